@@ -1,0 +1,150 @@
+//! The arguments of commands on simulated machines.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{parse_duration, parse_limit};
+
+/// Run a workload under a policy on a simulated machine
+///
+/// Each program first runs alone for a while; what it retires is its target. Then
+/// all run together, from random starts, until each has reached its target once;
+/// whoever is ahead starts again, so that the load stays (Feliu et al., section 5).
+/// Prints STP, ANTT and fairness with 95 % intervals over the repeats.
+///
+/// Nothing of this is measured on hardware: it is as good as the machine's
+/// description and the programs' profiles.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Programs: names separated by commas, as `symbiont workloads` lists them.
+  gzip*3     three of them
+  gzip@4:1   serial and parallel phases, labelled as by Morad et al.
+  gzip@all   all threads that its profile has
+Without --apps and --workload: one program for each hardware thread, drawn with the seed.
+
+Examples:
+  symbiont simulate --machine power8-s812l --cores 5 --smt 4 --policy random --seed 1
+  symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip,povray,xz,bwa
+  symbiont simulate --machine zen4 --private caches --apps gzip*16
+
+A workload file:
+  [[app]]
+  program = \"gzip\"
+  count = 2           # optional
+  ratio = \"4:1\"     # optional; or threads = \"all\"")]
+pub struct Simulate {
+    /// Machine (see `symbiont machines`), or the file of a description
+    #[arg(long, value_name = "NAME")]
+    pub machine: String,
+    /// Use its first CORES cores only
+    #[arg(long, value_name = "CORES")]
+    pub cores: Option<usize>,
+    /// Use the first THREADS hardware threads of each core only
+    #[arg(long, value_name = "THREADS")]
+    pub smt: Option<usize>,
+    /// Programs that run together
+    #[arg(long, value_name = "LIST", conflicts_with = "workload")]
+    pub apps: Option<String>,
+    /// File that names the programs (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub workload: Option<PathBuf>,
+    /// Policy that decides (see `symbiont policies`); stay: the simulated OS
+    #[arg(long, default_value = "stay", value_name = "NAME")]
+    pub policy: String,
+    /// Seed of everything that is random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Period of the policy's decisions, e.g. 20ms or 1s [default: the policy's own]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub quantum: Option<Duration>,
+    /// How long each program runs alone to set its target (simulated time)
+    #[arg(long, value_name = "TIME", value_parser = parse_limit, default_value = "20s")]
+    pub alone: Duration,
+    /// When a repeat ends at the latest (simulated time)
+    #[arg(long, value_name = "TIME", value_parser = parse_limit, default_value = "20min")]
+    pub until: Duration,
+    /// How often all is repeated
+    #[arg(long, value_name = "COUNT", default_value_t = 15,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeats: u32,
+    /// Longest uncounted part with which programs start, in targets
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = parse_lead)]
+    pub lead: f64,
+    /// Give each thread a resource for itself, to show what sharing it causes
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub private: Vec<Private>,
+    /// Counters without noise, residue, multiplexing and late readings
+    #[arg(long)]
+    pub exact_counters: bool,
+    /// Let there be more threads than hardware threads
+    #[arg(long)]
+    pub share: bool,
+    /// Keep what happened in each quantum of the first repeat in FILE (JSON lines)
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Folder of the programs' profiles
+    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    pub profiles: PathBuf,
+    /// Folder where prepared phases are kept for the next run
+    /// [default: symbiont in the user's cache]
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+    /// Keep nothing for the next run
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
+}
+
+/// What threads of a simulated machine share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Private {
+    /// Dispatch slots, queues and execution units of a core
+    Units,
+    /// Caches and translation buffers
+    Caches,
+    /// Bandwidth of memory and links
+    Bandwidth,
+    /// Branch predictors
+    Predictor,
+    /// All of these
+    All,
+}
+
+/// List the machines that can be simulated, or show one with the source of each value
+#[derive(Debug, Args)]
+pub struct Machines {
+    /// Show this one
+    pub name: Option<String>,
+    /// Show what simulated lmbench and STREAM say of its memory too
+    #[arg(long, requires = "name")]
+    pub memory: bool,
+    /// Show what each program does alone on it and what its multithreading gains too
+    #[arg(long, requires = "name")]
+    pub programs: bool,
+    /// Folder of the programs' profiles
+    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    pub profiles: PathBuf,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List the programs that can be simulated
+#[derive(Debug, Args)]
+pub struct Workloads {
+    /// Folder of the programs' profiles
+    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    pub profiles: PathBuf,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_lead(text: &str) -> Result<f64, String> {
+    let lead = text.parse::<f64>().ok().filter(|lead| (0.0..=10.0).contains(lead));
+    lead.ok_or_else(|| "a number from 0 to 10".to_owned())
+}

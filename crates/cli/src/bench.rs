@@ -1,0 +1,180 @@
+//! `symbiont bench`: experiments on this machine, with progress.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use symbiont_experiment::harness::{Programs, Progress};
+use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
+use symbiont_experiment::{counting, detection, overhead, phases};
+
+use crate::args::{Bench, BenchCounters, BenchDetection, BenchOverhead, BenchPhases};
+
+/// Runs an experiment, writes its report and tells what it showed.
+pub fn bench(command: Bench) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let mut progress = Terminal::new()?;
+    let (report, output, json) = match command {
+        Bench::Phases(BenchPhases { output, short, seed, slow_cpu, json }) => {
+            let size = if short { phases::Size::short() } else { phases::Size::full() };
+            let name = if slow_cpu.is_empty() { "phases" } else { "phases-asymmetric" };
+            let output = folder(output, name, short);
+            let programs = Programs::beside_this_one()?;
+            let options = phases::Options::new(programs, output, size, seed).slowed(slow_cpu);
+            let report = phases::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
+        Bench::Overhead(BenchOverhead { output, short, seed, json }) => {
+            let size = if short { overhead::Size::short() } else { overhead::Size::full() };
+            let output = folder(output, "overhead", short);
+            let programs = Programs::beside_this_one()?;
+            let options = overhead::Options { programs, output, size, seed };
+            let report = overhead::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
+        Bench::Counters(BenchCounters { output, short, seed, json }) => {
+            let size = if short { counting::Size::short() } else { counting::Size::full() };
+            let options =
+                counting::Options { output: folder(output, "counters", short), size, seed };
+            let report = counting::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
+        Bench::Detection(BenchDetection { output, short, seed, json }) => {
+            let size = if short { detection::Size::short() } else { detection::Size::full() };
+            let output = folder(output, "detection", short);
+            let programs = Programs::beside_this_one()?;
+            let options = detection::Options { programs, output, size, seed };
+            let report = detection::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
+    };
+    progress.bar.finish_and_clear();
+    if json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        tell(&report, &output, begin.elapsed());
+    }
+    Ok(())
+}
+
+/// Where a report goes by default: a short campaign is another campaign.
+fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
+    let suffix = if short { "-short" } else { "" };
+    output.unwrap_or_else(|| format!("report/{name}{suffix}").into())
+}
+
+/// Tables that are shown on the terminal too.
+const IN_SHORT: [&str; 3] = ["checks", "detection-alone", "detection-beside"];
+
+/// The report in short, so that nobody has to open the page to see
+/// what came out.
+fn tell(report: &Report, output: &Path, wall: Duration) {
+    println!("{}\n{}", report.title, report.subtitle);
+    for block in &report.blocks {
+        match block {
+            Block::Warning(text) | Block::Note(text) => println!("\n{text}"),
+            Block::Table(table) if IN_SHORT.contains(&table.id.as_str()) => {
+                println!("\n{}", text(table));
+            }
+            _ => {}
+        }
+    }
+    let seconds = wall.as_secs();
+    println!("\nTook {} min {:02} s.", seconds / 60, seconds % 60);
+    let page = output.join("index.html");
+    println!("Report: {}", page.canonicalize().unwrap_or(page).display());
+}
+
+/// A table for the terminal.
+fn text(table: &Table) -> String {
+    let mut drawn = comfy_table::Table::new();
+    drawn.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    drawn.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    drawn.set_header(table.columns.iter().map(Column::head));
+    for row in &table.rows {
+        drawn.add_row(row.iter().map(|cell| match &cell.value {
+            Value::Text(text) => text.clone(),
+            Value::Count(count) => count.to_string(),
+            Value::Estimate(estimate) => number::estimate(estimate),
+            Value::Missing => "–".to_owned(),
+        }));
+    }
+    format!("{}\n{drawn}", table.caption)
+}
+
+/// A progress bar; plain lines where standard error is no terminal.
+struct Terminal {
+    bar: ProgressBar,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Terminal {
+    fn new() -> anyhow::Result<Self> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            // The first asks to stop in good order, the next ends at once.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&cancelled))?;
+            signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = "{elapsed_precise} of about {prefix} {bar:30} {pos}/{len} {msg}";
+        bar.set_style(ProgressStyle::with_template(style)?);
+        Ok(Self { bar, cancelled })
+    }
+
+    fn line(&self, text: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{text}");
+        } else {
+            self.bar.println(text);
+        }
+    }
+}
+
+impl Progress for Terminal {
+    fn begin(&mut self, runs: usize, done: usize, estimate: Duration) {
+        if done == runs {
+            self.line(
+                "All runs were done before: only the report is written anew. Remove the folder to \
+                 measure again.",
+            );
+            return;
+        }
+        let minutes = estimate.as_secs().div_ceil(60);
+        self.line(&format!(
+            "{} runs, about {minutes} min; keep the machine quiet. ^C stops; the same command \
+             then goes on from there.",
+            runs - done
+        ));
+        if done > 0 {
+            self.line(&format!("{done} of {runs} runs were done before."));
+        }
+        self.bar.set_length(runs as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_prefix(format!("{minutes} min"));
+        self.bar.enable_steady_tick(Duration::from_secs(1));
+    }
+
+    fn running(&mut self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
+    fn done(&mut self) {
+        self.bar.inc(1);
+        let (at, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        if self.bar.is_hidden() && (at % 25 == 0 || at == of) {
+            eprintln!("{at} of {of} runs done");
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.line(text);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}

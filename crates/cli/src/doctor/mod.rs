@@ -1,0 +1,177 @@
+//! `symbiont doctor`: what this machine offers. Changes nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Serialize;
+use symbiont_linux::actuate::{
+    Cgroups, Privilege, affinity_ability, boost_ability, waiting_ability,
+};
+use symbiont_linux::observe::{Method, WatchOptions, Watcher};
+use symbiont_machine::{Ability, Signal, Support};
+use symbiont_policy::policies;
+use symbiont_topology::HostTopology;
+
+use crate::args::Doctor;
+use catalogue::CatalogueFinding;
+use counting::CountingFinding;
+
+pub mod catalogue;
+mod counting;
+pub mod text;
+
+/// All that is told.
+#[derive(Debug, Serialize)]
+struct Findings {
+    topology: HostTopology,
+    kernel: String,
+    support: Support,
+    /// How new threads are found.
+    enrolment: String,
+    /// Where journals and the lock are kept.
+    state_dir: String,
+    counting: CountingFinding,
+    policies: Vec<PolicyFinding>,
+}
+
+#[derive(Debug, Serialize)]
+struct PolicyFinding {
+    name: &'static str,
+    summary: &'static str,
+    /// Why it cannot run here, if it cannot.
+    cannot_run: Option<String>,
+    /// What of it does not act here.
+    limits: Vec<String>,
+}
+
+/// Looks, and tells.
+pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
+    if let Some(name) = &args.machine {
+        let finding = CatalogueFinding::of(&catalogue::find(name)?);
+        let text = if args.json {
+            format!("{}\n", serde_json::to_string_pretty(&finding)?)
+        } else {
+            finding.text()
+        };
+        print!("{text}");
+        return Ok(());
+    }
+    let findings = look(&args.state.dir()?)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&findings)?);
+    } else {
+        print!("{}", findings.text());
+    }
+    Ok(())
+}
+
+fn look(state_dir: &Path) -> anyhow::Result<Findings> {
+    let topology = HostTopology::read().context("cannot read this machine's topology")?;
+    let watcher = Watcher::start(WatchOptions::default(), Box::new(()))
+        .context("threads cannot be watched")?;
+    let grouping = Cgroups::discover(&topology).grouping();
+    let privilege = Privilege::current();
+    let counting = counting::look()?;
+    let mut signals = BTreeMap::from([(Signal::RunStates, watcher.run_states())]);
+    signals.extend(counting.signals.clone());
+    let support = Support {
+        signals,
+        affinity: affinity_ability(topology.cpus().len()),
+        boost: boost_ability(privilege, grouping),
+        waiting: waiting_ability(privilege, grouping),
+        enrolment: watcher.enrolment(),
+    };
+    let policies = policies()
+        .iter()
+        .map(|entry| PolicyFinding {
+            name: entry.name,
+            summary: entry.summary,
+            cannot_run: support
+                .missing(&entry.needs_of(&support))
+                .map(|(signal, why)| format!("it needs {signal}, but {why}")),
+            limits: limits(entry.boosts, &support),
+        })
+        .collect();
+    let enrolment = match watcher.method() {
+        Method::Connector { buffer, realtime } => {
+            let reader = match realtime {
+                Ok(()) => "reader at real-time priority".to_owned(),
+                Err(why) => format!("reader at normal priority: {why}"),
+            };
+            format!("process connector, buffer of {} MiB, {reader}", buffer >> 20)
+        }
+        Method::Scan { why } => format!("scanning /proc each quantum ({why})"),
+    };
+    Ok(Findings {
+        kernel: kernel(),
+        topology,
+        support,
+        enrolment,
+        state_dir: state_dir.display().to_string(),
+        counting,
+        policies,
+    })
+}
+
+fn kernel() -> String {
+    let name = rustix::system::uname();
+    format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
+}
+
+/// What of a policy that can run does not act here.
+fn limits(boosts: bool, support: &Support) -> Vec<String> {
+    let mut limits = Vec::new();
+    if let Some(why) = support.affinity.why() {
+        limits.push(format!("placing: {why}"));
+    }
+    if let (true, Some(why)) = (boosts, support.boost.why()) {
+        limits.push(format!("boosting: {why}"));
+    }
+    limits
+}
+
+impl Findings {
+    fn text(&self) -> String {
+        let mut lines = vec![format!("Machine ({})", self.kernel)];
+        lines.extend(self.topology.to_string().lines().map(|line| format!("  {line}")));
+        lines.push(String::new());
+        lines.push("Watching".to_owned());
+        lines.push(format!("  new threads     {}", self.enrolment));
+        if let Some(ability) = self.support.signals.get(&Signal::RunStates) {
+            lines.push(format!("  run states      {}", words(ability)));
+        }
+        lines.push(String::new());
+        lines.push(self.counting.text());
+        lines.push("Steering, always with the way back".to_owned());
+        lines.push(format!("  affinity        {}", words(&self.support.affinity)));
+        lines.push(format!("  boost (nice)    {}", words(&self.support.boost)));
+        lines.push(format!("  SCHED_IDLE      {}", words(&self.support.waiting)));
+        lines.push(format!("  journal         in {}", self.state_dir));
+        lines.push(String::new());
+        lines.push("Policies".to_owned());
+        for policy in &self.policies {
+            lines.push(format!("  {:<15} {}", policy.name, policy.verdict()));
+            lines.extend(policy.limits.iter().map(|limit| format!("{:18}{limit}", "")));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+impl PolicyFinding {
+    fn verdict(&self) -> String {
+        match &self.cannot_run {
+            None => format!("can run: {}", self.summary),
+            Some(why) => format!("cannot run: {why}"),
+        }
+    }
+}
+
+fn words(ability: &Ability) -> String {
+    match ability {
+        Ability::Full => "yes".to_owned(),
+        Ability::Partial(why) => format!("in part: {why}"),
+        Ability::Absent(why) => format!("no: {why}"),
+    }
+}

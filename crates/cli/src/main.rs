@@ -1,0 +1,102 @@
+//! The symbiont command.
+
+mod analyze;
+mod args;
+mod bench;
+mod doctor;
+mod generate;
+mod machines;
+mod manage;
+mod policies;
+mod profile;
+mod report;
+mod restore;
+mod run;
+mod simulate;
+mod stat;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Analyze, Cli, Command, Generate, SlowCpuArgs};
+
+fn main() -> ExitCode {
+    // `run` ends as its program ends, so its own errors need a code that
+    // programs do not use; also when the command line cannot be read.
+    let runs = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    let misused = if runs { run::MISUSED } else { 1 };
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Where standard error is closed there is nobody to tell.
+            let _ = error.print();
+            return match error.exit_code() {
+                0 => ExitCode::SUCCESS,
+                _ if runs => ExitCode::from(misused),
+                code => ExitCode::from(u8::try_from(code).unwrap_or(2)),
+            };
+        }
+    };
+    match dispatch(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("symbiont: {}", words(&error));
+            ExitCode::from(misused)
+        }
+    }
+}
+
+/// An error and its causes, each of them once: many of ours already say why.
+fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.ends_with(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
+}
+
+fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Stat(args) => stat::stat(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Analyze(Analyze::Phases(args)) => analyze::phases(&args),
+        Command::Policies(args) => policies::list(args.json),
+        Command::Restore(args) => restore::run(&args),
+        Command::Profile(args) => profile::profile(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Machines(args) => machines::machines(&args),
+        Command::Workloads(args) => machines::workloads(&args),
+        Command::Bench(command) => bench::bench(command),
+        Command::SlowCpu(args) => slow_cpu(&args),
+        Command::Generate(Generate::Man { folder }) => generate::man(&folder),
+        Command::Generate(Generate::Completions { folder }) => generate::completions(&folder),
+    }
+}
+
+fn slow_cpu(args: &SlowCpuArgs) -> anyhow::Result<()> {
+    symbiont_linux::slow::run(args.slow, args.limit, args.parent, || {
+        // Nobody need listen.
+        let _ = writeln!(std::io::stdout(), "{}", symbiont_linux::slow::BEGUN);
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::words;
+
+    #[test]
+    fn each_cause_of_an_error_is_told_once() {
+        let repeats = anyhow::Error::new(io::Error::other("no")).context("cannot open x: no");
+        assert_eq!(words(&repeats.context("outer")), "outer: cannot open x: no");
+    }
+}

@@ -1,0 +1,37 @@
+//! `symbiont policies`: the list.
+
+use serde::Serialize;
+use symbiont_machine::Signal;
+use symbiont_policy::policies;
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: &'static str,
+    summary: &'static str,
+    paper: Option<&'static str>,
+    quantum_ms: f64,
+    needs: Vec<Signal>,
+}
+
+/// Prints the policies, a line each or as JSON.
+pub fn list(json: bool) -> anyhow::Result<()> {
+    let listed: Vec<Listed> = policies()
+        .iter()
+        .map(|entry| Listed {
+            name: entry.name,
+            summary: entry.summary,
+            paper: entry.paper,
+            quantum_ms: entry.quantum.as_secs_f64() * 1e3,
+            needs: entry.needs().into_iter().collect(),
+        })
+        .collect();
+    if json {
+        println!("{}", serde_json::to_string_pretty(&listed)?);
+        return Ok(());
+    }
+    for policy in &listed {
+        let paper = policy.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
+        println!("{:<10} {}{paper}", policy.name, policy.summary);
+    }
+    Ok(())
+}

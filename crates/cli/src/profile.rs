@@ -1,0 +1,172 @@
+//! `symbiont profile`: what a program does, for the simulator.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGQUIT};
+use symbiont_profile::capture::{Capture, plugin_beside};
+use symbiont_profile::{OpClass, Phase, Profile};
+
+use crate::args;
+
+/// Cache sizes that the summary tells misses of: 64-byte lines and their name.
+const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_288.0, "32 MiB")];
+
+/// Captures a program, or shows a profile.
+pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
+    match &args.show {
+        Some(path) => {
+            println!("{}", told(&Profile::read(path)?, path, args.json)?);
+            Ok(())
+        }
+        None => capture(args),
+    }
+}
+
+fn capture(args: &args::Profile) -> anyhow::Result<()> {
+    let plugin = match &args.plugin {
+        Some(path) => path.canonicalize().with_context(|| format!("{}", path.display()))?,
+        None => plugin_beside(&std::env::current_exe().context("where is symbiont?")?)?,
+    };
+    let capture = Capture {
+        command: args.command.clone(),
+        name: args.name.clone(),
+        variables: args.variables.iter().map(|(n, v)| (n.into(), v.into())).collect(),
+        plugin,
+        interval: args.interval,
+        stdout: args.stdout.clone(),
+    };
+    // The terminal interrupts the program too; what is left then is to clean up.
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let profile = capture.run(|instructions| {
+        bar.set_message(format!("{} instructions observed", HumanCount(instructions)));
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    let profile = profile?;
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None => PathBuf::from(format!("{}.profile", profile.program.replace('/', "-"))),
+    };
+    profile.write(&path)?;
+    let told = told(&profile, &path, args.json)?;
+    if args.json {
+        println!("{told}");
+    } else {
+        eprintln!("{told}");
+    }
+    Ok(())
+}
+
+/// What people and scripts want to know of a profile.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    file: String,
+    bytes: u64,
+    program: &'a str,
+    command: &'a [String],
+    digest: &'a str,
+    instructions: u64,
+    threads: usize,
+    spans: usize,
+    phases: Vec<PhaseSummary>,
+    gaps: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct PhaseSummary {
+    /// Its share of all instructions.
+    share: f64,
+    loads_per_instruction: f64,
+    stores_per_instruction: f64,
+    branches_per_instruction: f64,
+    flops_per_instruction: f64,
+    /// Per 1,000 instructions, with the largest predictor.
+    mispredictions: f64,
+    /// Data accesses per 1,000 instructions that miss caches of [`CACHES`].
+    misses: [f64; 3],
+    micro_traces: usize,
+}
+
+impl PhaseSummary {
+    fn new(phase: &Phase, total: u64) -> Self {
+        let per = |class| phase.per_instruction(phase.mix.count(class));
+        let data = &phase.data.line_64;
+        let curve = data.curve();
+        let accesses = phase.per_instruction(data.accesses);
+        Self {
+            share: phase.instructions as f64 / total.max(1) as f64,
+            loads_per_instruction: per(OpClass::Load),
+            stores_per_instruction: per(OpClass::Store),
+            branches_per_instruction: per(OpClass::Branch),
+            flops_per_instruction: phase.flops_per_instruction(),
+            mispredictions: 1000.0 * phase.per_instruction(phase.branches.mispredicted[0]),
+            misses: CACHES.map(|(lines, _)| 1000.0 * accesses * curve.misses(lines)),
+            micro_traces: phase.traces.len(),
+        }
+    }
+}
+
+fn told(profile: &Profile, path: &Path, json: bool) -> anyhow::Result<String> {
+    let bytes = std::fs::metadata(path).map(|file| file.len()).unwrap_or(0);
+    let phases = profile.phases.iter();
+    let summary = Summary {
+        file: path.display().to_string(),
+        bytes,
+        program: &profile.program,
+        command: &profile.command,
+        digest: &profile.digest,
+        instructions: profile.instructions,
+        threads: profile.threads.len(),
+        spans: profile.sequence().len(),
+        phases: phases.map(|phase| PhaseSummary::new(phase, profile.instructions)).collect(),
+        gaps: &profile.gaps,
+    };
+    Ok(if json { serde_json::to_string_pretty(&summary)? } else { summary.text() })
+}
+
+impl Summary<'_> {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{}: {} ({} instructions, {} threads, {} phases in {} spans, {} KiB)\n",
+            self.file,
+            self.command.join(" "),
+            HumanCount(self.instructions),
+            self.threads,
+            self.phases.len(),
+            self.spans,
+            self.bytes.div_ceil(1024),
+        );
+        let mut table = comfy_table::Table::new();
+        table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+        let caches = CACHES.map(|(_, name)| format!("misses {name}"));
+        let heads = ["share", "loads", "stores", "branches", "flops", "mispredicted"];
+        table.set_header(heads.iter().map(ToString::to_string).chain(caches));
+        for phase in &self.phases {
+            let per = [
+                phase.loads_per_instruction,
+                phase.stores_per_instruction,
+                phase.branches_per_instruction,
+                phase.flops_per_instruction,
+            ];
+            let share = std::iter::once(format!("{:.1} %", 100.0 * phase.share));
+            let per = per.iter().map(|value| format!("{value:.3}"));
+            let rates = std::iter::once(&phase.mispredictions).chain(&phase.misses);
+            table.add_row(share.chain(per).chain(rates.map(|value| format!("{value:.2}"))));
+        }
+        text.push_str(&format!("{table}\n"));
+        text.push_str("Loads, stores, branches, flops per instruction; mispredicted branches and ");
+        text.push_str("misses per 1,000 instructions.");
+        for gap in self.gaps {
+            text.push_str(&format!("\nNot observed: {gap}"));
+        }
+        text
+    }
+}

@@ -1,0 +1,177 @@
+//! `symbiont run`: from the command line to programs that run managed.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde::Deserialize;
+use symbiont_linux::actuate::{managed_by, visible_state_dirs};
+use symbiont_linux::launch::{Command, Job, Supervised, exec_in_place, finish, supervise};
+use symbiont_linux::machine::CountOptions;
+use symbiont_linux::observe::Choice;
+use symbiont_linux::perf::Sharing;
+use symbiont_planner::Bounds;
+use symbiont_policy::{Settings, find};
+
+use crate::args::{EnrolBy, ReportForm, Run};
+use crate::doctor::catalogue::read_or_find;
+use crate::manage::{Plan, manage};
+use crate::report::{JobReport, ManagerReport, RunReport};
+
+/// Exit code for "symbiont itself was used wrongly", as `env` and `timeout` have it.
+pub const MISUSED: u8 = 125;
+
+/// A job file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobFile {
+    #[serde(rename = "job", default)]
+    jobs: Vec<Job>,
+}
+
+/// Runs what was asked for. Comes back only with an error; the exit status of
+/// the programs is this process's.
+pub fn run(args: &Run) -> anyhow::Result<()> {
+    let jobs = match &args.jobs {
+        Some(path) => read_jobs(path)?,
+        None => vec![Job::from(Command::new(&args.command)?)],
+    };
+    let record = args.record.as_deref().map(create_record).transpose()?;
+    let plan = plan(args, record.as_ref())?;
+    let report_file = args.report_file.as_deref().map(create).transpose()?;
+    let form = args.report.or(args.dry_run.then_some(ReportForm::Text));
+
+    // A program that is managed already needs no second manager.
+    let state_dirs = [vec![plan.state_dir.clone()], visible_state_dirs()].concat();
+    let nested = managed_by(std::process::id(), &state_dirs);
+    let manage = move |manager: symbiont_linux::launch::Manager| match nested {
+        Some(pid) => manager.fail(&format!("process {pid} manages it already")),
+        None => manage(manager, &plan),
+    };
+    let speaks_at_the_end = args.jobs.is_some() || form.is_some() || args.record.is_some();
+    if let (false, [job]) = (speaks_at_the_end, jobs.as_slice()) {
+        let error = exec_in_place(&job.command, &[], notice, manage);
+        notice(&error.to_string());
+        std::process::exit(error.exit_code());
+    }
+    let keep: Vec<_> = record.iter().map(AsFd::as_fd).collect();
+    let supervised = supervise(&jobs, &keep, notice, manage)?;
+    match form {
+        Some(form) => tell(form, report_file, &supervised)?,
+        None => tell_trouble(&supervised),
+    }
+    finish(&supervised.statuses)
+}
+
+fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>> {
+    let policy = find(&args.policy)?;
+    anyhow::ensure!(
+        args.threshold.is_none_or(|t| t.is_finite() && t > 0.0),
+        "--threshold must be a positive number of threads"
+    );
+    Ok(Plan {
+        policy,
+        settings: Settings {
+            seed: args.seed,
+            parallel_threshold: args.threshold,
+            variant: args.variant,
+            seniority_timeout: args.seniority,
+        },
+        quantum: args.quantum.unwrap_or(policy.quantum),
+        bounds: Bounds { hold: args.hold, budget: args.budget },
+        choice: match args.enrol_by {
+            EnrolBy::Auto => Choice::Best,
+            EnrolBy::Scan => Choice::Scan,
+        },
+        counting: counting(args)?,
+        dry_run: args.dry_run,
+        see_by: args.see_by,
+        slower: args.slower.clone(),
+        state_dir: args.state.dir()?,
+        record: record.zip(args.record.as_deref()),
+    })
+}
+
+/// How events are counted, where they are.
+fn counting(args: &Run) -> anyhow::Result<CountOptions> {
+    let catalogue = args.catalogue.as_deref().map(read_or_find).transpose()?;
+    let sharing = if args.rotate { Sharing::ByQuantum } else { Sharing::Kernel };
+    Ok(CountOptions { catalogue: catalogue.map(Arc::new), sharing, ..CountOptions::default() })
+}
+
+fn read_jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the job file {}", path.display()))?;
+    let file: JobFile =
+        toml::from_str(&text).with_context(|| format!("in the job file {}", path.display()))?;
+    anyhow::ensure!(!file.jobs.is_empty(), "the job file {} has no [[job]]", path.display());
+    Ok(file.jobs)
+}
+
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("cannot create {}", path.display()))
+}
+
+/// Like [`create`]; makes sure that there is some room.
+fn create_record(path: &Path) -> anyhow::Result<File> {
+    const ROOM: &[u8] = &[0; 1 << 12];
+    let mut file = create(path)?;
+    let kind = file.metadata().with_context(|| format!("cannot look at {}", path.display()))?;
+    let tried = if kind.is_file() {
+        file.write_all(ROOM).and_then(|()| file.set_len(0)).and_then(|()| file.rewind())
+    } else {
+        // Devices such as /dev/full refuse even this.
+        file.write(&[]).map(drop)
+    };
+    tried.with_context(|| format!("cannot record to {}", path.display()))?;
+    Ok(file)
+}
+
+fn notice(line: &str) {
+    // Where standard error is closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "symbiont: {line}");
+}
+
+/// What a user who asked for no report should know nevertheless.
+fn tell_trouble(ran: &Supervised) {
+    match &ran.report {
+        Ok(bytes) => {
+            let report = serde_json::from_slice::<ManagerReport>(bytes).unwrap_or_default();
+            report.trouble.iter().for_each(|trouble| notice(trouble));
+        }
+        Err(why) if ran.managed => notice(&format!(
+            "management ended early: {why}; `symbiont restore` puts back what it left changed"
+        )),
+        // That was told when it happened.
+        Err(_) => {}
+    }
+}
+
+fn tell(form: ReportForm, file: Option<File>, ran: &Supervised) -> anyhow::Result<()> {
+    let managed = match &ran.report {
+        Ok(bytes) => serde_json::from_slice(bytes).map_err(|why| why.to_string()),
+        Err(why) => Err(why.to_string()),
+    };
+    let (managed, unmanaged) = match managed {
+        Ok(report) => (Some(report), None),
+        Err(why) => (None, Some(why)),
+    };
+    let report = RunReport {
+        symbiont: env!("CARGO_PKG_VERSION"),
+        jobs: ran.statuses.iter().map(JobReport::from).collect(),
+        managed,
+        unmanaged,
+    };
+    let text = match form {
+        ReportForm::Text => report.text(),
+        ReportForm::Json => format!("{}\n", serde_json::to_string_pretty(&report)?),
+    };
+    match file {
+        Some(mut file) => file.write_all(text.as_bytes()),
+        None => std::io::stderr().write_all(text.as_bytes()),
+    }
+    .context("cannot write the report")
+}

@@ -1,0 +1,31 @@
+//! A policy that needs counters, end to end: real processes, their counts of
+//! software events, what these mean by a catalogue, the policy's placement, and
+//! the affinity of the real threads.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod balance;
+mod worker;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn trial(name: &str, test: fn()) -> Trial {
+    Trial::test(name, move || {
+        test();
+        Ok(())
+    })
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, rest @ ..] = &args[..] {
+        if first == worker::WORKER {
+            return worker::main(rest);
+        }
+    }
+    let trials = vec![
+        trial("counted_threads_are_balanced_over_cores", balance::balanced),
+        trial("a_policy_without_its_counters_is_refused_with_the_reason", balance::refused),
+        trial("a_catalogue_that_is_none_is_refused", balance::no_catalogue),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}

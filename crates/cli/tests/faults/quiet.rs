@@ -1,0 +1,71 @@
+//! Runs that change nothing, and reports about what was done.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use serde_json::Value;
+
+use crate::place::{Place, stderr, trial, wait_until};
+use crate::settings::{changed, own, own_cpus};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("dry_run_changes_nothing_and_tells_what_it_would_have_done", dry_run),
+        trial("report_for_people_and_for_programs", reports),
+    ]
+}
+
+fn dry_run() {
+    let (place, own) = (Place::new(), own());
+    let stop = place.path("stop");
+    let busy = "while [ ! -e \"$0\" ]; do :; done";
+    let program = ["sh", "-c", busy, stop.to_str().expect("UTF-8")];
+    let options = ["--dry-run", "--policy", "random", "--quantum", "10ms"];
+    let program = place.start(place.run(&options, &program).stderr(Stdio::piped()));
+    wait_until("the manager is there", || place.manager().is_some());
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(1) {
+        let changed = changed(program.id(), &own);
+        assert!(changed.is_empty(), "{changed:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(place.journals().iter().all(|journal| {
+        std::fs::read_to_string(journal).is_ok_and(|text| text.lines().count() <= 1)
+    }));
+    std::fs::write(stop, "").expect("a file");
+    let output = program.output();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = stderr(&output);
+    assert!(said.contains("dry run: nothing was changed"), "{said}");
+    if own_cpus().len() > 1 {
+        assert!(said.contains("would have been made"), "tells the moves: {said}");
+    }
+}
+
+fn reports() {
+    let place = Place::new();
+    let script = "echo out; exit 5";
+    let text = place.run(&["--policy", "stay", "--report", "text"], &["sh", "-c", script]);
+    let text = { text }.output().expect("symbiont starts");
+    assert_eq!((text.status.code(), text.stdout.as_slice()), (Some(5), &b"out\n"[..]));
+    let said = stderr(&text);
+    assert!(said.starts_with("symbiont: policy stay, quantum "), "{said}");
+    assert!(said.contains("sh: "), "{said}");
+
+    let json = place.run(&["--policy", "stay", "--report", "json"], &["sh", "-c", script]);
+    let json = { json }.output().expect("symbiont starts");
+    let report: Value = serde_json::from_slice(&json.stderr).expect("JSON and nothing else");
+    assert_eq!(report["jobs"][0]["exit_code"], 5, "{report}");
+    assert_eq!(report["policy"], "stay", "{report}");
+    assert!(report["quanta"].as_u64() >= Some(1), "{report}");
+
+    let file = place.path("report.json");
+    let options =
+        ["--policy", "stay", "--report", "json", "--report-file", file.to_str().expect("UTF-8")];
+    let output = place.run(&options, &["sh", "-c", "exit 6"]).output().expect("symbiont starts");
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(6), ""));
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(file).expect("a report")).expect("JSON");
+    assert_eq!(report["jobs"][0]["exit_code"], 6, "{report}");
+}

@@ -1,0 +1,74 @@
+//! How phases are seen, and what the policy is told of the machine.
+
+use libtest_mimic::Trial;
+use serde_json::Value;
+
+use crate::place::{Place, skip, stderr, trial};
+use crate::settings::own_cpus;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("phases_are_seen_by_tracepoints_or_it_is_said_why_not", by_tracepoints),
+        trial("a_core_that_is_said_to_be_slower_is_so_for_the_policy", slower),
+    ]
+}
+
+/// Two programs: one alternates between one and three busy threads.
+const JOBS: &str = r#"
+[[job]]
+name = "alternating"
+command = ["sh", "-c", '''
+n() { i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; }
+for round in 1 2 3 4 5; do n; n & n & n; wait; done
+''']
+[[job]]
+name = "serial"
+command = ["sh", "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"]
+"#;
+
+fn by_tracepoints() {
+    let place = Place::new();
+    let (jobs, report) = (place.path("jobs.toml"), place.path("report.json"));
+    std::fs::write(&jobs, JOBS).expect("a file");
+    let output = place
+        .symbiont("run")
+        .args(["--policy", "phases", "--see-by", "tracepoints", "--report", "json"])
+        .arg("--report-file")
+        .arg(&report)
+        .arg("--job")
+        .arg(&jobs)
+        .output()
+        .expect("symbiont starts");
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(&report).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    if stderr(&output).contains("once a quantum only") {
+        assert!(report["alarms"].is_null(), "{report}");
+        return skip("tracepoints may not be read here");
+    }
+    assert!(report["alarms"].is_u64(), "{report}");
+    let findings = report["findings"].as_array().expect("a list");
+    assert!(findings.iter().any(|f| f["name"] == "changes of joint state"), "{report}");
+    assert_eq!(report["put_back"]["failed"], serde_json::json!([]), "{report}");
+}
+
+fn slower() {
+    let cpus = own_cpus();
+    if cpus.len() < 2 {
+        return skip("there is one CPU only");
+    }
+    let place = Place::new();
+    let record = place.path("record.jsonl");
+    let slower = format!("--slower={}:4", cpus[0]);
+    let recorded = format!("--record={}", record.display());
+    let output = place.run(&["--policy", "phases", &slower, &recorded], &["true"]).output();
+    assert!(output.expect("symbiont starts").status.success());
+    let text = std::fs::read_to_string(&record).expect("a recording");
+    let header: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    let cores = header["topology"]["cores"].as_array().expect("cores");
+    let capacities: Vec<u64> = cores.iter().filter_map(|core| core["capacity"].as_u64()).collect();
+    let (least, most) = (capacities.iter().min(), capacities.iter().max());
+    assert_eq!(most, Some(&1024), "{capacities:?}");
+    // On a machine of one core all of it is slower, and it is the fastest.
+    assert!(cores.len() < 2 || least.is_some_and(|least| *least <= 256), "{capacities:?}");
+}

@@ -1,0 +1,157 @@
+//! CPUs that are slowed down for experiments: how much, and that nothing is
+//! left behind.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use rustix::process::Signal;
+
+use crate::place::{Place, is_alive, send, skip, trial, wait_until};
+use crate::settings::{own, own_cpus};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("slow_cpu_takes_about_its_share", takes_its_share),
+        trial("slow_cpu_ends_at_its_deadline", ends_at_its_deadline),
+        trial("slow_cpu_killed_at_any_point_is_gone", killed_at_any_point),
+        trial("slow_cpu_ends_with_its_parent", ends_with_its_parent),
+        trial("slow_cpu_says_what_is_no_cpu", says_what_is_wrong),
+    ]
+}
+
+fn symbiont() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_symbiont"))
+}
+
+/// `CPU:FACTOR` of a CPU that this process may use.
+fn slow(factor: f64) -> String {
+    let cpus = own_cpus();
+    format!("{}:{factor}", cpus.first().expect("a CPU"))
+}
+
+/// A process that slows a CPU down; ended with this value.
+struct Slowing(std::process::Child);
+
+impl Drop for Slowing {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Begins to slow a CPU; none, and said so, where that is not permitted.
+fn begin(factor: f64) -> Option<Slowing> {
+    use std::io::{BufRead, BufReader};
+    let mut command = symbiont();
+    command.args(["slow-cpu", &slow(factor), "--for", "60s"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut slowing = Slowing(child);
+    let mut line = String::new();
+    let stdout = slowing.0.stdout.as_mut().expect("a pipe");
+    BufReader::new(stdout).read_line(&mut line).expect("text");
+    if line.trim() == "slowed" {
+        return Some(slowing);
+    }
+    skip("no CPU may be slowed down here");
+    None
+}
+
+/// CPU time of a process.
+fn cpu_time(process: u32) -> Duration {
+    let path = PathBuf::from(format!("/proc/{process}/schedstat"));
+    let text = std::fs::read_to_string(path).expect("the process lives");
+    let ns = text.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    Duration::from_nanos(ns)
+}
+
+fn takes_its_share() {
+    for (factor, share) in [(2.0, 0.5), (4.0, 0.75)] {
+        let Some(slowing) = begin(factor) else { return };
+        let process = slowing.0.id();
+        // Beside a program that would take all of the CPU.
+        let cpu = slow(factor);
+        let cpu = cpu.split(':').next().expect("a number");
+        let mut busy = Command::new("taskset");
+        busy.args(["-c", cpu, "sh", "-c", "while :; do :; done"]);
+        let Ok(busy) = busy.spawn() else { return skip("taskset is not installed") };
+        let _busy = Slowing(busy);
+        let (begin, before) = (Instant::now(), cpu_time(process));
+        std::thread::sleep(Duration::from_secs(1));
+        let took = (cpu_time(process) - before).as_secs_f64() / begin.elapsed().as_secs_f64();
+        // A virtual machine's host may take CPU time from it.
+        assert!(took < share + 0.1 && took > share - 0.3, "{factor}: {took}");
+    }
+}
+
+fn ends_at_its_deadline() {
+    let mut command = symbiont();
+    command.args(["slow-cpu", &slow(2.0), "--for", "100ms"]);
+    let output = command.output().expect("it starts");
+    if !output.status.success() {
+        return skip("no CPU may be slowed down here");
+    }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "slowed\n");
+}
+
+/// Is there a process with this word in its command line?
+fn is_anywhere(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let mut lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.any(|line| line.split(|byte| *byte == 0).any(|found| found == word.as_bytes()))
+}
+
+fn killed_at_any_point() {
+    // Where it ran last may change.
+    let kept = || (own().mask, own().nice, own().class);
+    let before = kept();
+    for number in 0..20u64 {
+        // A time that no other process was given.
+        let limit = format!("--for={}us", 60_000_000 + u64::from(std::process::id()));
+        let mut command = symbiont();
+        command.args(["slow-cpu", &slow(2.0), &limit]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut slowing = Slowing(command.spawn().expect("it starts"));
+        // From before it has begun to well into its work.
+        std::thread::sleep(Duration::from_micros(number * number * 100));
+        slowing.0.kill().expect("it can be killed");
+        slowing.0.wait().expect("it ended");
+        assert!(!is_anywhere(&limit), "something is left of it");
+    }
+    assert_eq!(kept(), before);
+}
+
+fn ends_with_its_parent() {
+    for (number, signal) in [Signal::KILL, Signal::TERM, Signal::KILL].into_iter().enumerate() {
+        let place = Place::new();
+        let file = place.path("pid");
+        let binary = env!("CARGO_BIN_EXE_symbiont");
+        // The slowing process is a child of a shell that is killed.
+        let script = format!(
+            "{binary} slow-cpu {} --for 60s --parent $$ > /dev/null & echo $! > {}; wait",
+            slow(2.0),
+            file.display()
+        );
+        let shell = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn();
+        let mut shell = Slowing(shell.expect("it starts"));
+        let mut child = None;
+        wait_until("the child's number is known", || {
+            child = std::fs::read_to_string(&file).ok().and_then(|t| t.trim().parse::<u32>().ok());
+            child.is_some()
+        });
+        let child = child.expect("a number");
+        std::thread::sleep(Duration::from_millis(3 * number as u64));
+        send(shell.0.id(), signal);
+        shell.0.wait().expect("it ended");
+        wait_until("the child is gone", || !is_alive(child));
+    }
+}
+
+fn says_what_is_wrong() {
+    let output = symbiont().args(["slow-cpu", "0"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("CPU:FACTOR"));
+    let output = symbiont().args(["slow-cpu", "4000000:2"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot run on CPU 4000000"));
+}

@@ -1,0 +1,80 @@
+//! `symbiont profile` as a user meets it.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
+
+use assert_cmd::Command;
+use symbiont_profile::capture::plugin_beside;
+use tempfile::TempDir;
+
+fn symbiont() -> Command {
+    Command::cargo_bin("symbiont").unwrap()
+}
+
+fn stderr(command: &mut Command) -> String {
+    String::from_utf8(command.assert().failure().get_output().stderr.clone()).unwrap()
+}
+
+/// Is the plugin built? Says so if it is not: the test is skipped.
+fn plugin() -> bool {
+    let built = plugin_beside(&std::env::current_exe().unwrap()).is_ok();
+    if !built {
+        eprintln!("skipped: the plugin is not built; test the whole workspace");
+    }
+    built
+}
+
+/// Can programs be profiled here? Says why if not: the test is skipped.
+fn able() -> bool {
+    let emulator = std::process::Command::new("qemu-x86_64").arg("--version").output().is_ok();
+    if !emulator {
+        eprintln!("skipped: qemu-x86_64 (package qemu-user) is not installed");
+    }
+    plugin() && emulator
+}
+
+#[test]
+fn a_missing_emulator_is_told_with_its_package() {
+    if !plugin() {
+        return;
+    }
+    let empty = TempDir::new().unwrap();
+    let told = stderr(symbiont().args(["profile", "--", "/bin/true"]).env("PATH", empty.path()));
+    assert!(told.contains("apt install qemu-user"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
+fn a_profile_is_made_and_shown() {
+    if !able() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let made = symbiont()
+        .current_dir(dir.path())
+        .args(["profile", "--json", "--name", "lister", "--stdout", "/dev/null", "--", "ls", "/"])
+        .assert()
+        .success();
+    let made: serde_json::Value = serde_json::from_slice(&made.get_output().stdout).unwrap();
+    assert_eq!(made["program"], "lister");
+    assert!(made["instructions"].as_u64().unwrap() > 100_000);
+    let path = dir.path().join("lister.profile");
+    assert_eq!(made["bytes"].as_u64().unwrap(), std::fs::metadata(&path).unwrap().len());
+    let shown = symbiont().args(["profile", "--show"]).arg(&path).assert().success();
+    let shown = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
+    assert!(shown.contains("ls /") && shown.contains("misses 32 KiB"), "{shown}");
+}
+
+#[test]
+fn bad_files_and_programs_are_told_in_one_line() {
+    let dir = TempDir::new().unwrap();
+    let foreign = dir.path().join("foreign.profile");
+    std::fs::write(&foreign, "[workspace]").unwrap();
+    let told = stderr(symbiont().args(["profile", "--show"]).arg(&foreign));
+    assert!(told.contains("foreign.profile: this is not a program profile"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let told = stderr(symbiont().args(["profile", "--show", "/nowhere/x.profile"]));
+    assert!(told.contains("/nowhere/x.profile"), "{told}");
+    if able() {
+        let told = stderr(symbiont().args(["profile", "--", "no-such-program"]));
+        assert!(told.contains("no-such-program: no such program"), "{told}");
+    }
+}

@@ -1,0 +1,256 @@
+//! The controller itself.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use symbiont_counters::catalogue::CatalogueError;
+use symbiont_counters::{Characterizations, History, Measurements, characterize};
+use symbiont_machine::{Machine, Move, Outcome, Placement, Sample, Signal, Signals, ThreadId};
+use symbiont_planner::{Plan, Planner, Situation, release};
+use symbiont_policy::{Policy, View};
+
+use crate::Tally;
+use crate::ledger::Ledger;
+
+/// All that one round of the loop saw and did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The machine at the start of the round.
+    pub sample: Sample,
+    /// What the threads did since the sample before.
+    pub characterizations: Characterizations,
+    /// What was measured of them by counting events, as far as it was needed.
+    pub measurements: Measurements,
+    /// What the policy wants.
+    pub placement: Placement,
+    /// What of it is to be done.
+    pub plan: Plan,
+    /// What became of each move of the plan, in order.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Step {
+    /// The moves that the machine was asked for, with their outcomes.
+    pub fn moves(&self) -> impl Iterator<Item = (&Move, &Outcome)> {
+        self.plan.moves.iter().zip(&self.outcomes)
+    }
+}
+
+/// Why the loop cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError<E: std::error::Error + 'static> {
+    /// The machine as a whole failed.
+    #[error(transparent)]
+    Machine(E),
+    /// The machine cannot measure what the policy needs.
+    #[error("policy '{policy}' cannot run here: it needs {signal}, but {why}")]
+    MissingSignal {
+        /// The policy.
+        policy: &'static str,
+        /// The first signal that is missing.
+        signal: Signal,
+        /// Why the machine does not have it.
+        why: String,
+    },
+    /// The machine counts by a catalogue that cannot be read.
+    #[error("what the machine counts cannot be understood: {0}")]
+    Catalogue(#[from] CatalogueError),
+    /// The machine broke its contract.
+    #[error("the machine gave {outcomes} outcomes for {moves} moves")]
+    Outcomes {
+        /// Moves asked for.
+        moves: usize,
+        /// Outcomes given.
+        outcomes: usize,
+    },
+}
+
+/// Steers a machine by a policy.
+pub struct Controller<M> {
+    machine: M,
+    policy: Box<dyn Policy>,
+    planner: Planner,
+    /// Measured beside what the policy needs, where it can be.
+    wishes: Signals,
+    history: History,
+    ledger: Ledger,
+    tally: Tally,
+    last: Option<Step>,
+}
+
+impl<M: Machine> Controller<M> {
+    /// Brings a machine, a policy and a planner together.
+    pub fn new(machine: M, policy: Box<dyn Policy>, planner: Planner) -> Self {
+        let (ledger, tally) = (Ledger::default(), Tally::default());
+        let (wishes, history) = (Signals::new(), History::default());
+        Self { machine, policy, planner, wishes, history, ledger, tally, last: None }
+    }
+
+    /// Has more measured than the policy needs, as far as the machine can. To
+    /// be called before the first step.
+    #[must_use]
+    pub fn measuring(mut self, wishes: &Signals) -> Self {
+        self.wishes.clone_from(wishes);
+        self
+    }
+
+    /// Tells the machine what to measure. Can this policy run on it? Done
+    /// before the first step.
+    fn begin(&mut self) -> Result<(), ControlError<M::Error>> {
+        // What can be counted is known once it is asked for. Who wants to tell
+        // of what the policy makes do with adapts it before.
+        self.machine.measure(&self.policy.needs());
+        let _ = self.policy.adapt(self.machine.support());
+        let needs = self.policy.needs();
+        self.machine.measure(&needs.union(&self.wishes).copied().collect());
+        match self.machine.support().missing(&needs) {
+            Some((signal, why)) => {
+                Err(ControlError::MissingSignal { policy: self.policy.name(), signal, why })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// One round: samples, characterises, decides, plans and applies.
+    ///
+    /// # Errors
+    /// At the first step, when the machine cannot measure what the policy
+    /// needs: nothing is done then. Later, when the machine as a whole fails or
+    /// counts what cannot be understood; trouble with single threads is in the step's outcomes.
+    pub fn step(&mut self) -> Result<&Step, ControlError<M::Error>> {
+        if self.last.is_none() {
+            self.begin()?;
+        }
+        let mut sample = self.machine.sample().map_err(ControlError::Machine)?;
+        sample.threads.sort_by_key(|t| t.id);
+        self.ledger.keep(&sample);
+        let before = self.last.take().map(|step| step.sample);
+        let characterizations =
+            before.as_ref().map_or_else(Characterizations::new, |b| characterize(b, &sample));
+        let measurements = self.history.take(&sample)?;
+
+        let topology = self.machine.topology();
+        let in_force = self.ledger.in_force();
+        let view =
+            View::new(topology, &sample, &characterizations, in_force).measured(&measurements);
+        let placement = self.policy.place(&view);
+        let barred = self.ledger.barred(self.tally.quanta);
+        let situation = Situation {
+            sample: &sample,
+            online: &view.online,
+            support: self.machine.support(),
+            in_force,
+            barred: &barred,
+        };
+        let plan = self.planner.plan(&situation, &placement);
+        let outcomes = self.apply(&plan.moves, &placement)?;
+
+        let step = Step { sample, characterizations, measurements, placement, plan, outcomes };
+        self.tally.add(&step, count_new(before.as_ref(), &step.sample));
+        Ok(self.last.insert(step))
+    }
+
+    /// Steps once per quantum until `each`, which is given every step, breaks,
+    /// or the machine has ended. Leaves in force what is in force.
+    ///
+    /// # Errors
+    /// As [`Controller::step`], or when the machine's clock fails.
+    pub fn run(
+        &mut self,
+        quantum: Duration,
+        mut each: impl FnMut(&Step) -> ControlFlow<()>,
+    ) -> Result<(), ControlError<M::Error>> {
+        while !self.machine.ended() {
+            if each(self.step()?).is_break() {
+                break;
+            }
+            self.machine.wait(quantum).map_err(ControlError::Machine)?;
+        }
+        Ok(())
+    }
+
+    /// Takes back all that is in force; gives what became of each move.
+    ///
+    /// # Errors
+    /// When the machine as a whole fails.
+    pub fn release(&mut self) -> Result<Vec<(Move, Outcome)>, ControlError<M::Error>> {
+        let moves = release(self.ledger.in_force());
+        let outcomes = self.apply(&moves, &Placement::new())?;
+        for outcome in &outcomes {
+            self.tally.add_outcome(outcome);
+        }
+        Ok(moves.into_iter().zip(outcomes).collect())
+    }
+
+    /// What is in force; threads as their user left them are not listed.
+    #[must_use]
+    pub fn in_force(&self) -> &Placement {
+        self.ledger.in_force()
+    }
+
+    /// What happened so far, in numbers.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The last step; none before the first.
+    #[must_use]
+    pub fn last(&self) -> Option<&Step> {
+        self.last.as_ref()
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// The machine, to be changed between steps.
+    pub fn machine_mut(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
+    /// Gives the machine back. Leaves in force what is in force.
+    #[must_use]
+    pub fn into_machine(self) -> M {
+        self.machine
+    }
+
+    /// Asks the machine for moves and books what became of them.
+    fn apply(
+        &mut self,
+        moves: &[Move],
+        placement: &Placement,
+    ) -> Result<Vec<Outcome>, ControlError<M::Error>> {
+        if moves.is_empty() {
+            return Ok(Vec::new());
+        }
+        let outcomes = self.machine.apply(moves).map_err(ControlError::Machine)?;
+        for (asked, outcome) in moves.iter().zip(&outcomes) {
+            let wanted = placement.get(&asked.thread);
+            self.ledger.book(self.tally.quanta, asked, outcome, wanted);
+        }
+        if outcomes.len() != moves.len() {
+            let (moves, outcomes) = (moves.len(), outcomes.len());
+            return Err(ControlError::Outcomes { moves, outcomes });
+        }
+        Ok(outcomes)
+    }
+}
+
+/// Threads of a sample that the one before did not have, whatever program they
+/// run now; both are ordered.
+fn count_new(before: Option<&Sample>, now: &Sample) -> u64 {
+    let key = |id: &ThreadId| (id.process, id.thread, id.born);
+    let known = |id: &ThreadId| {
+        before.is_some_and(|b| b.threads.binary_search_by_key(&key(id), |t| key(&t.id)).is_ok())
+    };
+    now.threads.iter().filter(|t| !known(&t.id)).count() as u64
+}

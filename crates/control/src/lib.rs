@@ -1,0 +1,42 @@
+//! The loop: sample, characterise, decide, plan, apply, record.
+//!
+//! # Problem
+//! Policies and the planner are functions, machines only measure and act.
+//! Something must bring them together, and must cope with a world that changes
+//! between a sample and the moves made from it.
+//!
+//! # Approach
+//! [`Controller::step`] does one round; [`Controller::run`] repeats it and
+//! hands each [`Step`] to the caller, who may record it, report it, or end the
+//! loop. What is in force is what the machine said it carried out, nothing
+//! else. A move may fail, which is counted in the [`Tally`]:
+//!
+//! - *Gone*: the thread is forgotten.
+//! - *Foreign*: somebody else changed the setting; it is theirs from then on,
+//!   for the life of the thread. It is not fought over.
+//! - *Refused*: the setting is not tried again for 2, 4, 8, … up to 64 quanta,
+//!   doubled with each refusal in a row; a success starts over.
+//! - *Not enforced*: the machine does not act. Nothing is in force.
+//!
+//! When a process replaces its program (exec), the machine puts back what was
+//! in force: the thread that lives on is a new one, with nothing in force.
+//!
+//! # Terms and units
+//! *Step*: one round of the loop, once per quantum. The first step has no
+//! characterizations, for there is nothing to compare its sample with.
+//!
+//! # Properties
+//! - What is in force is what the last successful moves say
+//!   (`what_is_in_force_is_what_was_done`).
+//! - A machine that cannot measure what the policy needs is refused at once
+//!   (`a_missing_signal_is_told_before_anything_is_done`).
+//! - What is kept in memory belongs to living threads
+//!   (`nothing_is_kept_of_threads_that_are_gone`).
+//! - Releasing leaves nothing in force (`release_puts_everything_back`).
+
+mod controller;
+mod ledger;
+mod tally;
+
+pub use controller::{ControlError, Controller, Step};
+pub use tally::Tally;

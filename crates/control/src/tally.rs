@@ -1,0 +1,61 @@
+//! What happened so far, in numbers.
+
+use std::collections::BTreeMap;
+
+use symbiont_machine::Outcome;
+use symbiont_planner::Why;
+
+use crate::Step;
+
+/// Counts over all steps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Steps made.
+    pub quanta: u64,
+    /// Threads seen; one that replaces its program is still the same.
+    pub threads: u64,
+    /// Moves that are in force.
+    pub done: u64,
+    /// Moves that came after their thread's end.
+    pub gone: u64,
+    /// Moves not made because somebody else had changed the setting.
+    pub foreign: u64,
+    /// Moves that the machine refused.
+    pub refused: u64,
+    /// Moves that the machine did not carry out because it does not act.
+    pub not_enforced: u64,
+    /// Moves that were never asked for, by reason; one that is wanted for
+    /// several quanta counts in each.
+    pub withheld: BTreeMap<Why, u64>,
+}
+
+impl Tally {
+    /// Moves that the machine was asked for.
+    #[must_use]
+    pub fn moves(&self) -> u64 {
+        self.done + self.gone + self.foreign + self.refused + self.not_enforced
+    }
+
+    /// Adds a step, and the threads in it that the step before did not have.
+    pub(crate) fn add(&mut self, step: &Step, new_threads: u64) {
+        self.quanta += 1;
+        self.threads += new_threads;
+        for outcome in &step.outcomes {
+            self.add_outcome(outcome);
+        }
+        for withheld in &step.plan.withheld {
+            *self.withheld.entry(withheld.why).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn add_outcome(&mut self, outcome: &Outcome) {
+        let count = match outcome {
+            Outcome::Done => &mut self.done,
+            Outcome::Gone => &mut self.gone,
+            Outcome::Foreign => &mut self.foreign,
+            Outcome::Refused(_) => &mut self.refused,
+            Outcome::NotEnforced => &mut self.not_enforced,
+        };
+        *count += 1;
+    }
+}

@@ -1,0 +1,345 @@
+//! Whole rounds of the loop. Each scenario runs on each machine through the
+//! macro at the end; a new machine is one more line there.
+
+#![expect(clippy::unwrap_used, reason = "tests may")]
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use symbiont_control::{ControlError, Controller};
+use symbiont_machine::test_support::FakeMachine;
+use symbiont_machine::{
+    Ability, Assignment, Change, Machine, Move, Outcome, Placement, Priority, Signal, Signals,
+    Target, ThreadId,
+};
+use symbiont_planner::{Bounds, Planner, Why};
+use symbiont_policy::{Phases, Policy, Random, Stay, View};
+use symbiont_topology::{CpuSet, PuId, Topology};
+
+const QUANTUM: Duration = Duration::from_millis(20);
+
+/// A machine on which a scenario can make things happen.
+trait Stage: Machine {
+    /// A machine of two cores without threads.
+    fn new() -> Self;
+    /// Starts a thread that is ready at all times.
+    fn start(&mut self, program: u32, number: u32) -> ThreadId;
+    /// Ends a thread.
+    fn end(&mut self, thread: ThreadId);
+    /// Where a thread is kept; none if it is left to the OS.
+    fn place_of(&self, thread: ThreadId) -> Option<CpuSet>;
+}
+
+impl Stage for FakeMachine {
+    fn new() -> Self {
+        Self::new(Topology::synthetic("core:2").unwrap())
+    }
+
+    fn start(&mut self, program: u32, number: u32) -> ThreadId {
+        Self::start(self, program, number)
+    }
+
+    fn end(&mut self, thread: ThreadId) {
+        self.threads.remove(&thread);
+    }
+
+    fn place_of(&self, thread: ThreadId) -> Option<CpuSet> {
+        match self.placed.get(&thread) {
+            Some(Target::Cpus(cpus)) => Some(cpus.clone()),
+            Some(Target::Os) | None => None,
+        }
+    }
+}
+
+/// Sends every thread to cpu 0 and boosts it.
+struct Crowd;
+
+impl Policy for Crowd {
+    fn name(&self) -> &'static str {
+        "crowd"
+    }
+
+    fn needs(&self) -> Signals {
+        Signals::new()
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let here = Assignment {
+            priority: Priority::Boosted(10),
+            ..Assignment::on(PuId(0).into(), "the more the merrier")
+        };
+        view.threads.iter().map(|t| (t.id, here.clone())).collect()
+    }
+}
+
+fn controller<M: Machine>(machine: M, policy: impl Policy + 'static) -> Controller<M> {
+    Controller::new(machine, Box::new(policy), Planner::new(Bounds::none()))
+}
+
+/// Runs this many quanta.
+fn quanta<M: Machine>(controller: &mut Controller<M>, count: usize) {
+    let mut left = count;
+    controller
+        .run(QUANTUM, |_| {
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    controller.machine_mut().wait(QUANTUM).unwrap();
+}
+
+fn cpu(number: u32) -> Option<CpuSet> {
+    Some(PuId(number).into())
+}
+
+fn a_serial_thread_gets_a_core_and_gives_it_back<M: Stage>() {
+    let mut machine = M::new();
+    let serial = machine.start(1, 10);
+    let parallel = [machine.start(2, 20), machine.start(2, 21)];
+    let mut c = controller(machine, Phases::new(None));
+    quanta(&mut c, 1);
+    assert_eq!(c.machine().place_of(serial), None);
+    quanta(&mut c, 1);
+    assert_eq!(c.machine().place_of(serial), cpu(0));
+    assert!(parallel.iter().all(|&t| c.machine().place_of(t) == cpu(1)));
+
+    c.machine_mut().end(serial);
+    quanta(&mut c, 1);
+    assert!(parallel.iter().all(|&t| c.machine().place_of(t).is_none()));
+    assert!(c.in_force().is_empty());
+}
+
+fn a_thread_born_mid_run_is_placed<M: Stage>() {
+    let mut machine = M::new();
+    machine.start(1, 10);
+    let mut c = controller(machine, Random::new(3));
+    quanta(&mut c, 2);
+    let young = c.machine_mut().start(1, 11);
+    quanta(&mut c, 1);
+    assert!(c.machine().place_of(young).is_some());
+    assert_eq!(c.tally().threads, 2);
+}
+
+fn release_puts_everything_back<M: Stage>() {
+    let mut machine = M::new();
+    let threads: Vec<_> = (0..5).map(|n| machine.start(1, n)).collect();
+    let mut c = controller(machine, Crowd);
+    quanta(&mut c, 2);
+    assert!(threads.iter().all(|&t| c.machine().place_of(t) == cpu(0)));
+    let released = c.release().unwrap();
+    assert_eq!(released.len(), 10);
+    assert!(c.in_force().is_empty());
+    assert!(threads.iter().all(|&t| c.machine().place_of(t).is_none()));
+    assert!(c.release().unwrap().is_empty());
+}
+
+fn nothing_is_kept_of_threads_that_are_gone<M: Stage>() {
+    let mut c = controller(M::new(), Crowd);
+    for round in 0..20 {
+        let young: Vec<_> = (0..10).map(|n| c.machine_mut().start(1, round * 10 + n)).collect();
+        quanta(&mut c, 1);
+        assert_eq!(c.in_force().len(), young.len());
+        young.into_iter().for_each(|t| c.machine_mut().end(t));
+    }
+    quanta(&mut c, 1);
+    assert!(c.in_force().is_empty());
+    assert_eq!(c.tally().threads, 200);
+}
+
+fn a_machine_without_threads_is_left_in_peace<M: Stage>() {
+    let mut c = controller(M::new(), Stay);
+    quanta(&mut c, 3);
+    assert_eq!((c.tally().quanta, c.tally().moves()), (3, 0));
+}
+
+macro_rules! each_scenario_on_each_machine {
+    (scenarios $scenarios:tt machines { $($name:ident: $machine:ty,)* }) => {
+        $(each_scenario_on_each_machine!(@one $name $machine, $scenarios);)*
+    };
+    (@one $name:ident $machine:ty, { $($scenario:ident)* }) => {
+        mod $name {
+            use super::*;
+            $(#[test]
+            fn $scenario() {
+                super::$scenario::<$machine>();
+            })*
+        }
+    };
+}
+
+each_scenario_on_each_machine! {
+    scenarios {
+        a_serial_thread_gets_a_core_and_gives_it_back
+        a_thread_born_mid_run_is_placed
+        release_puts_everything_back
+        nothing_is_kept_of_threads_that_are_gone
+        a_machine_without_threads_is_left_in_peace
+    }
+    machines {
+        fake: FakeMachine,
+    }
+}
+
+/// What only a scripted machine can do: answer moves as told.
+mod answers {
+    use super::*;
+
+    fn crowd_with(
+        answer: impl FnMut(&Move) -> Outcome + Send + 'static,
+    ) -> Controller<FakeMachine> {
+        let mut machine = FakeMachine::new(Topology::synthetic("core:2").unwrap());
+        machine.start(1, 10);
+        machine.answer = Some(Box::new(answer));
+        controller(machine, Crowd)
+    }
+
+    fn is_affinity(m: &Move) -> bool {
+        matches!(m.change, Change::Affinity(_))
+    }
+
+    #[test]
+    fn a_thread_that_exits_between_sample_and_move_is_forgotten() {
+        let mut c = crowd_with(|_| Outcome::Gone);
+        let step = c.step().unwrap();
+        assert_eq!(step.outcomes, [Outcome::Gone, Outcome::Gone]);
+        assert!(c.in_force().is_empty());
+        assert_eq!(c.tally().gone, 2);
+    }
+
+    #[test]
+    fn a_foreign_setting_is_left_alone_for_good() {
+        let mut c = crowd_with(|m| if is_affinity(m) { Outcome::Foreign } else { Outcome::Done });
+        quanta(&mut c, 50);
+        assert_eq!(c.tally().foreign, 1);
+        assert_eq!(c.tally().done, 1);
+        assert_eq!(c.tally().withheld[&Why::Foreign], 49);
+        let in_force: Vec<_> = c.in_force().values().collect();
+        assert_eq!(in_force[0].target, Target::Os);
+        assert_eq!(in_force[0].priority, Priority::Boosted(10));
+    }
+
+    #[test]
+    fn a_setting_that_becomes_foreign_is_no_longer_in_force() {
+        let mut c = crowd_with(|_| Outcome::Done);
+        quanta(&mut c, 1);
+        assert_eq!(c.in_force().len(), 1);
+        c.machine_mut().answer = Some(Box::new(|_| Outcome::Foreign));
+        c.release().unwrap();
+        assert!(c.in_force().is_empty());
+    }
+
+    #[test]
+    fn a_refused_setting_is_tried_ever_less_often() {
+        let mut c = crowd_with(|m| {
+            if is_affinity(m) { Outcome::Refused("EINVAL".into()) } else { Outcome::Done }
+        });
+        let mut tries = Vec::new();
+        for quantum in 0..200 {
+            if c.step().unwrap().outcomes.iter().any(|o| matches!(o, Outcome::Refused(_))) {
+                tries.push(quantum);
+            }
+        }
+        // Left alone for 2, 4, 8, 16, 32, 64 and 64 quanta between them.
+        assert_eq!(tries, [0, 3, 8, 17, 34, 67, 132, 197]);
+        assert_eq!(c.tally().refused, 8);
+    }
+
+    #[test]
+    fn a_success_ends_the_pauses_between_tries() {
+        fn refuse(_: &Move) -> Outcome {
+            Outcome::Refused("EINVAL".into())
+        }
+        // Quanta in which something was tried.
+        fn tries(c: &mut Controller<FakeMachine>, quanta: usize) -> Vec<usize> {
+            (0..quanta).filter(|_| !c.step().unwrap().outcomes.is_empty()).collect()
+        }
+        let mut c = crowd_with(refuse);
+        assert_eq!(tries(&mut c, 8), [0, 3]);
+        c.machine_mut().answer = None;
+        assert_eq!(tries(&mut c, 8), [0]);
+        c.release().unwrap();
+        c.machine_mut().answer = Some(Box::new(refuse));
+        assert_eq!(tries(&mut c, 8), [0, 3]);
+    }
+
+    #[test]
+    fn a_thread_that_comes_back_is_a_new_one() {
+        let mut c = crowd_with(|_| Outcome::Foreign);
+        quanta(&mut c, 2);
+        assert_eq!(c.tally().foreign, 2);
+        let (id, t) = c.machine_mut().threads.pop_first().unwrap();
+        quanta(&mut c, 1);
+        c.machine_mut().threads.insert(id, t);
+        quanta(&mut c, 1);
+        assert_eq!(c.tally().foreign, 4);
+    }
+
+    #[test]
+    fn what_is_in_force_is_what_was_done() {
+        let mut c = crowd_with(|m| {
+            if is_affinity(m) { Outcome::Done } else { Outcome::Refused("EACCES".into()) }
+        });
+        quanta(&mut c, 1);
+        let in_force: Vec<_> = c.in_force().values().collect();
+        assert_eq!(in_force.len(), 1);
+        assert_eq!(in_force[0].target, Target::Cpus(PuId(0).into()));
+        assert_eq!(in_force[0].priority, Priority::Normal);
+        assert_eq!(in_force[0].reason, "the more the merrier");
+    }
+
+    #[test]
+    fn a_machine_that_does_not_act_leaves_nothing_in_force() {
+        let mut c = crowd_with(|_| Outcome::NotEnforced);
+        quanta(&mut c, 3);
+        assert!(c.in_force().is_empty());
+        assert_eq!(c.tally().not_enforced, 6);
+    }
+
+    #[test]
+    fn after_an_exec_nothing_is_in_force() {
+        let mut c = crowd_with(|_| Outcome::Done);
+        quanta(&mut c, 1);
+        // Thread 10 replaces its program; it lives on as the process's leader.
+        let machine = c.machine_mut();
+        let (id, mut t) = machine.threads.pop_first().unwrap();
+        t.id = ThreadId { thread: id.process, generation: id.generation + 1, ..id };
+        t.settled = false;
+        let heir = t.id;
+        machine.threads.insert(heir, t);
+        quanta(&mut c, 1);
+        assert!(!c.in_force().contains_key(&heir), "{:?}", c.in_force());
+    }
+
+    #[test]
+    fn a_machine_is_told_what_to_measure_before_the_first_sample() {
+        let machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
+        let phases = Box::new(Phases::new(None));
+        let wishes = Signals::from([Signal::Ipc]);
+        let mut controller =
+            Controller::new(machine, phases, Planner::new(Bounds::none())).measuring(&wishes);
+        assert_eq!(controller.machine().measured, None);
+        controller.step().unwrap();
+        let told = Signals::from([Signal::RunStates, Signal::Ipc]);
+        assert_eq!(controller.machine().measured, Some(told));
+        // A wish that the machine cannot fulfil is no reason to refuse.
+        let mut machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
+        machine.support.signals.insert(Signal::Ipc, Ability::Absent("no counters".into()));
+        let controller = Controller::new(machine, Box::new(Stay), Planner::new(Bounds::none()));
+        assert!(controller.measuring(&wishes).step().is_ok());
+    }
+
+    #[test]
+    fn a_missing_signal_is_told_before_anything_is_done() {
+        let mut machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
+        let why = "/proc is not mounted".to_owned();
+        machine.support.signals.insert(Signal::RunStates, Ability::Absent(why));
+        let planner = Planner::new(Bounds::none());
+        let mut controller = Controller::new(machine, Box::new(Phases::new(None)), planner);
+        let error = controller.step().unwrap_err();
+        assert!(matches!(error, ControlError::MissingSignal { policy: "phases", .. }));
+        assert_eq!(
+            error.to_string(),
+            "policy 'phases' cannot run here: it needs run states, but /proc is not mounted"
+        );
+    }
+}

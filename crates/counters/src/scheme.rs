@@ -1,0 +1,156 @@
+//! How the counts of a machine are turned into measurements.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use symbiont_machine::{Counting, Signal};
+
+use crate::catalogue::signal::{CPI_STACK, categories_of};
+use crate::catalogue::{Absent, Catalogue, CatalogueError, Formula, Placed};
+use crate::history::unmeasured;
+use crate::measured::{Measured, Measurement, Outputs, Unmeasured};
+use crate::track::{Change, Track};
+
+/// A catalogue, what is counted under it, and the formulas that are wanted.
+#[derive(Debug)]
+pub(crate) struct Scheme {
+    counting: Arc<Counting>,
+    catalogue: Catalogue,
+    outputs: Arc<Outputs>,
+    /// For each output, the formula's place in the catalogue.
+    formulas: Vec<usize>,
+    /// For each group of the catalogue and in it for each event: the counted
+    /// group and the place in its counts.
+    seats: Vec<Vec<Option<(usize, usize)>>>,
+    /// For each event of the catalogue, all its seats.
+    everywhere: Vec<Vec<(usize, usize)>>,
+}
+
+impl Scheme {
+    pub(crate) fn new(counting: Arc<Counting>) -> Result<Self, CatalogueError> {
+        let catalogue = Catalogue::parse(&counting.catalogue, &counting.text)?;
+        let seat = |group: &str, event: &str| {
+            let counted = counting.groups.iter().position(|known| &*known.name == group)?;
+            let events = &counting.groups.get(counted)?.events;
+            Some((counted, events.iter().position(|known| &**known == event)?))
+        };
+        let events = catalogue.events();
+        let seats = catalogue.groups().iter().map(|group| {
+            events.iter().map(|event| seat(&group.name, &event.name)).collect::<Vec<_>>()
+        });
+        let seats: Vec<_> = seats.collect();
+        let everywhere = (0..events.len()).map(|event| {
+            seats.iter().filter_map(|group| group.get(event).copied().flatten()).collect()
+        });
+        let everywhere = everywhere.collect();
+        let outputs = Arc::new(outputs(&catalogue, &counting));
+        let place = |name: &Arc<str>| catalogue.formulas().iter().position(|f| *f.name == **name);
+        let formulas = outputs.names.iter().filter_map(place).collect();
+        Ok(Self { counting, catalogue, outputs, formulas, seats, everywhere })
+    }
+
+    /// Is it for these counts?
+    pub(crate) fn is_of(&self, counting: &Arc<Counting>) -> bool {
+        Arc::ptr_eq(&self.counting, counting) || self.counting == *counting
+    }
+
+    /// All that is wanted of a thread.
+    pub(crate) fn measure(&self, groups: &[Track]) -> Measured {
+        let formulas = self.formulas.iter().filter_map(|&at| self.catalogue.formulas().get(at));
+        let values = formulas.map(|formula| self.value(formula, groups)).collect();
+        Measured::new(Arc::clone(&self.outputs), values)
+    }
+
+    fn value(&self, formula: &Formula, groups: &[Track]) -> Result<Measurement, Unmeasured> {
+        let seated = Seated { scheme: self, groups, coverage: Cell::new(1.0), age: Cell::new(0) };
+        match self.catalogue.compute(formula, &seated) {
+            Ok(value) => Ok(Measurement {
+                value: value.value,
+                unit: value.unit,
+                coverage: seated.coverage.get(),
+                age: seated.age.get(),
+            }),
+            Err(Absent::NotCounted(event)) => Err(unmeasured(&event, &self.counting, groups)),
+            Err(Absent::NoFormula(name)) => Err(Unmeasured::Unknown(name)),
+            Err(Absent::ZeroDivisor) => Err(Unmeasured::ZeroDivisor),
+            Err(Absent::NotFinite) => Err(Unmeasured::NotFinite),
+        }
+    }
+}
+
+/// The formulas that tell the signals that are counted for.
+fn outputs(catalogue: &Catalogue, counting: &Counting) -> Outputs {
+    let mut outputs = Outputs::default();
+    let mut seen = BTreeSet::new();
+    for &signal in &counting.signals {
+        let Ok(names) = catalogue.formulas_for(signal) else { continue };
+        let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
+        if signal == Signal::CpiStack {
+            let sum = catalogue.sums().iter().find(|sum| sum.name == CPI_STACK);
+            let parts = sum.map_or(0, |sum| sum.parts.len());
+            outputs.stack = names.iter().take(parts).cloned().collect();
+        }
+        if let Some(variant) = categories_of(signal) {
+            outputs.categories.push((variant.into(), names.clone()));
+        }
+        outputs.names.extend(names.into_iter().filter(|name| seen.insert(Arc::clone(name))));
+    }
+    outputs
+}
+
+/// A thread's counts at their places in the catalogue. Takes note of what is
+/// used.
+struct Seated<'a> {
+    scheme: &'a Scheme,
+    groups: &'a [Track],
+    coverage: Cell<f64>,
+    age: Cell<u64>,
+}
+
+impl Seated<'_> {
+    fn change(&self, group: usize) -> Option<&Change> {
+        self.groups.get(group)?.change()
+    }
+
+    fn seat(&self, group: usize, event: usize) -> Option<(usize, usize)> {
+        *self.scheme.seats.get(group)?.get(event)?
+    }
+
+    /// Of all places where an event was counted: the freshest, and of those
+    /// the one that saw most.
+    fn best(&self, event: usize) -> Option<(usize, usize)> {
+        let seats = self.scheme.everywhere.get(event)?.iter();
+        let told = seats.filter_map(|&seat| Some((seat, self.change(seat.0)?)));
+        let better = told.reduce(|best, other| {
+            let (a, b) = (best.1, other.1);
+            if (b.age, -b.coverage) < (a.age, -a.coverage) { other } else { best }
+        });
+        better.map(|(seat, _)| seat)
+    }
+}
+
+impl Placed for Seated<'_> {
+    fn count(&self, group: Option<usize>, event: usize) -> Option<f64> {
+        let (counted, place) = match group {
+            Some(group) => self.seat(group, event)?,
+            None => self.best(event)?,
+        };
+        let change = self.change(counted)?;
+        let count = *change.counts.get(place)? as f64;
+        self.coverage.set(self.coverage.get().min(change.coverage));
+        self.age.set(self.age.get().max(change.age));
+        Some(if group.is_some() { count } else { count * change.scale })
+    }
+
+    fn has(&self, group: usize, event: usize) -> bool {
+        let seat = self.seat(group, event);
+        let count = seat.and_then(|(counted, place)| self.change(counted)?.counts.get(place));
+        count.is_some()
+    }
+
+    fn age(&self, group: usize) -> u64 {
+        let counted = self.scheme.seats.get(group).and_then(|seats| seats.iter().flatten().next());
+        counted.and_then(|&(counted, _)| self.change(counted)).map_or(u64::MAX, |c| c.age)
+    }
+}

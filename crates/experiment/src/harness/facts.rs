@@ -1,0 +1,114 @@
+//! What the results of an experiment depend on.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+/// The machine as it is now; what it does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Seconds since 1970.
+    pub time: u64,
+    /// CPUs that this process may use: the n of the paper.
+    pub cpus: u32,
+    /// The processor's name for itself.
+    pub processor: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Does the kernel share CPU time out between sessions first?
+    pub autogroup: Option<bool>,
+    /// Load averages over 1, 5 and 15 minutes.
+    pub load: Option<String>,
+    /// The machine is a virtual one, as far as the processor tells.
+    pub virtual_machine: bool,
+}
+
+impl Machine {
+    /// Reads the facts.
+    #[must_use]
+    pub fn read() -> Self {
+        let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let load = line("/proc/loadavg").map(|text| first_words(&text, 3));
+        Self {
+            time: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
+            cpus: std::thread::available_parallelism()
+                .map_or(1, |n| n.get().try_into().unwrap_or(u32::MAX)),
+            processor: processor(&cpuinfo),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            autogroup: line("/proc/sys/kernel/sched_autogroup_enabled").map(|text| text == "1"),
+            load,
+            virtual_machine: cpuinfo
+                .lines()
+                .any(|line| line.starts_with("flags") && line.contains(" hypervisor")),
+        }
+    }
+
+    /// Names and values for a report.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let virtual_machine = if self.virtual_machine { " (virtual machine)" } else { "" };
+        let began = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(self.time));
+        let began = began.map(|began| humantime::format_rfc3339_seconds(began).to_string());
+        let named = [
+            ("Measured from", began),
+            ("Processor", self.processor.as_ref().map(|name| format!("{name}{virtual_machine}"))),
+            ("CPUs used", Some(self.cpus.to_string())),
+            ("Kernel", self.kernel.as_ref().map(|release| format!("Linux {release}"))),
+            (
+                "Autogroup",
+                self.autogroup.map(|on| {
+                    let text = if on { "on: sessions get equal CPU time" } else { "off" };
+                    text.to_owned()
+                }),
+            ),
+            ("Load averages at the start", self.load.clone()),
+        ];
+        named
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "unknown".to_owned())))
+            .collect()
+    }
+}
+
+fn first_words(text: &str, count: usize) -> String {
+    text.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
+}
+
+/// The name in `/proc/cpuinfo`: x86 says "model name", POWER "cpu", others
+/// "Hardware" or "Model".
+fn processor(cpuinfo: &str) -> Option<String> {
+    ["model name", "cpu", "Hardware", "Model"].iter().find_map(|wanted| {
+        cpuinfo.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_named_on_several_architectures() {
+        let x86 = "processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\ncpu MHz\t: 2\n";
+        assert_eq!(processor(x86).as_deref(), Some("Fast CPU @ 3 GHz"));
+        let power = "processor\t: 0\ncpu\t\t: POWER8E (raw), altivec supported\n";
+        assert_eq!(processor(power).as_deref(), Some("POWER8E (raw), altivec supported"));
+        assert_eq!(processor(""), None);
+    }
+
+    #[test]
+    fn what_is_not_told_is_said_to_be_unknown() {
+        let facts = Machine::default().facts();
+        assert!(facts.contains(&("Kernel".to_owned(), "unknown".to_owned())));
+    }
+
+    #[test]
+    fn this_machine_has_a_cpu_and_a_kernel() {
+        let machine = Machine::read();
+        assert!(machine.cpus >= 1 && machine.kernel.is_some());
+    }
+}

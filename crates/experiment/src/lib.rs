@@ -1,0 +1,24 @@
+//! Workloads, metrics, published figures and reports.
+//!
+//! Experiments on the real machine: [`phases`] (serial phases first),
+//! [`overhead`] (what managing costs), [`counting`] (what counting costs) and
+//! [`detection`] (how soon phases are seen), on what they share ([`harness`]).
+//!
+//! On the simulated machine: [`simulated`].
+//!
+//! What every experiment uses: estimates with intervals ([`stats`]), the
+//! figures that runs are judged by ([`metrics`]), what models predict
+//! ([`theory`]), what papers print ([`published`]), and the writer of pages,
+//! plots and data files ([`report`]).
+
+pub mod counting;
+pub mod detection;
+pub mod harness;
+pub mod metrics;
+pub mod overhead;
+pub mod phases;
+pub mod published;
+pub mod report;
+pub mod simulated;
+pub mod stats;
+pub mod theory;

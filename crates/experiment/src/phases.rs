@@ -1,0 +1,66 @@
+//! The experiment `symbiont bench phases`: serial phases first against the OS.
+//!
+//! # Problem
+//! Morad et al. predict (section 5) and measure (section 7) what a scheduler
+//! gains that gives the serial phases of programs a core of their own. Does
+//! that hold on this machine, with this kernel, from user space?
+//!
+//! # Approach
+//! Pairs of the synthetic benchmark run side by side under each policy, by the
+//! product's own command line, and so does a pair of real programs ([`real`]).
+//! [`mod@plan`] lists the runs (pure, seeded), a
+//! [`Campaign`] carries them out, [`mod@evaluate`] turns finished runs into
+//! figures (pure), [`page`] turns figures into a report (pure).
+//!
+//! What makes the comparison fair:
+//! - Policies are interleaved: each round holds each alone run and each policy
+//!   and grouping of each cell once, in random order. Slow changes of the
+//!   machine (temperature, neighbours of a virtual machine) hit all alike.
+//! - In one round a cell has the same seeds under all policies and groupings,
+//!   so the programs are the same to the last iteration.
+//! - Phase lengths are fixed work, from one calibration before the first run.
+//! - Both programs start at one time of day, each at a random moment of its
+//!   first cycle of phases, and run equally long, so each is
+//!   measured while the other runs. A program that is ready too late fails
+//!   the run, which is repeated with more time to get ready.
+//! - `stay` runs under the same manager as the others, at its own quantum: most
+//!   of what managing costs is in both. The runs alone are not managed at all: that cost is in every
+//!   speedup.
+//! - Both groupings: all programs in one session, or each in a session of its
+//!   own. Linux shares CPU time out between sessions first (autogroup).
+//!
+//! # Terms and units
+//! *Cell*: two programs side by side. *Performance* of a program: its progress,
+//! serial iterations plus parallel ones divided by n, per second (see
+//! [`symbiont_synth::Report::progress_per_s`]). *Speedup*: mean performance
+//! side by side over mean performance alone (eq. 3). *Throughput*: iterations
+//! per second of both programs together, as in the paper, in units of what one
+//! thread does on the idle machine, so at most n. *Fairness*: eq. 4 of the mean
+//! speedups. *Jitter*: eq. 6 over the times that a program takes for one unit
+//! of progress, which are the inverse of its performances.
+//!
+//! # Properties
+//! - A round holds each run once (`a_round_holds_each_run_once`).
+//! - Policies meet the same programs (`policies_meet_the_same_programs`).
+//! - A seed fixes the plan (`a_seed_fixes_the_plan`).
+//! - An interrupted campaign goes on where it stopped
+//!   (`an_interrupted_campaign_goes_on_where_it_stopped`).
+//! - Verdicts follow from the runs alone (`verdicts_follow_the_runs`).
+
+mod campaign;
+pub mod checks;
+pub(crate) mod command;
+pub mod evaluate;
+pub mod managers;
+pub mod page;
+pub mod plan;
+pub mod real;
+mod record;
+
+pub use campaign::{Campaign, Options};
+pub use evaluate::{Cpus, Evaluation, evaluate};
+pub use plan::{Grouping, Part, Program, Run, Size, What, plan};
+pub use record::Record;
+
+#[cfg(test)]
+mod tests;

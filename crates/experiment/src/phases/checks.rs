@@ -1,0 +1,146 @@
+//! What the experiment has to show, judged by what was measured.
+
+use symbiont_synth::Ratio;
+
+use super::evaluate::{Cell, Outcome};
+use super::plan::{Grouping, Part};
+use crate::harness::{Check, Verdict};
+use crate::report::number;
+use crate::stats::Estimate;
+
+/// Speedup that the serial program has to reach under `phases` in one session.
+pub const SERIAL_SPEEDUP: f64 = 0.97;
+/// Wall time that all runs may take together.
+pub const WALL_S: f64 = 45.0 * 60.0;
+
+/// All checks that the cells allow.
+pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
+    let headline = |grouping| {
+        cells.iter().find(|cell| cell.part == Part::Headline && cell.grouping == grouping)
+    };
+    let mut checks = Vec::new();
+    if let Some((cell, serial)) = headline(Grouping::OneSession).and_then(with_serial) {
+        checks.push(serial_runs_at_full_speed(cell, serial));
+        checks.push(jitter_is_lower(cell, serial));
+    }
+    if let Some((cell, serial)) = headline(Grouping::OwnSessions).and_then(with_serial) {
+        checks.push(no_worse_in_own_sessions(cell, serial));
+    }
+    let matrix: Vec<&Cell> = cells.iter().filter(|cell| cell.part == Part::Matrix).collect();
+    if !matrix.is_empty() {
+        checks.push(throughput_is_kept(&matrix));
+    }
+    checks.push(Check {
+        requirement: format!("all runs take at most {:.0} min", WALL_S / 60.0),
+        measured: Some(Estimate::exact(wall_s / 60.0)),
+        beside: "minutes, summed over the runs".to_owned(),
+        verdict: Verdict::of(wall_s <= WALL_S),
+    });
+    checks
+}
+
+/// The slot of the serial program.
+fn with_serial(cell: &Cell) -> Option<(&Cell, usize)> {
+    let slot = cell.ratios.iter().position(|ratio| *ratio == Ratio::SERIAL)?;
+    Some((cell, slot))
+}
+
+fn serial_runs_at_full_speed(cell: &Cell, serial: usize) -> Check {
+    let of = |outcome: &Outcome| outcome.speedup[serial];
+    let model = cell.baseline.prediction.map_or(String::new(), |prediction| {
+        format!(" (model: {})", number::plain(prediction.speedup[serial]))
+    });
+    let measured = of(&cell.tried);
+    Check {
+        requirement: format!(
+            "beside a parallel program in one session, the serial program's mean speedup under \
+             phases is at least {SERIAL_SPEEDUP}"
+        ),
+        measured: Some(measured),
+        beside: format!("stay: {}{model}", number::estimate(&of(&cell.baseline))),
+        verdict: Verdict::of(measured.value >= SERIAL_SPEEDUP),
+    }
+}
+
+fn jitter_is_lower(cell: &Cell, serial: usize) -> Check {
+    let text = |jitter: Option<Estimate>| {
+        jitter.map_or("not measured".to_owned(), |jitter| number::estimate(&jitter))
+    };
+    let change = cell.change.jitter[serial];
+    let interval = change.and_then(|change| change.interval);
+    Check {
+        requirement: "its jitter is lower under phases (difference below zero)".to_owned(),
+        measured: change,
+        beside: format!(
+            "stay: {}, phases: {}",
+            text(cell.baseline.jitter[serial]),
+            text(cell.tried.jitter[serial])
+        ),
+        verdict: match interval {
+            // The bootstrap of so few is too narrow to judge by.
+            Some(_) if change.is_some_and(|change| change.n < 10) => Verdict::Undecided,
+            Some(interval) if interval.high < 0.0 => Verdict::Pass,
+            Some(interval) if interval.low > 0.0 => Verdict::Fail,
+            _ => Verdict::Undecided,
+        },
+    }
+}
+
+fn no_worse_in_own_sessions(cell: &Cell, serial: usize) -> Check {
+    let change = cell.change.speedup[serial];
+    Check {
+        requirement: "in sessions of their own, the serial program's speedup under phases is not \
+                      below stay beyond the interval"
+            .to_owned(),
+        measured: Some(change),
+        beside: format!(
+            "stay: {}, phases: {}",
+            number::estimate(&cell.baseline.speedup[serial]),
+            number::estimate(&cell.tried.speedup[serial])
+        ),
+        verdict: match change.interval {
+            None => Verdict::Undecided,
+            Some(interval) if interval.high < 0.0 => Verdict::Fail,
+            Some(_) => Verdict::Pass,
+        },
+    }
+}
+
+fn throughput_is_kept(matrix: &[&Cell]) -> Check {
+    let worse: Vec<String> = matrix
+        .iter()
+        .filter(|cell| is_worse(cell))
+        .map(|cell| {
+            let change = number::estimate(&cell.change.throughput);
+            format!("{}, {}: {change}", cell.name(), cell.grouping.name())
+        })
+        .collect();
+    let decided = matrix.iter().all(|cell| cell.change.throughput.interval.is_some());
+    Check {
+        requirement: "no cell of the matrix has a throughput below stay beyond the interval"
+            .to_owned(),
+        measured: None,
+        beside: if worse.is_empty() {
+            format!("none of {} cells", matrix.len())
+        } else {
+            format!("{} (by chance about one of 40 cells is named)", worse.join("; "))
+        },
+        verdict: match (worse.is_empty(), decided) {
+            (false, _) => Verdict::Fail,
+            (true, true) => Verdict::Pass,
+            (true, false) => Verdict::Undecided,
+        },
+    }
+}
+
+/// Is the throughput below the baseline's by more than chance?
+#[must_use]
+pub fn is_worse(cell: &Cell) -> bool {
+    cell.change.throughput.high().is_some_and(|high| high < 0.0)
+}
+
+/// Is it above by more than chance?
+#[must_use]
+pub fn is_better(cell: &Cell) -> bool {
+    cell.change.throughput.low().is_some_and(|low| low > 0.0)
+}

@@ -1,0 +1,375 @@
+//! Which runs a campaign holds, and in what order.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+use symbiont_synth::Ratio;
+
+/// The policy that the others are compared with.
+pub const BASELINE: &str = "stay";
+/// The policy that is tried.
+pub const TRIED: &str = "phases";
+/// Both, in the order of tables.
+pub const POLICIES: [&str; 2] = [BASELINE, TRIED];
+
+/// Time that a run takes beside its measurement: starting, enrolling, ending.
+const AROUND: Duration = Duration::from_millis(550);
+
+/// How large a campaign is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Size {
+    /// Rounds of the headline cell, (∞:1) beside (1:∞).
+    pub headline_rounds: u32,
+    /// Length of its runs.
+    pub headline_time: Duration,
+    /// Ratios of the matrix; each unordered pair is a cell.
+    pub matrix_ratios: Vec<Ratio>,
+    /// Rounds of the matrix.
+    pub matrix_rounds: u32,
+    /// Length of its runs.
+    pub matrix_time: Duration,
+    /// Rounds of the real programs.
+    pub real_rounds: u32,
+    /// Time that the serial one of them takes alone on the idle machine.
+    pub real_time: Duration,
+}
+
+impl Size {
+    /// The whole campaign: about 40 minutes.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            headline_rounds: 30,
+            headline_time: Duration::from_secs(5),
+            matrix_ratios: ratios(&["inf:1", "4:1", "1:1", "1:4", "1:inf"]),
+            matrix_rounds: 5,
+            matrix_time: Duration::from_secs(3),
+            real_rounds: 10,
+            real_time: Duration::from_millis(2500),
+        }
+    }
+
+    /// A look: two to three minutes, with wide intervals.
+    #[must_use]
+    pub fn short() -> Self {
+        Self {
+            headline_rounds: 4,
+            headline_time: Duration::from_secs(2),
+            matrix_ratios: ratios(&["inf:1", "1:1", "1:inf"]),
+            matrix_rounds: 2,
+            matrix_time: Duration::from_secs(1),
+            real_rounds: 2,
+            real_time: Duration::from_millis(1500),
+        }
+    }
+}
+
+/// Ratios from labels that are known to be good (`the_sizes_hold_all_their_ratios`).
+fn ratios(labels: &[&str]) -> Vec<Ratio> {
+    labels.iter().filter_map(|label| label.parse().ok()).collect()
+}
+
+/// Whose CPU time the kernel weighs against whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grouping {
+    /// All programs in one session: every thread is weighed alone.
+    OneSession,
+    /// Each program in a session of its own: with autogroup, the programs get
+    /// equal shares however many threads they have.
+    OwnSessions,
+}
+
+impl Grouping {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::OneSession, Self::OwnSessions];
+
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OneSession => "one session",
+            Self::OwnSessions => "own sessions",
+        }
+    }
+
+    /// For names of files.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::OneSession => "one-session",
+            Self::OwnSessions => "own-sessions",
+        }
+    }
+}
+
+/// The two parts of a campaign, evaluated apart as their runs differ in length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// (∞:1) beside (1:∞), many rounds.
+    Headline,
+    /// All pairs of ratios, few rounds.
+    Matrix,
+    /// Two real programs.
+    Real,
+}
+
+impl Part {
+    /// For names of files.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Headline => "headline",
+            Self::Matrix => "matrix",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// One synthetic program.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// Parallel to serial work.
+    pub ratio: Ratio,
+    /// Seed of its phases.
+    pub seed: u64,
+}
+
+/// What runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// One program, not managed.
+    Alone {
+        /// Which.
+        program: Program,
+    },
+    /// Two programs side by side, managed.
+    Together {
+        /// Which.
+        programs: [Program; 2],
+        /// By which policy.
+        policy: String,
+        /// In whose sessions.
+        grouping: Grouping,
+    },
+    /// The serial one of the real programs, not managed.
+    RealAlone,
+    /// Both real programs side by side, managed.
+    RealTogether {
+        /// By which policy.
+        policy: String,
+        /// In whose sessions.
+        grouping: Grouping,
+    },
+}
+
+impl What {
+    /// Policy and sessions of a managed run.
+    #[must_use]
+    pub fn managed(&self) -> Option<(&str, Grouping)> {
+        match self {
+            Self::Together { policy, grouping, .. } | Self::RealTogether { policy, grouping } => {
+                Some((policy, *grouping))
+            }
+            Self::Alone { .. } | Self::RealAlone => None,
+        }
+    }
+}
+
+/// One run of a campaign.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Of which part.
+    pub part: Part,
+    /// In which round, from 0.
+    pub round: u32,
+    /// How long it measures; of real programs, what the serial one takes alone.
+    pub time: Duration,
+    /// What runs.
+    pub what: What,
+}
+
+impl Run {
+    /// A name that no other run of the campaign has, fit for a folder.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let what = match &self.what {
+            What::Alone { program } => format!("alone-{}", program.ratio),
+            What::Together { programs: [a, b], policy, grouping } => {
+                format!("{}-{}-{policy}-{}", a.ratio, b.ratio, grouping.id())
+            }
+            What::RealAlone => "alone".to_owned(),
+            What::RealTogether { policy, grouping } => format!("{policy}-{}", grouping.id()),
+        };
+        format!("{}-{:03}-{}", self.part.id(), self.round, what.replace(':', "to"))
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::Alone { program } => write!(f, "{} alone", program.ratio),
+            What::Together { programs: [a, b], policy, grouping } => {
+                write!(f, "{} beside {}, {policy}, {}", a.ratio, b.ratio, grouping.name())
+            }
+            What::RealAlone => f.write_str("real program alone"),
+            What::RealTogether { policy, grouping } => {
+                write!(f, "real programs, {policy}, {}", grouping.name())
+            }
+        }
+    }
+}
+
+/// All runs of a campaign in the order in which they are to be carried out.
+#[must_use]
+pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let mut runs = Vec::new();
+    let headline = [Ratio::PARALLEL, Ratio::SERIAL];
+    for round in 0..size.headline_rounds {
+        let cells = [(Ratio::PARALLEL, Ratio::SERIAL)];
+        let part = (Part::Headline, round, size.headline_time);
+        runs.extend(one_round(part, &headline, &cells, &mut rng));
+    }
+    let ratios = &size.matrix_ratios;
+    let cells: Vec<(Ratio, Ratio)> = ratios
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| ratios.iter().skip(i).map(|b| (*a, *b)))
+        .collect();
+    for round in 0..size.matrix_rounds {
+        let part = (Part::Matrix, round, size.matrix_time);
+        runs.extend(one_round(part, ratios, &cells, &mut rng));
+    }
+    for round in 0..size.real_rounds {
+        runs.extend(real_round(round, size.real_time, &mut rng));
+    }
+    runs
+}
+
+/// About how long runs take, one after the other.
+#[must_use]
+pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
+    let beside_others = |run: &Run| match run.what {
+        // Fixed work beside others: by the model, at most half as long again.
+        What::RealTogether { .. } => run.time * 3 / 2 + AROUND,
+        _ => run.time + AROUND,
+    };
+    runs.into_iter().map(beside_others).sum()
+}
+
+fn one_round(
+    (part, round, time): (Part, u32, Duration),
+    ratios: &[Ratio],
+    cells: &[(Ratio, Ratio)],
+    rng: &mut Pcg64,
+) -> Vec<Run> {
+    let mut runs = Vec::new();
+    // Seeds stay below 2⁵³, so that any reader of JSON gets them right.
+    let mut program = |ratio: Ratio| Program { ratio, seed: u64::from(rng.random::<u32>()) };
+    for &ratio in ratios {
+        let what = What::Alone { program: program(ratio) };
+        runs.push(Run { part, round, time, what });
+    }
+    for &(a, b) in cells {
+        let programs = [program(a), program(b)];
+        for policy in POLICIES {
+            for grouping in Grouping::ALL {
+                let what = What::Together { programs, policy: policy.to_owned(), grouping };
+                runs.push(Run { part, round, time, what });
+            }
+        }
+    }
+    runs.shuffle(rng);
+    runs
+}
+
+fn real_round(round: u32, time: Duration, rng: &mut Pcg64) -> Vec<Run> {
+    let mut whats = vec![What::RealAlone];
+    for policy in POLICIES {
+        whats.extend(
+            Grouping::ALL
+                .map(|grouping| What::RealTogether { policy: policy.to_owned(), grouping }),
+        );
+    }
+    whats.shuffle(rng);
+    whats.into_iter().map(|what| Run { part: Part::Real, round, time, what }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_round_holds_each_run_once() {
+        let runs = plan(&Size::full(), 1);
+        let ids: BTreeSet<String> = runs.iter().map(Run::id).collect();
+        assert_eq!(ids.len(), runs.len());
+        // Headline: 2 alone, 2 policies × 2 groupings. Matrix: 5 alone, 15 cells × 4.
+        // Real: 1 alone, 2 policies × 2 groupings.
+        assert_eq!(runs.len(), 30 * 6 + 5 * 65 + 10 * 5);
+        let of_round = |part, round| {
+            runs.iter().filter(move |run| run.part == part && run.round == round).count()
+        };
+        assert!((0..30).all(|round| of_round(Part::Headline, round) == 6));
+        assert!((0..5).all(|round| of_round(Part::Matrix, round) == 65));
+        assert!((0..10).all(|round| of_round(Part::Real, round) == 5));
+    }
+
+    #[test]
+    fn policies_meet_the_same_programs() {
+        let runs = plan(&Size::full(), 1);
+        for (i, run) in runs.iter().enumerate() {
+            let What::Together { programs, .. } = &run.what else { continue };
+            for other in runs.iter().skip(i) {
+                let What::Together { programs: theirs, .. } = &other.what else { continue };
+                let same_cell = programs.map(|p| p.ratio) == theirs.map(|p| p.ratio);
+                if same_cell && (run.part, run.round) == (other.part, other.round) {
+                    assert_eq!(programs, theirs);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_fixes_the_plan() {
+        assert_eq!(plan(&Size::full(), 7), plan(&Size::full(), 7));
+        assert_ne!(plan(&Size::full(), 7), plan(&Size::full(), 8));
+    }
+
+    #[test]
+    fn the_order_within_a_round_is_random() {
+        let first_is_alone = (0..20)
+            .map(|seed| plan(&Size::short(), seed))
+            .filter(|runs| matches!(runs.first().map(|r| &r.what), Some(What::Alone { .. })))
+            .count();
+        assert!((1..20).contains(&first_is_alone));
+    }
+
+    #[test]
+    fn the_sizes_hold_all_their_ratios() {
+        assert_eq!(Size::full().matrix_ratios.len(), 5);
+        assert_eq!(Size::short().matrix_ratios.len(), 3);
+    }
+
+    #[test]
+    fn the_full_campaign_fits_into_45_minutes_and_the_short_one_into_three() {
+        let minutes = |size: &Size| estimate(&plan(size, 1)).as_secs_f64() / 60.0;
+        assert!(minutes(&Size::full()) < 45.0);
+        assert!(minutes(&Size::short()) < 3.0);
+    }
+
+    #[test]
+    fn names_fit_for_folders() {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+        assert!(plan(&Size::full(), 1).iter().all(|run| run.id().chars().all(allowed)));
+    }
+}

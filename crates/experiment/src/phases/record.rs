@@ -1,0 +1,70 @@
+//! What is kept of a finished run.
+
+use serde::{Deserialize, Serialize};
+use symbiont_synth::Report;
+
+use super::plan::Run;
+use super::real::Timed;
+use crate::harness::Managed;
+
+/// One finished run: a line of `runs.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which run.
+    pub run: Run,
+    /// Seconds that it took, with everything around it.
+    pub wall_s: f64,
+    /// How often it had to be tried.
+    pub attempts: u32,
+    /// What the programs reported, in the order of the run.
+    pub programs: Vec<Report>,
+    /// What the serial one of the real programs told, in their part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<Timed>,
+    /// What the manager told; absent for runs alone.
+    pub managed: Option<Managed>,
+}
+
+/// All synthetic runs as a CSV table: a line for each program of each run.
+#[must_use]
+pub fn csv(records: &[Record]) -> String {
+    let head = "run,part,round,policy,grouping,ratio,beside,seed,elapsed_s,iterations_per_s,\
+                serial_per_s,parallel_per_s,progress_per_s,cpu_s,sleeps,preemptions,attempts\n";
+    let mut text = head.to_owned();
+    for record in records {
+        let id = record.run.id();
+        let (policy, grouping) =
+            record.run.what.managed().map_or(("", ""), |(policy, g)| (policy, g.id()));
+        for (slot, program) in record.programs.iter().enumerate() {
+            let beside = record
+                .programs
+                .iter()
+                .enumerate()
+                .find(|(other, _)| *other != slot)
+                .map_or(String::new(), |(_, other)| other.ratio.to_string());
+            let optional = |value: Option<u64>| value.map_or(String::new(), |v| v.to_string());
+            let cells = [
+                id.clone(),
+                record.run.part.id().to_owned(),
+                record.run.round.to_string(),
+                policy.to_owned(),
+                grouping.to_owned(),
+                program.ratio.to_string(),
+                beside,
+                program.seed.to_string(),
+                program.elapsed_s.to_string(),
+                program.iterations_per_s.to_string(),
+                program.serial.iterations_per_s.to_string(),
+                program.parallel.iterations_per_s.to_string(),
+                program.progress_per_s().to_string(),
+                program.cpu_s.map_or(String::new(), |s| s.to_string()),
+                optional(program.voluntary_switches),
+                optional(program.involuntary_switches),
+                record.attempts.to_string(),
+            ];
+            text += &cells.join(",");
+            text.push('\n');
+        }
+    }
+    text
+}

@@ -1,0 +1,196 @@
+//! Tables 4 to 7 and headline figures of T. Y. Morad, A. Kolodny and
+//! U. C. Weiser, "Multiple Multithreaded Applications on Asymmetric and
+//! Symmetric Chip MultiProcessors", CCIT Report 701, Technion, August 2008.
+//!
+//! Two remarks on the print. The abstract speaks of throughput gains "as much
+//! as 16 %" and the conclusions of "more than 16 %"; the largest cell of Table 4
+//! is 18 % ((1:8) beside (1:4)). Table 5's jitter is stated to be multiplied by
+//! 1000; Table 7 does not say whether its is. Fig. 8 (the symmetric
+//! counterpart of Table 4) is a contour plot without numbers.
+
+use super::{Headline, PairTable};
+
+/// The paper, as reports cite it.
+pub const CITATION: &str = "Morad et al., CCIT Report 701, 2008";
+
+/// What the figures were measured on and how (sections 3 and 6).
+pub const CONDITIONS: &str = "four dual-core 2.66 GHz Xeon, 8 cores without SMT, 8 GB, Linux \
+     2.6.18 with the scheduler extended; asymmetric (a = 2) by halving the duty cycle of seven \
+     cores; synthetic benchmarks run for 60 s, SPEC OMP2001 (medium) to the end";
+
+/// Table 4: throughput of two synthetic benchmarks, proposed over baseline, on
+/// the asymmetric machine (a = 2).
+pub const TABLE_4: PairTable = PairTable {
+    place: "Table 4",
+    what: "gain in throughput of two synthetic benchmarks, asymmetric (a = 2)",
+    programs: &["∞:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:∞"],
+    cells: &[
+        &[1],
+        &[-1, 1],
+        &[-1, 1, 1],
+        &[0, -1, 4, 4],
+        &[-2, 1, 3, 4, 7],
+        &[0, 1, 3, 5, 8, 7],
+        &[-2, 2, 0, 6, 9, 11, 8],
+        &[-2, 1, 3, 8, 7, 15, 18, 3],
+        &[-2, 2, 3, 6, 12, 16, 17, 10, 12],
+    ],
+    averages: &[-1, 1, 2, 4, 5, 7, 8, 7, 8],
+    average: 4.5,
+};
+
+/// Table 6: speedup of two SPEC OMP2001 benchmarks, proposed over baseline, on
+/// the asymmetric machine (a = 2).
+pub const TABLE_6: PairTable = PairTable {
+    place: "Table 6",
+    what: "speedup of two SPEC OMP2001 benchmarks, asymmetric (a = 2)",
+    programs: &[
+        "wupwise", "swim", "mgrid", "applu", "equake", "apsi", "gafort", "fma3d", "art", "ammp",
+    ],
+    cells: &[
+        &[2],
+        &[8, 1],
+        &[4, 4, 4],
+        &[2, -2, 3, 1],
+        &[3, 0, 4, 0, 0],
+        &[12, 15, 7, 12, 9, 16],
+        &[1, 3, 2, -2, 2, 7, 0],
+        &[1, 5, 3, -3, 0, 9, 3, 3],
+        &[2, 0, 4, 3, -1, 15, -1, 2, -1],
+        &[3, 1, 4, -2, 4, 13, 0, 4, 1, 1],
+    ],
+    averages: &[4, 3, 4, 1, 2, 11, 1, 3, 2, 3],
+    average: 3.5,
+};
+
+/// Fairness and jitter of one machine, as printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// Mean fairness (eq. 4), in %; in the row of improvements, its change.
+    pub fairness: f64,
+    /// Mean jitter (eq. 6) times the table's scale; in the row of
+    /// improvements, its reduction in %.
+    pub jitter: f64,
+}
+
+/// A row of Table 5 or 7.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// On the symmetric machine.
+    pub symmetric: Outcome,
+    /// On the asymmetric machine.
+    pub asymmetric: Outcome,
+}
+
+/// Table 5 or 7.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FairnessAndJitter {
+    /// Where it is printed.
+    pub place: &'static str,
+    /// Of which programs.
+    pub programs: &'static str,
+    /// What jitter is multiplied by; absent where the paper does not say.
+    pub jitter_scale: Option<f64>,
+    /// Linux 2.6.18.
+    pub baseline: Row,
+    /// The proposed scheduler.
+    pub proposed: Row,
+    /// The change from baseline to proposed, in %.
+    pub improvement: Row,
+}
+
+const fn row(symmetric: (f64, f64), asymmetric: (f64, f64)) -> Row {
+    Row {
+        symmetric: Outcome { fairness: symmetric.0, jitter: symmetric.1 },
+        asymmetric: Outcome { fairness: asymmetric.0, jitter: asymmetric.1 },
+    }
+}
+
+/// Table 5: synthetic benchmarks.
+pub const TABLE_5: FairnessAndJitter = FairnessAndJitter {
+    place: "Table 5",
+    programs: "synthetic benchmarks",
+    jitter_scale: Some(1000.0),
+    baseline: row((75.9, 9.07), (87.5, 38.74)),
+    proposed: row((90.7, 3.66), (88.7, 25.12)),
+    improvement: row((19.5, 59.7), (1.4, 35.1)),
+};
+
+/// Table 7: SPEC OMP2001; jitter of 5 runs of equake beside art.
+pub const TABLE_7: FairnessAndJitter = FairnessAndJitter {
+    place: "Table 7",
+    programs: "SPEC OMP2001",
+    jitter_scale: None,
+    baseline: row((79.6, 1.13), (49.3, 1.90)),
+    proposed: row((78.5, 0.13), (62.1, 0.94)),
+    improvement: row((-1.4, 88.1), (25.9, 50.5)),
+};
+
+/// Figures that the text states.
+pub const HEADLINES: &[Headline] = &[
+    percent("largest gain in throughput", 16.0, "abstract"),
+    percent("largest gain in fairness", 26.0, "abstract"),
+    percent("largest reduction of jitter", 88.0, "abstract"),
+    percent("idle time, synthetic, symmetric, baseline", 20.0, "section 7"),
+    percent("idle time, synthetic, symmetric, proposed", 17.2, "section 7"),
+    percent("idle time, synthetic, asymmetric, baseline", 25.6, "section 7"),
+    percent("idle time, synthetic, asymmetric, proposed", 22.8, "section 7"),
+    percent("mean gain in throughput, synthetic, symmetric", 3.0, "section 7"),
+    percent("mean gain in throughput, synthetic, asymmetric", 4.5, "section 7"),
+    percent("mean speedup, SPEC OMP2001, symmetric", 1.5, "section 7"),
+    percent("mean speedup, SPEC OMP2001, asymmetric", 3.5, "section 7"),
+];
+
+const fn percent(what: &'static str, value: f64, place: &'static str) -> Headline {
+    Headline { what, value, unit: "%", place }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_averages_follow_from_the_cells() {
+        for table in [TABLE_4, TABLE_6] {
+            let n = table.programs.len();
+            assert_eq!((table.cells.len(), table.averages.len()), (n, n));
+            for (i, row) in table.cells.iter().enumerate() {
+                assert_eq!(row.len(), i + 1, "{} row {i}", table.place);
+                let name = table.programs[i];
+                let pairs = table.programs.iter().map(|p| table.percent(name, p).unwrap());
+                let average = pairs.sum::<f64>() / n as f64;
+                let printed = f64::from(table.averages[i]);
+                // Cells are rounded to ± 0.5, and so is the average.
+                assert!((average - printed).abs() <= 1.0, "{}: {name} {average}", table.place);
+            }
+            let all: Vec<f64> =
+                table.cells.iter().flat_map(|r| r.iter().copied()).map(f64::from).collect();
+            let average = all.iter().sum::<f64>() / all.len() as f64;
+            assert!((average - table.average).abs() <= 0.55, "{}: {average}", table.place);
+        }
+    }
+
+    #[test]
+    fn printed_improvements_follow_from_the_cells() {
+        for table in [TABLE_5, TABLE_7] {
+            for of in [|row: Row| row.symmetric, |row: Row| row.asymmetric] {
+                let [base, new, better] =
+                    [table.baseline, table.proposed, table.improvement].map(of);
+                let fairness = 100.0 * (new.fairness / base.fairness - 1.0);
+                let jitter = 100.0 * (1.0 - new.jitter / base.jitter);
+                assert!((fairness - better.fairness).abs() <= 0.15, "{}", table.place);
+                assert!((jitter - better.jitter).abs() <= 0.5, "{}: {jitter}", table.place);
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_are_found_in_either_order() {
+        assert_eq!(TABLE_4.percent("1:8", "1:4"), Some(18.0));
+        assert_eq!(TABLE_4.percent("1:4", "1:8"), Some(18.0));
+        assert_eq!(TABLE_6.percent("apsi", "apsi"), Some(16.0));
+        assert_eq!(TABLE_6.percent("galgel", "apsi"), None);
+        let speedup = TABLE_4.speedup("∞:1", "1:∞").unwrap();
+        assert_eq!((speedup.value, speedup.interval), (0.98, None));
+    }
+}

@@ -1,0 +1,3 @@
+//! What published models predict, to be put beside what was measured.
+
+pub mod phases;

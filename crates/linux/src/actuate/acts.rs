@@ -1,0 +1,267 @@
+//! The two acts, each: check, announce, act, check.
+
+use symbiont_machine::{Outcome, Priority, Target};
+use symbiont_topology::CpuSet;
+
+use super::ability::MOST_URGENT;
+use super::actuator::{State, limit_of};
+use super::kernel::{self, Class, Facts, ThreadError, ThreadKey};
+use super::ledger::Entry;
+use super::settings::{InForce, Mask, comes_from, is_saved};
+
+/// Why an act ended early.
+struct Ended(Outcome);
+
+impl From<ThreadError> for Ended {
+    fn from(error: ThreadError) -> Self {
+        Self(match error {
+            ThreadError::Gone(_) => Outcome::Gone,
+            error @ ThreadError::Kernel { .. } => Outcome::Refused(error.to_string()),
+        })
+    }
+}
+
+fn refused(why: impl Into<String>) -> Ended {
+    Ended(Outcome::Refused(why.into()))
+}
+
+impl State {
+    pub fn set_affinity(&mut self, key: ThreadKey, target: &Target) -> Outcome {
+        match self.try_affinity(key, target) {
+            Ok(()) => Outcome::Done,
+            Err(Ended(outcome)) => outcome,
+        }
+    }
+
+    pub fn set_priority(&mut self, key: ThreadKey, priority: Priority) -> Outcome {
+        match self.try_priority(key, priority) {
+            Ok(()) => Outcome::Done,
+            Err(Ended(outcome)) => outcome,
+        }
+    }
+
+    fn entry(&mut self, key: ThreadKey) -> Result<&mut Entry, Ended> {
+        self.ledger.get_mut(&key).ok_or_else(|| refused("it was never enrolled"))
+    }
+
+    fn try_affinity(&mut self, key: ThreadKey, target: &Target) -> Result<(), Ended> {
+        self.entry(key)?;
+        kernel::facts_of(key)?;
+        let now = kernel::mask(key)?;
+        let cpuset = self.check_foreign_mask(key, &now)?;
+
+        let entry = self.entry(key)?;
+        let wanted = within_limit(target, &entry.limit)?;
+        let expected = wanted.clone().unwrap_or_else(|| CpuSet::clone(&entry.limit));
+        let before = entry.in_force().clone();
+        if wanted == before.mask && wanted.as_ref().is_none_or(|set| now == *set) {
+            return Ok(());
+        }
+        let in_force = InForce { mask: wanted, ..before.clone() };
+        self.announce(key, Some(&in_force)).map_err(|error| refused(error.to_string()))?;
+        let entry = self.entry(key)?;
+        let write = match &in_force.mask {
+            Some(set) => Some(set),
+            None => entry.saved.mask.to_write(&cpuset),
+        };
+        let tick = kernel::now_ticks();
+        if let Err(error) = kernel::set_mask(key, write) {
+            self.retract(key, &before);
+            self.read_cpuset(key.process);
+            return Err(error.into());
+        }
+        self.ledger.put_in_force(&key, in_force, tick);
+        check_after(key, |other| kernel::set_mask(other, Some(&now)))?;
+        if kernel::mask(key)? != expected {
+            // The cpuset changed, and the kernel narrowed what was asked.
+            self.read_cpuset(key.process);
+        }
+        Ok(())
+    }
+
+    /// Answers the cpuset, or ends the act if somebody else changed the mask,
+    /// which then becomes the thread's own.
+    fn check_foreign_mask(
+        &mut self,
+        key: ThreadKey,
+        now: &CpuSet,
+    ) -> Result<std::sync::Arc<CpuSet>, Ended> {
+        let mut cpuset = self.known_cpuset(key.process);
+        if !mask_is_ours(self.entry(key)?, now, &cpuset) {
+            cpuset = self.read_cpuset(key.process);
+        }
+        if mask_is_ours(self.entry(key)?, now, &cpuset) {
+            return Ok(cpuset);
+        }
+        if self.may_have_execed(key, now, &cpuset) {
+            return Err(Ended(Outcome::Gone));
+        }
+        let entry = self.entry(key)?;
+        entry.saved.mask = Mask::classify(now.clone(), &cpuset);
+        entry.limit = limit_of(&entry.saved, &cpuset);
+        let in_force = InForce { mask: None, ..entry.in_force().clone() };
+        self.accept_foreign(key, &in_force)
+    }
+
+    /// Does a leader look like a changed thread of its process that is gone?
+    /// Then that one called exec, and the report, which moves what was saved, is
+    /// still to come.
+    fn may_have_execed(&self, key: ThreadKey, now: &CpuSet, cpuset: &CpuSet) -> bool {
+        key.thread == key.process
+            && self.ledger.of_process(key.process).any(|(other, entry)| {
+                *other != key
+                    && entry.in_force().mask.is_some()
+                    && mask_is_ours(entry, now, cpuset)
+                    && kernel::facts_of(*other).is_err()
+            })
+    }
+
+    fn try_priority(&mut self, key: ThreadKey, priority: Priority) -> Result<(), Ended> {
+        self.entry(key)?;
+        let facts = kernel::facts_of(key)?;
+        self.check_foreign_priority(key, &facts)?;
+        let most_urgent = self.privilege.most_urgent(key.process);
+        let entry = self.entry(key)?;
+        let wanted = wanted(entry, priority, most_urgent)?;
+        let before = entry.in_force().clone();
+        let (nice, class) = (entry.saved.nice, entry.saved.class);
+        let reset = entry.saved.reset_on_fork;
+        if wanted == before {
+            return Ok(());
+        }
+        if wanted.nice.is_some() || wanted.waiting {
+            self.compete_in_one_group(Some(key.process)).map_err(refused)?;
+        }
+        if wanted.waiting && !self.privilege.can_end_waiting(key.process, nice) {
+            return Err(refused(
+                "it could not be taken out of SCHED_IDLE again without CAP_SYS_NICE \
+                 or a higher RLIMIT_NICE",
+            ));
+        }
+        self.announce(key, Some(&wanted)).map_err(|error| refused(error.to_string()))?;
+        let tick = kernel::now_ticks();
+        let mut done = before.clone();
+        let acted = (|| -> Result<(), ThreadError> {
+            if wanted.waiting != before.waiting {
+                kernel::set_class(key, if wanted.waiting { Class::Idle } else { class }, reset)?;
+                done.waiting = wanted.waiting;
+            }
+            if wanted.nice != before.nice {
+                kernel::set_nice(key, wanted.nice.unwrap_or(nice))?;
+                done.nice = wanted.nice;
+            }
+            Ok(())
+        })();
+        if acted.is_err() {
+            self.retract(key, &done);
+        }
+        self.ledger.put_in_force(&key, done, tick);
+        check_after(key, |other| {
+            kernel::set_class(other, facts.class, reset)?;
+            kernel::set_nice(other, facts.nice)
+        })?;
+        Ok(acted?)
+    }
+
+    fn check_foreign_priority(&mut self, key: ThreadKey, facts: &Facts) -> Result<(), Ended> {
+        let entry = self.entry(key)?;
+        let mut in_force = entry.in_force().clone();
+        let nice_is_ours = facts.nice == in_force.nice.unwrap_or(entry.saved.nice);
+        let class_is_ours = match in_force.waiting {
+            true => facts.class == Class::Idle,
+            false => facts.class == entry.saved.class,
+        };
+        if nice_is_ours && class_is_ours {
+            return Ok(());
+        }
+        if !nice_is_ours {
+            entry.saved.nice = facts.nice;
+            in_force.nice = None;
+        }
+        if !class_is_ours {
+            entry.saved.class = facts.class;
+            in_force.waiting = false;
+        }
+        self.accept_foreign(key, &in_force)
+    }
+
+    /// Takes what somebody else set as the thread's own, and says so.
+    fn accept_foreign<T>(&mut self, key: ThreadKey, in_force: &InForce) -> Result<T, Ended> {
+        let tick = kernel::now_ticks();
+        if self.entry(key)?.in_force() != in_force {
+            self.ledger.put_in_force(&key, in_force.clone(), tick);
+        }
+        let entry = self.entry(key)?;
+        // What was saved is written anew, or for the first time: after a crash it
+        // must not pass for what the thread inherited.
+        entry.journaled = false;
+        self.announce(key, Some(in_force)).map_err(|error| refused(error.to_string()))?;
+        Err(Ended(Outcome::Foreign))
+    }
+
+    /// An act that was announced failed: says what is in force instead.
+    fn retract(&mut self, key: ThreadKey, in_force: &InForce) {
+        // If this fails the journal is full, and what is announced next fails as well.
+        let _ = self.announce(key, Some(in_force));
+    }
+}
+
+/// Is it still the same thread after the act? If it went away under it and
+/// another one got its number, and so perhaps the change, that one gets back
+/// what was there before.
+fn check_after(
+    key: ThreadKey,
+    back: impl Fn(ThreadKey) -> Result<(), ThreadError>,
+) -> Result<(), Ended> {
+    match kernel::facts_of(key) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            if let (ThreadError::Gone(_), Ok(Some(other))) =
+                (&error, kernel::facts(key.process, key.thread))
+            {
+                // It may be gone as well, and then nothing is left to do.
+                let _ = back(other.key);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+fn mask_is_ours(entry: &Entry, now: &CpuSet, cpuset: &CpuSet) -> bool {
+    match &entry.in_force().mask {
+        Some(set) => comes_from(now, set, &entry.saved.mask, cpuset),
+        None => is_saved(now, &entry.saved.mask, cpuset),
+    }
+}
+
+/// The mask to have in force; none if the whole limit is wanted.
+fn within_limit(target: &Target, limit: &CpuSet) -> Result<Option<CpuSet>, Ended> {
+    let Target::Cpus(cpus) = target else { return Ok(None) };
+    let inside = cpus.intersection(limit);
+    if inside.is_empty() {
+        return Err(refused(format!("the thread may run on {limit} only, not on {cpus}")));
+    }
+    Ok((inside != *limit).then_some(inside))
+}
+
+/// What shall be in force on a thread for a priority.
+fn wanted(entry: &Entry, priority: Priority, most_urgent: i8) -> Result<InForce, Ended> {
+    let own = InForce { nice: None, waiting: false, ..entry.in_force().clone() };
+    match (priority, entry.saved.class) {
+        (Priority::Normal, _) => Ok(own),
+        (_, Class::Special) => Err(refused("real-time and deadline threads are never touched")),
+        (Priority::Waiting, Class::Idle) => Ok(own),
+        (Priority::Waiting, _) => Ok(InForce { waiting: true, ..own }),
+        (Priority::Boosted(_), Class::Idle) => {
+            Err(refused("the user lets it run only when nobody else wants to (SCHED_IDLE)"))
+        }
+        (Priority::Boosted(levels), _) => {
+            let levels = i8::try_from(levels).unwrap_or(i8::MAX);
+            let nice = entry.saved.nice.saturating_sub(levels).max(MOST_URGENT);
+            // What may not be given whole is given in part. What may not be given
+            // at all is asked for whole, so that the kernel's refusal tells why.
+            let nice = if most_urgent < entry.saved.nice { nice.max(most_urgent) } else { nice };
+            Ok(InForce { nice: (nice != entry.saved.nice).then_some(nice), ..own })
+        }
+    }
+}

@@ -1,0 +1,117 @@
+use super::super::settings::Mask;
+use super::*;
+
+fn set(text: &str) -> CpuSet {
+    text.parse().unwrap()
+}
+
+fn pinned(cpus: &str) -> InForce {
+    InForce { mask: Some(set(cpus)), ..InForce::default() }
+}
+
+fn saved(mask: Mask) -> Saved {
+    Saved { mask, nice: 0, class: Class::Other, reset_on_fork: false }
+}
+
+fn has(mask: &str) -> Present {
+    let mask = set(mask);
+    Present { parent: 1, mask, nice: 0, class: Class::Other, reset_on_fork: false }
+}
+
+fn key(process: u32, born: u64) -> ThreadKey {
+    ThreadKey { process, thread: process, born }
+}
+
+/// Process 10 was there before the manager, 20 is a child born since.
+fn book() -> Book {
+    let mut book = Book::new(100);
+    for key in [key(10, 50), key(20, 150)] {
+        book.save(key, saved(Mask::All));
+        book.set(&key, pinned("0"));
+    }
+    book
+}
+
+fn found(process: u32, born: u64, parent: u32, group: u32, session: u32) -> Found {
+    Found { process, born, parent, group, session }
+}
+
+#[test]
+fn either_of_the_last_two_changes_may_be_in_force_after_a_crash() {
+    let mut book = book();
+    book.set(&key(10, 50), pinned("1"));
+    let record = &book.records[&key(10, 50)];
+    let repair = |mask| record.repairs(&has(mask), &set("0-3"));
+    assert_eq!(repair("0").repair.mask, Some(Mask::All));
+    assert_eq!(repair("1").repair.mask, Some(Mask::All));
+    assert_eq!(repair("2").foreign, ["affinity"]);
+    book.set(&key(10, 50), pinned("2"));
+    let record = &book.records[&key(10, 50)];
+    assert_eq!(record.repairs(&has("0"), &set("0-3")).foreign, ["affinity"]);
+}
+
+#[test]
+fn what_was_put_back_before_the_crash_is_left_alone() {
+    let mut book = book();
+    book.set(&key(10, 50), InForce::default());
+    book.set(&key(10, 50), InForce::default());
+    let record = &book.records[&key(10, 50)];
+    assert_eq!(record.repairs(&has("0"), &set("0-3")), Repairs::default());
+}
+
+#[test]
+fn a_foreign_setting_that_was_noticed_is_the_saved_one() {
+    let mut book = book();
+    book.save(key(10, 50), saved(Mask::Cpus(set("2-3"))));
+    book.set(&key(10, 50), pinned("2"));
+    let record = &book.records[&key(10, 50)];
+    assert_eq!(record.repairs(&has("2"), &set("0-3")).repair.mask, Some(Mask::Cpus(set("2-3"))));
+}
+
+#[test]
+fn descendants_are_found_by_parents() {
+    let machine = [
+        found(10, 50, 1, 10, 10),
+        found(30, 160, 10, 10, 10),
+        found(31, 170, 30, 31, 31),
+        found(40, 160, 1, 40, 40),
+    ];
+    let expected = BTreeMap::from([(10, 10), (30, 10), (31, 10)]);
+    assert_eq!(descendants(&book(), &machine), expected);
+}
+
+#[test]
+fn an_orphan_is_found_by_the_session_that_a_managed_process_created() {
+    // Process 20 is dead; it had made the session and group 20.
+    let machine = [found(33, 180, 1, 20, 20), found(34, 180, 1, 34, 20)];
+    assert_eq!(descendants(&book(), &machine), BTreeMap::from([(33, 20), (34, 20)]));
+}
+
+#[test]
+fn the_shells_own_group_is_not_the_programs() {
+    // A pipe's other end: in the group of process 10, a child of the shell.
+    let machine = [found(10, 50, 2, 10, 2), found(11, 50, 2, 10, 2), found(2, 5, 1, 2, 2)];
+    assert_eq!(descendants(&book(), &machine), BTreeMap::from([(10, 10)]));
+}
+
+#[test]
+fn a_process_with_a_reused_number_has_no_descendants_of_ours() {
+    let machine = [found(10, 300, 1, 10, 10), found(30, 310, 10, 10, 10)];
+    assert_eq!(descendants(&book(), &machine), BTreeMap::new());
+    // A parent that is younger than its child is not its parent.
+    let machine = [found(20, 150, 1, 1, 1), found(30, 140, 20, 1, 1)];
+    assert_eq!(descendants(&book(), &machine), BTreeMap::from([(20, 20)]));
+}
+
+#[test]
+fn parents_in_a_circle_end_the_search() {
+    let machine = [found(30, 140, 31, 1, 1), found(31, 140, 30, 1, 1)];
+    assert_eq!(descendants(&book(), &machine), BTreeMap::new());
+}
+
+#[test]
+fn a_thread_from_before_the_manager_inherited_nothing() {
+    let newborn = |born| Newborn { mask: set("0"), nice: 0, class: Class::Other, born };
+    assert!(book().inherited(10, &newborn(99), &set("0-3")).is_nothing());
+    assert_eq!(book().inherited(10, &newborn(200), &set("0-3")).mask, Some(Mask::All));
+}

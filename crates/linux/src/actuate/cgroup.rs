@@ -1,0 +1,234 @@
+//! Where the cgroup hierarchies are mounted, and the two things read there:
+//! which CPUs a process's cpuset allows, and in which scheduling group it is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use procfs::FromRead;
+use procfs::ProcessCGroups;
+use procfs::process::MountInfos;
+use symbiont_topology::{CpuSet, HostTopology};
+
+use super::groups::{GroupKey, Grouping};
+
+/// The name that the kernel gives to its first cgroup namespace.
+const FIRST_NAMESPACE: &str = "cgroup:[4026531835]";
+
+#[derive(Debug, Clone)]
+struct Hierarchy {
+    /// The cgroup that is mounted ("/" unless only a part is).
+    root: String,
+    point: PathBuf,
+}
+
+impl Hierarchy {
+    /// The directory of a cgroup, if this mount shows it.
+    fn directory(&self, cgroup: &str) -> Option<PathBuf> {
+        let below = match self.root.as_str() {
+            "/" => cgroup,
+            root => cgroup.strip_prefix(root).filter(|b| b.is_empty() || b.starts_with('/'))?,
+        };
+        let below = below.trim_start_matches('/');
+        if below.split('/').any(|part| part == "..") {
+            return None; // outside this process's cgroup namespace
+        }
+        Some(self.point.join(below))
+    }
+
+    /// The first file that answers, from a cgroup upwards to the mount's root.
+    fn nearest<T>(&self, cgroup: &str, read: impl Fn(&Path) -> Option<T>) -> Option<T> {
+        let start = self.directory(cgroup)?;
+        start.ancestors().take_while(|dir| dir.starts_with(&self.point)).find_map(read)
+    }
+}
+
+/// The host's cgroup hierarchies that matter for scheduling.
+#[derive(Debug, Clone, Default)]
+pub struct Cgroups {
+    unified: Option<Hierarchy>,
+    cpuset: Option<Hierarchy>,
+    cpu: Option<Hierarchy>,
+    autogroup: bool,
+    first_namespace: bool,
+    /// This process's cpuset, by its path, and what it allows.
+    own: (String, CpuSet),
+    online: CpuSet,
+}
+
+impl Cgroups {
+    /// Looks where they are mounted. The host's hardware threads stand in
+    /// where no cpuset is mounted or readable.
+    #[must_use]
+    pub fn discover(host: &HostTopology) -> Self {
+        let mounts = MountInfos::from_file("/proc/self/mountinfo")
+            .map(|mounts| mounts.0)
+            .unwrap_or_default();
+        let find = |kind: &str, controller: Option<&str>| {
+            let fits = |m: &&procfs::process::MountInfo| {
+                m.fs_type == kind && controller.is_none_or(|c| m.super_options.contains_key(c))
+            };
+            mounts
+                .iter()
+                .find(fits)
+                .map(|m| Hierarchy { root: m.root.clone(), point: m.mount_point.clone() })
+        };
+        Self {
+            unified: find("cgroup2", None),
+            cpuset: find("cgroup", Some("cpuset")),
+            cpu: find("cgroup", Some("cpu")),
+            autogroup: fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled")
+                .is_ok_and(|text| text.trim() == "1"),
+            first_namespace: fs::read_link("/proc/self/ns/cgroup")
+                .is_ok_and(|name| name == Path::new(FIRST_NAMESPACE)),
+            own: (
+                cpuset_path(std::process::id()).unwrap_or_default(),
+                super::kernel::widest_mask().unwrap_or_default(),
+            ),
+            online: host.cpus(),
+        }
+    }
+
+    /// The CPUs that a process's cpuset allows now. Where the hierarchy is not
+    /// mounted (in many containers) a process that shares our cpuset has what
+    /// we have, and any other is taken to have all that are online.
+    #[must_use]
+    pub fn cpuset(&self, process: u32) -> Arc<CpuSet> {
+        let path = cpuset_path(process).unwrap_or_default();
+        let same_as_ours =
+            || (path == self.own.0 && !self.own.1.is_empty()).then(|| self.own.1.clone());
+        let cpuset = self.read_cpuset(&path).or_else(same_as_ours);
+        Arc::new(cpuset.unwrap_or_else(|| self.online.clone()))
+    }
+
+    fn read_cpuset(&self, path: &str) -> Option<CpuSet> {
+        let list = |dir: &Path, file: &str| {
+            let cpus = fs::read_to_string(dir.join(file)).ok()?.parse::<CpuSet>().ok()?;
+            (!cpus.is_empty()).then_some(cpus)
+        };
+        match (&self.cpuset, &self.unified) {
+            (Some(v1), _) => v1.nearest(path, |dir| {
+                list(dir, "cpuset.effective_cpus").or_else(|| list(dir, "cpuset.cpus"))
+            }),
+            (None, Some(v2)) => v2.nearest(path, |dir| list(dir, "cpuset.cpus.effective")),
+            (None, None) => None,
+        }
+    }
+
+    /// The scheduling group in which a process competes; `None` if it is gone
+    /// or cannot be told. Threads that were put into cgroups of their own
+    /// (threaded cgroups) are taken to be where their process is.
+    #[must_use]
+    pub fn group(&self, process: u32) -> Option<GroupKey> {
+        let groups = ProcessCGroups::from_file(format!("/proc/{process}/cgroup")).ok()?.0;
+        let v1 = |name: &str| {
+            groups.iter().find(|g| g.controllers.iter().any(|c| c == name)).map(|g| &g.pathname)
+        };
+        let v2 = || groups.iter().find(|g| g.hierarchy == 0).map(|g| &g.pathname);
+        let path = match (v1("cpu"), &self.unified) {
+            (Some(path), _) => path.clone(),
+            (None, Some(unified)) => self.weighted(unified, v2()?),
+            (None, None) => "/".to_owned(),
+        };
+        if path != "/" || !self.first_namespace {
+            return Some(GroupKey::Cgroup(path));
+        }
+        if !self.autogroup {
+            return Some(GroupKey::Root);
+        }
+        let text = fs::read_to_string(format!("/proc/{process}/autogroup")).ok()?;
+        Some(autogroup(&text))
+    }
+
+    /// The nearest cgroup that the CPU controller weighs: only those have the file.
+    fn weighted(&self, unified: &Hierarchy, path: &str) -> String {
+        let dir =
+            unified.nearest(path, |dir| dir.join("cpu.weight").exists().then(|| dir.to_owned()));
+        match dir.as_deref().and_then(|d| d.strip_prefix(&unified.point).ok()) {
+            None => "/".to_owned(),
+            Some(below) => Path::new("/").join(below).to_string_lossy().into_owned(),
+        }
+    }
+
+    /// How this host groups processes for scheduling, as far as it can be said
+    /// before any process is known.
+    #[must_use]
+    pub fn grouping(&self) -> Grouping {
+        match (self.autogroup, &self.cpu, &self.unified) {
+            (true, _, _) => Grouping::BySession,
+            (false, None, None) => Grouping::None,
+            (false, _, _) => Grouping::ByCgroup,
+        }
+    }
+}
+
+/// The group that `/proc/PID/autogroup` names. It is empty for a process none
+/// of whose ancestors made a session (kernel threads and what they or init
+/// started): those compete in the root group.
+fn autogroup(text: &str) -> GroupKey {
+    match text.split_whitespace().next() {
+        Some(name) => GroupKey::Session(name.trim_start_matches('/').to_owned()),
+        None => GroupKey::Root,
+    }
+}
+
+fn cpuset_path(process: u32) -> Option<String> {
+    let path = fs::read_to_string(format!("/proc/{process}/cpuset")).ok()?;
+    Some(path.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_is_found_below_what_is_mounted() {
+        let whole = Hierarchy { root: "/".into(), point: "/sys/fs/cgroup".into() };
+        let part = Hierarchy { root: "/box".into(), point: "/mnt".into() };
+        assert_eq!(whole.directory("/").unwrap(), Path::new("/sys/fs/cgroup"));
+        assert_eq!(whole.directory("/a/b").unwrap(), Path::new("/sys/fs/cgroup/a/b"));
+        assert_eq!(part.directory("/box/a").unwrap(), Path::new("/mnt/a"));
+        assert_eq!(part.directory("/boxer"), None);
+        assert_eq!(whole.directory("/../other"), None);
+    }
+
+    #[test]
+    fn a_controller_is_read_from_the_nearest_ancestor_that_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("a/b/c")).unwrap();
+        fs::write(dir.path().join("a/cpu.weight"), "100").unwrap();
+        fs::write(dir.path().join("cpuset.cpus.effective"), "0-7").unwrap();
+        let unified = Hierarchy { root: "/".into(), point: dir.path().to_owned() };
+        let cgroups = Cgroups::default();
+        assert_eq!(cgroups.weighted(&unified, "/a/b/c"), "/a");
+        assert_eq!(cgroups.weighted(&unified, "/x"), "/");
+        let read = |dir: &Path| fs::read_to_string(dir.join("cpuset.cpus.effective")).ok();
+        assert_eq!(unified.nearest("/a/b/c", read).unwrap(), "0-7");
+    }
+
+    #[test]
+    fn the_cpuset_of_this_process_holds_its_mask() {
+        let cgroups = Cgroups::discover(&HostTopology::read().unwrap());
+        let me = std::process::id();
+        let key = super::super::kernel::facts(me, me).unwrap().unwrap().key;
+        let mask = super::super::kernel::mask(key).unwrap();
+        assert!(mask.is_subset(&cgroups.cpuset(me)));
+        assert!(cgroups.group(me).is_some());
+    }
+
+    #[test]
+    fn without_a_session_of_its_own_a_process_competes_in_the_root_group() {
+        let session = GroupKey::Session("autogroup-12".to_owned());
+        assert_eq!(autogroup("/autogroup-12 nice 0\n"), session);
+        assert_eq!(autogroup(""), GroupKey::Root);
+    }
+
+    #[test]
+    fn where_no_cpuset_is_mounted_our_own_is_found_by_asking() {
+        let discovered = Cgroups::discover(&HostTopology::read().unwrap());
+        let blind = Cgroups { cpuset: None, unified: None, ..discovered.clone() };
+        let me = std::process::id();
+        assert_eq!(blind.cpuset(me), discovered.cpuset(me));
+        assert!(!blind.own.1.is_empty());
+    }
+}

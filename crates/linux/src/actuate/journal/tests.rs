@@ -1,0 +1,122 @@
+use proptest::prelude::*;
+
+use super::super::kernel::Class;
+use super::super::settings::Mask;
+use super::*;
+
+const KEY: ThreadKey = ThreadKey { process: 10, thread: 12, born: 99 };
+
+fn saved() -> Saved {
+    Saved { mask: Mask::All, nice: -3, class: Class::Batch, reset_on_fork: true }
+}
+
+fn pinned(cpus: &str) -> InForce {
+    InForce { mask: Some(cpus.parse().unwrap()), nice: Some(-13), waiting: true }
+}
+
+fn begin() -> (tempfile::TempDir, Journal) {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::begin(StateDir::create(&dir.path().join("state")).unwrap()).unwrap();
+    (dir, journal)
+}
+
+fn text_of(journal: &Journal) -> Vec<u8> {
+    std::fs::read(journal.dir.path_of(&journal.name)).unwrap()
+}
+
+fn read_back(text: &[u8]) -> Result<(Header, Book), JournalError> {
+    parse(Path::new("journal"), text)
+}
+
+#[test]
+fn a_journal_reads_back() {
+    let (_dir, mut journal) = begin();
+    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0-2"))]).unwrap();
+    journal.note(&[Line::Set(KEY, InForce::default())]).unwrap();
+    let (header, book) = read_back(&text_of(&journal)).unwrap();
+    assert!(header.is_of_this_boot() && header.has_our_numbers());
+    assert_eq!(header, journal.header);
+    let record = &book.records[&KEY];
+    assert_eq!(record.saved, saved());
+    assert_eq!(record.now, [pinned("0-2"), InForce::default()]);
+}
+
+#[test]
+fn a_journal_that_is_written_anew_says_the_same_and_stays_locked() {
+    let (_dir, mut journal) = begin();
+    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"))]).unwrap();
+    journal.rewrite(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("1"))]).unwrap();
+    journal.note(&[Line::Set(KEY, pinned("2"))]).unwrap();
+    let (_, book) = read_back(&text_of(&journal)).unwrap();
+    assert_eq!(book.records[&KEY].ever, [pinned("1"), pinned("2")]);
+    let found = find_all(&journal.dir).unwrap();
+    assert!(matches!(found.as_slice(), [Ok(Found::Held(_))]));
+}
+
+#[test]
+fn a_note_that_cannot_be_written_whole_leaves_no_part() {
+    let (_dir, mut journal) = begin();
+    journal.note(&[Line::Saved(KEY, saved())]).unwrap();
+    let before = text_of(&journal);
+    journal.file = File::options().write(true).open("/dev/full").unwrap();
+    assert!(journal.note(&[Line::Set(KEY, pinned("0"))]).is_err());
+    assert_eq!(text_of(&journal), before);
+}
+
+#[test]
+fn a_removed_journal_begins_anew_with_the_next_note() {
+    let (_dir, mut journal) = begin();
+    journal.remove().unwrap();
+    journal.remove().unwrap();
+    assert!(find_all(&journal.dir).unwrap().is_empty());
+    journal.note(&[Line::Saved(KEY, saved())]).unwrap();
+    assert!(read_back(&text_of(&journal)).unwrap().1.knows(&KEY));
+}
+
+#[test]
+fn a_change_of_an_unknown_thread_is_damage() {
+    let (_dir, mut journal) = begin();
+    journal.note(&[Line::Set(KEY, pinned("0")), Line::Saved(KEY, saved())]).unwrap();
+    let error = read_back(&text_of(&journal)).unwrap_err().to_string();
+    assert!(error.contains("line 2 is damaged (thread 12 of process 10 was not saved"), "{error}");
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    let header = serde_json::to_string(&Header::begin()).unwrap();
+    prop_oneof![
+        Just(header),
+        Just(serde_json::to_string(&Line::Saved(KEY, saved())).unwrap()),
+        Just(serde_json::to_string(&Line::Set(KEY, pinned("0"))).unwrap()),
+        ".{0,60}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_journal_is_read_or_refused(
+        lines in prop::collection::vec(any_line(), 0..6),
+        cut in 0usize..400,
+        flip in any::<u8>(),
+    ) {
+        let mut text = lines.join("\n").into_bytes();
+        let _ = read_back(&text);
+        if let Some(byte) = text.get_mut(cut) {
+            *byte ^= flip;
+        }
+        let _ = read_back(&text);
+        text.truncate(cut);
+        let _ = read_back(&text);
+    }
+
+    #[test]
+    fn a_journal_that_was_cut_short_says_what_was_written_before(cut in 0usize..100) {
+        let (_dir, mut journal) = begin();
+        journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"))]).unwrap();
+        let whole = text_of(&journal);
+        journal.note(&[Line::Set(KEY, pinned("1"))]).unwrap();
+        let text = text_of(&journal);
+        let end = (whole.len() + cut).min(text.len() - 1);
+        let (_, book) = read_back(&text[..end]).unwrap();
+        prop_assert_eq!(&book.records[&KEY].ever, &[pinned("0")]);
+    }
+}

@@ -1,0 +1,88 @@
+//! Acting on threads: affinity, nice value and wait class, with the way back.
+//!
+//! # Problem
+//! A managed program must be as it was when Symbiont leaves it, however it
+//! leaves; settings that a user, a program or a cpuset made must never be
+//! overruled; and the numbers by which the kernel names threads are used again.
+//!
+//! # Approach
+//! An [`Actuator`] keeps for each adopted thread what it had before, and what
+//! of ours is in force. Before each act it checks that the thread is still the
+//! same and that its setting is still the one we left; then it writes to a
+//! journal what it is about to do; then it acts, and checks the identity again.
+//! At the end everything is put back; after a crash [`restore`] does so from
+//! the journal. Affinity is the default. Priorities are changed only where
+//! they can be put back and where one scheduling group holds all contenders.
+//! Autogroup and cgroup weights are never changed.
+//!
+//! # Terms and units
+//! *Saved*: what a thread had before us; a mask equal to its cpuset's is saved
+//! as "all" and put back as all ones, so that it follows a cpuset that grows.
+//! *Limit*: the saved mask within the cpuset. *In force*: what we set and did
+//! not put back. *Foreign*: changed by somebody else since. Births are in
+//! clock ticks since boot, nice values from −20 (most urgent) to 19.
+//!
+//! # The rule for foreign changes
+//! What somebody else set becomes the thread's saved setting, and its new
+//! limit if it is a mask. It stays until a later move fits inside the limit;
+//! that move then is undone to the new setting, not to the first one.
+//!
+//! # Properties
+//! - Settings come back at the end (`everything_comes_back_at_the_end`), after
+//!   SIGKILL, for children born since too (`a_crash_is_undone_also_for_children`),
+//!   and follow a cpuset that grew (`a_restored_mask_follows_a_cpuset_that_grew`).
+//! - A mask is never widened (`a_narrow_mask_is_never_widened`), a foreign one
+//!   is left alone (`a_foreign_mask_is_left_alone`).
+//! - A mask that a child chose is no inheritance
+//!   (`a_child_that_pinned_itself_keeps_its_mask`,
+//!   `after_a_crash_a_child_that_had_pinned_itself_keeps_its_mask`).
+//! - Another thread with the same number is not touched
+//!   (`a_reused_number_is_not_touched`).
+//! - A child does not keep what it inherited (`a_newborn_gets_its_parents_own_mask`).
+//! - Journals of any content are read or refused without panic
+//!   (`any_journal_is_read_or_refused`).
+//!
+//! # What remains
+//! - No call sets the affinity of a thread by a descriptor, only by number.
+//!   Between the check and the act, some microseconds, the number could come
+//!   to mean another thread. The check after the act finds this, and gives
+//!   that thread the mask that was read just before the act. Threads that used
+//!   one number within one clock tick cannot be told apart.
+//! - After a crash, a child is known by its process, its ancestors, or a
+//!   session or process group that a managed process created. An orphan in the
+//!   shell's own session, made between the crash and the restore by a parent
+//!   that exited, keeps what it inherited.
+//! - The kernel tells what is left of a chosen mask within the cpuset, not the
+//!   mask itself: after a restore, CPUs that a user chose and that a cpuset did
+//!   not allow at the time stay out when the cpuset grows (or, if what was left
+//!   equalled the cpuset, more than the chosen ones come in).
+//! - A thread that pins itself to the very mask that is in force on it, or a
+//!   child to its parent's before it was ever adopted, cannot be told from one
+//!   that did not. Nor can, after a crash, a child that pinned itself to a mask
+//!   that we had set on others, if no move had met it since.
+
+mod ability;
+mod acts;
+mod actuator;
+mod book;
+mod cgroup;
+mod groups;
+mod journal;
+mod kernel;
+mod ledger;
+mod lock;
+mod putback;
+mod restore;
+mod settings;
+mod state_dir;
+
+pub use ability::{MOST_URGENT, Privilege, affinity_ability, boost_ability, waiting_ability};
+pub use actuator::{Abilities, Actuator, ActuatorError};
+pub use cgroup::Cgroups;
+pub use groups::{GroupKey, Grouping, share_one_group};
+pub use journal::JournalError;
+pub use kernel::{ThreadError, ThreadKey};
+pub use lock::{Lock, LockError, managed_by};
+pub use putback::{NotRestored, RestoreReport};
+pub use restore::{Restored, restore};
+pub use state_dir::{StateDirError, default_state_dir, visible_state_dirs};

@@ -1,0 +1,175 @@
+//! What a thread had before, what of ours is in force, and the one question
+//! that decides everything: is what the kernel shows now still ours?
+
+use serde::{Deserialize, Serialize};
+use symbiont_topology::{CpuSet, ParseCpuSetError};
+
+use super::kernel::Class;
+
+/// A mask to put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(super) enum Mask {
+    /// Whatever the cpuset allows, also after it grew: put back as all ones.
+    All,
+    /// Just these, as somebody chose.
+    Cpus(CpuSet),
+}
+
+impl Mask {
+    /// How to save a mask: one that equals the cpuset's is nobody's choice.
+    #[must_use]
+    pub fn classify(mask: CpuSet, cpuset: &CpuSet) -> Self {
+        if mask == *cpuset { Self::All } else { Self::Cpus(mask) }
+    }
+
+    /// The hardware threads that it stands for within a cpuset. If none is
+    /// left of a chosen mask, the kernel gives the whole cpuset; so do we.
+    #[must_use]
+    pub fn within(&self, cpuset: &CpuSet) -> CpuSet {
+        match self {
+            Self::All => cpuset.clone(),
+            Self::Cpus(cpus) => {
+                let left = cpus.intersection(cpuset);
+                if left.is_empty() { cpuset.clone() } else { left }
+            }
+        }
+    }
+
+    /// What to hand to the kernel; `None` is all ones.
+    #[must_use]
+    pub fn to_write(&self, cpuset: &CpuSet) -> Option<&CpuSet> {
+        match self {
+            Self::Cpus(cpus) if !cpus.is_disjoint(cpuset) => Some(cpus),
+            _ => None,
+        }
+    }
+}
+
+impl TryFrom<String> for Mask {
+    type Error = ParseCpuSetError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if text == "all" { Ok(Self::All) } else { text.parse().map(Self::Cpus) }
+    }
+}
+
+impl From<Mask> for String {
+    fn from(mask: Mask) -> Self {
+        match mask {
+            Mask::All => "all".to_owned(),
+            Mask::Cpus(cpus) => cpus.to_string(),
+        }
+    }
+}
+
+/// What a thread had before we changed anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Saved {
+    /// Its mask.
+    pub mask: Mask,
+    /// Its nice value, −20 (most urgent) to 19.
+    pub nice: i8,
+    /// Its class.
+    pub class: Class,
+    /// Do its children fall back to the usual class and nice value?
+    pub reset_on_fork: bool,
+}
+
+/// What of ours is in force on a thread; the default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct InForce {
+    /// The mask that we set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mask: Option<CpuSet>,
+    /// The nice value that we set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i8>,
+    /// Did we make it run only when nobody else wants to?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waiting: bool,
+}
+
+impl InForce {
+    /// Is anything of ours in force?
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Does the mask that the kernel shows now come from the one that we `set`?
+///
+/// The kernel narrows masks to the cpuset, and gives the whole cpuset when
+/// nothing would be left (before Linux 6.2 on every change of the cpuset). So
+/// the whole cpuset is no sign of a foreign hand where that is what the thread
+/// had anyway: saying so wrongly would change nothing.
+#[must_use]
+pub(super) fn comes_from(now: &CpuSet, set: &CpuSet, saved: &Mask, cpuset: &CpuSet) -> bool {
+    let left = set.intersection(cpuset);
+    now == set
+        || (!left.is_empty() && *now == left)
+        || (now == cpuset && (left.is_empty() || *saved == Mask::All))
+}
+
+/// Is the mask that the kernel shows now the saved one?
+#[must_use]
+pub(super) fn is_saved(now: &CpuSet, saved: &Mask, cpuset: &CpuSet) -> bool {
+    match saved {
+        Mask::All => now == cpuset,
+        Mask::Cpus(cpus) => comes_from(now, cpus, saved, cpuset),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use symbiont_topology::PuId;
+
+    use super::*;
+
+    fn set(text: &str) -> CpuSet {
+        text.parse().unwrap()
+    }
+
+    fn any_set() -> impl Strategy<Value = CpuSet> {
+        prop::collection::btree_set(0u32..6, 1..6)
+            .prop_map(|members| members.into_iter().map(PuId).collect())
+    }
+
+    #[test]
+    fn a_mask_equal_to_the_cpuset_is_saved_as_all() {
+        assert_eq!(Mask::classify(set("0-3"), &set("0-3")), Mask::All);
+        assert_eq!(Mask::classify(set("1"), &set("0-3")), Mask::Cpus(set("1")));
+        assert_eq!(serde_json::to_string(&Mask::All).unwrap(), "\"all\"");
+        assert_eq!(serde_json::from_str::<Mask>("\"1\"").unwrap(), Mask::Cpus(set("1")));
+    }
+
+    #[test]
+    fn a_cpuset_that_shrank_is_no_foreign_hand() {
+        assert!(comes_from(&set("1"), &set("0-1"), &Mask::All, &set("1-3")));
+        assert!(comes_from(&set("1-3"), &set("0"), &Mask::All, &set("1-3")));
+        assert!(comes_from(&set("1-3"), &set("0"), &Mask::Cpus(set("0")), &set("1-3")));
+    }
+
+    #[test]
+    fn a_widened_chosen_mask_is_a_foreign_hand() {
+        assert!(!comes_from(&set("0-3"), &set("1"), &Mask::Cpus(set("1-2")), &set("0-3")));
+        assert!(!comes_from(&set("2"), &set("1"), &Mask::All, &set("0-3")));
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_kernel_makes_of_a_mask_comes_from_it(m in any_set(), cpuset in any_set(), saved in any_set()) {
+            let left = m.intersection(&cpuset);
+            let kernel = if left.is_empty() { cpuset.clone() } else { left };
+            prop_assert!(comes_from(&kernel, &m, &Mask::Cpus(saved), &cpuset));
+            prop_assert!(is_saved(&kernel, &Mask::Cpus(m), &cpuset));
+        }
+
+        #[test]
+        fn a_saved_mask_never_reaches_beyond_the_cpuset(m in any_set(), cpuset in any_set()) {
+            prop_assert!(Mask::Cpus(m).within(&cpuset).is_subset(&cpuset));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! One program, in the process that was there already.
+
+use std::io::Write;
+use std::os::fd::BorrowedFd;
+
+use super::manager::{self, Caller, Manager, Root};
+use super::{Command, ExecError, Unmanaged, inherited, raw};
+
+/// Starts a manager, waits until it has enrolled this process, and becomes the
+/// program. Comes back only if the program cannot be run; the manager then
+/// sees this process end, as it would see the program end.
+///
+/// `manage` runs in the manager, a copy of this process that was detached from
+/// it: it finds its root in [`Manager::roots`], enrols it, calls
+/// [`Manager::ready`] and manages until [`Manager::wait`] says it is over. It
+/// may start threads. Of this process's descriptors it has only those in
+/// `keep`, under the same numbers: it must not use any other that it captured.
+/// Its directory is `/`, so it needs absolute paths.
+///
+/// `notice` gets a line for the user where there is something to say: what the
+/// manager noted, or why the program runs unmanaged.
+pub fn exec_in_place(
+    command: &Command,
+    keep: &[BorrowedFd<'_>],
+    notice: impl FnOnce(&str),
+    manage: impl FnOnce(Manager),
+) -> ExecError {
+    match enrol(command, keep, manage) {
+        Ok(notes) if notes.is_empty() => {}
+        Ok(notes) => notice(&notes),
+        Err(why) => notice(&format!("runs unmanaged: {why}")),
+    }
+    // What cannot be written now could not be written later either.
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+    inherited::give_back();
+    command.failed_to_run(raw::exec(command.words()))
+}
+
+fn enrol(
+    command: &Command,
+    keep: &[BorrowedFd<'_>],
+    manage: impl FnOnce(Manager),
+) -> Result<String, Unmanaged> {
+    let root = Root::hold(command.name(), rustix::process::getpid())
+        .map_err(Unmanaged::system("open a pidfd (Linux 5.3 or later)"))?;
+    let enrolled = manager::start(vec![root], keep, Caller::Leaves, manage)?;
+    Ok(enrolled.notes)
+}

@@ -1,0 +1,368 @@
+//! The process that manages: how it comes to be, and what it waits for.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, WaitOptions};
+
+use super::Unmanaged;
+use super::handshake::{Channel, Message, ReceiveError};
+use super::raw::{self, ForkError, Side, SignalSet};
+use crate::observe::raise_descriptor_limit;
+
+/// How long the caller waits for the manager before it goes on without.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Signals that ask a manager to put everything back and end.
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// The first process of an enrolled command, held by pidfd.
+#[derive(Debug)]
+pub struct Root {
+    name: String,
+    pid: Pid,
+    pidfd: OwnedFd,
+    ended: bool,
+}
+
+impl Root {
+    /// Takes hold of a process that cannot have been waited for yet: the
+    /// caller itself or its child.
+    pub(super) fn hold(name: String, pid: Pid) -> rustix::io::Result<Self> {
+        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(Self { name, pid, pidfd, ended: false })
+    }
+
+    /// What people call the command.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Was it seen to have ended?
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+impl AsFd for Root {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+/// Nobody waits any more for what the manager has to say: the program was
+/// killed, or runs unmanaged. Put back what was changed, and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody waits for this manager any more")]
+pub struct Abandoned;
+
+/// Why [`Manager::wait`] came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// The time is over.
+    Timeout,
+    /// The bell that was waited for as well rang.
+    Bell,
+    /// All roots have ended. Told once; descendants may live on.
+    RootsEnded,
+    /// The supervisor asks to put back and report. Told once.
+    Finish,
+    /// The supervisor was killed. Told once; its jobs live on.
+    SupervisorGone,
+    /// A signal asks to put back and end.
+    Terminate,
+}
+
+/// The manager's ties to what it manages; handed to the `manage` function in
+/// the manager's own process.
+#[derive(Debug)]
+pub struct Manager {
+    roots: Vec<Root>,
+    /// None once nobody is at the other end.
+    channel: Option<Channel>,
+    /// Somebody may still say [`Message::Finish`].
+    awaits_finish: bool,
+    signals: OwnedFd,
+}
+
+impl Manager {
+    /// The processes to enrol, in the order in which they were given.
+    #[must_use]
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    /// Lets the roots run: they are enrolled. `notes` are shown to the user;
+    /// empty if there is nothing to say.
+    ///
+    /// # Errors
+    /// When nobody waits any more.
+    pub fn ready(&mut self, notes: &str) -> Result<(), Abandoned> {
+        self.say(&Message::Ready(notes.to_owned()))
+    }
+
+    /// Instead of [`Manager::ready`]: the roots cannot be managed, and shall
+    /// run without.
+    pub fn fail(mut self, why: &str) {
+        // If nobody listens, nobody needs to know.
+        let _ = self.say(&Message::Failed(why.to_owned()));
+    }
+
+    /// Everything is put back; gives the report to a supervisor's caller.
+    ///
+    /// # Errors
+    /// When nobody waits for a report, as is always so after [`exec_in_place`].
+    ///
+    /// [`exec_in_place`]: super::exec_in_place
+    pub fn report(mut self, bytes: Vec<u8>) -> Result<(), Abandoned> {
+        self.say(&Message::Report(bytes))
+    }
+
+    fn say(&mut self, message: &Message) -> Result<(), Abandoned> {
+        let channel = self.channel.as_mut().ok_or(Abandoned)?;
+        channel.send(message).map_err(|_| {
+            self.channel = None;
+            Abandoned
+        })
+    }
+
+    /// Sleeps until the time is over or something happens, whichever is first.
+    ///
+    /// # Errors
+    /// When the kernel cannot wait.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
+        self.wait_for(timeout, None)
+    }
+
+    /// The same, but also until `bell` is readable ([`Wake::Bell`]).
+    ///
+    /// # Errors
+    /// When the kernel cannot wait.
+    pub fn wait_or(&mut self, timeout: Duration, bell: BorrowedFd<'_>) -> io::Result<Wake> {
+        self.wait_for(timeout, Some(bell))
+    }
+
+    fn wait_for(&mut self, timeout: Duration, bell: Option<BorrowedFd<'_>>) -> io::Result<Wake> {
+        let until = Instant::now().checked_add(timeout);
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if !self.sleep(left, bell)? {
+                return Ok(Wake::Timeout);
+            }
+            if let Some(wake) = self.what_happened()? {
+                return Ok(wake);
+            }
+            if bell.as_ref().map_or(Ok(false), is_readable)? {
+                return Ok(Wake::Bell);
+            }
+        }
+    }
+
+    /// Waits for any descriptor; false when the time is over.
+    fn sleep(&self, left: Option<Duration>, bell: Option<BorrowedFd<'_>>) -> io::Result<bool> {
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        let alive = self.roots.iter().filter(|root| !root.ended);
+        fds.extend(alive.map(|root| PollFd::new(root, PollFlags::IN)));
+        if let Some(channel) = self.channel.as_ref().filter(|_| self.awaits_finish) {
+            fds.push(PollFd::new(channel, PollFlags::IN));
+        }
+        fds.extend(bell.iter().map(|bell| PollFd::new(bell, PollFlags::IN)));
+        match poll(&mut fds, left.as_ref()) {
+            Ok(count) => Ok(count > 0),
+            // Interrupted by a stop and continue: look, and sleep on.
+            Err(rustix::io::Errno::INTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The most pressing of the things that have happened.
+    fn what_happened(&mut self) -> io::Result<Option<Wake>> {
+        if is_readable(&self.signals)? {
+            // Left pending: whoever asks again gets the same answer.
+            return Ok(Some(Wake::Terminate));
+        }
+        if self.awaits_finish && self.channel.as_ref().map_or(Ok(false), is_readable)? {
+            self.awaits_finish = false;
+            match self.channel.as_mut().map(|channel| channel.receive(PATIENCE)) {
+                Some(Ok(Message::Finish)) => return Ok(Some(Wake::Finish)),
+                _ => {
+                    self.channel = None;
+                    return Ok(Some(Wake::SupervisorGone));
+                }
+            }
+        }
+        let mut news = false;
+        for root in self.roots.iter_mut().filter(|root| !root.ended) {
+            root.ended = is_readable(&root.pidfd)?;
+            news |= root.ended;
+        }
+        Ok((news && self.roots.iter().all(Root::has_ended)).then_some(Wake::RootsEnded))
+    }
+}
+
+/// Would reading not block?
+fn is_readable(fd: &impl AsFd) -> io::Result<bool> {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    loop {
+        match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&now)) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Is there a caller that stays and will want a report?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// It becomes the program.
+    Leaves,
+    /// It supervises.
+    Stays,
+}
+
+/// The caller's side of a manager that said it is ready.
+#[derive(Debug)]
+pub(super) struct Enrolled {
+    /// How to reach the manager.
+    pub(super) channel: Channel,
+    /// What the user shall be told; may be empty.
+    pub(super) notes: String,
+}
+
+/// Starts a manager and waits until it has enrolled the roots.
+pub(super) fn start(
+    roots: Vec<Root>,
+    keep: &[BorrowedFd<'_>],
+    caller: Caller,
+    manage: impl FnOnce(Manager),
+) -> Result<Enrolled, Unmanaged> {
+    let (mut ours, theirs) = Channel::pair().map_err(Unmanaged::system("make a socket pair"))?;
+    let had_sigchld = raw::is_pending(libc::SIGCHLD);
+    match raw::fork().map_err(fork_failed)? {
+        Side::Child => {
+            drop(ours);
+            become_intermediate(roots, keep, caller, theirs, manage);
+            raw::end(0);
+        }
+        Side::Parent(intermediate) => {
+            drop(theirs);
+            reap(intermediate);
+            if !had_sigchld {
+                // A caller with SIGCHLD blocked must not hand a pending one on.
+                SignalSet::of([libc::SIGCHLD]).take_pending();
+            }
+        }
+    }
+    match ours.receive(PATIENCE) {
+        Ok(Message::Ready(notes)) => Ok(Enrolled { channel: ours, notes }),
+        Ok(Message::Failed(why)) => Err(Unmanaged::Failed(why)),
+        Ok(_) => Err(Unmanaged::Nonsense),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl From<ReceiveError> for Unmanaged {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Closed => Self::Died,
+            ReceiveError::TimedOut => Self::Silent,
+            ReceiveError::Malformed => Self::Nonsense,
+            ReceiveError::Io(source) => Self::System { what: "hear the manager", source },
+        }
+    }
+}
+
+fn fork_failed(error: ForkError) -> Unmanaged {
+    match error {
+        ForkError::Threads(count) => Unmanaged::Threads(count),
+        ForkError::Io(source) => Unmanaged::System { what: "fork a manager", source },
+    }
+}
+
+fn reap(child: Pid) {
+    // With SIGCHLD ignored the kernel reaps: the call then waits and fails.
+    let wait = || rustix::process::waitpid(Some(child), WaitOptions::empty());
+    while matches!(wait(), Err(rustix::io::Errno::INTR)) {}
+}
+
+/// In the child: opens a session and forks again, so that the manager is
+/// nobody's child and can never acquire a terminal.
+fn become_intermediate(
+    roots: Vec<Root>,
+    keep: &[BorrowedFd<'_>],
+    caller: Caller,
+    mut channel: Channel,
+    manage: impl FnOnce(Manager),
+) {
+    let forked = rustix::process::setsid()
+        .map_err(Unmanaged::system("open a session"))
+        .and_then(|_| raw::fork().map_err(fork_failed));
+    let prepared = match forked {
+        Ok(Side::Parent(_)) => return,
+        Ok(Side::Child) => detach(&roots, keep, &channel),
+        Err(error) => Err(error),
+    };
+    match prepared {
+        Err(error) => {
+            // If the caller is gone, nobody needs to know.
+            let _ = channel.send(&Message::Failed(error.to_string()));
+        }
+        Ok(signals) => {
+            let awaits_finish = caller == Caller::Stays;
+            let manager = Manager { roots, channel: Some(channel), awaits_finish, signals };
+            // A panic closes the channel, by which the caller knows.
+            if catch_unwind(AssertUnwindSafe(|| manage(manager))).is_err() {
+                raw::end(101);
+            }
+        }
+    }
+}
+
+/// In the manager: lets go of everything that is the caller's.
+fn detach(
+    roots: &[Root],
+    keep: &[BorrowedFd<'_>],
+    channel: &Channel,
+) -> Result<OwnedFd, Unmanaged> {
+    let null = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(Unmanaged::system("open /dev/null"))?;
+    rustix::stdio::dup2_stdin(&null)
+        .and_then(|()| rustix::stdio::dup2_stdout(&null))
+        .and_then(|()| rustix::stdio::dup2_stderr(&null))
+        .map_err(Unmanaged::system("let go of the standard streams"))?;
+    drop(null);
+    let kept: Vec<_> = roots
+        .iter()
+        .map(AsFd::as_fd)
+        .chain(keep.iter().copied())
+        .chain([channel.as_fd()])
+        .map(|fd| fd.as_raw_fd())
+        .collect();
+    raw::close_others(&kept).map_err(Unmanaged::system("close the caller's descriptors"))?;
+    rustix::process::chdir("/").map_err(Unmanaged::system("change to /"))?;
+    // It keeps two descriptors per thread. Where the limit cannot be raised, it
+    // manages with what there is.
+    let _ = raise_descriptor_limit();
+    for signal in raw::all_signals() {
+        raw::set_ignored(signal, signal == libc::SIGPIPE);
+    }
+    let ending = SignalSet::of(ENDING);
+    ending.block_only().map_err(Unmanaged::system("set the signal mask"))?;
+    ending.descriptor().map_err(Unmanaged::system("watch for signals"))
+}

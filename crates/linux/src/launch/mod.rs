@@ -1,0 +1,156 @@
+//! Starts programs such that they, and the shell around them, notice nothing.
+//!
+//! # Problem
+//! A managed program must have the process, session, terminal, signals, limits
+//! and exit status that it has when it runs alone. A parent that merely forks
+//! and waits breaks job control and hides how the program died. Yet somebody
+//! has to watch the program while it runs, and to put things back at its end.
+//!
+//! # Approach
+//! The *manager* is a process that is forked twice, so that it is nobody's
+//! child, and lives in a session of its own: no terminal, no descriptor of the
+//! caller's, `/` as its directory. It is told which *roots* to watch by pidfd,
+//! enrols them while they are held back, and says [`Manager::ready`].
+//! - [`exec_in_place`]: one program and no output afterwards. The calling
+//!   process itself becomes the program; nobody stands between it and the shell.
+//! - [`supervise`]: several programs, or a report afterwards. The calling
+//!   process stays as *supervisor*: it passes on signals, stops and continues
+//!   with its programs, and [`finish`] dies as they died.
+//!
+//! Both fork, so both must be called before the process has a second thread.
+//! Trouble with the manager never keeps a program from running: it then runs
+//! unmanaged, and the caller is told why.
+//!
+//! # Terms and units
+//! *Root*: the first process of an enrolled command. *Gate*: what holds a root
+//! back until it is enrolled. *Own signal*: sent to the supervisor by a
+//! process, as opposed to those that the terminal sends to a whole process
+//! group. Times are [`std::time::Duration`]s.
+//!
+//! # Limits
+//! - If the supervisor is killed (SIGKILL), its programs go on as children of
+//!   init; the manager goes on too and puts things back at their end.
+//! - Where the program is process 1 of a container, the manager becomes its
+//!   child, as every orphan there does.
+//! - If the manager is killed, the programs go on; the supervisor says so at
+//!   the end, and what the manager changed is left to its journal.
+//! - A signal that somebody sends to the supervisor's whole process group with
+//!   `kill(2)` reaches a supervised program twice: once from them and once
+//!   passed on. The kernel does not tell how it was addressed.
+//! - A value sent along with a signal (`sigqueue(3)`) is not passed on.
+//! - A supervised job in a session of its own has no controlling terminal.
+//!
+//! # Properties
+//! In `tests/launch`, each in an interactive shell on a pseudo-terminal and
+//! compared with the same program run alone:
+//! - The program's process, parent, group, session, descriptors, signal mask,
+//!   ignored signals, limits, environment and umask are those of a run alone
+//!   (`identity_*`).
+//! - Stopping, continuing, ^C inside a list and death by a signal look the same
+//!   to the shell (`terminal_*`).
+//! - Exit codes are passed on; 127 and 126 tell why a program could not run
+//!   (`exit_*`).
+//! - A pipeline ends with the program although the manager lives longer
+//!   (`pipeline_*`).
+//! - A manager that fails, dies or hangs costs the management, never the
+//!   program; it holds nothing of the caller's (`manager_*`).
+//! - A signal sent to the supervisor reaches the program once; the program
+//!   outlives a killed supervisor (`supervisor_*`).
+//! - Several jobs run as described; the first failure in their order is the
+//!   exit status (`jobs_*`).
+
+mod children;
+mod command;
+mod handshake;
+mod in_place;
+mod inherited;
+mod job;
+mod manager;
+mod raw;
+mod relay;
+mod status;
+mod supervise;
+
+use std::io;
+
+pub use command::{Command, CommandError, ExecError};
+pub use in_place::exec_in_place;
+pub use job::{Job, Session, VariableError, Variables};
+pub use manager::{Abandoned, Manager, Root, Wake};
+pub use status::{JobStatus, Status, finish};
+pub use supervise::{Supervised, supervise};
+
+/// Why a program runs, or ran, unmanaged.
+#[derive(Debug, thiserror::Error)]
+pub enum Unmanaged {
+    /// Forking is sound in a process with one thread only.
+    #[error(
+        "it was started from a process with {0} threads; a manager needs one with a single thread"
+    )]
+    Threads(usize),
+    /// A call that prepares the manager failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The manager itself said why.
+    #[error("{0}")]
+    Failed(String),
+    /// The manager ended, or was killed, without a word.
+    #[error("the manager ended unexpectedly")]
+    Died,
+    /// The manager said nothing for too long.
+    #[error("the manager did not answer in time")]
+    Silent,
+    /// The manager said what makes no sense here.
+    #[error("the manager gave an answer that makes no sense")]
+    Nonsense,
+}
+
+impl Unmanaged {
+    /// Wraps a failed call; for `map_err`.
+    fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System { what, source: source.into() }
+    }
+}
+
+/// Why [`supervise`] started nothing at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Nothing was asked for.
+    #[error("there is no job to run")]
+    NoJobs,
+    /// A job's redirection or directory cannot be opened.
+    #[error("job '{job}': cannot open {path} as its {role}: {source}")]
+    Open {
+        /// The job's name.
+        job: String,
+        /// What it was to be: stdin, stdout, stderr or directory.
+        role: &'static str,
+        /// The path as given.
+        path: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Forking is sound in a process with one thread only.
+    #[error("jobs must be started from a process with a single thread; this one has {0}")]
+    Threads(usize),
+    /// A call that starts the jobs failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl LaunchError {
+    /// Wraps a failed call; for `map_err`.
+    fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System { what, source: source.into() }
+    }
+}

@@ -1,0 +1,10 @@
+//! The real machine: threads, run states, affinity, priority, restore.
+
+pub mod actuate;
+mod inheriting;
+pub mod launch;
+pub mod machine;
+pub mod observe;
+pub mod perf;
+pub mod slow;
+pub mod switches;

@@ -1,0 +1,451 @@
+//! This host as a [`Machine`]: observes by [`crate::observe`], acts by
+//! [`crate::actuate`].
+//!
+//! # Problem
+//! The loop needs one thing that it can sample and steer; watching and acting
+//! have to agree about which threads there are, at the end of a quantum and in
+//! the middle of one, when a newborn has inherited what was meant for its
+//! parent.
+//!
+//! # Approach
+//! [`LinuxMachine`] adopts each thread when it is first read and forgets it
+//! when it is gone. Its hook, called on the reader's thread, tells the actuator
+//! of births and execs at once. Samples are stamped with `CLOCK_MONOTONIC`.
+//! Waiting goes through [`Wait`], so that the loop wakes as well when the
+//! programs end or when it is asked to stop. Events are counted through
+//! [`crate::perf`], for just the signals that are needed; the threads' files and
+//! their counters share the descriptors, so that as many threads as possible
+//! have both. Counters are read right after the files.
+//!
+//! # Terms and units
+//! *Settled*: the thread was there at the end of an earlier quantum, and its
+//! last fork of a process and its process's last exec are at least [`SETTLE`]
+//! old and several quanta (2 s for a fork where births are found by scanning:
+//! then a child keeps what it inherited until it is found); and its process
+//! has run for some 50 ms since it was made or exec'd. *Lateness*: how long
+//! after its planned moment the loop woke.
+//!
+//! # Properties
+//! - What is needed is counted, and nothing else
+//!   (`only_what_is_needed_is_counted`): a program that touches N pages shows N
+//!   faults (`touched_pages_are_faults_of_their_thread`), a thread that ended
+//!   its last counts (`who_ended_is_told_once_with_its_last_counts`).
+//! - What cannot be counted is absent with the reason, machine by machine
+//!   (`a_signal_that_this_host_lacks_is_told_with_its_reason`) and thread by
+//!   thread (`a_new_thread_says_why_it_is_not_counted_yet`).
+//! - Threads' files and counters share the descriptors
+//!   (`files_and_counters_share_the_descriptors`), and few are enough
+//!   (`with_few_descriptors_threads_take_turns`).
+//! - Samples come ordered, cumulative, with the limits that the user set
+//!   (`threads_of_a_program_are_sampled`).
+//! - What was put in force is put back (`what_was_put_in_force_is_put_back`).
+//! - A thread that forked of late is not settled
+//!   (`a_thread_that_forked_of_late_is_not_settled`), nor is one whose process
+//!   has hardly run yet (`a_start_is_over_after_a_time_of_running`).
+//! - A placed thread that replaces its program is as its user left it, and known
+//!   as such (`a_placed_thread_that_execs_is_put_back_and_still_known`).
+
+mod cost;
+mod counter;
+mod pace;
+mod start;
+mod ticker;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fd::BorrowedFd;
+use symbiont_machine::{
+    Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals, Support,
+    ThreadSample, Timestamp,
+};
+use symbiont_topology::{HostTopology, Topology};
+
+pub use cost::Cost;
+pub use counter::CountOptions;
+use counter::Counter;
+use pace::Pace;
+use start::Starts;
+pub use ticker::Lateness;
+
+use crate::actuate::{Actuator, ActuatorError, RestoreReport, ThreadError, ThreadKey};
+use crate::launch::{Manager, Wake};
+use crate::observe::{
+    Birth, BirthHook, Exec, Haste, Losses, Method, Observed, WatchError, WatchOptions, Watcher,
+};
+use crate::switches::{Alarm, Member, SwitchError};
+
+/// How long after a fork of a process or an exec a thread is left alone at
+/// least: programs count the CPUs when they start.
+pub const SETTLE: Duration = Duration::from_millis(100);
+/// The same after a fork where births are found by scanning: who forked of late
+/// will fork again, and its children keep what they inherit until a scan.
+const SETTLE_SCANNING: Duration = Duration::from_secs(2);
+/// The same in quanta, at least.
+const SETTLE_QUANTA: u64 = 3;
+/// How often cpusets and scheduling groups are read again.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// Lets time pass, and tells when the loop should end.
+pub trait Wait {
+    /// Sleeps for so long, or until something happens.
+    ///
+    /// # Errors
+    /// When the kernel cannot wait.
+    fn wait(&mut self, timeout: Duration) -> io::Result<Wake>;
+
+    /// The same, but also until `bell` is readable ([`Wake::Bell`]). Who cannot
+    /// listen to it sleeps on.
+    ///
+    /// # Errors
+    /// When the kernel cannot wait.
+    fn wait_or(&mut self, timeout: Duration, bell: BorrowedFd<'_>) -> io::Result<Wake> {
+        let _ = bell;
+        self.wait(timeout)
+    }
+}
+
+impl Wait for Manager {
+    fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
+        Self::wait(self, timeout)
+    }
+
+    fn wait_or(&mut self, timeout: Duration, bell: BorrowedFd<'_>) -> io::Result<Wake> {
+        Self::wait_or(self, timeout, bell)
+    }
+}
+
+/// How to make a machine of this host.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where journals are kept.
+    pub state_dir: PathBuf,
+    /// How to watch.
+    pub watch: WatchOptions,
+    /// How to count events, where that is needed.
+    pub counting: CountOptions,
+}
+
+/// Why this host cannot be watched or steered at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LinuxError {
+    /// Threads cannot be watched.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    /// What is changed could not be put back after a crash.
+    #[error(transparent)]
+    Actuate(#[from] ActuatorError),
+    /// The loop cannot sleep.
+    #[error("cannot wait for the end of a quantum: {0}")]
+    Wait(#[source] io::Error),
+}
+
+/// This host.
+pub struct LinuxMachine<W> {
+    host: HostTopology,
+    support: Support,
+    watcher: Watcher,
+    actuator: Actuator,
+    counter: Counter,
+    /// Most threads whose files the user wants kept open.
+    kept_open: Option<usize>,
+    waiter: W,
+    pace: Pace,
+    programs: Vec<Program>,
+    /// The threads of the last sample, in order.
+    known: Vec<ThreadKey>,
+    /// What each process had run at the last sample, in order.
+    last_ran: Vec<(u32, Duration)>,
+    starts: Starts,
+    refreshed: Timestamp,
+    thread_quanta: u64,
+    unreadable: u64,
+    roots_ended: bool,
+    ended: bool,
+}
+
+/// Tells the actuator at once what the reader sees.
+struct Hook(Actuator);
+
+impl BirthHook for Hook {
+    fn born(&mut self, birth: &Birth) {
+        // No thread has number 0: any thread of the parent may have made it.
+        let parent = birth.parent_thread.unwrap_or(0);
+        self.0.newborn(birth.parent_process, parent, birth.process, birth.thread);
+    }
+
+    fn execed(&mut self, exec: &Exec) {
+        self.0.execed(exec.process);
+    }
+
+    // The next sample tells: until then what its children may have inherited
+    // has to be remembered.
+    fn exited(&mut self, _: u32, _: u32) {}
+}
+
+impl<W: Wait> LinuxMachine<W> {
+    /// Begins a journal and starts to watch; nothing is enrolled yet. `waiter`
+    /// lets time pass.
+    ///
+    /// # Errors
+    /// When no journal can be kept or threads cannot be watched; `waiter` is
+    /// given back.
+    pub fn new(host: HostTopology, options: Options, waiter: W) -> Result<Self, (LinuxError, W)> {
+        let (kept_open, counter) = (options.watch.kept_open, Counter::new(options.counting));
+        let started = Actuator::new(&host, &options.state_dir).map_err(LinuxError::from).and_then(
+            |actuator| {
+                let hook = Box::new(Hook(actuator.clone()));
+                Ok((Watcher::start(options.watch, hook)?, actuator))
+            },
+        );
+        let (watcher, actuator) = match started {
+            Ok(started) => started,
+            Err(error) => return Err((error, waiter)),
+        };
+        let abilities = actuator.abilities();
+        let support = Support {
+            signals: BTreeMap::from([(Signal::RunStates, watcher.run_states())]),
+            affinity: abilities.affinity,
+            boost: abilities.boost,
+            waiting: abilities.waiting,
+            enrolment: watcher.enrolment(),
+        };
+        Ok(Self {
+            host,
+            support,
+            watcher,
+            actuator,
+            counter,
+            kept_open,
+            waiter,
+            pace: Pace::default(),
+            programs: Vec::new(),
+            known: Vec::new(),
+            last_ran: Vec::new(),
+            starts: Starts::default(),
+            refreshed: Timestamp::default(),
+            thread_quanta: 0,
+            unreadable: 0,
+            roots_ended: false,
+            ended: false,
+        })
+    }
+
+    /// Enrols a process with all its threads and descendants, as a program of
+    /// its own.
+    ///
+    /// # Errors
+    /// When there is no such process, or it is enrolled already.
+    pub fn enrol(&mut self, name: &str, process: u32) -> Result<ProgramId, LinuxError> {
+        let id = ProgramId(u32::try_from(self.programs.len()).unwrap_or(u32::MAX));
+        self.watcher.enrol(id, process)?;
+        self.programs.push(Program { id, name: name.to_owned() });
+        Ok(id)
+    }
+
+    /// The enrolled programs.
+    #[must_use]
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// How births are found.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        self.watcher.method()
+    }
+
+    /// What was lost in watching, and made good.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        self.watcher.losses()
+    }
+
+    /// Threads that could not be adopted although they were alive.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// How late the loop woke so far.
+    #[must_use]
+    pub fn lateness(&self) -> &Lateness {
+        self.pace.lateness()
+    }
+
+    /// From now on wakes not only at the end of a quantum, but soon after a
+    /// program's number of ready threads crosses the threshold.
+    ///
+    /// # Errors
+    /// When the scheduler's tracepoints cannot be read; nothing has changed then.
+    pub fn set_alarm(&mut self, threshold: f64) -> Result<(), SwitchError> {
+        self.pace.set_alarm(Alarm::start(&self.host.cpus(), threshold)?);
+        Ok(())
+    }
+
+    /// How often the alarm was heard; none if there is no alarm.
+    #[must_use]
+    pub fn alarms(&self) -> Option<u64> {
+        self.pace.heard()
+    }
+
+    /// What managing cost so far.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        Cost::now(self.thread_quanta)
+    }
+
+    /// Who lets time pass.
+    pub fn waiter_mut(&mut self) -> &mut W {
+        &mut self.waiter
+    }
+
+    /// Puts everything back that is still changed; gives back who lets time pass.
+    pub fn put_back(self) -> (RestoreReport, W) {
+        // No newborn may be given anything while things are put back.
+        drop(self.watcher);
+        (self.actuator.restore_all(), self.waiter)
+    }
+
+    fn now() -> Timestamp {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+        Timestamp(seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default())
+    }
+
+    /// Is a thread's placement no longer inherited by surprise?
+    fn is_settled(&self, thread: &Observed) -> bool {
+        let is_past = |age: Option<u64>, time: Duration| {
+            age.is_none_or(|age| age >= SETTLE_QUANTA && self.pace.since(age) >= time)
+        };
+        let after_fork = match self.watcher.method() {
+            Method::Connector { .. } => SETTLE,
+            Method::Scan { .. } => SETTLE_SCANNING,
+        };
+        let ages = &thread.ages;
+        ages.seen >= 1
+            && self.starts.is_over(thread.id.process)
+            && is_past(ages.forked, after_fork)
+            && is_past(ages.execed, SETTLE)
+    }
+
+    /// Tells the actuator who competes: processes that run or ran since the
+    /// last sample.
+    fn tell_contenders(&mut self, observed: &[Observed]) {
+        let mut ran = Vec::with_capacity(self.last_ran.len());
+        let mut busy = BTreeSet::new();
+        for threads in observed.chunk_by(|a, b| a.id.process == b.id.process) {
+            let Some(process) = threads.first().map(|thread| thread.id.process) else { continue };
+            let sum: Duration = threads.iter().map(|thread| thread.ran).sum();
+            let last = self.last_ran.binary_search_by_key(&process, |(process, _)| *process);
+            let before = last.ok().and_then(|at| self.last_ran.get(at));
+            // A process too young to compare may compete as well.
+            let grew = before.is_none_or(|(_, before)| *before < sum);
+            if grew || threads.iter().any(|thread| thread.state == RunState::Runnable) {
+                busy.insert(process);
+            }
+            ran.push((process, sum));
+        }
+        self.actuator.contend(busy);
+        self.last_ran = ran;
+    }
+}
+
+impl<W: Wait> Machine for LinuxMachine<W> {
+    type Error = LinuxError;
+
+    fn topology(&self) -> &Topology {
+        &self.host
+    }
+
+    fn support(&self) -> &Support {
+        &self.support
+    }
+
+    /// What is needed beyond run states is counted, and told of in
+    /// [`support`](Machine::support), from now on.
+    fn measure(&mut self, signals: &Signals) {
+        self.support.signals.extend(self.counter.measure(signals, Self::now()));
+        let beside = [self.kept_open, self.counter.files()];
+        self.watcher.keep_open(beside.into_iter().flatten().min());
+    }
+
+    fn sample(&mut self) -> Result<Sample, LinuxError> {
+        let observed = self.watcher.read()?;
+        let at = Self::now();
+        self.starts.note(&observed);
+        if at.since(self.refreshed) >= REFRESH {
+            self.actuator.refresh();
+            self.refreshed = at;
+        }
+        let members = observed.iter().map(|thread| Member {
+            thread: thread.id.thread,
+            program: thread.program,
+            ready: thread.state == RunState::Runnable,
+        });
+        self.pace.sampled(at, members);
+        let mut threads = Vec::with_capacity(observed.len());
+        let limits = self.actuator.limits(observed.iter().map(|thread| &thread.id));
+        for (thread, limit) in observed.iter().zip(limits) {
+            let limit = match limit {
+                Some(limit) => limit,
+                None => match self.actuator.adopt(&thread.id) {
+                    Ok(limit) => limit,
+                    Err(error) => {
+                        self.unreadable += u64::from(!matches!(error, ThreadError::Gone(_)));
+                        continue;
+                    }
+                },
+            };
+            threads.push(ThreadSample {
+                id: thread.id,
+                program: thread.program,
+                state: thread.state,
+                ran: thread.ran,
+                waited: thread.waited,
+                switches: thread.switches,
+                cpu: thread.cpu,
+                limit,
+                settled: self.is_settled(thread),
+                counts: Vec::new(),
+            });
+        }
+        self.tell_contenders(&observed);
+        // A thread that replaced its program has another id and the same key.
+        let alive: Vec<ThreadKey> = threads.iter().map(|thread| (&thread.id).into()).collect();
+        for gone in self.known.iter().filter(|known| alive.binary_search(known).is_err()) {
+            self.actuator.forget(gone);
+        }
+        self.known = alive;
+        if !self.actuator.anything_in_force() {
+            self.watcher.hurry(Haste::None);
+        }
+        self.thread_quanta += threads.len() as u64;
+        self.ended |= self.roots_ended && observed.is_empty();
+        let (counting, ended) = self.counter.take(at, &mut threads);
+        Ok(Sample { at, threads, programs: self.programs.clone(), counting, ended })
+    }
+
+    fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, LinuxError> {
+        // From here on newborns may inherit what is not meant for them.
+        self.watcher.hurry(Haste::AtOnce);
+        Ok(moves.iter().map(|asked| self.actuator.apply(asked)).collect())
+    }
+
+    fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {
+        match self.pace.wait(&mut self.waiter, quantum).map_err(LinuxError::Wait)? {
+            Wake::Timeout | Wake::Bell => {}
+            Wake::RootsEnded => self.roots_ended = true,
+            Wake::Finish | Wake::Terminate => self.ended = true,
+            // Its jobs live on, and so does their management.
+            Wake::SupervisorGone => {}
+        }
+        Ok(())
+    }
+
+    fn ended(&self) -> bool {
+        self.ended
+    }
+}

@@ -1,0 +1,176 @@
+//! When the loop wakes: at the end of its quantum, and soon after a program has
+//! changed its phase.
+//!
+//! Where an [`Alarm`] is set, the loop wakes as soon as it rings, to close the
+//! time before, and once more after a short [`LOOK`], which then holds nothing
+//! but the new phase. Alarms are bounded in number ([`MOST`] in a quantum), so
+//! that a program that changes its phase all the time costs a few looks more.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use symbiont_machine::Timestamp;
+
+use super::Wait;
+use super::ticker::{Lateness, Ticker};
+use crate::launch::Wake;
+use crate::switches::{Alarm, Member};
+
+/// How long a new phase is looked at: several switches and ticks long.
+const LOOK: Duration = Duration::from_millis(2);
+/// Alarms that are heard in a quantum.
+const MOST: u32 = 4;
+/// Samples whose times are remembered.
+const REMEMBERED: usize = 2048;
+
+/// Plans wake-ups, and remembers when samples were taken.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    ticker: Ticker,
+    alarm: Option<Alarm>,
+    /// Is the quantum that was planned last not over yet?
+    under_way: bool,
+    /// Has the alarm just rung?
+    rang: bool,
+    /// Alarms that may still be heard in this quantum.
+    left: u32,
+    heard: u64,
+    /// When samples were taken, the last one at the back.
+    samples: VecDeque<Timestamp>,
+}
+
+impl Pace {
+    /// Wakes at this alarm as well.
+    pub fn set_alarm(&mut self, alarm: Alarm) {
+        self.alarm = Some(alarm);
+    }
+
+    /// Alarms heard so far; none without an alarm.
+    pub fn heard(&self) -> Option<u64> {
+        self.alarm.as_ref().map(|_| self.heard)
+    }
+
+    pub fn lateness(&self) -> &Lateness {
+        self.ticker.lateness()
+    }
+
+    /// Waits for the end of the quantum, for the alarm, or for the end of the
+    /// look after it.
+    pub fn wait(&mut self, waiter: &mut impl Wait, quantum: Duration) -> io::Result<Wake> {
+        if std::mem::take(&mut self.rang) {
+            return waiter.wait(LOOK);
+        }
+        let time = if self.under_way {
+            self.ticker.left()
+        } else {
+            self.left = MOST;
+            self.ticker.plan(quantum)
+        };
+        let wake = match self.alarm.as_ref().filter(|_| self.left > 0) {
+            Some(alarm) => waiter.wait_or(time, alarm.bell())?,
+            None => waiter.wait(time)?,
+        };
+        self.under_way = match wake {
+            Wake::Bell => {
+                self.alarm.iter().for_each(Alarm::silence);
+                self.left = self.left.saturating_sub(1);
+                self.rang = true;
+                self.heard += 1;
+                true
+            }
+            Wake::Timeout => {
+                self.ticker.woke();
+                false
+            }
+            _ => self.under_way,
+        };
+        Ok(wake)
+    }
+
+    /// A sample was taken, in which there were these threads.
+    pub fn sampled(&mut self, at: Timestamp, members: impl Iterator<Item = Member>) {
+        if self.samples.len() == REMEMBERED {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(at);
+        if let Some(alarm) = &self.alarm {
+            alarm.watch(&members.collect::<Vec<_>>(), at);
+        }
+    }
+
+    /// How long before the last sample the one was taken that is so many
+    /// samples older; the longest time if that is not remembered.
+    pub fn since(&self, samples: u64) -> Duration {
+        let back = usize::try_from(samples).ok().and_then(|n| n.checked_add(1));
+        let then = back.and_then(|back| self.samples.len().checked_sub(back));
+        match (then.and_then(|then| self.samples.get(then)), self.samples.back()) {
+            (Some(then), Some(last)) => last.since(*then),
+            _ => Duration::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fd::BorrowedFd;
+
+    use super::*;
+
+    /// Says what it is told to, and keeps the times that it was to wait.
+    #[derive(Default)]
+    struct Script(Vec<Duration>);
+
+    impl Wait for Script {
+        fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
+            self.0.push(timeout);
+            Ok(Wake::Timeout)
+        }
+
+        fn wait_or(&mut self, timeout: Duration, _: BorrowedFd<'_>) -> io::Result<Wake> {
+            self.0.push(timeout);
+            Ok(Wake::Bell)
+        }
+    }
+
+    #[test]
+    fn without_an_alarm_it_waits_a_quantum_each_time() {
+        let (mut pace, mut script) = (Pace::default(), Script::default());
+        let quantum = Duration::from_secs(3600);
+        assert_eq!(pace.wait(&mut script, quantum).unwrap(), Wake::Timeout);
+        assert!(script.0[0] > quantum / 2);
+        assert_eq!(pace.heard(), None);
+    }
+
+    #[test]
+    fn after_the_alarm_there_is_a_short_look_and_then_the_rest() {
+        let cpus = symbiont_topology::HostTopology::read().unwrap().cpus();
+        let alarm = match Alarm::start(&cpus, 1.1) {
+            Ok(alarm) => alarm,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        let (mut pace, mut script) = (Pace::default(), Script::default());
+        pace.set_alarm(alarm);
+        let quantum = Duration::from_secs(3600);
+        let wakes: Vec<Wake> = (0..10).map(|_| pace.wait(&mut script, quantum).unwrap()).collect();
+        let pair = [Wake::Bell, Wake::Timeout];
+        // Four alarms with their looks, then the rest of the quantum; then the next.
+        let expected = [pair, pair, pair, pair, [Wake::Timeout, Wake::Bell]].concat();
+        assert_eq!(wakes, expected);
+        assert!(script.0.iter().skip(1).step_by(2).take(4).all(|time| *time == LOOK));
+        assert!(script.0[8] <= quantum && script.0[8] > quantum / 2);
+        assert_eq!(pace.heard(), Some(5));
+    }
+
+    #[test]
+    fn ages_in_samples_are_told_as_times() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.since(0), Duration::MAX);
+        for at in [100, 120, 125] {
+            pace.sampled(Timestamp(at), std::iter::empty());
+        }
+        let times = [0, 1, 2].map(|age| pace.since(age).as_nanos());
+        assert_eq!(times, [0, 5, 25]);
+        assert_eq!(pace.since(3), Duration::MAX);
+    }
+}

@@ -1,0 +1,88 @@
+//! What one round of reading gives.
+
+use std::time::Duration;
+
+use symbiont_machine::{ProgramId, RunState, ThreadId};
+use symbiont_topology::PuId;
+
+use super::files::{Files, Reading};
+use super::scan::Proc;
+use super::stat::{SchedStat, Stat};
+use super::tree::{Ages, Live};
+
+/// An enrolled thread at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observed {
+    /// Which thread.
+    pub id: ThreadId,
+    /// Its program.
+    pub program: ProgramId,
+    /// What it does.
+    pub state: RunState,
+    /// Time that it spent running since it was born.
+    pub ran: Duration,
+    /// Time that it was ready without running, credited when it next runs;
+    /// zero where the kernel does not tell ([`run_states`](super::Watcher::run_states)).
+    pub waited: Duration,
+    /// Times that it was put on a hardware thread; zero likewise.
+    pub switches: u64,
+    /// Where it runs or ran last.
+    pub cpu: Option<PuId>,
+    /// Its session; 0 if that is not seen from here.
+    pub session: u32,
+    /// How long ago it was born, forked or exec'd.
+    pub ages: Ages,
+}
+
+impl Observed {
+    fn new(live: &Live, state: RunState, stat: &Stat, times: &SchedStat) -> Self {
+        Self {
+            id: ThreadId {
+                process: live.process,
+                thread: live.thread,
+                born: stat.born,
+                generation: live.generation,
+            },
+            program: live.program,
+            state,
+            ran: times.ran,
+            waited: times.waited,
+            switches: times.switches,
+            cpu: stat.cpu.map(PuId),
+            session: stat.session,
+            ages: live.ages,
+        }
+    }
+}
+
+/// A round of reading, not yet judged.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    /// The threads that are there, dead ones too.
+    pub there: Vec<(Live, Stat, SchedStat)>,
+    /// Those that are gone.
+    pub gone: Vec<Live>,
+    /// Reads that failed although the thread was there.
+    pub unreadable: u64,
+}
+
+impl Round {
+    /// Reads one thread more.
+    pub fn take(&mut self, files: &mut Files, proc: &Proc, live: &Live) {
+        match files.read(proc, live) {
+            Reading::There(stat, times) => self.there.push((*live, stat, times)),
+            Reading::Gone => self.gone.push(*live),
+            Reading::Unreadable => self.unreadable += 1,
+        }
+    }
+
+    /// The living threads, ordered by identity.
+    pub fn observed(&self) -> Vec<Observed> {
+        let living = self.there.iter().filter_map(|(live, stat, times)| {
+            stat.state.map(|state| Observed::new(live, state, stat, times))
+        });
+        let mut observed: Vec<_> = living.collect();
+        observed.sort_unstable_by_key(|thread| thread.id);
+        observed
+    }
+}

@@ -1,0 +1,208 @@
+//! Finding processes and threads by listing /proc.
+//!
+//! # Problem
+//! Where the kernel does not report births, they have to be looked for in each
+//! quantum; and losses of reports have to be made good. Opening the files of
+//! all processes of a machine costs some 10 µs each.
+//!
+//! # Approach
+//! A complete scan opens each process's `stat`. The scan of each quantum opens
+//! only those of numbers that it has not judged before: whose child a process
+//! is decides itself at its birth. All are judged anew once in a while
+//! ([`FRESH_EVERY`]), because a number may pass to another process between two
+//! scans. New threads are looked for only in processes whose number of
+//! threads is not the known one.
+
+use std::collections::{BTreeSet, HashSet};
+use std::mem::MaybeUninit;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, RawDir, openat};
+use rustix::io::Errno;
+
+use super::stat::{Stat, number, parse_stat};
+use super::tree::Seen;
+
+/// Scans after which all processes are judged anew.
+const FRESH_EVERY: u32 = 16;
+
+/// A mounted /proc, or a tree of files like it.
+#[derive(Debug)]
+pub(crate) struct Proc {
+    root: OwnedFd,
+}
+
+impl Proc {
+    pub fn open(root: &std::path::Path) -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { root: rustix::fs::open(root, flags, Mode::empty())? })
+    }
+
+    /// Opens a file below the root.
+    pub fn file(&self, path: &str) -> Result<OwnedFd, Errno> {
+        openat(&self.root, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// The `stat` of a process; none if it is gone.
+    pub fn stat(&self, process: u32) -> Option<Stat> {
+        let file = self.file(&format!("{process}/stat")).ok()?;
+        read_stat(file.as_fd()).ok()
+    }
+
+    /// The numbers of all processes.
+    pub fn numbers(&self) -> Result<BTreeSet<u32>, Errno> {
+        let mut numbers = BTreeSet::new();
+        self.list(".", |number| {
+            numbers.insert(number);
+        })?;
+        Ok(numbers)
+    }
+
+    /// All living processes.
+    pub fn processes(&self) -> Result<Vec<Seen>, Errno> {
+        let numbers = self.numbers()?;
+        Ok(numbers.into_iter().filter_map(|process| self.see(process)).collect())
+    }
+
+    /// The threads of a process; none if it is gone.
+    pub fn threads(&self, process: u32) -> Vec<u32> {
+        let mut threads = Vec::new();
+        match self.list(&format!("{process}/task"), |thread| threads.push(thread)) {
+            Ok(()) => threads,
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn see(&self, process: u32) -> Option<Seen> {
+        let stat = self.stat(process).filter(|stat| !stat.process_is_dead())?;
+        Some(Seen {
+            process,
+            parent: stat.parent,
+            session: stat.session,
+            born: stat.born,
+            stack: stat.stack,
+        })
+    }
+
+    fn list(&self, path: &str, mut each: impl FnMut(u32)) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(&self.root, path, flags, Mode::empty())?;
+        let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
+        let mut entries = RawDir::new(directory, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = number(entry.file_name().to_bytes());
+            if let Some(number) = name.and_then(|name| u32::try_from(name).ok()) {
+                each(number);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads and parses an open `stat` file. ESRCH: the thread is gone.
+pub(crate) fn read_stat(file: BorrowedFd<'_>) -> Result<Stat, Errno> {
+    let mut buffer = [0; 1024];
+    let length = rustix::io::pread(file, &mut buffer, 0)?;
+    buffer.get(..length).and_then(parse_stat).ok_or(Errno::ILSEQ)
+}
+
+/// Finds new processes, quantum for quantum.
+#[derive(Debug, Default)]
+pub(crate) struct Scanner {
+    others: HashSet<u32>,
+    scans: u32,
+}
+
+/// What a scan found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The numbers of all processes.
+    pub listed: BTreeSet<u32>,
+    /// Those that were not judged before.
+    pub unknown: Vec<Seen>,
+}
+
+impl Scanner {
+    /// Lists all processes and looks at the unknown ones. All those are
+    /// expected to be others' unless the next call says that they are enrolled.
+    pub fn scan(&mut self, proc: &Proc, enrolled: impl Fn(u32) -> bool) -> Result<Found, Errno> {
+        if self.scans % FRESH_EVERY == 0 {
+            self.others.clear();
+        }
+        self.scans = self.scans.wrapping_add(1);
+        let listed = proc.numbers()?;
+        self.others.retain(|other| listed.contains(other) && !enrolled(*other));
+        let mut unknown = Vec::new();
+        for &process in &listed {
+            if !enrolled(process) && self.others.insert(process) {
+                unknown.extend(proc.see(process));
+            }
+        }
+        Ok(Found { listed, unknown })
+    }
+
+    /// Judges all processes anew at the next scan.
+    pub fn forget(&mut self) {
+        self.others.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree of files like /proc; each process: number, parent, state.
+    fn fake(processes: &[(u32, u32, char)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (process, parent, state) in processes {
+            let directory = root.path().join(process.to_string());
+            std::fs::create_dir_all(directory.join("task").join(process.to_string())).unwrap();
+            let line = format!(
+                "{process} (a b) {state} {parent} 1 1 0 0 0 0 0 0 0 5 6 0 0 20 0 1 0 77 0 0 0 0 \
+                 0 9 0 0 0 0 0 0 0 0 0 0 1 0 0\n"
+            );
+            std::fs::write(directory.join("stat"), line).unwrap();
+        }
+        std::fs::create_dir(root.path().join("sys")).unwrap();
+        root
+    }
+
+    #[test]
+    fn living_processes_are_seen_and_dead_ones_not() {
+        let root = fake(&[(10, 1, 'S'), (11, 10, 'R'), (12, 10, 'Z')]);
+        std::fs::create_dir(root.path().join("13")).unwrap();
+        let seen = Proc::open(root.path()).unwrap().processes().unwrap();
+        let numbers: Vec<_> = seen.iter().map(|seen| (seen.process, seen.parent)).collect();
+        assert_eq!(numbers, [(10, 1), (11, 10)]);
+        assert_eq!((seen[0].born, seen[0].stack), (77, 9));
+    }
+
+    #[test]
+    fn a_scan_opens_each_stranger_once() {
+        let root = fake(&[(10, 1, 'S'), (11, 10, 'R')]);
+        let proc = Proc::open(root.path()).unwrap();
+        let mut scanner = Scanner::default();
+        let mut unknown = || scanner.scan(&proc, |process| process == 10).unwrap().unknown.len();
+        assert_eq!((unknown(), unknown()), (1, 0));
+    }
+
+    #[test]
+    fn a_number_that_passed_on_is_judged_anew() {
+        let root = fake(&[(10, 1, 'S')]);
+        let proc = Proc::open(root.path()).unwrap();
+        let mut scanner = Scanner::default();
+        let found = (0..=FRESH_EVERY)
+            .map(|_| scanner.scan(&proc, |_| false).unwrap().unknown.len())
+            .sum::<usize>();
+        assert_eq!(found, 2);
+    }
+
+    #[test]
+    fn threads_of_a_process_that_is_gone_are_none() {
+        let root = fake(&[(10, 1, 'S')]);
+        let proc = Proc::open(root.path()).unwrap();
+        assert_eq!(proc.threads(10), [10]);
+        assert!(proc.threads(11).is_empty());
+    }
+}

@@ -1,0 +1,558 @@
+//! Who is enrolled: a pure state machine over events and scans.
+//!
+//! # Problem
+//! Events of the whole machine come in, some of them late, some twice (a scan
+//! found the thread before its event was read), and some are lost. Of all
+//! that, exactly the threads of the enrolled programs shall be kept.
+//!
+//! # Approach
+//! A process belongs to the program of the process that made it, whatever
+//! becomes of its parent. Events about others are dropped at once. A scan of
+//! /proc puts right what lost events left wrong. Each thread gets a *serial*
+//! when it is enrolled, so that files opened for it cannot be taken for those
+//! of a later thread with the same number.
+//!
+//! # Terms and units
+//! *Epoch*: how many reads there were before. *Unconfirmed*: found by a scan,
+//! its own birth may still be waiting to be read. *Owed exit*: the number was
+//! used again before the end of its former owner was reported (the kernel
+//! reports an end after it may have freed the number).
+//!
+//! # Properties
+//! - With no loss, exactly the living threads of all descendants are enrolled
+//!   (`events_alone_follow_the_world`).
+//! - After a loss, a scan restores that (`a_scan_repairs_losses`).
+//! - Memory is bounded by the living enrolled threads (the same tests: the
+//!   sets are equal, nothing else is kept).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use symbiont_machine::ProgramId;
+
+use super::event::Event;
+use super::hook::{Birth, BirthHook, Exec};
+
+/// A living process as a scan saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub process: u32,
+    pub parent: u32,
+    pub session: u32,
+    pub born: u64,
+    pub stack: u64,
+}
+
+/// An enrolled thread, as it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Live {
+    pub program: ProgramId,
+    pub process: u32,
+    pub thread: u32,
+    pub generation: u32,
+    pub serial: u64,
+    /// When its process was born, where a scan saw that.
+    pub process_born: Option<u64>,
+    pub ages: Ages,
+}
+
+/// How many reads ago something happened to a thread; 0: since the last read.
+/// None: not since it was enrolled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ages {
+    /// It was enrolled.
+    pub seen: u64,
+    /// It forked a process, or a thread of its process did where it is not
+    /// known which.
+    pub forked: Option<u64>,
+    /// A thread of its process made a thread; it is not known which.
+    pub cloned: Option<u64>,
+    /// Its process replaced its program.
+    pub execed: Option<u64>,
+}
+
+impl Ages {
+    /// The reads since the last of these.
+    #[must_use]
+    pub fn least(&self) -> u64 {
+        [self.forked, self.cloned, self.execed].into_iter().flatten().fold(self.seen, u64::min)
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    program: ProgramId,
+    generation: u32,
+    /// As seen in /proc; none before that, or since something changed it.
+    born: Option<u64>,
+    stack: Option<u64>,
+    /// The session, if it was made after enrolment: all in it descend from
+    /// enrolled processes, for one is in a session only by birth.
+    own_session: Option<u32>,
+    /// The session that the process was in when it was enrolled with its
+    /// ancestors; 0 for those born later.
+    old_session: u32,
+    forked: Option<u64>,
+    /// Page faults of the children that it waited for, as seen in /proc.
+    reaped: u64,
+    cloned: Option<u64>,
+    execed: Option<u64>,
+    threads: BTreeMap<u32, Thread>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Thread {
+    serial: u64,
+    seen: u64,
+    forked: Option<u64>,
+    unconfirmed: bool,
+    owed_exit: bool,
+}
+
+/// The sessions of processes that a scan found.
+#[derive(Debug, Clone, Copy)]
+enum Sessions {
+    /// Made before enrolment: others may be in them too.
+    Old,
+    /// Perhaps made since.
+    New,
+}
+
+/// The enrolled processes and threads.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// Never enrolled: the watcher's own process.
+    own_process: u32,
+    processes: BTreeMap<u32, Process>,
+    serials: u64,
+    epoch: u64,
+    catching_up: bool,
+}
+
+impl Tree {
+    pub fn new(own_process: u32) -> Self {
+        Self { own_process, processes: BTreeMap::new(), serials: 0, epoch: 0, catching_up: false }
+    }
+
+    /// Applies an event; drops it if it is about others.
+    pub fn apply(&mut self, event: Event, hook: &mut dyn BirthHook) {
+        match event {
+            Event::Fork { child_process, child_thread, .. } if child_process != child_thread => {
+                self.thread_born(child_process, child_thread, false, hook);
+            }
+            Event::Fork { parent_process, parent_thread, child_process, .. } => {
+                self.forked(parent_process, parent_thread, child_process, hook);
+            }
+            Event::Exec { process } => self.execed(process, hook),
+            Event::Exit { process, thread } => self.exited(process, thread, hook),
+            Event::Loss => self.catch_up(),
+            Event::Other => {}
+        }
+    }
+
+    fn forked(&mut self, parent: u32, thread: u32, child: u32, hook: &mut dyn BirthHook) {
+        let epoch = self.epoch;
+        let parent_known = self.processes.get_mut(&parent).map(|process| {
+            match process.threads.get_mut(&thread) {
+                Some(thread) => thread.forked = Some(epoch),
+                None => process.forked = Some(epoch),
+            }
+            (process.program, process.own_session)
+        });
+        let known = self.processes.get_mut(&child).filter(|known| !known.threads.is_empty());
+        let reused = known.is_some();
+        if let Some(known) = known {
+            // With a dead leader and living threads the number is still taken.
+            let told_again = match known.threads.get_mut(&child) {
+                Some(leader) => std::mem::take(&mut leader.unconfirmed),
+                None => true,
+            };
+            if told_again {
+                return;
+            }
+        }
+        self.process_gone(child, hook);
+        if let Some((program, own_session)) = parent_known {
+            let birth = Birth {
+                program,
+                process: child,
+                thread: child,
+                generation: 0,
+                parent_process: parent,
+                parent_thread: Some(thread),
+            };
+            let process = self.add_process(&birth, false, hook);
+            process.own_session = own_session;
+            if let Some(leader) = process.threads.get_mut(&child) {
+                leader.owed_exit = reused;
+            }
+        }
+    }
+
+    fn execed(&mut self, process: u32, hook: &mut dyn BirthHook) {
+        let (new_leader, epoch) = (self.new_thread(false), self.epoch);
+        let Some(known) = self.processes.get_mut(&process) else { return };
+        known.generation += 1;
+        known.execed = Some(epoch);
+        known.stack = None;
+        let before = std::mem::take(&mut known.threads);
+        let leader = before.get(&process).copied().unwrap_or(new_leader);
+        known.threads.insert(process, leader);
+        hook.execed(&Exec {
+            program: known.program,
+            process,
+            generation: known.generation,
+            candidates: before.keys().copied().collect(),
+        });
+        for thread in before.into_keys().filter(|&thread| thread != process) {
+            hook.exited(process, thread);
+        }
+    }
+
+    fn exited(&mut self, process: u32, thread: u32, hook: &mut dyn BirthHook) {
+        let Some(known) = self.processes.get_mut(&process) else { return };
+        let Some(entry) = known.threads.get_mut(&thread) else { return };
+        if std::mem::take(&mut entry.owed_exit) {
+            return;
+        }
+        known.threads.remove(&thread);
+        if known.threads.is_empty() && !self.catching_up {
+            self.processes.remove(&process);
+        }
+        hook.exited(process, thread);
+    }
+
+    /// From now on until [`Self::caught_up`], reports may tell what a scan has
+    /// seen already, or threads may live whose birth was not told. A process
+    /// without threads is kept meanwhile: the next report or scan may show one.
+    /// (If its leader ends and then another thread calls exec, a scan sees the
+    /// new leader only, and the end of the old one would look like the end of
+    /// all.)
+    pub fn catch_up(&mut self) {
+        self.catching_up = true;
+    }
+
+    /// A scan was made, and all reports from before it have been applied.
+    pub fn caught_up(&mut self) {
+        self.catching_up = false;
+        self.processes.retain(|_, process| !process.threads.is_empty());
+    }
+
+    /// A thread's files say that it is gone or dead.
+    pub fn vanished(&mut self, gone: &Live, hook: &mut dyn BirthHook) {
+        if self.holds(gone) {
+            self.clear_owed(gone.process, gone.thread);
+            self.exited(gone.process, gone.thread, hook);
+        }
+    }
+
+    fn clear_owed(&mut self, process: u32, thread: u32) {
+        let known = self.processes.get_mut(&process);
+        if let Some(thread) = known.and_then(|process| process.threads.get_mut(&thread)) {
+            thread.owed_exit = false;
+        }
+    }
+
+    fn process_gone(&mut self, process: u32, hook: &mut dyn BirthHook) {
+        for thread in self.processes.remove(&process).into_iter().flat_map(|p| p.threads) {
+            hook.exited(process, thread.0);
+        }
+    }
+
+    /// The program of a process.
+    pub fn program(&self, process: u32) -> Option<ProgramId> {
+        self.processes.get(&process).map(|process| process.program)
+    }
+
+    /// Is this thread still enrolled?
+    pub fn holds(&self, live: &Live) -> bool {
+        let process = self.processes.get(&live.process);
+        let thread = process.and_then(|process| process.threads.get(&live.thread));
+        thread.is_some_and(|thread| thread.serial == live.serial)
+    }
+
+    /// Brings an entry up to date; false if that thread is enrolled no more.
+    pub fn refresh(&self, live: &mut Live) -> bool {
+        let Some(process) = self.processes.get(&live.process) else { return false };
+        let Some(thread) = process.threads.get(&live.thread) else { return false };
+        let holds = thread.serial == live.serial;
+        if holds {
+            *live = self.entry(live.process, process, live.thread, thread);
+        }
+        holds
+    }
+
+    /// The enrolled processes.
+    pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.processes.keys().copied()
+    }
+
+    /// How many threads of a process are known.
+    pub fn count(&self, process: u32) -> usize {
+        self.processes.get(&process).map_or(0, |process| process.threads.len())
+    }
+
+    /// Enrols a process and its descendants out of a complete scan, with their
+    /// leaders only.
+    pub fn enrol(
+        &mut self,
+        program: ProgramId,
+        root: &Seen,
+        seen: &[Seen],
+        hook: &mut dyn BirthHook,
+    ) {
+        self.add_seen(program, root, hook).old_session = root.session;
+        self.descend(seen, Sessions::Old, hook);
+    }
+
+    /// Enrols those whose parent is enrolled, and those in a session that an
+    /// enrolled process made since, until no more are found; with their
+    /// leaders only.
+    pub fn adopt(&mut self, seen: &[Seen], hook: &mut dyn BirthHook) {
+        self.descend(seen, Sessions::New, hook);
+    }
+
+    fn descend(&mut self, seen: &[Seen], sessions: Sessions, hook: &mut dyn BirthHook) {
+        let mut children: HashMap<u32, Vec<&Seen>> = HashMap::new();
+        let mut members: HashMap<u32, Vec<&Seen>> = HashMap::new();
+        let strangers = seen.iter().filter(|seen| {
+            seen.process != self.own_process && !self.processes.contains_key(&seen.process)
+        });
+        for seen in strangers {
+            children.entry(seen.parent).or_default().push(seen);
+            members.entry(seen.session).or_default().push(seen);
+        }
+        let mut parents: Vec<u32> = self.processes.keys().copied().collect();
+        while let Some(parent) = parents.pop() {
+            let Some(known) = self.processes.get(&parent) else { continue };
+            let (program, own_session) = (known.program, known.own_session);
+            let kin = children.remove(&parent).into_iter().flatten();
+            let mates = own_session.and_then(|session| members.remove(&session));
+            for seen in kin.chain(mates.into_iter().flatten()) {
+                if !self.processes.contains_key(&seen.process) {
+                    let process = self.add_seen(program, seen, hook);
+                    match sessions {
+                        Sessions::Old => process.old_session = seen.session,
+                        Sessions::New => {
+                            let own = [Some(seen.process), own_session];
+                            let session = Some(seen.session);
+                            process.own_session = session.filter(|_| own.contains(&session));
+                        }
+                    }
+                    parents.push(seen.process);
+                    if let Some(parent) = self.processes.get_mut(&seen.parent) {
+                        parent.forked = Some(self.epoch);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drops the processes that a complete scan did not see.
+    pub fn retain_seen(&mut self, seen: &[Seen], hook: &mut dyn BirthHook) {
+        let born: HashMap<u32, u64> = seen.iter().map(|seen| (seen.process, seen.born)).collect();
+        let alive = |process: u32, known: &Process| {
+            born.get(&process).is_some_and(|&born| known.born.is_none_or(|known| known == born))
+        };
+        self.retain(|process, known| alive(process, known), hook);
+    }
+
+    /// Drops the processes whose number is not listed.
+    pub fn retain_listed(&mut self, listed: &BTreeSet<u32>, hook: &mut dyn BirthHook) {
+        self.retain(|process, _| listed.contains(&process), hook);
+    }
+
+    fn retain(&mut self, alive: impl Fn(u32, &Process) -> bool, hook: &mut dyn BirthHook) {
+        let gone: Vec<u32> = self
+            .processes
+            .iter()
+            .filter(|(process, known)| !alive(**process, known))
+            .map(|(process, _)| *process)
+            .collect();
+        for process in gone {
+            self.process_gone(process, hook);
+        }
+    }
+
+    /// Makes a list of a process's threads the truth.
+    pub fn set_threads(&mut self, process: u32, listed: &[u32], hook: &mut dyn BirthHook) {
+        let Some(known) = self.processes.get(&process) else { return };
+        let listed: BTreeSet<u32> = listed.iter().copied().collect();
+        let gone: Vec<u32> =
+            known.threads.keys().copied().filter(|thread| !listed.contains(thread)).collect();
+        // First the new ones, so that the process is never without a thread.
+        for thread in listed {
+            self.thread_born(process, thread, true, hook);
+        }
+        for thread in gone {
+            self.clear_owed(process, thread);
+            self.exited(process, thread, hook);
+        }
+    }
+
+    /// Notes when a process was born: after a loss a scan can tell it from
+    /// another with its number.
+    pub fn note_born(&mut self, process: u32, born: u64) {
+        if let Some(known) = self.processes.get_mut(&process) {
+            known.born = Some(born);
+        }
+    }
+
+    /// Notes what the leader's files say of a process. A stack that starts
+    /// elsewhere shows an exec that no event told; none (0) says nothing: a
+    /// dead leader has none, and others' may not be seen.
+    pub fn note(
+        &mut self,
+        process: u32,
+        born: u64,
+        stack: u64,
+        session: u32,
+        hook: &mut dyn BirthHook,
+    ) {
+        let Some(known) = self.processes.get_mut(&process) else { return };
+        known.born = Some(born);
+        if session == process && session != known.old_session {
+            known.own_session = Some(session);
+        }
+        if stack == 0 {
+            return;
+        }
+        let unseen_exec = known.stack.is_some_and(|before| before != stack);
+        known.stack = Some(stack);
+        if unseen_exec {
+            self.execed(process, hook);
+            if let Some(known) = self.processes.get_mut(&process) {
+                known.stack = Some(stack);
+            }
+        }
+    }
+
+    /// Notes how many page faults the children had that a process waited for.
+    /// It forked if they are more than before, also where no scan saw a child.
+    pub fn note_reaped(&mut self, process: u32, faults: u64) {
+        let epoch = self.epoch;
+        if let Some(known) = self.processes.get_mut(&process).filter(|p| p.reaped != faults) {
+            known.reaped = faults;
+            known.forked = Some(epoch);
+        }
+    }
+
+    /// All enrolled threads, ordered by process and thread.
+    pub fn live(&self) -> impl Iterator<Item = Live> + '_ {
+        self.processes.iter().flat_map(move |(&process, known)| {
+            let threads = known.threads.iter();
+            threads.map(move |(&number, thread)| self.entry(process, known, number, thread))
+        })
+    }
+
+    fn entry(&self, process: u32, known: &Process, number: u32, thread: &Thread) -> Live {
+        let ago = |then: Option<u64>| then.map(|then| self.epoch - then);
+        Live {
+            program: known.program,
+            process,
+            thread: number,
+            generation: known.generation,
+            serial: thread.serial,
+            process_born: known.born,
+            ages: Ages {
+                seen: self.epoch - thread.seen,
+                forked: ago(thread.forked.max(known.forked)),
+                cloned: ago(known.cloned),
+                execed: ago(known.execed),
+            },
+        }
+    }
+
+    /// A read is over.
+    pub fn next_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
+    fn add_seen(
+        &mut self,
+        program: ProgramId,
+        seen: &Seen,
+        hook: &mut dyn BirthHook,
+    ) -> &mut Process {
+        let birth = Birth {
+            program,
+            process: seen.process,
+            thread: seen.process,
+            generation: 0,
+            parent_process: seen.parent,
+            parent_thread: None,
+        };
+        let process = self.add_process(&birth, true, hook);
+        process.born = Some(seen.born);
+        process.stack = Some(seen.stack).filter(|&stack| stack != 0);
+        process
+    }
+
+    fn add_process(
+        &mut self,
+        birth: &Birth,
+        unconfirmed: bool,
+        hook: &mut dyn BirthHook,
+    ) -> &mut Process {
+        hook.born(birth);
+        let leader = self.new_thread(unconfirmed);
+        let process = Process {
+            program: birth.program,
+            generation: 0,
+            born: None,
+            stack: None,
+            own_session: None,
+            old_session: 0,
+            forked: None,
+            reaped: 0,
+            cloned: None,
+            execed: None,
+            threads: BTreeMap::from([(birth.process, leader)]),
+        };
+        let entry = self.processes.entry(birth.process);
+        entry.or_insert(process)
+    }
+
+    fn thread_born(
+        &mut self,
+        process: u32,
+        thread: u32,
+        unconfirmed: bool,
+        hook: &mut dyn BirthHook,
+    ) {
+        let mut new = self.new_thread(unconfirmed);
+        let epoch = self.epoch;
+        let Some(known) = self.processes.get_mut(&process) else { return };
+        if let Some(old) = known.threads.get_mut(&thread) {
+            if unconfirmed || std::mem::take(&mut old.unconfirmed) {
+                return;
+            }
+            new.owed_exit = true;
+            hook.exited(process, thread);
+        }
+        known.threads.insert(thread, new);
+        known.cloned = Some(epoch);
+        hook.born(&Birth {
+            program: known.program,
+            process,
+            thread,
+            generation: known.generation,
+            parent_process: process,
+            parent_thread: None,
+        });
+    }
+
+    fn new_thread(&mut self, unconfirmed: bool) -> Thread {
+        self.serials += 1;
+        Thread {
+            serial: self.serials,
+            seen: self.epoch,
+            forked: None,
+            unconfirmed,
+            owed_exit: false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

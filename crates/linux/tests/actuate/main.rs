@@ -1,0 +1,8 @@
+//! What the actuator promises, on real processes.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
+
+mod acting;
+mod crashing;
+mod reusing;
+mod roles;
+mod support;

@@ -1,0 +1,179 @@
+//! All threads of a program are found, and nobody else's.
+
+use std::collections::BTreeSet;
+
+use symbiont_linux::observe::{WatchError, WatchOptions, Watcher};
+use symbiont_machine::ProgramId;
+
+use crate::support::{PROGRAM, Running, Told, by_both_methods, scanning, until};
+
+by_both_methods! {
+    fn threads_present_and_future_are_found(watcher: Watcher, told: Told) {
+        let mut early = Running::own("threads 3");
+        early.go();
+        early.says("ready");
+        watcher.enrol(PROGRAM, early.process()).unwrap();
+        let before = watcher.read().unwrap().len();
+        // Three, the main thread, and perhaps one of the test harness.
+        assert!((4..6).contains(&before), "{before}");
+
+        let mut late = Running::own("threads 3");
+        watcher.enrol(ProgramId(8), late.process()).unwrap();
+        late.go();
+        late.says("ready");
+        let both = until(&mut watcher, "all there", |all| all.len() == 2 * before);
+        for thread in &both {
+            let early = thread.id.process == early.process();
+            assert_eq!(thread.program, if early { PROGRAM } else { ProgramId(8) });
+        }
+        assert!(told.notes(|notes| notes.births.len()) >= both.len());
+        assert!(both.is_sorted_by_key(|thread| thread.id));
+    }
+}
+
+by_both_methods! {
+    fn a_thread_in_the_place_of_another_is_found(watcher: Watcher, _told: Told) {
+        let mut program = Running::own("threads 2");
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        program.go();
+        program.says("ready");
+        let before: BTreeSet<_> =
+            watcher.read().unwrap().into_iter().map(|thread| thread.id).collect();
+        program.go();
+        program.says("replaced");
+        // The former may be seen for a moment after it was joined.
+        until(&mut watcher, "replaced", |all| {
+            let after = all.iter().map(|thread| thread.id).collect();
+            all.len() == before.len() && before.difference(&after).count() == 1
+        });
+    }
+}
+
+by_both_methods! {
+    fn children_are_found_and_leave(watcher: Watcher, told: Told) {
+        let mut program = Running::shell("sleep 1000 & echo child $!; read more; kill $!; wait; read end");
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        program.go();
+        let child: u32 = program.says("child ").parse().unwrap();
+        until(&mut watcher, "enrolled", |all| all.iter().any(|t| t.id.process == child));
+        let birth = told.notes(|notes| *notes.births.iter().find(|b| b.process == child).unwrap());
+        assert_eq!(birth.parent_process, program.process());
+        assert!([None, Some(program.process())].contains(&birth.parent_thread));
+        program.go();
+        until(&mut watcher, "left", |all| all.len() == 1);
+        assert!(told.notes(|notes| notes.ends.contains(&(child, child))));
+    }
+}
+
+by_both_methods! {
+    fn descendants_present_at_enrolment_are_found(watcher: Watcher, _told: Told) {
+        let mut program = Running::shell("sh -c 'sleep 1000 & echo grandchild $!; wait' & wait");
+        program.go();
+        let grandchild: u32 = program.says("grandchild ").parse().unwrap();
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        let all = watcher.read().unwrap();
+        assert_eq!(all.len(), 3);
+        assert!(all.iter().any(|thread| thread.id.process == grandchild));
+    }
+}
+
+by_both_methods! {
+    fn an_exec_makes_another_generation(watcher: Watcher, told: Told) {
+        let mut program = Running::shell("exec sh -c 'echo execed; read end'");
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        let before = watcher.read().unwrap()[0];
+        program.go();
+        program.says("execed");
+        let after = until(&mut watcher, "execed", |all| all[0].id.generation == 1)[0];
+        assert_eq!((before.id.process, before.id.born), (after.id.process, after.id.born));
+        assert_eq!(after.ages.execed, Some(0));
+        assert_eq!(watcher.read().unwrap()[0].ages.execed, Some(1));
+        assert_eq!(told.notes(|notes| notes.execs[0].candidates.clone()), [before.id.thread]);
+    }
+}
+
+by_both_methods! {
+    fn an_exec_from_another_thread_leaves_the_leader(watcher: Watcher, told: Told) {
+        let mut program = Running::own("exec-from-thread");
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        program.go();
+        let caller: u32 = program.says("thread ").parse().unwrap();
+        let before = until(&mut watcher, "found", |all| all.iter().any(|t| t.id.thread == caller));
+        let born = before[0].id.born;
+        program.go();
+        program.says("execed");
+        let after = until(&mut watcher, "alone", |all| all.len() == 1 && all[0].id.generation == 1);
+        assert_eq!((after[0].id.thread, after[0].id.born), (program.process(), born));
+        told.notes(|notes| {
+            assert_eq!(notes.execs.len(), 1);
+            assert!(notes.execs[0].candidates.contains(&caller), "{notes:?}");
+            assert!(notes.ends.contains(&(program.process(), caller)));
+        });
+    }
+}
+
+by_both_methods! {
+    fn an_orphan_in_a_session_made_since_stays_enrolled(watcher: Watcher, _told: Told) {
+        if !std::path::Path::new("/usr/bin/setsid").exists() {
+            println!("skipped: no setsid here");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let seen = directory.path().join("seen");
+        let mut program = Running::shell(&format!(
+            "setsid sh -c 'echo leader $$; while [ ! -e {} ]; do sleep 0.01; done; sleep 1000 & \
+             echo orphan $!' & read end",
+            seen.display()
+        ));
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        program.go();
+        let leader: u32 = program.says("leader ").parse().unwrap();
+        until(&mut watcher, "found", |all| {
+            all.iter().any(|t| t.id.process == leader && t.session == leader)
+        });
+        std::fs::write(&seen, "").unwrap();
+        let orphan: u32 = program.says("orphan ").parse().unwrap();
+        until(&mut watcher, "an orphan", |all| {
+            let is = |process| all.iter().any(|t| t.id.process == process);
+            is(orphan) && !is(leader)
+        });
+        let orphan = rustix::process::Pid::from_raw(orphan.try_into().unwrap()).unwrap();
+        rustix::process::kill_process(orphan, rustix::process::Signal::KILL).unwrap();
+    }
+}
+
+by_both_methods! {
+    fn run_states_and_times_are_told(watcher: Watcher, _told: Told) {
+        use symbiont_machine::RunState;
+        let mut program = Running::shell("while :; do :; done");
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        until(&mut watcher, "sleeping", |all| all[0].state == RunState::Sleeping);
+        program.go();
+        let first = until(&mut watcher, "runnable", |all| all[0].state == RunState::Runnable)[0];
+        until(&mut watcher, "run on", |all| all[0].ran > first.ran);
+        let process = rustix::process::Pid::from_raw(program.process().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+        let last = until(&mut watcher, "stopped", |all| all[0].state == RunState::Stopped)[0];
+        assert!(last.cpu.is_some());
+        assert!(last.ages.seen > 0);
+    }
+}
+
+#[test]
+fn who_is_not_there_or_taken_is_refused() {
+    let (mut watcher, _) = scanning();
+    let program = Running::shell("read end");
+    watcher.enrol(PROGRAM, program.process()).unwrap();
+    watcher.enrol(PROGRAM, program.process()).unwrap();
+    let again = watcher.enrol(ProgramId(8), program.process());
+    assert!(matches!(again, Err(WatchError::Enrolled { program: PROGRAM, .. })), "{again:?}");
+    let none = watcher.enrol(PROGRAM, u32::MAX);
+    assert!(matches!(none, Err(WatchError::NoSuchProcess { .. })), "{none:?}");
+}
+
+#[test]
+fn a_missing_proc_is_a_clear_error() {
+    let options = WatchOptions { proc: "/nonexistent".into(), ..WatchOptions::default() };
+    let error = Watcher::start(options, Box::new(())).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent"), "{error}");
+}

@@ -1,0 +1,64 @@
+//! What a policy wants.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use symbiont_topology::CpuSet;
+
+use crate::ThreadId;
+
+/// Where a thread shall run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// Wherever the OS puts it within its limit: nothing of ours is in force.
+    #[default]
+    Os,
+    /// On one of these hardware threads.
+    Cpus(CpuSet),
+}
+
+/// How urgent a thread is beside the other enrolled ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// As the user set it.
+    #[default]
+    Normal,
+    /// This many priority levels (nice values) above what the user set.
+    Boosted(u8),
+    /// Runs when nobody else wants to.
+    Waiting,
+}
+
+/// What a policy wants for one thread, and why.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Where it shall run.
+    pub target: Target,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Why, in words that a user can read.
+    pub reason: Cow<'static, str>,
+    /// Slowdown that the policy predicts for it there, where the policy
+    /// predicts: time together / time alone (≥ 1 as a rule).
+    pub predicted_slowdown: Option<f64>,
+}
+
+impl Assignment {
+    /// Leaves the thread to the OS.
+    #[must_use]
+    pub fn os(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { reason: reason.into(), ..Self::default() }
+    }
+
+    /// Keeps the thread on some hardware threads, at normal priority.
+    #[must_use]
+    pub fn on(cpus: CpuSet, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { target: Target::Cpus(cpus), reason: reason.into(), ..Self::default() }
+    }
+}
+
+/// A policy's decision for one quantum: an assignment for each enrolled thread.
+pub type Placement = BTreeMap<ThreadId, Assignment>;

@@ -1,0 +1,176 @@
+//! What a machine tells about its threads.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use symbiont_topology::{CpuSet, PuId};
+
+use crate::{Counting, Ended, GroupCounts};
+
+/// A moment on the machine's own clock, in nanoseconds since its start.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// Time that passed since an earlier moment; zero if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A thread's identity, unique over the machine's life although the numbers
+/// that the OS gives are used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ThreadId {
+    /// Process (thread group) number.
+    pub process: u32,
+    /// Thread number.
+    pub thread: u32,
+    /// When the thread was born, in the machine's unit (Linux: clock ticks
+    /// since boot).
+    pub born: u64,
+    /// How many times the process replaced its program (exec) since it was
+    /// enrolled. Nothing is in force after an exec.
+    pub generation: u32,
+}
+
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.process == self.thread {
+            write!(f, "thread {}", self.thread)
+        } else {
+            write!(f, "thread {} of process {}", self.thread, self.process)
+        }
+    }
+}
+
+/// A program: one enrolled command with all its processes and threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProgramId(pub u32);
+
+/// What a user calls a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its identity.
+    pub id: ProgramId,
+    /// Its name, for people.
+    pub name: String,
+}
+
+/// What a thread does at the moment of the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// Runs, or waits for a hardware thread.
+    Runnable,
+    /// Waits for something else.
+    Sleeping,
+    /// Stopped by a signal, a debugger or a freezer.
+    Stopped,
+}
+
+/// One thread at one moment; all counts are cumulative.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadSample {
+    /// Which thread.
+    pub id: ThreadId,
+    /// The program that it belongs to.
+    pub program: ProgramId,
+    /// What it does now.
+    pub state: RunState,
+    /// Time that it spent running.
+    pub ran: Duration,
+    /// Time that it was ready but did not run. Linux credits this only when
+    /// the thread next runs.
+    pub waited: Duration,
+    /// Times that it was put on a hardware thread.
+    pub switches: u64,
+    /// Where it runs or ran last, where known.
+    pub cpu: Option<PuId>,
+    /// Where the user and the cpuset let it run.
+    pub limit: Arc<CpuSet>,
+    /// May it be placed now? False for a thread whose placement others would
+    /// inherit: one that was just born, or that forked or exec'd of late.
+    pub settled: bool,
+    /// For each group that is counted ([`Counting::groups`]), what it counted
+    /// of this thread; empty where nothing is counted.
+    pub counts: Vec<GroupCounts>,
+}
+
+/// All enrolled threads at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When, on the machine's clock.
+    pub at: Timestamp,
+    /// The threads, ordered by identity.
+    pub threads: Vec<ThreadSample>,
+    /// The programs that they belong to.
+    pub programs: Vec<Program>,
+    /// What is counted of them; none: nothing is.
+    pub counting: Option<Arc<Counting>>,
+    /// Counted threads that ended since the last sample, ordered by identity.
+    pub ended: Vec<Ended>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CountedGroup, GroupReading, Signal};
+
+    #[test]
+    fn samples_round_trip() {
+        let reading = GroupReading {
+            opened: Timestamp(40),
+            enabled: Duration::from_nanos(900),
+            running: Duration::from_nanos(450),
+            counts: vec![u64::MAX, 0],
+        };
+        let counts = vec![Ok(reading), Err("no descriptor left".into())];
+        let group = |name: &str, events: &[&str]| CountedGroup {
+            name: name.into(),
+            events: events.iter().map(|&event| event.into()).collect(),
+        };
+        let counting = Counting {
+            catalogue: "toy".into(),
+            text: "name = \"toy\"".into(),
+            signals: [Signal::Ipc, Signal::All3L].into(),
+            groups: vec![group("stack", &["cycles", "stalls"]), group("caches", &["misses"])],
+            refused: [("loads".into(), "unknown here".into())].into(),
+        };
+        let sample = Sample {
+            at: Timestamp(1_500_000_000),
+            threads: vec![ThreadSample {
+                id: ThreadId { process: 10, thread: 12, born: 99, generation: 1 },
+                program: ProgramId(0),
+                state: RunState::Runnable,
+                ran: Duration::from_nanos(123_456_789),
+                waited: Duration::from_nanos(7),
+                switches: 3,
+                cpu: Some(PuId(1)),
+                limit: Arc::new("0-1".parse().unwrap()),
+                settled: true,
+                counts: counts.clone(),
+            }],
+            programs: vec![Program { id: ProgramId(0), name: "make".into() }],
+            counting: Some(counting.into()),
+            ended: vec![Ended {
+                id: ThreadId { process: 10, thread: 11, born: 98, generation: 0 },
+                program: ProgramId(0),
+                counts,
+            }],
+        };
+        let text = serde_json::to_string(&sample).unwrap();
+        assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
+    }
+
+    #[test]
+    fn time_since_a_later_moment_is_zero() {
+        assert_eq!(Timestamp(5).since(Timestamp(9)), Duration::ZERO);
+        assert_eq!(Timestamp(9).since(Timestamp(5)), Duration::from_nanos(4));
+    }
+}

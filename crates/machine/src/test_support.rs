@@ -1,0 +1,159 @@
+//! For tests of other rooms: threads and a scripted machine.
+//!
+//! [`FakeMachine`] holds threads in memory. A test changes them between steps
+//! and says how the machine answers moves; nothing happens by itself except
+//! that time passes in [`Machine::wait`].
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use symbiont_topology::{CpuSet, Topology};
+
+use crate::{
+    Ability, Change, Counting, Ended, Machine, Move, Outcome, Program, ProgramId, RunState, Sample,
+    Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
+};
+
+/// A sleeping, settled thread of program `program`, which is also its process.
+#[must_use]
+pub fn thread(program: u32, number: u32, limit: &CpuSet) -> ThreadSample {
+    ThreadSample {
+        id: ThreadId { process: 1000 + program, thread: number, born: 0, generation: 0 },
+        program: ProgramId(program),
+        state: RunState::Sleeping,
+        ran: Duration::ZERO,
+        waited: Duration::ZERO,
+        switches: 0,
+        cpu: None,
+        limit: Arc::new(limit.clone()),
+        settled: true,
+        counts: Vec::new(),
+    }
+}
+
+/// A machine that can do everything.
+#[must_use]
+pub fn full_support() -> Support {
+    Support {
+        signals: Signal::ALL.map(|signal| (signal, Ability::Full)).into(),
+        affinity: Ability::Full,
+        boost: Ability::Full,
+        waiting: Ability::Full,
+        enrolment: Ability::Full,
+    }
+}
+
+/// How a [`FakeMachine`] answers a move.
+pub type Answer = Box<dyn FnMut(&Move) -> Outcome + Send>;
+
+/// A machine in memory.
+pub struct FakeMachine {
+    topology: Topology,
+    /// What it claims to support; everything at first.
+    pub support: Support,
+    /// Its clock.
+    pub now: Timestamp,
+    /// Its threads; a test adds, changes and removes them.
+    pub threads: BTreeMap<ThreadId, ThreadSample>,
+    /// What the counts of its threads mean; a test sets it together with them.
+    pub counting: Option<Arc<Counting>>,
+    /// Counted threads that ended; the next sample takes them along.
+    pub ended: Vec<Ended>,
+    /// What it was told to measure; none: it was not told.
+    pub measured: Option<Signals>,
+    /// Where threads were put; those not listed are left to the OS.
+    pub placed: BTreeMap<ThreadId, Target>,
+    /// All moves that were asked for, in order, with their outcomes.
+    pub log: Vec<(Move, Outcome)>,
+    /// Overrules the machine's own answer (done, or gone for a thread that it
+    /// does not have) where it gives something.
+    pub answer: Option<Answer>,
+}
+
+impl FakeMachine {
+    /// A machine without threads at time 0.
+    #[must_use]
+    pub fn new(topology: Topology) -> Self {
+        Self {
+            topology,
+            support: full_support(),
+            now: Timestamp(0),
+            threads: BTreeMap::new(),
+            counting: None,
+            ended: Vec::new(),
+            measured: None,
+            placed: BTreeMap::new(),
+            log: Vec::new(),
+            answer: None,
+        }
+    }
+
+    /// Adds a runnable thread that may run anywhere.
+    pub fn start(&mut self, program: u32, number: u32) -> ThreadId {
+        let mut new = thread(program, number, &self.topology.cpus());
+        new.state = RunState::Runnable;
+        let id = new.id;
+        self.threads.insert(id, new);
+        id
+    }
+
+    fn carry_out(&mut self, asked: &Move) -> Outcome {
+        if !self.threads.contains_key(&asked.thread) {
+            return Outcome::Gone;
+        }
+        let outcome = self.answer.as_mut().map_or(Outcome::Done, |answer| answer(asked));
+        if let (Outcome::Done, Change::Affinity(target)) = (&outcome, &asked.change) {
+            match target {
+                Target::Os => self.placed.remove(&asked.thread),
+                Target::Cpus(_) => self.placed.insert(asked.thread, target.clone()),
+            };
+        }
+        outcome
+    }
+}
+
+impl Machine for FakeMachine {
+    type Error = Infallible;
+
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn support(&self) -> &Support {
+        &self.support
+    }
+
+    fn measure(&mut self, signals: &Signals) {
+        self.measured = Some(signals.clone());
+    }
+
+    fn sample(&mut self) -> Result<Sample, Infallible> {
+        let mut programs: Vec<ProgramId> = self.threads.values().map(|t| t.program).collect();
+        programs.sort();
+        programs.dedup();
+        Ok(Sample {
+            at: self.now,
+            threads: self.threads.values().cloned().collect(),
+            programs: programs
+                .into_iter()
+                .map(|id| Program { id, name: format!("program {}", id.0) })
+                .collect(),
+            counting: self.counting.clone(),
+            ended: std::mem::take(&mut self.ended),
+        })
+    }
+
+    fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Infallible> {
+        let outcomes: Vec<Outcome> = moves.iter().map(|m| self.carry_out(m)).collect();
+        self.log.extend(moves.iter().cloned().zip(outcomes.iter().cloned()));
+        Ok(outcomes)
+    }
+
+    fn wait(&mut self, quantum: Duration) -> Result<(), Infallible> {
+        let nanos = u64::try_from(quantum.as_nanos()).unwrap_or(u64::MAX);
+        self.now = Timestamp(self.now.0.saturating_add(nanos));
+        Ok(())
+    }
+}

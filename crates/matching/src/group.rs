@@ -1,0 +1,268 @@
+//! Groups of threads for the cores: exact in pairs, level by level above.
+
+use crate::local::{Limits, improve};
+use crate::perfect::{OddVertices, perfect_matching};
+use crate::weights::{WeightError, Weights};
+
+/// How much a grouping may seem cheaper than the previous one by rounding of
+/// sums alone, relative to the cost.
+const EQUAL: f64 = 1e-9;
+
+/// What shall be grouped.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// How many threads there are; they are named 0, 1, … in costs and groups.
+    pub threads: usize,
+    /// How many cores may be used, each for one group.
+    pub cores: usize,
+    /// Most threads of a group: 1, 2, 4, 8, … (the SMT width).
+    pub width: usize,
+    /// The groups of before, as far as their threads still live; empty if there
+    /// were none. Kept where nothing cheaper is found.
+    pub previous: &'a [Vec<usize>],
+    /// For widths above 2: how often all pairs of groups are looked at, at most.
+    /// Once is what Jiang et al. do; `usize::MAX` goes on until no two groups
+    /// can be improved.
+    pub sweeps: usize,
+}
+
+impl Request<'_> {
+    /// Asks for groups without a past, at the usual effort.
+    #[must_use]
+    pub fn new(threads: usize, cores: usize, width: usize) -> Self {
+        Self { threads, cores, width, previous: &[], sweeps: 1 }
+    }
+}
+
+/// Why threads could not be grouped.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum GroupError {
+    /// The width is zero or no power of two.
+    #[error("groups of up to {width} threads cannot be built from pairs; use 1, 2, 4 or 8")]
+    Width {
+        /// What was asked for.
+        width: usize,
+    },
+    /// More threads than places.
+    #[error("{threads} threads do not fit on {cores} cores with {width} places each")]
+    NoRoom {
+        /// How many threads there are.
+        threads: usize,
+        /// How many cores there are.
+        cores: usize,
+        /// Places on each.
+        width: usize,
+    },
+    /// The cost function gave infinity or no number.
+    #[error("the cost of group {group:?} is {cost}; costs must be finite")]
+    NotFinite {
+        /// The group it was asked about.
+        group: Vec<usize>,
+        /// What it gave.
+        cost: f64,
+    },
+    /// Costs that cannot be added.
+    #[error(transparent)]
+    Weights(#[from] WeightError),
+    /// An odd number of vertices to be paired.
+    #[error(transparent)]
+    Odd(#[from] OddVertices),
+}
+
+/// Which threads share a core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grouping {
+    /// The groups, none of them empty; threads in order, groups in order of
+    /// their first threads.
+    pub groups: Vec<Vec<usize>>,
+    /// Sum of their costs.
+    pub cost: f64,
+    /// Most by which a cheaper grouping could beat it: rounding of costs only
+    /// for widths 1 and 2, unknown above.
+    pub excess: Option<f64>,
+}
+
+/// Asks for costs and remembers the first that is not finite.
+pub(crate) struct Costs<F> {
+    ask: F,
+    wrong: Option<GroupError>,
+}
+
+impl<F: FnMut(&[usize]) -> f64> Costs<F> {
+    pub(crate) fn new(ask: F) -> Self {
+        Self { ask, wrong: None }
+    }
+
+    /// Cost of some threads, given in order; nothing for none.
+    pub(crate) fn of(&mut self, group: &[usize]) -> f64 {
+        if group.is_empty() {
+            return 0.0;
+        }
+        let cost = (self.ask)(group);
+        if cost.is_finite() {
+            return cost;
+        }
+        self.wrong.get_or_insert_with(|| GroupError::NotFinite { group: group.to_vec(), cost });
+        0.0
+    }
+
+    fn total(&mut self, groups: &[Vec<usize>]) -> f64 {
+        groups.iter().map(|group| self.of(group)).sum()
+    }
+
+    fn check(&mut self) -> Result<(), GroupError> {
+        self.wrong.take().map_or(Ok(()), Err)
+    }
+}
+
+/// Groups threads so that the sum of the costs of the groups is small: least
+/// for widths 1 and 2; above, pairs are matched, then pairs of pairs, and so
+/// on, and then each two groups are rearranged as long as that pays (Jiang et
+/// al., *Analysis and approximation of optimal co-scheduling on chip
+/// multiprocessors*, 2008; Feliu et al., section 4.2).
+///
+/// `cost` is asked about groups of 1 to `width` threads, in order. Cores may
+/// stay idle and threads alone where that costs less.
+///
+/// # Errors
+/// More threads than places, a width that is no power of two, or a cost that
+/// is not finite.
+pub fn group(
+    request: &Request<'_>,
+    cost: impl FnMut(&[usize]) -> f64,
+) -> Result<Grouping, GroupError> {
+    let &Request { threads, cores, width, previous, sweeps } = request;
+    if !width.is_power_of_two() {
+        return Err(GroupError::Width { width });
+    }
+    if threads > cores.saturating_mul(width) {
+        return Err(GroupError::NoRoom { threads, cores, width });
+    }
+    let mut costs = Costs::new(cost);
+    let before = Before::new(threads, previous);
+    let mut groups: Vec<Vec<usize>> = (0..threads).map(|thread| vec![thread]).collect();
+    let mut excess = 0.0;
+    let mut size = 1;
+    while size < width {
+        size *= 2;
+        let places = cores.saturating_mul(width / size);
+        (groups, excess) = merge(&groups, places, &before, &mut costs)?;
+    }
+    if width > 2 {
+        let limits = Limits { cores, width, sweeps };
+        improve(&mut groups, limits, &mut costs);
+        keep_previous(&mut groups, request, &mut costs);
+    }
+    groups.sort_unstable();
+    let cost = costs.total(&groups);
+    costs.check()?;
+    Ok(Grouping { groups, cost, excess: (width <= 2).then_some(excess) })
+}
+
+/// The grouping of before, seen from the threads.
+struct Before {
+    /// For each thread, the number of its group.
+    group_of: Vec<Option<usize>>,
+    /// How many threads of each group still live.
+    sizes: Vec<usize>,
+}
+
+impl Before {
+    fn new(threads: usize, previous: &[Vec<usize>]) -> Self {
+        let mut group_of = vec![None; threads];
+        let mut sizes = vec![0; previous.len()];
+        for (k, group) in previous.iter().enumerate() {
+            for &thread in group {
+                if let Some(place @ None) = group_of.get_mut(thread) {
+                    *place = Some(k);
+                    sizes[k] += 1;
+                }
+            }
+        }
+        Self { group_of, sizes }
+    }
+
+    /// The group that held all of `threads`, if one did.
+    fn home(&self, threads: &[usize]) -> Option<usize> {
+        let (&first, rest) = threads.split_first()?;
+        let home = self.group_of[first]?;
+        rest.iter().all(|&thread| self.group_of[thread] == Some(home)).then_some(home)
+    }
+
+    /// Whether `some` and `more` were together, or, if one of them is empty,
+    /// whether the other was all of a group.
+    fn joined(&self, some: &[usize], more: &[usize]) -> bool {
+        match (self.home(some), self.home(more)) {
+            (Some(a), Some(b)) => a == b,
+            (Some(a), None) if more.is_empty() => self.sizes[a] == some.len(),
+            (None, Some(b)) if some.is_empty() => self.sizes[b] == more.len(),
+            _ => false,
+        }
+    }
+}
+
+/// Pairs some groups and leaves others as they are, so that at most `places`
+/// come out, at least cost. Also says how far from least that may be.
+///
+/// A group that stays as it is gets a partner that stands for nothing. There
+/// are as many of those as places allow.
+fn merge<F: FnMut(&[usize]) -> f64>(
+    groups: &[Vec<usize>],
+    places: usize,
+    before: &Before,
+    costs: &mut Costs<F>,
+) -> Result<(Vec<Vec<usize>>, f64), GroupError> {
+    let count = groups.len();
+    let vertices = places.saturating_mul(2).min(2 * count);
+    let of = |k: usize| groups.get(k).map_or(&[][..], Vec::as_slice);
+    let mut union = Vec::new();
+    let weights = Weights::from_floats(vertices, |i, j| {
+        join(of(i), of(j), &mut union);
+        costs.of(&union)
+    })?;
+    costs.check()?;
+    let matching = perfect_matching(&weights, |i, j| before.joined(of(i), of(j)))?;
+    let mut merged = Vec::with_capacity(vertices / 2);
+    for (i, j) in matching.pairs() {
+        join(of(i), of(j), &mut union);
+        if !union.is_empty() {
+            merged.push(union.clone());
+        }
+    }
+    Ok((merged, weights.rounding()))
+}
+
+/// Writes the threads of two groups in order.
+fn join(some: &[usize], more: &[usize], union: &mut Vec<usize>) {
+    union.clear();
+    union.extend_from_slice(some);
+    union.extend_from_slice(more);
+    union.sort_unstable();
+}
+
+/// Puts the previous grouping in place of one that is no cheaper.
+fn keep_previous<F: FnMut(&[usize]) -> f64>(
+    groups: &mut Vec<Vec<usize>>,
+    request: &Request<'_>,
+    costs: &mut Costs<F>,
+) {
+    let living = |group: &Vec<usize>| -> Vec<usize> {
+        group.iter().copied().filter(|&thread| thread < request.threads).collect()
+    };
+    let mut previous: Vec<Vec<usize>> = request.previous.iter().map(living).collect();
+    previous.retain(|group| !group.is_empty());
+    for group in &mut previous {
+        group.sort_unstable();
+    }
+    let mut named: Vec<usize> = previous.concat();
+    named.sort_unstable();
+    let fits = named.iter().copied().eq(0..request.threads)
+        && previous.len() <= request.cores
+        && previous.iter().all(|group| group.len() <= request.width);
+    if fits {
+        let cost = costs.total(groups);
+        if costs.total(&previous) <= cost + EQUAL * cost.abs() {
+            *groups = previous;
+        }
+    }
+}

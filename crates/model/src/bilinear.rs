@@ -1,0 +1,105 @@
+//! Slowdown as a bilinear form, and the terms beyond the paper.
+//!
+//! # Problem
+//! With δ = 0 the slowdown is a sum of what a thread brings and what its
+//! co-runners bring. Then the sum of all slowdowns is the same whoever shares
+//! a core with whom, and there is nothing to choose by. What pairs gain lies
+//! in the interaction. The δ of equations 1 to 3 let a component interact with
+//! the same component only.
+//!
+//! # Approach
+//! A [`Bilinear`] form covers every variant:
+//!
+//! slowdownⱼ = c + own·xⱼ + Σₖ (given·xₖ + Σᵣ (vᵣ·xⱼ)(aᵣ·xₖ)), over co-runners k.
+//!
+//! Equations 1 to 3 are the case c = Σ α, own = β, given = γ, and one factor
+//! for each component with δ ≠ 0. A form of rank r has r factors in which any
+//! component may meet any other: vᵣ is what a victim suffers from, aᵣ what an
+//! aggressor does.
+//!
+//! Since co-runners only add up, one table of what each thread costs each
+//! other serves groups of any size ([`Interference`](crate::Interference)).
+
+use serde::{Deserialize, Serialize};
+
+use crate::Shares;
+use crate::forward::{Coefficients, TOO_LARGE};
+
+/// One way in which threads hurt each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Factor {
+    /// How much each component of the victim suffers.
+    pub victim: Vec<f64>,
+    /// How much each component of the co-runner does.
+    pub aggressor: Vec<f64>,
+}
+
+/// Slowdown of a thread from its own shares and its co-runners'.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bilinear {
+    /// Cost of company as such.
+    pub constant: f64,
+    /// What the thread's own components bring.
+    pub own: Vec<f64>,
+    /// What each co-runner's components bring.
+    pub given: Vec<f64>,
+    /// Interactions; none makes it additive.
+    #[serde(default, rename = "factor")]
+    pub factors: Vec<Factor>,
+}
+
+impl Bilinear {
+    /// Numbers of components that its parts are for; all the same in a sound
+    /// form.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts().map(<[f64]>::len)
+    }
+
+    pub(crate) fn is_finite(&self) -> bool {
+        let mut values = self.parts().flatten().chain([&self.constant]);
+        values.all(|value| value.abs() < TOO_LARGE)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &[f64]> {
+        let factors = self.factors.iter().flat_map(|f| [&*f.victim, &*f.aggressor]);
+        [&*self.own, &*self.given].into_iter().chain(factors)
+    }
+
+    /// What a thread brings by itself.
+    pub(crate) fn own(&self, shares: &Shares) -> f64 {
+        self.constant + dot(&self.own, shares.parts())
+    }
+
+    /// What a thread adds to every co-runner.
+    pub(crate) fn given(&self, shares: &Shares) -> f64 {
+        dot(&self.given, shares.parts())
+    }
+}
+
+impl From<&Coefficients> for Bilinear {
+    fn from(coefficients: &Coefficients) -> Self {
+        let terms = coefficients.terms();
+        let unit = |at: usize, value: f64| {
+            (0..terms.len()).map(|i| if i == at { value } else { 0.0 }).collect()
+        };
+        let interacting = terms.iter().enumerate().filter(|(_, terms)| terms.delta != 0.0);
+        Self {
+            constant: terms.iter().map(|terms| terms.alpha).sum(),
+            own: terms.iter().map(|terms| terms.beta).collect(),
+            given: terms.iter().map(|terms| terms.gamma).collect(),
+            factors: interacting
+                .map(|(at, terms)| Factor {
+                    victim: unit(at, terms.delta),
+                    aggressor: unit(at, 1.0),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Scalar product.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

@@ -1,0 +1,155 @@
+//! Costs of groups of any size: what matching asks for.
+//!
+//! Groups of two, of four and of eight run in different SMT modes, each with a
+//! table of its own ([`Interference`]); a thread alone runs at isolated speed.
+//! Their costs may be compared only where each mode knows how much it
+//! throttles ([`Costs::comparable`]).
+
+use std::collections::BTreeMap;
+
+use crate::{Form, Interference, Model, Objective, Shares, SmtMode, StackError};
+
+/// Predicted costs of all groups that a set of threads can form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    objective: Objective,
+    tables: BTreeMap<SmtMode, Interference>,
+    comparable: bool,
+}
+
+impl Costs {
+    /// Predicts from throttled stacks, for the modes that are asked for and
+    /// that the model knows.
+    ///
+    /// # Errors
+    /// [`StackError::Length`] when a stack has another number of components
+    /// than the model.
+    pub fn predict(
+        model: &Model,
+        form: Form,
+        objective: Objective,
+        modes: &[SmtMode],
+        stacks: &[Shares],
+    ) -> Result<Self, StackError> {
+        let mut tables = BTreeMap::new();
+        let mut comparable = true;
+        for (&mode, trained) in model.modes.iter().filter(|(mode, _)| modes.contains(mode)) {
+            let mut table = Interference::predict(trained.fit.model.form(form), stacks)?;
+            match &trained.throttling {
+                Some(throttling) => {
+                    let ratios: Vec<f64> = stacks.iter().map(|s| throttling.ratio(s)).collect();
+                    table = table.throttled_by(&ratios);
+                }
+                None => comparable = false,
+            }
+            tables.insert(mode, table);
+        }
+        Ok(Self { objective, tables, comparable })
+    }
+
+    /// May groups of different SMT modes, and threads alone, be compared? If
+    /// not, only groups of one mode may.
+    #[must_use]
+    pub fn comparable(&self) -> bool {
+        self.comparable
+    }
+
+    /// The table of a mode, if the model knows it.
+    #[must_use]
+    pub fn table(&self, mode: SmtMode) -> Option<&Interference> {
+        self.tables.get(&mode)
+    }
+
+    /// Cost of a group on one core; lower is better. Infinite where nothing is
+    /// known about groups of that size.
+    #[must_use]
+    pub fn cost(&self, group: &[usize]) -> f64 {
+        match SmtMode::of(group.len()) {
+            Some(mode) => {
+                self.table(mode).map_or(f64::INFINITY, |table| table.cost(self.objective, group))
+            }
+            None if group.len() > 1 => f64::INFINITY,
+            None => group.iter().map(|_| self.objective.cost(1.0, 1.0)).sum(),
+        }
+    }
+
+    /// Cost of a pair.
+    #[must_use]
+    pub fn pair(&self, a: usize, b: usize) -> f64 {
+        self.cost(&[a, b])
+    }
+
+    /// Cost of a thread alone on a core.
+    #[must_use]
+    pub fn solo(&self, thread: usize) -> f64 {
+        self.cost(&[thread])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{close, model};
+
+    fn stacks() -> Vec<Shares> {
+        let stack = |at: u32| Shares::new((0..6).map(|i| f64::from(1 + (i * at) % 5)).collect());
+        (1..=5).map(|at| stack(at).unwrap()).collect()
+    }
+
+    fn costs(model: &Model, modes: &[SmtMode]) -> Costs {
+        Costs::predict(model, Form::Delta, Objective::Antt, modes, &stacks()).unwrap()
+    }
+
+    #[test]
+    fn groups_are_costed_by_the_table_of_their_mode() {
+        let mut model = model();
+        let mut wider = model.modes[&SmtMode::Smt2].clone();
+        wider.throttling = Some(crate::Throttling { weights: vec![1.5; 6], error: 0.0 });
+        model.modes.insert(SmtMode::Smt4, wider);
+        let costs = costs(&model, &SmtMode::ALL);
+        assert!(costs.comparable());
+        let table = |mode| costs.table(mode).unwrap();
+        assert_eq!(costs.pair(0, 1), table(SmtMode::Smt2).pair_cost(Objective::Antt, 0, 1));
+        for group in [&[0, 1, 2][..], &[0, 1, 2, 3]] {
+            assert_eq!(costs.cost(group), table(SmtMode::Smt4).cost(Objective::Antt, group));
+        }
+        let [two, four] = [SmtMode::Smt2, SmtMode::Smt4].map(|m| table(m).slowdown(0, &[0, 1]));
+        assert!(close(two, four));
+        let [two, four] =
+            [SmtMode::Smt2, SmtMode::Smt4].map(|mode| table(mode).pair_cost(Objective::Antt, 0, 1));
+        assert!(close(four, two * 1.5 / 1.1));
+    }
+
+    #[test]
+    fn a_thread_alone_runs_at_isolated_speed_and_an_empty_core_costs_nothing() {
+        let costs = costs(&model(), &[SmtMode::Smt2]);
+        assert_eq!((costs.solo(0), costs.cost(&[])), (1.0, 0.0));
+    }
+
+    #[test]
+    fn groups_that_nothing_is_known_about_are_infinitely_dear() {
+        let model = model();
+        let costs = costs(&model, &[SmtMode::Smt2, SmtMode::Smt4]);
+        for group in [&[0, 1, 2][..], &[0; 9]] {
+            assert_eq!(costs.cost(group), f64::INFINITY);
+        }
+        assert!(
+            Costs::predict(&model, Form::Delta, Objective::Stp, &[], &stacks())
+                .is_ok_and(|none| none.pair(0, 1) == f64::INFINITY)
+        );
+    }
+
+    #[test]
+    fn without_throttling_ratios_groups_of_different_modes_are_not_comparable() {
+        let mut model = model();
+        model.modes.get_mut(&SmtMode::Smt2).unwrap().throttling = None;
+        assert!(!costs(&model, &[SmtMode::Smt2]).comparable());
+    }
+
+    #[test]
+    fn a_stack_of_another_length_is_refused() {
+        let odd = [Shares::new(vec![1.0; 3]).unwrap()];
+        let refused = Costs::predict(&model(), Form::Delta, Objective::Stp, &[SmtMode::Smt2], &odd);
+        assert_eq!(refused, Err(StackError::Length { got: 3, want: 6 }));
+    }
+}

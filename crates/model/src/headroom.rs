@@ -1,0 +1,213 @@
+//! How much of what pairing can gain a predictor captures.
+//!
+//! # Problem
+//! Low error alone is worth little: victim's mean plus aggressor's mean may
+//! explain nearly all of the slowdown, and still say nothing about who should
+//! go with whom. What counts is the throughput of the coschedule that a
+//! prediction leads to.
+//!
+//! # Approach
+//! Match on the prediction, and rate the matching by the true slowdowns:
+//! captured = (STP − STP of random) / (STP of oracle − STP of random). Random
+//! is the mean over all perfect matchings, in which every pair is equally
+//! likely; the oracle matches on the true slowdowns. The matching itself comes
+//! from the caller, so this room does not depend on one.
+//!
+//! [`additive`] and [`low_rank`] tell what a predictor of a given shape could
+//! capture at best, from a measured table: the limits that forms of the model
+//! are held against.
+
+use nalgebra::{DMatrix, SymmetricEigen};
+
+use crate::{Interference, Objective};
+
+/// Rounds in which [`low_rank`] fills the diagonal in.
+const ROUNDS: usize = 200;
+
+/// STP of a whole coschedule under three deciders.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Headroom {
+    /// Mean over all matchings.
+    pub random: f64,
+    /// Matched on the truth.
+    pub oracle: f64,
+    /// Matched on the prediction.
+    pub achieved: f64,
+}
+
+impl Headroom {
+    /// Share of the headroom that was captured: 0 at random, 1 at the oracle;
+    /// none where there is no headroom.
+    #[must_use]
+    pub fn captured(&self) -> Option<f64> {
+        let room = self.oracle - self.random;
+        (room > 1e-12 * self.random.abs()).then(|| (self.achieved - self.random) / room)
+    }
+
+    /// STP of the oracle over that of random.
+    #[must_use]
+    pub fn gain_of_oracle(&self) -> f64 {
+        self.oracle / self.random
+    }
+}
+
+/// Headroom that matching on `predicted` for `objective` captures of `truth`.
+///
+/// `matching` gets the number of threads and the cost of a pair, and gives
+/// pairs. None if the tables differ in size, or have fewer than two threads.
+pub fn headroom(
+    truth: &Interference,
+    predicted: &Interference,
+    objective: Objective,
+    mut matching: impl FnMut(usize, &dyn Fn(usize, usize) -> f64) -> Vec<(usize, usize)>,
+) -> Option<Headroom> {
+    let n = truth.len();
+    if n < 2 || predicted.len() != n {
+        return None;
+    }
+    let stp = |pairs: &[(usize, usize)]| -> f64 {
+        pairs.iter().map(|&(a, b)| -truth.pair_cost(Objective::Stp, a, b)).sum()
+    };
+    let oracle = stp(&matching(n, &|a, b| truth.pair_cost(Objective::Stp, a, b)));
+    let achieved = stp(&matching(n, &|a, b| predicted.pair_cost(objective, a, b)));
+    let all: Vec<(usize, usize)> = (0..n).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+    let random = stp(&all) / all.len() as f64 * (n / 2) as f64;
+    Some(Headroom { random, oracle, achieved })
+}
+
+/// Victim's mean plus aggressor's mean minus the mean, over all ordered pairs
+/// of different programs. The diagonal is not used.
+#[must_use]
+pub fn additive(slowdowns: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    low_rank(slowdowns, 0)
+}
+
+/// The additive part plus the best interaction of `rank`: what a predictor
+/// with that many factors could know at best. The diagonal is not used; it is
+/// filled in with what the rest implies. A table that is not square gives an
+/// empty one.
+#[must_use]
+pub fn low_rank(slowdowns: &[Vec<f64>], rank: usize) -> Vec<Vec<f64>> {
+    let n = slowdowns.len();
+    if n < 2 || slowdowns.iter().any(|row| row.len() != n) {
+        return Vec::new();
+    }
+    let mut table = DMatrix::from_fn(n, n, |row, column| slowdowns[row][column]);
+    let off_diagonal = (table.sum() - table.trace()) / (n * (n - 1)) as f64;
+    table.fill_diagonal(off_diagonal);
+    let mut approximation = approximate(&table, rank);
+    for _ in 0..ROUNDS {
+        let next = approximation.diagonal();
+        let moved = (table.diagonal() - &next).amax();
+        table.set_diagonal(&next);
+        approximation = approximate(&table, rank);
+        if moved < 1e-12 {
+            break;
+        }
+    }
+    approximation.row_iter().map(|row| row.iter().copied().collect()).collect()
+}
+
+/// Additive part plus leading singular directions of the rest.
+fn approximate(table: &DMatrix<f64>, rank: usize) -> DMatrix<f64> {
+    let n = table.nrows();
+    let (rows, columns, mean) = (table.column_mean(), table.row_mean(), table.mean());
+    let mut additive = DMatrix::from_fn(n, n, |row, column| rows[row] + columns[column] - mean);
+    if rank == 0 {
+        return additive;
+    }
+    let rest = table - &additive;
+    let parts = SymmetricEigen::new(rest.tr_mul(&rest));
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&a, &b| parts.eigenvalues[b].total_cmp(&parts.eigenvalues[a]));
+    order.truncate(rank);
+    let v = parts.eigenvectors.select_columns(&order);
+    additive += rest * &v * v.transpose();
+    additive
+}
+
+#[cfg(test)]
+mod variants;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{best_matching, close};
+
+    fn table(n: usize) -> impl Strategy<Value = Vec<Vec<f64>>> {
+        prop::collection::vec(prop::collection::vec(1.0..2.0_f64, n), n)
+    }
+
+    #[test]
+    fn random_is_the_mean_over_all_matchings() {
+        let slowdowns = [
+            [1.0, 1.2, 1.5, 1.1],
+            [1.3, 1.0, 1.4, 2.0],
+            [1.1, 1.9, 1.0, 1.6],
+            [1.2, 1.3, 1.7, 1.0],
+        ];
+        let slowdowns: Vec<Vec<f64>> = slowdowns.iter().map(|row| row.to_vec()).collect();
+        let stp = |pairs: [(usize, usize); 2]| -> f64 {
+            pairs.iter().map(|&(a, b)| 1.0 / slowdowns[a][b] + 1.0 / slowdowns[b][a]).sum()
+        };
+        let all = [stp([(0, 1), (2, 3)]), stp([(0, 2), (1, 3)]), stp([(0, 3), (1, 2)])];
+        let truth = Interference::measured(&slowdowns).unwrap();
+        let room = headroom(&truth, &truth, Objective::Stp, best_matching).unwrap();
+        assert!(close(room.random, all.iter().sum::<f64>() / 3.0));
+        assert!(close(room.oracle, all.into_iter().fold(0.0, f64::max)));
+        assert!(close(room.captured().unwrap(), 1.0));
+    }
+
+    #[test]
+    fn where_all_pairs_are_alike_there_is_no_headroom() {
+        let truth = Interference::measured(&vec![vec![1.5; 4]; 4]).unwrap();
+        let room = headroom(&truth, &truth, Objective::Stp, best_matching).unwrap();
+        assert_eq!(room.captured(), None);
+    }
+
+    #[test]
+    fn tables_of_different_size_have_no_headroom() {
+        let two = Interference::measured(&vec![vec![1.5; 2]; 2]).unwrap();
+        let four = Interference::measured(&vec![vec![1.5; 4]; 4]).unwrap();
+        assert_eq!(headroom(&two, &four, Objective::Stp, best_matching), None);
+        assert!(additive(&[vec![1.0], vec![1.0, 2.0]]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_prediction_captures_more_than_the_oracle(truth in table(6), guess in table(6)) {
+            let truth = Interference::measured(&truth).unwrap();
+            let guess = Interference::measured(&guess).unwrap();
+            for objective in Objective::ALL {
+                let room = headroom(&truth, &guess, objective, best_matching).unwrap();
+                prop_assert!(room.achieved <= room.oracle + 1e-12);
+                prop_assert!(room.random <= room.oracle + 1e-12);
+            }
+        }
+
+        #[test]
+        fn the_additive_part_has_the_means_of_the_table(table in table(6)) {
+            let fitted = additive(&table);
+            for victim in 0..6 {
+                let mean = |of: &[Vec<f64>]| -> f64 {
+                    (0..6).filter(|&other| other != victim).map(|other| of[victim][other]).sum()
+                };
+                prop_assert!((mean(&table) - mean(&fitted)).abs() < 1e-6);
+            }
+        }
+
+        #[test]
+        fn a_table_of_that_rank_is_recovered(
+            u in prop::collection::vec(-0.3..0.3_f64, 8), v in prop::collection::vec(-0.3..0.3_f64, 8),
+        ) {
+            let table: Vec<Vec<f64>> =
+                u.iter().map(|u| v.iter().map(|v| 1.5 + u * v).collect()).collect();
+            let fitted = low_rank(&table, 1);
+            let off = (0..8).flat_map(|a| (0..8).filter(move |&b| a != b).map(move |b| (a, b)));
+            let worst = off.map(|(a, b)| (table[a][b] - fitted[a][b]).abs()).fold(0.0, f64::max);
+            prop_assert!(worst < 1e-3, "{worst}");
+        }
+    }
+}

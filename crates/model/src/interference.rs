@@ -1,0 +1,233 @@
+//! What every thread would cost every other: the table that decisions use.
+//!
+//! Co-runners only add up in the model ([`Bilinear`]), so n² numbers tell the
+//! slowdown of every thread in every group: own + Σ impact of the co-runners.
+//! Making the table takes n² r multiplications for r factors; a pair's cost is
+//! two look-ups then, and a group of g threads g (g − 1).
+
+use crate::bilinear::{Bilinear, dot};
+use crate::forward::{LEAST_SLOWDOWN, check};
+use crate::{Objective, Shares, StackError};
+
+/// Slowdowns that a set of threads would cause each other on a core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interference {
+    own: Vec<f64>,
+    /// Row: victim; column: co-runner.
+    impact: Vec<f64>,
+    /// CPI throttled over CPI isolated.
+    throttling: Vec<f64>,
+}
+
+impl Interference {
+    /// Predicts all slowdowns among threads from their throttled stacks.
+    ///
+    /// # Errors
+    /// [`StackError::Length`] when a stack has another number of components
+    /// than the form.
+    pub fn predict(form: &Bilinear, stacks: &[Shares]) -> Result<Self, StackError> {
+        let all: Vec<&Shares> = stacks.iter().collect();
+        check(&all, form.own.len())?;
+        let own: Vec<f64> = stacks.iter().map(|shares| form.own(shares)).collect();
+        let given: Vec<f64> = stacks.iter().map(|shares| form.given(shares)).collect();
+        let rank = form.factors.len();
+        let done: Vec<f64> = (stacks.iter())
+            .flat_map(|s| form.factors.iter().map(|f| dot(&f.aggressor, s.parts())))
+            .collect();
+        let mut impact = Vec::with_capacity(stacks.len() * stacks.len());
+        let mut suffered = vec![0.0; rank];
+        for victim in stacks {
+            for (suffered, factor) in suffered.iter_mut().zip(&form.factors) {
+                *suffered = dot(&factor.victim, victim.parts());
+            }
+            if rank == 0 {
+                impact.extend_from_slice(&given);
+            } else {
+                let rows = given.iter().zip(done.chunks_exact(rank));
+                impact.extend(rows.map(|(given, done)| given + dot(&suffered, done)));
+            }
+        }
+        let throttling = vec![1.0; stacks.len()];
+        Ok(Self { own, impact, throttling })
+    }
+
+    /// From measured slowdowns of pairs, victim by co-runner, as an oracle
+    /// has them. A table that is not square, or not finite, gives none.
+    #[must_use]
+    pub fn measured(slowdowns: &[Vec<f64>]) -> Option<Self> {
+        let n = slowdowns.len();
+        let square = slowdowns.iter().all(|row| row.len() == n);
+        let impact: Vec<f64> = slowdowns.iter().flatten().copied().collect();
+        let finite = impact.iter().all(|slowdown| slowdown.is_finite());
+        (square && finite).then(|| Self { own: vec![0.0; n], impact, throttling: vec![1.0; n] })
+    }
+
+    /// Refers costs to each thread's isolated speed: `ratios` are CPI
+    /// throttled over CPI isolated, by thread. Needed to compare groups of
+    /// different SMT modes. Ratios that are not positive and finite, or
+    /// missing, leave 1.
+    #[must_use]
+    pub fn throttled_by(mut self, ratios: &[f64]) -> Self {
+        for (throttling, &ratio) in self.throttling.iter_mut().zip(ratios) {
+            if ratio > 0.0 && ratio.is_finite() {
+                *throttling = ratio;
+            }
+        }
+        self
+    }
+
+    /// Number of threads.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Are there no threads?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// CPI in company over throttled CPI of a thread in a group. Members that
+    /// are not in the table count for nothing; a thread alone has slowdown 1.
+    #[must_use]
+    pub fn slowdown(&self, thread: usize, group: &[usize]) -> f64 {
+        let Some(own) = self.own.get(thread) else { return 1.0 };
+        let row = self.impact.get(thread * self.len()..).unwrap_or_default();
+        let row = row.get(..self.len()).unwrap_or_default();
+        let others = group.iter().filter(|&&other| other != thread);
+        let impacts = others.filter_map(|&other| row.get(other));
+        let (sum, count) = impacts.fold((*own, 0), |(sum, count), one| (sum + one, count + 1));
+        if count == 0 { 1.0 } else { sum.max(LEAST_SLOWDOWN) }
+    }
+
+    /// Cost of running a group on a core; lower is better. A group of one is
+    /// a thread alone on its core, at isolated speed.
+    #[must_use]
+    pub fn cost(&self, objective: Objective, group: &[usize]) -> f64 {
+        if let [_] = group {
+            return objective.cost(1.0, 1.0);
+        }
+        let one = |&thread: &usize| {
+            let throttling = self.throttling.get(thread).copied().unwrap_or(1.0);
+            objective.cost(self.slowdown(thread, group), throttling)
+        };
+        group.iter().map(one).sum()
+    }
+
+    /// Cost of a pair; the same as [`Interference::cost`] of the two.
+    #[must_use]
+    pub fn pair_cost(&self, objective: Objective, a: usize, b: usize) -> f64 {
+        self.cost(objective, &[a, b])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Coefficients, Terms};
+
+    fn stacks() -> impl Strategy<Value = Vec<Shares>> {
+        let shares = prop::collection::vec(0.01..1.0_f64, 5).prop_map(|v| Shares::new(v).unwrap());
+        prop::collection::vec(shares, 2..9)
+    }
+
+    fn terms(delta: f64) -> impl Strategy<Value = Coefficients> {
+        let one = (0.0..0.1_f64, 0.8..1.2_f64, 0.0..0.4_f64)
+            .prop_map(move |(alpha, beta, gamma)| Terms { alpha, beta, gamma, delta });
+        prop::collection::vec(one, 5).prop_map(|terms| Coefficients::new(terms).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_says_what_the_equations_say(c in terms(0.3), stacks in stacks()) {
+            let table = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
+            let group: Vec<&Shares> = stacks.iter().collect();
+            let all: Vec<usize> = (0..stacks.len()).collect();
+            for (at, prediction) in c.forward(&group).unwrap().iter().enumerate() {
+                prop_assert!((table.slowdown(at, &all) - prediction.slowdown).abs() < 1e-12);
+            }
+        }
+
+        /// Without δ the sum of slowdowns is the same for every coschedule.
+        #[test]
+        fn without_interaction_no_pairing_is_better_than_another(
+            c in terms(0.0),
+            stacks in stacks(),
+            (one, other) in (Just((0..8).collect::<Vec<usize>>()), Just((0..8).collect::<Vec<_>>()))
+                .prop_flat_map(|(a, b)| (Just(a).prop_shuffle(), Just(b).prop_shuffle())),
+            size in prop::sample::select(vec![2_usize, 4]),
+        ) {
+            let stacks: Vec<Shares> = stacks.iter().cycle().take(8).cloned().collect();
+            let table = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
+            let total = |order: &[usize], objective| -> f64 {
+                order.chunks(size).map(|group| table.cost(objective, group)).sum()
+            };
+            for objective in [Objective::Slowdown, Objective::Antt] {
+                prop_assert!((total(&one, objective) - total(&other, objective)).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn predictions_are_finite_and_positive(
+            parts in prop::collection::vec(prop::array::uniform4(-5.0..5.0_f64), 5),
+            stacks in stacks(),
+        ) {
+            let terms = parts.iter().map(|&[alpha, beta, gamma, delta]| {
+                Terms { alpha, beta, gamma, delta }
+            });
+            let c = Coefficients::new(terms.collect()).unwrap();
+            let group: Vec<&Shares> = stacks.iter().collect();
+            for prediction in c.forward(&group).unwrap() {
+                prop_assert!(prediction.slowdown.is_finite());
+                prop_assert!(prediction.slowdown >= LEAST_SLOWDOWN);
+                prop_assert!(prediction.parts.iter().all(|p| p.is_finite() && *p >= 0.0));
+            }
+            let table = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
+            for objective in Objective::ALL {
+                prop_assert!(table.pair_cost(objective, 0, 1).is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn with_interaction_unlike_threads_go_together() {
+        let c = Coefficients::new(vec![Terms { alpha: 0.0, beta: 1.0, gamma: 0.1, delta: 0.5 }; 2]);
+        let stack = |a: f64| Shares::new(vec![a, 1.0 - a]).unwrap();
+        let stacks = [stack(0.9), stack(0.9), stack(0.1), stack(0.1)];
+        let table = Interference::predict(&Bilinear::from(&c.unwrap()), &stacks).unwrap();
+        for objective in Objective::ALL {
+            let pair = |a, b| table.pair_cost(objective, a, b);
+            assert!(pair(0, 2) + pair(1, 3) < pair(0, 1) + pair(2, 3), "{objective:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_alone_suffers_nothing() {
+        let table = Interference::measured(&[vec![9.0, 2.0], vec![3.0, 9.0]]).unwrap();
+        assert_eq!(table.slowdown(0, &[0]), 1.0);
+        assert_eq!(table.slowdown(0, &[0, 7]), 1.0);
+        assert_eq!(table.cost(Objective::Stp, &[1]), -1.0);
+        assert_eq!(table.cost(Objective::Slowdown, &[]), 0.0);
+        assert_eq!(table.slowdown(1, &[0, 1]), 3.0);
+        assert_eq!(table.pair_cost(Objective::Slowdown, 0, 1), 5.0);
+    }
+
+    #[test]
+    fn throttling_makes_being_alone_worth_more() {
+        let table = Interference::measured(&[vec![1.0, 1.5], vec![1.5, 1.0]]).unwrap();
+        let free = table.pair_cost(Objective::Stp, 0, 1);
+        let table = table.throttled_by(&[1.25, f64::NAN]);
+        let paid = table.pair_cost(Objective::Stp, 0, 1);
+        assert!((free + 2.0 / 1.5).abs() < 1e-12);
+        assert!((paid + 1.0 / (1.5 * 1.25) + 1.0 / 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_table_that_is_not_square_is_refused() {
+        assert_eq!(Interference::measured(&[vec![1.0], vec![1.0, 1.0]]), None);
+        assert_eq!(Interference::measured(&[vec![f64::NAN]]), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! The inverse model (Feliu et al., section 3.3): from stacks in company to
+//! the stacks that the threads would have alone, in the same SMT mode.
+//!
+//! # Problem
+//! Equations 1 to 3 speak of shares of the throttled CPI, which nobody knows
+//! while the threads share a core. Known are the shares of the CPI in company.
+//!
+//! # Approach
+//! Figure 2 of the paper, letters as there. (b) Normalise each stack in
+//! company to its own CPI: a first estimate of the throttled stack. (c) Send
+//! it forward: a slowdown. (d) Multiply the shares by it. (e) Solve the
+//! equations of each component for all threads of the group at once, and
+//! normalise to a sum of 1.
+//!
+//! [`Inversion::Published`] does just that, with coefficients trained without
+//! δ. But the slowdowns need no guess: that each throttled stack sums to 1
+//! gives one more equation for each thread, as many as there are slowdowns.
+//! [`Inversion::Constrained`] solves these too, which makes the inverse exact;
+//! [`Inversion::Iterated`] does so with δ, by Newton's method.
+//!
+//! With δ, two threads give a quadratic ([`Inversion::Quadratic`]). Of its
+//! roots we take the one that becomes the linear solution as δ goes to 0;
+//! where there is no real root, the place where the parabola comes nearest.
+//!
+//! # What may go wrong
+//! - The system of a component has the eigenvalues β − γ (differences between
+//!   threads) and β + (n − 1)γ (their mean). Where one is small, noise is
+//!   blown up. So each is solved by Tikhonov regularisation towards the first
+//!   estimate, just strong enough that the gain never exceeds
+//!   1/[`LEAST_EIGENVALUE`]: x = x₀ + e (z − e x₀) / max(e², T²). Above T this
+//!   is the exact solution, at e = 0 it is the first estimate. With δ the same
+//!   is done with singular values.
+//! - A component that comes out negative is set to 0.
+//! - A thread of which no component is left, or an iteration that does not
+//!   settle, keeps the first estimate.
+//!
+//! All of these are counted in [`Inverted`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::forward::{Coefficients, LEAST_SLOWDOWN, Terms};
+use crate::{Shares, StackError};
+
+mod newton;
+#[cfg(test)]
+mod tests;
+
+/// T: eigenvalues below are regularised.
+pub const LEAST_EIGENVALUE: f64 = 0.1;
+
+/// How throttled stacks are estimated from stacks in company.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inversion {
+    /// Not at all: the stack in company, normalised (step b).
+    Normalised,
+    /// As published: slowdown from the first estimate, δ = 0.
+    Published,
+    /// As published, with δ for two threads; more are solved without.
+    Quadratic,
+    /// Slowdowns from the sums of the throttled stacks, δ = 0: exact.
+    Constrained,
+    /// Slowdowns from the sums of the throttled stacks, with δ.
+    Iterated,
+}
+
+impl Inversion {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Normalised, Self::Published, Self::Quadratic, Self::Constrained, Self::Iterated];
+
+    /// The name that files and reports use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Normalised => "normalised",
+            Self::Published => "published",
+            Self::Quadratic => "quadratic",
+            Self::Constrained => "constrained",
+            Self::Iterated => "iterated",
+        }
+    }
+}
+
+/// Estimated throttled stacks of a group, and how they came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inverted {
+    /// The throttled stacks (step e), in the order of the group.
+    pub stacks: Vec<Shares>,
+    /// Slowdown that each thread is thought to suffer (step c).
+    pub slowdowns: Vec<f64>,
+    /// Eigenvalues that were regularised.
+    pub regularised: usize,
+    /// Components that came out negative and were set to 0.
+    pub clamped: usize,
+    /// Threads that kept the first estimate.
+    pub unsolved: usize,
+}
+
+/// Inverts the model for one group of threads, given their stacks in company.
+/// `linear` are coefficients trained without δ, `full` those with.
+///
+/// A thread alone is its own throttled stack.
+///
+/// # Errors
+/// [`StackError::Length`] when a thread has another number of components.
+pub fn invert(
+    method: Inversion,
+    linear: &Coefficients,
+    full: &Coefficients,
+    group: &[&Shares],
+) -> Result<Inverted, StackError> {
+    match (method, group.len()) {
+        (Inversion::Normalised, _) | (_, 0 | 1) => normalised(linear, group),
+        (Inversion::Quadratic, 2) => one_pass(full, group),
+        (Inversion::Published | Inversion::Quadratic, _) => one_pass(linear, group),
+        (Inversion::Constrained, _) => constrained(linear, group),
+        (Inversion::Iterated, _) => constrained(full, group),
+    }
+}
+
+/// Step b alone.
+fn normalised(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted, StackError> {
+    let slowdowns = coefficients.forward(group)?.into_iter().map(|p| p.slowdown).collect();
+    let stacks = group.iter().map(|&shares| shares.clone()).collect();
+    Ok(Inverted { stacks, slowdowns, regularised: 0, clamped: 0, unsolved: 0 })
+}
+
+/// Steps b to e.
+fn one_pass(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted, StackError> {
+    let first = normalised(coefficients, group)?;
+    let mut solved = vec![Vec::with_capacity(coefficients.terms().len()); group.len()];
+    let mut regularised = 0;
+    for (at, terms) in coefficients.terms().iter().enumerate() {
+        let prior = component(group, at);
+        let adjusted: Vec<f64> = prior.iter().zip(&first.slowdowns).map(|(x, s)| x * s).collect();
+        let values = match (adjusted.as_slice(), prior.as_slice()) {
+            (&[a, b], &[p, q]) if terms.delta != 0.0 => {
+                quadratic(terms, [a, b], [p, q], &mut regularised).to_vec()
+            }
+            _ => solve(terms, &adjusted, &prior, &mut regularised),
+        };
+        for (thread, value) in solved.iter_mut().zip(values) {
+            thread.push(value);
+        }
+    }
+    Ok(finish(Inverted { regularised, ..first }, solved))
+}
+
+/// Slowdowns and stacks together, under the condition that each throttled
+/// stack sums to 1.
+fn constrained(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted, StackError> {
+    let first = normalised(coefficients, group)?;
+    match newton::solve(coefficients.terms(), group, &first.slowdowns) {
+        Some(solution) => {
+            let regularised = solution.regularised;
+            let slowdowns = solution.slowdowns;
+            Ok(finish(Inverted { regularised, slowdowns, ..first }, solution.stacks))
+        }
+        None => Ok(Inverted { unsolved: group.len(), ..first }),
+    }
+}
+
+/// Clamps, and normalises to 1.
+fn finish(first: Inverted, solved: Vec<Vec<f64>>) -> Inverted {
+    let Inverted { stacks: fallback, slowdowns, regularised, mut clamped, mut unsolved } = first;
+    let mut stacks = Vec::with_capacity(fallback.len());
+    for (values, fallback) in solved.into_iter().zip(fallback) {
+        clamped += values.iter().filter(|value| **value < 0.0).count();
+        stacks.push(Shares::new(values).unwrap_or_else(|_| {
+            unsolved += 1;
+            fallback
+        }));
+    }
+    Inverted { stacks, slowdowns, regularised, clamped, unsolved }
+}
+
+/// One component of all threads of a group.
+fn component(group: &[&Shares], at: usize) -> Vec<f64> {
+    group.iter().map(|shares| shares.parts().get(at).copied().unwrap_or(0.0)).collect()
+}
+
+/// 1/e, regularised; counts where it had to be.
+fn gain(eigenvalue: f64, regularised: &mut usize) -> f64 {
+    if eigenvalue.abs() < LEAST_EIGENVALUE {
+        *regularised += 1;
+    }
+    eigenvalue / (eigenvalue * eigenvalue).max(LEAST_EIGENVALUE * LEAST_EIGENVALUE)
+}
+
+/// Solves α + β xⱼ + γ Σₖ xₖ = zⱼ for all j; `prior` is where it leans to.
+///
+/// The matrix is (β − γ) I + γ J, J of ones; so differences from the mean and
+/// the mean itself are solved apart.
+fn solve(terms: &Terms, right: &[f64], prior: &[f64], regularised: &mut usize) -> Vec<f64> {
+    let n = right.len() as f64;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / n;
+    let (z, x) = (mean(right), mean(prior));
+    let [apart, common] = eigenvalues(terms, right.len());
+    let [from_apart, from_common] = [gain(apart, regularised), gain(common, regularised)];
+    let middle = x + from_common * (z - terms.alpha - common * x);
+    (right.iter().zip(prior))
+        .map(|(zj, xj)| middle + (xj - x) + from_apart * ((zj - z) - apart * (xj - x)))
+        .collect()
+}
+
+/// Of differences between threads, and of their mean.
+fn eigenvalues(terms: &Terms, threads: usize) -> [f64; 2] {
+    [terms.beta - terms.gamma, terms.beta + (threads as f64 - 1.0) * terms.gamma]
+}
+
+/// Solves α + β x + γ y + δ x y = z and its mirror image for two threads.
+///
+/// Their difference is linear: x − y = d = (z₁ − z₂)/(β − γ). With x = y + d
+/// the second becomes δ y² + b y + c = 0, b = β + γ + δ d, c = α + γ d − z₂.
+fn quadratic(terms: &Terms, right: [f64; 2], prior: [f64; 2], regularised: &mut usize) -> [f64; 2] {
+    let [z1, z2] = right;
+    let apart = terms.beta - terms.gamma;
+    let lean = prior[0] - prior[1];
+    let d = lean + gain(apart, regularised) * ((z1 - z2) - apart * lean);
+    let b = terms.beta + terms.gamma + terms.delta * d;
+    let c = terms.alpha + terms.gamma * d - z2;
+    let root = (b * b - 4.0 * terms.delta * c).max(0.0).sqrt();
+    // Stable, and −c/b as δ goes to 0.
+    let below = b + root.copysign(b);
+    let mut y = -2.0 * c / below;
+    if below.abs() < LEAST_EIGENVALUE {
+        *regularised += 1;
+        y = prior[1];
+    }
+    [y + d, y]
+}
+
+/// No slowdown is below the least that the forward model gives.
+fn plausible(slowdowns: &[f64]) -> bool {
+    slowdowns.iter().all(|s| s.is_finite() && *s >= LEAST_SLOWDOWN)
+}

@@ -1,0 +1,94 @@
+//! Interference model: what threads that share a core cost each other.
+//!
+//! # Problem
+//! Which threads should share a core depends on how much they slow each other
+//! down there. Trying all combinations takes too long; a model tells it from
+//! what each thread does, and does so while the threads already share cores.
+//!
+//! # Approach
+//! Feliu et al., section 3. A thread's CPI stack, normalised ([`Shares`]), says
+//! how likely it needs what. Per component, regression learns how that grows
+//! in company:
+//!
+//! | step | here |
+//! |---|---|
+//! | the stack of a thread, from a catalogue's formulas | [`Components`], [`CpiStack`] |
+//! | the same instructions alone and in company | [`align`](align()), [`Profile`] |
+//! | coefficients by least squares | [`fit`](fit()), [`SmtModel`] |
+//! | errors on programs that were left out | [`TrainingSet`] |
+//! | stacks alone, from stacks in company | [`SmtModel::invert`], [`Inversion`] |
+//! | slowdowns of all possible groups | [`Interference`], [`Costs`] |
+//! | a file that holds it all | [`Model`] |
+//!
+//! Beyond the paper: an exact inverse ([`Inversion::Constrained`]), objectives
+//! that bend ([`Objective`]), interactions between different components
+//! ([`Form::Rank1`]), and the measure that they are chosen by
+//! ([`headroom`](headroom())).
+//!
+//! Everything is a function over plain values.
+//!
+//! # Terms and units
+//! *Throttled*: alone, with the core in the SMT mode of the group. *Shares*:
+//! components over the stack's own CPI; they sum to 1. *Slowdown*: CPI in
+//! company / throttled CPI. *Victim*: the thread whose slowdown is meant.
+//! *Co-runner*: another thread on the core. *Form*: which terms predict a
+//! slowdown. CPI in cycles per instruction; errors are relative.
+//!
+//! # Properties
+//! - The inverse undoes the forward model for 2, 4 and 8 threads
+//!   (`the_constrained_inverse_undoes_the_forward_model`,
+//!   `the_iterated_inverse_undoes_the_forward_model_with_delta`).
+//! - Whatever the coefficients, predictions are finite and positive
+//!   (`predictions_are_finite_and_positive`) and inverted stacks are stacks
+//!   (`whatever_the_coefficients_the_result_is_a_stack`).
+//! - Without δ the sum of slowdowns is the same for every coschedule
+//!   (`without_interaction_no_pairing_is_better_than_another`); so a form
+//!   without interaction is of use for throughput only.
+//! - Known coefficients are recovered (`known_coefficients_are_recovered`).
+//! - Steps a to e of the paper's figure 2 give what they give by hand
+//!   (`figure_2_is_reproduced`).
+//! - What was not measured is absent, never zero
+//!   (`a_missing_component_is_named_with_the_reason`,
+//!   `an_unmeasured_quantum_is_no_quantum_of_zero_cycles`).
+
+mod align;
+mod baseline;
+mod bilinear;
+mod costs;
+mod errors;
+mod fit;
+mod forward;
+mod headroom;
+mod interference;
+mod inverse;
+mod mode;
+mod objective;
+mod observation;
+mod smt;
+mod stack;
+mod stored;
+pub mod synthetic;
+#[cfg(test)]
+mod testing;
+mod throttling;
+mod validate;
+
+pub use align::{AlignError, Aligned, Profile, Quantum, Together, align};
+pub use bilinear::{Bilinear, Factor};
+pub use costs::Costs;
+pub use errors::{BIN, BINS, Errors};
+pub use fit::{Fit, FitError, fit};
+pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};
+pub use headroom::{Headroom, additive, headroom, low_rank};
+pub use interference::Interference;
+pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
+pub use mode::{SmtMode, UnknownMode};
+pub use objective::{Objective, antt, stp};
+pub use observation::{Observation, ObservationError, Observed};
+pub use smt::{Form, SmtModel};
+pub use stack::{Components, ComponentsError, CpiStack, Shares, StackError};
+pub use stored::{Here, Model, ModelError, Problem, Score, Trained, Training, VERSION};
+pub use throttling::Throttling;
+pub use validate::{
+    Fold, Holdout, PairTables, Predictor, TrainingSet, Validation, ValidationError,
+};

@@ -1,0 +1,134 @@
+//! The model of one SMT mode, in all its forms.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bilinear::Bilinear;
+use crate::forward::Coefficients;
+use crate::inverse::{Inversion, Inverted, invert};
+use crate::{Interference, Shares, StackError};
+
+/// Which terms predict the slowdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Equations 1 to 3 without δ: additive.
+    Linear,
+    /// Equations 1 to 3.
+    Delta,
+    /// One interaction of any components with any others, beyond the paper.
+    #[serde(rename = "rank-1")]
+    Rank1,
+    /// Two of them.
+    #[serde(rename = "rank-2")]
+    Rank2,
+    /// Three of them.
+    #[serde(rename = "rank-3")]
+    Rank3,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Linear, Self::Delta, Self::Rank1, Self::Rank2, Self::Rank3];
+
+    /// The name that files and reports use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Delta => "delta",
+            Self::Rank1 => "rank-1",
+            Self::Rank2 => "rank-2",
+            Self::Rank3 => "rank-3",
+        }
+    }
+}
+
+/// Everything that was fitted for one SMT mode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SmtModel {
+    linear: Coefficients,
+    delta: Coefficients,
+    /// What the two say of the slowdown.
+    published: [Bilinear; 2],
+    ranks: [Bilinear; 3],
+}
+
+impl SmtModel {
+    /// From coefficients without δ, with δ, and the forms of rank 1, 2 and 3.
+    ///
+    /// # Errors
+    /// [`StackError::Length`] when they are not for the same number of
+    /// components, [`StackError::NotFinite`] when a form has a number that is
+    /// not finite.
+    pub fn new(
+        linear: Coefficients,
+        delta: Coefficients,
+        ranks: [Bilinear; 3],
+    ) -> Result<Self, StackError> {
+        let want = linear.terms().len();
+        let lengths =
+            [delta.terms().len()].into_iter().chain(ranks.iter().flat_map(Bilinear::lengths));
+        if let Some(got) = lengths.into_iter().find(|&got| got != want) {
+            return Err(StackError::Length { got, want });
+        }
+        if let Some(odd) = ranks.iter().position(|form| !form.is_finite()) {
+            return Err(StackError::NotFinite(odd));
+        }
+        let published = [&linear, &delta].map(Bilinear::from);
+        Ok(Self { linear, delta, published, ranks })
+    }
+
+    /// Number of components.
+    #[must_use]
+    pub fn components(&self) -> usize {
+        self.linear.terms().len()
+    }
+
+    /// Coefficients trained without δ.
+    #[must_use]
+    pub fn linear(&self) -> &Coefficients {
+        &self.linear
+    }
+
+    /// Coefficients trained with δ.
+    #[must_use]
+    pub fn delta(&self) -> &Coefficients {
+        &self.delta
+    }
+
+    /// The slowdown in one of its forms.
+    #[must_use]
+    pub fn form(&self, form: Form) -> &Bilinear {
+        match form {
+            Form::Linear => &self.published[0],
+            Form::Delta => &self.published[1],
+            Form::Rank1 => &self.ranks[0],
+            Form::Rank2 => &self.ranks[1],
+            Form::Rank3 => &self.ranks[2],
+        }
+    }
+
+    /// The forms of rank 1, 2 and 3.
+    #[must_use]
+    pub fn ranks(&self) -> &[Bilinear; 3] {
+        &self.ranks
+    }
+
+    /// Throttled stacks of a group from its stacks in company.
+    ///
+    /// # Errors
+    /// [`StackError::Length`] when a thread has another number of components.
+    pub fn invert(&self, method: Inversion, group: &[&Shares]) -> Result<Inverted, StackError> {
+        invert(method, &self.linear, &self.delta, group)
+    }
+
+    /// Slowdown of each thread of a group from throttled stacks.
+    ///
+    /// # Errors
+    /// [`StackError::Length`] when a thread has another number of components.
+    pub fn slowdowns(&self, form: Form, group: &[Shares]) -> Result<Vec<f64>, StackError> {
+        let table = Interference::predict(self.form(form), group)?;
+        let all: Vec<usize> = (0..group.len()).collect();
+        Ok(all.iter().map(|&thread| table.slowdown(thread, &all)).collect())
+    }
+}

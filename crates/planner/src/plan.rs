@@ -1,0 +1,240 @@
+//! The planner itself.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use symbiont_machine::{
+    Assignment, Change, Move, Placement, Priority, Sample, Support, Target, ThreadId, ThreadSample,
+};
+use symbiont_topology::CpuSet;
+
+use crate::Bounds;
+
+/// What a move changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Setting {
+    /// Where a thread may run.
+    Affinity,
+    /// How urgent it is.
+    Priority,
+}
+
+impl Setting {
+    /// What this change changes.
+    #[must_use]
+    pub fn of(change: &Change) -> Self {
+        match change {
+            Change::Affinity(_) => Self::Affinity,
+            Change::Priority(_) => Self::Priority,
+        }
+    }
+}
+
+/// Why a move is not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// Nothing of the target lies within the thread's limit and is online.
+    OutsideLimit,
+    /// The thread's children would inherit it.
+    Unsettled,
+    /// The same setting of the thread was moved too short a time ago.
+    Held,
+    /// Others had waited longer, and the budget was spent.
+    OverBudget,
+    /// The thread is not enrolled, or not any more.
+    NotEnrolled,
+    /// Somebody else changed this setting of the thread; theirs stays.
+    Foreign,
+    /// The machine refused this setting of late; it is tried again later.
+    Refused,
+    /// The machine has said from the start that it cannot do this.
+    Unsupported,
+}
+
+/// A move that would be needed and is not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withheld {
+    /// The move.
+    pub wanted: Move,
+    /// Why not.
+    pub why: Why,
+}
+
+/// Settings that shall be left alone for now, and why.
+pub type Barred = BTreeMap<(ThreadId, Setting), Why>;
+
+/// The world that a plan is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// The enrolled threads as they are now.
+    pub sample: &'a Sample,
+    /// The machine's hardware threads.
+    pub online: &'a CpuSet,
+    /// What the machine can enforce.
+    pub support: &'a Support,
+    /// What was carried out before and still holds; a thread that it does not
+    /// name is as its user left it.
+    pub in_force: &'a Placement,
+    /// Settings to leave alone.
+    pub barred: &'a Barred,
+}
+
+/// What shall be done in a quantum.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The moves to make, in order.
+    pub moves: Vec<Move>,
+    /// The moves not to make, ordered by thread.
+    pub withheld: Vec<Withheld>,
+}
+
+/// Makes plans, and remembers when it moved what.
+#[derive(Debug, Clone)]
+pub struct Planner {
+    bounds: Bounds,
+    /// Plans made so far.
+    plans: u64,
+    /// The plan that last moved a setting.
+    moved: BTreeMap<(ThreadId, Setting), u64>,
+}
+
+impl Planner {
+    /// A planner that has moved nothing yet.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, plans: 0, moved: BTreeMap::new() }
+    }
+
+    /// Plans one quantum. A thread that `wanted` does not name stays as it is.
+    pub fn plan(&mut self, now: &Situation<'_>, wanted: &Placement) -> Plan {
+        self.plans += 1;
+        let enrolled: BTreeMap<ThreadId, &ThreadSample> =
+            now.sample.threads.iter().map(|t| (t.id, t)).collect();
+        self.moved.retain(|(id, _), _| enrolled.contains_key(id));
+
+        let mut plan = Plan::default();
+        let (mut releases, mut candidates) = (Vec::new(), Vec::new());
+        for (&id, want) in wanted {
+            let as_user_left_it = Assignment::default();
+            let thread = enrolled.get(&id).copied();
+            let have = now.in_force.get(&id).unwrap_or(&as_user_left_it);
+            for change in differences(thread, now.online, have, want) {
+                let wanted = Move { thread: id, change };
+                match self.objection(thread, now, have, &wanted) {
+                    Some(why) => plan.withheld.push(Withheld { wanted, why }),
+                    None if is_release(&wanted) => releases.push(wanted),
+                    None => candidates.push(wanted),
+                }
+            }
+        }
+
+        let last_moved = |m: &Move| self.moved.get(&key(m)).copied();
+        candidates.sort_by_key(|m| (last_moved(m), m.thread));
+        let affordable = self.bounds.budget.unwrap_or(usize::MAX).min(candidates.len());
+        let late = candidates.split_off(affordable);
+        let over_budget = |wanted| Withheld { wanted, why: Why::OverBudget };
+        plan.withheld.extend(late.into_iter().map(over_budget));
+        plan.withheld.sort_by_key(|w| key(&w.wanted));
+
+        releases.extend(candidates);
+        releases.sort_by_key(|m| (turn(m), m.thread));
+        self.moved.extend(releases.iter().map(|m| (key(m), self.plans)));
+        plan.moves = releases;
+        plan
+    }
+
+    /// What stands against a move, the budget apart.
+    fn objection(
+        &self,
+        thread: Option<&ThreadSample>,
+        now: &Situation<'_>,
+        have: &Assignment,
+        wanted: &Move,
+    ) -> Option<Why> {
+        let Some(thread) = thread else { return Some(Why::NotEnrolled) };
+        if let Some(why) = now.barred.get(&key(wanted)) {
+            return Some(*why);
+        }
+        let ability = match &wanted.change {
+            _ if is_release(wanted) => return None,
+            Change::Affinity(_) => &now.support.affinity,
+            Change::Priority(Priority::Waiting) => &now.support.waiting,
+            Change::Priority(_) => &now.support.boost,
+        };
+        if !ability.exists() {
+            return Some(Why::Unsupported);
+        }
+        if let Change::Affinity(Target::Cpus(cpus)) = &wanted.change {
+            if cpus.is_disjoint(&thread.limit.intersection(now.online)) {
+                return Some(Why::OutsideLimit);
+            }
+        }
+        if !thread.settled && !widens(have, &wanted.change) {
+            return Some(Why::Unsettled);
+        }
+        let hold = u64::from(self.bounds.hold);
+        let held = |last: &u64| self.plans - last <= hold;
+        self.moved.get(&key(wanted)).is_some_and(held).then_some(Why::Held)
+    }
+}
+
+/// The moves that take back all that is in force, as at the end of a run.
+#[must_use]
+pub fn release(in_force: &Placement) -> Vec<Move> {
+    let as_user_left_it = Assignment::default();
+    let undo = |(&thread, have)| {
+        differences(None, &CpuSet::new(), have, &as_user_left_it)
+            .map(move |change| Move { thread, change })
+    };
+    in_force.iter().flat_map(undo).collect()
+}
+
+/// The changes that lead from what is in force to what is wanted. A target
+/// outside the thread's limit is given as it is.
+fn differences(
+    thread: Option<&ThreadSample>,
+    online: &CpuSet,
+    have: &Assignment,
+    want: &Assignment,
+) -> impl Iterator<Item = Change> + use<> {
+    let target = match (&want.target, thread) {
+        (Target::Cpus(cpus), Some(thread)) => {
+            let allowed = thread.limit.intersection(online);
+            match cpus.intersection(&allowed) {
+                none if none.is_empty() => want.target.clone(),
+                all if all == allowed => Target::Os,
+                part => Target::Cpus(part),
+            }
+        }
+        _ => want.target.clone(),
+    };
+    let affinity = (target != have.target).then_some(Change::Affinity(target));
+    let priority = (want.priority != have.priority).then_some(Change::Priority(want.priority));
+    affinity.into_iter().chain(priority)
+}
+
+fn is_release(m: &Move) -> bool {
+    matches!(m.change, Change::Affinity(Target::Os) | Change::Priority(Priority::Normal))
+}
+
+/// Does the change only add hardware threads to those in force?
+fn widens(have: &Assignment, change: &Change) -> bool {
+    match (&have.target, change) {
+        (Target::Cpus(have), Change::Affinity(Target::Cpus(want))) => have.is_subset(want),
+        _ => false,
+    }
+}
+
+fn key(m: &Move) -> (ThreadId, Setting) {
+    (m.thread, Setting::of(&m.change))
+}
+
+/// When in a plan the move is made: releases, then wide targets, then narrow
+/// ones, then priorities.
+fn turn(m: &Move) -> (u8, Reverse<usize>) {
+    match &m.change {
+        _ if is_release(m) => (0, Reverse(0)),
+        Change::Affinity(Target::Cpus(cpus)) => (1, Reverse(cpus.len())),
+        Change::Affinity(Target::Os) | Change::Priority(_) => (2, Reverse(0)),
+    }
+}

@@ -1,0 +1,373 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use symbiont_machine::test_support::{full_support, thread};
+use symbiont_machine::{
+    Ability, Assignment, Change, Move, Placement, Priority, Sample, Support, Target, ThreadId,
+    ThreadSample,
+};
+use symbiont_topology::{CpuSet, PuId};
+
+use super::*;
+
+fn set(list: &str) -> CpuSet {
+    list.parse().unwrap()
+}
+
+fn on(list: &str) -> Assignment {
+    Assignment::on(set(list), "test")
+}
+
+fn sample(threads: Vec<ThreadSample>) -> Sample {
+    Sample { threads, ..Sample::default() }
+}
+
+/// Threads 0, 1, … of one program with this limit.
+fn threads(limits: &[&str]) -> Sample {
+    let list = (0u32..).zip(limits);
+    sample(list.map(|(number, limit)| thread(0, number, &set(limit))).collect())
+}
+
+fn id(number: u32) -> ThreadId {
+    thread(0, number, &CpuSet::new()).id
+}
+
+fn placement(list: &[(u32, Assignment)]) -> Placement {
+    list.iter().map(|(number, a)| (id(*number), a.clone())).collect()
+}
+
+/// Plans on four hardware threads, nothing barred.
+fn plan(planner: &mut Planner, s: &Sample, have: &Placement, want: &Placement) -> Plan {
+    plan_with(planner, s, have, want, &full_support(), &Barred::new())
+}
+
+fn plan_with(
+    planner: &mut Planner,
+    sample: &Sample,
+    in_force: &Placement,
+    want: &Placement,
+    support: &Support,
+    barred: &Barred,
+) -> Plan {
+    let online = &set("0-3");
+    planner.plan(&Situation { sample, online, support, in_force, barred }, want)
+}
+
+fn once(s: &Sample, have: &Placement, want: &Placement) -> Plan {
+    plan(&mut Planner::new(Bounds::none()), s, have, want)
+}
+
+/// Puts moves in force.
+fn carry_out(plan: &Plan, in_force: &mut Placement) {
+    for m in &plan.moves {
+        let a = in_force.entry(m.thread).or_default();
+        match &m.change {
+            Change::Affinity(target) => a.target = target.clone(),
+            Change::Priority(priority) => a.priority = *priority,
+        }
+    }
+}
+
+fn affinities(plan: &Plan) -> Vec<(u32, String)> {
+    let tell = |m: &Move| match &m.change {
+        Change::Affinity(Target::Os) => Some((m.thread.thread, "os".to_owned())),
+        Change::Affinity(Target::Cpus(cpus)) => Some((m.thread.thread, cpus.to_string())),
+        Change::Priority(_) => None,
+    };
+    plan.moves.iter().filter_map(tell).collect()
+}
+
+fn reasons(plan: &Plan) -> Vec<(u32, Why)> {
+    plan.withheld.iter().map(|w| (w.wanted.thread.thread, w.why)).collect()
+}
+
+#[test]
+fn targets_are_cut_down_to_the_limit_and_never_guessed() {
+    let s = threads(&["0-1", "2", "0-9"]);
+    let want = placement(&[(0, on("1-3")), (1, on("0")), (2, on("3,8"))]);
+    let plan = once(&s, &Placement::new(), &want);
+    assert_eq!(affinities(&plan), [(0, "1".into()), (2, "3".into())]);
+    assert_eq!(reasons(&plan), [(1, Why::OutsideLimit)]);
+}
+
+#[test]
+fn the_whole_limit_is_the_same_as_the_os() {
+    let s = threads(&["0-1", "0-1,7"]);
+    let want = placement(&[(0, on("0-3")), (1, on("0-1"))]);
+    assert_eq!(once(&s, &Placement::new(), &want), Plan::default());
+    let plan = once(&s, &placement(&[(0, on("0"))]), &want);
+    assert_eq!(affinities(&plan), [(0, "os".into())]);
+}
+
+#[test]
+fn unsettled_threads_are_released_or_widened_but_not_narrowed() {
+    let mut s = threads(&["0-3"; 5]);
+    for t in &mut s.threads {
+        t.settled = false;
+    }
+    let boosted = Assignment { priority: Priority::Boosted(10), ..Assignment::os("") };
+    let have = placement(&[(0, on("0")), (1, on("0")), (2, on("0")), (4, boosted.clone())]);
+    let want = placement(&[
+        (0, on("0-1")),
+        (1, Assignment::os("")),
+        (2, on("1")),
+        (3, boosted),
+        (4, Assignment::os("")),
+    ]);
+    let plan = once(&s, &have, &want);
+    assert_eq!(affinities(&plan), [(1, "os".into()), (0, "0-1".into())]);
+    assert!(
+        plan.moves.contains(&Move { thread: id(4), change: Change::Priority(Priority::Normal) })
+    );
+    assert_eq!(reasons(&plan), [(2, Why::Unsettled), (3, Why::Unsettled)]);
+}
+
+#[test]
+fn threads_that_are_not_enrolled_are_never_named() {
+    let s = threads(&["0-3"]);
+    let plan = once(&s, &Placement::new(), &placement(&[(9, on("0"))]));
+    assert!(plan.moves.is_empty());
+    assert_eq!(reasons(&plan), [(9, Why::NotEnrolled)]);
+}
+
+#[test]
+fn barred_settings_are_left_alone() {
+    let s = threads(&["0-3"]);
+    let want = Assignment { priority: Priority::Boosted(10), ..on("0") };
+    let barred = Barred::from([((id(0), Setting::Affinity), Why::Foreign)]);
+    let plan = plan_with(
+        &mut Planner::new(Bounds::none()),
+        &s,
+        &Placement::new(),
+        &placement(&[(0, want)]),
+        &full_support(),
+        &barred,
+    );
+    assert_eq!(plan.moves.len(), 1);
+    assert_eq!(reasons(&plan), [(0, Why::Foreign)]);
+}
+
+#[test]
+fn what_the_machine_cannot_do_is_not_asked_of_it() {
+    let s = threads(&["0-3"; 3]);
+    let with = |priority| Assignment { priority, ..on("0") };
+    let have = placement(&[(2, with(Priority::Boosted(10)))]);
+    let want = placement(&[
+        (0, with(Priority::Boosted(10))),
+        (1, with(Priority::Waiting)),
+        (2, with(Priority::Normal)),
+    ]);
+    let no = || Ability::Absent("no permission".into());
+    let support = Support { boost: no(), waiting: no(), ..full_support() };
+    let mut planner = Planner::new(Bounds::none());
+    let plan = plan_with(&mut planner, &s, &have, &want, &support, &Barred::new());
+    assert_eq!(affinities(&plan), [(0, "0".into()), (1, "0".into())]);
+    assert_eq!(plan.moves.len(), 3);
+    assert_eq!(reasons(&plan), [(0, Why::Unsupported), (1, Why::Unsupported)]);
+}
+
+#[test]
+fn room_is_made_before_it_is_taken() {
+    let s = threads(&["0-3"; 4]);
+    let boosted = Assignment { priority: Priority::Boosted(10), ..on("0") };
+    let have = placement(&[(3, on("1"))]);
+    let want = placement(&[(0, boosted), (1, on("1-3")), (2, on("2-3")), (3, Assignment::os(""))]);
+    let plan = once(&s, &have, &want);
+    let order: Vec<_> = plan.moves.iter().map(|m| m.thread.thread).collect();
+    assert_eq!(order, [3, 1, 2, 0, 0]);
+    assert_eq!(plan.moves[4].change, Change::Priority(Priority::Boosted(10)));
+}
+
+#[test]
+fn a_moved_thread_is_held_but_may_be_released() {
+    let s = threads(&["0-3"]);
+    let mut planner = Planner::new(Bounds { hold: 2, budget: None });
+    let mut have = Placement::new();
+    let mut step = |want: Assignment| {
+        let plan = plan(&mut planner, &s, &have, &placement(&[(0, want)]));
+        carry_out(&plan, &mut have);
+        (plan.moves.len(), reasons(&plan).first().map(|r| r.1))
+    };
+    assert_eq!(step(on("0")), (1, None));
+    assert_eq!(step(on("1")), (0, Some(Why::Held)));
+    assert_eq!(step(on("1")), (0, Some(Why::Held)));
+    assert_eq!(step(on("1")), (1, None));
+    assert_eq!(step(Assignment::os("")), (1, None));
+    assert_eq!(step(on("1")), (0, Some(Why::Held)));
+}
+
+#[test]
+fn a_thread_that_is_gone_is_forgotten() {
+    let mut planner = Planner::new(Bounds { hold: 9, budget: None });
+    let (here, gone) = (threads(&["0-3"]), threads(&[]));
+    let (nothing, want) = (Placement::new(), placement(&[(0, on("0"))]));
+    assert_eq!(plan(&mut planner, &here, &nothing, &want).moves.len(), 1);
+    assert_eq!(reasons(&plan(&mut planner, &here, &nothing, &want)), [(0, Why::Held)]);
+    assert_eq!(plan(&mut planner, &gone, &nothing, &nothing), Plan::default());
+    assert_eq!(plan(&mut planner, &here, &nothing, &want).moves.len(), 1);
+}
+
+#[test]
+fn a_small_budget_starves_nobody() {
+    let s = threads(&["0-3"; 5]);
+    let mut planner = Planner::new(Bounds { hold: 0, budget: Some(2) });
+    let mut have = Placement::new();
+    let mut moves = BTreeMap::<u32, u32>::new();
+    for quantum in 0..10 {
+        // All want to be elsewhere each quantum.
+        let cpu = (quantum % 4).to_string();
+        let want: Vec<_> = (0..5).map(|n| (n, on(&cpu))).collect();
+        let plan = plan(&mut planner, &s, &have, &placement(&want));
+        assert_eq!(plan.moves.len(), 2);
+        carry_out(&plan, &mut have);
+        for m in &plan.moves {
+            *moves.entry(m.thread.thread).or_default() += 1;
+        }
+    }
+    assert!(moves.len() == 5 && moves.values().all(|&n| n >= 3), "{moves:?}");
+}
+
+/// Random samples, placements in force and wanted, and bounds.
+#[derive(Debug, Clone)]
+struct Case {
+    sample: Sample,
+    online: CpuSet,
+    have: Placement,
+    want: Placement,
+    bounds: Bounds,
+}
+
+fn cpus() -> impl Strategy<Value = CpuSet> {
+    prop::collection::vec(0u32..8, 1..5).prop_map(|list| list.into_iter().map(PuId).collect())
+}
+
+fn assignments() -> impl Strategy<Value = Placement> {
+    let target = prop_oneof![Just(Target::Os), cpus().prop_map(Target::Cpus)];
+    let priority =
+        prop_oneof![Just(Priority::Normal), Just(Priority::Boosted(10)), Just(Priority::Waiting)];
+    let assignment = (target, priority).prop_map(|(target, priority)| Assignment {
+        target,
+        priority,
+        ..Assignment::os("")
+    });
+    prop::collection::btree_map(0u32..8, assignment, 0..8)
+        .prop_map(|list| list.into_iter().map(|(n, a)| (id(n), a)).collect())
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let bare = (cpus(), prop::bool::weighted(0.8));
+    let bounds =
+        (0u32..3, prop::option::of(0usize..4)).prop_map(|(hold, budget)| Bounds { hold, budget });
+    (prop::collection::vec(bare, 0..7), cpus(), assignments(), assignments(), bounds).prop_map(
+        |(list, online, have, want, bounds)| {
+            let of = |(number, (limit, settled)): (u32, (CpuSet, bool))| ThreadSample {
+                settled,
+                ..thread(0, number, &limit)
+            };
+            let sample = sample((0u32..).zip(list).map(of).collect());
+            Case { sample, online, have, want, bounds }
+        },
+    )
+}
+
+impl Case {
+    fn plan(&self, bounds: Bounds) -> Plan {
+        self.plan_by(&mut Planner::new(bounds), &self.have, &self.want)
+    }
+
+    fn plan_by(&self, planner: &mut Planner, in_force: &Placement, want: &Placement) -> Plan {
+        let (support, barred) = (&full_support(), &Barred::new());
+        let (sample, online) = (&self.sample, &self.online);
+        planner.plan(&Situation { sample, online, support, in_force, barred }, want)
+    }
+}
+
+proptest! {
+    #[test]
+    fn moves_are_legal(case in case()) {
+        for m in case.plan(case.bounds).moves {
+            let thread = case.sample.threads.iter().find(|t| t.id == m.thread).unwrap();
+            if let Change::Affinity(Target::Cpus(cpus)) = m.change {
+                let allowed = thread.limit.intersection(&case.online);
+                prop_assert!(!cpus.is_empty() && cpus.is_subset(&allowed) && cpus != allowed);
+            }
+        }
+    }
+
+    #[test]
+    fn the_budget_is_kept(case in case()) {
+        let releases = |m: &&Move| {
+            matches!(m.change, Change::Affinity(Target::Os) | Change::Priority(Priority::Normal))
+        };
+        let plan = case.plan(case.bounds);
+        let counted = plan.moves.len() - plan.moves.iter().filter(releases).count();
+        prop_assert!(counted <= case.bounds.budget.unwrap_or(usize::MAX));
+    }
+
+    #[test]
+    fn a_plan_carried_out_is_not_planned_again(case in case()) {
+        let mut planner = Planner::new(Bounds::none());
+        let mut have = case.have.clone();
+        let first = case.plan_by(&mut planner, &have, &case.want);
+        carry_out(&first, &mut have);
+        let second = case.plan_by(&mut planner, &have, &case.want);
+        prop_assert_eq!(second.moves, vec![]);
+        prop_assert_eq!(second.withheld, first.withheld);
+    }
+
+    #[test]
+    fn moves_and_withheld_moves_cover_all_differences(case in case()) {
+        let plan = case.plan(case.bounds);
+        prop_assert!(plan.withheld.is_sorted_by_key(|w| w.wanted.thread));
+        let mut named: Vec<_> = plan.moves.iter()
+            .chain(plan.withheld.iter().map(|w| &w.wanted))
+            .map(|m| (m.thread, Setting::of(&m.change)))
+            .collect();
+        named.sort();
+        let mut differ = Vec::new();
+        for (id, want) in &case.want {
+            let have = case.have.get(id).cloned().unwrap_or_default();
+            let limit = case.sample.threads.iter().find(|t| t.id == *id).map(|t| &t.limit);
+            let allowed = limit.map_or_else(CpuSet::new, |l| l.intersection(&case.online));
+            let same = match (&have.target, &want.target) {
+                (Target::Os, Target::Cpus(cpus)) => {
+                    !allowed.is_empty() && allowed.is_subset(cpus)
+                }
+                (Target::Cpus(have), Target::Cpus(want)) => {
+                    let cut = want.intersection(&allowed);
+                    if cut.is_empty() { have == want } else { *have == cut && cut != allowed }
+                }
+                (have, want) => have == want,
+            };
+            differ.extend((!same).then_some((*id, Setting::Affinity)));
+            let urgent = want.priority != have.priority;
+            differ.extend(urgent.then_some((*id, Setting::Priority)));
+        }
+        prop_assert_eq!(named, differ);
+    }
+
+    #[test]
+    fn a_release_takes_back_all_that_is_in_force(case in case()) {
+        let mut have = case.have.clone();
+        let moves = release(&have);
+        prop_assert!(moves.len() <= 2 * have.len());
+        carry_out(&Plan { moves, withheld: vec![] }, &mut have);
+        prop_assert!(have.values().all(|a| *a == Assignment::os("")));
+    }
+
+    #[test]
+    fn releases_are_never_held_back(case in case()) {
+        let mut planner = Planner::new(Bounds { hold: 100, budget: Some(0) });
+        let os: Placement = case.have.keys().map(|id| (*id, Assignment::os(""))).collect();
+        let mut have = case.have.clone();
+        for wanted in [&case.want, &os] {
+            let plan = case.plan_by(&mut planner, &have, wanted);
+            carry_out(&plan, &mut have);
+        }
+        for t in &case.sample.threads {
+            if let Some(a) = have.get(&t.id) {
+                prop_assert_eq!((&a.target, a.priority), (&Target::Os, Priority::Normal));
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! `hysched`: pairs threads of different Top-Down categories, then balances
+//! IPC (Navarro et al., "Hy-Sched").
+//!
+//! # Problem
+//! Two threads that wait for the same part of a core slow each other down. A
+//! model of that takes training, and its predictions grow with the number of
+//! pairs.
+//!
+//! # Approach
+//! The three steps of section 5, once a quantum: each thread's dominant
+//! category is the one with the largest share of its issue slots, ties to the
+//! first of the catalogue's list; threads are sorted by category and IPC; and
+//! Algorithm 1 ([`pairing`]) makes pairs. The [`Variant`] tells which
+//! categories are looked at.
+//!
+//! Where the paper is silent:
+//! - Threads that do not outnumber the cores get a core each. While they fill
+//!   only some second places, as many cores as possible are used: of the pairs
+//!   made, those of one category are parted first, the last ones before others.
+//! - On wider cores pairs are paired in turn by the same algorithm: a pair's
+//!   category is the dominant one of the sum of its shares, its IPC the sum.
+//! - More threads than hardware threads: the groups share cores in time.
+//! - Where a machine lacks a variant's categories, the deepest that it has are
+//!   taken.
+//! - Only threads that ran during the quantum take part; the others, and those
+//!   without a measurement, are left to the OS.
+//! - With [`Hysched::with_hysteresis`] a thread keeps its category until
+//!   another one's share is larger by that margin; the paper has none.
+//!
+//! # Properties
+//! - Threads of different categories meet (`different_categories_meet`), and as
+//!   many cores as possible are used (`no_core_is_idle_while_others_are_shared`).
+//! - A machine with fewer levels is made do with
+//!   (`the_deepest_categories_there_are_are_taken`).
+//! - With the signal shuffled between threads the pairs are no better than
+//!   chance (`shuffled_categories_make_random_pairs`).
+
+pub mod pairing;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use symbiont_machine::{Ability, Placement, RunState, Signal, Signals, Support, ThreadId};
+
+use crate::seats::{Group, Pool, Seats, pools};
+use crate::{Entry, Policy, ThreadView, View};
+use pairing::{Application, Criterion, pair};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "hysched",
+    summary: "pairs threads of different Top-Down categories, then balances IPC",
+    paper: Some(
+        "Navarro et al., Hy-Sched: a simple hyperthreading-aware thread to core allocation strategy",
+    ),
+    quantum: Duration::from_millis(500),
+    boosts: false,
+    make: |settings| Box::new(Hysched::new(settings.variant.unwrap_or_default())),
+};
+
+/// Which categories are looked at (section 5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variant {
+    /// The four of the first level.
+    TopL,
+    /// The back end split into core and memory: five.
+    TopB2L,
+    /// Memory split into its levels: nine.
+    #[default]
+    TopB2M3L,
+    /// All that the machine has of the third level: 18 in the paper.
+    All3L,
+}
+
+impl Variant {
+    /// All of them, from coarse to fine.
+    pub const ALL: [Self; 4] = [Self::TopL, Self::TopB2L, Self::TopB2M3L, Self::All3L];
+
+    /// The signal that tells these categories.
+    #[must_use]
+    pub fn signal(self) -> Signal {
+        match self {
+            Self::TopL => Signal::TopL,
+            Self::TopB2L => Signal::TopB2L,
+            Self::TopB2M3L => Signal::TopB2M3L,
+            Self::All3L => Signal::All3L,
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TopL => "TopL",
+            Self::TopB2L => "TopB2L",
+            Self::TopB2M3L => "TopB2M3L",
+            Self::All3L => "All3L",
+        })
+    }
+}
+
+/// A name that no variant has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no variant is called '{0}'; there are: TopL, TopB2L, TopB2M3L, All3L")]
+pub struct UnknownVariant(String);
+
+impl FromStr for Variant {
+    type Err = UnknownVariant;
+
+    /// By name, in any case.
+    fn from_str(name: &str) -> Result<Self, UnknownVariant> {
+        let known = Self::ALL.into_iter().find(|v| v.to_string().eq_ignore_ascii_case(name));
+        known.ok_or_else(|| UnknownVariant(name.to_owned()))
+    }
+}
+
+/// The policy.
+#[derive(Debug, Clone)]
+pub struct Hysched {
+    variant: Variant,
+    hysteresis: f64,
+    /// The category of each thread in the last quantum.
+    last: BTreeMap<ThreadId, usize>,
+}
+
+impl Hysched {
+    /// Looks at the categories of a variant.
+    #[must_use]
+    pub fn new(variant: Variant) -> Self {
+        Self { variant, hysteresis: 0.0, last: BTreeMap::new() }
+    }
+
+    /// A thread changes its category only if the new one's share of the issue
+    /// slots is larger than the old one's by more than `margin` (0 to 1).
+    #[must_use]
+    pub fn with_hysteresis(self, margin: f64) -> Self {
+        Self { hysteresis: margin, ..self }
+    }
+
+    /// The categories of the last decision, by their number in the catalogue's
+    /// list.
+    #[must_use]
+    pub fn categories(&self) -> &BTreeMap<ThreadId, usize> {
+        &self.last
+    }
+
+    /// What there is to know of a thread, or why not.
+    fn read(&self, thread: &ThreadView<'_>, index: usize) -> Result<Party, Cow<'static, str>> {
+        let ran =
+            thread.state == RunState::Runnable || thread.did.is_some_and(|did| did.running > 0.0);
+        if !ran {
+            return Err("asleep".into());
+        }
+        let Some(measured) = thread.measured else { return Err("not measured yet".into()) };
+        let missing = |why| Cow::Owned(format!("not measured: {why}"));
+        let ipc = measured.get("ipc").map_err(missing)?.value;
+        let shares = measured.categories(self.variant.signal()).map_err(missing)?;
+        let names = shares.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let shares: Vec<f64> = shares.iter().map(|(_, share)| share.value).collect();
+        let category = self.category(thread.id, &shares);
+        Ok(Party { members: vec![index], names, shares, category, ipc, reason: "alone".into() })
+    }
+
+    fn category(&self, id: ThreadId, shares: &[f64]) -> usize {
+        let now = dominant(shares);
+        let before = self.last.get(&id).and_then(|&last| Some((last, *shares.get(last)?)));
+        match (before, shares.get(now)) {
+            (Some((last, kept)), Some(&largest)) if largest - kept <= self.hysteresis => last,
+            _ => now,
+        }
+    }
+}
+
+/// Threads that share a core, or one alone.
+#[derive(Debug, Clone)]
+struct Party {
+    members: Vec<usize>,
+    /// Of the categories.
+    names: Vec<String>,
+    shares: Vec<f64>,
+    category: usize,
+    ipc: f64,
+    reason: Cow<'static, str>,
+}
+
+impl Party {
+    fn name(&self) -> &str {
+        self.names.get(self.category).map_or("?", String::as_str)
+    }
+
+    fn join(self, other: Self, criterion: Criterion) -> Self {
+        let reason = match criterion {
+            Criterion::CombineCategories => {
+                format!("different categories: {} with {}", self.name(), other.name())
+            }
+            Criterion::BalanceIpc => format!(
+                "one category, {}: IPC {:.2} balances {:.2}",
+                self.name(),
+                self.ipc,
+                other.ipc
+            ),
+        };
+        let shares: Vec<f64> = self.shares.iter().zip(&other.shares).map(|(a, b)| a + b).collect();
+        Self {
+            members: [self.members, other.members].concat(),
+            names: self.names,
+            category: dominant(&shares),
+            shares,
+            ipc: self.ipc + other.ipc,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// The first of the largest.
+fn dominant(shares: &[f64]) -> usize {
+    let largest = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    shares.iter().position(|share| *share >= largest).unwrap_or(0)
+}
+
+/// Pairs parties until they fit on the cores or fill their places.
+fn form(mut parties: Vec<Party>, cores: usize, width: usize) -> Vec<Party> {
+    let mut size = 1;
+    while parties.len() > cores && 2 * size <= width {
+        parties = halve(parties, cores);
+        size *= 2;
+    }
+    parties
+}
+
+/// One round of pairs: not more than are needed for the parties to fit.
+fn halve(parties: Vec<Party>, cores: usize) -> Vec<Party> {
+    let seen: Vec<Application> =
+        parties.iter().map(|p| Application { category: p.category, ipc: p.ipc }).collect();
+    let mut pairing = pair(&seen);
+    // Pairs of one category were made last and are parted first.
+    let made = pairing.pairs.len().min(parties.len().saturating_sub(cores));
+    let parted = pairing.pairs.split_off(made);
+    let mut parties: Vec<Option<Party>> = parties.into_iter().map(Some).collect();
+    let mut take = |index: usize| parties.get_mut(index).and_then(Option::take);
+    let mut formed = Vec::with_capacity(seen.len());
+    for (one, other, criterion) in pairing.pairs {
+        if let (Some(one), Some(other)) = (take(one), take(other)) {
+            formed.push(one.join(other, criterion));
+        }
+    }
+    let single = parted.into_iter().flat_map(|(one, other, _)| [one, other]).chain(pairing.alone);
+    formed.extend(single.filter_map(take));
+    formed
+}
+
+impl Policy for Hysched {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn needs(&self) -> Signals {
+        [Signal::RunStates, Signal::Ipc, self.variant.signal()].into()
+    }
+
+    /// The deepest variant that the machine tells, not deeper than the one
+    /// asked for; that one if it tells none.
+    fn adapt(&mut self, offered: &Support) -> Option<String> {
+        let told = |variant: &&Variant| {
+            offered.signals.get(&variant.signal()).is_some_and(Ability::exists)
+        };
+        let reachable = Variant::ALL.iter().filter(|variant| **variant <= self.variant);
+        let deepest = *reachable.rev().find(told)?;
+        let asked = std::mem::replace(&mut self.variant, deepest);
+        (asked != deepest).then(|| {
+            format!("{asked} is not measured here; {deepest} are the deepest categories there are")
+        })
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let mut parties: BTreeMap<usize, Party> = BTreeMap::new();
+        let read = |index: usize, thread: &ThreadView<'_>| {
+            self.read(thread, index).map(|party| parties.insert(index, party)).err()
+        };
+        let (pools, mut placement) = pools(view, read);
+        self.last = parties
+            .iter()
+            .filter_map(|(&at, party)| Some((view.threads.get(at)?.id, party.category)))
+            .collect();
+        let mut seats = Seats::new(view.topology);
+        for pool in &pools {
+            let groups = groups(&seats, pool, &mut parties);
+            seats.seat(view, pool, &groups, &mut placement);
+        }
+        placement
+    }
+}
+
+fn groups(seats: &Seats, pool: &Pool, parties: &mut BTreeMap<usize, Party>) -> Vec<Group> {
+    let members = pool.threads.iter().filter_map(|thread| parties.remove(thread)).collect();
+    form(members, seats.cores(pool), seats.width(pool))
+        .into_iter()
+        .map(|party| Group { members: party.members, reason: party.reason })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

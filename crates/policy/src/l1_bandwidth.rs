@@ -1,0 +1,153 @@
+//! `l1-bandwidth`: balances the accesses to the first-level data caches.
+//!
+//! The baseline that symbiotic schedulers are compared with (Feliu et al.,
+//! section 6.1; Navarro et al., section 6.1): threads of one core share its L1
+//! data cache, so the sums of their accesses per cycle shall be equal from core
+//! to core.
+//!
+//! Threads are taken in falling order of accesses per cycle; each goes to the
+//! core with the smallest sum so far, no core getting another thread for one of
+//! its hardware threads before all have one. With two threads for each core of
+//! SMT2 that is the published pairing, highest with lowest
+//! (`with_smt2_the_highest_meets_the_lowest`); with SMT4 and beyond it is the
+//! greedy balance that they extend it by. A thread that fits several cores
+//! equally well stays on the one where it ran, so that equal quanta move nobody
+//! (`nobody_moves_when_nothing_changes`).
+//!
+//! A thread that was not measured, as one just born, is taken for the mean of
+//! those that were. Sleeping threads come last: they disturb nobody now.
+//!
+//! Negative control: with the signal shuffled between threads the true sums are
+//! no more balanced than by lot (`a_shuffled_signal_balances_nothing`).
+
+use std::time::Duration;
+
+use symbiont_counters::Unmeasured;
+use symbiont_machine::{Assignment, Placement, RunState, Signal, Signals, ThreadId};
+use symbiont_topology::CpuSet;
+
+use crate::{Entry, Policy, ThreadView, View};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "l1-bandwidth",
+    summary: "balances the accesses to the L1 data caches from core to core",
+    paper: Some(
+        "Feliu et al., symbiotic scheduling on POWER8, section 6.1: the L1-bandwidth aware baseline",
+    ),
+    quantum: Duration::from_millis(100),
+    boosts: false,
+    make: |_| Box::new(L1Bandwidth),
+};
+
+/// Balances the accesses to the L1 data caches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct L1Bandwidth;
+
+/// A core of the machine, and who is to run there.
+struct Seat {
+    cpus: CpuSet,
+    taken: usize,
+    sum: f64,
+}
+
+/// A thread to be seated.
+struct Candidate<'a> {
+    thread: &'a ThreadView<'a>,
+    allowed: CpuSet,
+    /// What it asks of a cache, or why nobody knows.
+    measured: Result<(f64, String), Unmeasured>,
+    demand: f64,
+}
+
+impl Policy for L1Bandwidth {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn needs(&self) -> Signals {
+        Signals::from([Signal::L1dBandwidth])
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let mut placement = Placement::new();
+        let mut candidates = Vec::new();
+        for thread in &view.threads {
+            let allowed = view.allowed(thread);
+            if !thread.settled {
+                placement.insert(thread.id, Assignment::os("not settled yet"));
+            } else if allowed.is_empty() {
+                placement.insert(thread.id, Assignment::os("nothing of its limit is online"));
+            } else {
+                let measured = measure(thread);
+                let demand = measured.as_ref().map_or(0.0, |(value, _)| *value);
+                candidates.push(Candidate { thread, allowed, measured, demand });
+            }
+        }
+        guess(&mut candidates);
+        candidates.sort_by(|a, b| {
+            let asleep = |c: &Candidate<'_>| c.thread.state != RunState::Runnable;
+            let by_demand = b.demand.total_cmp(&a.demand);
+            asleep(a).cmp(&asleep(b)).then(by_demand).then(a.thread.id.cmp(&b.thread.id))
+        });
+
+        let cores = view.topology.cores().iter();
+        let mut seats: Vec<Seat> =
+            cores.map(|core| Seat { cpus: core.cpus.clone(), taken: 0, sum: 0.0 }).collect();
+        let mut seated: Vec<(ThreadId, usize, &Candidate<'_>)> = Vec::new();
+        for candidate in &candidates {
+            if let Some(at) = best(&seats, candidate) {
+                seats[at].taken += 1;
+                seats[at].sum += candidate.demand;
+                seated.push((candidate.thread.id, at, candidate));
+            }
+        }
+        for (id, at, candidate) in seated {
+            let cpus = seats[at].cpus.intersection(&candidate.allowed);
+            let reason = match &candidate.measured {
+                Ok((value, unit)) => {
+                    format!("L1D bandwidth {value:.3} {unit}; {:.3} on its core", seats[at].sum)
+                }
+                Err(why) => {
+                    format!("L1D bandwidth taken for the mean of the others: {why}")
+                }
+            };
+            placement.insert(id, Assignment::on(cpus, reason));
+        }
+        placement
+    }
+}
+
+/// A thread's accesses per cycle, with their unit.
+fn measure(thread: &ThreadView<'_>) -> Result<(f64, String), Unmeasured> {
+    let unknown = || Unmeasured::Unknown("l1d_bandwidth".to_owned());
+    let measurement = thread.measured.ok_or_else(unknown)?.get("l1d_bandwidth")?;
+    Ok((measurement.value, measurement.unit.to_string()))
+}
+
+/// Takes who was not measured for the mean of the others.
+fn guess(candidates: &mut [Candidate<'_>]) {
+    let known: Vec<f64> =
+        candidates.iter().filter(|c| c.measured.is_ok()).map(|c| c.demand).collect();
+    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+    for candidate in candidates.iter_mut().filter(|c| c.measured.is_err()) {
+        candidate.demand = mean;
+    }
+}
+
+/// The core where a thread balances best.
+fn best(seats: &[Seat], candidate: &Candidate<'_>) -> Option<usize> {
+    let fits = |seat: &Seat| !seat.cpus.intersection(&candidate.allowed).is_empty();
+    let open = seats.iter().enumerate().filter(|(_, seat)| fits(seat));
+    let best = open.min_by(|(_, a), (_, b)| {
+        let rounds = |seat: &Seat| seat.taken / seat.cpus.len().max(1);
+        let away = |seat: &Seat| candidate.thread.cpu.is_none_or(|pu| !seat.cpus.contains(pu));
+        (rounds(a).cmp(&rounds(b)))
+            .then(a.sum.total_cmp(&b.sum))
+            .then(a.taken.cmp(&b.taken))
+            .then(away(a).cmp(&away(b)))
+    });
+    best.map(|(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests;

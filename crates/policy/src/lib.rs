@@ -1,0 +1,105 @@
+//! Scheduling policies: which threads should run where, and why.
+//!
+//! # Problem
+//! Many published schedulers shall be compared on equal terms, on real and on
+//! simulated machines. So a policy must not know on which one it runs, and
+//! must not be able to act.
+//!
+//! # Approach
+//! A [`Policy`] is a function from a [`View`] (the machine, and what each
+//! thread did over the last quantum) to a placement, which is a value. It may
+//! keep state between quanta; it has no clock, and randomness only from a
+//! seed. One file per policy; to add one, copy `stay.rs` and add its entry to
+//! [`policies`].
+//!
+//! # Terms and units
+//! *Quantum*: the period of the loop. *Allowed*: the online hardware threads
+//! within a thread's limit. *Settled*: may be placed now; the placement of an
+//! unsettled thread would be inherited by its children.
+//!
+//! # Properties
+//! Tests run each of them over every policy of the list, on random views.
+//! - A placement names each thread of the view, and no other
+//!   (`a_placement_names_each_thread_and_no_other`).
+//! - A thread is only ever sent to a non-empty part of what it is allowed
+//!   (`targets_are_allowed`).
+//! - An unsettled thread is left to the OS (`unsettled_threads_are_left_to_the_os`).
+//! - Equal seeds and views give equal placements (`policies_are_deterministic`).
+
+mod hysched;
+mod l1_bandwidth;
+mod phases;
+mod random;
+mod registry;
+mod seats;
+mod stay;
+mod view;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use symbiont_machine::{Placement, Signals, Support};
+use symbiont_topology::Topology;
+
+pub use hysched::{Hysched, UnknownVariant, Variant, pairing};
+pub use l1_bandwidth::L1Bandwidth;
+pub use phases::{JointState, JointStates, Phase, Phases, ProgramPhase, Turns};
+pub use random::Random;
+pub use registry::{Entry, Settings, UnknownPolicy, find, policies};
+pub use stay::Stay;
+pub use view::{ThreadView, View};
+
+/// A way to decide which threads run where.
+pub trait Policy: Send {
+    /// Its name, as a user writes it.
+    fn name(&self) -> &'static str;
+
+    /// What it needs to be told about threads. A machine that cannot measure
+    /// all of it cannot run this policy.
+    fn needs(&self) -> Signals;
+
+    /// What it could use besides on this machine. It is told that where the
+    /// machine can measure it.
+    fn wishes(&self, topology: &Topology) -> Signals {
+        let _ = topology;
+        Signals::new()
+    }
+
+    /// Makes do with what a machine offers, where the policy can with less than
+    /// it would like; called before it is asked what it needs. Gives what a
+    /// user should know of that.
+    fn adapt(&mut self, _offered: &Support) -> Option<String> {
+        None
+    }
+
+    /// Decides for the next quantum: one assignment for each thread of the
+    /// view.
+    fn place(&mut self, view: &View<'_>) -> Placement;
+
+    /// What it found out so far, for reports.
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+/// A figure that a policy found out about its programs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it is, in words.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what unit.
+    pub unit: Cow<'static, str>,
+}
+
+impl Finding {
+    /// A figure with its name and unit.
+    #[must_use]
+    pub fn new(name: impl Into<String>, value: f64, unit: impl Into<Cow<'static, str>>) -> Self {
+        Self { name: name.into(), value, unit: unit.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,358 @@
+//! `phases`: threads in a serial phase before threads in a parallel one, and
+//! one parallel program at a time before the others (Morad, Kolodny and Weiser,
+//! "Multiple multithread applications on asymmetric and symmetric chip
+//! multiprocessors", 2008, section 6).
+//!
+//! # Problem
+//! A thread that runs alone in its program holds up all of the program. Beside
+//! a parallel program the OS gives it a mere share of a hardware thread,
+//! although the parallel program would hardly miss that. And two programs that
+//! both want all of the machine only take it from each other.
+//!
+//! # Approach
+//! Once per quantum each program is put in a phase by its mean number of
+//! ready threads. *Parallel*: above the threshold (two, as in the paper; where
+//! there are only one or two hardware threads, which could never pass it, 1.1).
+//! *Serial*: not above it, with a busy thread (ready for at least half of the
+//! quantum). *Idle*: without one.
+//!
+//! - Each busy thread of a serial program gets a core of its own, all hardware
+//!   threads of it, and ten priority levels more: on machines with several
+//!   speeds of core the fastest that is free; else the core that it had last,
+//!   or the one that others kept least busy. Who became serial first chooses
+//!   first; where instructions are counted and cores differ, who gains most
+//!   from a fast one.
+//! - All threads of parallel programs share the rest. One whose limit leaves
+//!   it nothing of the rest keeps its whole limit.
+//! - *Seniority*: where there are several parallel programs, and each of them
+//!   has at least as many ready threads as there are hardware threads, all
+//!   threads of the one that entered its parallel phase first gain ten priority
+//!   levels, until the state ends or, after a timeout, the next one's turn comes.
+//!   Not while a serial thread is without a core: it would have to compete.
+//! - Everybody else is left to the OS: a sleeping thread takes nothing from
+//!   anybody, moving it costs, and its children would inherit its mask. If it
+//!   wakes for long, it is busy in the next quantum.
+//!
+//! A core is given away only while another one stays for the busy threads that
+//! have none of their own, if there are any. A serial thread that gets no core
+//! is boosted only, and may run anywhere: so serial threads that outnumber the
+//! cores share them about evenly, while parallel threads stay out of the way.
+//! A single serial thread with nobody to keep away is not pinned either,
+//! unless some cores are faster: the OS can then still move it away from
+//! programs that Symbiont does not manage.
+//!
+//! Unlike the paper: a program is all processes of a command, not one thread
+//! group; the count is a mean over a quantum, not the number at a moment; a
+//! serial thread stays on the core that it was given; and the half quantum that
+//! makes a thread busy, the order of the serial ones, the timeout's length and
+//! what a third program means for seniority are ours. Where the machine cannot
+//! boost, seniority does nothing: there is no other way to prefer one of two
+//! programs that both use every hardware thread.
+//!
+//! # What it cannot see
+//! A thread that polls while it waits is ready all the time: it looks as if it
+//! worked. OpenMP and MPI libraries poll by default for a while or for ever; a
+//! program that does so through its serial phases is taken for parallel, and
+//! gets neither a core nor a boost. Run states do not tell the difference. Let
+//! such programs sleep (`OMP_WAIT_POLICY=passive`, `GOMP_SPINCOUNT=0`,
+//! `KMP_BLOCKTIME=0`).
+//!
+//! # Terms and units
+//! *Reach*: the hardware threads that at least one thread of the view may use.
+//! Where a mask or a cpuset holds all programs to a part of the machine, that
+//! part is the machine. *Ready threads* of a program: sum over its threads of the share of the
+//! quantum in which each was ready; threads not yet measured do not count.
+//!
+//! # Properties
+//! - Two threads never get the same core, and no parallel thread is sent to a
+//!   core that was given away unless its limit leaves nothing else
+//!   (`cores_given_away_are_kept_free`).
+//! - Programs that are confined to a part of a machine are placed as on a
+//!   machine of that size
+//!   (`programs_confined_to_a_part_of_a_machine_are_placed_as_on_one_of_that_size`).
+//! - A thread keeps its core as long as nothing changes
+//!   (`the_same_view_gives_the_same_placement_again`).
+//! - At most one parallel program is boosted, and only where all parallel ones
+//!   want all of the machine (`at_most_one_parallel_program_is_boosted`).
+//! - Nobody starves on a machine that shares CPU time by priority
+//!   (`each_of_many_parallel_programs_gets_its_turn`,
+//!   `others_progress_beside_an_endless_serial_program`).
+
+mod seniority;
+mod serial;
+mod speeds;
+mod states;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use symbiont_machine::{
+    Assignment, Placement, Priority, ProgramId, Signal, Signals, Target, ThreadId,
+};
+use symbiont_topology::{Core, CpuSet, Topology};
+
+use crate::{Entry, Finding, Policy, Settings, ThreadView, View};
+use seniority::Seniority;
+use serial::SerialThreads;
+use speeds::Speeds;
+
+pub use seniority::Turns;
+pub use states::{JointState, JointStates};
+
+/// Priority levels that a serial thread or a senior program gains.
+const BOOST: Priority = Priority::Boosted(10);
+/// Share of a quantum from which a ready thread counts as busy.
+const BUSY: f64 = 0.5;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "phases",
+    summary: "gives a thread that runs alone in its program a core of its own, parallel ones the rest",
+    paper: Some("Morad, Kolodny and Weiser 2008, section 6"),
+    // The paper acts at each change of a thread's state; this comes close.
+    quantum: Duration::from_millis(20),
+    boosts: true,
+    make: |settings| Box::new(Phases::with(settings)),
+};
+
+/// What a program is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// More threads are ready than the threshold.
+    Parallel,
+    /// Not more, and at least one is busy.
+    Serial,
+    /// No thread is busy.
+    Idle,
+    /// None of its threads has been measured yet.
+    Unknown,
+}
+
+/// A program's phase and the number that decided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProgramPhase {
+    /// Its phase.
+    pub phase: Phase,
+    /// Its mean number of ready threads over the quantum.
+    pub ready: f64,
+}
+
+/// Serial phases first.
+#[derive(Debug, Clone)]
+pub struct Phases {
+    threshold: Option<f64>,
+    serial: SerialThreads,
+    seniority: Seniority,
+    states: JointStates,
+    speeds: Speeds,
+}
+
+impl Phases {
+    /// `threshold`: ready threads above which a program is parallel; none for
+    /// two, or 1.1 on machines of one or two hardware threads.
+    #[must_use]
+    pub fn new(threshold: Option<f64>) -> Self {
+        Self::with(&Settings { parallel_threshold: threshold, ..Settings::default() })
+    }
+
+    /// With these settings.
+    #[must_use]
+    pub fn with(settings: &Settings) -> Self {
+        Self {
+            threshold: settings.parallel_threshold,
+            serial: SerialThreads::default(),
+            seniority: Seniority::new(settings.seniority_timeout.unwrap_or(seniority::TIMEOUT)),
+            states: JointStates::default(),
+            speeds: Speeds::default(),
+        }
+    }
+
+    /// Time in each joint state so far.
+    #[must_use]
+    pub fn joint_states(&self) -> &JointStates {
+        &self.states
+    }
+
+    /// What became of the seniority boost so far.
+    #[must_use]
+    pub fn turns(&self) -> &Turns {
+        self.seniority.turns()
+    }
+
+    /// The threshold where threads can reach these hardware threads.
+    #[must_use]
+    pub fn threshold(&self, reach: &CpuSet) -> f64 {
+        let usual = if reach.len() > 2 { 2.0 } else { 1.1 };
+        self.threshold.unwrap_or(usual)
+    }
+
+    /// The phase of each program that has threads.
+    #[must_use]
+    pub fn programs(&self, view: &View<'_>) -> BTreeMap<ProgramId, ProgramPhase> {
+        let threshold = self.threshold(&reach(view));
+        let mut programs = BTreeMap::new();
+        for thread in &view.threads {
+            let unknown = ProgramPhase { phase: Phase::Unknown, ready: 0.0 };
+            let program = programs.entry(thread.program).or_insert(unknown);
+            let Some(did) = thread.did else { continue };
+            program.ready += did.ready;
+            program.phase = match program.phase {
+                _ if program.ready > threshold => Phase::Parallel,
+                Phase::Idle | Phase::Unknown if did.ready < BUSY => Phase::Idle,
+                _ => Phase::Serial,
+            };
+        }
+        programs
+    }
+}
+
+/// All that was decided about programs, before single threads.
+struct Decision<'v> {
+    programs: BTreeMap<ProgramId, ProgramPhase>,
+    threshold: f64,
+    /// Serial threads and the cores that they got.
+    given: BTreeMap<ThreadId, &'v Core>,
+    /// Settled serial threads, with a core or without.
+    serial: usize,
+    /// What is left of the machine.
+    rest: CpuSet,
+    senior: Option<ProgramId>,
+}
+
+impl Decision<'_> {
+    fn assign(&self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
+        if !thread.settled {
+            return Assignment::os("not settled yet: its children would inherit its place");
+        }
+        let Some(ProgramPhase { phase, ready }) = self.programs.get(&thread.program).copied()
+        else {
+            return Assignment::os("its program is not known");
+        };
+        let threshold = self.threshold;
+        let why = |phase: &str, then: &str| {
+            format!("{phase} phase: {ready:.2} ready threads (threshold {threshold}); {then}")
+        };
+        let allowed = view.allowed(thread);
+        match phase {
+            Phase::Unknown => Assignment::os("not measured yet"),
+            Phase::Idle => Assignment::os(format!("idle: {ready:.2} ready threads")),
+            Phase::Serial if !is_busy(thread) => {
+                Assignment::os(why("serial", "not busy itself, it may wake anywhere"))
+            }
+            Phase::Serial => {
+                let (target, then) = match self.given.get(&thread.id) {
+                    Some(core) => {
+                        (Target::Cpus(core.cpus.intersection(&allowed)), "a core of its own")
+                    }
+                    None if self.serial == 1 => (Target::Os, "boosted"),
+                    None => (Target::Os, "no core left for it, only boosted"),
+                };
+                Assignment { target, priority: BOOST, ..Assignment::os(why("serial", then)) }
+            }
+            Phase::Parallel => {
+                let is_senior = self.senior == Some(thread.program);
+                let (priority, turn) = match is_senior {
+                    true => (BOOST, "; the senior, its turn"),
+                    false => (Priority::Normal, ""),
+                };
+                let (target, then) = if self.given.is_empty() {
+                    (Target::Os, "no core is given away")
+                } else {
+                    match allowed.intersection(&self.rest) {
+                        none if none.is_empty() => (Target::Os, "its limit leaves no other core"),
+                        rest => (Target::Cpus(rest), "shares the other cores"),
+                    }
+                };
+                let reason = why("parallel", then) + turn;
+                Assignment { target, priority, ..Assignment::os(reason) }
+            }
+        }
+    }
+}
+
+impl Policy for Phases {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn needs(&self) -> Signals {
+        Signals::from([Signal::RunStates])
+    }
+
+    fn wishes(&self, topology: &Topology) -> Signals {
+        match speeds::is_asymmetric(topology) {
+            true => Signals::from([Signal::Ipc]),
+            false => Signals::new(),
+        }
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let reach = reach(view);
+        let over = (view.threads.iter()).filter_map(|t| t.did).map(|did| did.over).max();
+        let over = over.unwrap_or_default();
+        let programs = self.programs(view);
+        self.states.add(JointState::of(&programs), over);
+        self.speeds.learn(view);
+        let queue = self.serial.queue(view, &programs, &self.speeds);
+        let given = self.serial.give_cores(view, &queue, &programs);
+
+        let is_parallel = |p: &&ProgramPhase| p.phase == Phase::Parallel;
+        let parallel: Vec<ProgramId> =
+            programs.iter().filter(|(_, p)| is_parallel(p)).map(|(id, _)| *id).collect();
+        let crowded = queue.iter().any(|t| !given.contains_key(&t.id));
+        let contended =
+            !crowded && programs.values().filter(is_parallel).all(|p| wants_all(p, &reach));
+        let decision = Decision {
+            threshold: self.threshold(&reach),
+            rest: given.values().fold(view.online.clone(), |rest, c| rest.difference(&c.cpus)),
+            serial: queue.len(),
+            senior: self.seniority.turn(&parallel, contended, over),
+            programs,
+            given,
+        };
+        view.threads.iter().map(|thread| (thread.id, decision.assign(view, thread))).collect()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let seconds = |name: String, time: Duration| Finding::new(name, time.as_secs_f64(), "s");
+        let count = |name: &str, count: u64| Finding::new(name, count as f64, "times");
+        let mut findings: Vec<Finding> = (self.states.time.iter())
+            .filter(|(_, time)| !time.is_zero())
+            .map(|(state, time)| seconds(format!("joint state {state}"), *time))
+            .collect();
+        if !self.states.beyond.is_zero() {
+            findings.push(seconds("other joint states".to_owned(), self.states.beyond));
+        }
+        findings.push(count("changes of joint state", self.states.changes));
+        let turns = self.turns();
+        if turns.begun > 0 {
+            findings.push(count("seniority boosts", turns.begun));
+            findings.push(count("seniority timeouts", turns.timed_out));
+            findings.push(seconds("longest seniority boost".to_owned(), turns.longest));
+        }
+        for (ProgramId(program), capacity, speed) in self.speeds.iter() {
+            let name = format!("speed of program {program} on cores of capacity {capacity}");
+            findings.push(Finding::new(name, speed, "instructions/s"));
+        }
+        findings
+    }
+}
+
+/// The hardware threads that at least one thread of the view may use.
+fn reach(view: &View<'_>) -> CpuSet {
+    view.threads.iter().map(|t| view.allowed(t)).fold(CpuSet::new(), |all, one| all.union(&one))
+}
+
+/// Has the program a thread for each hardware thread? Its number of ready
+/// threads is a mean over the quantum, so it is rounded.
+fn wants_all(program: &ProgramPhase, reach: &CpuSet) -> bool {
+    program.ready + 0.5 >= reach.len() as f64
+}
+
+fn is_busy(thread: &ThreadView<'_>) -> bool {
+    thread.did.is_some_and(|did| did.ready >= BUSY)
+}
+
+#[cfg(test)]
+mod progress_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Cores for serial threads.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use symbiont_machine::{ProgramId, ThreadId};
+use symbiont_topology::{Core, CoreId, CpuSet};
+
+use super::speeds::Speeds;
+use super::{Phase, ProgramPhase, is_busy, reach};
+use crate::{ThreadView, View};
+
+/// The busy threads of serial programs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SerialThreads {
+    /// Quanta decided so far.
+    quanta: u64,
+    known: BTreeMap<ThreadId, Serial>,
+}
+
+/// What is remembered of a serial thread while it stays one.
+#[derive(Debug, Clone, Copy)]
+struct Serial {
+    /// The quantum in which it became one.
+    since: u64,
+    /// The core that it was given last.
+    home: Option<CoreId>,
+}
+
+impl SerialThreads {
+    /// The settled serial threads: who gains most from fast cores at the front,
+    /// where that is known; among equals who became serial first.
+    pub(super) fn queue<'v, 'a>(
+        &mut self,
+        view: &'v View<'a>,
+        programs: &BTreeMap<ProgramId, ProgramPhase>,
+        speeds: &Speeds,
+    ) -> Vec<&'v ThreadView<'a>> {
+        let serial = |t: &&ThreadView<'_>| {
+            is_busy(t) && programs.get(&t.program).is_some_and(|p| p.phase == Phase::Serial)
+        };
+        let mut queue: Vec<_> = view.threads.iter().filter(serial).collect();
+        self.quanta += 1;
+        let newcomer = Serial { since: self.quanta, home: None };
+        self.known = queue
+            .iter()
+            .map(|t| (t.id, self.known.get(&t.id).copied().unwrap_or(newcomer)))
+            .collect();
+        queue.retain(|t| t.settled);
+        queue.sort_by_key(|t| {
+            let gain = speeds.gain(t.program, view.topology);
+            (Reverse(gain), self.known.get(&t.id).map(|s| s.since), t.id)
+        });
+        queue
+    }
+
+    /// Gives cores to the serial threads, as many as may be given.
+    pub(super) fn give_cores<'v>(
+        &mut self,
+        view: &'v View<'_>,
+        queue: &[&ThreadView<'_>],
+        programs: &BTreeMap<ProgramId, ProgramPhase>,
+    ) -> BTreeMap<ThreadId, &'v Core> {
+        let reach = reach(view);
+        let cores: Vec<&Core> =
+            (view.topology.cores().iter()).filter(|core| !core.cpus.is_disjoint(&reach)).collect();
+        let is_parallel = |t: &ThreadView<'_>| {
+            programs.get(&t.program).is_some_and(|p| p.phase == Phase::Parallel)
+        };
+        let parallel = view.threads.iter().any(is_parallel);
+        let symmetric = cores.windows(2).all(|pair| pair[0].capacity == pair[1].capacity);
+        let spare = if !parallel && queue.len() == 1 && symmetric {
+            0
+        } else {
+            cores.len().saturating_sub(usize::from(parallel || queue.len() > cores.len()))
+        };
+        // Where parallel threads with a limit could not go elsewhere.
+        let contested = (view.threads.iter().filter(|t| is_parallel(t)))
+            .map(|t| view.allowed(t))
+            .filter(|allowed| *allowed != reach)
+            .fold(CpuSet::new(), |all, allowed| all.union(&allowed));
+
+        let homes: BTreeSet<CoreId> = self.known.values().filter_map(|s| s.home).collect();
+        let loads: BTreeMap<CoreId, u64> =
+            cores.iter().map(|core| (core.id, load(view, core, &self.known))).collect();
+        let mut free = cores;
+        let mut given = BTreeMap::new();
+        for thread in queue {
+            let Some(memory) = self.known.get_mut(&thread.id) else { continue };
+            let home = memory.home.take();
+            if given.len() == spare {
+                continue;
+            }
+            let allowed = view.allowed(thread);
+            let here = thread.cpu.and_then(|pu| view.topology.core_of(pu)).map(|core| core.id);
+            let best = (free.iter().enumerate())
+                .filter(|(_, core)| !core.cpus.is_disjoint(&allowed))
+                .min_by_key(|(_, core)| {
+                    let id = Some(core.id);
+                    let in_the_way = !core.cpus.is_disjoint(&contested);
+                    let others_home = id != home && homes.contains(&core.id);
+                    let stays = (id != home, others_home, loads.get(&core.id), id != here);
+                    (Reverse(core.capacity), in_the_way, stays, id)
+                })
+                .map(|(index, _)| index);
+            if let Some(index) = best {
+                let core = free.swap_remove(index);
+                memory.home = Some(core.id);
+                given.insert(thread.id, core);
+            }
+        }
+        given
+    }
+}
+
+/// How busy a core was kept over the last quantum by threads without a core of
+/// their own, in quarters of a hardware thread: less is noise, and no reason to
+/// move. (Who has a core may be told to be elsewhere, from before it moved.)
+fn load(view: &View<'_>, core: &Core, serial: &BTreeMap<ThreadId, Serial>) -> u64 {
+    let there = |t: &&ThreadView<'_>| {
+        !serial.contains_key(&t.id) && t.cpu.is_some_and(|pu| core.cpus.contains(pu))
+    };
+    let running = view.threads.iter().filter(there).filter_map(|t| t.did).map(|did| did.running);
+    // Each share is 0 to 1, so the sum is small and not negative.
+    (4.0 * running.sum::<f64>()).round() as u64
+}

@@ -1,0 +1,201 @@
+//! Which core each group of co-runners gets.
+//!
+//! # Problem
+//! A policy that chooses who shares a core ends with groups of threads. Where
+//! a group goes hardly matters for contention inside it, but every thread that
+//! moves loses its caches, and each thread may run only where its limit allows.
+//!
+//! # Approach
+//! Threads with equal limits form a [`Pool`]; groups are made within a pool.
+//! [`Seats`] first gives each group the core where most of its members are
+//! already, then the free groups the emptiest of the other cores, the fastest
+//! first. Inside a core a thread keeps its hardware thread if it can. Pools
+//! with fewer places are seated first, and the others see what they took.
+//!
+//! # Properties
+//! - Groups are spread evenly over equal cores (`groups_are_spread_evenly`).
+//! - Groups that stay the same stay where they are (`what_need_not_move_stays`).
+//! - Each member gets a hardware thread of its own while there are enough
+//!   (`members_do_not_stack_up`).
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use symbiont_machine::{Assignment, Placement, Target};
+use symbiont_topology::{CpuSet, PuId, Topology};
+
+use crate::{ThreadView, View};
+
+/// Threads that may run on the same hardware threads, by their index in the
+/// view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pool {
+    pub allowed: CpuSet,
+    pub threads: Vec<usize>,
+}
+
+/// Sorts the threads of a view into pools, those with fewer places first. Who
+/// cannot be placed is left to the OS in the placement, with the reason; so is
+/// whom `spare`, given the index and the thread, has a reason to leave out.
+pub(crate) fn pools(
+    view: &View<'_>,
+    mut spare: impl FnMut(usize, &ThreadView<'_>) -> Option<Cow<'static, str>>,
+) -> (Vec<Pool>, Placement) {
+    let (mut pools, mut left) = (Vec::<Pool>::new(), Placement::new());
+    for (index, thread) in view.threads.iter().enumerate() {
+        let allowed = view.allowed(thread);
+        let reason = if !thread.settled {
+            Some("not settled yet".into())
+        } else if allowed.is_empty() {
+            Some("nothing of its limit is online".into())
+        } else {
+            spare(index, thread)
+        };
+        if let Some(reason) = reason {
+            left.insert(thread.id, Assignment::os(reason));
+        } else if let Some(pool) = pools.iter_mut().find(|pool| pool.allowed == allowed) {
+            pool.threads.push(index);
+        } else {
+            pools.push(Pool { allowed, threads: vec![index] });
+        }
+    }
+    pools.sort_by_key(|pool| pool.allowed.len());
+    (pools, left)
+}
+
+/// Threads that shall share a core, by their index in the view.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Group {
+    pub members: Vec<usize>,
+    /// Why these.
+    pub reason: Cow<'static, str>,
+}
+
+/// The cores of a machine and who sits there.
+#[derive(Debug, Clone)]
+pub(crate) struct Seats {
+    cores: Vec<Core>,
+}
+
+#[derive(Debug, Clone)]
+struct Core {
+    capacity: u32,
+    groups: usize,
+    /// Hardware threads with the number of threads on each.
+    loads: Vec<(PuId, usize)>,
+}
+
+impl Core {
+    fn offers(&self, allowed: &CpuSet) -> bool {
+        self.loads.iter().any(|(pu, _)| allowed.contains(*pu))
+    }
+}
+
+impl Seats {
+    /// All free.
+    pub fn new(topology: &Topology) -> Self {
+        let core = |core: &symbiont_topology::Core| Core {
+            capacity: core.capacity,
+            groups: 0,
+            loads: core.cpus.iter().map(|pu| (pu, 0)).collect(),
+        };
+        Self { cores: topology.cores().iter().map(core).collect() }
+    }
+
+    /// How many cores a pool can use.
+    pub fn cores(&self, pool: &Pool) -> usize {
+        self.cores.iter().filter(|core| core.offers(&pool.allowed)).count()
+    }
+
+    /// The most threads of a pool that one core can run at once.
+    pub fn width(&self, pool: &Pool) -> usize {
+        let places =
+            |core: &Core| core.loads.iter().filter(|(pu, _)| pool.allowed.contains(*pu)).count();
+        self.cores.iter().map(places).max().unwrap_or(0)
+    }
+
+    /// Gives each group of a pool a core, and each member a hardware thread.
+    pub fn seat(
+        &mut self,
+        view: &View<'_>,
+        pool: &Pool,
+        groups: &[Group],
+        placement: &mut Placement,
+    ) {
+        let offered: Vec<usize> =
+            (0..self.cores.len()).filter(|&core| self.cores[core].offers(&pool.allowed)).collect();
+        let taken: usize = offered.iter().map(|&core| self.cores[core].groups).sum();
+        let quota = (taken + groups.len()).div_ceil(offered.len().max(1));
+        let mut seated = vec![false; groups.len()];
+        for (group, core) in self.wishes(view, pool, groups) {
+            if !seated[group] && self.cores[core].groups < quota {
+                seated[group] = true;
+                self.sit(view, pool, &groups[group], core, placement);
+            }
+        }
+        for (group, _) in groups.iter().zip(&seated).filter(|(_, seated)| !**seated) {
+            let room = |&&core: &&usize| {
+                let seat = &self.cores[core];
+                (seat.groups, Reverse(seat.capacity), core)
+            };
+            if let Some(&core) = offered.iter().min_by_key(room) {
+                self.sit(view, pool, group, core, placement);
+            }
+        }
+    }
+
+    /// Pairs of a group and a core where members of it are, most members first.
+    fn wishes(&self, view: &View<'_>, pool: &Pool, groups: &[Group]) -> Vec<(usize, usize)> {
+        let mut wishes = Vec::new();
+        for (number, group) in groups.iter().enumerate() {
+            let mut homes: Vec<usize> = group
+                .members
+                .iter()
+                .filter_map(|&member| home(view.threads.get(member)?))
+                .filter(|pu| pool.allowed.contains(*pu))
+                .filter_map(|pu| Some(view.topology.core_of(pu)?.id.0 as usize))
+                .collect();
+            homes.sort_unstable();
+            let counted = homes.chunk_by(|a, b| a == b);
+            wishes.extend(counted.map(|same| (Reverse(same.len()), number, same[0])));
+        }
+        wishes.sort_unstable();
+        wishes.into_iter().map(|(_, group, core)| (group, core)).collect()
+    }
+
+    fn sit(
+        &mut self,
+        view: &View<'_>,
+        pool: &Pool,
+        group: &Group,
+        core: usize,
+        placement: &mut Placement,
+    ) {
+        let core = &mut self.cores[core];
+        core.groups += 1;
+        let mut members: Vec<&ThreadView<'_>> =
+            group.members.iter().filter_map(|&member| view.threads.get(member)).collect();
+        let is_home = |thread: &ThreadView<'_>, pu: PuId| home(thread) == Some(pu);
+        members.sort_by_key(|thread| !core.loads.iter().any(|(pu, _)| is_home(thread, *pu)));
+        for thread in members {
+            let places = core.loads.iter_mut().filter(|(pu, _)| pool.allowed.contains(*pu));
+            let best = places.min_by_key(|(pu, load)| (*load, !is_home(thread, *pu)));
+            if let Some((pu, load)) = best {
+                *load += 1;
+                let seat = Assignment::on((*pu).into(), group.reason.clone());
+                placement.insert(thread.id, seat);
+            }
+        }
+    }
+}
+
+/// The hardware thread that a thread was given, or else where it ran last.
+fn home(thread: &ThreadView<'_>) -> Option<PuId> {
+    match thread.in_force.map(|assignment| &assignment.target) {
+        Some(Target::Cpus(cpus)) if cpus.len() == 1 => cpus.first(),
+        _ => thread.cpu,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! What holds for every policy of the list.
+
+use proptest::prelude::*;
+use symbiont_counters::catalogue::{Unit, Value};
+use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
+use symbiont_machine::test_support::thread;
+use symbiont_machine::{
+    Placement, Program, ProgramId, RunState, Sample, Signal, Target, ThreadSample,
+};
+use symbiont_topology::{CpuSet, PuId, Topology};
+
+use super::*;
+
+/// A machine, and what happens on it in successive quanta.
+#[derive(Debug, Clone)]
+struct Story {
+    machine: Topology,
+    quanta: Vec<(Sample, Characterizations, Measurements)>,
+}
+
+/// From a single hardware thread to POWER8; with and without SMT, core types
+/// and holes in the numbering.
+pub(crate) const MACHINES: [&str; 8] = [
+    "core:1",
+    "core:1 smt:2",
+    "core:2",
+    "core:4 smt:2 numbering:spread",
+    "package:2 core:3 smt:2 offline:1,4-5",
+    "core:2 smt:2 | core:4 kind:efficiency capacity:600",
+    "core:1 | core:7 capacity:512",
+    "node:1 llc:5 smt:8 cache:8M | node:1 llc:5 smt:8 cache:8M",
+];
+
+fn machine() -> impl Strategy<Value = Topology> {
+    prop::sample::select(&MACHINES[..]).prop_map(|line| Topology::synthetic(line).unwrap())
+}
+
+/// A thread of one of four programs. Its limit may name offline hardware
+/// threads, even nothing else.
+fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Option<Measured>)> {
+    let states = [RunState::Runnable, RunState::Sleeping, RunState::Stopped];
+    (
+        0u32..4,
+        prop_oneof![Just((0..cpus).collect::<Vec<_>>()), prop::collection::vec(0..cpus + 2, 1..4)],
+        prop::sample::select(states.to_vec()),
+        prop::bool::weighted(0.8),
+        prop::option::of(0..cpus),
+        prop::option::of(prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0]),
+        prop::option::of(any_measured()),
+    )
+        .prop_map(|(program, limit, state, settled, cpu, ready, measured)| {
+            let limit: CpuSet = limit.into_iter().map(PuId).collect();
+            let mut t = thread(program, 0, &limit);
+            (t.state, t.settled, t.cpu) = (state, settled, cpu.map(PuId));
+            (t, ready, measured)
+        })
+}
+
+/// What policies ask for; some of it may be missing, or out of all bounds.
+fn any_measured() -> impl Strategy<Value = Measured> {
+    let number = prop_oneof![4 => 0.0..2.0, 1 => Just(0.0), 1 => -1e300..1e300];
+    prop::collection::vec(prop::option::weighted(0.9, number), NAMES.len()).prop_map(|values| {
+        let named = NAMES.into_iter().zip(values);
+        let there = named.filter_map(|(name, value)| Some((name, value?)));
+        Measured::of(there.map(|(name, value)| (name, Value { value, unit: Unit::Fraction })))
+            .with_stack(&STACK)
+            .with_categories(Signal::TopL, &TOP_L)
+            .with_categories(Signal::TopB2L, &TOP_B2L)
+    })
+}
+
+const STACK: [&str; 5] = ["cpi_base", "cpi_stall", "cpi_empty", "cpi_thread", "cpi_other"];
+const TOP_L: [&str; 4] = ["frontend_bound", "bad_speculation", "retiring", "backend_bound"];
+const TOP_B2L: [&str; 5] =
+    ["frontend_bound", "bad_speculation", "retiring", "core_bound", "memory_bound"];
+const NAMES: [&str; 18] = [
+    "ipc",
+    "cpi",
+    "cycles",
+    "instructions",
+    "fpu_usage",
+    "l1d_bandwidth",
+    "memory_request_rate",
+    "cpi_base",
+    "cpi_stall",
+    "cpi_empty",
+    "cpi_thread",
+    "cpi_other",
+    "frontend_bound",
+    "bad_speculation",
+    "retiring",
+    "backend_bound",
+    "core_bound",
+    "memory_bound",
+];
+
+fn quantum(cpus: u32) -> impl Strategy<Value = (Sample, Characterizations, Measurements)> {
+    prop::collection::vec(any_thread(cpus), 0..12).prop_map(|list| {
+        let (mut known, mut counted) = (Characterizations::new(), Measurements::new());
+        let mut threads = Vec::new();
+        for (number, (mut t, ready, measured)) in (0u32..).zip(list) {
+            t.id.thread = number;
+            known.extend(ready.map(|ready| (t.id, did(ready))));
+            counted.extend(measured.map(|measured| (t.id, measured)));
+            threads.push(t);
+        }
+        threads.sort_by_key(|t| t.id);
+        let programs =
+            (0..4).map(|n| Program { id: ProgramId(n), name: format!("p{n}") }).collect();
+        (Sample { threads, programs, ..Sample::default() }, known, counted)
+    })
+}
+
+fn did(ready: f64) -> Characterization {
+    let over = std::time::Duration::from_millis(20);
+    Characterization { over, ready, running: ready, switches: 1, migrated: None }
+}
+
+fn story() -> impl Strategy<Value = Story> {
+    machine().prop_flat_map(|machine| {
+        let cpus = machine.cpus().iter().last().map_or(1, |pu| pu.0 + 1);
+        prop::collection::vec(quantum(cpus), 1..5)
+            .prop_map(move |quanta| Story { machine: machine.clone(), quanta })
+    })
+}
+
+/// Tells the story to a policy; each placement is in force in the next quantum.
+fn tell(entry: &Entry, seed: u64, story: &Story) -> Vec<Placement> {
+    let mut policy = (entry.make)(&Settings { seed, ..Settings::default() });
+    let mut in_force = Placement::new();
+    let mut told = Vec::new();
+    for (sample, known, counted) in &story.quanta {
+        let view = View::new(&story.machine, sample, known, &in_force).measured(counted);
+        in_force = policy.place(&view);
+        told.push(in_force.clone());
+    }
+    told
+}
+
+/// Each policy's decisions with the samples that they were made on.
+fn decisions(story: &Story) -> Vec<(&'static str, &Sample, Placement)> {
+    policies()
+        .iter()
+        .flat_map(|entry| {
+            let told = tell(entry, 1, story).into_iter().zip(&story.quanta);
+            told.map(|(placement, (sample, ..))| (entry.name, sample, placement))
+        })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn a_placement_names_each_thread_and_no_other(story in story()) {
+        for (name, sample, placement) in decisions(&story) {
+            let enrolled: Vec<_> = sample.threads.iter().map(|t| t.id).collect();
+            prop_assert_eq!(enrolled, placement.into_keys().collect::<Vec<_>>(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn targets_are_allowed(story in story()) {
+        let online = story.machine.cpus();
+        for (name, sample, placement) in decisions(&story) {
+            for t in &sample.threads {
+                if let Target::Cpus(cpus) = &placement[&t.id].target {
+                    prop_assert!(!cpus.is_empty(), "{} {:?}", name, t);
+                    prop_assert!(cpus.is_subset(&t.limit.intersection(&online)), "{} {:?}", name, t);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unsettled_threads_are_left_to_the_os(story in story()) {
+        for (name, sample, placement) in decisions(&story) {
+            for t in sample.threads.iter().filter(|t| !t.settled) {
+                prop_assert_eq!(&placement[&t.id].target, &Target::Os, "{}", name);
+            }
+        }
+    }
+
+    #[test]
+    fn policies_are_deterministic(story in story(), seed: u64) {
+        for entry in policies() {
+            prop_assert_eq!(tell(entry, seed, &story), tell(entry, seed, &story));
+        }
+    }
+
+    #[test]
+    fn each_assignment_gives_a_reason(story in story()) {
+        for (name, _, placement) in decisions(&story) {
+            prop_assert!(placement.values().all(|a| !a.reason.is_empty()), "{}", name);
+        }
+    }
+}

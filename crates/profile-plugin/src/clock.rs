@@ -1,0 +1,252 @@
+//! When each line of a stream was accessed last.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use symbiont_profile::{Access, ReuseBin};
+
+/// Lines of 64 bytes in a page of 4 KiB.
+const LINES: usize = 64;
+/// Entries of the cache of recently used pages: a power of two.
+const RECENT: usize = 4096;
+
+/// Times of the last accesses to the lines of one page; 0 is never.
+#[derive(Debug, Clone)]
+struct Page {
+    lines: [u64; LINES],
+    doubles: [u64; LINES / 2],
+    page: u64,
+    /// Bit i: line i was touched, or written, in the interval `epoch`.
+    touched: u64,
+    written: u64,
+    epoch: u32,
+}
+
+/// Spreads page numbers over a hash table; nothing hostile chooses them.
+#[derive(Debug, Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}
+
+/// What was counted in an interval: accesses by bin and by cache set.
+#[derive(Debug, Clone)]
+pub struct Counts {
+    /// By bin, for lines of 64 and 128 bytes and pages; index 255 is cold.
+    pub bins: [[u64; 256]; 3],
+    /// By set of a cache of 1,024 sets and octave of the bin; see [`octave`].
+    pub sets: Vec<[u32; OCTAVES]>,
+    /// Distinct lines touched, written, and pages touched.
+    pub touched: [u64; 3],
+}
+
+/// Octaves of bins, the last one for cold accesses.
+pub const OCTAVES: usize = ReuseBin::COUNT / 4 + 1;
+/// Sets that accesses are counted by.
+pub const SETS: usize = 1024;
+
+/// The octave of a bin: its index / 4.
+#[inline]
+pub fn octave(bin: ReuseBin) -> usize {
+    usize::from(bin.code() / 4).min(OCTAVES - 1)
+}
+
+impl Counts {
+    fn new() -> Self {
+        Self { bins: [[0; 256]; 3], sets: vec![[0; OCTAVES]; SETS], touched: [0; 3] }
+    }
+}
+
+/// The line that was accessed last, whose times are written when it is left.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    line: u64,
+    page: usize,
+}
+
+/// The clock of one stream.
+///
+/// Each granularity has its own time: the data stream advances all three with
+/// every access; the code stream only those whose line (or page) changed.
+#[derive(Debug)]
+pub struct Clock {
+    now: [u64; 3],
+    pages: Vec<Page>,
+    index: HashMap<u64, usize, BuildHasherDefault<PageHasher>>,
+    recent: Vec<(u64, usize)>,
+    current: Option<Current>,
+    /// Accesses to the current line since it was entered, the first excepted.
+    repeats: u64,
+    epoch: u32,
+    counts: Counts,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The bin's slot in [`Counts::bins`].
+#[inline]
+fn slot(bin: ReuseBin) -> usize {
+    usize::from(bin.code())
+}
+
+impl Clock {
+    /// Nothing accessed yet.
+    pub fn new() -> Self {
+        Self {
+            now: [0; 3],
+            pages: Vec::new(),
+            index: HashMap::default(),
+            recent: vec![(u64::MAX, 0); RECENT],
+            current: None,
+            repeats: 0,
+            epoch: 1,
+            counts: Counts::new(),
+        }
+    }
+
+    /// The line that was accessed last.
+    pub fn current(&self) -> Option<u64> {
+        self.current.map(|current| current.line)
+    }
+
+    fn page(&mut self, number: u64) -> usize {
+        let recent = number as usize % RECENT;
+        let (tag, found) = self.recent[recent];
+        if tag == number {
+            return found;
+        }
+        let next = self.pages.len();
+        let index = *self.index.entry(number).or_insert(next);
+        if index == next {
+            self.pages.push(Page {
+                lines: [0; LINES],
+                doubles: [0; LINES / 2],
+                page: 0,
+                touched: 0,
+                written: 0,
+                epoch: 0,
+            });
+        }
+        self.recent[recent] = (number, index);
+        index
+    }
+
+    /// Writes the times of the current line, which is being left.
+    fn leave(&mut self) {
+        let Some(Current { line, page }) = self.current else { return };
+        let page = &mut self.pages[page];
+        let within = line as usize % LINES;
+        page.lines[within] = self.now[0];
+        page.doubles[within / 2] = self.now[1];
+        page.page = self.now[2];
+    }
+
+    /// One data access to the 64-byte line `line`.
+    #[inline]
+    pub fn data(&mut self, line: u64, store: bool) -> Access {
+        if let Some(current) = self.current.filter(|current| current.line == line) {
+            self.now = self.now.map(|now| now + 1);
+            self.repeats += 1;
+            if store {
+                self.pages[current.page].written |= 1 << (line as usize % LINES);
+            }
+            let again = ReuseBin::of(1);
+            return Access { line, reuse_64: again, reuse_128: again, reuse_page: again };
+        }
+        self.settle();
+        self.enter(line, store, [true; 3])
+    }
+
+    /// One fetch, from another line than the fetch before.
+    pub fn fetch(&mut self, line: u64) -> Access {
+        let before = self.current();
+        let left = |factor: u64| before.is_none_or(|before| before / factor != line / factor);
+        self.enter(line, false, [true, left(2), left(LINES as u64)])
+    }
+
+    fn enter(&mut self, line: u64, store: bool, counted: [bool; 3]) -> Access {
+        self.leave();
+        let index = self.page(line / LINES as u64);
+        for (now, counted) in self.now.iter_mut().zip(counted) {
+            *now += u64::from(counted);
+        }
+        let now = self.now;
+        let epoch = self.epoch;
+        let page = &mut self.pages[index];
+        if page.epoch != epoch {
+            (page.epoch, page.touched, page.written) = (epoch, 0, 0);
+            self.counts.touched[2] += 1;
+        }
+        let within = line as usize % LINES;
+        let last = [page.lines[within], page.doubles[within / 2], page.page];
+        let touched = 1 << within;
+        self.counts.touched[0] += u64::from(page.touched & touched == 0);
+        page.touched |= touched;
+        page.written |= u64::from(store) << within;
+        let mut bins = [ReuseBin::NONE; 3];
+        for level in 0..3 {
+            if counted[level] {
+                bins[level] = match last[level] {
+                    0 => ReuseBin::COLD,
+                    last => ReuseBin::of(now[level] - last),
+                };
+                self.counts.bins[level][slot(bins[level])] += 1;
+            }
+        }
+        self.counts.sets[line as usize % SETS][octave(bins[0])] += 1;
+        self.current = Some(Current { line, page: index });
+        Access { line, reuse_64: bins[0], reuse_128: bins[1], reuse_page: bins[2] }
+    }
+
+    /// Counts the repeated accesses to the current line.
+    fn settle(&mut self) {
+        let Some(current) = self.current else { return };
+        if self.repeats > 0 {
+            let again = ReuseBin::of(1);
+            for bins in &mut self.counts.bins {
+                bins[slot(again)] += self.repeats;
+            }
+            let set = &mut self.counts.sets[current.line as usize % SETS][octave(again)];
+            *set = set.saturating_add(u32::try_from(self.repeats).unwrap_or(u32::MAX));
+            self.repeats = 0;
+        }
+    }
+
+    /// What was counted since the last [`Clock::take`].
+    pub fn so_far(&mut self) -> Counts {
+        self.settle();
+        let epoch = self.epoch;
+        let fresh = self.pages.iter().filter(|page| page.epoch == epoch);
+        self.counts.touched[1] = fresh.map(|page| u64::from(page.written.count_ones())).sum();
+        self.counts.clone()
+    }
+
+    /// What was counted since the last call. The times of the accesses stay; a
+    /// line that goes on being accessed counts as touched once more.
+    pub fn take(&mut self) -> Counts {
+        let counts = self.so_far();
+        self.leave();
+        self.current = None;
+        self.epoch += 1;
+        self.counts = Counts::new();
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests;

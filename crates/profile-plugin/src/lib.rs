@@ -1,0 +1,45 @@
+//! Observes a program instruction by instruction: a plugin for qemu-user.
+//!
+//! # Problem
+//! A profile needs every basic block, branch and data access of a run of
+//! billions of instructions, at a tenth of native speed at least.
+//!
+//! # Approach
+//! qemu-user translates a program block by block and calls the plugin back:
+//! once when it translates a block, then whenever the block executes and
+//! whenever it accesses memory. Instructions are decoded once, at translation
+//! ([`decode`]); executing a block costs a counter, the fetch of its lines and
+//! one prediction ([`meter`]). Reuse times are exact: a table of pages holds the
+//! time of the last access to each of their lines ([`clock`]). Every
+//! 50 million instructions of a thread its counts are written to a file and
+//! start anew, while predictors and tables stay warm. Micro-traces are taken at
+//! eight places of each interval.
+//!
+//! Each virtual CPU has a meter of its own, so threads share nothing but the
+//! decoded blocks. A forked child goes on with its parent's warm tables in a
+//! file of its own.
+//!
+//! # Terms and units
+//! As in `symbiont_profile`. *Block*: instructions that qemu translates together; it
+//! has one entry and ends at a branch or earlier.
+//! A string instruction with a repeat prefix is one instruction; its accesses
+//! count once per 32 bytes, as hardware moves them.
+//!
+//! # Properties
+//! - Reuse times are those of a list of all accesses
+//!   (`reuse_times_are_those_of_a_naive_list`).
+//! - Each kind of instruction becomes the micro-operations that hardware splits
+//!   it into (`instructions_are_split_as_hardware_does`).
+//! - A predictor learns what can be learnt and no more
+//!   (`a_loop_is_learnt`, `coin_flips_are_not`).
+
+pub mod block;
+pub mod clock;
+pub mod decode;
+pub mod interval;
+pub mod meter;
+pub mod predict;
+pub mod recorder;
+
+#[cfg(not(test))]
+mod plugin;

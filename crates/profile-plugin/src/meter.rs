@@ -1,0 +1,389 @@
+//! Counts what one thread does.
+
+use symbiont_profile::raw::Interval;
+use symbiont_profile::{Branches, MicroTrace, OpClass, PREDICTORS};
+
+use crate::block::{Block, Leaves};
+use crate::clock::{Clock, Counts};
+use crate::interval::{Tally, interval};
+use crate::predict::Predictors;
+use crate::recorder::{DataAccess, Recorder};
+
+/// Instructions of an interval.
+pub const BUDGET: u64 = 50_000_000;
+/// Micro-traces of an interval.
+pub const TRACES: u64 = 8;
+/// Where further micro-traces of a thread's first interval begin, for programs
+/// that end early. An interval that has enough without them drops them.
+const EARLY: [u64; 4] = [0, 5_000, 50_000, 500_000];
+
+/// How often a block was executed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Executed {
+    /// Times, in this interval.
+    pub times: u64,
+    /// The block, once it was executed.
+    pub block: Option<&'static Block>,
+}
+
+/// Counts of branches.
+#[derive(Debug, Clone)]
+pub struct BranchCounts {
+    executed: u64,
+    conditional: u64,
+    taken: u64,
+    indirect: u64,
+    /// How often each set of predictors was wrong together.
+    wrong: [u64; 1 << PREDICTORS],
+}
+
+impl Default for BranchCounts {
+    fn default() -> Self {
+        let wrong = [0; 1 << PREDICTORS];
+        Self { executed: 0, conditional: 0, taken: 0, indirect: 0, wrong }
+    }
+}
+
+impl BranchCounts {
+    /// As a profile has them.
+    pub fn branches(&self) -> Branches {
+        let mut mispredicted = [0; PREDICTORS];
+        for (set, count) in self.wrong.iter().enumerate() {
+            for (size, sum) in mispredicted.iter_mut().enumerate() {
+                *sum += count * (set as u64 >> size & 1);
+            }
+        }
+        Branches {
+            executed: self.executed,
+            conditional: self.conditional,
+            taken: self.taken,
+            indirect: self.indirect,
+            mispredicted,
+        }
+    }
+}
+
+/// The pieces of one access that qemu makes in several.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pieces {
+    instruction: usize,
+    class: Option<OpClass>,
+    /// Where the next piece would start.
+    next: u64,
+    /// Bytes that are still to come.
+    left: u32,
+}
+
+/// The meter of one thread.
+#[derive(Debug)]
+pub struct Meter {
+    thread: u32,
+    budget: u64,
+    instructions: u64,
+    /// Count of instructions at which something is due.
+    alarm: u64,
+    /// Micro-traces begun in this interval.
+    begun: u64,
+    intervals: u64,
+    /// By number of the block.
+    executed: Vec<Executed>,
+    last: Option<&'static Block>,
+    /// Was the last block one more round of a repeated string instruction?
+    again: bool,
+    accesses: [u64; 2],
+    rounds: u64,
+    branches: BranchCounts,
+    predictors: Predictors,
+    data: Clock,
+    code: Clock,
+    pieces: Pieces,
+    /// The 32-byte blocks that a repeated string instruction read and wrote last.
+    moved: [Option<u64>; 2],
+    recorder: Option<Box<Recorder>>,
+    traces: Vec<MicroTrace>,
+    done: Vec<Interval>,
+}
+
+impl Meter {
+    /// The meter of thread `thread`, whose intervals have `budget` instructions.
+    pub fn new(thread: u32, budget: u64) -> Self {
+        let mut meter = Self {
+            thread,
+            budget: budget.max(1),
+            instructions: 0,
+            alarm: 0,
+            begun: 0,
+            intervals: 0,
+            executed: Vec::new(),
+            last: None,
+            again: false,
+            accesses: [0; 2],
+            rounds: 0,
+            branches: BranchCounts::default(),
+            predictors: Predictors::new(),
+            data: Clock::new(),
+            code: Clock::new(),
+            pieces: Pieces::default(),
+            moved: [None; 2],
+            recorder: None,
+            traces: Vec::new(),
+            done: Vec::new(),
+        };
+        meter.set_alarm();
+        meter
+    }
+
+    /// A block begins to execute. Whether an interval is complete, which
+    /// [`Meter::take`] then gives.
+    #[inline]
+    pub fn execute(&mut self, block: &'static Block) -> bool {
+        self.leave(block.start);
+        self.again = block.is_repeat()
+            && self.last.is_some_and(|last| last.ends_with_repeat() && last.last == block.start);
+        self.last = Some(block);
+        if self.again {
+            self.rounds += 1;
+        } else {
+            self.moved = [None; 2];
+            self.instructions += block.instructions.len() as u64;
+        }
+        self.pieces.left = 0;
+        for &line in &block.lines {
+            if self.code.current() != Some(line) {
+                let access = self.code.fetch(line);
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.fetched(access);
+                }
+            }
+        }
+        match self.executed.get_mut(block.id) {
+            Some(executed) if executed.times > 0 => executed.times += 1,
+            _ => self.meet(block),
+        }
+        self.instructions >= self.alarm && self.ring()
+    }
+
+    /// Counts the first execution of a block in an interval.
+    #[cold]
+    fn meet(&mut self, block: &'static Block) {
+        if self.executed.len() <= block.id {
+            self.executed.resize(2 * (block.id + 1), Executed::default());
+        }
+        if let Some(executed) = self.executed.get_mut(block.id) {
+            *executed = Executed { times: 1, block: Some(block) };
+        }
+    }
+
+    /// The last block was left for `next`.
+    #[inline]
+    fn leave(&mut self, next: u64) {
+        let Some(block) = self.last else { return };
+        let wrong = self.predict(block, next);
+        if self.recorder.is_some() {
+            self.record_block(block, wrong);
+        }
+    }
+
+    #[cold]
+    fn record_block(&mut self, block: &Block, wrong: u8) {
+        let Some(recorder) = &mut self.recorder else { return };
+        if let Some(trace) = recorder.executed(block, self.again, wrong) {
+            self.traces.push(trace);
+            self.recorder = None;
+        }
+    }
+
+    #[inline]
+    fn predict(&mut self, block: &Block, next: u64) -> u8 {
+        if block.leaves == Leaves::Onward {
+            return 0;
+        }
+        let mut taken = true;
+        let wrong = match block.leaves {
+            Leaves::Onward | Leaves::Jump => 0,
+            Leaves::Conditionally => {
+                self.branches.conditional += 1;
+                taken = next != block.after;
+                self.predictors.conditional(block.last, taken)
+            }
+            Leaves::Call => {
+                self.predictors.call(block.after);
+                0
+            }
+            Leaves::IndirectJump => {
+                self.branches.indirect += 1;
+                self.predictors.indirect(block.last, next)
+            }
+            Leaves::IndirectCall => {
+                self.branches.indirect += 1;
+                self.predictors.call(block.after);
+                self.predictors.indirect(block.last, next)
+            }
+            Leaves::Return => self.predictors.returned(next),
+        };
+        self.branches.executed += 1;
+        self.branches.taken += u64::from(taken);
+        self.branches.wrong[usize::from(wrong)] += 1;
+        wrong
+    }
+
+    /// A load or store of the instruction `instruction` of the block that is
+    /// executing, at `address`.
+    #[inline]
+    pub fn access(&mut self, instruction: usize, class: OpClass, address: u64) {
+        let store = class == OpClass::Store;
+        self.accesses[usize::from(store)] += 1;
+        let access = self.data.data(address / 64, store);
+        if self.recorder.is_some() {
+            self.record(DataAccess { instruction, class, access });
+        }
+    }
+
+    #[cold]
+    fn record(&mut self, access: DataAccess) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.accessed(access);
+        }
+    }
+
+    /// As [`Meter::access`], of `bytes` bytes that may be a piece of an access
+    /// of `whole` bytes: only the first piece counts.
+    pub fn piece(
+        &mut self,
+        instruction: usize,
+        class: OpClass,
+        address: u64,
+        bytes: u32,
+        whole: u32,
+    ) {
+        let pieces = &mut self.pieces;
+        let goes_on = pieces.left >= bytes
+            && pieces.next == address
+            && pieces.instruction == instruction
+            && pieces.class == Some(class);
+        if goes_on {
+            pieces.left -= bytes;
+            pieces.next = address.wrapping_add(u64::from(bytes));
+            return;
+        }
+        *pieces = Pieces {
+            instruction,
+            class: Some(class),
+            next: address.wrapping_add(u64::from(bytes)),
+            left: whole.saturating_sub(bytes),
+        };
+        self.access(instruction, class, address);
+    }
+
+    /// As [`Meter::access`], of a repeated string instruction: counts once per
+    /// 32 bytes.
+    pub fn string(&mut self, instruction: usize, class: OpClass, address: u64) {
+        let moved = &mut self.moved[usize::from(class == OpClass::Store)];
+        if moved.replace(address / 32) != Some(address / 32) {
+            self.access(instruction, class, address);
+        }
+    }
+
+    /// Something is due: a micro-trace begins, or the interval is complete.
+    #[cold]
+    fn ring(&mut self) -> bool {
+        let complete = self.instructions >= self.budget;
+        if complete {
+            self.end_interval();
+        } else {
+            self.recorder.get_or_insert_default();
+            self.begun += 1;
+        }
+        self.set_alarm();
+        complete
+    }
+
+    /// Micro-traces begin in the middles of equal parts of the interval.
+    fn set_alarm(&mut self) {
+        let early: &[u64] = if self.intervals == 0 { &EARLY } else { &[] };
+        let place = match early.get(self.begun as usize) {
+            Some(place) => *place,
+            None => {
+                let part = self.begun - early.len() as u64;
+                self.budget / (2 * TRACES) * (2 * part + 1)
+            }
+        };
+        let all = early.len() as u64 + TRACES;
+        self.alarm = if self.begun < all { place.min(self.budget) } else { self.budget };
+    }
+
+    /// Ends the interval before it is complete, as the thread ends.
+    pub fn flush(&mut self) {
+        if self.instructions > 0 {
+            self.end_interval();
+            self.set_alarm();
+        }
+    }
+
+    /// The interval so far, which goes on unless another program is executed.
+    pub fn so_far(&mut self) -> Interval {
+        let (data, code) = (self.data.so_far(), self.code.so_far());
+        interval(self.tally(&data, &code, self.traces.clone(), true))
+    }
+
+    /// The intervals that ended since the last call.
+    pub fn take(&mut self) -> Vec<Interval> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Goes on as thread 0 of a process that was just forked off: what was
+    /// counted is the parent's, predictors and times stay.
+    pub fn fork(&mut self) {
+        self.end_interval();
+        self.done.clear();
+        self.thread = 0;
+        self.intervals = 0;
+        self.set_alarm();
+    }
+
+    fn tally<'a>(
+        &'a self,
+        data: &'a Counts,
+        code: &'a Counts,
+        traces: Vec<MicroTrace>,
+        before_exec: bool,
+    ) -> Tally<'a> {
+        Tally {
+            thread: self.thread,
+            instructions: self.instructions,
+            executed: &self.executed,
+            accesses: self.accesses,
+            rounds: self.rounds,
+            branches: &self.branches,
+            data,
+            code,
+            traces,
+            before_exec,
+        }
+    }
+
+    fn end_interval(&mut self) {
+        let cut = self.recorder.take().map(|recorder| recorder.cut());
+        if self.traces.is_empty() {
+            self.traces.extend(cut.filter(|trace| !trace.ops.is_empty()));
+        }
+        let spare = self.traces.len().saturating_sub(TRACES as usize);
+        self.traces.drain(..spare);
+        let (data, code) = (self.data.take(), self.code.take());
+        let traces = std::mem::take(&mut self.traces);
+        let ended = interval(self.tally(&data, &code, traces, false));
+        self.done.push(ended);
+        for executed in &mut self.executed {
+            executed.times = 0;
+        }
+        self.instructions = 0;
+        self.begun = 0;
+        self.intervals += 1;
+        self.accesses = [0; 2];
+        self.rounds = 0;
+        self.branches = BranchCounts::default();
+    }
+}
+
+#[cfg(test)]
+mod tests;

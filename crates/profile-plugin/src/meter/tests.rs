@@ -1,0 +1,168 @@
+//! A meter fed with blocks and accesses by hand.
+
+use symbiont_profile::raw::Interval;
+use symbiont_profile::{OpClass, ReuseBin};
+
+use super::{Meter, TRACES};
+use crate::block::Block;
+use crate::decode::block;
+
+const ADD: &[u8] = &[0x48, 0x01, 0xd8]; // add rax, rbx
+const LOAD: &[u8] = &[0x48, 0x8b, 0x03]; // mov rax, [rbx]
+const JNE: &[u8] = &[0x75, 0x00]; // jne
+const REP_STOSB: &[u8] = &[0xf3, 0xaa]; // rep stosb
+
+fn leak(id: usize, at: u64, bytes: &[&'static [u8]]) -> &'static Block {
+    let mut next = at;
+    let placed: Vec<(u64, &[u8])> = bytes
+        .iter()
+        .map(|bytes| {
+            let here = next;
+            next += bytes.len() as u64;
+            (here, *bytes)
+        })
+        .collect();
+    Box::leak(Box::new(block(id, placed.into_iter())))
+}
+
+/// Executes `times` rounds of: load, add, jne back.
+fn run(meter: &mut Meter, times: u64) -> Vec<Interval> {
+    let body = leak(0, 0x40_1000, &[LOAD, ADD, JNE]);
+    let mut intervals = Vec::new();
+    for round in 0..times {
+        if meter.execute(body) {
+            intervals.extend(meter.take());
+        }
+        meter.access(0, OpClass::Load, 0x10_0000 + 64 * (round % 100));
+    }
+    intervals
+}
+
+#[test]
+fn intervals_are_as_long_as_the_budget() {
+    let mut meter = Meter::new(3, 30_000);
+    let intervals = run(&mut meter, 100_000);
+    assert_eq!(intervals.len(), 10);
+    for interval in &intervals {
+        assert_eq!(interval.signature.thread, 3);
+        assert_eq!(interval.phase.instructions, 30_000);
+        assert_eq!(interval.phase.mix.count(OpClass::Integer), 10_000);
+        assert_eq!(interval.phase.mix.count(OpClass::Branch), 10_000);
+        assert_eq!(interval.signature.blocks.iter().sum::<u64>(), 30_000);
+    }
+    let loads: u64 = intervals.iter().map(|i| i.phase.mix.count(OpClass::Load)).sum();
+    // The last round's load comes after the last interval's end.
+    assert_eq!(loads, 99_999);
+    assert!(intervals.iter().skip(1).all(|i| i.traces.traces.len() as u64 == TRACES));
+}
+
+#[test]
+fn reuse_times_and_branches_of_a_loop_are_as_they_must_be() {
+    let mut meter = Meter::new(0, 30_000);
+    let intervals = run(&mut meter, 100_000);
+    let phase = &intervals[5].phase;
+    let hundred = ReuseBin::of(100).index().unwrap();
+    assert_eq!(phase.data.line_64.counts[hundred], phase.data.line_64.sampled());
+    assert_eq!(phase.data.line_64.cold, 0);
+    assert_eq!(phase.footprint.data_lines, 100);
+    assert_eq!(phase.branches.conditional, 10_000);
+    assert_eq!(phase.branches.mispredicted[0], 0);
+    // All in one line: fetched once more as the interval before ended.
+    assert!(phase.code.line_64.accesses <= 1);
+}
+
+#[test]
+fn micro_traces_are_warm_and_whole() {
+    let mut meter = Meter::new(0, 30_000);
+    let intervals = run(&mut meter, 100_000);
+    for trace in &intervals[5].traces.traces {
+        assert!((1_200..=1_500).contains(&trace.instructions()), "{}", trace.instructions());
+        for ops in trace.ops.chunks(3) {
+            let [load, add, branch] = ops else { continue };
+            assert_eq!(load.class, OpClass::Load);
+            assert_eq!(load.access.unwrap().reuse_64, ReuseBin::of(100));
+            assert_eq!(add.sources[0], 1, "the add needs the load");
+            assert_eq!(branch.class, OpClass::Branch);
+            assert_eq!(branch.sources[0], 1, "the branch needs the add's flags");
+            assert!(ops.iter().all(|op| op.starts_instruction));
+        }
+    }
+}
+
+#[test]
+fn a_short_program_has_a_micro_trace_too() {
+    let mut meter = Meter::new(0, 50_000_000);
+    run(&mut meter, 50);
+    meter.flush();
+    let intervals = meter.take();
+    assert_eq!(intervals.len(), 1);
+    assert_eq!(intervals[0].phase.instructions, 150);
+    assert_eq!(intervals[0].traces.traces.len(), 1);
+}
+
+#[test]
+fn a_repeated_string_instruction_is_one_instruction() {
+    let mut meter = Meter::new(0, 1_000_000);
+    let entry = leak(0, 0x40_1000, &[ADD, REP_STOSB]);
+    let round = leak(1, 0x40_1003, &[REP_STOSB]);
+    meter.execute(entry);
+    meter.string(1, OpClass::Store, 0x20_0000);
+    for byte in 1..256 {
+        meter.execute(round);
+        meter.string(0, OpClass::Store, 0x20_0000 + byte);
+    }
+    meter.flush();
+    let interval = meter.take().remove(0);
+    assert_eq!(interval.phase.instructions, 2);
+    assert_eq!(interval.phase.mix.count(OpClass::Store), 256 / 32);
+    assert_eq!(interval.phase.mix.count(OpClass::Integer), 2);
+    let trace = &interval.traces.traces[0];
+    assert_eq!(trace.instructions(), 1 + 1);
+    assert_eq!(trace.ops.iter().filter(|op| op.class == OpClass::Store).count(), 8);
+}
+
+#[test]
+fn pieces_of_a_wide_access_are_one_access() {
+    let mut meter = Meter::new(0, 1_000_000);
+    let body = leak(0, 0x40_1000, &[LOAD, ADD]);
+    meter.execute(body);
+    for piece in 0..4 {
+        meter.piece(0, OpClass::Load, 0x10_0000 + 8 * piece, 8, 32);
+    }
+    meter.execute(body);
+    for piece in 0..2 {
+        meter.piece(0, OpClass::Load, 0x10_0000 + 8 * piece, 8, 16);
+    }
+    // Not adjacent: elements of a gather.
+    meter.piece(0, OpClass::Load, 0x30_0000, 8, 16);
+    meter.flush();
+    assert_eq!(meter.take()[0].phase.mix.count(OpClass::Load), 3);
+}
+
+#[test]
+fn a_forked_child_starts_counting_anew_but_warm() {
+    let mut meter = Meter::new(2, 30_000_000);
+    run(&mut meter, 1_000);
+    meter.fork();
+    run(&mut meter, 1_000);
+    meter.flush();
+    let interval = meter.take().remove(0);
+    assert_eq!(interval.signature.thread, 0);
+    assert_eq!(interval.phase.instructions, 3_000);
+    assert_eq!(interval.phase.data.line_64.cold, 0);
+}
+
+#[test]
+fn an_interval_that_was_looked_at_goes_on() {
+    let mut meter = Meter::new(0, 30_000_000);
+    run(&mut meter, 1_000);
+    let early = meter.so_far();
+    assert!(early.signature.before_exec);
+    assert_eq!(early.phase.instructions, 3_000);
+    run(&mut meter, 1_000);
+    meter.flush();
+    let interval = meter.take().remove(0);
+    assert!(!interval.signature.before_exec);
+    assert_eq!(interval.phase.instructions, 6_000);
+    assert_eq!(interval.phase.mix.count(OpClass::Load), 2_000);
+}

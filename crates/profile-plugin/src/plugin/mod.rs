@@ -1,0 +1,339 @@
+//! The plugin as qemu sees it: callbacks that lead to the meters.
+//!
+//! # Who may touch what
+//! A virtual CPU is a host thread; qemu calls back for it on that thread only.
+//! So the meter of a CPU is touched by one thread, until qemu has stopped all
+//! others for the exit callback. Blocks are made under qemu's translation
+//! lock, are never changed afterwards and never freed, since translated code
+//! keeps their addresses.
+#![allow(unsafe_code, reason = "the interface is C's")]
+
+mod api;
+mod blocks;
+mod output;
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use symbiont_profile::OpClass;
+
+use crate::block::Block;
+use crate::meter::{BUDGET, Meter};
+use output::Output;
+
+/// Virtual CPUs that can be metered at once.
+const CPUS: usize = 8192;
+
+/// The meters, by index of the virtual CPU.
+static METERS: [AtomicPtr<Meter>; CPUS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CPUS];
+/// Where intervals are written.
+static OUTPUT: AtomicPtr<Output> = AtomicPtr::new(std::ptr::null_mut());
+/// Instructions of an interval.
+static INTERVAL: AtomicU64 = AtomicU64::new(BUDGET);
+/// The folder for the files of intervals.
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+/// Threads of this process that started so far.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+/// Threads that there was no room for.
+static UNMETERED: AtomicU32 = AtomicU32::new(0);
+
+/// The version of the plugin interface, which qemu asks for.
+// SAFETY: the name is qemu's for this purpose; nothing else in the process has it.
+#[unsafe(no_mangle)]
+pub static qemu_plugin_version: c_int = 1;
+
+/// Called by qemu when it loads the plugin. Arguments: `dir=` the folder for the
+/// files of intervals, and `budget=` the instructions of an interval.
+///
+/// # Safety
+/// Only qemu may call it, as its plugin interface says.
+// SAFETY: the name is qemu's for this purpose; nothing else in the process has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: api::Id,
+    _info: *const c_void,
+    count: c_int,
+    arguments: *const *const c_char,
+) -> c_int {
+    let mut dir = None;
+    for index in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: qemu passes `count` pointers, of which this is one.
+        let argument = unsafe { arguments.wrapping_add(index).read() };
+        // SAFETY: each points to a C string.
+        let argument = unsafe { text(argument) };
+        match argument.split_once('=') {
+            Some(("dir", value)) => dir = Some(value.to_owned()),
+            Some(("budget", value)) => match value.parse() {
+                Ok(budget) => INTERVAL.store(budget, Ordering::Relaxed),
+                Err(_) => return refuse("budget= wants a number"),
+            },
+            _ => return refuse("it takes dir= and budget="),
+        }
+    }
+    let Some(dir) = dir else { return refuse("dir= is missing") };
+    if FOLDER.set(dir.into()).is_err() {
+        return refuse("it is loaded twice");
+    }
+    // SAFETY: the callbacks have the types that the functions want and live for ever.
+    unsafe { register(id) };
+    0
+}
+
+/// Says why the plugin does not start.
+fn refuse(why: &str) -> c_int {
+    eprintln!("symbiont profile plugin: {why}");
+    1
+}
+
+/// A C string, or nothing for null.
+///
+/// # Safety
+/// `from` is null or a valid C string.
+unsafe fn text(from: *const c_char) -> String {
+    if from.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
+}
+
+/// Registers all callbacks.
+///
+/// # Safety
+/// Only during installation of the plugin `id`.
+#[allow(clippy::multiple_unsafe_ops_per_block, reason = "all for the same reason")]
+unsafe fn register(id: api::Id) {
+    // SAFETY: as the caller promises; each callback has the type that is declared for it.
+    unsafe {
+        api::qemu_plugin_register_vcpu_init_cb(id, cpu_starts);
+        api::qemu_plugin_register_vcpu_exit_cb(id, cpu_exits);
+        api::qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+        api::qemu_plugin_register_vcpu_syscall_cb(id, system_call);
+        api::qemu_plugin_register_vcpu_syscall_ret_cb(id, system_call_returns);
+        api::qemu_plugin_register_atexit_cb(id, process_exits, std::ptr::null_mut());
+    }
+}
+
+/// The place of a CPU's meter.
+fn place(cpu: c_uint) -> Option<&'static AtomicPtr<Meter>> {
+    METERS.get(cpu as usize)
+}
+
+/// The meter of the CPU that is calling back.
+#[inline]
+fn meter(cpu: c_uint) -> Option<&'static mut Meter> {
+    let meter = place(cpu)?.load(Ordering::Relaxed);
+    // SAFETY: not null means made by `cpu_starts`; only this CPU's thread uses it (see above).
+    unsafe { meter.as_mut() }
+}
+
+/// Where to write.
+fn output() -> Option<&'static Output> {
+    // SAFETY: made by `start_output` or after a fork, and never freed.
+    unsafe { OUTPUT.load(Ordering::Acquire).as_ref() }
+}
+
+/// Writes the intervals that ended.
+#[cold]
+fn write(meter: &mut Meter) {
+    let intervals = meter.take();
+    if let Some(output) = output() {
+        intervals.iter().for_each(|interval| output.interval(interval));
+    }
+}
+
+extern "C" fn cpu_starts(_id: api::Id, cpu: c_uint) {
+    let thread = THREADS.fetch_add(1, Ordering::Relaxed);
+    let Some(place) = place(cpu) else {
+        UNMETERED.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    let meter = Box::new(Meter::new(thread, INTERVAL.load(Ordering::Relaxed)));
+    place.store(Box::into_raw(meter), Ordering::Release);
+}
+
+extern "C" fn cpu_exits(_id: api::Id, cpu: c_uint) {
+    let Some(place) = place(cpu) else { return };
+    let meter = place.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    if meter.is_null() {
+        return;
+    }
+    // SAFETY: made by `cpu_starts` from a box; nobody else has it since the swap.
+    let mut meter = unsafe { Box::from_raw(meter) };
+    meter.flush();
+    write(&mut meter);
+}
+
+extern "C" fn process_exits(_id: api::Id, _data: *mut c_void) {
+    for cpu in 0..CPUS as c_uint {
+        // qemu has stopped all other CPUs and removed their callbacks.
+        cpu_exits(0, cpu);
+    }
+    if let Some(output) = output() {
+        output.end(UNMETERED.load(Ordering::Relaxed));
+    }
+}
+
+extern "C" fn block_executes(cpu: c_uint, block: *mut c_void) {
+    // SAFETY: `translate` registered the address of a block, which is never freed.
+    let block: &'static Block = unsafe { &*block.cast() };
+    let Some(meter) = meter(cpu) else { return };
+    if meter.execute(block) {
+        write(meter);
+    }
+}
+
+/// What `translate` tells the memory callbacks: the instruction's index in its
+/// block, and the bytes of its operand.
+#[derive(Clone, Copy)]
+struct Where {
+    instruction: usize,
+    bytes: u32,
+}
+
+impl Where {
+    fn pack(self) -> *mut c_void {
+        std::ptr::without_provenance_mut(self.instruction << 16 | self.bytes.min(0xffff) as usize)
+    }
+
+    fn unpack(packed: *mut c_void) -> Self {
+        let bits = packed.addr();
+        Self { instruction: bits >> 16, bytes: (bits & 0xffff) as u32 }
+    }
+}
+
+/// Load or store? Atomic operations that qemu makes in one piece count as stores.
+fn class(info: api::Info) -> OpClass {
+    // SAFETY: `info` comes from qemu for the access that it calls back for.
+    if unsafe { api::qemu_plugin_mem_is_store(info) } { OpClass::Store } else { OpClass::Load }
+}
+
+extern "C" fn accesses(cpu: c_uint, info: api::Info, at: u64, data: *mut c_void) {
+    if let Some(meter) = meter(cpu) {
+        meter.access(Where::unpack(data).instruction, class(info), at);
+    }
+}
+
+extern "C" fn accesses_wide(cpu: c_uint, info: api::Info, at: u64, data: *mut c_void) {
+    let place = Where::unpack(data);
+    // SAFETY: `info` comes from qemu for this access.
+    let bytes = 1 << unsafe { api::qemu_plugin_mem_size_shift(info) }.min(16);
+    if let Some(meter) = meter(cpu) {
+        meter.piece(place.instruction, class(info), at, bytes, place.bytes);
+    }
+}
+
+extern "C" fn accesses_string(cpu: c_uint, info: api::Info, at: u64, data: *mut c_void) {
+    if let Some(meter) = meter(cpu) {
+        meter.string(Where::unpack(data).instruction, class(info), at);
+    }
+}
+
+/// Creates the file of this program, which qemu knows by now. Called under
+/// qemu's translation lock.
+#[cold]
+fn start_output() {
+    // SAFETY: a virtual CPU is translating, so qemu knows its program.
+    let path = unsafe { api::qemu_plugin_path_to_binary() };
+    // SAFETY: it is a C string or null.
+    let program = unsafe { text(path) };
+    let Some(folder) = FOLDER.get() else { return };
+    match Output::create(folder.clone(), program, false) {
+        Ok(output) => OUTPUT.store(Box::into_raw(Box::new(output)), Ordering::Release),
+        Err(error) => {
+            refuse(&error.to_string());
+        }
+    }
+}
+
+extern "C" fn translate(_id: api::Id, block: *mut api::TranslationBlock) {
+    if output().is_none() {
+        start_output();
+    }
+    // SAFETY: qemu calls with a block that is being translated.
+    let instructions = unsafe { api::instructions(block) };
+    let known = blocks::intern(&instructions);
+    let data = std::ptr::from_ref(known).cast_mut().cast();
+    // SAFETY: the callback reads the block, which lives for ever.
+    unsafe {
+        api::qemu_plugin_register_vcpu_tb_exec_cb(block, block_executes, api::NO_REGISTERS, data);
+    }
+    for (index, (handle, decoded)) in instructions.iter().zip(&known.instructions).enumerate() {
+        let place = Where { instruction: index, bytes: decoded.access_bytes };
+        let callback: api::MemoryCallback = if decoded.repeats {
+            accesses_string
+        } else if decoded.access_bytes > 8 {
+            accesses_wide
+        } else {
+            accesses
+        };
+        let (flags, both) = (api::NO_REGISTERS, api::READS_AND_WRITES);
+        // SAFETY: the handle is of this translation; the data is no pointer.
+        unsafe {
+            api::qemu_plugin_register_vcpu_mem_cb(
+                handle.handle,
+                callback,
+                flags,
+                both,
+                place.pack(),
+            );
+        }
+    }
+}
+
+/// Numbers of the system calls of x86-64 that make or replace processes.
+mod calls {
+    pub(super) const CLONE: i64 = 56;
+    pub(super) const FORK: i64 = 57;
+    pub(super) const VFORK: i64 = 58;
+    pub(super) const EXECVE: i64 = 59;
+    pub(super) const EXECVEAT: i64 = 322;
+}
+
+#[allow(clippy::too_many_arguments, reason = "as qemu calls it")]
+extern "C" fn system_call(
+    _id: api::Id,
+    cpu: c_uint,
+    number: i64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+) {
+    if !matches!(number, calls::EXECVE | calls::EXECVEAT) {
+        return;
+    }
+    // If it succeeds nobody calls back any more.
+    if let (Some(meter), Some(output)) = (meter(cpu), output()) {
+        output.interval(&meter.so_far());
+    }
+}
+
+extern "C" fn system_call_returns(_id: api::Id, cpu: c_uint, number: i64, result: i64) {
+    let forks = matches!(number, calls::CLONE | calls::FORK | calls::VFORK);
+    let Some(parent) = output() else { return };
+    if !forks || result != 0 || parent.is_of_this_process() {
+        return;
+    }
+    // A forked child: of its parent's CPUs it has this one only. What the others
+    // counted is the parent's; their meters stay where they are, unused.
+    for (index, place) in METERS.iter().enumerate() {
+        if index != cpu as usize {
+            place.store(std::ptr::null_mut(), Ordering::Release);
+        }
+    }
+    THREADS.store(1, Ordering::Relaxed);
+    if let Some(meter) = meter(cpu) {
+        meter.fork();
+    }
+    let child =
+        parent.forked().map_or(std::ptr::null_mut(), |child| Box::into_raw(Box::new(child)));
+    OUTPUT.store(child, Ordering::Release);
+}

@@ -1,0 +1,291 @@
+//! Runs a program under the plugin and makes its profile.
+//!
+//! # Approach
+//! The program runs in qemu's user-mode emulator, which loads the plugin
+//! (`symbiont-profile-plugin`). Children: a fork stays in the emulator; another
+//! program that is executed would run natively, unseen. Where the kernel allows it
+//! (Linux 6.7, user namespaces), the command therefore runs in a namespace with
+//! binary formats of its own, by which the kernel starts every x86-64 program
+//! under the emulator (`follow.sh`). Elsewhere the plugin notes each execution of
+//! another program, and the profile says in [`crate::Profile::gaps`] what is missing.
+//!
+//! # Determinism
+//! The same command profiled twice gives the same bytes, if it has one thread
+//! and one process, and if neither the clock, nor random numbers from the kernel,
+//! nor its process id decide what it does. To this end its environment is fixed
+//! ([`environment`]), the processor is the emulator's most capable one, guest
+//! addresses are the emulator's (no randomisation), and the random bytes that
+//! the kernel hands a new program are seeded.
+
+mod cluster;
+mod error;
+mod gather;
+mod program;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{getgid, getuid};
+use tempfile::TempDir;
+
+use crate::Profile;
+pub use error::CaptureError;
+use gather::About;
+use program::Executable;
+
+/// How often to look whether the program has ended, and how many looks later
+/// progress is told again.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 50;
+/// Starts a command where children's programs are followed.
+const FOLLOW: &str = include_str!("follow.sh");
+/// The emulator's file name.
+const EMULATOR: &str = "qemu-x86_64";
+/// File name of the plugin.
+pub const PLUGIN: &str = "libsymbiont_profile_plugin.so";
+
+/// A program to be profiled.
+#[derive(Debug, Clone)]
+pub struct Capture {
+    /// The command; its first word is looked up in PATH.
+    pub command: Vec<OsString>,
+    /// What the profile calls it; the program's file name if none.
+    pub name: Option<String>,
+    /// Variables beside those of [`environment`]; they go before.
+    pub variables: Vec<(OsString, OsString)>,
+    /// The plugin.
+    pub plugin: PathBuf,
+    /// Instructions of an interval; the plugin's 50 million if none.
+    pub interval: Option<u64>,
+    /// Where the program's standard output goes; the caller's if none.
+    pub stdout: Option<PathBuf>,
+}
+
+/// The environment of profiled programs: nothing of the caller's, since its
+/// size moves their stacks, and fixed seeds for hashes that are random by default.
+pub fn environment() -> Vec<(OsString, OsString)> {
+    [
+        ("HOME", "/"),
+        ("LC_ALL", "C"),
+        ("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/games"),
+        ("PERL_HASH_SEED", "0"),
+        ("PERL_PERTURB_KEYS", "0"),
+        ("PYTHONHASHSEED", "0"),
+        ("TZ", "UTC"),
+    ]
+    .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+    .to_vec()
+}
+
+/// The plugin's file: beside `executable`, or where packages put it from there.
+///
+/// # Errors
+/// [`CaptureError::NoPlugin`] if it is at none of these places.
+pub fn plugin_beside(executable: &Path) -> Result<PathBuf, CaptureError> {
+    let folder = executable.parent().unwrap_or(Path::new("."));
+    // cargo always writes to deps, and links it beside symbiont in builds only.
+    let places = ["deps", ".", "../lib/symbiont", "../lib"];
+    let mut candidates = places.iter().map(|place| folder.join(place).join(PLUGIN));
+    candidates
+        .find_map(|path| path.canonicalize().ok())
+        .ok_or_else(|| CaptureError::NoPlugin { path: folder.join(PLUGIN) })
+}
+
+/// What a run needs, in a folder that is removed afterwards.
+struct Scratch {
+    dir: TempDir,
+}
+
+impl Scratch {
+    /// Its name always has the same length, since it stands in the environment of
+    /// the profiled program. The plugin is linked into it for the same reason.
+    fn new(plugin: &Path) -> Result<Self, CaptureError> {
+        let make = || -> io::Result<TempDir> {
+            let dir = tempfile::Builder::new().prefix("symbiont-").rand_bytes(8).tempdir()?;
+            symlink(plugin, dir.path().join("plugin.so"))?;
+            for folder in ["raw", "try", "try/raw"] {
+                fs::create_dir(dir.path().join(folder))?;
+            }
+            Ok(dir)
+        };
+        make().map(|dir| Self { dir }).map_err(CaptureError::io("make a temporary folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The plugin and its arguments, as the emulator wants them: a comma in a
+    /// value is doubled.
+    fn plugin_option(&self, folder: &str, interval: Option<u64>) -> OsString {
+        let comma = |path: PathBuf| path.to_string_lossy().replace(',', ",,");
+        let (plugin, raw) = (comma(self.path("plugin.so")), comma(self.path(folder)));
+        let budget = interval.map_or(String::new(), |interval| format!(",budget={interval}"));
+        format!("file={plugin},dir={raw}{budget}").into()
+    }
+}
+
+/// How the command is started.
+enum Start {
+    /// By the kernel, which starts all programs under the emulator.
+    Followed,
+    /// Under the emulator; why children's programs are not followed.
+    Alone(String),
+}
+
+impl Capture {
+    /// Runs the program to its end and makes its profile. It has the caller's
+    /// standard input and error and working directory. About once a second `progress` is told
+    /// how many instructions were observed so far.
+    ///
+    /// # Errors
+    /// When there is no emulator with plugins, the program cannot be found,
+    /// emulated or fails, or its profile cannot be made.
+    pub fn run(&self, mut progress: impl FnMut(u64)) -> Result<Profile, CaptureError> {
+        let Some((name, arguments)) = self.command.split_first() else {
+            return Err(CaptureError::NoProgram { name: String::new() });
+        };
+        let path = std::env::var_os("PATH");
+        let emulator = program::find(EMULATOR.as_ref(), path.as_deref())
+            .map_err(|_| CaptureError::NoEmulator)?;
+        let program = program::find(name, path.as_deref())?;
+        let executable = program::resolve(&program)?;
+        let scratch = Scratch::new(&self.plugin)?;
+        try_plugin(&emulator, &self.plugin, &scratch)?;
+        let start = match try_following(&emulator, &scratch) {
+            Ok(()) => Start::Followed,
+            Err(why) => Start::Alone(why),
+        };
+        let mut command = match &start {
+            Start::Followed => {
+                let mut command = followed(&emulator, scratch.dir.path());
+                command.arg(&program).args(arguments);
+                command
+            }
+            Start::Alone(_) => alone(&emulator, &executable, &program, arguments),
+        };
+        self.set_environment(&mut command, &scratch);
+        if let Some(path) = &self.stdout {
+            let file = fs::File::create(path);
+            command.stdout(file.map_err(CaptureError::io(format!("write {}", path.display())))?);
+        }
+        let child = command.spawn().map_err(CaptureError::io("start the emulator"))?;
+        let status = wait(child, || progress(gather::instructions(&scratch.path("raw"))))?;
+        self.gather(&scratch, &program, &executable, start, status)
+    }
+
+    fn set_environment(&self, command: &mut Command, scratch: &Scratch) {
+        command.env_clear().envs(environment());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env("QEMU_CPU", "max").env("QEMU_RAND_SEED", "1");
+        command.env("QEMU_PLUGIN", scratch.plugin_option("raw", self.interval));
+    }
+
+    fn gather(
+        &self,
+        scratch: &Scratch,
+        program: &Path,
+        executable: &Executable,
+        start: Start,
+        status: ExitStatus,
+    ) -> Result<Profile, CaptureError> {
+        let file_name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+        if !status.success() {
+            return Err(CaptureError::Failed { program: file_name.into_owned(), status });
+        }
+        let files = gather::files(&scratch.path("raw"))?;
+        let about = About {
+            program: self.name.clone().unwrap_or_else(|| file_name.into_owned()),
+            command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            digest: program::digest(&executable.binary)?,
+            not_followed: match start {
+                Start::Followed => None,
+                Start::Alone(why) => Some(why),
+            },
+        };
+        gather::profile(&files, about)
+    }
+}
+
+/// Waits for the end of the program.
+fn wait(mut child: Child, mut progress: impl FnMut()) -> Result<ExitStatus, CaptureError> {
+    let mut looks = 0;
+    loop {
+        let ended = child.try_wait().map_err(CaptureError::io("wait for the program"))?;
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        looks += 1;
+        if looks % LOOKS == 0 {
+            progress();
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Loads the plugin once, for a clear message if that fails.
+fn try_plugin(emulator: &Path, plugin: &Path, scratch: &Scratch) -> Result<(), CaptureError> {
+    if !plugin.is_file() {
+        return Err(CaptureError::NoPlugin { path: plugin.to_owned() });
+    }
+    let output = Command::new(emulator)
+        .args(["/bin/sh", "-c", ":"])
+        .env("QEMU_PLUGIN", scratch.plugin_option("try/raw", None))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(CaptureError::io(format!("start {}", emulator.display())))?;
+    if output.status.success() && scratch.path("try/raw/000000.raw").exists() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.trim().lines().last().unwrap_or("it ignores plugins").to_owned();
+    let (emulator, plugin) = (emulator.to_owned(), plugin.to_owned());
+    Err(CaptureError::Plugin { emulator, plugin, why: last })
+}
+
+/// Tries the namespace with a command that does nothing. The error says in words
+/// why children's programs cannot be followed.
+fn try_following(emulator: &Path, scratch: &Scratch) -> Result<(), String> {
+    let output = followed(emulator, &scratch.path("try"))
+        .args(["/bin/sh", "-c", ":"])
+        .env_remove("QEMU_PLUGIN")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("unshare(1): {error}"))?;
+    let stands = scratch.path("try/following").exists();
+    if output.status.success() && stands {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.trim().lines().last().unwrap_or("no reason given");
+    Err(format!("the kernel does not grant binary formats of one's own (Linux 6.7): {last}"))
+}
+
+/// Starts what is appended so that all programs are followed.
+fn followed(emulator: &Path, scratch: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "/bin/sh", "-c", FOLLOW, "sh"]);
+    command.arg(scratch).arg(emulator);
+    command.arg(getuid().as_raw().to_string()).arg(getgid().as_raw().to_string());
+    command
+}
+
+/// Starts a program under the emulator.
+fn alone(
+    emulator: &Path,
+    executable: &Executable,
+    program: &Path,
+    arguments: &[OsString],
+) -> Command {
+    let mut command = Command::new(emulator);
+    let is_script = !executable.before.is_empty();
+    command.arg("-0").arg(if is_script { executable.binary.as_path() } else { program });
+    command.arg(&executable.binary);
+    command.args(&executable.before).args(arguments);
+    command
+}

@@ -1,0 +1,136 @@
+//! A thread's phases for longer than it was profiled.
+
+use crate::Span;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// A thread's phases, first as recorded, then for ever.
+///
+/// The rule: after the recorded end each next span is drawn, with a seed, from
+/// the recorded spans that followed a span of the same phase as the one just
+/// ended (the recording as a semi-Markov chain). So phases keep their lengths,
+/// their order of two and, in the long run, their shares, but the recording is
+/// not looped: a loop would give a period as long as the profile
+/// that the program does not have. The first span (start-up) is never drawn
+/// unless there is no other; a phase that only the last span had is followed by
+/// any span, drawn in proportion to the spans' lengths.
+#[derive(Debug, Clone)]
+pub struct Continuation<'a> {
+    recorded: &'a [Span],
+    next: usize,
+    last: Option<Span>,
+    random: Pcg64Mcg,
+}
+
+impl<'a> Continuation<'a> {
+    /// Continues `recorded`; equal seeds give equal continuations.
+    pub fn new(recorded: &'a [Span], seed: u64) -> Self {
+        Self { recorded, next: 0, last: None, random: Pcg64Mcg::seed_from_u64(seed) }
+    }
+
+    fn draw(&mut self) -> Option<Span> {
+        let last = self.last?;
+        let pairs = self.recorded.windows(2);
+        let followers: Vec<Span> = pairs
+            .filter_map(|pair| match pair {
+                [before, after] if before.phase == last.phase => Some(*after),
+                _ => None,
+            })
+            .collect();
+        if !followers.is_empty() {
+            return followers.get(self.random.random_range(0..followers.len())).copied();
+        }
+        let any = if self.recorded.len() > 1 { &self.recorded[1..] } else { self.recorded };
+        let total = any.iter().fold(0_u64, |sum, span| sum.saturating_add(span.instructions));
+        let mut at = self.random.random_range(0..total.max(1));
+        for span in any {
+            if at < span.instructions {
+                return Some(*span);
+            }
+            at -= span.instructions;
+        }
+        any.last().copied()
+    }
+}
+
+impl Iterator for Continuation<'_> {
+    type Item = Span;
+
+    /// The next span; none only if nothing was recorded.
+    fn next(&mut self) -> Option<Span> {
+        let span = match self.recorded.get(self.next) {
+            Some(span) => *span,
+            None => self.draw()?,
+        };
+        self.next = self.next.saturating_add(1);
+        self.last = Some(span);
+        Some(span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Continuation;
+    use crate::Span;
+    use proptest::prelude::*;
+
+    fn spans(phases: &[u16]) -> Vec<Span> {
+        phases.iter().map(|&phase| Span { phase, instructions: 10 + u64::from(phase) }).collect()
+    }
+
+    #[test]
+    fn what_was_recorded_comes_first() {
+        let recorded = spans(&[0, 1, 2, 1, 2]);
+        let taken: Vec<Span> = Continuation::new(&recorded, 1).take(5).collect();
+        assert_eq!(taken, recorded);
+    }
+
+    #[test]
+    fn start_up_does_not_come_again() {
+        let recorded = spans(&[9, 1, 2, 1, 2, 3]);
+        assert!(Continuation::new(&recorded, 1).skip(1).take(1000).all(|span| span.phase != 9));
+    }
+
+    #[test]
+    fn nothing_recorded_is_continued_by_nothing() {
+        assert_eq!(Continuation::new(&[], 1).next(), None);
+    }
+
+    #[test]
+    fn a_program_of_one_phase_stays_in_it() {
+        let recorded = spans(&[0]);
+        assert!(Continuation::new(&recorded, 1).take(100).all(|span| span.phase == 0));
+    }
+
+    #[test]
+    fn the_continuation_has_no_period_of_the_recordings_length() {
+        // A recording whose order is irregular: looping it would give
+        // autocorrelation 1 at its length.
+        let recorded = spans(&[0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1, 0, 0, 0, 1]);
+        let long: Vec<u16> =
+            Continuation::new(&recorded, 3).take(16_000).map(|span| span.phase).collect();
+        let same = long.iter().zip(&long[16..]).filter(|(a, b)| a == b).count();
+        let share = same as f64 / (long.len() - 16) as f64;
+        assert!((0.4..0.6).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn shares_of_phases_stay_as_recorded() {
+        let recorded = spans(&[0, 1, 2, 2, 1, 2, 0, 1, 2, 2, 1, 0]);
+        let long: Vec<u16> =
+            Continuation::new(&recorded, 3).take(50_000).map(|span| span.phase).collect();
+        let share = long.iter().filter(|phase| **phase == 2).count() as f64 / long.len() as f64;
+        assert!((share - 5.0 / 12.0).abs() < 0.05, "{share}");
+    }
+
+    proptest! {
+        #[test]
+        fn equal_seeds_continue_equally(phases in proptest::collection::vec(0_u16..4, 1..20), seed: u64) {
+            let recorded = spans(&phases);
+            let once: Vec<Span> = Continuation::new(&recorded, seed).take(200).collect();
+            let again: Vec<Span> = Continuation::new(&recorded, seed).take(200).collect();
+            prop_assert_eq!(&once, &again);
+            prop_assert!(once.iter().all(|span| recorded.contains(span)));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A program's profile.
+
+use crate::Phase;
+use serde::{Deserialize, Serialize};
+
+/// A stretch of a thread's execution that is of one phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Index into [`Profile::phases`].
+    pub phase: u16,
+    /// Its length; above zero.
+    pub instructions: u64,
+}
+
+/// What one thread of the program executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// The file name of the executable that it ran.
+    pub program: String,
+    /// The process that it belonged to, counted from 0 in the order of
+    /// their starts.
+    pub process: u32,
+    /// Its phases, in order.
+    pub sequence: Vec<Span>,
+}
+
+impl Thread {
+    /// Instructions that it executed.
+    pub fn instructions(&self) -> u64 {
+        self.sequence.iter().fold(0, |sum, span| sum.saturating_add(span.instructions))
+    }
+}
+
+/// What a program does, independent of any machine's caches and pipelines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The program's name: what a workload calls it.
+    pub program: String,
+    /// The command that was profiled.
+    pub command: Vec<String>,
+    /// SHA-256 of the executable file, in hexadecimal digits.
+    pub digest: String,
+    /// Instructions of all threads.
+    pub instructions: u64,
+    /// Kinds of phases, the most frequent one first.
+    pub phases: Vec<Phase>,
+    /// Its threads, the one with the most instructions first; at least one.
+    pub threads: Vec<Thread>,
+    /// What the capture could not follow or had to leave out, in plain words.
+    pub gaps: Vec<String>,
+}
+
+impl Profile {
+    /// The phases, in order, of the thread that executed most.
+    pub fn sequence(&self) -> &[Span] {
+        self.threads.first().map_or(&[], |thread| &thread.sequence)
+    }
+
+    /// The phase of a span; none for a span of another profile.
+    pub fn phase(&self, span: Span) -> Option<&Phase> {
+        self.phases.get(usize::from(span.phase))
+    }
+}

@@ -1,0 +1,13 @@
+//! Synthetic profiles for the tests of other rooms.
+//!
+//! Each is made by "executing" an endless loop of micro-operations and observing it
+//! exactly, after a warm-up, as the capture observes a program. Equal arguments
+//! give equal profiles.
+
+mod observe;
+mod programs;
+
+pub use observe::{Observer, SyntheticOp};
+pub use programs::{
+    branchy, cache_resident, floating_point, phased, pointer_chasing, streaming, synthetic,
+};

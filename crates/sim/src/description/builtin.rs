@@ -1,0 +1,23 @@
+//! The descriptions that this crate carries.
+
+macro_rules! texts {
+    ($($name:literal),* $(,)?) => {
+        /// Name and text of each.
+        pub(super) const TEXTS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../machines/", $name, ".toml")))),*];
+    };
+}
+
+texts![
+    "power8-s812l",
+    "xeon-e5-2620v4",
+    "opteron-6282se",
+    "power7-755",
+    "pentium4-ht",
+    "xsim",
+    "morad-8-symmetric",
+    "morad-8-asymmetric",
+    "zen4",
+    "sapphire-rapids",
+    "alder-lake",
+];

@@ -1,0 +1,61 @@
+//! What can be wrong with a description, and where.
+
+use symbiont_topology::TopologyError;
+
+/// A description that cannot be read: file, line, key and reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {key}: {reason}")]
+pub struct DescriptionError {
+    /// The description's name, as given to
+    /// [`parse`](super::Description::parse).
+    pub file: String,
+    /// Line of the text, from 1.
+    pub line: usize,
+    /// Path of the key, for example `core.performance.rob.entries`; `document`
+    /// where the text is no TOML at all.
+    pub key: String,
+    /// What is wrong, and what is expected.
+    pub reason: String,
+}
+
+/// More cores or hardware threads than there are, or none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Restriction {
+    /// There are not so many.
+    #[error("{machine} has {cores} cores of {smt} hardware threads, not {asked}")]
+    Count {
+        /// The machine.
+        machine: String,
+        /// Its cores.
+        cores: usize,
+        /// Hardware threads of the widest.
+        smt: usize,
+        /// What was asked for.
+        asked: String,
+    },
+    /// What is left is no machine.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+/// A name that no carried description has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownMachine {
+    /// No such name.
+    #[error("there is no machine '{name}'; the nearest: {}", near.join(", "))]
+    Name {
+        /// The name asked for.
+        name: String,
+        /// Names like it, the likest first.
+        near: Vec<String>,
+    },
+    /// The carried description is malformed, which the tests rule out.
+    #[error(transparent)]
+    Malformed(#[from] DescriptionError),
+}
+
+impl UnknownMachine {
+    pub(super) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        Self::Name { name: name.to_owned(), near: crate::names::nearest(name, known) }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a simulated machine is made of.
+//!
+//! # Problem
+//! A simulated machine is believed only as far as its figures can be checked.
+//! So each figure must name where it comes from, and a slip in one of them
+//! must be found when the file is read, not in a strange result.
+//!
+//! # Approach
+//! One TOML text per machine (`machines/*.toml`; `machines/README.md` describes
+//! the form). A value is covered by the `source` of its section or brings its
+//! own; `assumed: why` marks what nobody published. Values are plain here, and
+//! [`Description::sources`] lists where each comes from.
+//!
+//! # Terms and units
+//! Widths are micro-ops per cycle, latencies cycles of the core unless the name
+//! says otherwise, sizes bytes, bandwidths 10⁹ bytes per second. *Refill*:
+//! cycles from the resolution of a mispredicted branch to the dispatch of the
+//! first micro-op of the right path. *SMT rule*: what is left to a thread of a
+//! structure when n threads are active on the core ([`SmtRule`]).
+//!
+//! # Properties
+//! - Every machine of this crate can be read, and each value has a source
+//!   (`all_machines_can_be_read`).
+//! - A missing, unknown or nonsensical key is refused with file, line, key and
+//!   reason (`refusals_name_file_line_key_and_reason`); any text is read or
+//!   refused without panic (`any_text_is_read_or_refused_without_panic`).
+
+mod builtin;
+mod core;
+mod document;
+mod error;
+mod read;
+mod restrict;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use self::core::{
+    Cache, CoreType, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries,
+};
+pub use error::{DescriptionError, Restriction, UnknownMachine};
+use symbiont_topology::{Core, CoreKind, NodeId, Topology};
+
+/// A described machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// Short name, as in the file's name.
+    pub name: String,
+    /// What people call the machine.
+    pub title: String,
+    /// What to know before trusting it.
+    pub note: String,
+    /// How a cycle-level core checked what the fast level makes of it; none:
+    /// unchecked.
+    pub checked: Option<String>,
+    /// Its structure.
+    pub topology: Topology,
+    /// Its sorts of core, at most one for each [`CoreKind`].
+    pub core_types: Vec<CoreType>,
+    /// Memory and the links to it.
+    pub memory: Memory,
+    /// What changing over costs.
+    pub costs: Costs,
+    /// Where each value comes from, by its key in the file.
+    pub sources: BTreeMap<String, Source>,
+}
+
+/// Memory, the same for each node that has any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Memory {
+    /// From the load's issue to its data, memory of the own node, unloaded, ns.
+    pub latency_ns: f64,
+    /// Most that a node's memory gives, 10⁹ bytes/s.
+    pub read_gbps: f64,
+    /// Most that a node's memory takes, 10⁹ bytes/s.
+    pub write_gbps: f64,
+    /// Most in both directions together, 10⁹ bytes/s.
+    pub total_gbps: f64,
+    /// Latency of another node's memory over that of the own one, ≥ 1.
+    pub remote_latency: f64,
+    /// Most that passes a link between two nodes, both directions together,
+    /// 10⁹ bytes/s.
+    pub link_gbps: f64,
+    /// The nodes that have memory.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What changing over costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    /// The core drains and repartitions when its number of active threads
+    /// changes, µs.
+    pub mode_switch_us: f64,
+    /// One thread takes the place of another on a hardware thread, µs.
+    pub context_switch_us: f64,
+    /// The OS moves a thread to another hardware thread (cold caches come on
+    /// top), µs.
+    pub migration_us: f64,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Published there.
+    Published(String),
+    /// Nobody published it; the text says why it is thought so.
+    Assumed(String),
+}
+
+impl Description {
+    /// Reads a description; `file` stands for it in errors.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the text, with its line and key.
+    pub fn parse(file: &str, text: &str) -> Result<Self, DescriptionError> {
+        read::description(file, text)
+    }
+
+    /// The descriptions that this crate carries: name and text.
+    #[must_use]
+    pub fn builtin() -> &'static [(&'static str, &'static str)] {
+        builtin::TEXTS
+    }
+
+    /// Reads the carried description of this name.
+    ///
+    /// # Errors
+    /// When there is none, with the nearest names.
+    pub fn named(name: &str) -> Result<Self, UnknownMachine> {
+        match builtin::TEXTS.iter().find(|(known, _)| *known == name) {
+            Some((file, text)) => Ok(Self::parse(&format!("{file}.toml"), text)?),
+            None => Err(UnknownMachine::near(name, builtin::TEXTS.iter().map(|(name, _)| *name))),
+        }
+    }
+
+    /// The sort of a core. Reading made sure that each kind has one.
+    #[must_use]
+    pub fn core_type(&self, kind: CoreKind) -> Option<&CoreType> {
+        self.core_types.iter().find(|core| core.kind == kind)
+    }
+
+    /// The clock of a core in Hz: the topology's `mhz` where given (a slowed
+    /// core of the same sort), else its sort's.
+    #[must_use]
+    pub fn hertz(&self, core: &Core) -> f64 {
+        let of_type = || self.core_type(core.kind).map_or(1e9, |core| core.ghz * 1e9);
+        core.max_khz.map_or_else(of_type, |khz| khz as f64 * 1e3)
+    }
+
+    /// Keys of values that nobody published.
+    pub fn assumed(&self) -> impl Iterator<Item = &str> {
+        let assumed = |source: &Source| matches!(source, Source::Assumed(_));
+        self.sources.iter().filter(move |(_, s)| assumed(s)).map(|(key, _)| key.as_str())
+    }
+}

@@ -1,0 +1,286 @@
+//! Time: from event to event.
+
+use symbiont_topology::{CoreId, CpuSet};
+
+use super::SimMachine;
+use super::contention::{Contention, Pace, Runner};
+use super::launch::NONE_LEFT;
+use super::threads::{Stage, Thread};
+use crate::activity::Activity;
+use crate::os::{self, TICK_NS, Task};
+
+/// How much longer than another a thread may have run before that one takes its
+/// place between two ticks.
+const PATIENCE_NS: f64 = TICK_NS as f64;
+
+/// Speeds that differ by less are the same: caches no longer fill.
+const SAME: f64 = 1e-3;
+
+impl<'p, C: Contention<'p>> SimMachine<'p, C> {
+    /// Lets time pass.
+    pub(super) fn advance(&mut self, until: u64) {
+        self.stale |= self.filling;
+        while self.now < until {
+            self.settle(until);
+            let tick = self.next_tick();
+            let end = until.min(tick.unwrap_or(u64::MAX)).min(self.next_event());
+            self.progress((end - self.now) as f64);
+            self.now = end;
+            self.events();
+            if tick == Some(end) {
+                self.tick();
+            }
+        }
+    }
+
+    /// When the operating system next has anything to do.
+    fn next_tick(&self) -> Option<u64> {
+        let queues = self.queues();
+        let crowded = (0..self.map.len()).any(|at| queues.len(at) > 1);
+        (crowded || self.unbalanced).then(|| (self.now / TICK_NS + 1) * TICK_NS)
+    }
+
+    /// When something that is done next ends by itself; perhaps too early,
+    /// never too late.
+    fn next_event(&self) -> u64 {
+        // Of each run: how fast its threads are together, and when the first of
+        // them goes on.
+        let mut runs = vec![(0.0, f64::INFINITY); self.runs.len()];
+        let mut soonest = f64::INFINITY;
+        for (thread, pace) in self.running() {
+            if let Some((speed, still)) = runs.get_mut(thread.slot) {
+                *speed += pace.speed;
+                *still = thread.still_ns.min(*still);
+            }
+            soonest = soonest.min(thread.still_ns + thread.course.left() / pace.speed);
+        }
+        for (run, (speed, still)) in self.runs.iter().zip(runs) {
+            let left = run.left().min(run.target - run.retired);
+            if speed > 0.0 {
+                soonest = soonest.min(still + left / speed);
+            }
+        }
+        // A cast from a float saturates.
+        self.now.saturating_add((soonest.ceil() as u64).max(1))
+    }
+
+    /// Threads that run, with their paces.
+    fn running(&self) -> impl Iterator<Item = (&Thread<'_>, Pace)> {
+        let threads = self.current.iter().flatten().filter_map(|at| self.threads.get(*at));
+        threads.filter_map(|thread| Some((thread, thread.pace?)))
+    }
+
+    /// Everybody does what can be done in `ns`.
+    fn progress(&mut self, ns: f64) {
+        let mut runs = vec![false; self.threads.len()];
+        for at in 0..self.current.len() {
+            let Some(running) = self.current[at] else { continue };
+            runs[running] = true;
+            let mode = self.modes[self.map.place(at).core].max(1).ilog2().min(3) as usize;
+            let thread = &mut self.threads[running];
+            let Some(pace) = thread.pace else { continue };
+            let still = thread.still_ns.min(ns);
+            thread.still_ns -= still;
+            let instructions = pace.speed * (ns - still);
+            let mut activity = pace.activity.times(instructions);
+            activity += &Activity::stalled(still * pace.ghz, pace.width);
+            activity.modes[mode] = activity.all_cycles();
+            thread.meter.count(ns, &activity, &self.options.errors);
+            thread.done += &activity;
+            thread.ran_ns += ns;
+            thread.virtual_ns += ns * 1024.0 / os::weight(thread.priority);
+            self.stale |= thread.course.go(instructions);
+            let run = &mut self.runs[thread.slot];
+            run.retired += instructions;
+            match &mut run.stage {
+                Stage::Together => {}
+                Stage::Serial(left) | Stage::Parallel { left, .. } => *left -= instructions,
+            }
+        }
+        for (thread, runs) in self.threads.iter_mut().zip(runs) {
+            if thread.ready && !runs {
+                thread.waited_ns += ns;
+            }
+        }
+    }
+
+    /// Ends what has ended.
+    fn events(&mut self) {
+        let mut freed = false;
+        for slot in 0..self.runs.len() {
+            if self.runs[slot].target - self.runs[slot].retired <= NONE_LEFT {
+                self.complete(slot);
+                freed = true;
+            }
+            if self.runs[slot].left() <= NONE_LEFT {
+                self.next_stage(slot);
+                freed = true;
+            }
+        }
+        // Who goes idle looks for work at once.
+        if freed {
+            self.balance();
+        }
+    }
+
+    /// What the operating system does at a tick.
+    fn tick(&mut self) {
+        self.balance();
+        for at in 0..self.current.len() {
+            let next = self.first_in(at, None);
+            if next != self.current[at] {
+                self.switch(at, next);
+            }
+        }
+    }
+
+    fn balance(&mut self) {
+        if !self.unbalanced {
+            return;
+        }
+        let ready: Vec<usize> =
+            (0..self.threads.len()).filter(|&at| self.threads[at].ready).collect();
+        let tasks: Vec<Task<'_>> = ready
+            .iter()
+            .map(|&at| {
+                let thread = &self.threads[at];
+                let home = self.runs[thread.slot].home;
+                Task { at: thread.at, allowed: &thread.allowed, home }
+            })
+            .collect();
+        let shifts = os::balance(&self.map, &tasks);
+        self.unbalanced = !shifts.is_empty();
+        for (task, to) in shifts {
+            self.stop(ready[task]);
+            self.join(ready[task], to);
+        }
+    }
+
+    /// The thread of a queue that has had least; `but` if it has had not much
+    /// more.
+    fn first_in(&self, at: usize, but: Option<usize>) -> Option<usize> {
+        let queue = self.threads.iter().enumerate().filter(|(_, t)| t.ready && t.at == at);
+        let least = queue.min_by(|(_, a), (_, b)| {
+            a.virtual_ns.total_cmp(&b.virtual_ns).then(a.number.cmp(&b.number))
+        });
+        let (first, least) = least?;
+        let stays = but.and_then(|now| self.threads.get(now)).is_some_and(|now| {
+            now.ready && now.at == at && now.virtual_ns <= least.virtual_ns + PATIENCE_NS
+        });
+        if stays { but } else { Some(first) }
+    }
+
+    /// A thread no longer runs where it ran.
+    pub(super) fn stop(&mut self, thread: usize) {
+        for now in &mut self.current {
+            if *now == Some(thread) {
+                *now = None;
+            }
+        }
+        self.threads[thread].pace = None;
+        self.stale = true;
+    }
+
+    /// Another thread, or none, runs on a hardware thread.
+    fn switch(&mut self, at: usize, next: Option<usize>) {
+        if let Some(before) = self.current[at] {
+            self.stop(before);
+        }
+        self.current[at] = next;
+        self.stale = true;
+        let Some(next) = next else { return };
+        let place = self.map.place(at);
+        let thread = &mut self.threads[next];
+        thread.switches += 1;
+        thread.still_ns += self.costs.context_switch_us * 1e3;
+        let from = thread.warm.map(|warm| self.map.place(warm));
+        if from.is_some_and(|from| from != place) {
+            thread.still_ns += self.costs.migration_us * 1e3;
+        }
+        thread.warm = Some(at);
+    }
+
+    /// Puts somebody on each hardware thread.
+    pub(super) fn seat(&mut self) {
+        for at in 0..self.current.len() {
+            let next = self.first_in(at, self.current[at]);
+            if next != self.current[at] {
+                self.switch(at, next);
+            }
+        }
+        self.set_modes();
+    }
+
+    /// Puts somebody on each hardware thread and asks for paces until the end
+    /// of the quantum, if anything has changed.
+    fn settle(&mut self, until: u64) {
+        if !self.stale {
+            return;
+        }
+        self.seat();
+        let mut runners = Vec::new();
+        let mut who = Vec::new();
+        for (at, now) in self.current.iter().enumerate() {
+            let Some(thread) = now.and_then(|now| self.threads.get(now)) else { continue };
+            let numbers = &self.phases[thread.slot];
+            let core = self.map.place(at).core;
+            runners.push(Runner {
+                thread: thread.number,
+                core: CoreId(core as u32),
+                phase: numbers.get(thread.course.phase()).or(numbers.first()).copied().unwrap_or(0),
+                home: self.runs[thread.slot].home,
+                mode: self.modes[core] as u32,
+            });
+            who.extend(*now);
+        }
+        let paces = self.contention.paces(&runners, (until - self.now) as f64);
+        self.filling = false;
+        for (at, pace) in who.into_iter().zip(paces) {
+            let before = self.threads[at].pace.replace(pace);
+            let change = before.map_or(1.0, |before| (pace.speed / before.speed - 1.0).abs());
+            self.filling |= change > SAME;
+        }
+        self.stale = false;
+    }
+
+    /// Cores repartition when their number of threads asks for it.
+    fn set_modes(&mut self) {
+        for core in 0..self.modes.len() {
+            let current: Vec<usize> =
+                self.map.core(core).iter().filter_map(|&at| self.current[at]).collect();
+            let mode = current.len().next_power_of_two().max(self.options.least_mode as usize);
+            if current.is_empty() || mode == self.modes[core] {
+                continue;
+            }
+            let first = self.modes[core] == 0;
+            self.modes[core] = mode;
+            for thread in current {
+                if !first {
+                    self.threads[thread].still_ns += self.costs.mode_switch_us * 1e3;
+                }
+            }
+        }
+    }
+
+    /// Lets a thread run on some hardware threads only, or, with none, again
+    /// wherever it could at first.
+    pub(super) fn retarget(&mut self, at: usize, target: Option<CpuSet>) {
+        let allowed = target.clone().map_or_else(|| self.limit.clone(), Into::into);
+        let thread = &mut self.threads[at];
+        thread.target = target;
+        thread.allowed = allowed;
+        let thread = &self.threads[at];
+        self.unbalanced = true;
+        if !thread.ready || thread.allowed.contains(self.map.place(thread.at).pu) {
+            return;
+        }
+        let mut queues = self.queues();
+        queues.remove(&self.map, thread.at);
+        let home = self.runs[thread.slot].home;
+        let task = Task { at: thread.at, allowed: &thread.allowed, home };
+        if let Some(to) = os::place(&self.map, &queues, &task, &mut self.random) {
+            self.stop(at);
+            self.join(at, to);
+        }
+    }
+}

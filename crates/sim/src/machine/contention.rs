@@ -1,0 +1,59 @@
+//! What the machine asks of its physics.
+
+use symbiont_profile::Phase;
+use symbiont_topology::{CoreId, NodeId};
+
+use crate::activity::Activity;
+
+/// A thread that runs at this moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Runner {
+    /// Which thread: the same number means the same thread as before.
+    pub thread: u64,
+    /// Its core.
+    pub core: CoreId,
+    /// The phase that it is in, as numbered by [`Contention::prepare`].
+    pub phase: usize,
+    /// The node that holds its memory.
+    pub home: NodeId,
+    /// Hardware threads that its core is set up for.
+    pub mode: u32,
+}
+
+/// How fast a thread runs beside the others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Instructions per nanosecond.
+    pub speed: f64,
+    /// What it does per instruction.
+    pub activity: Activity,
+    /// Cycles of its core per nanosecond.
+    pub ghz: f64,
+    /// Micro-ops that its core dispatches per cycle.
+    pub width: f64,
+}
+
+/// What threads that run at the same time do to each other.
+///
+/// The machine asks whenever somebody starts or stops running or changes its
+/// phase, and at the start of each quantum for as long as answers change (caches
+/// that fill). Answers must depend on nothing but what was asked so far.
+pub trait Contention<'p> {
+    /// What makes a phase impossible to simulate.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Takes a phase in; gives its number.
+    ///
+    /// # Errors
+    /// When the phase cannot be simulated.
+    fn prepare(&mut self, phase: &'p Phase) -> Result<usize, Self::Error>;
+
+    /// How fast each runs on average over the next `span_ns` nanoseconds, in
+    /// the order of `runners`, which is that of their hardware threads.
+    fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Pace>;
+
+    /// A thread has ended.
+    fn forget(&mut self, thread: u64) {
+        let _ = thread;
+    }
+}

@@ -1,0 +1,437 @@
+//! The simulated machine itself: programs on described hardware, in virtual
+//! time.
+//!
+//! # Problem
+//! A policy must meet the simulated machine as it meets a real one: threads that
+//! come and go, counters that err, moves that cost, an operating system that
+//! places what nobody placed.
+//!
+//! # Approach
+//! Time passes from event to event; between two events everything runs at a
+//! constant pace, which the physics ([`Contention`]) tells whenever somebody starts
+//! or stops running or enters another phase. Events: a phase or a part of a
+//! program ends, a tick of the operating system ([`crate::os`]) while it has
+//! anything to do, a cost is paid off, the quantum ends.
+//!
+//! Programs are launched into *slots*; when one has completed its instructions it is
+//! launched again, so that the load stays (Feliu et al., section 5), and its
+//! completion is noted. Each launch makes new threads.
+//!
+//! Costs: a core whose number of running threads changes so that it must
+//! repartition stands still for the mode switch; a thread that is switched in
+//! stands still for the context switch, and for the move if it comes from
+//! elsewhere. What it must bring into its caches then, the physics knows.
+//!
+//! Memory is on the node where a program first ran, or on the nearest that has any.
+//! Nobody but the machine's programs runs on it.
+//!
+//! # Terms and units
+//! Times are nanoseconds since the machine started. *Run*: one execution of a
+//! slot's program, from launch to completion.
+//!
+//! # Properties
+//! - Equal seeds give equal samples, byte by byte; others differ
+//!   (`equal_seeds_give_equal_samples`).
+//! - No count runs backwards (`no_count_runs_backwards`).
+//! - Work is conserved: what threads retired is what their paces and running times
+//!   make (`work_is_conserved`), and a hardware thread is never idle while a thread
+//!   waits that may run there (`nobody_waits_beside_an_idle_place`).
+//! - How a span of time is cut into quanta changes nothing that threads do, but
+//!   for caches that fill (`cutting_time_changes_nothing`).
+
+mod advance;
+mod contention;
+mod launch;
+mod meter;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use symbiont_counters::catalogue::CatalogueError;
+use symbiont_machine::{
+    Ability, Change, Ended, GroupCounts, Machine, Move, Outcome, Program as Named, ProgramId,
+    RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
+};
+use symbiont_topology::{CpuSet, NodeId, PuId, Topology};
+
+pub use self::contention::{Contention, Pace, Runner};
+pub use self::meter::Errors;
+use self::threads::{Run, Thread};
+use crate::activity::Activity;
+use crate::description::{Costs, Description};
+use crate::events::Reader;
+use crate::os::Map;
+use crate::program::Program;
+
+/// What can go wrong with a simulated machine.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError<E: std::error::Error + 'static> {
+    /// A program has more threads ready than there is any use for.
+    #[error(
+        "{threads} threads on {places} hardware threads: a simulated machine takes at most {most} \
+         for each", most = MOST
+    )]
+    TooMany {
+        /// Threads asked for.
+        threads: usize,
+        /// Hardware threads.
+        places: usize,
+    },
+    /// The hardware threads that programs were limited to are none of this
+    /// machine's.
+    #[error("the hardware threads {limit} are none of this machine's ({online})")]
+    Limit {
+        /// The limit asked for.
+        limit: CpuSet,
+        /// What the machine has.
+        online: CpuSet,
+    },
+    /// A profile holds a phase that cannot be simulated.
+    #[error("program '{program}', phase {phase}: {reason}")]
+    Phase {
+        /// The program.
+        program: String,
+        /// Its phase, from 0.
+        phase: usize,
+        /// What the physics says.
+        reason: E,
+    },
+    /// A program's profile has no phase at all.
+    #[error("program '{0}' has an empty profile; capture it again")]
+    NoPhase(String),
+    /// The machine's event catalogue cannot be read.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+}
+
+/// Threads that one hardware thread takes at most.
+const MOST: usize = 64;
+
+/// How a machine is set up.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Seed of everything that is random.
+    pub seed: u64,
+    /// How far its counters err.
+    pub errors: Errors,
+    /// Where programs may run; none: everywhere.
+    pub limit: Option<CpuSet>,
+    /// Hardware threads that each core is set up for at least, however few
+    /// run: with n and one thread per core, throttled ST.
+    pub least_mode: u32,
+    /// Is memory on the first node that has any, wherever a program starts?
+    /// Otherwise near where it first ran.
+    pub one_memory: bool,
+}
+
+/// A run that ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Completion {
+    /// The slot, in the order of the programs.
+    pub slot: usize,
+    /// How many runs of the slot were before it.
+    pub run: u64,
+    /// Does it count, or did it only make the start uneven?
+    pub counts: bool,
+    /// When it was launched.
+    pub started: Timestamp,
+    /// When it completed.
+    pub ended: Timestamp,
+    /// Instructions that it retired.
+    pub instructions: f64,
+}
+
+/// What a thread really did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Truth {
+    /// Which thread.
+    pub id: ThreadId,
+    /// The slot of its program.
+    pub slot: usize,
+    /// Where it runs now, if it does.
+    pub cpu: Option<PuId>,
+    /// All that it did since it was born.
+    pub done: Activity,
+}
+
+/// A machine that exists as a description only.
+#[derive(Debug)]
+pub struct SimMachine<'p, C> {
+    topology: Topology,
+    map: Map,
+    costs: Costs,
+    memory_nodes: Vec<NodeId>,
+    contention: C,
+    programs: Vec<Program<'p>>,
+    /// For each program and phase of its profile, the physics' number.
+    phases: Vec<Vec<usize>>,
+    runs: Vec<Run>,
+    threads: Vec<Thread<'p>>,
+    ended: Vec<Ended>,
+    completions: Vec<Completion>,
+    support: Support,
+    limit: Arc<CpuSet>,
+    options: Options,
+    catalogue: String,
+    reader: Arc<Reader>,
+    measured: Signals,
+    now: u64,
+    born: u64,
+    random: Pcg64Mcg,
+    noise: Pcg64Mcg,
+    /// Who runs on each hardware thread, by index into `threads`.
+    current: Vec<Option<usize>>,
+    /// Set-up mode of each core: threads that ran there last.
+    modes: Vec<usize>,
+    /// Must paces be asked for anew?
+    stale: bool,
+    /// Did paces change without cause when last asked for: do caches fill?
+    filling: bool,
+    /// Has anything changed that balancing may mend?
+    unbalanced: bool,
+}
+
+impl<'p, C: Contention<'p>> SimMachine<'p, C> {
+    /// A machine with its programs launched at time 0. Each starts with a
+    /// `lead` of so many instructions that does not count (0: none).
+    ///
+    /// # Errors
+    /// When programs or limit do not suit the machine.
+    pub fn new(
+        description: &Description,
+        mut contention: C,
+        programs: Vec<Program<'p>>,
+        leads: &[u64],
+        options: Options,
+    ) -> Result<Self, SimError<C::Error>> {
+        let topology = description.topology.clone();
+        let online = topology.cpus();
+        let limit = match &options.limit {
+            None => online.clone(),
+            Some(limit) if limit.is_subset(&online) && !limit.is_empty() => limit.clone(),
+            Some(limit) => return Err(SimError::Limit { limit: limit.clone(), online }),
+        };
+        let threads: usize = programs.iter().map(Program::threads).sum();
+        if threads > limit.len() * MOST {
+            return Err(SimError::TooMany { threads, places: limit.len() });
+        }
+        let mut phases = Vec::new();
+        for program in &programs {
+            if program.profile.phases.is_empty() {
+                return Err(SimError::NoPhase(program.name.clone()));
+            }
+            let numbers = program.profile.phases.iter().enumerate().map(|(phase, what)| {
+                contention.prepare(what).map_err(|reason| SimError::Phase {
+                    program: program.name.clone(),
+                    phase,
+                    reason,
+                })
+            });
+            phases.push(numbers.collect::<Result<_, _>>()?);
+        }
+        let map = Map::new(&topology);
+        let catalogue =
+            description.core_types.first().map_or_else(String::new, |core| core.catalogue.clone());
+        let mut machine = Self {
+            current: vec![None; map.len()],
+            modes: vec![0; map.cores()],
+            map,
+            costs: description.costs.clone(),
+            memory_nodes: description.memory.nodes.clone(),
+            contention,
+            phases,
+            runs: Vec::new(),
+            threads: Vec::new(),
+            ended: Vec::new(),
+            completions: Vec::new(),
+            support: support(&catalogue)?,
+            limit: Arc::new(limit),
+            catalogue,
+            reader: Arc::new(Reader::idle()),
+            measured: Signals::new(),
+            now: 0,
+            born: 0,
+            random: Pcg64Mcg::seed_from_u64(options.seed),
+            noise: Pcg64Mcg::seed_from_u64(options.seed ^ 0x6E6F_6973_6500_0001),
+            options,
+            topology,
+            programs,
+            stale: true,
+            filling: false,
+            unbalanced: true,
+        };
+        machine.launch_all(leads);
+        Ok(machine)
+    }
+
+    /// Runs that ended so far, in the order in which they did.
+    #[must_use]
+    pub fn completions(&self) -> &[Completion] {
+        &self.completions
+    }
+
+    /// The machine's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp(self.now)
+    }
+
+    /// The programs, by slot.
+    #[must_use]
+    pub fn programs(&self) -> &[Program<'p>] {
+        &self.programs
+    }
+
+    /// Instructions that the present run of a slot has retired.
+    #[must_use]
+    pub fn retired(&self, slot: usize) -> Option<f64> {
+        self.runs.get(slot).map(|run| run.retired)
+    }
+
+    /// What each thread really did so far, and where it runs: what no counter
+    /// of a real machine tells.
+    pub fn truth(&self) -> impl Iterator<Item = Truth> {
+        self.threads.iter().map(|thread| Truth {
+            id: thread.id,
+            slot: thread.slot,
+            cpu: thread.pace.is_some().then(|| self.map.place(thread.at).pu),
+            done: thread.done,
+        })
+    }
+
+    /// The physics.
+    #[must_use]
+    pub fn contention(&self) -> &C {
+        &self.contention
+    }
+
+    fn thread_sample(&self, thread: &Thread<'p>) -> ThreadSample {
+        ThreadSample {
+            id: thread.id,
+            program: ProgramId(thread.slot as u32),
+            state: if thread.ready { RunState::Runnable } else { RunState::Sleeping },
+            ran: Duration::from_nanos(thread.ran_ns as u64),
+            waited: Duration::from_nanos(thread.waited_ns as u64),
+            switches: thread.switches,
+            cpu: thread.warm.map(|at| self.map.place(at).pu),
+            limit: Arc::clone(&self.limit),
+            settled: true,
+            counts: Vec::new(),
+        }
+    }
+
+    /// Reads the counters of a thread.
+    fn counts(&mut self, thread: usize) -> Vec<GroupCounts> {
+        let Some(thread) = self.threads.get_mut(thread) else { return Vec::new() };
+        let pace = thread.pace.filter(|_| thread.still_ns <= 0.0);
+        let per_ns = pace.map(|pace| pace.activity.times(pace.speed));
+        let readings = thread.meter.read(per_ns.as_ref(), &self.options.errors, &mut self.noise);
+        readings.into_iter().map(Ok).collect()
+    }
+
+    fn carry_out(&mut self, asked: &Move) -> Outcome {
+        let Some(at) = self.threads.iter().position(|thread| thread.id == asked.thread) else {
+            return Outcome::Gone;
+        };
+        match &asked.change {
+            Change::Priority(priority) => self.threads[at].priority = *priority,
+            Change::Affinity(Target::Os) => self.retarget(at, None),
+            Change::Affinity(Target::Cpus(cpus)) => {
+                let allowed = cpus.intersection(&self.limit);
+                if allowed.is_empty() {
+                    let limit = &self.limit;
+                    return Outcome::Refused(format!("{cpus} lies outside its limit {limit}"));
+                }
+                self.retarget(at, Some(allowed));
+            }
+        }
+        Outcome::Done
+    }
+}
+
+impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
+    type Error = SimError<C::Error>;
+
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn support(&self) -> &Support {
+        &self.support
+    }
+
+    fn measure(&mut self, signals: &Signals) {
+        if self.measured == *signals {
+            return;
+        }
+        self.measured = signals.clone();
+        // The catalogue was read when the machine was made.
+        let Ok(reader) = Reader::new(&self.catalogue, signals) else { return };
+        self.reader = Arc::new(reader);
+        let opened = Timestamp(self.now);
+        for thread in &mut self.threads {
+            thread.meter = meter::Meter::new(Arc::clone(&self.reader), opened);
+        }
+    }
+
+    fn sample(&mut self) -> Result<Sample, Self::Error> {
+        let mut samples: Vec<ThreadSample> = Vec::with_capacity(self.threads.len());
+        for at in 0..self.threads.len() {
+            let counts = self.counts(at);
+            let Some(thread) = self.threads.get(at) else { continue };
+            samples.push(ThreadSample { counts, ..self.thread_sample(thread) });
+        }
+        samples.sort_by_key(|sample| sample.id);
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.sort_by_key(|ended| ended.id);
+        let named = |(slot, program): (usize, &Program<'_>)| Named {
+            id: ProgramId(slot as u32),
+            name: program.name.clone(),
+        };
+        Ok(Sample {
+            at: Timestamp(self.now),
+            threads: samples,
+            programs: self.programs.iter().enumerate().map(named).collect(),
+            counting: self.reader.counting(),
+            ended,
+        })
+    }
+
+    fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Self::Error> {
+        let outcomes = moves.iter().map(|asked| self.carry_out(asked)).collect();
+        self.seat();
+        Ok(outcomes)
+    }
+
+    fn wait(&mut self, quantum: Duration) -> Result<(), Self::Error> {
+        let quantum = u64::try_from(quantum.as_nanos()).unwrap_or(u64::MAX);
+        self.advance(self.now.saturating_add(quantum));
+        Ok(())
+    }
+}
+
+/// Everything that its catalogue tells, and all actuators.
+fn support(catalogue: &str) -> Result<Support, CatalogueError> {
+    let all = Reader::new(catalogue, &Signal::ALL.into())?;
+    let told = all.counting().map(|counting| counting.signals.clone()).unwrap_or_default();
+    let ability = |signal: Signal| match signal {
+        Signal::RunStates => Ability::Full,
+        counted if told.contains(&counted) => Ability::Full,
+        _ => Ability::Absent(format!("the event catalogue {catalogue} does not tell it")),
+    };
+    let signals: BTreeMap<Signal, Ability> =
+        Signal::ALL.into_iter().map(|signal| (signal, ability(signal))).collect();
+    Ok(Support {
+        signals,
+        affinity: Ability::Full,
+        boost: Ability::Full,
+        waiting: Ability::Full,
+        enrolment: Ability::Full,
+    })
+}

@@ -1,0 +1,81 @@
+//! Threads and the programs that they carry out.
+
+use std::sync::Arc;
+
+use symbiont_machine::{Priority, ThreadId};
+use symbiont_topology::{CpuSet, NodeId};
+
+use super::contention::Pace;
+use super::meter::Meter;
+use crate::activity::Activity;
+use crate::program::Course;
+
+/// A thread of a launched program.
+#[derive(Debug, Clone)]
+pub(super) struct Thread<'p> {
+    /// The same number for no two threads of a machine.
+    pub number: u64,
+    pub id: ThreadId,
+    /// The slot of its program.
+    pub slot: usize,
+    pub course: Course<'p>,
+    /// Ready: its queue. Asleep: where it ran last.
+    pub at: usize,
+    pub ready: bool,
+    /// Where it was put, if it was.
+    pub target: Option<CpuSet>,
+    /// `target`, or else the limit.
+    pub allowed: Arc<CpuSet>,
+    pub priority: Priority,
+    /// Time that it ran over its weight: who has least is next.
+    pub virtual_ns: f64,
+    pub ran_ns: f64,
+    pub waited_ns: f64,
+    pub switches: u64,
+    /// Time in which it still stands still: a switch of mode or thread.
+    pub still_ns: f64,
+    /// Where it ran last.
+    pub warm: Option<usize>,
+    /// How fast it runs; none if it does not run now.
+    pub pace: Option<Pace>,
+    pub meter: Meter,
+    /// What it really did so far.
+    pub done: Activity,
+}
+
+/// What a slot's program does now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Stage {
+    /// All its threads run, each through its own phases.
+    Together,
+    /// The first thread alone, for so many instructions; then a parallel phase.
+    Serial(f64),
+    /// All threads, for so many instructions together, of so many in all; then
+    /// a serial phase.
+    Parallel { left: f64, of: f64 },
+}
+
+/// One run of a slot's program.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Run {
+    /// How many runs were before it.
+    pub number: u64,
+    /// Does it count, or does it only make the start uneven?
+    pub counts: bool,
+    pub started_ns: u64,
+    /// Instructions after which it has completed.
+    pub target: f64,
+    pub retired: f64,
+    pub stage: Stage,
+    pub home: NodeId,
+}
+
+impl Run {
+    /// Instructions until its stage ends.
+    pub(super) fn left(&self) -> f64 {
+        match self.stage {
+            Stage::Together => f64::INFINITY,
+            Stage::Serial(left) | Stage::Parallel { left, .. } => left,
+        }
+    }
+}

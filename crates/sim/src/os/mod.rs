@@ -1,0 +1,69 @@
+//! Where threads go that nobody placed: a baseline like Linux's scheduler.
+//!
+//! # Problem
+//! A policy is compared with what the operating system would have done. So the
+//! simulated machine needs a scheduler of its own that treats threads as Linux
+//! does: it knows topology, capacity and where memory is, and nothing of what
+//! threads do to each other.
+//!
+//! # Approach
+//! The rules, each after the kernel's documentation (Documentation/scheduler):
+//!
+//! | rule | as in |
+//! |---|---|
+//! | a new thread goes to the idlest place: an idle hardware thread, of an idle core if there is one, of the highest capacity, on the node that holds its memory | sched-domains.rst; sched-capacity.rst, wakeup; find_idlest_cpu, select_idle_core |
+//! | a thread that wakes goes where it was if that is idle, else to an idle core, then an idle hardware thread of the same LLC domain, else where it was | select_idle_sibling |
+//! | queues are balanced at ticks by threads in relation to capacity, so that a busy thread leaves a slow core when a fast one is idle; the nearest queue gives | sched-domains.rst; sched-capacity.rst, misfit; sched-energy.rst does not apply |
+//! | threads that share a core are spread to idle cores | SD_PREFER_SIBLING |
+//! | a thread goes to the node of its memory when a core is as free there | numa_balancing in admin-guide/sysctl/kernel.rst, task_numa_migrate |
+//! | threads of one hardware thread take turns by weight, 1.25 for each nice level, idle class 3 of 1024 | sched-nice-design.rst; sched-design-CFS.rst |
+//!
+//! What Linux has beyond that (autogroups, cgroups, energy, swaps between nodes)
+//! is left out. Ties are broken by a seeded draw.
+//!
+//! # Terms and units
+//! *Queue*: the ready threads of one hardware thread, the running one included.
+//! *Tick*: 4 ms (CONFIG_HZ=250), the length of a turn too.
+//!
+//! # Properties
+//! - No thread leaves its allowed set (`threads_stay_where_they_may_run`).
+//! - Idle cores fill first (`idle_cores_fill_before_siblings_share`), fast ones
+//!   before slow ones (`fast_cores_fill_before_slow_ones`), those near the memory
+//!   before others (`cores_near_the_memory_fill_first`).
+//! - Balancing ends, and leaves nothing to balance
+//!   (`balancing_reaches_a_state_that_it_leaves_alone`).
+
+mod balance;
+mod map;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use balance::balance;
+pub(crate) use map::{Map, Place, Queues};
+pub(crate) use place::{place, wake};
+use symbiont_machine::Priority;
+use symbiont_topology::{CpuSet, NodeId};
+
+/// Nanoseconds between two ticks.
+pub(crate) const TICK_NS: u64 = 4_000_000;
+
+/// A ready thread, as the scheduler sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Task<'a> {
+    /// Its queue, by the index of the hardware thread.
+    pub at: usize,
+    /// Where it may run; not empty.
+    pub allowed: &'a CpuSet,
+    /// The node that holds its memory.
+    pub home: NodeId,
+}
+
+/// Weight of a thread in its queue; 1024 is nice 0.
+pub(crate) fn weight(priority: Priority) -> f64 {
+    match priority {
+        Priority::Normal => 1024.0,
+        Priority::Boosted(levels) => 1024.0 * 1.25_f64.powi(i32::from(levels.min(40))),
+        Priority::Waiting => 3.0,
+    }
+}

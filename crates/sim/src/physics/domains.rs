@@ -1,0 +1,258 @@
+//! The machine as threads share it: pipelines, caches, memory.
+//!
+//! # Approach
+//! [`Physics`] is made once from a description: per core its sort, clock, node,
+//! and for each [`Level`] the instance of the cache that it uses. Two threads share
+//! a cache if they name the same instance.
+
+use symbiont_topology::NodeId;
+
+use super::pipeline::{Level, Pipeline, REACHES};
+use crate::description::{CoreType, Description, Scope};
+
+/// Queueing is taken no worse than at this utilisation by others: threads with few misses in
+/// flight each cannot queue for longer.
+pub const BUSIEST: f64 = 0.9;
+
+/// Size of the pages that profiles count, bytes.
+const PROFILE_PAGE: u64 = 4096;
+
+/// A cache or translation buffer that a core uses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Instance {
+    /// Lines or pages it holds.
+    pub lines: f64,
+    /// The first core that shares it; none: each thread has one.
+    pub shared: Option<usize>,
+}
+
+/// A core of the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CorePlace {
+    /// Index of its sort in the description.
+    pub sort: usize,
+    /// Clock, 10⁹ cycles per second.
+    pub ghz: f64,
+    /// Index of its node in the topology.
+    pub node: usize,
+    /// Index of the node that holds its threads' memory unless told otherwise: its own, or
+    /// the first with memory.
+    pub home: usize,
+    /// By [`Level`]; at [`Level::Last`] its L3, or its L2 where there is none.
+    pub caches: [Instance; REACHES],
+}
+
+/// A sort of core as its cores are placed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SortPlace {
+    /// Slowest and fastest clock, 10⁹ cycles per second.
+    pub ghz: (f64, f64),
+    /// Hardware threads of the machine.
+    pub threads: f64,
+    /// By [`Level`].
+    pub caches: [SharedBy; REACHES],
+}
+
+/// How many share a cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SharedBy {
+    /// Lines or pages it holds.
+    pub lines: f64,
+    /// Cores that share it.
+    pub cores: usize,
+    /// Has each hardware thread one of its own?
+    pub per_thread: bool,
+}
+
+/// Memory and links, of all nodes alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MemoryPlace {
+    /// Unloaded latency of the own node, ns.
+    pub latency: f64,
+    /// Remote latency over local.
+    pub remote: f64,
+    /// 10⁹ bytes per second of a node.
+    pub bandwidth: f64,
+    /// 10⁹ bytes per second between two nodes.
+    pub link: f64,
+    /// How many nodes there are.
+    pub nodes: f64,
+}
+
+impl MemoryPlace {
+    /// The longest mean latency that can be met, ns: remote, with full queues.
+    #[must_use]
+    pub fn longest(&self, line: f64) -> f64 {
+        let queue = |bandwidth: f64| line / bandwidth * BUSIEST / (2.0 * (1.0 - BUSIEST));
+        let far = if self.nodes > 1.0 { queue(self.link) } else { 0.0 };
+        let remote = if self.nodes > 1.0 { self.remote } else { 1.0 };
+        self.latency * remote + queue(self.bandwidth) + far
+    }
+}
+
+/// A described machine, ready to be solved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Physics {
+    /// By core of the topology.
+    pub cores: Vec<CorePlace>,
+    /// By sort of core, then SMT mode − 1.
+    pub pipelines: Vec<Vec<Pipeline>>,
+    /// By sort of core.
+    pub sorts: Vec<SortPlace>,
+    /// Memory and links.
+    pub memory: MemoryPlace,
+    /// Nodes of the topology.
+    pub nodes: Vec<NodeId>,
+}
+
+impl Physics {
+    /// Reads off a description what threads share.
+    #[must_use]
+    pub fn new(machine: &Description) -> Self {
+        let topology = &machine.topology;
+        let nodes: Vec<_> = topology.nodes().iter().map(|node| node.id).collect();
+        let threads = u32::try_from(topology.smt_width().max(1)).unwrap_or(1);
+        let modes = |core: &CoreType| (1..=threads).map(|mode| Pipeline::new(core, mode)).collect();
+        let cores = topology.cores().iter().enumerate().map(|(index, core)| {
+            let sort = machine.core_types.iter().position(|sort| sort.kind == core.kind);
+            let sort = sort.unwrap_or_default();
+            let place = Place {
+                core: index,
+                first: topology.cores().iter().position(|c| c.kind == core.kind).unwrap_or(index),
+                llc: topology.cores().iter().position(|c| c.llc == core.llc).unwrap_or(index),
+            };
+            let index_of = |wanted: NodeId| nodes.iter().position(|node| *node == wanted);
+            let node = index_of(core.node).unwrap_or_default();
+            let with_memory = &machine.memory.nodes;
+            let first = with_memory.first().and_then(|node| index_of(*node)).unwrap_or(node);
+            CorePlace {
+                sort,
+                ghz: machine.hertz(core) / 1e9,
+                node,
+                home: if with_memory.contains(&core.node) { node } else { first },
+                caches: machine.core_types.get(sort).map_or_else(
+                    || [Instance { lines: 1.0, shared: None }; REACHES],
+                    |sort| caches(sort, place),
+                ),
+            }
+        });
+        let cores: Vec<CorePlace> = cores.collect();
+        let all = cores.len() as f64 * f64::from(threads);
+        let sorts = (0..machine.core_types.len()).map(|sort| sort_place(&cores, sort, all));
+        Self {
+            sorts: sorts.collect(),
+            pipelines: machine.core_types.iter().map(modes).collect(),
+            memory: MemoryPlace {
+                latency: machine.memory.latency_ns,
+                remote: machine.memory.remote_latency,
+                bandwidth: machine.memory.total_gbps,
+                link: machine.memory.link_gbps,
+                nodes: nodes.len() as f64,
+            },
+            cores,
+            nodes,
+        }
+    }
+
+    /// A core's pipeline in an SMT mode; modes beyond the widest count as that.
+    #[must_use]
+    pub fn pipeline(&self, sort: usize, mode: u32) -> Option<&Pipeline> {
+        let modes = self.pipelines.get(sort)?;
+        modes.get((mode.max(1) as usize).min(modes.len()) - 1)
+    }
+}
+
+/// What the cores of a sort have in common.
+fn sort_place(cores: &[CorePlace], sort: usize, threads: f64) -> SortPlace {
+    let mine: Vec<_> = cores.iter().filter(|core| core.sort == sort).collect();
+    let clocks = mine.iter().map(|core| core.ghz);
+    let sharers = |level: Level| {
+        let of = |core: &CorePlace| core.caches[level as usize];
+        let cache = mine.first().map_or(Instance { lines: 1.0, shared: None }, |core| of(core));
+        let alike = cores.iter().filter(|core| of(core).shared == cache.shared).count();
+        SharedBy {
+            lines: cache.lines,
+            cores: if cache.shared.is_some() { alike.max(1) } else { 1 },
+            per_thread: cache.shared.is_none(),
+        }
+    };
+    SortPlace {
+        ghz: (clocks.clone().fold(f64::INFINITY, f64::min), clocks.fold(0.0, f64::max)),
+        threads,
+        caches: Level::ALL.map(sharers),
+    }
+}
+
+/// A core among others: its index, the first of its sort, the first of its LLC domain.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    core: usize,
+    first: usize,
+    llc: usize,
+}
+
+/// The instances that a core uses, by level.
+fn caches(sort: &CoreType, place: Place) -> [Instance; REACHES] {
+    let instance = |lines: u64, scope| {
+        let shared = match scope {
+            Scope::Thread => None,
+            Scope::Core => Some(place.core),
+            // Neighbours of the same sort.
+            Scope::Cores(count) => {
+                Some(place.core - (place.core - place.first) % count.max(1) as usize)
+            }
+            Scope::Llc => Some(place.llc),
+        };
+        Instance { lines: lines as f64, shared }
+    };
+    // Neighbouring pages of the profile lie in one page of the machine.
+    let pages = |entries: u32| u64::from(entries) * (sort.tlb.page / PROFILE_PAGE).max(1);
+    let second = sort.tlb.second.unwrap_or(sort.tlb.data);
+    let last = sort.l3.unwrap_or(sort.l2);
+    Level::ALL.map(|level| match level {
+        Level::L1d => instance(sort.l1d.lines(), sort.l1d.scope),
+        Level::L1i => instance(sort.l1i.lines(), sort.l1i.scope),
+        Level::L2 => instance(sort.l2.lines(), sort.l2.scope),
+        Level::Last => instance(last.lines(), last.scope),
+        Level::DataTlb => instance(pages(sort.tlb.data.entries), sort.tlb.data.scope),
+        Level::CodeTlb => instance(pages(sort.tlb.instruction.entries), sort.tlb.instruction.scope),
+        Level::Tlb2 => instance(pages(second.entries), second.scope),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_of_small_cores_share_no_cache_with_large_ones() {
+        let physics = Physics::new(&Description::named("alder-lake").unwrap());
+        let l2 = |core: usize| physics.cores[core].caches[Level::L2 as usize].shared;
+        let last = |core: usize| physics.cores[core].caches[Level::Last as usize].shared;
+        let small = physics.cores.iter().position(|core| core.sort != physics.cores[0].sort);
+        let small = small.unwrap();
+        for large in 0..small {
+            assert_eq!(l2(large), Some(large));
+        }
+        for core in small..physics.cores.len() {
+            assert_eq!(l2(core), Some(small + (core - small) / 4 * 4));
+            assert_eq!(last(core), last(0));
+        }
+    }
+
+    #[test]
+    fn memory_of_a_node_without_lies_on_another() {
+        let physics = Physics::new(&Description::named("power8-s812l").unwrap());
+        assert!(physics.cores.iter().any(|core| core.node != core.home));
+        assert!(physics.cores.iter().all(|core| core.home == 0));
+    }
+
+    #[test]
+    fn threads_of_a_module_have_their_own_data_cache() {
+        let physics = Physics::new(&Description::named("opteron-6282se").unwrap());
+        let core = &physics.cores[0];
+        assert_eq!(core.caches[Level::L1d as usize].shared, None);
+        assert_eq!(core.caches[Level::L1i as usize].shared, Some(0));
+        assert_eq!(physics.sorts[0].caches[Level::Last as usize].cores, physics.cores.len());
+    }
+}

@@ -1,0 +1,252 @@
+//! How far caches reach: alone, and shared with others.
+//!
+//! # Problem
+//! Threads that share a cache have it in proportion to how fast they bring in
+//! lines that stay, and how fast they do that depends on what they have of it.
+//!
+//! # Approach
+//! AET and StatCC (Hu et al., 2016; Eklov et al., 2011). F(t), the mean number of
+//! distinct lines that a thread touches in t of its instructions, comes from its
+//! reuse times. A cache of C lines with least-recently-used replacement holds
+//! what was touched in the last τ cycles, where Σᵢ Fᵢ(IPCᵢ·τ) = C; thread i then
+//! reaches Tᵢ = IPCᵢ·τ instructions back, and the share P(Tᵢ) of its accesses
+//! misses. The unfiltered streams serve at every level.
+//!
+//! A [`Footprint`] keeps F in steps of a quarter octave of t, as the profile's bins; in between it is
+//! linear in log t. τ is found by Newton steps on log F over log t, kept in a
+//! bracket that halves when a step leaves it.
+//!
+//! # Terms and units
+//! Time: instructions of the thread, as log₂. Misses: per instruction.
+//!
+//! # Properties
+//! - More cache never adds misses (`more_cache_never_adds_misses`).
+//! - A sharer never adds reach (`a_sharer_never_adds_reach`), and all shares
+//!   together fill the cache (`shares_fill_the_cache`).
+
+use std::hash::{Hash, Hasher};
+
+use symbiont_profile::{ReuseCurve, ReuseHistogram};
+
+/// Steps per octave.
+const STEPS: usize = 4;
+/// Longest time, log₂ instructions.
+const LONGEST: usize = 44;
+/// Points of a curve.
+const POINTS: usize = STEPS * LONGEST + 1;
+
+/// Distinct lines (or pages) and misses over time, of one thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Footprint {
+    /// Lines at each point of time, and misses per instruction beyond.
+    points: Vec<(f32, f32)>,
+}
+
+/// One stream: its curve and its accesses per instruction.
+pub struct Stream {
+    curve: ReuseCurve,
+    rate: f64,
+}
+
+impl Stream {
+    /// The stream that a histogram counts, over so many instructions.
+    #[must_use]
+    pub fn new(histogram: &ReuseHistogram, instructions: u64) -> Self {
+        let rate = histogram.accesses as f64 / instructions.max(1) as f64;
+        Self { curve: histogram.curve(), rate }
+    }
+}
+
+impl Footprint {
+    /// Of all these streams together.
+    #[must_use]
+    pub fn new(streams: &[&Stream]) -> Self {
+        let point = |index: usize| {
+            let time = (index as f64 / STEPS as f64).exp2();
+            let lines: f64 = streams.iter().map(|s| s.curve.integral(s.rate * time)).sum();
+            let misses: f64 =
+                streams.iter().map(|s| s.rate * s.curve.survival(s.rate * time)).sum();
+            (lines as f32, misses as f32)
+        };
+        Self { points: (0..POINTS).map(point).collect() }
+    }
+
+    /// Feeds it to a hash.
+    pub(super) fn mark(&self, hasher: &mut impl Hasher) {
+        for (lines, misses) in &self.points {
+            (lines.to_bits(), misses.to_bits()).hash(hasher);
+        }
+    }
+
+    /// Point before `time` and the share of the step after it.
+    fn place(time: f64) -> (usize, f64) {
+        let at = (time * STEPS as f64).clamp(0.0, (POINTS - 1) as f64);
+        let index = (at as usize).min(POINTS - 2);
+        (index, at - index as f64)
+    }
+
+    /// Distinct lines in 2^`time` instructions, and their rise per octave.
+    fn lines_and_rise(&self, time: f64) -> (f64, f64) {
+        let (index, share) = Self::place(time);
+        let [(a, _), (b, _)] = self.points[index..index + 2] else { return (0.0, 0.0) };
+        let (a, rise) = (f64::from(a), f64::from(b) - f64::from(a));
+        // Below the first point lines grow with time.
+        if time < 0.0 {
+            let lines = a * time.exp2();
+            return (lines, lines * std::f64::consts::LN_2);
+        }
+        (a + share * rise, rise * STEPS as f64)
+    }
+
+    /// Distinct lines in 2^`time` instructions.
+    #[must_use]
+    pub fn lines(&self, time: f64) -> f64 {
+        self.lines_and_rise(time).0
+    }
+
+    /// Misses per instruction of a cache that reaches 2^`time` instructions back.
+    #[must_use]
+    pub fn misses(&self, time: f64) -> f64 {
+        let (index, share) = Self::place(time);
+        let [(_, a), (_, b)] = self.points[index..index + 2] else { return 0.0 };
+        f64::from(a) + share * (f64::from(b) - f64::from(a))
+    }
+
+    /// The shortest reach, log₂ instructions, with so few misses per instruction.
+    #[must_use]
+    pub fn reach_with_misses(&self, misses: f64) -> f64 {
+        let after = self.points.partition_point(|point| f64::from(point.1) > misses);
+        let Some(before) = after.checked_sub(1) else { return 0.0 };
+        let Some(&(_, low)) = self.points.get(after) else { return FOREVER };
+        let (high, low) = (f64::from(self.points[before].1), f64::from(low));
+        let share = if high > low { (high - misses) / (high - low) } else { 0.0 };
+        (before as f64 + share) / STEPS as f64
+    }
+
+    /// Accesses per instruction.
+    #[must_use]
+    pub fn accesses(&self) -> f64 {
+        self.points.first().map_or(0.0, |point| f64::from(point.1))
+    }
+
+    /// The time, log₂ instructions, in which so many lines are touched; the
+    /// longest if they never are.
+    #[must_use]
+    pub fn reach(&self, lines: f64) -> f64 {
+        shared_reach(lines, &[(self, 0.0)], None)
+    }
+}
+
+/// The longest time, log₂ instructions, that is told apart.
+pub const FOREVER: f64 = LONGEST as f64;
+
+/// log₂ of the time τ, in cycles, for which a cache of `lines` keeps what these
+/// threads touch; each with log₂ of its IPC. `guess` is where to begin.
+///
+/// If all that they ever touch fits, the result is so long that no line is
+/// missed.
+#[must_use]
+pub fn shared_reach(lines: f64, threads: &[(&Footprint, f64)], guess: Option<f64>) -> f64 {
+    let held = |time: f64| {
+        threads.iter().fold((0.0, 0.0), |(lines, rise), (footprint, speed)| {
+            let (more, slope) = footprint.lines_and_rise(time + speed);
+            (lines + more, rise + slope)
+        })
+    };
+    // Every thread's own time lies in the curve over this range of τ.
+    let slowest = threads.iter().map(|thread| thread.1).fold(f64::INFINITY, f64::min);
+    let (mut low, mut high) = (-8.0 - slowest.max(0.0), FOREVER - slowest);
+    if !slowest.is_finite() || held(high).0 <= lines {
+        return high;
+    }
+    let mut time = guess.unwrap_or((low + high) / 2.0).clamp(low, high);
+    for _ in 0..60 {
+        let (now, rise) = held(time);
+        if (now - lines).abs() <= 1e-5 * lines {
+            break;
+        }
+        if now < lines {
+            low = time;
+        } else {
+            high = time;
+        }
+        // Newton on log F: d(log₂ F)/dt = F'/(F·ln 2).
+        let step = (lines / now).log2() * now * std::f64::consts::LN_2 / rise;
+        let next = time + step;
+        time = if next > low && next < high { next } else { (low + high) / 2.0 };
+        if high - low < 1e-7 {
+            break;
+        }
+    }
+    time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use symbiont_profile::ReuseBin;
+
+    fn footprint(times: &[(u64, u64)], cold: u64, per_instruction: f64) -> Footprint {
+        let mut histogram = ReuseHistogram { cold, ..ReuseHistogram::default() };
+        for &(time, count) in times {
+            histogram.add(ReuseBin::of(time), count);
+        }
+        histogram.accesses = 1_000_000;
+        let instructions = (1e6 / per_instruction) as u64;
+        Footprint::new(&[&Stream::new(&histogram, instructions)])
+    }
+
+    fn any_footprint() -> impl Strategy<Value = Footprint> {
+        let times = prop::collection::vec((1_u64..1 << 30, 1_u64..1000), 1..12);
+        (times, 0_u64..100, 0.05_f64..1.0).prop_map(|(t, cold, rate)| footprint(&t, cold, rate))
+    }
+
+    proptest! {
+        #[test]
+        fn more_cache_never_adds_misses(
+            threads in prop::collection::vec((any_footprint(), -4.0_f64..2.0), 1..5),
+            lines in 16.0_f64..1e6, more in 1.0_f64..8.0,
+        ) {
+            let threads: Vec<_> = threads.iter().map(|(f, speed)| (f, *speed)).collect();
+            let small = shared_reach(lines, &threads, None);
+            let large = shared_reach(lines * more, &threads, Some(small));
+            for (footprint, speed) in &threads {
+                prop_assert!(
+                    footprint.misses(large + speed) <= footprint.misses(small + speed) * 1.001 + 1e-9
+                );
+            }
+        }
+
+        #[test]
+        fn a_sharer_never_adds_reach(
+            own in any_footprint(), other in any_footprint(),
+            speeds in (-4.0_f64..2.0, -4.0_f64..2.0), lines in 16.0_f64..1e6,
+        ) {
+            let alone = shared_reach(lines, &[(&own, speeds.0)], None);
+            let shared = shared_reach(lines, &[(&own, speeds.0), (&other, speeds.1)], None);
+            prop_assert!(own.misses(shared + speeds.0) >= own.misses(alone + speeds.0) * 0.999 - 1e-9);
+        }
+
+        #[test]
+        fn shares_fill_the_cache(
+            threads in prop::collection::vec((any_footprint(), -4.0_f64..2.0), 1..9),
+            lines in 16.0_f64..1e6, guess in prop::option::of(0.0_f64..40.0),
+        ) {
+            let threads: Vec<_> = threads.iter().map(|(f, speed)| (f, *speed)).collect();
+            let time = shared_reach(lines, &threads, guess);
+            let held: f64 = threads.iter().map(|(f, speed)| f.lines(time + speed)).sum();
+            prop_assert!(held <= lines * 1.001);
+            let most: f64 = threads.iter().map(|(f, _)| f.lines(FOREVER)).sum();
+            prop_assert!(held >= lines.min(most) * 0.999, "{held} of {lines}");
+        }
+    }
+
+    #[test]
+    fn a_loop_over_less_than_the_cache_never_misses() {
+        let small = footprint(&[(100, 1000)], 0, 0.5);
+        assert!(small.misses(small.reach(200.0)) < 1e-6);
+        assert!((small.misses(small.reach(50.0)) - 0.5).abs() < 0.01);
+        assert!((small.accesses() - 0.5).abs() < 1e-6);
+    }
+}

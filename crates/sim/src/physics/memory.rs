@@ -1,0 +1,130 @@
+//! Memory and the links between nodes: bandwidth and queueing.
+//!
+//! # Approach
+//! A node's memory, and the link between two nodes, is a server of lines. Its
+//! queue as a thread finds it is made by the others only: S·ρ/(2(1 − ρ)), S the
+//! time of one line, ρ the share of time that others keep it busy (M/D/1); a
+//! thread's own requests queue in the window model. Bandwidth is shared max-min: a
+//! thread that wants more than it is offered gets its requests granted at that rate.
+//! What a thread takes tells what it wants only while it takes less than it was offered; one that
+//! takes nearly all is taken to want much more ([`wanted`]), or all would
+//! reach for what none of them takes yet, and swing. Write-backs count.
+//!
+//! # Terms and units
+//! Traffic: 10⁹ bytes per second. Times: ns.
+
+use super::domains::{BUSIEST, Physics};
+use super::pipeline::Environment;
+use super::shares::offers;
+use super::tasks::Task;
+
+/// A server of lines: the memory of a node or a link.
+struct Server {
+    bandwidth: f64,
+    /// Traffic of each thread.
+    traffic: Vec<f64>,
+    offers: Vec<f64>,
+    total: f64,
+}
+
+impl Server {
+    fn new(bandwidth: f64, traffic: Vec<f64>, wants: Vec<f64>) -> Self {
+        let mut shares = wants;
+        offers(bandwidth, &shares.clone(), &mut shares);
+        let total = traffic.iter().sum();
+        Self { bandwidth, traffic, offers: shares, total }
+    }
+
+    /// Mean wait of a request of a thread for those of others.
+    fn wait(&self, thread: usize, bytes: f64) -> f64 {
+        let busy = ((self.total - self.traffic[thread]) / self.bandwidth).clamp(0.0, BUSIEST);
+        bytes / self.bandwidth * busy / (2.0 * (1.0 - busy))
+    }
+}
+
+/// What a thread wants that takes `taken`, and so the share `used` of what it was
+/// offered.
+#[must_use]
+pub fn wanted(taken: f64, used: f64) -> f64 {
+    let near = ((used - 0.8) / 0.2).clamp(0.0, 1.0);
+    taken / (1.0 - near * near).max(0.05)
+}
+
+/// The share of a thread's pages on a node.
+pub fn share(task: &Task<'_>, node: usize) -> f64 {
+    let sum: f64 = task.pages.iter().sum();
+    if sum > 0.0 {
+        task.pages.get(node).copied().unwrap_or(0.0) / sum
+    } else {
+        f64::from(u8::from(node == task.home))
+    }
+}
+
+/// Sets latency and interval of memory, from the traffic that each thread makes.
+pub fn set(
+    physics: &Physics,
+    tasks: &[Task<'_>],
+    traffic: &[f64],
+    private: bool,
+    environments: &mut [Environment],
+) {
+    let nodes = physics.nodes.len();
+    let place = &physics.memory;
+    // What each had of what it was offered: its bytes per cycle over those granted.
+    let used = |index: usize| {
+        let (task, environment) = (&tasks[index], &environments[index]);
+        let line = f64::from(task.pipeline.line) * (1.0 + task.facts.written);
+        traffic[index] / task.ghz / line * environment.memory_interval
+    };
+    let wants: Vec<f64> = (0..tasks.len()).map(|i| wanted(traffic[i], used(i))).collect();
+    let server = |bandwidth: f64, part: &dyn Fn(&Task<'_>) -> f64| {
+        let parts: Vec<f64> = tasks.iter().map(part).collect();
+        let by_part = |all: &[f64]| all.iter().zip(&parts).map(|(all, part)| all * part).collect();
+        Server::new(bandwidth, by_part(traffic), by_part(&wants))
+    };
+    let (mut memories, mut links) = (Vec::new(), Vec::new());
+    if !private {
+        memories = (0..nodes).map(|n| server(place.bandwidth, &|task| share(task, n))).collect();
+        for a in 0..nodes {
+            for b in a + 1..nodes {
+                let crosses = |task: &Task<'_>| match task.node {
+                    home if home == a => share(task, b),
+                    home if home == b => share(task, a),
+                    _ => 0.0,
+                };
+                links.push(((a, b), server(place.link, &crosses)));
+            }
+        }
+    }
+    for (index, (task, environment)) in tasks.iter().zip(environments).enumerate() {
+        let line = f64::from(task.pipeline.line);
+        // Each line that comes may push a written one out.
+        let bytes = line * (1.0 + task.facts.written);
+        let (mut latency, mut interval) = (0.0, 0.0_f64);
+        for node in 0..nodes {
+            let part = share(task, node);
+            if part <= 0.0 {
+                continue;
+            }
+            let remote = node != task.node;
+            let mut one = place.latency * if remote { place.remote } else { 1.0 };
+            let mut bandwidth = place.bandwidth;
+            if let Some(memory) = memories.get(node) {
+                one += memory.wait(index, line);
+                bandwidth = memory.offers[index];
+            }
+            if remote {
+                bandwidth = bandwidth.min(place.link);
+                let pair = (node.min(task.node), node.max(task.node));
+                if let Some((_, link)) = links.iter().find(|(ends, _)| *ends == pair) {
+                    one += link.wait(index, line);
+                    bandwidth = bandwidth.min(link.offers[index]);
+                }
+            }
+            latency += part * one;
+            interval = interval.max(part * bytes / bandwidth);
+        }
+        environment.memory_latency = latency * task.ghz;
+        environment.memory_interval = interval * task.ghz;
+    }
+}

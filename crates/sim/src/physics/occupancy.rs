@@ -1,0 +1,145 @@
+//! What a thread holds of a cache while that still changes.
+//!
+//! # Approach
+//! After a migration or with a new co-runner a thread does not have at once what it
+//! will have. A cache with least-recently-used replacement keeps what was used in the last T
+//! instructions, T the steady reach; so a thread that begins with less *grows* by what it
+//! touches: its reach rises by the instructions that it executes, until it is T, and
+//! misses meanwhile are the lines that it fetches. A thread that holds more than its steady
+//! part *shrinks* to it as others fill the cache: o(t + Δ) = o∞ + (o − o∞)·e^(−kΔ), k the misses
+//! of all sharers per line of the cache.
+//!
+//! Over a span the mean counts: the reach with which as much is missed.
+//!
+//! # Terms and units
+//! Lines; ns; reaches are log₂ of instructions.
+//!
+//! # Properties
+//! `a_cold_thread_misses_what_it_fetches`, `two_spans_are_one`,
+//! `what_is_too_much_decays`.
+
+use super::footprint::Footprint;
+
+/// Differences of occupancy that matter, as a share of the steady part.
+const NOTABLE: f64 = 0.005;
+
+/// A thread's part of a cache, over a span.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// The reach that counts.
+    pub reach: f64,
+    /// Lines at the end.
+    pub held: f64,
+    /// Does it still change?
+    pub changing: bool,
+}
+
+/// A thread and the cache that it comes to.
+#[derive(Debug, Clone, Copy)]
+pub struct Filling<'a> {
+    /// What it touches.
+    pub footprint: &'a Footprint,
+    /// Lines that it holds at the beginning.
+    pub before: f64,
+    /// Its reach in the long run.
+    pub steady: f64,
+    /// log₂ of its instructions per ns.
+    pub speed: f64,
+    /// Part of the cache's lines that all sharers replace per ns.
+    pub refill: f64,
+}
+
+impl Filling<'_> {
+    /// After `span` ns.
+    #[must_use]
+    pub fn over(&self, span: f64) -> Part {
+        let Self { footprint, before, steady, .. } = *self;
+        let part = footprint.lines(steady);
+        if (before - part).abs() <= NOTABLE * part {
+            return Part { reach: steady, held: part, changing: false };
+        }
+        let part = if before < part { self.grow(part, span) } else { self.shrink(part, span) };
+        Part { reach: part.reach.min(steady.max(footprint.reach(before))), ..part }
+    }
+
+    fn grow(&self, part: f64, span: f64) -> Part {
+        let Self { footprint, before, steady, speed, .. } = *self;
+        let instructions = (speed.exp2() * span).max(1.0);
+        let from = if before > 0.0 { footprint.reach(before).exp2() } else { 0.0 };
+        let grown = (steady.exp2() - from).clamp(0.0, instructions);
+        let held = footprint.lines((from + grown).max(1.0).log2()).min(part);
+        let fetched = (held - before).max(0.0);
+        let later = footprint.misses(steady) * (instructions - grown);
+        let reach = footprint.reach_with_misses((fetched + later) / instructions);
+        let changing = (held - part).abs() > NOTABLE * part;
+        Part { reach: reach.min(steady), held, changing }
+    }
+
+    fn shrink(&self, part: f64, span: f64) -> Part {
+        let (mean, held) = relax(self.before, part, self.refill, span);
+        let changing = (held - part).abs() > NOTABLE * part;
+        Part { reach: self.footprint.reach(mean).max(self.steady), held, changing }
+    }
+}
+
+/// Mean over a span, and value at its end, of what relaxes from `now` to `end` at `rate`
+/// per ns.
+fn relax(now: f64, end: f64, rate: f64, span: f64) -> (f64, f64) {
+    let steps = (rate * span).max(0.0);
+    if steps < 1e-9 {
+        return (now, now);
+    }
+    let left = (-steps).exp();
+    (end + (now - end) * (1.0 - left) / steps, end + (now - end) * left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::physics::footprint::Stream;
+    use symbiont_profile::{ReuseBin, ReuseHistogram};
+
+    /// An access in two instructions, each line again after 4096 accesses.
+    fn footprint() -> Footprint {
+        let mut histogram = ReuseHistogram { accesses: 500_000, ..ReuseHistogram::default() };
+        histogram.add(ReuseBin::of(4096), 1000);
+        Footprint::new(&[&Stream::new(&histogram, 1_000_000)])
+    }
+
+    fn filling(footprint: &Footprint, before: f64) -> Filling<'_> {
+        Filling { footprint, before, steady: 20.0, speed: 0.0, refill: 1e-4 }
+    }
+
+    #[test]
+    fn a_cold_thread_misses_what_it_fetches() {
+        let footprint = footprint();
+        // As many instructions as bring in half of what it uses.
+        let part = filling(&footprint, 0.0).over(4096.0);
+        assert!((part.held / 2048.0 - 1.0).abs() < 0.05 && part.changing);
+        assert!((footprint.misses(part.reach) - 0.5).abs() < 0.05);
+        // Long after, what it fetched once hardly counts.
+        let part = filling(&footprint, 0.0).over(1e8);
+        assert!(!part.changing && footprint.misses(part.reach) < 0.001);
+    }
+
+    #[test]
+    fn two_spans_are_one() {
+        let footprint = footprint();
+        for (before, span) in [(0.0, 1000.0), (1000.0, 500.0), (60_000.0, 5_000.0)] {
+            let once = filling(&footprint, before).over(2.0 * span);
+            let half = filling(&footprint, before).over(span);
+            let twice = filling(&footprint, half.held).over(span);
+            assert!((once.held / twice.held - 1.0).abs() < 0.02, "{before}: {once:?} {twice:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_decays() {
+        let footprint = footprint();
+        let tight = Filling { steady: 10.0, ..filling(&footprint, 4000.0) };
+        let (soon, late) = (tight.over(1000.0), tight.over(1e6));
+        assert!(soon.held < 4000.0 && soon.held > late.held && soon.reach > late.reach);
+        assert!((late.held / footprint.lines(10.0) - 1.0).abs() < 0.01);
+        assert!((late.reach - 10.0).abs() < 0.2);
+    }
+}

@@ -1,0 +1,287 @@
+//! One core as one of its threads meets it, in a given SMT mode.
+//!
+//! # Problem
+//! The window model needs a core's figures as one thread sees them: what is
+//! split is split already, and what is shared can be given a size.
+//!
+//! # Approach
+//! [`Pipeline`] is fixed by the sort of core and the SMT mode; [`Environment`]
+//! is what co-runners change: shares of slots, ports and structures, the reach
+//! of the caches, and memory. The environment of a thread that is alone in this
+//! mode is [`Pipeline::alone`]: throttled ST.
+//!
+//! # Terms and units
+//! Times are cycles of this core. *Share of a port*: fraction of the cycles in
+//! which the thread may start something there. *Reach*: the longest reuse time,
+//! in instructions of the thread (as log₂), after which a line is still cached.
+
+use symbiont_profile::{OpClass, PREDICTOR_ENTRIES};
+
+use crate::description::{CoreType, SmtRule, Structure};
+
+/// Groups of ports that threads compete for.
+pub const GROUPS: usize = 5;
+/// Structures that threads may share.
+pub const STRUCTURES: usize = 6;
+/// Caches and translation buffers.
+pub const REACHES: usize = 7;
+
+/// What a port does that others do not: the group it is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Integer work and branches only.
+    Integer,
+    /// Anything on floating-point or vector registers.
+    Vector,
+    /// Loads, perhaps stores too.
+    Load,
+    /// Stores alone.
+    Store,
+    /// Dividers, which stay busy.
+    Divider,
+}
+
+/// Structures in the order of [`Environment::entries`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// Re-order buffer.
+    Rob,
+    /// Issue queue.
+    Iq,
+    /// Issue queue of the floating-point side.
+    FpIq,
+    /// Load queue.
+    Lq,
+    /// Store queue.
+    Sq,
+    /// Misses of the L1 data cache in flight.
+    Mshr,
+}
+
+/// Caches in the order of [`Environment::reach`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// L1 data cache.
+    L1d,
+    /// L1 instruction cache.
+    L1i,
+    /// Second level.
+    L2,
+    /// All levels together: beyond is memory.
+    Last,
+    /// First-level translation of data.
+    DataTlb,
+    /// First-level translation of instructions.
+    CodeTlb,
+    /// Second-level translation.
+    Tlb2,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Self; REACHES] =
+        [Self::L1d, Self::L1i, Self::L2, Self::Last, Self::DataTlb, Self::CodeTlb, Self::Tlb2];
+}
+
+/// A structure as one thread of the mode meets it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Room {
+    /// Entries of all threads together that compete for it.
+    pub total: f64,
+    /// Most that one thread may hold in this mode.
+    pub most: f64,
+    /// Do threads compete for it?
+    pub shared: bool,
+}
+
+impl Room {
+    fn of(structure: Structure, mode: u32) -> Self {
+        let total = f64::from(structure.entries);
+        let n = f64::from(mode.max(1));
+        let (most, shared) = match structure.smt {
+            SmtRule::Private => (total, false),
+            SmtRule::Partitioned => (total / n, false),
+            SmtRule::Shared => (total, mode > 1),
+            SmtRule::Capped(share) if mode > 1 => (total * share.max(1.0 / n), true),
+            SmtRule::Halved if mode > 1 => (total / 2.0, mode > 2),
+            SmtRule::Capped(_) | SmtRule::Halved => (total, false),
+        };
+        Self { total, most: most.max(1.0), shared }
+    }
+}
+
+/// A core as one of its threads meets it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pipeline {
+    /// Threads that the core is set up for.
+    pub mode: u32,
+    /// Micro-ops dispatched per cycle, by all threads together.
+    pub width: f64,
+    /// Micro-ops retired per cycle, by all threads together.
+    pub retire: f64,
+    /// Micro-ops between fetch and dispatch, of one thread.
+    pub fetch_buffer: usize,
+    /// Cycles from a mispredicted branch's resolution to the dispatch of the
+    /// right path.
+    pub refill: f64,
+    /// Structures by [`Queue`].
+    pub rooms: [Room; STRUCTURES],
+    /// Has the floating-point side an issue queue of its own?
+    pub split_iq: bool,
+    /// Ports that can start an operation of each class, one bit each; low bits
+    /// are ports with few duties, to be taken first.
+    pub ports: [u32; OpClass::COUNT],
+    /// Ports of each group, one bit each.
+    pub group_ports: [u32; GROUPS],
+    /// Groups whose ports each thread has for itself.
+    pub private_groups: [bool; GROUPS],
+    /// Cycles from issue to result by class (a load's: L1 hit).
+    pub latency: [u32; OpClass::COUNT],
+    /// Cycles for which a divider is busy, by class; 0 for what is no division.
+    pub divider_busy: [u32; OpClass::COUNT],
+    /// Load-to-use latency of L1, L2 and L3 (L2's where there is none).
+    pub cache_latency: [u32; 3],
+    /// Cycles that a hit in the second-level TLB adds, and a walk.
+    pub tlb_latency: [u32; 2],
+    /// Lines that the prefetcher runs ahead; 0: there is none.
+    pub prefetch_lines: u32,
+    /// Entries of the predictor, for all threads together.
+    pub predictor: f64,
+    /// Bytes of a cache line.
+    pub line: u32,
+}
+
+/// What co-runners change for a thread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Environment {
+    /// Micro-ops that may be dispatched per cycle.
+    pub dispatch: f64,
+    /// Share of the ports of each [`Group`], above 0 to 1.
+    pub ports: [f64; GROUPS],
+    /// Entries of each [`Queue`].
+    pub entries: [f64; STRUCTURES],
+    /// Reach of each [`Level`], log₂ instructions.
+    pub reach: [f64; REACHES],
+    /// Entries of the branch predictor.
+    pub predictor: f64,
+    /// From a load's issue to its data from memory, cycles.
+    pub memory_latency: f64,
+    /// Between two requests that memory grants, cycles.
+    pub memory_interval: f64,
+}
+
+/// The group that a port is counted in.
+fn group(does: &[OpClass]) -> Group {
+    use OpClass::{FpAdd, FpFma, FpMultiply, Load, Store, Vector};
+    if does.contains(&Load) {
+        Group::Load
+    } else if does.contains(&Store) {
+        Group::Store
+    } else if does.iter().any(|class| matches!(class, FpAdd | FpMultiply | FpFma | Vector)) {
+        Group::Vector
+    } else {
+        Group::Integer
+    }
+}
+
+/// The predictor size, as an index into [`PREDICTOR_ENTRIES`], that is nearest
+/// to a number of entries.
+pub fn predictor_size(entries: f64) -> usize {
+    let largest = f64::from(PREDICTOR_ENTRIES[0]);
+    let last = PREDICTOR_ENTRIES.len() - 1;
+    ((largest / entries.max(1.0)).log2().round().max(0.0) as usize).min(last)
+}
+
+impl Pipeline {
+    /// A core of this sort, set up for `mode` threads.
+    #[must_use]
+    pub fn new(core: &CoreType, mode: u32) -> Self {
+        // Ports with few duties first, so that a low bit is the better choice.
+        let mut order: Vec<_> = core.ports.iter().take(u32::BITS as usize).collect();
+        order.sort_by_key(|port| port.does.len());
+        let mut ports = [0; OpClass::COUNT];
+        let mut group_ports = [0; GROUPS];
+        let mut private_groups = [false; GROUPS];
+        for (bit, port) in order.iter().enumerate() {
+            for &class in &port.does {
+                ports[class as usize] |= 1 << bit;
+            }
+            let group = group(&port.does) as usize;
+            group_ports[group] |= 1 << bit;
+            private_groups[group] |= port.private;
+        }
+        let dividers = ports[OpClass::Divide as usize] | ports[OpClass::FpDivide as usize];
+        group_ports[Group::Divider as usize] = dividers;
+        let fp_iq = core.fp_iq.unwrap_or(core.iq);
+        let structures = [core.rob, core.iq, fp_iq, core.lq, core.sq, core.mshrs];
+        let busy = |class| match class {
+            OpClass::Divide | OpClass::FpDivide => core.latency.busy(class),
+            _ => 0,
+        };
+        let l3 = core.l3.map_or(core.l2.latency, |l3| l3.latency);
+        Self {
+            mode,
+            width: f64::from(core.dispatch.max(1)),
+            retire: f64::from(core.retire.max(1)),
+            fetch_buffer: (16 * core.dispatch.max(1) / mode.max(1)).max(8) as usize,
+            refill: f64::from(core.refill),
+            rooms: structures.map(|structure| Room::of(structure, mode)),
+            split_iq: core.fp_iq.is_some(),
+            ports,
+            group_ports,
+            private_groups,
+            latency: OpClass::ALL.map(|c| core.latency.of(c).unwrap_or(core.l1d.latency).max(1)),
+            divider_busy: OpClass::ALL.map(busy),
+            cache_latency: [core.l1d.latency, core.l2.latency, l3],
+            tlb_latency: [core.tlb.second_latency, core.tlb.walk],
+            prefetch_lines: if core.prefetch_streams == 0 { 0 } else { core.prefetch_lines },
+            predictor: f64::from(core.predictor.max(1)),
+            line: core.l1d.line,
+        }
+    }
+
+    /// Ports of a group.
+    #[must_use]
+    pub fn group_size(&self, group: usize) -> f64 {
+        f64::from(self.group_ports[group].count_ones())
+    }
+
+    /// What a thread meets that is alone on a core in this mode, with these
+    /// reaches and this memory.
+    #[must_use]
+    pub fn alone(&self, reach: [f64; REACHES], latency: f64, interval: f64) -> Environment {
+        Environment {
+            dispatch: self.width,
+            ports: [1.0; GROUPS],
+            entries: self.rooms.map(|room| room.most),
+            reach,
+            predictor: self.predictor,
+            memory_latency: latency,
+            memory_interval: interval,
+        }
+    }
+}
+
+/// What can be set in an [`Environment`], in order: dispatch, then ports from here,
+/// queues, reaches, the predictor, memory's latency and interval.
+pub const FIRST_PORT: usize = 1;
+/// See [`FIRST_PORT`].
+pub const FIRST_ENTRIES: usize = FIRST_PORT + GROUPS;
+/// See [`FIRST_PORT`].
+pub const FIRST_REACH: usize = FIRST_ENTRIES + STRUCTURES;
+
+impl Environment {
+    /// Does it differ from another by no more than a share `most` of each value?
+    #[must_use]
+    pub fn is_near(&self, other: &Self, most: f64) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= most * a.abs();
+        let all = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| near(*a, *b));
+        near(self.dispatch, other.dispatch)
+            && near(self.memory_latency, other.memory_latency)
+            && near(self.memory_interval, other.memory_interval)
+            && near(self.predictor, other.predictor)
+            && all(&self.ports, &other.ports)
+            && all(&self.entries, &other.entries)
+            && all(&self.reach, &other.reach)
+    }
+}

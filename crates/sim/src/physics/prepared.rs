@@ -1,0 +1,210 @@
+//! A phase made ready for the cores of a machine.
+//!
+//! # Approach
+//! [`Prepared::new`] turns the profile's histograms into footprints and its
+//! micro-traces into operations, for each sort of core, once. What
+//! the window model answers is prepared per SMT mode when it is first asked for.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
+
+use thiserror::Error;
+
+use symbiont_profile::{OpClass, PREDICTORS, Phase};
+
+use super::footprint::{Footprint, Stream};
+use super::pipeline::{Level, REACHES};
+use super::response::ResponseTable;
+use super::trace::Trace;
+use crate::description::{CoreType, Description};
+
+/// SMT modes that are told apart.
+const MODES: usize = 8;
+
+/// Why a phase cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PrepareError {
+    /// It holds no micro-trace of even one instruction.
+    #[error("the phase holds no micro-traces; capture the profile again")]
+    NoTraces,
+    /// It counts no instructions.
+    #[error("the phase counts no instructions; capture the profile again")]
+    Empty,
+}
+
+/// What a phase does per instruction, whatever the machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Facts {
+    /// Micro-operations.
+    pub ops: f64,
+    /// Loads.
+    pub loads: f64,
+    /// Stores.
+    pub stores: f64,
+    /// Branches.
+    pub branches: f64,
+    /// Floating-point operations on single values.
+    pub flops: f64,
+    /// Floating-point and vector micro-operations.
+    pub vector_ops: f64,
+    /// Scalar floating-point micro-operations.
+    pub fp_scalar: f64,
+    /// Packed floating-point micro-operations.
+    pub fp_packed: f64,
+    /// Floating-point divisions.
+    pub fp_divisions: f64,
+    /// Mispredicted branches at each size of the profile's predictors.
+    pub mispredicted: [f64; PREDICTORS],
+    /// Share of the lines that leave a cache that are written back.
+    pub written: f64,
+}
+
+/// A phase for one sort of core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForCore {
+    /// Its micro-traces.
+    pub trace: Trace,
+    /// Micro-operations per instruction of the micro-traces.
+    pub ops: f64,
+    /// Distinct lines or pages of each [`Level`]'s stream.
+    pub footprints: [Footprint; REACHES],
+    /// Tells phases apart: what is equal has equal ones.
+    pub fingerprint: u64,
+    /// What the window model answers, by SMT mode, once it is made.
+    tables: [OnceLock<Box<ResponseTable>>; MODES],
+}
+
+/// A phase made ready for a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// Per instruction, whatever the core.
+    pub facts: Facts,
+    /// By the description's sorts of core.
+    pub cores: Vec<ForCore>,
+}
+
+impl Prepared {
+    /// Makes a phase ready for a machine.
+    ///
+    /// # Errors
+    /// If the phase is empty or has no micro-traces.
+    pub fn new(machine: &Description, phase: &Phase) -> Result<Self, PrepareError> {
+        if phase.instructions == 0 {
+            return Err(PrepareError::Empty);
+        }
+        let cores: Vec<_> =
+            machine.core_types.iter().map(|core| ForCore::new(core, phase)).collect();
+        if cores.iter().any(|core| core.trace.instructions < 1.0) {
+            return Err(PrepareError::NoTraces);
+        }
+        Ok(Self { facts: Facts::new(phase), cores })
+    }
+
+    /// The tables made so far: sort of core, SMT mode, table. To be kept for the next
+    /// run; they hold for this phase on this machine alone.
+    pub fn tables(&self) -> impl Iterator<Item = (usize, u32, &ResponseTable)> {
+        self.cores.iter().enumerate().flat_map(|(sort, core)| {
+            let made = core
+                .tables
+                .iter()
+                .zip(1..)
+                .filter_map(|(table, mode)| Some((mode, table.get()?.as_ref())));
+            made.map(move |(mode, table)| (sort, mode, table))
+        })
+    }
+
+    /// Takes a kept table; one that is there already stays. Tells whether the table
+    /// could be one.
+    pub fn put_table(&self, sort: usize, mode: u32, table: ResponseTable) -> bool {
+        let core = self.cores.get(sort).filter(|_| table.is_sound());
+        core.map(|core| core.table(mode, || table)).is_some()
+    }
+}
+
+impl Facts {
+    fn new(phase: &Phase) -> Self {
+        let count = |class| phase.per_instruction(phase.mix.count(class));
+        let arithmetic: f64 =
+            OpClass::ALL.into_iter().filter(|c| c.is_floating_point()).map(count).sum();
+        // Widths are counted of floating-point and vector work together.
+        let [scalar, packed @ ..] = phase.mix.by_width;
+        let wide = packed.iter().fold(0, |sum: u64, more| sum.saturating_add(*more));
+        let share = wide as f64 / scalar.saturating_add(wide).max(1) as f64;
+        Self {
+            ops: phase.per_instruction(phase.mix.total()),
+            loads: count(OpClass::Load),
+            stores: count(OpClass::Store),
+            branches: phase.per_instruction(phase.branches.executed),
+            flops: phase.flops_per_instruction(),
+            vector_ops: arithmetic + count(OpClass::Vector),
+            fp_scalar: arithmetic * (1.0 - share),
+            fp_packed: arithmetic * share,
+            fp_divisions: count(OpClass::FpDivide),
+            mispredicted: phase.branches.mispredicted.map(|count| phase.per_instruction(count)),
+            written: phase.written_share(),
+        }
+    }
+
+    fn mark(&self, hasher: &mut impl Hasher) {
+        let Self { ops, loads, stores, branches, flops, vector_ops, .. } = *self;
+        let Self { fp_scalar, fp_packed, fp_divisions, mispredicted, written, .. } = *self;
+        let numbers = [ops, loads, stores, branches, flops, vector_ops, fp_scalar, fp_packed];
+        let more = [fp_divisions, written];
+        let all = numbers.iter().chain(&more).chain(&mispredicted);
+        all.for_each(|number| number.to_bits().hash(hasher));
+    }
+}
+
+impl ForCore {
+    fn new(core: &CoreType, phase: &Phase) -> Self {
+        let wide = core.l1d.line >= 128;
+        let stream = |histogram| Stream::new(histogram, phase.instructions);
+        let (data, code) = (&phase.data, &phase.code);
+        let lines =
+            if wide { [&data.line_128, &code.line_128] } else { [&data.line_64, &code.line_64] };
+        let [data_lines, code_lines] = lines.map(stream);
+        let [data_pages, code_pages] = [&data.page, &code.page].map(stream);
+        let of = |level| match level {
+            Level::L1d => Footprint::new(&[&data_lines]),
+            Level::L1i => Footprint::new(&[&code_lines]),
+            Level::L2 | Level::Last => Footprint::new(&[&data_lines, &code_lines]),
+            Level::DataTlb => Footprint::new(&[&data_pages]),
+            Level::CodeTlb => Footprint::new(&[&code_pages]),
+            Level::Tlb2 => Footprint::new(&[&data_pages, &code_pages]),
+        };
+        let trace = Trace::new(phase, core.l1d.line, prefetch(core));
+        Self {
+            ops: trace.ops.len() as f64 / trace.instructions.max(1.0),
+            trace,
+            footprints: Level::ALL.map(of),
+            fingerprint: 0,
+            tables: Default::default(),
+        }
+        .marked(&Facts::new(phase))
+    }
+
+    /// With its fingerprint.
+    fn marked(mut self, facts: &Facts) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for op in &self.trace.ops {
+            let times = [op.reuse, op.page, op.fetch, op.fetch_page].map(f32::to_bits);
+            let rest = (op.line, op.trigger, op.sources, op.class, op.mispredicted);
+            (times, rest).hash(&mut hasher);
+        }
+        self.footprints.iter().for_each(|footprint| footprint.mark(&mut hasher));
+        facts.mark(&mut hasher);
+        self.fingerprint = hasher.finish();
+        self
+    }
+
+    /// The table of an SMT mode; `make` makes it the first time.
+    pub fn table(&self, mode: u32, make: impl FnOnce() -> ResponseTable) -> &ResponseTable {
+        let slot = (mode.max(1) as usize).min(MODES) - 1;
+        self.tables[slot].get_or_init(|| Box::new(make()))
+    }
+}
+
+/// How many lines the prefetcher of a core runs ahead.
+fn prefetch(core: &CoreType) -> u32 {
+    if core.prefetch_streams == 0 { 0 } else { core.prefetch_lines }
+}

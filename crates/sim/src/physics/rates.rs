@@ -1,0 +1,131 @@
+//! What a thread does per instruction while it runs: what counters read.
+
+use super::memory;
+use super::pipeline::{Environment, Group, Level, predictor_size};
+use super::tasks::Task;
+use super::window::Outcome;
+
+/// Rates of one thread; all per instruction unless said otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Rates {
+    /// Cycles of its core.
+    pub cpi: f64,
+    /// Clock of its core, 10⁹ cycles per second.
+    pub ghz: f64,
+    /// Micro-ops that the core dispatches per cycle, for all threads.
+    pub width: f64,
+    /// Stacks, and what is held.
+    pub window: Outcome,
+    /// Micro-operations.
+    pub ops: f64,
+    /// Loads.
+    pub loads: f64,
+    /// Stores.
+    pub stores: f64,
+    /// Branches.
+    pub branches: f64,
+    /// Mispredicted branches.
+    pub mispredicts: f64,
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Floating-point and vector micro-operations.
+    pub vector_ops: f64,
+    /// Scalar floating-point micro-operations.
+    pub fp_scalar: f64,
+    /// Packed floating-point micro-operations.
+    pub fp_packed: f64,
+    /// Floating-point divisions.
+    pub fp_divisions: f64,
+    /// Cycles for which dividers are busy.
+    pub divider_cycles: f64,
+    /// Cycles without a floating-point or vector operation between dispatch and
+    /// issue.
+    pub vector_empty: f64,
+    /// Misses of the L1 data cache.
+    pub l1d_misses: f64,
+    /// Those of them that are loads.
+    pub l1d_load_misses: f64,
+    /// Misses of the L1 instruction cache.
+    pub l1i_misses: f64,
+    /// Misses of the L2, data and instructions.
+    pub l2_misses: f64,
+    /// Loads that missed the L2.
+    pub l2_load_misses: f64,
+    /// Misses of the last level: lines fetched from memory, prefetched ones too.
+    pub llc_misses: f64,
+    /// Loads that missed all caches and that no prefetch covered.
+    pub llc_load_misses: f64,
+    /// Those of the lines from memory that another node's memory served.
+    pub remote_misses: f64,
+    /// Lines written back to memory.
+    pub write_backs: f64,
+    /// First-level translation misses of data.
+    pub dtlb_misses: f64,
+    /// First-level translation misses of instructions.
+    pub itlb_misses: f64,
+    /// Page walks.
+    pub walks: f64,
+    /// Cycles from a load to its data from memory, queueing included.
+    pub memory_latency: f64,
+    /// Lines that it holds of the L2 and of the last level in the long run.
+    pub holds: [f64; 2],
+}
+
+/// Misses per instruction at a level.
+pub(super) fn misses(task: &Task<'_>, environment: &Environment, level: Level) -> f64 {
+    task.phase.footprints[level as usize].misses(environment.reach[level as usize])
+}
+
+impl Rates {
+    pub(super) fn new(task: &Task<'_>, environment: &Environment, window: Outcome) -> Self {
+        let facts = task.facts;
+        let at = |level| misses(task, environment, level);
+        let holds = |level: Level| {
+            task.phase.footprints[level as usize].lines(environment.reach[level as usize])
+        };
+        let size = predictor_size(environment.predictor);
+        let memory_ops = (facts.loads + facts.stores).max(1e-12);
+        let (l1d_misses, l2_misses, llc_misses) = (at(Level::L1d), at(Level::L2), at(Level::Last));
+        // Of what a shared level misses, data has the part that the L1s miss.
+        let data = l1d_misses / (l1d_misses + at(Level::L1i)).max(1e-12);
+        let loads = facts.loads / memory_ops * data;
+        Self {
+            cpi: window.cpi,
+            ghz: task.ghz,
+            width: task.pipeline.width,
+            window,
+            ops: facts.ops,
+            loads: facts.loads,
+            stores: facts.stores,
+            branches: facts.branches,
+            mispredicts: facts.mispredicted.get(size).copied().unwrap_or(0.0),
+            flops: facts.flops,
+            vector_ops: facts.vector_ops,
+            fp_scalar: facts.fp_scalar,
+            fp_packed: facts.fp_packed,
+            fp_divisions: facts.fp_divisions,
+            divider_cycles: window.port_cycles[Group::Divider as usize],
+            vector_empty: (window.cpi - window.vector_cycles).max(0.0),
+            l1d_misses,
+            l1d_load_misses: l1d_misses * facts.loads / memory_ops,
+            l1i_misses: at(Level::L1i),
+            l2_misses,
+            l2_load_misses: l2_misses * loads,
+            llc_misses,
+            llc_load_misses: llc_misses * loads * (1.0 - task.phase.trace.covered),
+            remote_misses: llc_misses * (1.0 - memory::share(task, task.node)),
+            write_backs: llc_misses * facts.written,
+            dtlb_misses: at(Level::DataTlb),
+            itlb_misses: at(Level::CodeTlb),
+            walks: at(Level::Tlb2),
+            memory_latency: environment.memory_latency,
+            holds: [holds(Level::L2), holds(Level::Last)],
+        }
+    }
+
+    /// Instructions per second.
+    #[must_use]
+    pub fn instructions_per_second(&self) -> f64 {
+        if self.cpi > 0.0 { self.ghz * 1e9 / self.cpi } else { 0.0 }
+    }
+}

@@ -1,0 +1,96 @@
+//! Who answers how a thread does in an environment.
+
+use super::domains::Physics;
+use super::pipeline::Environment;
+use super::prepared::Prepared;
+use super::response::{Response, ResponseTable};
+use super::tasks::Task;
+use super::window::{Outcome, Window};
+
+/// Answers how a thread does in an environment.
+pub trait Respond {
+    /// In short, for a round.
+    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response;
+    /// Cycles per instruction alone.
+    fn cpi(&mut self, task: &Task<'_>, environment: &Environment) -> f64 {
+        self.respond(task, environment).cpi
+    }
+    /// In full, once all is settled.
+    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome;
+    /// Inputs that do anything to the thread, one bit each.
+    fn cares(&mut self, task: &Task<'_>) -> u32;
+}
+
+/// Runs the window model for each answer: the direct solve.
+#[derive(Debug, Clone, Default)]
+pub struct Direct {
+    window: Window,
+}
+
+impl Respond for Direct {
+    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
+        Response::from(&self.detail(task, environment))
+    }
+
+    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
+        self.window.run(task.pipeline, &task.phase.trace, environment)
+    }
+
+    fn cares(&mut self, _: &Task<'_>) -> u32 {
+        u32::MAX
+    }
+}
+
+/// Looks answers up in tables, made when first asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Tables<'a> {
+    /// The machine.
+    pub physics: &'a Physics,
+}
+
+impl Tables<'_> {
+    fn table<'t>(&self, task: &Task<'t>) -> &'t ResponseTable {
+        let (phase, physics) = (task.phase, self.physics);
+        phase.table(task.mode, || {
+            let sort = &physics.sorts[task.sort];
+            ResponseTable::new(phase, task.facts.written, task.pipeline, sort, &physics.memory)
+        })
+    }
+}
+
+impl Physics {
+    /// Makes the table of a phase on a sort of core in an SMT mode, if it is not made
+    /// yet: that takes some tenths of a second, better spent ahead of time, and by
+    /// several threads. None if there is no such sort.
+    pub fn prepare<'p>(
+        &self,
+        prepared: &'p Prepared,
+        sort: usize,
+        mode: u32,
+    ) -> Option<&'p ResponseTable> {
+        let (phase, place) = (prepared.cores.get(sort)?, self.sorts.get(sort)?);
+        let pipeline = self.pipeline(sort, mode)?;
+        Some(phase.table(pipeline.mode, || {
+            let written = prepared.facts.written;
+            ResponseTable::new(phase, written, pipeline, place, &self.memory)
+        }))
+    }
+}
+
+impl Respond for Tables<'_> {
+    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
+        self.table(task).respond(environment)
+    }
+
+    fn cpi(&mut self, task: &Task<'_>, environment: &Environment) -> f64 {
+        self.table(task).cpi(environment)
+    }
+
+    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
+        self.table(task).detail(environment, task.pipeline.width)
+    }
+
+    fn cares(&mut self, task: &Task<'_>) -> u32 {
+        self.table(task).cares()
+    }
+}

@@ -1,0 +1,357 @@
+//! What the window model says of a phase on a core in a mode, as a table.
+//!
+//! # Approach
+//! Each part of an [`Environment`] is an input of a [`Table`], in the coordinate in
+//! which its effect is nearest to even: dispatch and ports as time per operation, entries,
+//! reach and memory's interval as logarithms. Each goes as far as it can
+//! on this machine: from having all to sharing it with as many as can be, or
+//! being starved by them. The anchor is an even share.
+//!
+//! # Properties
+//! - Solved with tables, threads run as fast as solved with the window model
+//!   (`tables_meet_the_direct_solve`).
+//! - No environment gives a thread more speed than the best one
+//!   (`no_answer_is_faster_than_the_best_environment`).
+
+use serde::{Deserialize, Serialize};
+use symbiont_profile::PREDICTOR_ENTRIES;
+
+use super::domains::{MemoryPlace, SortPlace};
+use super::pipeline::{
+    Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Level, Pipeline, REACHES,
+    STRUCTURES, predictor_size,
+};
+use super::prepared::ForCore;
+use super::table::build::Tolerance;
+use super::table::{Range, Table, build};
+use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
+use super::window::{Outcome, Window};
+
+/// What each round asks for: CPI, what is held, how long ports are taken.
+const OFTEN: usize = 1 + STRUCTURES + GROUPS;
+/// The stacks, and cycles with vector operations; in fours.
+const SELDOM: usize = (CYCLE_CAUSES + SLOT_CAUSES + 1).next_multiple_of(4);
+/// The predictor's size, and memory's latency; its interval follows.
+const PREDICTOR: usize = FIRST_REACH + REACHES;
+const LATENCY: usize = PREDICTOR + 1;
+
+/// A cache is taken to be starved down to this part of an even share.
+const STARVED: f64 = 1.0 / 16.0;
+
+/// The table of one phase on one sort of core in one SMT mode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResponseTable {
+    table: Table<OFTEN, SELDOM>,
+    fastest: f32,
+    cares: u32,
+}
+
+/// What a round needs to know of a thread in an environment; per instruction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Response {
+    /// Cycles.
+    pub cpi: f64,
+    /// Entries of each queue times the cycles for which they are held.
+    pub held: [f64; STRUCTURES],
+    /// Cycles for which the ports of each group are taken.
+    pub port_cycles: [f64; GROUPS],
+}
+
+impl From<&Outcome> for Response {
+    fn from(outcome: &Outcome) -> Self {
+        Self { cpi: outcome.cpi, held: outcome.held, port_cycles: outcome.port_cycles }
+    }
+}
+
+impl Response {
+    /// What is held and taken, half way from what it was before: where operations go to other
+    /// ports as soon as some are scarce, it would swing.
+    #[must_use]
+    pub fn half_way(mut self, before: &Self) -> Self {
+        let old = before.held.iter().chain(&before.port_cycles);
+        for (new, old) in self.held.iter_mut().chain(&mut self.port_cycles).zip(old) {
+            *new = f64::midpoint(*new, *old);
+        }
+        self
+    }
+}
+
+/// The coordinate of an input in an environment.
+fn coordinate(environment: &Environment, input: usize) -> f64 {
+    match input {
+        0 => 1.0 / environment.dispatch,
+        FIRST_PORT..FIRST_ENTRIES => 1.0 / environment.ports[input - FIRST_PORT],
+        FIRST_ENTRIES..FIRST_REACH => environment.entries[input - FIRST_ENTRIES].log2(),
+        FIRST_REACH..PREDICTOR => environment.reach[input - FIRST_REACH],
+        PREDICTOR => predictor_size(environment.predictor) as f64,
+        LATENCY => environment.memory_latency,
+        _ => environment.memory_interval.log2(),
+    }
+}
+
+/// The environment with such coordinates.
+fn environment(inputs: &[f64]) -> Environment {
+    let at = |input: usize| inputs.get(input).copied().unwrap_or_default();
+    let size = (at(PREDICTOR).round() as usize).min(PREDICTOR_ENTRIES.len() - 1);
+    Environment {
+        dispatch: 1.0 / at(0),
+        ports: std::array::from_fn(|group| 1.0 / at(FIRST_PORT + group)),
+        entries: std::array::from_fn(|queue| at(FIRST_ENTRIES + queue).exp2()),
+        reach: std::array::from_fn(|level| at(FIRST_REACH + level)),
+        predictor: f64::from(PREDICTOR_ENTRIES[size]),
+        memory_latency: at(LATENCY),
+        memory_interval: at(LATENCY + 1).exp2(),
+    }
+}
+
+/// Is the L2 the last level?
+fn tied(sort: &SortPlace) -> bool {
+    sort.caches[Level::L2 as usize] == sort.caches[Level::Last as usize]
+}
+
+/// How far each input can go.
+fn ranges(
+    phase: &ForCore,
+    written: f64,
+    pipeline: &Pipeline,
+    sort: &SortPlace,
+    memory: &MemoryPlace,
+) -> Vec<Range> {
+    let n = f64::from(pipeline.mode.max(1));
+    let mut ranges = vec![Range::new(1.0, n.sqrt(), n).over(pipeline.width)];
+    for group in 0..GROUPS {
+        let alone = pipeline.group_size(group) == 0.0 || pipeline.private_groups[group];
+        let most = if alone { 1.0 } else { n };
+        ranges.push(Range::new(1.0, most.sqrt(), most));
+    }
+    for room in pipeline.rooms {
+        let least = if room.shared { (room.total / n).min(room.most) } else { room.most };
+        let anchor = (least * room.most).sqrt();
+        ranges.push(Range::new(room.most.log2(), anchor.log2(), least.log2()));
+    }
+    let tied = tied(sort);
+    for (level, (name, cache)) in Level::ALL.iter().zip(&sort.caches).enumerate() {
+        let footprint = &phase.footprints[level];
+        let sharers = cache.cores as f64 * if cache.per_thread { 1.0 } else { n };
+        let fixed = sharers <= 1.0 && !super::caches::relaxes(level);
+        let least = if fixed { 1.0 } else { STARVED / sharers };
+        // Without an L3 both levels are one: the last one stands for both.
+        let reuses = phase.trace.reuses(*name).filter(|_| !(tied && *name == Level::L2));
+        let (shortest, longest) = reuses.unwrap_or((0.0, 0.0));
+        let at = |part: f64| footprint.reach(cache.lines * part).clamp(shortest, longest);
+        ranges.push(Range::new(at(1.0), at(1.0 / sharers), at(least)));
+    }
+    let largest = predictor_size(pipeline.predictor) as f64;
+    let smallest = predictor_size(pipeline.predictor / n) as f64;
+    ranges.push(Range::new(largest, smallest, smallest));
+    let line = f64::from(pipeline.line);
+    let (slow, fast) = sort.ghz;
+    let near = memory.latency * slow;
+    ranges.push(Range::new(near, near * 1.2, memory.longest(line) * fast));
+    let bytes = line * (1.0 + written);
+    let quick = (bytes / memory.bandwidth * slow / memory.nodes).log2();
+    let starved = (bytes / memory.bandwidth.min(memory.link) * fast * sort.threads).log2();
+    ranges.push(Range::new(quick, quick + (starved - quick) / 4.0, starved));
+    ranges
+}
+
+impl Range {
+    /// All of it divided.
+    fn over(self, by: f64) -> Self {
+        Self { best: self.best / by, anchor: self.anchor / by, worst: self.worst / by }
+    }
+}
+
+impl ResponseTable {
+    /// Asks the window model wherever that is needed.
+    #[must_use]
+    pub fn new(
+        phase: &ForCore,
+        written: f64,
+        pipeline: &Pipeline,
+        sort: &SortPlace,
+        memory: &MemoryPlace,
+    ) -> Self {
+        let ranges = ranges(phase, written, pipeline, sort, memory);
+        let (mut window, tied) = (Window::default(), tied(sort));
+        let mut run = |inputs: &[f64]| {
+            let mut environment = environment(inputs);
+            if tied {
+                environment.reach[Level::L2 as usize] = environment.reach[Level::Last as usize];
+            }
+            window.run(pipeline, &phase.trace, &environment)
+        };
+        let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
+        let fastest = run(&best).cpi as f32;
+        let table = build(&ranges, Tolerance::default(), &mut |inputs| split(&run(inputs)));
+        let cares = table.inputs().fold(0, |cares, input| cares | 1 << input);
+        Self { table, fastest, cares }
+    }
+
+    /// How many points were looked at, axes, terms.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize, usize) {
+        let (axes, terms) = self.table.size();
+        (self.table.nodes(), axes, terms)
+    }
+
+    /// Is it as [`ResponseTable::new`] makes them? One that was read from outside may
+    /// not be.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let bits = self
+            .table
+            .inputs()
+            .fold(0_u32, |bits, input| bits | 1_u32.checked_shl(input as u32).unwrap_or(u32::MAX));
+        self.table.is_sound() && bits == self.cares
+    }
+
+    /// The inputs that do anything here, one bit each.
+    #[must_use]
+    pub fn cares(&self) -> u32 {
+        self.cares
+    }
+
+    /// In short.
+    #[must_use]
+    pub fn respond(&self, environment: &Environment) -> Response {
+        self.short(environment)
+    }
+
+    /// Cycles per instruction alone.
+    #[must_use]
+    pub fn cpi(&self, environment: &Environment) -> f64 {
+        let cpi = self.table.first(|input| coordinate(environment, input));
+        f64::from(cpi.max(self.fastest))
+    }
+
+    fn short(&self, environment: &Environment) -> Response {
+        let often = self.table.often(|input| coordinate(environment, input));
+        let at = |index: usize| f64::from(often[index].max(0.0));
+        Response {
+            cpi: self.cpi(environment),
+            held: std::array::from_fn(|queue| at(1 + queue)),
+            port_cycles: std::array::from_fn(|group| at(1 + STRUCTURES + group)),
+        }
+    }
+
+    /// In full. The stacks sum to the CPI, as those of the window model do.
+    #[must_use]
+    pub fn detail(&self, environment: &Environment, width: f64) -> Outcome {
+        let input = |input| coordinate(environment, input);
+        let Response { cpi, held, port_cycles } = self.short(environment);
+        let seldom = self.table.seldom(input);
+        let (cycles, rest) = seldom.split_at(CYCLE_CAUSES);
+        let (slots, vector) = rest.split_at(SLOT_CAUSES);
+        Outcome {
+            cpi,
+            cycles: fit(cycles, cpi),
+            slots: fit(slots, cpi * width),
+            held,
+            port_cycles,
+            vector_cycles: f64::from(vector[0]).clamp(0.0, cpi),
+        }
+    }
+}
+
+/// The parts of an outcome as the table keeps them.
+fn split(outcome: &Outcome) -> ([f32; OFTEN], [f32; SELDOM]) {
+    let mut often = [0.0; OFTEN];
+    let short = [outcome.cpi].into_iter().chain(outcome.held).chain(outcome.port_cycles);
+    often.iter_mut().zip(short).for_each(|(to, from)| *to = from as f32);
+    let mut seldom = [0.0; SELDOM];
+    let parts = outcome.cycles.iter().chain(&outcome.slots).chain([&outcome.vector_cycles]);
+    seldom.iter_mut().zip(parts).for_each(|(to, from)| *to = *from as f32);
+    (often, seldom)
+}
+
+/// Parts that sum to `whole`; none is below zero.
+fn fit<const N: usize>(parts: &[f32], whole: f64) -> [f64; N] {
+    let part = |index: usize| parts.get(index).map_or(0.0, |part| f64::from(part.max(0.0)));
+    let sum: f64 = (0..N).map(part).sum();
+    let factor = if sum > 0.0 { whole / sum } else { 0.0 };
+    std::array::from_fn(|index| part(index) * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::Description;
+    use crate::physics::domains::Physics;
+    use crate::physics::prepared::Prepared;
+    use proptest::prelude::*;
+    use std::sync::OnceLock;
+    use symbiont_profile::test_support;
+
+    struct Made {
+        pipeline: Pipeline,
+        ranges: Vec<Range>,
+        prepared: Prepared,
+        table: ResponseTable,
+    }
+
+    fn made() -> &'static Made {
+        static MADE: OnceLock<Made> = OnceLock::new();
+        MADE.get_or_init(|| {
+            let machine = Description::named("xeon-e5-2620v4").unwrap();
+            let physics = Physics::new(&machine);
+            let profile = test_support::branchy();
+            let prepared = Prepared::new(&machine, &profile.phases[0]).unwrap();
+            let pipeline = physics.pipeline(0, 2).unwrap().clone();
+            let (phase, written) = (&prepared.cores[0], prepared.facts.written);
+            let (sort, memory) = (&physics.sorts[0], &physics.memory);
+            let table = ResponseTable::new(phase, written, &pipeline, sort, memory);
+            let ranges = ranges(phase, written, &pipeline, sort, memory);
+            Made { pipeline, ranges, prepared, table }
+        })
+    }
+
+    /// An environment within the ranges.
+    fn any_environment() -> impl Strategy<Value = Environment> {
+        prop::collection::vec(0.0_f64..1.0, made().ranges.len()).prop_map(|shares| {
+            let between =
+                |(range, share): (&Range, &f64)| range.best + share * (range.worst - range.best);
+            environment(&made().ranges.iter().zip(&shares).map(between).collect::<Vec<_>>())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn no_answer_is_faster_than_the_best_environment(environment in any_environment()) {
+            let best: Vec<f64> = made().ranges.iter().map(|range| range.best).collect();
+            let best = made().table.respond(&self::environment(&best)).cpi;
+            prop_assert!(made().table.respond(&environment).cpi >= best * 0.999);
+        }
+
+        #[test]
+        fn an_environment_off_the_anchor_in_some_inputs_is_met(
+            moved in prop::collection::vec((0_usize..18, 0.0_f64..1.0), 0..4),
+        ) {
+            let made = made();
+            let mut inputs: Vec<f64> = made.ranges.iter().map(|range| range.anchor).collect();
+            for (input, share) in moved {
+                let range = made.ranges[input];
+                inputs[input] = range.best + share * (range.worst - range.best);
+            }
+            let environment = environment(&inputs);
+            let trace = &made.prepared.cores[0].trace;
+            let direct = Window::default().run(&made.pipeline, trace, &environment);
+            let table = made.table.detail(&environment, made.pipeline.width);
+            let miss = table.cpi / direct.cpi - 1.0;
+            prop_assert!(miss.abs() < 0.03, "{} instead of {}", table.cpi, direct.cpi);
+            prop_assert!((table.cycles.iter().sum::<f64>() / table.cpi - 1.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn coordinates_and_environments_are_inverse() {
+        let anchor: Vec<f64> = made().ranges.iter().map(|range| range.anchor).collect();
+        let environment = environment(&anchor);
+        for (input, anchor) in anchor.iter().enumerate() {
+            let again = coordinate(&environment, input);
+            assert!((again - anchor).abs() < 1e-9, "input {input}: {again} for {anchor}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! How a table is made.
+
+use std::collections::HashMap;
+
+use super::axis::{Axis, MIDDLE, Range, STEPS};
+use super::{MOST_AXES, Table, Term, nodes_at};
+
+/// How closely a table shall meet its function, as shares of the answer between best and
+/// anchor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    /// An input that does no more anywhere it is tried is left out.
+    pub axis: f64,
+    /// A node is added along an axis where interpolation misses by more.
+    pub node: f64,
+    /// What inputs do together is left out below this, and refined while
+    /// finer nodes differ by more.
+    pub term: f64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self { axis: 5e-4, node: 1e-3, term: 2e-3 }
+    }
+}
+
+/// A term is refined while it may err by so many tolerances.
+const DOUBT: f64 = 4.0;
+
+/// Most halvings of an axis' first quarters.
+const HALVINGS: usize = 4;
+
+/// What a function answers: the values that are often asked for, and those seldom.
+pub type Values<const H: usize, const C: usize> = ([f32; H], [f32; C]);
+
+/// A function to tabulate; it is asked at values of all its inputs.
+pub type Function<'f, const H: usize, const C: usize> = dyn FnMut(&[f64]) -> Values<H, C> + 'f;
+
+/// A point: positions of the axes that are not at the anchor.
+type Key = Vec<(u8, u8)>;
+
+/// The function and what is known of it.
+struct Known<'f, const H: usize, const C: usize> {
+    function: &'f mut Function<'f, H, C>,
+    anchor: Vec<f64>,
+    axes: Vec<Axis>,
+    values: HashMap<Key, Values<H, C>>,
+}
+
+fn minus<const N: usize>(a: &mut [f32; N], b: &[f32; N]) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a -= b;
+    }
+}
+
+impl<const H: usize, const C: usize> Known<'_, H, C> {
+    /// The value at a point.
+    fn at(&mut self, key: &Key) -> Values<H, C> {
+        if let Some(known) = self.values.get(key) {
+            return *known;
+        }
+        let mut inputs = self.anchor.clone();
+        for &(axis, position) in key {
+            let axis = &self.axes[usize::from(axis)];
+            inputs[axis.input] = axis.coordinate(usize::from(position));
+        }
+        let value = (self.function)(&inputs);
+        self.values.insert(key.clone(), value);
+        value
+    }
+
+    /// What the axes of `key` do together, beyond what fewer of them do, by
+    /// inclusion and exclusion.
+    fn together(&mut self, key: &Key) -> Values<H, C> {
+        let mut sum = ([0.0; H], [0.0; C]);
+        for subset in 0..1_u32 << key.len() {
+            let part: Key =
+                (0..key.len()).filter(|i| subset >> i & 1 == 1).map(|i| key[i]).collect();
+            let sign = if (key.len() - part.len()) % 2 == 0 { 1.0 } else { -1.0 };
+            let (often, seldom) = self.at(&part);
+            sum.0.iter_mut().zip(often).for_each(|(s, v)| *s += sign * v);
+            sum.1.iter_mut().zip(seldom).for_each(|(s, v)| *s += sign * v);
+        }
+        sum
+    }
+}
+
+/// Tabulates a function. `ranges` are those of its inputs; the function is asked at
+/// values within them.
+pub fn build<const H: usize, const C: usize>(
+    ranges: &[Range],
+    tolerance: Tolerance,
+    function: &mut Function<'_, H, C>,
+) -> Table<H, C> {
+    let anchor: Vec<f64> = ranges.iter().map(|range| range.anchor).collect();
+    let middle = function(&anchor);
+    // Errors count where the answer is small, too.
+    let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
+    let least = f64::from(function(&best).0[0]).abs();
+    let scale = (f64::from(middle.0[0]).abs() * least).sqrt().max(1e-9);
+    let mut table = Table {
+        axes: Vec::new(),
+        terms: Vec::new(),
+        first: Vec::new(),
+        often: vec![middle.0],
+        seldom: vec![middle.1],
+    };
+    for input in active(ranges, tolerance.axis, function) {
+        let nodes = scan(ranges[input], input, &anchor, tolerance.node * scale, function);
+        let along: Vec<_> = nodes.iter().map(|(x, v)| (*x, f64::from(v.0[0]))).collect();
+        let number = table.axes.len() as u8;
+        table.axes.push(Axis::new(input, &along, anchor[input]));
+        let start = table.often.len() as u32;
+        let nodes_here = nodes.len() as u32;
+        for (_, mut value) in nodes {
+            minus(&mut value.0, &middle.0);
+            minus(&mut value.1, &middle.1);
+            table.often.push(value.0);
+            table.seldom.push(value.1);
+        }
+        table.terms.push(Term {
+            axes: [number, 0, 0],
+            order: 1,
+            grid: 0,
+            nodes: nodes_here,
+            start,
+        });
+    }
+    let axes = table.axes.clone();
+    let mut known = Known { function, anchor, axes, values: HashMap::new() };
+    known.values.insert(Key::new(), middle);
+    combine(&mut table, &mut known, tolerance.term * scale);
+    table.first = table.often.iter().map(|values| [values[0]]).collect();
+    table
+}
+
+/// Inputs that do something at the best or the worst corner, at the anchor, or at two
+/// corners between: the first ones those whose effect was largest where it was seen first.
+fn active<const H: usize, const C: usize>(
+    ranges: &[Range],
+    least: f64,
+    function: &mut Function<'_, H, C>,
+) -> Vec<usize> {
+    let mut effects = vec![0.0_f64; ranges.len()];
+    for base in 0..5 {
+        let ends = |(input, range): (usize, &Range)| match base {
+            0 => (range.best, range.worst),
+            1 => (range.worst, range.best),
+            2 => (range.anchor, range.worst),
+            _ if (input + base) % 2 == 0 => (range.best, range.worst),
+            _ => (range.worst, range.best),
+        };
+        let ends: Vec<(f64, f64)> = ranges.iter().enumerate().map(ends).collect();
+        let inputs: Vec<f64> = ends.iter().map(|ends| ends.0).collect();
+        let here = f64::from(function(&inputs).0[0]);
+        for (input, range) in ranges.iter().enumerate() {
+            if !range.is_wide() || effects[input] > least {
+                continue;
+            }
+            let mut moved = inputs.clone();
+            moved[input] = ends[input].1;
+            let there = f64::from(function(&moved).0[0]);
+            let smaller = here.abs().min(there.abs()).max(1e-9);
+            effects[input] = effects[input].max((there - here).abs() / smaller);
+        }
+    }
+    let mut found: Vec<usize> = (0..ranges.len()).filter(|&i| effects[i] > least).collect();
+    found.sort_by(|&a, &b| effects[b].total_cmp(&effects[a]));
+    found.truncate(MOST_AXES);
+    found
+}
+
+/// The function along one input, with nodes where it bends.
+fn scan<const H: usize, const C: usize>(
+    range: Range,
+    input: usize,
+    anchor: &[f64],
+    tolerance: f64,
+    function: &mut Function<'_, H, C>,
+) -> Vec<(f64, Values<H, C>)> {
+    let mut at = |coordinate: f64| {
+        let mut inputs = anchor.to_vec();
+        inputs[input] = coordinate;
+        function(&inputs)
+    };
+    let (low, high) = (range.best.min(range.worst), range.best.max(range.worst));
+    let mut ends = vec![low];
+    for end in [range.anchor, high] {
+        let from = ends[ends.len() - 1];
+        if end > from + 1e-6 * (high - low) {
+            ends.extend([from + (end - from) / 2.0, end]);
+        }
+    }
+    let mut nodes: Vec<_> = ends.into_iter().map(|x| (x, at(x))).collect();
+    let mut doubtful = vec![true; nodes.len() - 1];
+    for _ in 0..HALVINGS {
+        let (mut next, mut next_doubtful) = (vec![nodes[0]], Vec::new());
+        for (pair, doubt) in nodes.windows(2).zip(&doubtful) {
+            let [(a, va), (b, vb)] = [pair[0], pair[1]];
+            if *doubt {
+                let middle = f64::midpoint(a, b);
+                let value = at(middle);
+                let expected = f64::from(va.0[0] + vb.0[0]) / 2.0;
+                let wrong = (f64::from(value.0[0]) - expected).abs() > tolerance;
+                // The node was paid for: it stays.
+                next.push((middle, value));
+                next_doubtful.extend([wrong, wrong]);
+            } else {
+                next_doubtful.push(false);
+            }
+            next.push((b, vb));
+        }
+        (nodes, doubtful) = (next, next_doubtful);
+    }
+    nodes
+}
+
+/// Adds what two and three axes do together.
+fn combine<const H: usize, const C: usize>(
+    table: &mut Table<H, C>,
+    known: &mut Known<'_, H, C>,
+    tolerance: f64,
+) {
+    let axes = table.axes.len() as u8;
+    let mut pairs: Vec<Vec<u8>> = Vec::new();
+    for a in 0..axes {
+        for b in a + 1..axes {
+            if add_term(table, known, &[a, b], tolerance, 1) {
+                pairs.push(vec![a, b]);
+            }
+        }
+    }
+    for (index, pair) in pairs.iter().enumerate() {
+        for other in pairs[index + 1..].iter().filter(|other| other[0] == pair[0]) {
+            let (a, b, c) = (pair[0], pair[1], other[1]);
+            if pairs.contains(&vec![b.min(c), b.max(c)]) {
+                add_term(table, known, &[a, b.min(c), b.max(c)], 5.0 * tolerance, 2);
+            }
+        }
+    }
+}
+
+/// All points of a grid over axes with one node every `stride` positions.
+fn grid(axes: &[u8], stride: usize) -> Vec<Key> {
+    let mut keys = vec![Key::new()];
+    for &axis in axes {
+        keys = keys
+            .into_iter()
+            .flat_map(|key| {
+                (0..=STEPS).step_by(stride).map(move |position| {
+                    let mut key = key.clone();
+                    key.push((axis, position as u8));
+                    key
+                })
+            })
+            .collect();
+    }
+    keys
+}
+
+/// Adds what axes do together, if that is anything; down to `finest` positions.
+fn add_term<const H: usize, const C: usize>(
+    table: &mut Table<H, C>,
+    known: &mut Known<'_, H, C>,
+    axes: &[u8],
+    tolerance: f64,
+    finest: usize,
+) -> bool {
+    let mut stride = MIDDLE;
+    let mut values = term_values(known, axes, stride);
+    let largest = values.iter().map(|value| f64::from(value.0[0]).abs()).fold(0.0, f64::max);
+    if largest <= tolerance {
+        return false;
+    }
+    // Finer grids cost much: they must promise something.
+    let mut doubt = largest;
+    while stride > finest && doubt > DOUBT * tolerance {
+        let finer = term_values(known, axes, stride / 2);
+        doubt = misfit(&values, &finer, nodes_at(stride), axes.len());
+        (values, stride) = (finer, stride / 2);
+    }
+    let start = table.often.len() as u32;
+    table.often.extend(values.iter().map(|value| value.0));
+    table.seldom.extend(values.iter().map(|value| value.1));
+    table.terms.push(Term {
+        axes: std::array::from_fn(|i| axes.get(i).copied().unwrap_or_default()),
+        order: axes.len() as u8,
+        grid: (MIDDLE / stride).ilog2() as u8,
+        nodes: nodes_at(stride) as u32,
+        start,
+    });
+    true
+}
+
+/// What axes do together at each point of a grid: nothing where one is at the anchor, or
+/// beyond the end of an axis that begins or ends at its anchor.
+fn term_values<const H: usize, const C: usize>(
+    known: &mut Known<'_, H, C>,
+    axes: &[u8],
+    stride: usize,
+) -> Vec<Values<H, C>> {
+    let mut values = Vec::new();
+    for key in grid(axes, stride) {
+        let absent = key.iter().any(|&(axis, position)| {
+            let (first, last) = known.axes[usize::from(axis)].ends();
+            let position = usize::from(position);
+            position == MIDDLE || position < first || position > last
+        });
+        values.push(if absent { ([0.0; H], [0.0; C]) } else { known.together(&key) });
+    }
+    values
+}
+
+/// The most by which finer values differ from what the coarser ones say there.
+fn misfit<const H: usize, const C: usize>(
+    coarse: &[Values<H, C>],
+    fine: &[Values<H, C>],
+    nodes: usize,
+    axes: usize,
+) -> f64 {
+    let finer = 2 * nodes - 1;
+    let mut worst = 0.0_f64;
+    for (index, value) in fine.iter().enumerate() {
+        // Digits of the index are the node along each axis.
+        let mut rest = index;
+        let mut around = vec![(0_usize, 1.0_f64)];
+        let mut weight_of_axis = 1;
+        for _ in 0..axes {
+            let at = rest % finer;
+            rest /= finer;
+            let ends = [at / 2, at.div_ceil(2)];
+            around = around
+                .into_iter()
+                .flat_map(|(base, share)| {
+                    ends.map(|end| (base + end * weight_of_axis, share / 2.0))
+                })
+                .collect();
+            weight_of_axis *= nodes;
+        }
+        let expected: f64 =
+            around.iter().map(|&(at, share)| share * f64::from(coarse[at].0[0])).sum();
+        worst = worst.max((f64::from(value.0[0]) - expected).abs());
+    }
+    worst
+}

@@ -1,0 +1,228 @@
+//! Tables of a function of many inputs, made of functions of few.
+//!
+//! # Problem
+//! The window model answers in a tenth of a millisecond; a simulated quantum of a
+//! thread needs several answers in a microsecond. A grid over twenty inputs is out
+//! of reach.
+//!
+//! # Approach
+//! Most of what inputs do, they do alone or two or three together (anchored
+//! high-dimensional model representation: Rabitz and Aliş, 1999). Around an
+//! anchor a,
+//! f(x) ≈ f(a) + Σ fᵢ(xᵢ) + Σ fᵢⱼ(xᵢ, xⱼ) + Σ fᵢⱼₖ(xᵢ, xⱼ, xₖ),
+//! where a term is what its inputs do together beyond what fewer of them do, and so is 0
+//! wherever one of them is at the anchor. Inputs that do nothing at the anchor and at some
+//! corners are left out; a term over several inputs is made where the corners show that
+//! it does something, and refined while finer values differ from interpolated ones.
+//! What is tabulated is a vector; its first element steers all that.
+//!
+//! # Terms and units
+//! *Coordinate*, *position*: see [`axis`]. *Tolerance*: a share of the answer.
+//!
+//! # Properties
+//! - Sums of functions of up to three inputs are met within the tolerance
+//!   (`sums_of_functions_of_few_inputs_are_met`); the anchor and the axes
+//!   exactly (`anchor_and_axes_are_exact`).
+//! - An input without effect costs nothing (`an_input_without_effect_is_left_out`).
+
+pub mod axis;
+pub mod build;
+#[cfg(test)]
+mod tests;
+
+pub use axis::Range;
+use axis::{Axis, MIDDLE, Place, STEPS};
+pub use build::build;
+use serde::{Deserialize, Serialize};
+
+/// Most inputs that a table tells apart.
+pub const MOST_AXES: usize = 24;
+
+/// What some axes do together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Term {
+    /// Indices of one to three axes, rising; the rest stays unused.
+    axes: [u8; 3],
+    /// How many.
+    order: u8,
+    /// Which of [`GRIDS`] it has, if it is over several axes.
+    grid: u8,
+    /// Nodes along each axis.
+    nodes: u32,
+    /// Where its values begin.
+    start: u32,
+}
+
+/// A tabulated function; `H` values that are often asked for, `C` that are not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table<const H: usize, const C: usize> {
+    axes: Vec<Axis>,
+    terms: Vec<Term>,
+    /// The first value again, close together.
+    #[serde(with = "rows")]
+    first: Vec<[f32; 1]>,
+    #[serde(with = "rows")]
+    often: Vec<[f32; H]>,
+    #[serde(with = "rows")]
+    seldom: Vec<[f32; C]>,
+}
+
+impl<const H: usize, const C: usize> Table<H, C> {
+    /// How many points were looked at to make it, beyond those that were left out.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.often.len()
+    }
+
+    /// How many axes and terms it has.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.axes.len(), self.terms.len())
+    }
+
+    /// The inputs that do anything.
+    pub fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
+        self.axes.iter().map(|axis| axis.input)
+    }
+
+    /// The first of the values, in full. `input` as below.
+    #[must_use]
+    pub fn first(&self, input: impl Fn(usize) -> f64) -> f32 {
+        self.sum(&self.first, 3, input)[0]
+    }
+
+    /// The values that are often asked for; what several inputs do together is left
+    /// out. `input` tells the coordinate of each input, as the function had them.
+    #[must_use]
+    pub fn often(&self, input: impl Fn(usize) -> f64) -> [f32; H] {
+        self.sum(&self.often, 1, input)
+    }
+
+    /// The values that are seldom asked for; what three inputs do together is left
+    /// out.
+    #[must_use]
+    pub fn seldom(&self, input: impl Fn(usize) -> f64) -> [f32; C] {
+        self.sum(&self.seldom, 2, input)
+    }
+
+    /// Is it as [`build()`] makes tables? One that was read from outside may not be.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let rows = self.often.len();
+        let axis = |index: &u8| self.axes.get(usize::from(*index));
+        let term = |term: &Term| {
+            let (order, nodes) = (usize::from(term.order), term.nodes as usize);
+            let Some(axes) = term.axes.get(..order) else { return false };
+            let fits = match order {
+                1 => axes.first().and_then(axis).is_some_and(|axis| axis.nodes() == nodes),
+                2 | 3 => GRIDS.get(usize::from(term.grid)).is_some_and(|grid| nodes == grid.1 + 1),
+                _ => false,
+            };
+            let size = nodes.checked_pow(u32::from(term.order));
+            let end = size.and_then(|size| size.checked_add(term.start as usize));
+            fits && axes.iter().all(|index| axis(index).is_some())
+                && end.is_some_and(|end| end <= rows)
+        };
+        rows > 0
+            && self.seldom.len() == rows
+            && self.first.len() == rows
+            && self.axes.len() <= MOST_AXES
+            && self.axes.iter().all(Axis::is_sound)
+            && self.terms.iter().all(term)
+    }
+
+    fn sum<const N: usize>(
+        &self,
+        values: &[[f32; N]],
+        most: u8,
+        input: impl Fn(usize) -> f64,
+    ) -> [f32; N] {
+        let mut places = [(Place::default(), [(0, 0.0); 3]); MOST_AXES];
+        for (slot, axis) in places.iter_mut().zip(&self.axes) {
+            let place = axis.place(input(axis.input));
+            *slot = (place, GRIDS.map(|grid| cell(grid, place.position)));
+        }
+        let mut sum = values.first().copied().unwrap_or([0.0; N]);
+        for term in self.terms.iter().filter(|term| term.order <= most) {
+            let start = term.start as usize;
+            let [a, b, c] = term.axes.map(|axis| &places[usize::from(axis) % MOST_AXES]);
+            let (grid, n) = (usize::from(term.grid) % 3, term.nodes as usize);
+            let ((i, x), (j, y)) = (a.1[grid], b.1[grid]);
+            match term.order {
+                1 => {
+                    let (place, _) = a;
+                    let rows = &values[start + place.node..][..2];
+                    add(&mut sum, &rows[0], 1.0 - place.share);
+                    add(&mut sum, &rows[1], place.share);
+                }
+                2 => square(&mut sum, &values[start + i * n + j..], n, x, y, 1.0),
+                _ => {
+                    let (k, z) = c.1[grid];
+                    let at = start + (i * n + j) * n + k;
+                    for (di, wi) in [(0, 1.0 - x), (n * n, x)] {
+                        square(&mut sum, &values[at + di..], n, y, z, wi);
+                    }
+                }
+            }
+        }
+        sum
+    }
+}
+
+/// The grids of terms over several axes: nodes per position, and cells.
+const GRIDS: [(f32, usize); 3] =
+    [(0.25, STEPS / MIDDLE), (0.5, 2 * STEPS / MIDDLE), (1.0, 4 * STEPS / MIDDLE)];
+
+/// The cell of a grid that a position lies in, and where in it.
+fn cell((density, cells): (f32, usize), position: f32) -> (usize, f32) {
+    let at = position * density;
+    let index = (at as usize).min(cells - 1);
+    (index, at - index as f32)
+}
+
+/// Adds what lies between the four nodes at the start of `rows`, two of them a row of `n` later.
+fn square<const N: usize>(
+    sum: &mut [f32; N],
+    rows: &[[f32; N]],
+    n: usize,
+    x: f32,
+    y: f32,
+    weight: f32,
+) {
+    let (near, far) = (&rows[..2], &rows[n..n + 2]);
+    add(sum, &near[0], weight * (1.0 - x) * (1.0 - y));
+    add(sum, &near[1], weight * (1.0 - x) * y);
+    add(sum, &far[0], weight * x * (1.0 - y));
+    add(sum, &far[1], weight * x * y);
+}
+
+fn add<const N: usize>(sum: &mut [f32; N], value: &[f32; N], weight: f32) {
+    for (sum, value) in sum.iter_mut().zip(value) {
+        *sum += weight * value;
+    }
+}
+
+/// Nodes of a term that has one every `stride` positions.
+const fn nodes_at(stride: usize) -> usize {
+    STEPS / stride + 1
+}
+
+/// Rows of a fixed length, written one after the other.
+mod rows {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer, const N: usize>(
+        rows: &[[f32; N]],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        rows.concat().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
+        from: D,
+    ) -> Result<Vec<[f32; N]>, D::Error> {
+        let values = Vec::<f32>::deserialize(from)?;
+        let rows = values.chunks(N).map(|row| row.try_into().map_err(D::Error::custom));
+        rows.collect()
+    }
+}

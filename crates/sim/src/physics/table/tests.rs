@@ -1,0 +1,105 @@
+use super::build::Tolerance;
+use super::{Range, Table, build};
+
+/// Inputs from 0 (best) over 0.4 (anchor) to 1 (worst).
+fn ranges(count: usize) -> Vec<Range> {
+    vec![Range::new(0.0, 0.4, 1.0); count]
+}
+
+fn table(count: usize, f: impl Fn(&[f64]) -> f64) -> (Table<1, 1>, usize) {
+    let mut asked = 0;
+    let table = build(&ranges(count), Tolerance::default(), &mut |x| {
+        asked += 1;
+        ([f(x) as f32], [-f(x) as f32])
+    });
+    (table, asked)
+}
+
+/// Points spread evenly over the unit cube.
+fn points(count: usize) -> impl Iterator<Item = Vec<f64>> {
+    (1..200_u32).map(move |index| {
+        let step = |axis: usize| (f64::from(index) * (axis as f64 + 2.0).sqrt()).fract();
+        (0..count).map(step).collect()
+    })
+}
+
+fn worst(table: &Table<1, 1>, count: usize, f: impl Fn(&[f64]) -> f64) -> f64 {
+    let miss = |x: &Vec<f64>| (f64::from(table.first(|i| x[i])) / f(x) - 1.0).abs();
+    points(count).map(|x| miss(&x)).fold(0.0, f64::max)
+}
+
+#[test]
+fn sums_of_functions_of_few_inputs_are_met() {
+    let f =
+        |x: &[f64]| 1.0 + x[0] + (2.0 * x[1]).exp() / 5.0 + x[0] * x[2] + 0.5 * x[1] * x[2] * x[3];
+    let (table, _) = table(5, f);
+    assert!(worst(&table, 5, f) < 0.01, "{}", worst(&table, 5, f));
+}
+
+#[test]
+fn a_cliff_is_found_and_kept_steep() {
+    let f = |x: &[f64]| 1.0 + if x[0] > 0.7 { 2.0 } else { 0.0 } * (1.0 + x[1]);
+    let (table, _) = table(2, f);
+    for x in points(2).filter(|x| (x[0] - 0.7).abs() > 0.02) {
+        let miss = f64::from(table.first(|i| x[i])) / f(&x) - 1.0;
+        assert!(miss.abs() < 0.06, "{x:?} by {miss}");
+    }
+}
+
+#[test]
+fn anchor_and_axes_are_exact() {
+    let f = |x: &[f64]| 1.0 + x[0] * x[1] * x[2] * 3.0 + x[1];
+    let (table, _) = table(3, f);
+    assert!((f64::from(table.first(|_| 0.4)) - f(&[0.4; 3])).abs() < 1e-6);
+    for axis in 0..3 {
+        for end in [0.0, 1.0] {
+            let mut x = [0.4; 3];
+            x[axis] = end;
+            assert!((f64::from(table.first(|i| x[i])) - f(&x)).abs() < 1e-5);
+            assert!((f64::from(table.seldom(|i| x[i])[0]) + f(&x)).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn an_input_without_effect_is_left_out() {
+    let (one, few) = table(1, |x| 1.0 + x[0]);
+    let (many, more) = table(20, |x| 1.0 + x[7]);
+    assert_eq!(one.size(), many.size());
+    assert!(more <= few + 5 * 19);
+}
+
+#[test]
+fn beyond_the_ends_the_ends_count() {
+    let (table, _) = table(1, |x| 1.0 + x[0]);
+    assert!((table.often(|_| 9.0)[0] - 2.0).abs() < 1e-6);
+    assert!((table.often(|_| -9.0)[0] - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_damaged_table_is_not_sound() {
+    let (table, _) = table(3, |x| 1.0 + x[0] + x[1] * x[2]);
+    assert!(table.is_sound());
+    let damage: [fn(&mut Table<1, 1>); 5] = [
+        |table| table.often.truncate(1),
+        |table| table.axes.truncate(1),
+        |table| table.terms[0].order = 4,
+        |table| table.terms[0].nodes += 1,
+        |table| table.terms[0].start = u32::MAX,
+    ];
+    for damage in damage {
+        let mut damaged = table.clone();
+        damage(&mut damaged);
+        assert!(!damaged.is_sound());
+    }
+}
+
+#[test]
+fn an_anchor_at_an_end_works() {
+    let ranges = [Range::new(0.0, 0.0, 1.0), Range::new(0.0, 1.0, 1.0)];
+    let f = |x: &[f64]| 1.0 + x[0] + x[1] + 2.0 * x[0] * x[1];
+    let table: Table<1, 1> = build(&ranges, Tolerance::default(), &mut |x| ([f(x) as f32], [0.0]));
+    for x in points(2) {
+        assert!((f64::from(table.first(|i| x[i])) / f(&x) - 1.0).abs() < 0.01, "{x:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! The threads that run, laid out for the fixed point.
+
+use std::collections::BTreeMap;
+
+use super::domains::Physics;
+use super::pipeline::{Environment, Level, Pipeline, REACHES};
+use super::prepared::{Facts, ForCore, Prepared};
+
+/// A thread that runs for the whole time that is solved.
+#[derive(Debug, Clone, Copy)]
+pub struct Running<'a> {
+    /// Names the thread from one call to the next.
+    pub thread: u64,
+    /// The phase that it is in.
+    pub prepared: &'a Prepared,
+    /// Shares of its pages by node of the topology; if they sum to nothing, all
+    /// lie on the node of its core, or the first with memory.
+    pub pages: &'a [f64],
+}
+
+/// A core and what runs on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'a> {
+    /// Index of the core in the topology.
+    pub core: usize,
+    /// Hardware threads that the core is set up for; at least as many as run, or
+    /// it is taken as that.
+    pub mode: u32,
+    /// Its threads.
+    pub threads: &'a [Running<'a>],
+}
+
+/// Which shared resources each thread gets for itself, so that a policy's gain
+/// can be shown to vanish with its cause.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// Dispatch slots, ports, and what threads compete for of the queues.
+    pub private_units: bool,
+    /// All caches and translation buffers.
+    pub private_caches: bool,
+    /// Memory and links.
+    pub private_bandwidth: bool,
+    /// The branch predictor.
+    pub private_predictor: bool,
+}
+
+impl Switches {
+    /// Nothing is shared.
+    pub const ALL_PRIVATE: Self = Self {
+        private_units: true,
+        private_caches: true,
+        private_bandwidth: true,
+        private_predictor: true,
+    };
+}
+
+/// A thread in the fixed point.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// Names it.
+    pub thread: u64,
+    /// Its core.
+    pub core: usize,
+    /// The core's sort.
+    pub sort: usize,
+    /// The SMT mode.
+    pub mode: u32,
+    /// Threads on the core.
+    pub peers: usize,
+    /// Clock, 10⁹ cycles per second.
+    pub ghz: f64,
+    /// Node of its core.
+    pub node: usize,
+    /// Node of its memory, if `pages` do not tell.
+    pub home: usize,
+    /// Its core in this mode.
+    pub pipeline: &'a Pipeline,
+    /// Its phase there.
+    pub phase: &'a ForCore,
+    /// Its phase.
+    pub facts: &'a Facts,
+    /// Shares of its pages by node.
+    pub pages: &'a [f64],
+}
+
+/// All threads, those of a core next to each other.
+pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>]) -> Vec<Task<'a>> {
+    let mut tasks = Vec::with_capacity(loads.iter().map(|load| load.threads.len()).sum());
+    for load in loads {
+        let Some(core) = physics.cores.get(load.core) else { continue };
+        let mode = load.mode.max(load.threads.len() as u32);
+        let Some(pipeline) = physics.pipeline(core.sort, mode) else { continue };
+        for running in load.threads {
+            let Some(phase) = running.prepared.cores.get(core.sort) else { continue };
+            tasks.push(Task {
+                thread: running.thread,
+                core: load.core,
+                sort: core.sort,
+                mode: pipeline.mode,
+                peers: load.threads.len(),
+                ghz: core.ghz,
+                node: core.node,
+                home: core.home,
+                pipeline,
+                phase,
+                facts: &running.prepared.facts,
+                pages: running.pages,
+            });
+        }
+    }
+    tasks
+}
+
+/// Runs of tasks on one core.
+pub fn by_core<'t>(tasks: &'t [Task<'_>]) -> impl Iterator<Item = std::ops::Range<usize>> + 't {
+    let mut start = 0;
+    tasks.chunk_by(|a, b| a.core == b.core).map(move |chunk| {
+        let range = start..start + chunk.len();
+        start = range.end;
+        range
+    })
+}
+
+/// Instances of caches and who shares each.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Groups {
+    /// Core of each task, and whether all is private: what the rest follows from.
+    of: (Vec<usize>, bool),
+    members: Vec<usize>,
+    groups: Vec<(Level, f64, std::ops::Range<usize>)>,
+}
+
+impl Groups {
+    /// Who shares which instance. With `private` everyone has all of one.
+    /// What is still right is kept.
+    pub fn update(&mut self, physics: &Physics, tasks: &[Task<'_>], private: bool) {
+        let cores = || tasks.iter().map(|task| task.core);
+        if self.of.1 == private && cores().eq(self.of.0.iter().copied()) {
+            return;
+        }
+        *self = Self { of: (cores().collect(), private), ..Self::default() };
+        for level in Level::ALL {
+            // Instances are numbered by core, cluster or LLC domain.
+            let mut instances: BTreeMap<(usize, usize), (f64, Vec<usize>)> = BTreeMap::new();
+            for (index, task) in tasks.iter().enumerate() {
+                let cache = physics.cores[task.core].caches[level as usize];
+                let key = match cache.shared.filter(|_| !private) {
+                    Some(number) => (number, usize::MAX),
+                    None => (usize::MAX, index),
+                };
+                instances.entry(key).or_insert((cache.lines, Vec::new())).1.push(index);
+            }
+            for (lines, members) in instances.into_values() {
+                let start = self.members.len();
+                self.members.extend(members);
+                self.groups.push((level, lines, start..self.members.len()));
+            }
+        }
+    }
+
+    /// Level, lines of the instance, indices of the tasks that share it.
+    pub fn iter(&self) -> impl Iterator<Item = (Level, f64, &[usize])> {
+        self.groups
+            .iter()
+            .map(|(level, lines, range)| (*level, *lines, &self.members[range.clone()]))
+    }
+}
+
+/// The environment of a thread that is alone on the machine.
+pub fn alone(physics: &Physics, task: &Task<'_>) -> Environment {
+    let caches = physics.cores[task.core].caches;
+    let mut reach = [0.0; REACHES];
+    for level in Level::ALL {
+        let index = level as usize;
+        reach[index] = task.phase.footprints[index].reach(caches[index].lines);
+    }
+    reach[Level::Last as usize] = reach[Level::Last as usize].max(reach[Level::L2 as usize]);
+    task.pipeline.alone(reach, 1.0, 1.0)
+}

@@ -1,0 +1,174 @@
+//! Micro-traces made ready for the window model.
+//!
+//! # Problem
+//! A profile counts reuse times in accesses and bins; the window model compares
+//! them with reaches, in instructions, millions of times.
+//!
+//! # Approach
+//! All micro-traces of a phase are laid end to end, so that filling and
+//! draining a window at their ends counts little. A source that lies before its own
+//! micro-trace is ready. Reuse times become instructions: divided by the
+//! stream's accesses per instruction, and spread over their bin by the golden
+//! ratio, as the reuse curve spreads them.
+//!
+//! Accesses that a prefetcher covers are marked ([`streams`]).
+//!
+//! [`streams`]: super::streams
+
+use std::collections::HashMap;
+
+use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Phase, ReuseBin};
+
+use super::pipeline::Level;
+use super::streams::{self, NO_TRIGGER};
+
+/// A reuse time, in instructions, that no L1 cache bridges.
+const LONG: f32 = 1e5;
+
+/// One micro-operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Op {
+    /// Reuse time of the data line, instructions; infinite if cold.
+    pub reuse: f32,
+    /// Of the data page.
+    pub page: f32,
+    /// Of the instruction line; 0 where no other line is fetched.
+    pub fetch: f32,
+    /// Of the instruction page; 0 where no other page is fetched.
+    pub fetch_page: f32,
+    /// The data line, by number in this trace.
+    pub line: u32,
+    /// How many operations before this one the prefetch of its line was
+    /// triggered; or [`NO_TRIGGER`] or [`EARLIER`](super::streams::EARLIER).
+    pub trigger: u32,
+    /// How many operations before this one its sources were made; 0: none.
+    pub sources: [u16; 2],
+    /// What it does.
+    pub class: OpClass,
+    /// Bit i: mispredicted by a predictor of the profile's i-th size.
+    pub mispredicted: u8,
+}
+
+/// The micro-traces of a phase, end to end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// In program order.
+    pub ops: Vec<Op>,
+    /// Instructions that they make.
+    pub instructions: f64,
+    /// Different data lines, numbered from 0.
+    pub lines: u32,
+    /// Share of the accesses that open a line not used for long that a prefetch covers.
+    pub covered: f64,
+}
+
+/// Reuse times in instructions.
+struct Clock {
+    /// Instructions per access of each stream: data lines, data pages,
+    /// instruction lines, instruction pages.
+    step: [f64; 4],
+    drawn: u32,
+}
+
+impl Clock {
+    fn instructions(&mut self, bin: ReuseBin, stream: usize) -> f32 {
+        let (Some(low), Some(high)) = (bin.shortest(), bin.longest()) else {
+            return f32::INFINITY;
+        };
+        if bin == ReuseBin::NONE {
+            return 0.0;
+        }
+        self.drawn = self.drawn.wrapping_add(0x9E37_79B9);
+        let share = f64::from(self.drawn) / f64::from(u32::MAX);
+        let accesses = low as f64 + share * (high - low) as f64;
+        (accesses * self.step[stream]) as f32
+    }
+}
+
+impl Trace {
+    /// The micro-traces of `phase` for a machine with lines of `line` bytes
+    /// whose prefetcher runs `ahead` lines ahead.
+    #[must_use]
+    pub fn new(phase: &Phase, line: u32, ahead: u32) -> Self {
+        let wide = line >= 128;
+        let lines = if wide {
+            [&phase.data.line_128, &phase.code.line_128]
+        } else {
+            [&phase.data.line_64, &phase.code.line_64]
+        };
+        let streams = [lines[0], &phase.data.page, lines[1], &phase.code.page];
+        let rate = streams.map(|histogram| phase.per_instruction(histogram.accesses));
+        let step = rate.map(|rate| if rate > 0.0 { 1.0 / rate } else { 1.0 });
+        let mut clock = Clock { step, drawn: 0 };
+        let mut trace = Self::default();
+        for piece in &phase.traces {
+            trace.append(piece, wide, ahead, &mut clock);
+        }
+        let long = || trace.ops.iter().filter(|op| op.class.is_memory() && op.reuse > LONG);
+        let covered = long().filter(|op| op.trigger != NO_TRIGGER).count();
+        trace.covered = covered as f64 / long().count().max(1) as f64;
+        trace
+    }
+
+    fn append(&mut self, piece: &MicroTrace, wide: bool, ahead: u32, clock: &mut Clock) {
+        let line_of = |access: &Access| if wide { access.line / 2 } else { access.line };
+        let data = |(index, op): (usize, &MicroOp)| {
+            let access = op.access.as_ref().filter(|_| op.class.is_memory())?;
+            Some((index as u32, line_of(access)))
+        };
+        let accesses: Vec<_> = piece.ops.iter().enumerate().filter_map(data).collect();
+        let triggers = streams::triggers(&accesses, ahead);
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        for (index, op) in piece.ops.iter().enumerate() {
+            let reuse = |access: &Access| if wide { access.reuse_128 } else { access.reuse_64 };
+            let mut new = Op {
+                reuse: 0.0,
+                page: 0.0,
+                fetch: 0.0,
+                fetch_page: 0.0,
+                line: 0,
+                trigger: NO_TRIGGER,
+                sources: op.sources.map(|d| if usize::from(d) > index { 0 } else { d }),
+                class: op.class,
+                mispredicted: op.mispredicted,
+            };
+            if let Some(access) = op.access.as_ref().filter(|_| op.class.is_memory()) {
+                let line = line_of(access);
+                let next = self.lines;
+                new.line = *numbers.entry(line).or_insert(next);
+                self.lines = self.lines.max(new.line + 1);
+                new.reuse = clock.instructions(reuse(access), 0);
+                new.page = clock.instructions(access.reuse_page, 1);
+                new.trigger = triggers.get(&(index as u32)).copied().unwrap_or(NO_TRIGGER);
+            }
+            if let Some(fetch) = &op.fetch {
+                new.fetch = clock.instructions(reuse(fetch), 2);
+                new.fetch_page = clock.instructions(fetch.reuse_page, 3);
+            }
+            self.ops.push(new);
+            self.instructions += f64::from(u8::from(op.starts_instruction));
+        }
+    }
+}
+
+impl Trace {
+    /// Shortest and longest reuse time, log₂ instructions, that a level's reach is
+    /// compared with: beyond them it changes nothing. Cold accesses do not count.
+    #[must_use]
+    pub fn reuses(&self, level: Level) -> Option<(f64, f64)> {
+        let times = |op: &Op| match level {
+            Level::L1d => [op.reuse, 0.0],
+            Level::L1i => [op.fetch, 0.0],
+            Level::L2 | Level::Last => [op.reuse, op.fetch],
+            Level::DataTlb => [op.page, 0.0],
+            Level::CodeTlb => [op.fetch_page, 0.0],
+            Level::Tlb2 => [op.page, op.fetch_page],
+        };
+        let known = self.ops.iter().flat_map(times).filter(|time| *time > 0.0 && time.is_finite());
+        let widen = |range: Option<(f64, f64)>, time: f32| {
+            let time = f64::from(time);
+            Some(range.map_or((time, time), |(low, high)| (low.min(time), high.max(time))))
+        };
+        known.fold(None, widen).map(|(low, high)| (low.log2() - 0.01, high.log2() + 0.01))
+    }
+}

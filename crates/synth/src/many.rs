@@ -1,0 +1,187 @@
+//! A program of many threads, for measuring what managing them costs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::usage::Usage;
+use crate::watch::{Watch, Watched};
+use crate::work::{CHUNK, Stop, calculate};
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Threads beside the main one, which only waits.
+    pub count: u32,
+    /// How many of them never sleep.
+    pub busy: u32,
+    /// Times per second that each of the others wakes.
+    pub wakes_per_s: f64,
+    /// Iterations that it does then.
+    pub work: u64,
+    /// How long.
+    pub duration: Duration,
+    /// Seed of the moments at which they wake first.
+    pub seed: u64,
+    /// How often the main thread reads what /proc tells of the others, which
+    /// is the least that a manager does; none: never.
+    pub watch: Option<Duration>,
+}
+
+/// What was done; the JSON form of `threads --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Threads beside the main one.
+    pub count: u32,
+    /// Those that never slept.
+    pub busy: u32,
+    /// Wakes that each of the others was asked for, per second.
+    pub wakes_per_s: f64,
+    /// Iterations asked for at each wake.
+    pub work: u64,
+    /// Seconds from the moment all threads stood to the end.
+    pub elapsed_s: f64,
+    /// Wakes that were carried out, all threads.
+    pub wakes: u64,
+    /// Iterations of the busy threads.
+    pub busy_iterations: u64,
+    /// Seconds on a CPU, all threads; absent where the kernel does not tell.
+    pub cpu_s: Option<f64>,
+    /// What watching took, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
+}
+
+#[derive(Debug, Default)]
+struct Team {
+    wakes: AtomicU64,
+    busy_iterations: AtomicU64,
+    over: Mutex<bool>,
+    end: Condvar,
+}
+
+/// Starts the threads, lets them run, ends them.
+///
+/// # Errors
+/// When the system refuses a thread; those that stand are ended first.
+pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
+    let team = Arc::new(Team::default());
+    let mut rng = Pcg64::seed_from_u64(options.seed);
+    let period = Duration::from_secs_f64(1.0 / options.wakes_per_s.max(1e-3));
+    let mut threads = Vec::new();
+    let mut refused = None;
+    for number in 0..options.count {
+        let (team, stop, work) = (Arc::clone(&team), Arc::clone(stop), options.work);
+        let first = period.mul_f64(rng.random::<f64>());
+        let builder = Builder::new().name(format!("synth-{number}")).stack_size(64 * 1024);
+        let thread = if number < options.busy {
+            builder.spawn(move || team.compute(&Stop::new(None, stop)))
+        } else {
+            builder.spawn(move || team.wake_now_and_then(first, period, work))
+        };
+        match thread {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    let begin = Instant::now();
+    let stop_at = Stop::new(begin.checked_add(options.duration), Arc::clone(stop));
+    let mut watch = options.watch.map(Watch::start);
+    let period = watch.as_ref().map_or(Duration::from_millis(100), |watch| watch.period);
+    while refused.is_none() && !stop_at.reached() {
+        let left = options.duration.saturating_sub(begin.elapsed());
+        std::thread::sleep(left.min(period));
+        if let Some(watch) = &mut watch {
+            watch.read();
+        }
+    }
+    let watched = watch.map(Watch::end);
+    let elapsed_s = begin.elapsed().as_secs_f64();
+    let usage = Usage::of_this_process();
+    stop.store(true, Ordering::Relaxed);
+    *team.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    team.end.notify_all();
+    for thread in threads {
+        // They run nothing that can panic.
+        let _ = thread.join();
+    }
+    if let Some(error) = refused {
+        return Err(Error::Thread(error));
+    }
+    Ok(Report {
+        count: options.count,
+        busy: options.busy.min(options.count),
+        wakes_per_s: options.wakes_per_s,
+        work: options.work,
+        elapsed_s,
+        wakes: team.wakes.load(Ordering::Relaxed),
+        busy_iterations: team.busy_iterations.load(Ordering::Relaxed),
+        cpu_s: usage.cpu_s,
+        watched,
+    })
+}
+
+impl Team {
+    fn compute(&self, stop: &Stop) {
+        while !stop.reached() {
+            let _ = calculate(CHUNK, 1);
+            self.busy_iterations.fetch_add(CHUNK, Ordering::Relaxed);
+        }
+    }
+
+    /// Wakes at `first` and then once a period; a wake that comes too late is
+    /// left out, not made up for.
+    fn wake_now_and_then(&self, first: Duration, period: Duration, work: u64) {
+        let begin = Instant::now();
+        let mut next = first;
+        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*over {
+            let left = next.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                drop(over);
+                let _ = calculate(work, 1);
+                self.wakes.fetch_add(1, Ordering::Relaxed);
+                while next <= begin.elapsed() {
+                    next += period;
+                }
+                over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+            } else {
+                let waited = self.end.wait_timeout(over, left);
+                over = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_threads_calculate_and_the_others_wake() {
+        let options = Options {
+            count: 6,
+            busy: 1,
+            wakes_per_s: 100.0,
+            work: 5,
+            duration: Duration::from_millis(300),
+            seed: 1,
+            watch: Some(Duration::from_millis(20)),
+        };
+        let report = run(&options, &Arc::new(AtomicBool::new(false))).unwrap();
+        assert!(report.busy_iterations >= CHUNK);
+        assert!(report.wakes >= 1);
+        assert!(report.elapsed_s >= 0.3);
+        let watched = report.watched.unwrap();
+        assert!(watched.quanta >= 1 && watched.thread_quanta >= 6 * watched.quanta);
+    }
+}

@@ -1,0 +1,103 @@
+//! From the parsed line to the tree.
+
+use super::{CoreGroup, Numbering, Synthetic};
+use crate::{
+    CpuSet, HardwareThread, NodeId, NumaNode, Origin, PackageId, PuId, Topology, TopologyError,
+};
+
+const LOCAL_DISTANCE: u32 = 10;
+const REMOTE_DISTANCE: u32 = 20;
+
+/// A core and where it sits.
+struct Place<'a> {
+    package: PackageId,
+    node: NodeId,
+    llc: u32,
+    llc_bytes: Option<u64>,
+    core: &'a CoreGroup,
+}
+
+impl Synthetic {
+    pub(super) fn build(&self, text: &str) -> Result<Topology, TopologyError> {
+        let (places, nodes) = self.lay_out();
+        let threads: Vec<HardwareThread> = self
+            .number(&places)
+            .into_iter()
+            .zip(0u32..)
+            .map(|(index, cpu)| (PuId(cpu), index))
+            .filter(|(pu, _)| !self.offline.contains(*pu))
+            .filter_map(|(pu, index)| Some(thread(pu, index, places.get(index as usize)?)))
+            .collect();
+        Topology::new(Origin::Synthetic(text.to_owned()), threads, nodes)
+    }
+
+    /// All cores and all nodes, in order.
+    fn lay_out(&self) -> (Vec<Place<'_>>, Vec<NumaNode>) {
+        let mut places = Vec::new();
+        let mut memory = Vec::new();
+        let mut llcs = 0..;
+        let packages = self.packages.iter().flat_map(|p| repeat(p, p.count));
+        for (package, number) in packages.zip(0u32..) {
+            for node in package.nodes.iter().flat_map(|n| repeat(n, n.count)) {
+                let id = NodeId(u32::try_from(memory.len()).unwrap_or(u32::MAX));
+                memory.push(node.memory_bytes);
+                for (llc, key) in node.llcs.iter().flat_map(|l| repeat(l, l.count)).zip(&mut llcs) {
+                    let place = |core| Place {
+                        package: PackageId(number),
+                        node: id,
+                        llc: key,
+                        llc_bytes: llc.bytes,
+                        core,
+                    };
+                    places.extend(llc.cores.iter().flat_map(|c| repeat(c, c.count)).map(place));
+                }
+            }
+        }
+        (places, nodes(&memory))
+    }
+
+    /// The index of the core of CPU 0, of CPU 1, and so on.
+    fn number(&self, places: &[Place<'_>]) -> Vec<u32> {
+        let cores = || (0u32..).zip(places);
+        match self.numbering {
+            Numbering::Adjacent => cores().flat_map(|(i, p)| repeat(i, p.core.smt)).collect(),
+            Numbering::Spread => {
+                let widest = places.iter().map(|p| p.core.smt).max().unwrap_or(0);
+                let with = |thread| cores().filter(move |(_, p)| thread < p.core.smt);
+                (0..widest).flat_map(|thread| with(thread).map(|(i, _)| i)).collect()
+            }
+        }
+    }
+}
+
+fn repeat<T: Clone>(item: T, count: u32) -> impl Iterator<Item = T> {
+    std::iter::repeat_n(item, count as usize)
+}
+
+fn thread(pu: PuId, core: u32, place: &Place<'_>) -> HardwareThread {
+    HardwareThread {
+        pu,
+        core,
+        llc: place.llc,
+        llc_bytes: place.llc_bytes,
+        node: place.node,
+        package: place.package,
+        kind: place.core.kind,
+        capacity: place.core.capacity,
+        max_khz: place.core.mhz.map(|mhz| u64::from(mhz) * 1000),
+    }
+}
+
+fn nodes(memory: &[Option<u64>]) -> Vec<NumaNode> {
+    let ids = || (0u32..).zip(memory).map(|(n, _)| NodeId(n));
+    let distance = |a, b| if a == b { LOCAL_DISTANCE } else { REMOTE_DISTANCE };
+    ids()
+        .zip(memory)
+        .map(|(id, &memory_bytes)| NumaNode {
+            id,
+            cpus: CpuSet::new(),
+            memory_bytes,
+            distances: ids().map(|other| (other, distance(id, other))).collect(),
+        })
+        .collect()
+}

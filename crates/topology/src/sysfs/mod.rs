@@ -1,0 +1,126 @@
+//! Reads a `/sys` tree: the running host's, or a copy of another machine's.
+//!
+//! # Problem
+//! Linux tells a machine's structure in some hundred small files. Which of
+//! them exist depends on the architecture, the kernel, the firmware and the
+//! hypervisor, and a few say odd things (package -1, a core without caches).
+//!
+//! # Approach
+//! The directory that stands for `/sys` is a parameter. Only
+//! `devices/system/cpu/online` must be there; what else is missing has a
+//! default:
+//!
+//! | file, below `devices/system/` | it tells | when missing |
+//! |---|---|---|
+//! | `cpu/online` | the hardware threads | an error |
+//! | `cpu/cpuN/topology/core_cpus_list`, else `thread_siblings_list` | the core | a core of its own |
+//! | `cpu/cpuN/topology/physical_package_id` | the package (-1: not known) | package 0 |
+//! | `cpu/cpuN/cache/index*/{level,type,size,shared_cpu_list}` | the LLC domain: the highest unified or data cache, level 2 or higher | the die is the domain |
+//! | `cpu/cpuN/topology/die_id` | the die, used only without cache | the package is the die |
+//! | `cpu/cpuN/cpu_capacity` | capacity, scaled to 1024 for the fastest | see below |
+//! | `cpu/cpuN/cpufreq/cpuinfo_max_freq` | frequency ceiling in kHz | not known |
+//! | `node/nodeN/cpulist` | CPUs of a NUMA node | all CPUs in the lowest node, node 0 if there is none |
+//! | `node/nodeN/meminfo` | its memory | not known |
+//! | `node/nodeN/distance` | distances in the order of the nodes | not known |
+//! | `../cpu_core/cpus`, `../cpu_atom/cpus` | sorts of core (Intel hybrids) | see below |
+//!
+//! *Sort of core.* Where the kernel lists no sorts but capacities differ (Arm),
+//! a core with less than half of the fastest core's capacity is of the
+//! efficiency sort.
+//!
+//! *Capacity of hybrids.* Where the kernel gives all cores one capacity or
+//! none (Intel hybrids with SMT on), a core of the efficiency sort is given
+//! the ratio of the sorts' highest frequency ceilings. This is an estimate,
+//! and a high one: it leaves out what such a core does less in each cycle.
+//!
+//! *Modules.* The two integer cores of an AMD Bulldozer module share a front
+//! end and an FPU; Linux lists them as siblings, so they are one core here.
+//!
+//! *Contradictions.* The threads of one core that name different last-level
+//! caches (some hypervisors do this) are put in the one with the lowest CPU
+//! number. A CPU that two nodes list (`numa=fake`) belongs to the lower node.
+//!
+//! Sources: the kernel's Documentation/ABI/stable/sysfs-devices-system-cpu,
+//! stable/sysfs-devices-node, testing/sysfs-devices-system-cpu,
+//! admin-guide/cputopology.rst.
+//!
+//! # Properties
+//! - Any value text is read or refused without panic
+//!   (`any_text_is_read_or_refused_without_panic`).
+//! - A file that makes no sense is named in the error
+//!   (`malformed_files_are_named`, `a_damaged_file_is_read_or_named`).
+//! - What [`sys_tree`] writes is read back as the same machine
+//!   (`what_is_written_is_read_back`).
+//! - hwloc reads the same structure (`hwloc_reads_what_we_read`,
+//!   `hwloc_reads_random_machines_as_we_do`).
+
+mod cpu;
+mod files;
+mod node;
+mod value;
+mod write;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{Origin, PuId, Topology, TopologyError};
+use files::Sys;
+pub use write::sys_tree;
+
+/// A `/sys` tree that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SysfsError {
+    /// A file or directory could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file holds something else than the kernel writes there.
+    #[error("{} holds '{text}': {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What it holds (its beginning).
+        text: String,
+        /// What is wrong with that.
+        reason: String,
+    },
+    /// The files contradict each other.
+    #[error("the files in {} describe no machine: {source}", root.display())]
+    Contradiction {
+        /// The root of the tree.
+        root: PathBuf,
+        /// What does not fit.
+        source: TopologyError,
+    },
+}
+
+/// Reads a machine from a copy of its `/sys` tree; `root` holds what `/sys`
+/// holds (`root/devices/system/cpu/online` and so on).
+///
+/// # Errors
+/// When `devices/system/cpu/online` is missing, or a file makes no sense.
+pub fn read_sys_tree(root: &Path) -> Result<Topology, SysfsError> {
+    read_tree(root, Origin::SysTree(root.display().to_string()))
+}
+
+pub(crate) fn read_tree(root: &Path, origin: Origin) -> Result<Topology, SysfsError> {
+    let sys = Sys::new(root);
+    let online = sys.required_list("devices/system/cpu/online")?;
+    let (nodes, fallback) = node::read(&sys)?;
+    let node_of: BTreeMap<PuId, _> =
+        nodes.iter().rev().flat_map(|n| n.cpus.iter().map(|pu| (pu, n.id))).collect();
+    let mut threads = cpu::read(&sys, &online)?;
+    for thread in &mut threads {
+        thread.node = node_of.get(&thread.pu).copied().unwrap_or(fallback);
+    }
+    Topology::new(origin, threads, nodes)
+        .map_err(|source| SysfsError::Contradiction { root: root.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

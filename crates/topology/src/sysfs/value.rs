@@ -1,0 +1,118 @@
+//! What single files hold: pure functions from text to value. The text comes
+//! without the white space around it.
+
+use crate::CpuSet;
+
+type Parsed<T> = Result<T, String>;
+
+/// A CPU list: `0-3,8`.
+pub(super) fn list(text: &str) -> Parsed<CpuSet> {
+    text.parse().map_err(|error: crate::ParseCpuSetError| error.reason())
+}
+
+/// A plain number.
+pub(super) fn number(text: &str) -> Parsed<u64> {
+    text.parse().map_err(|_| "expected a number".to_owned())
+}
+
+/// An identifier, for which the kernel writes -1 where it does not know.
+pub(super) fn identifier(text: &str) -> Parsed<Option<u32>> {
+    match text.parse::<i64>() {
+        Ok(n) if n < 0 => Ok(None),
+        Ok(n) => u32::try_from(n).map(Some).map_err(|_| "the number is too large".to_owned()),
+        Err(_) => Err("expected a number".to_owned()),
+    }
+}
+
+/// A size in bytes: `8192K`, `32M`, `512`; none if it is 0, which is how some
+/// firmware says that it does not know.
+pub(super) fn size(text: &str) -> Parsed<Option<u64>> {
+    let (digits, shift) = match text.char_indices().next_back() {
+        Some((end, 'K')) => (&text[..end], 10),
+        Some((end, 'M')) => (&text[..end], 20),
+        Some((end, 'G')) => (&text[..end], 30),
+        _ => (text, 0),
+    };
+    let number: u64 =
+        digits.parse().map_err(|_| "expected a size like 512, 8192K or 32M".to_owned())?;
+    let bytes = number.checked_mul(1 << shift).ok_or("the size is too large")?;
+    Ok((bytes > 0).then_some(bytes))
+}
+
+/// A capacity: a number above 0.
+pub(super) fn capacity(text: &str) -> Parsed<u64> {
+    match number(text)? {
+        0 => Err("a capacity must be at least 1".to_owned()),
+        n => Ok(n),
+    }
+}
+
+/// Total memory in bytes, from a node's `meminfo`
+/// (`Node 0 MemTotal:  16384 kB`).
+pub(super) fn memory_total(text: &str) -> Parsed<u64> {
+    let line = text.lines().find(|l| l.contains("MemTotal:")).ok_or("no line has MemTotal")?;
+    let kilobytes: u64 = line
+        .split_whitespace()
+        .skip_while(|word| *word != "MemTotal:")
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .ok_or("MemTotal is not a number of kB")?;
+    kilobytes.checked_mul(1024).ok_or_else(|| "MemTotal is too large".to_owned())
+}
+
+/// Distances to all nodes: `10 21`.
+pub(super) fn distances(text: &str) -> Parsed<Vec<u32>> {
+    text.split_whitespace()
+        .map(|word| word.parse().map_err(|_| format!("'{word}' is not a number")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_without_panic(
+            text in prop_oneof![".{0,30}", "[0-9 ,KMGk:-]{0,24}", "Node 0 MemTotal: .{0,20}"],
+        ) {
+            let _ = list(&text);
+            let _ = number(&text);
+            let _ = identifier(&text);
+            let _ = size(&text);
+            let _ = capacity(&text);
+            let _ = memory_total(&text);
+            let _ = distances(&text);
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("8192K"), Ok(Some(8 << 20)));
+        assert_eq!(size("32M"), Ok(Some(32 << 20)));
+        assert_eq!(size("512"), Ok(Some(512)));
+        assert_eq!(size("0K"), Ok(None));
+        for bad in ["", "K", "8 K", "-1K", "8k", "99999999999999999999", "18446744073709551615G"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn minus_one_means_not_known() {
+        assert_eq!(identifier("-1"), Ok(None));
+        assert_eq!(identifier("17"), Ok(Some(17)));
+        assert!(identifier("4294967296").is_err());
+        assert!(identifier("one").is_err());
+    }
+
+    #[test]
+    fn memory_is_the_total() {
+        let meminfo = "Node 1 MemTotal:       2048 kB\nNode 1 MemFree:        1 kB";
+        assert_eq!(memory_total(meminfo), Ok(2 << 20));
+        assert!(memory_total("Node 1 MemFree: 1 kB").is_err());
+        assert!(memory_total("Node 1 MemTotal: many kB").is_err());
+        assert!(memory_total("Node 1 MemTotal: 18446744073709551615 kB").is_err());
+    }
+}

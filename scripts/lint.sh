@@ -1,0 +1,19 @@
+#!/bin/sh
+# Style, lints and documentation; each must be clean. A distribution's Rust may
+# come without rustfmt or clippy: then that check is skipped, and said so.
+set -eu
+cd "$(dirname "$0")/.."
+
+if scripts/cargo.sh fmt --version >/dev/null 2>&1; then
+    scripts/cargo.sh fmt --all --check
+else
+    echo "lint: rustfmt is not installed; style not checked"
+fi
+
+if scripts/cargo.sh clippy --version >/dev/null 2>&1; then
+    scripts/cargo.sh clippy --workspace --all-targets --all-features --locked -- -D warnings
+else
+    echo "lint: clippy is not installed; lints not checked"
+fi
+
+RUSTDOCFLAGS="-D warnings" scripts/cargo.sh doc --workspace --no-deps --all-features --locked --quiet

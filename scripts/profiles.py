@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Makes the profiles in profiles/ anew, from the programs in programs/.
+
+usage: scripts/profiles.py [--out FOLDER] [--symbiont FILE] [NAME...]   (default: all)
+
+Needs `make build`, Debian's qemu-user and the packages of each program. A
+program whose packages are missing is named and left out; the exit code is 1
+then, or when a program fails.
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "programs"
+# What a program may look at and that differs between machines is kept fixed.
+ENVIRONMENT = {
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/nonexistent",
+    "LC_ALL": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",
+    "PERL_HASH_SEED": "0",
+    "PYTHONHASHSEED": "0",
+}
+
+
+def missing(packages):
+    """The packages that are not installed."""
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Abbrev}"]
+    run = lambda package: subprocess.run(query + [package], capture_output=True, text=True)
+    return [package for package in packages if not run(package).stdout.startswith("ii")]
+
+
+def prepare(program, folder):
+    """Makes inputs and compiles what is ours."""
+    if source := program.get("source"):
+        compiler = "g++" if source.endswith(".cc") else "gcc"
+        command = [compiler, "-O2", "-o", program["name"], PROGRAMS / "src" / source, "-lm"]
+        subprocess.run(command, cwd=folder, check=True)
+    else:
+        inputs = [sys.executable, PROGRAMS / "inputs.py"]
+        known = subprocess.run(inputs, capture_output=True, text=True).stderr.split("programs: ")[-1]
+        if program["name"] in known.strip().split(", "):
+            subprocess.run(inputs + [program["name"], "1"], cwd=folder, check=True)
+    for command in program.get("prepare", []):
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+
+
+def profile(program, symbiont, out):
+    """Profiles one program; gives the time that the profiling itself took."""
+    # A path of the same length each time: it stands on the program's stack.
+    folder = pathlib.Path(tempfile.gettempdir()) / "symbiont-profile-scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        prepare(program, folder)
+        name = program["name"]
+        command = [symbiont, "profile", "--name", name, "-o", out / f"{name}.profile"]
+        command += ["--stdout", "/dev/null", "--", *program["command"]]
+        begin = time.monotonic()
+        done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            sys.exit(f"{name}: exit code {done.returncode}")
+        return time.monotonic() - begin
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="programs [default: all]")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "profiles")
+    parser.add_argument("--symbiont", type=pathlib.Path, default=ROOT / "target/release/symbiont")
+    options = parser.parse_args()
+    with open(PROGRAMS / "programs.toml", "rb") as file:
+        known = {program["name"]: program for program in tomllib.load(file)["program"]}
+    if unknown := [name for name in options.names if name not in known]:
+        sys.exit(f"unknown: {', '.join(unknown)}; there are: {', '.join(known)}")
+    if not options.symbiont.exists():
+        sys.exit(f"{options.symbiont} is not there: `make build` makes it")
+    options.out.mkdir(parents=True, exist_ok=True)
+    left_out = 0
+    for name in options.names or known:
+        if lacks := missing(known[name]["packages"] + ["qemu-user"]):
+            print(f"{name}: left out; needs apt-get install {' '.join(lacks)}")
+            left_out += 1
+            continue
+        seconds = profile(known[name], options.symbiont.resolve(), options.out.resolve())
+        size = (options.out / f"{name}.profile").stat().st_size
+        print(f"{name}: {size / 1024:.0f} KiB, {seconds:.1f} s", flush=True)
+    sys.exit(1 if left_out else 0)
+
+
+if __name__ == "__main__":
+    main()
