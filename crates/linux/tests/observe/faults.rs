@@ -135,6 +135,7 @@ fn births_are_told_without_a_read_with_and_without_haste() {
     let Some((mut watcher, told)) = reporting(WatchOptions::default()) else { return };
     let mut program = Running::shell("while read more; do sleep 1000 & echo child $!; done");
     watcher.enrol(PROGRAM, program.process()).unwrap();
+    program.go();
     for haste in [Haste::None, Haste::AtOnce, Haste::None] {
         watcher.hurry(haste);
         program.go();

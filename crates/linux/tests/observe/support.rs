@@ -1,7 +1,8 @@
 //! Starting programs and waiting for what shall happen.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -94,8 +95,11 @@ pub fn scanning() -> (Watcher, Told) {
 /// A running program that is killed with all its children when dropped.
 pub struct Running {
     child: Child,
-    output: BufReader<ChildStdout>,
+    lines: Receiver<String>,
 }
+
+/// What a program says comes within this, or the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Running {
     /// A shell script; it runs on when it has read a line.
@@ -120,7 +124,12 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut running = Self { child, output };
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            // Ends with the program's output, or when nobody listens any more.
+            output.lines().map_while(Result::ok).all(|line| send.send(line).is_ok())
+        });
+        let mut running = Self { child, lines };
         // Before, the exec that started it may not have been reported yet.
         running.line_with("up")?;
         Ok(running)
@@ -142,12 +151,10 @@ impl Running {
     }
 
     fn line_with(&mut self, word: &str) -> std::io::Result<String> {
-        let mut line = String::new();
         loop {
-            line.clear();
-            if self.output.read_line(&mut line)? == 0 {
-                return Err(std::io::Error::other(format!("it ended without {word}")));
-            }
+            let line = self.lines.recv_timeout(PATIENCE).map_err(|missing| {
+                std::io::Error::other(format!("it did not say {word}: {missing}"))
+            })?;
             if let Some((_, rest)) = line.split_once(word) {
                 return Ok(rest.trim().to_owned());
             }
