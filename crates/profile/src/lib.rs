@@ -18,6 +18,9 @@
 //! phases tells when which was executed, and [`Continuation`] goes on after
 //! the recorded end.
 //!
+//! Windows of whole instruction traces, for simulators that go cycle by cycle, are
+//! kept apart ([`trace`]).
+//!
 //! # Terms and units
 //! *Instruction*: an instruction of the profiled machine language (x86-64).
 //! *Micro-operation*: what remains when loads and stores are split from
@@ -56,6 +59,7 @@ mod reuse;
 mod super_sets;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
+pub mod trace;
 
 pub use bins::ReuseBin;
 pub use branches::{Branches, PREDICTOR_ENTRIES, PREDICTORS};

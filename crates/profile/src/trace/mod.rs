@@ -1,0 +1,180 @@
+//! Windows of real instruction traces, for simulators that go cycle by cycle.
+//!
+//! # Problem
+//! A micro-trace says how soon data is used again; a simulator with caches and
+//! predictors of its own wants the addresses and the outcomes of branches
+//! themselves, over millions of instructions, and caches that are warm when it
+//! starts.
+//!
+//! # Approach
+//! Of each of a program's most frequent phases one *window* is kept: by default four
+//! million instructions, of which the first half is there to warm up.
+//! Before them stand the lines that the thread had used most recently, in that
+//! order ([`Window::data`], [`Window::code`]): touching them fills
+//! caches of any geometry with what they would hold, as in a memory timestamp
+//! record (Barr et al., ISPASS 2005). What remains for the warm-up is what order
+//! alone does not tell: predictors, and what an outer cache sees of an inner one.
+//!
+//! A block of instructions is stored once, decoded; the trace is the sequence of
+//! blocks and the addresses of their accesses. Dependences, branch outcomes and
+//! operations follow from these and are made while reading. Reading
+//! holds one chunk of a file at a time.
+//!
+//! # Terms and units
+//! *Instruction*, *micro-operation*: as in the crate. *Line number*: virtual
+//! address / 64. *Block*: instructions that are always executed together, one
+//! entry, at most one branch, at its end. Addresses are virtual ones, in bytes.
+//!
+//! # Use
+//! ```no_run
+//! use symbiont_profile::trace::TraceFile;
+//!
+//! let file = TraceFile::open("gzip.trace".as_ref())?;
+//! for (index, info) in file.windows().iter().enumerate() {
+//!     let window = file.window(index)?;
+//!     for line in &window.data { /* touch it: the least recently used comes first */ }
+//!     let mut ops = window.ops;
+//!     while let Some(op) = ops.next() {
+//!         let op = op?;
+//!         let counts = ops.instructions() > info.warm_up;
+//!     }
+//! }
+//! # Ok::<(), symbiont_profile::trace::TraceError>(())
+//! ```
+//!
+//! # Properties
+//! - What is written is read back equal (`windows_round_trip`), in chunks whose
+//!   number and not size grows with the window (`long_windows_come_in_many_chunks`).
+//! - Damage, cuts, foreign files and other versions are told, never a panic
+//!   (`damage_anywhere_is_told`, `any_bytes_are_refused`,
+//!   `chunks_that_fit_their_checksum_but_make_no_sense_are_refused`).
+//! - A source is never before the window, and a branch goes where execution goes on
+//!   (`sources_lie_within_the_window`, `branches_go_where_execution_goes_on`).
+
+mod chunk;
+mod code;
+mod encode;
+mod error;
+mod file;
+mod follow;
+mod lines;
+mod ops;
+mod unroll;
+
+use serde::{Deserialize, Serialize};
+
+use crate::OpClass;
+pub use code::{Code, FLAGS, Leaves, REGISTERS, StaticInstruction, StaticOp, TEMPORARY};
+pub use encode::{DataAccess, RawWindow, WindowEncoder};
+pub use error::TraceError;
+pub use file::{MOST_WINDOWS, TraceFile, is_trace, write};
+pub use lines::{Line, MOST_LINES};
+pub use ops::TraceOps;
+pub use unroll::{Dependences, unroll};
+
+/// The version that is written and read: it grows when the layout or the
+/// meaning of a field changes.
+pub const VERSION: u32 = 1;
+
+/// One micro-operation as it was executed.
+///
+/// Class, sources and the division into instructions are those of
+/// [`crate::MicroOp`]; instead of what was derived from its address and outcome it
+/// has these themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceOp {
+    /// What it needs.
+    pub class: OpClass,
+    /// Is it the first micro-operation of its instruction?
+    pub starts_instruction: bool,
+    /// How many micro-operations back its sources were made: 1 is the one
+    /// before. 0 is no source, or one from before the window or farther than
+    /// 65,535 operations. Of more than two sources, the two that were made last.
+    pub sources: [u16; 2],
+    /// Bytes of its instruction.
+    pub length: u8,
+    /// Address of its instruction.
+    pub at: u64,
+    /// Address of the data that it accesses; all loads and stores have one, and
+    /// nothing else.
+    pub address: Option<u64>,
+    /// What it did, if it is a branch that ended its block.
+    pub branch: Option<Branch>,
+}
+
+/// What a branch did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Branch {
+    /// Its kind.
+    pub kind: BranchKind,
+    /// Did it leave the sequence of instructions? Only conditional ones may not.
+    pub taken: bool,
+    /// Where execution went on.
+    pub next: u64,
+}
+
+/// Kinds of branches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BranchKind {
+    /// A conditional jump.
+    Conditional,
+    /// A direct jump.
+    Jump,
+    /// A direct call.
+    Call,
+    /// A jump through a register or memory.
+    IndirectJump,
+    /// A call through a register or memory.
+    IndirectCall,
+    /// A return.
+    Return,
+}
+
+/// What a trace is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The program's name: that of its profile.
+    pub program: String,
+    /// The command that was traced.
+    pub command: Vec<String>,
+    /// SHA-256 of the executable file, in hexadecimal digits.
+    pub digest: String,
+    /// Instructions of the thread that the windows are of.
+    pub instructions: u64,
+    /// What the capture could not do, in plain words.
+    pub gaps: Vec<String>,
+}
+
+/// What a window is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WindowInfo {
+    /// Index into the phases of the program's profile.
+    pub phase: u16,
+    /// That phase's share of the thread's instructions: the weight of the window.
+    pub share: f64,
+    /// Instructions that the thread had executed before.
+    pub start: u64,
+    /// Instructions of the window that are there to warm up: fewer than all.
+    pub warm_up: u64,
+    /// Instructions of the window.
+    pub instructions: u64,
+    /// Its micro-operations.
+    pub ops: u64,
+    /// Address of the instruction behind the window.
+    pub after: u64,
+}
+
+/// A window that is being read.
+#[derive(Debug)]
+pub struct Window {
+    /// Lines of data that the thread had used before, at most
+    /// [`MOST_LINES`], the least recently used first.
+    pub data: Vec<Line>,
+    /// As above, of instructions.
+    pub code: Vec<Line>,
+    /// Its operations, in program order.
+    pub ops: TraceOps,
+}
+
+#[cfg(test)]
+mod tests;
