@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use simulated::{Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
-use symbiont_policy::Variant;
+use symbiont_policy::{Together, Variant};
 
 /// Puts the right threads together: places the threads of programs on the
 /// hardware threads where they disturb each other least.
@@ -101,6 +101,13 @@ pub struct Run {
     /// [default: TopB2M3L]
     #[arg(long, value_name = "VARIANT")]
     pub variant: Option<Variant>,
+    /// Share of the issue slots by which another category must exceed a thread's own before
+    /// `hysched` changes it, e.g. 0.05
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
+    pub hysteresis: f64,
+    /// Programs that `static` keeps on a core, one group for each core, e.g. mcf+gcc,xz+povray
+    #[arg(long, value_name = "GROUPS")]
+    pub together: Option<Together>,
     /// How long one of several parallel programs stays boosted before the next
     /// one's turn comes, for `phases` [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -523,6 +530,11 @@ fn parse_variable(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("a variable is written NAME=VALUE".to_owned()),
     }
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

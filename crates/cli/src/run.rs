@@ -78,6 +78,8 @@ fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>>
             seed: args.seed,
             parallel_threshold: args.threshold,
             variant: args.variant,
+            hysteresis: args.hysteresis,
+            together: args.together.clone().unwrap_or_default(),
             seniority_timeout: args.seniority,
         },
         quantum: args.quantum.unwrap_or(policy.quantum),

@@ -15,6 +15,7 @@ use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::{
     Cache, Library, Outcome, Provenance, Setup, Workload, fill, simulate,
 };
+use symbiont_policy::Settings;
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
@@ -128,6 +129,12 @@ fn setup(args: &Simulate) -> Setup {
     let private = |which| args.private.iter().any(|p| *p == which || *p == Private::All);
     Setup {
         policy: args.policy.clone(),
+        settings: Settings {
+            variant: args.variant,
+            hysteresis: args.hysteresis,
+            together: args.together.clone().unwrap_or_default(),
+            ..Settings::default()
+        },
         quantum: args.quantum,
         alone: args.alone,
         until: args.until,

@@ -57,7 +57,10 @@ pub(crate) const ENTRY: Entry = Entry {
     ),
     quantum: Duration::from_millis(500),
     boosts: false,
-    make: |settings| Box::new(Hysched::new(settings.variant.unwrap_or_default())),
+    make: |settings| {
+        let policy = Hysched::new(settings.variant.unwrap_or_default());
+        Box::new(policy.with_hysteresis(settings.hysteresis))
+    },
 };
 
 /// Which categories are looked at (section 5).

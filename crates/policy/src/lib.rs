@@ -26,8 +26,10 @@
 //! - An unsettled thread is left to the OS (`unsettled_threads_are_left_to_the_os`).
 //! - Equal seeds and views give equal placements (`policies_are_deterministic`).
 
+mod fixed;
 mod hysched;
 mod l1_bandwidth;
+mod never_twice;
 mod phases;
 mod random;
 mod registry;
@@ -41,8 +43,10 @@ use serde::{Deserialize, Serialize};
 use symbiont_machine::{Placement, Signals, Support};
 use symbiont_topology::Topology;
 
+pub use fixed::{Fixed, NoGroups, Together};
 pub use hysched::{Hysched, UnknownVariant, Variant, pairing};
 pub use l1_bandwidth::L1Bandwidth;
+pub use never_twice::NeverTwice;
 pub use phases::{JointState, JointStates, Phase, Phases, ProgramPhase, Turns};
 pub use random::Random;
 pub use registry::{Entry, Settings, UnknownPolicy, find, policies};

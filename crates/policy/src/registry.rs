@@ -4,11 +4,20 @@ use std::time::Duration;
 
 use symbiont_machine::{Signals, Support};
 
-use crate::{Policy, Variant, hysched, l1_bandwidth, phases, random, stay};
+use crate::{
+    Policy, Together, Variant, fixed, hysched, l1_bandwidth, never_twice, phases, random, stay,
+};
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
-const POLICIES: &[Entry] =
-    &[stay::ENTRY, random::ENTRY, phases::ENTRY, l1_bandwidth::ENTRY, hysched::ENTRY];
+const POLICIES: &[Entry] = &[
+    stay::ENTRY,
+    random::ENTRY,
+    never_twice::ENTRY,
+    fixed::ENTRY,
+    phases::ENTRY,
+    l1_bandwidth::ENTRY,
+    hysched::ENTRY,
+];
 
 /// A policy as it appears in the list.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +53,7 @@ impl Entry {
 }
 
 /// What may be set when a policy is made. A policy reads what concerns it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
     /// Seed of everything that is random.
     pub seed: u64,
@@ -53,6 +62,11 @@ pub struct Settings {
     pub parallel_threshold: Option<f64>,
     /// `hysched`: which categories it looks at. None: its own choice.
     pub variant: Option<Variant>,
+    /// `hysched`: by how much of the issue slots (0 to 1) another category must
+    /// exceed a thread's own before the thread changes it. 0 in the paper.
+    pub hysteresis: f64,
+    /// `static`: programs that shall share a core.
+    pub together: Together,
     /// `phases`: how long one of several parallel programs stays boosted before
     /// the next one's turn comes. None: a second.
     pub seniority_timeout: Option<Duration>,

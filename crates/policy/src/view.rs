@@ -79,6 +79,14 @@ impl<'a> View<'a> {
         self
     }
 
+    /// What people call the program that a thread belongs to; empty if the
+    /// sample does not tell.
+    #[must_use]
+    pub fn program_name(&self, thread: &ThreadView<'_>) -> &'a str {
+        let known = self.programs.iter().find(|program| program.id == thread.program);
+        known.map_or("", |program| program.name.as_str())
+    }
+
     /// The online hardware threads within the thread's limit. Empty for a
     /// thread whose whole limit went offline, until the OS widens it.
     #[must_use]

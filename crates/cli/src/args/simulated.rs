@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{parse_duration, parse_limit};
+use symbiont_policy::{Together, Variant};
+
+use super::{parse_duration, parse_limit, parse_share};
 
 /// Run a workload under a policy on a simulated machine
 ///
@@ -28,6 +30,8 @@ Examples:
   symbiont simulate --machine power8-s812l --cores 5 --smt 4 --policy random --seed 1
   symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip,povray,xz,bwa
   symbiont simulate --machine zen4 --private caches --apps gzip*16
+  symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip*2,xz*2 --policy static \
+      --together gzip+xz,gzip+xz
 
 A workload file:
   [[app]]
@@ -53,6 +57,17 @@ pub struct Simulate {
     /// Policy that decides (see `symbiont policies`); stay: the simulated OS
     #[arg(long, default_value = "stay", value_name = "NAME")]
     pub policy: String,
+    /// Top-Down categories that `hysched` looks at: TopL, TopB2L, TopB2M3L or All3L
+    /// [default: TopB2M3L]
+    #[arg(long, value_name = "VARIANT")]
+    pub variant: Option<Variant>,
+    /// Share of the issue slots by which another category must exceed a thread's own before
+    /// `hysched` changes it, e.g. 0.05
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
+    pub hysteresis: f64,
+    /// Programs that `static` keeps on a core, one group for each core, e.g. gzip+xz,bwa+perl
+    #[arg(long, value_name = "GROUPS")]
+    pub together: Option<Together>,
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -31,6 +31,8 @@ const PARALLEL: (f64, f64) = (2e7, 2e8);
 pub struct Setup {
     /// The policy's name.
     pub policy: String,
+    /// What it is set to; its seed is another one in each repeat.
+    pub settings: Settings,
     /// Period of its decisions; none: the policy's own.
     pub quantum: Option<Duration>,
     /// How long each program runs alone; what it retires then is its target.
@@ -57,6 +59,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             policy: "stay".to_owned(),
+            settings: Settings::default(),
             quantum: None,
             alone: Duration::from_secs(20),
             until: Duration::from_secs(1200),
@@ -249,7 +252,7 @@ impl<'a, 'p> Experiment<'a, 'p> {
         };
         let leads: Vec<u64> = programs.iter().map(lead).collect();
         let machine = self.machine(programs.to_vec(), &leads, seed)?;
-        let policy = (self.policy.make)(&Settings { seed, ..Settings::default() });
+        let policy = (self.policy.make)(&Settings { seed, ..self.setup.settings.clone() });
         let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
         let mut speedups = vec![None; programs.len()];
         let mut now = Duration::ZERO;
