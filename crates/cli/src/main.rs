@@ -14,6 +14,7 @@ mod restore;
 mod run;
 mod simulate;
 mod stat;
+mod topdown;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -67,6 +68,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Stat(args) => stat::stat(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Analyze(Analyze::Phases(args)) => analyze::phases(&args),
+        Command::Analyze(Analyze::Topdown(args)) => topdown::topdown(&args),
         Command::Policies(args) => policies::list(args.json),
         Command::Restore(args) => restore::run(&args),
         Command::Profile(args) => profile::profile(&args),

@@ -4,7 +4,7 @@
 //! [`overhead`] (what managing costs), [`counting`] (what counting costs) and
 //! [`detection`] (how soon phases are seen), on what they share ([`harness`]).
 //!
-//! On the simulated machine: [`simulated`].
+//! On the simulated machine: [`simulated`]. Of recorded series: [`topdown`].
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`]), what models predict
@@ -22,3 +22,4 @@ pub mod report;
 pub mod simulated;
 pub mod stats;
 pub mod theory;
+pub mod topdown;

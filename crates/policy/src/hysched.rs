@@ -217,8 +217,10 @@ impl Party {
     }
 }
 
-/// The first of the largest.
-fn dominant(shares: &[f64]) -> usize {
+/// The dominant category of these shares, by number: the first of the largest.
+/// 0 where there is none.
+#[must_use]
+pub fn dominant(shares: &[f64]) -> usize {
     let largest = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     shares.iter().position(|share| *share >= largest).unwrap_or(0)
 }

@@ -44,7 +44,7 @@ use symbiont_machine::{Placement, Signals, Support};
 use symbiont_topology::Topology;
 
 pub use fixed::{Fixed, NoGroups, Together};
-pub use hysched::{Hysched, UnknownVariant, Variant, pairing};
+pub use hysched::{Hysched, UnknownVariant, Variant, dominant, pairing};
 pub use l1_bandwidth::L1Bandwidth;
 pub use never_twice::NeverTwice;
 pub use phases::{JointState, JointStates, Phase, Phases, ProgramPhase, Turns};
