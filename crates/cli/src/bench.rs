@@ -9,9 +9,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
+use symbiont_experiment::simulated::phases as simulated;
 use symbiont_experiment::{counting, detection, overhead, phases};
 
-use crate::args::{Bench, BenchCounters, BenchDetection, BenchOverhead, BenchPhases};
+use crate::args::{
+    Bench, BenchCounters, BenchDetection, BenchOverhead, BenchPhases, BenchSimulatedPhases,
+};
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
@@ -50,6 +53,14 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let report = detection::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
+        Bench::SimulatedPhases(BenchSimulatedPhases { output, short, seed, json }) => {
+            let size = if short { simulated::Size::short() } else { simulated::Size::full() };
+            let output = folder(output, "simulated-phases", short);
+            let workers = std::thread::available_parallelism().map_or(1, Into::into);
+            let options = simulated::Options { output, size, seed, workers };
+            let report = simulated::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
     };
     progress.bar.finish_and_clear();
     if json {
@@ -67,7 +78,7 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 3] = ["checks", "detection-alone", "detection-beside"];
+const IN_SHORT: [&str; 4] = ["checks", "detection-alone", "detection-beside", "summary"];
 
 /// The report in short, so that nobody has to open the page to see
 /// what came out.
@@ -145,8 +156,8 @@ impl Progress for Terminal {
         }
         let minutes = estimate.as_secs().div_ceil(60);
         self.line(&format!(
-            "{} runs, about {minutes} min; keep the machine quiet. ^C stops; the same command \
-             then goes on from there.",
+            "{} runs, about {minutes} min; what is measured needs a quiet machine. ^C stops; the same \
+             command then goes on from there.",
             runs - done
         ));
         if done > 0 {

@@ -31,6 +31,7 @@ mod fill;
 mod library;
 pub mod membench;
 mod outcome;
+pub mod phases;
 mod run;
 pub mod sanity;
 #[cfg(test)]

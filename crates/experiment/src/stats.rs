@@ -209,6 +209,18 @@ pub fn bootstrap(
     Ok(Estimate { value, interval, n: values.len(), method: Method::Bootstrap })
 }
 
+/// A bootstrap over rounds that were run alike: `statistic` gets the numbers,
+/// from 0, of the rounds drawn, so that what belongs together is drawn together.
+pub fn over_rounds(
+    rounds: usize,
+    seed: u64,
+    statistic: impl Fn(&[usize]) -> f64,
+) -> Result<Estimate, StatsError> {
+    let numbers: Vec<f64> = (0..rounds).map(|round| round as f64).collect();
+    let of = |drawn: &[f64]| statistic(&drawn.iter().map(|n| *n as usize).collect::<Vec<_>>());
+    bootstrap(&numbers, of, seed)
+}
+
 /// `mean(top) / mean(bottom)`, both measured, with Welch's t interval of its
 /// logarithm (delta method). The interval is absent if either has fewer than
 /// two values or a mean that is not positive.

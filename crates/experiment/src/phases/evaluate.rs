@@ -284,14 +284,15 @@ fn outcome(
     Ok(Outcome {
         speedup: [speedup(0)?, speedup(1)?],
         jitter: [jitter(&progress(0), seed)?, jitter(&progress(1), seed)?],
-        fairness: over_rounds(runs.len(), seed, |rounds| {
+        fairness: stats::over_rounds(runs.len(), seed, |rounds| {
             let speedups = [0, 1].map(|slot| {
                 let drawn: Vec<f64> =
                     rounds.iter().filter_map(|r| Some(runs.get(*r)?.progress[slot])).collect();
                 mean(&drawn) / means[slot]
             });
             metrics::fairness(&speedups).unwrap_or(f64::NAN)
-        })?,
+        })
+        .map_err(no_estimate)?,
         throughput: stats::mean_estimate(&throughput).map_err(no_estimate)?,
         prediction: prediction(scheduler, cpus, ratios),
     })
@@ -347,7 +348,7 @@ fn jitter_change(
     if pairs.len() < 2 || pairs.iter().any(|(a, b)| !(a.is_finite() && b.is_finite())) {
         return Ok(None);
     }
-    over_rounds(pairs.len(), seed, |rounds| {
+    stats::over_rounds(pairs.len(), seed, |rounds| {
         let drawn = rounds.iter().filter_map(|round| pairs.get(*round).copied());
         let (with, without): (Vec<f64>, Vec<f64>) = drawn.unzip();
         match (metrics::jitter(&with), metrics::jitter(&without)) {
@@ -356,6 +357,7 @@ fn jitter_change(
         }
     })
     .map(Some)
+    .map_err(no_estimate)
 }
 
 /// Jitter from performances: of the times per unit of progress.
@@ -367,17 +369,6 @@ fn jitter(progress: &[f64], seed: u64) -> Result<Option<Estimate>, Error> {
     stats::bootstrap(&times, |times| metrics::jitter(times).unwrap_or(f64::NAN), seed)
         .map(Some)
         .map_err(no_estimate)
-}
-
-/// A bootstrap over rounds: the statistic gets the numbers of the rounds drawn.
-fn over_rounds(
-    rounds: usize,
-    seed: u64,
-    statistic: impl Fn(&[usize]) -> f64,
-) -> Result<Estimate, Error> {
-    let numbers: Vec<f64> = (0..rounds).map(|round| round as f64).collect();
-    let of = |drawn: &[f64]| statistic(&drawn.iter().map(|n| *n as usize).collect::<Vec<_>>());
-    stats::bootstrap(&numbers, of, seed).map_err(no_estimate)
 }
 
 pub(super) fn prediction(

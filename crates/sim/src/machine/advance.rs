@@ -222,7 +222,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let mut who = Vec::new();
         for (at, now) in self.current.iter().enumerate() {
             let Some(thread) = now.and_then(|now| self.threads.get(now)) else { continue };
-            let numbers = &self.phases[thread.slot];
+            let numbers = &self.phases[self.runs[thread.slot].program];
             let core = self.map.place(at).core;
             runners.push(Runner {
                 thread: thread.number,

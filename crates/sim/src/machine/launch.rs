@@ -22,8 +22,10 @@ pub(super) const NONE_LEFT: f64 = 0.5;
 impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// Launches all programs, in random order.
     pub(super) fn launch_all(&mut self, leads: &[u64]) {
-        let nowhere = Run {
+        let empty = |order: &Vec<usize>| Run {
             number: 0,
+            program: order.first().copied().unwrap_or(0),
+            position: 0,
             counts: true,
             started_ns: 0,
             target: f64::INFINITY,
@@ -31,21 +33,23 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             stage: Stage::Together,
             home: NodeId(0),
         };
-        self.runs = vec![nowhere; self.programs.len()];
-        let mut order: Vec<usize> = (0..self.programs.len()).collect();
-        order.shuffle(&mut self.random);
-        for slot in order {
+        self.runs = self.orders.iter().map(empty).collect();
+        let mut slots: Vec<usize> = (0..self.orders.len()).collect();
+        slots.shuffle(&mut self.random);
+        for slot in slots {
             match leads.get(slot).copied().unwrap_or(0) {
-                0 => self.launch(slot, 0, None),
-                lead => self.launch(slot, 0, Some(lead as f64)),
+                0 => self.launch(slot, 0, 0, None),
+                lead => self.launch(slot, 0, 0, Some(lead as f64)),
             }
         }
     }
 
-    /// Launches the program of a slot; with a `lead`, for so many
-    /// instructions that do not count.
-    fn launch(&mut self, slot: usize, number: u64, lead: Option<f64>) {
-        let Some(program) = self.programs.get(slot).cloned() else { return };
+    /// Launches the program at a position of a slot's order; with a `lead`, for so
+    /// many instructions that do not count.
+    fn launch(&mut self, slot: usize, number: u64, position: usize, lead: Option<f64>) {
+        let order = self.orders.get(slot);
+        let Some(&which) = order.and_then(|order| order.get(position)) else { return };
+        let Some(program) = self.programs.get(which).cloned() else { return };
         let target = program.target.map_or(f64::INFINITY, |target| target.max(1) as f64);
         let stage = self.first_stage(program.shape);
         let mut home = self.memory_nodes.first().copied().unwrap_or(NodeId(0));
@@ -85,7 +89,17 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
         let counts = lead.is_none();
         let target = lead.unwrap_or(target);
-        let run = Run { number, counts, started_ns: self.now, target, retired: 0.0, stage, home };
+        let run = Run {
+            number,
+            program: which,
+            position,
+            counts,
+            started_ns: self.now,
+            target,
+            retired: 0.0,
+            stage,
+            home,
+        };
         if let Some(place) = self.runs.get_mut(slot) {
             *place = run;
         }
@@ -133,10 +147,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
 
     /// The stage of a run of `slot` ended; starts the next one.
     pub(super) fn next_stage(&mut self, slot: usize) {
-        let (Some(run), Some(program)) = (self.runs.get(slot).copied(), self.programs.get(slot))
-        else {
-            return;
-        };
+        let Some(run) = self.runs.get(slot).copied() else { return };
+        let Some(program) = self.programs.get(run.program) else { return };
         let Shape::Alternating(phases) = program.shape else { return };
         let stage = match run.stage {
             Stage::Parallel { of, .. } if phases.serial > 0.0 => {
@@ -197,11 +209,12 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.stale = true;
     }
 
-    /// A run of `slot` has completed: notes it and launches the program again.
+    /// A run of `slot` has completed: notes it and launches what comes next.
     pub(super) fn complete(&mut self, slot: usize) {
         let Some(run) = self.runs.get(slot).copied() else { return };
         self.completions.push(Completion {
             slot,
+            program: run.program,
             run: run.number,
             counts: run.counts,
             started: Timestamp(run.started_ns),
@@ -225,6 +238,15 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.threads.retain(|thread| thread.slot != slot);
         let find = |number: u64| self.threads.iter().position(|t| t.number == number);
         self.current = running.into_iter().map(|number| number.and_then(find)).collect();
-        self.launch(slot, run.number + 1, None);
+        let length = self.orders.get(slot).map_or(0, Vec::len);
+        let next = match run.position + usize::from(run.counts) {
+            over if over >= length && self.again => 0,
+            next => next,
+        };
+        if let Some(run) = self.runs.get_mut(slot) {
+            // Until the launch, and for good where nothing is left.
+            *run = Run { target: f64::INFINITY, stage: Stage::Together, ..*run };
+        }
+        self.launch(slot, run.number + 1, next, None);
     }
 }

@@ -15,7 +15,8 @@
 //!
 //! Programs are launched into *slots*; when one has completed its instructions it is
 //! launched again, so that the load stays (Feliu et al., section 5), and its
-//! completion is noted. Each launch makes new threads.
+//! completion is noted. Or a slot runs several programs in turn, each once, and
+//! stays empty then (Morad et al., Fig. 5). Each launch makes new threads.
 //!
 //! Costs: a core whose number of running threads changes so that it must
 //! repartition stands still for the mode switch; a thread that is switched in
@@ -36,6 +37,8 @@
 //! - Work is conserved: what threads retired is what their paces and running times
 //!   make (`work_is_conserved`), and a hardware thread is never idle while a thread
 //!   waits that may run there (`nobody_waits_beside_an_idle_place`).
+//! - A slot with an order runs its programs one after the other, each once
+//!   (`a_slot_runs_its_programs_in_turn`).
 //! - How a span of time is cut into quanta changes nothing that threads do, but
 //!   for caches that fill (`cutting_time_changes_nothing`).
 
@@ -105,6 +108,14 @@ pub enum SimError<E: std::error::Error + 'static> {
     /// A program's profile has no phase at all.
     #[error("program '{0}' has an empty profile; capture it again")]
     NoPhase(String),
+    /// A slot is to run a program that there is not.
+    #[error("a slot is to run program {program}, but there are {programs} (counted from 0)")]
+    Order {
+        /// The program asked for.
+        program: usize,
+        /// Programs there are.
+        programs: usize,
+    },
     /// The machine's event catalogue cannot be read.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
@@ -128,13 +139,19 @@ pub struct Options {
     /// Is memory on the first node that has any, wherever a program starts?
     /// Otherwise near where it first ran.
     pub one_memory: bool,
+    /// For each slot the programs, by number, that it runs one after the other,
+    /// each once. Empty: each program has a slot of its own, in which it is
+    /// launched again and again.
+    pub orders: Vec<Vec<usize>>,
 }
 
 /// A run that ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Completion {
-    /// The slot, in the order of the programs.
+    /// The slot.
     pub slot: usize,
+    /// The program, by number.
+    pub program: usize,
     /// How many runs of the slot were before it.
     pub run: u64,
     /// Does it count, or did it only make the start uneven?
@@ -169,6 +186,10 @@ pub struct SimMachine<'p, C> {
     memory_nodes: Vec<NodeId>,
     contention: C,
     programs: Vec<Program<'p>>,
+    /// For each slot its programs, in order.
+    orders: Vec<Vec<usize>>,
+    /// Does a slot start anew when all of them have completed?
+    again: bool,
     /// For each program and phase of its profile, the physics' number.
     phases: Vec<Vec<usize>>,
     runs: Vec<Run>,
@@ -217,7 +238,20 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             Some(limit) if limit.is_subset(&online) && !limit.is_empty() => limit.clone(),
             Some(limit) => return Err(SimError::Limit { limit: limit.clone(), online }),
         };
-        let threads: usize = programs.iter().map(Program::threads).sum();
+        let (orders, again) = match options.orders.as_slice() {
+            [] => ((0..programs.len()).map(|program| vec![program]).collect(), true),
+            orders => (orders.to_vec(), false),
+        };
+        let mut threads = 0;
+        for order in &orders {
+            let mut most = 0;
+            for &program in order {
+                let known = programs.get(program);
+                let known = known.ok_or(SimError::Order { program, programs: programs.len() })?;
+                most = most.max(known.threads());
+            }
+            threads += most;
+        }
         if threads > limit.len() * MOST {
             return Err(SimError::TooMany { threads, places: limit.len() });
         }
@@ -262,6 +296,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             options,
             topology,
             programs,
+            orders,
+            again,
             stale: true,
             filling: false,
             unbalanced: true,
@@ -282,7 +318,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         Timestamp(self.now)
     }
 
-    /// The programs, by slot.
+    /// The programs, by number; where no order was given, by slot.
     #[must_use]
     pub fn programs(&self) -> &[Program<'p>] {
         &self.programs
@@ -390,14 +426,14 @@ impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
         samples.sort_by_key(|sample| sample.id);
         let mut ended = std::mem::take(&mut self.ended);
         ended.sort_by_key(|ended| ended.id);
-        let named = |(slot, program): (usize, &Program<'_>)| Named {
-            id: ProgramId(slot as u32),
-            name: program.name.clone(),
+        let named = |(slot, run): (usize, &Run)| {
+            let program = self.programs.get(run.program)?;
+            Some(Named { id: ProgramId(slot as u32), name: program.name.clone() })
         };
         Ok(Sample {
             at: Timestamp(self.now),
             threads: samples,
-            programs: self.programs.iter().enumerate().map(named).collect(),
+            programs: self.runs.iter().enumerate().filter_map(named).collect(),
             counting: self.reader.counting(),
             ended,
         })

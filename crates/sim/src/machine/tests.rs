@@ -374,3 +374,37 @@ proptest! {
         prop_assert!(ran <= passed as f64 * 4.0 + 1.0);
     }
 }
+
+#[test]
+fn a_slot_runs_its_programs_in_turn() {
+    let (slow, fast) = (profile(&[4], &[(0, MS)]), profile(&[1], &[(0, MS)]));
+    let programs = vec![
+        program(&slow, Shape::Single, Some(2 * MS)),
+        program(&fast, Shape::Single, Some(3 * MS)),
+    ];
+    let options = Options { orders: vec![vec![0, 1], vec![1, 0]], ..limited("0,8", 1) };
+    let mut machine = start("power8-s812l", programs, options);
+    assert_eq!(machine.sample().unwrap().threads.len(), 2);
+    machine.wait(Duration::from_millis(50)).unwrap();
+    let mut runs: Vec<_> = machine.completions().iter().map(|c| (c.slot, c.program)).collect();
+    runs.sort_unstable();
+    assert_eq!(runs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    let spans: Vec<_> = machine
+        .completions()
+        .iter()
+        .filter(|c| c.slot == 0)
+        .map(|c| (c.started, c.ended))
+        .collect();
+    assert_eq!(spans[0].1, spans[1].0, "the second starts when the first has ended");
+    assert!(machine.sample().unwrap().threads.is_empty(), "each ran once");
+}
+
+#[test]
+fn an_order_of_unknown_programs_is_refused() {
+    let profile = profile(&[1], &[(0, MS)]);
+    let options = Options { orders: vec![vec![0, 1]], ..limited("0", 1) };
+    let description = Description::named("power8-s812l").unwrap();
+    let programs = vec![program(&profile, Shape::Single, None)];
+    let made = SimMachine::new(&description, Toy::default(), programs, &[], options);
+    assert!(made.unwrap_err().to_string().contains("program 1"));
+}

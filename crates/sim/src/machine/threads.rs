@@ -60,6 +60,10 @@ pub(super) enum Stage {
 pub(super) struct Run {
     /// How many runs were before it.
     pub number: u64,
+    /// Its program, by number.
+    pub program: usize,
+    /// Its place in the slot's order.
+    pub position: usize,
     /// Does it count, or does it only make the start uneven?
     pub counts: bool,
     pub started_ns: u64,

@@ -1,0 +1,248 @@
+//! Carries out one run.
+
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::seq::IndexedRandom;
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+use symbiont_control::Controller;
+use symbiont_machine::{Change, Machine, Move, Target};
+use symbiont_planner::{Bounds, Planner};
+use symbiont_policy::{Settings, find};
+use symbiont_profile::Profile;
+use symbiont_sim::description::Description;
+use symbiont_sim::fast::{Fast, Switches, Workshop};
+use symbiont_sim::machine::{Completion, Errors, Options, SimMachine};
+use symbiont_sim::program::{Alternating, Program, Shape};
+use symbiont_synth::Ratio;
+use symbiont_topology::{Core, PuId};
+
+use super::plan::{Part, Run};
+use crate::phases::plan::BASELINE;
+use crate::simulated::SimulateError;
+
+/// Mean length of a phase on idle cores that are all alike, in nanoseconds.
+const PHASE_NS: f64 = 2e8;
+/// Simulated time before anything is measured.
+const WARM: Duration = Duration::from_secs(1);
+/// Time in which a thread's speed is measured.
+const TRIAL: Duration = Duration::from_millis(200);
+/// Longest run of programs with an end, in times of one of them alone.
+const PATIENCE: u32 = 40;
+
+/// A machine, the calculation that the programs make, and how fast its cores do it.
+#[derive(Debug)]
+pub struct Stage<'p> {
+    workshop: Workshop<'p>,
+    profile: &'p Profile,
+    /// Instructions per nanosecond of one thread on the slowest core.
+    small: f64,
+    /// The same on the fastest.
+    large: f64,
+}
+
+/// A run of a program with an end.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Timed {
+    /// Which of the two orders it was in.
+    pub slot: usize,
+    /// Which program, in the order of the run's ratios.
+    pub program: usize,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Seconds from the start of the run to its end.
+    pub ended: f64,
+}
+
+/// One finished run: a line of `runs.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which run.
+    pub run: Run,
+    /// Of each program without an end, instructions per time, in threads on a small core.
+    pub performance: Vec<f64>,
+    /// Share of the cores' time in which they ran nobody; none for programs with an end.
+    pub idle: Option<f64>,
+    /// Of programs with an end, each run of one.
+    pub times: Vec<Timed>,
+    /// Moves that were carried out.
+    pub moves: u64,
+}
+
+impl<'p> Stage<'p> {
+    /// Measures a thread's speed on the machine's slowest and fastest core.
+    ///
+    /// # Errors
+    /// When the machine cannot run the profile.
+    pub fn new(description: Description, profile: &'p Profile) -> Result<Self, SimulateError> {
+        let workshop = Workshop::new(description);
+        let mut stage = Self { workshop, profile, small: 1.0, large: 1.0 };
+        let mut cores: Vec<_> = stage.workshop.description().topology.cores().to_vec();
+        cores.sort_by_key(|core| core.capacity);
+        let speed = |core: Option<&Core>| -> Result<f64, SimulateError> {
+            let limit = core.map(|core| core.cpus.clone());
+            let program =
+                Program { name: "trial".into(), profile, shape: Shape::Single, target: None };
+            let options = Options { limit, errors: Errors::NONE, ..Options::default() };
+            let mut machine = stage.machine(vec![program], options)?;
+            machine.wait(TRIAL)?;
+            let before = machine.retired(0).unwrap_or_default();
+            machine.wait(TRIAL)?;
+            let speed = (machine.retired(0).unwrap_or_default() - before) / TRIAL.as_nanos() as f64;
+            if speed > 0.0 { Ok(speed) } else { Err(SimulateError::Idle(profile.program.clone())) }
+        };
+        let (small, large) = (speed(cores.first())?, speed(cores.last())?);
+        (stage.small, stage.large) = (small, large);
+        Ok(stage)
+    }
+
+    /// How many times as fast the fastest core is as the slowest: the a of the paper.
+    #[must_use]
+    pub fn factor(&self) -> f64 {
+        self.large / self.small
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        self.workshop.description()
+    }
+
+    fn machine(
+        &self,
+        programs: Vec<Program<'p>>,
+        options: Options,
+    ) -> Result<SimMachine<'p, Fast<'_, 'p>>, SimulateError> {
+        let fast = self.workshop.fast(Switches::default());
+        Ok(SimMachine::new(self.workshop.description(), fast, programs, &[], options)?)
+    }
+
+    /// The synthetic benchmark; with a `time`, its work is what idle cores that
+    /// are all alike do in that time.
+    fn program(&self, ratio: Ratio, cores: u32, time: Option<Duration>) -> Program<'p> {
+        let n = f64::from(cores);
+        let share = ratio.parallel_share();
+        // A cycle takes two phases' time on average, as in our benchmark.
+        let parallel = 2.0 * PHASE_NS * share * n * self.small;
+        let shape = Shape::Alternating(Alternating {
+            threads: cores,
+            parallel: (0.0, 2.0 * parallel),
+            serial: if share > 0.0 { ratio.serial_after(1.0, n) } else { f64::INFINITY },
+        });
+        let work = |time: Duration| {
+            (time.as_nanos() as f64 * self.small * (share * n + 1.0 - share)) as u64
+        };
+        let target = time.map(work);
+        Program { name: ratio.to_string(), profile: self.profile, shape, target }
+    }
+
+    /// One run.
+    ///
+    /// # Errors
+    /// When the machine cannot run it, or it does not end.
+    pub fn carry_out(&self, run: &Run) -> Result<Record, SimulateError> {
+        match run.part {
+            Part::Cores | Part::Matrix => self.measured(run),
+            Part::Orders => self.ordered(run),
+        }
+    }
+
+    /// Programs without an end, over a time.
+    fn measured(&self, run: &Run) -> Result<Record, SimulateError> {
+        let (mut controller, quantum) = self.begin(run, None)?;
+        let mut goes_on = |time: Duration| -> Result<(Vec<f64>, f64, Duration), SimulateError> {
+            let mut now = Duration::ZERO;
+            while now < time {
+                controller.step()?;
+                controller.machine_mut().wait(quantum)?;
+                now += quantum;
+            }
+            let machine = controller.machine_mut();
+            let ran = machine.sample()?.threads.iter().map(|t| t.ran.as_secs_f64()).sum();
+            let retired = (0..run.ratios().len()).filter_map(|slot| machine.retired(slot));
+            Ok((retired.collect(), ran, now))
+        };
+        let (before, ran_before, _) = goes_on(WARM)?;
+        let (after, ran, over) = goes_on(run.time)?;
+        let per_ns = |(after, before): (&f64, &f64)| (after - before) / over.as_nanos() as f64;
+        let speeds = after.iter().zip(&before).map(per_ns);
+        let busy = (ran - ran_before) / over.as_secs_f64() / f64::from(run.cores);
+        Ok(Record {
+            run: run.clone(),
+            performance: speeds.map(|speed| speed / self.small).collect(),
+            idle: Some(1.0 - busy),
+            times: Vec::new(),
+            moves: controller.tally().done,
+        })
+    }
+
+    /// Programs with an end: one alone, or two of them in both orders.
+    fn ordered(&self, run: &Run) -> Result<Record, SimulateError> {
+        let (mut controller, quantum) = self.begin(run, Some(run.time))?;
+        let programs = run.ratios().len();
+        let longest = run.time * PATIENCE;
+        let mut now = Duration::ZERO;
+        while controller.machine().completions().len() < programs * programs {
+            if now > longest {
+                return Err(SimulateError::Unfinished(longest));
+            }
+            controller.step()?;
+            controller.machine_mut().wait(quantum)?;
+            now += quantum;
+        }
+        let timed = |done: &Completion| Timed {
+            slot: done.slot,
+            program: done.program,
+            seconds: done.ended.since(done.started).as_secs_f64(),
+            ended: done.ended.0 as f64 / 1e9,
+        };
+        Ok(Record {
+            run: run.clone(),
+            performance: Vec::new(),
+            idle: None,
+            times: controller.machine().completions().iter().map(timed).collect(),
+            moves: controller.tally().done,
+        })
+    }
+
+    /// The machine with the run's programs, whose threads are on random cores, under
+    /// the run's policy, and that policy's quantum.
+    fn begin(
+        &self,
+        run: &Run,
+        end: Option<Duration>,
+    ) -> Result<(Controller<SimMachine<'p, Fast<'_, 'p>>>, Duration), SimulateError> {
+        let policy = find(run.policy().unwrap_or(BASELINE))?;
+        let programs: Vec<_> =
+            run.ratios().into_iter().map(|ratio| self.program(ratio, run.cores, end)).collect();
+        let orders = match (end, programs.len()) {
+            (None, _) => Vec::new(),
+            (Some(_), 1) => vec![vec![0]],
+            (Some(_), _) => vec![vec![0, 1], vec![1, 0]],
+        };
+        let cores = self.description().topology.cores().iter().take(run.cores as usize);
+        let cpus: Vec<PuId> = cores.filter_map(|core| core.cpus.first()).collect();
+        let limit = Some(cpus.iter().copied().collect());
+        let (seed, errors) = (run.seed, Errors::NONE);
+        let options = Options { seed, errors, limit, orders, ..Options::default() };
+        let mut machine = self.machine(programs, options)?;
+        scatter(&mut machine, &cpus, run.seed)?;
+        let policy_of_run = (policy.make)(&Settings { seed, ..Settings::default() });
+        let controller = Controller::new(machine, policy_of_run, Planner::new(Bounds::none()));
+        Ok((controller, policy.quantum))
+    }
+}
+
+/// Puts each thread on a random core, from where it may go anywhere.
+fn scatter<M: Machine>(machine: &mut M, cpus: &[PuId], seed: u64) -> Result<(), M::Error> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let threads: Vec<_> = machine.sample()?.threads.iter().map(|thread| thread.id).collect();
+    let mut put = |target: &mut dyn FnMut() -> Target| {
+        let change = |thread| Move { thread, change: Change::Affinity(target()) };
+        let moves: Vec<Move> = threads.iter().copied().map(change).collect();
+        machine.apply(&moves).map(drop)
+    };
+    put(&mut || Target::Cpus(cpus.choose(&mut random).copied().into_iter().collect()))?;
+    put(&mut || Target::Os)
+}

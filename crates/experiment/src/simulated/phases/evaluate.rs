@@ -1,0 +1,385 @@
+//! From finished runs to figures.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use symbiont_synth::Ratio;
+
+use super::carry_out::Record;
+use super::plan::{CORES, Part, Size, What};
+use crate::harness::Error;
+use crate::metrics;
+use crate::phases::plan::POLICIES;
+use crate::stats::{self, Estimate, StatsError, mean};
+use crate::theory::phases as theory;
+
+/// What stands under each policy, in the order of [`POLICIES`].
+pub type Under<T> = [T; 2];
+
+/// All figures of the experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Fig. 6 and 7.
+    pub points: Vec<Point>,
+    /// Tables 4 and 5 and Fig. 8, by machine.
+    pub matrices: Vec<Matrix>,
+    /// Fig. 5, by machine and pair.
+    pub ordered: Vec<Ordered>,
+}
+
+/// A serial program beside a parallel one on some cores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// By its place in [`super::MACHINES`].
+    pub machine: usize,
+    /// Cores.
+    pub cores: u32,
+    /// The serial program's performance, in threads on a small core.
+    pub performance: Under<Estimate>,
+    /// The least and the most that a run brought.
+    pub range: Under<(f64, f64)>,
+    /// Least, average and most that section 5 and Table 3 say.
+    pub model: Under<(f64, f64, f64)>,
+    /// Jitter of its times.
+    pub jitter: Under<f64>,
+}
+
+/// All pairs on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// By its place in [`super::MACHINES`].
+    pub machine: usize,
+    /// Each pair.
+    pub cells: Vec<Cell>,
+    /// Mean over the pairs.
+    pub mean: Figures,
+}
+
+/// Two programs side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Which.
+    pub ratios: [Ratio; 2],
+    /// What came out.
+    pub figures: Figures,
+    /// The gain that the chain of joint states predicts.
+    pub model_gain: Option<f64>,
+}
+
+/// What a pair, or the mean pair, brings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Gain in throughput.
+    pub gain: Estimate,
+    /// Fairness.
+    pub fairness: Under<Estimate>,
+    /// Jitter of the times per work, mean of both programs.
+    pub jitter: Under<Estimate>,
+    /// Share of the cores' time in which they ran nobody.
+    pub idle: Under<Estimate>,
+}
+
+/// Two programs in both orders (Fig. 5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// By its place in [`super::MACHINES`].
+    pub machine: usize,
+    /// Which.
+    pub ratios: [Ratio; 2],
+    /// Time until both orders are through (eq. 2), `stay` over `phases`.
+    pub completion: Estimate,
+    /// Speedup of each program (eq. 5).
+    pub speedup: Under<[Estimate; 2]>,
+    /// Fairness of these.
+    pub fairness: Under<Estimate>,
+}
+
+/// Of a round of both orders: the time until they were through, and the speedups.
+type Told = (f64, [f64; 2]);
+
+/// A run of a pair.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    performance: [f64; 2],
+    idle: f64,
+}
+
+/// Evaluates finished runs; `factors` are the a of each machine, `seed` that of
+/// the bootstraps.
+///
+/// # Errors
+/// When runs are missing.
+pub fn evaluate(
+    records: &[Record],
+    size: &Size,
+    factors: &[f64],
+    seed: u64,
+) -> Result<Evaluation, Error> {
+    let all = Runs { records, factors, seed };
+    let machines = 0..factors.len();
+    let mut points = Vec::new();
+    for machine in machines.clone() {
+        for &cores in &size.cores {
+            points.push(all.point(machine, cores)?);
+        }
+    }
+    let matrices = machines.clone().map(|machine| all.matrix(machine, &size.matrix_ratios));
+    let pairs = pairs(&size.orders_ratios);
+    let ordered = machines.flat_map(|machine| pairs.iter().map(move |pair| (machine, *pair)));
+    Ok(Evaluation {
+        points,
+        matrices: matrices.collect::<Result<_, _>>()?,
+        ordered: ordered.map(|(machine, p)| all.ordered(machine, p)).collect::<Result<_, _>>()?,
+    })
+}
+
+/// All unordered pairs, each program with itself too.
+fn pairs(ratios: &[Ratio]) -> Vec<[Ratio; 2]> {
+    let beside =
+        |(i, a): (usize, &Ratio)| ratios.iter().skip(i).map(|b| [*a, *b]).collect::<Vec<_>>();
+    ratios.iter().enumerate().flat_map(beside).collect()
+}
+
+struct Runs<'r> {
+    records: &'r [Record],
+    factors: &'r [f64],
+    seed: u64,
+}
+
+fn no_estimate(error: StatsError) -> Error {
+    Error::Evaluation(error.to_string())
+}
+
+fn under<T>(of: impl FnMut(&str) -> Result<T, Error>) -> Result<Under<T>, Error> {
+    let all: Vec<T> = POLICIES.into_iter().map(of).collect::<Result<_, _>>()?;
+    all.try_into().map_err(|_| Error::Evaluation("two policies are compared".to_owned()))
+}
+
+impl<'r> Runs<'r> {
+    /// Records of a part, by round.
+    fn of(
+        &self,
+        (part, machine, cores): (Part, usize, u32),
+        what: &What,
+    ) -> Result<Vec<&'r Record>, Error> {
+        let is = |record: &&Record| {
+            let run = &record.run;
+            (run.part, run.machine, run.cores) == (part, machine, cores) && run.what == *what
+        };
+        let by_round: BTreeMap<u32, &Record> =
+            self.records.iter().filter(is).map(|record| (record.run.round, record)).collect();
+        match by_round.is_empty() {
+            true => Err(Error::Evaluation(format!("no run of {what} has finished"))),
+            false => Ok(by_round.into_values().collect()),
+        }
+    }
+
+    fn rounds(
+        &self,
+        rounds: usize,
+        statistic: impl Fn(&[usize]) -> f64,
+    ) -> Result<Estimate, Error> {
+        stats::over_rounds(rounds, self.seed, statistic).map_err(no_estimate)
+    }
+
+    fn model(&self, machine: usize, cores: u32) -> Option<theory::Multiprocessor> {
+        theory::Multiprocessor::new(cores, self.factors.get(machine)?.max(1.0)).ok()
+    }
+
+    fn point(&self, machine: usize, cores: u32) -> Result<Point, Error> {
+        let ratios = [Ratio::PARALLEL, Ratio::SERIAL];
+        let performances = under(|policy| {
+            let what = What::Together { ratios, policy: policy.to_owned() };
+            let runs = self.of((Part::Cores, machine, cores), &what)?;
+            Ok(runs.iter().filter_map(|run| run.performance.get(1).copied()).collect::<Vec<_>>())
+        })?;
+        let model = self.model(machine, cores);
+        let predicted = |scheduler| {
+            let machine = model?;
+            let alone = machine.performance_alone(theory::Phase::Serial);
+            let of = theory::speedups(scheduler, machine, theory::JointState::SP);
+            Some((of.min * alone, of.avg * alone, of.max * alone))
+        };
+        let schedulers = [theory::Scheduler::Baseline, theory::Scheduler::Proposed];
+        let jitter = |performances: &[f64]| {
+            let times: Vec<f64> = performances.iter().map(|p| p.recip()).collect();
+            metrics::jitter(&times).unwrap_or_default()
+        };
+        let [stay, phases] = &performances;
+        let estimate = |values: &[f64]| stats::mean_estimate(values).map_err(no_estimate);
+        let range = |values: &[f64]| {
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            (least, values.iter().copied().fold(0.0, f64::max))
+        };
+        Ok(Point {
+            machine,
+            cores,
+            performance: [estimate(stay)?, estimate(phases)?],
+            range: [range(stay), range(phases)],
+            model: schedulers.map(|scheduler| predicted(scheduler).unwrap_or_default()),
+            jitter: [jitter(stay), jitter(phases)],
+        })
+    }
+
+    fn matrix(&self, machine: usize, ratios: &[Ratio]) -> Result<Matrix, Error> {
+        let place = (Part::Matrix, machine, CORES);
+        let mut table = Vec::new();
+        for pair in pairs(ratios) {
+            let mut alone = [0.0; 2];
+            for (mean_alone, ratio) in alone.iter_mut().zip(pair) {
+                let runs = self.of(place, &What::Alone { ratio })?;
+                let all: Vec<f64> =
+                    runs.iter().filter_map(|run| run.performance.first().copied()).collect();
+                *mean_alone = mean(&all).unwrap_or_default();
+            }
+            let runs = under(|policy| {
+                let what = What::Together { ratios: pair, policy: policy.to_owned() };
+                let of = |run: &&Record| {
+                    let performance = run.performance.as_slice().try_into().ok()?;
+                    Some(Pair { performance, idle: run.idle? })
+                };
+                Ok(self.of(place, &what)?.iter().filter_map(of).collect::<Vec<Pair>>())
+            })?;
+            table.push(Beside { pair, alone, runs });
+        }
+        let of = |cells: &[Beside]| self.figures(cells);
+        let cell = |runs: &Beside| {
+            let model_gain = self.model(machine, CORES).and_then(|m| predicted_gain(m, runs.pair));
+            let figures = of(std::slice::from_ref(runs))?;
+            Ok(Cell { ratios: runs.pair, figures, model_gain })
+        };
+        let cells = table.iter().map(cell).collect::<Result<_, Error>>()?;
+        Ok(Matrix { machine, cells, mean: of(&table)? })
+    }
+
+    /// Means over some cells.
+    fn figures(&self, cells: &[Beside]) -> Result<Figures, Error> {
+        let rounds = cells.iter().flat_map(|cell| cell.runs.iter().map(Vec::len)).min();
+        let rounds = rounds.unwrap_or_default();
+        let over = |figure: &dyn Fn(&Beside, &[usize]) -> f64| {
+            self.rounds(rounds, |drawn| {
+                let values: Vec<f64> = cells.iter().map(|cell| figure(cell, drawn)).collect();
+                mean(&values).unwrap_or(f64::NAN)
+            })
+        };
+        let each = |figure: fn(&Beside, usize, &[usize]) -> f64| -> Result<Under<Estimate>, Error> {
+            Ok([
+                over(&|cell, drawn| figure(cell, 0, drawn))?,
+                over(&|cell, drawn| figure(cell, 1, drawn))?,
+            ])
+        };
+        Ok(Figures {
+            gain: over(&|cell, drawn| cell.throughput(1, drawn) / cell.throughput(0, drawn) - 1.0)?,
+            fairness: each(Beside::fairness)?,
+            jitter: each(Beside::jitter)?,
+            idle: each(Beside::idle)?,
+        })
+    }
+
+    fn ordered(&self, machine: usize, ratios: [Ratio; 2]) -> Result<Ordered, Error> {
+        let place = (Part::Orders, machine, CORES);
+        let mut alone = [0.0; 2];
+        for (mean_alone, ratio) in alone.iter_mut().zip(ratios) {
+            let runs = self.of(place, &What::Alone { ratio })?;
+            let times: Vec<f64> =
+                runs.iter().flat_map(|run| run.times.iter().map(|t| t.seconds)).collect();
+            *mean_alone = mean(&times).unwrap_or_default();
+        }
+        let runs =
+            under(|policy| self.of(place, &What::Together { ratios, policy: policy.to_owned() }))?;
+        let told = runs.map(|runs| {
+            let one = |run: &&Record| -> Told {
+                let end = run.times.iter().map(|t| t.ended).fold(0.0, f64::max);
+                let speedup = |program: usize| {
+                    let own = run.times.iter().filter(|t| t.program == program);
+                    let times: Vec<f64> = own.map(|t| t.seconds).collect();
+                    metrics::speedup_from_times(alone[program], &times).unwrap_or(f64::NAN)
+                };
+                (end, [speedup(0), speedup(1)])
+            };
+            runs.iter().map(one).collect::<Vec<_>>()
+        });
+        let rounds = told.iter().map(Vec::len).min().unwrap_or_default();
+        let mean_of = |which: usize, drawn: &[usize], of: &dyn Fn(&Told) -> f64| {
+            let values: Vec<f64> =
+                drawn.iter().filter_map(|round| told[which].get(*round)).map(of).collect();
+            mean(&values).unwrap_or(f64::NAN)
+        };
+        let speedups = |which: usize| -> Result<[Estimate; 2], Error> {
+            let one = |program: usize| {
+                self.rounds(rounds, |drawn| mean_of(which, drawn, &|t| t.1[program]))
+            };
+            Ok([one(0)?, one(1)?])
+        };
+        let fairness = |which: usize| {
+            self.rounds(rounds, |drawn| {
+                let both = [0, 1].map(|program| mean_of(which, drawn, &|t| t.1[program]));
+                metrics::fairness(&both).unwrap_or(f64::NAN)
+            })
+        };
+        let completion =
+            self.rounds(rounds, |drawn| mean_of(0, drawn, &|t| t.0) / mean_of(1, drawn, &|t| t.0))?;
+        Ok(Ordered {
+            machine,
+            ratios,
+            completion,
+            speedup: [speedups(0)?, speedups(1)?],
+            fairness: [fairness(0)?, fairness(1)?],
+        })
+    }
+}
+
+/// Runs of a cell, by policy and round.
+struct Beside {
+    pair: [Ratio; 2],
+    /// Mean performance alone.
+    alone: [f64; 2],
+    runs: Under<Vec<Pair>>,
+}
+
+impl Beside {
+    fn drawn<'a>(
+        &'a self,
+        policy: usize,
+        drawn: &'a [usize],
+        of: impl Fn(&Pair) -> f64 + 'a,
+    ) -> Vec<f64> {
+        drawn.iter().filter_map(|round| self.runs[policy].get(*round)).map(of).collect()
+    }
+
+    fn throughput(&self, policy: usize, drawn: &[usize]) -> f64 {
+        let values = self.drawn(policy, drawn, |pair| pair.performance.iter().sum());
+        mean(&values).unwrap_or(f64::NAN)
+    }
+
+    fn fairness(&self, policy: usize, drawn: &[usize]) -> f64 {
+        let speedup = |slot: usize| {
+            let values = self.drawn(policy, drawn, move |pair| pair.performance[slot]);
+            mean(&values).unwrap_or(f64::NAN) / self.alone[slot]
+        };
+        metrics::fairness(&[speedup(0), speedup(1)]).unwrap_or(f64::NAN)
+    }
+
+    fn jitter(&self, policy: usize, drawn: &[usize]) -> f64 {
+        let of = |slot: usize| {
+            let times = self.drawn(policy, drawn, move |pair| pair.performance[slot].recip());
+            metrics::jitter(&times).unwrap_or(f64::NAN)
+        };
+        (of(0) + of(1)) / 2.0
+    }
+
+    fn idle(&self, policy: usize, drawn: &[usize]) -> f64 {
+        mean(&self.drawn(policy, drawn, |pair| pair.idle)).unwrap_or(f64::NAN)
+    }
+}
+
+fn predicted_gain(machine: theory::Multiprocessor, pair: [Ratio; 2]) -> Option<f64> {
+    let program = |ratio: Ratio| {
+        let share = ratio.parallel_share();
+        theory::Program::new(share, 1.0 - share).ok()
+    };
+    let (a, b) = (program(pair[0])?, program(pair[1])?);
+    let throughput = |scheduler| theory::predict(scheduler, machine, a, b).throughput;
+    let stay = throughput(theory::Scheduler::Baseline);
+    Some(throughput(theory::Scheduler::Proposed) / stay - 1.0)
+}

@@ -1,0 +1,323 @@
+//! From figures to a report.
+
+use symbiont_synth::Ratio;
+
+use super::evaluate::{Evaluation, Matrix, Point};
+use super::plan::MACHINES;
+use crate::harness::{Check, Verdict};
+use crate::phases::evaluate::label;
+use crate::phases::plan::POLICIES;
+use crate::published::phases as published;
+use crate::report::{
+    Axis, Block, Chart, Column, Line, Lines, Matrix as MatrixChart, Plot, Report, Table,
+};
+use crate::simulated::Provenance;
+use crate::stats::{Estimate, Interval};
+
+/// The report, without facts. `machines`: what each of them rests on.
+#[must_use]
+pub fn page(evaluation: &Evaluation, machines: &[Provenance]) -> Report {
+    let mut report = Report::new(
+        "Serial phases first, simulated on eight cores",
+        "The experiments of Morad et al. on simulated machines, beside the published figures",
+    );
+    report.push(Block::Warning("Simulated: nothing of this was measured on hardware.".to_owned()));
+    for from in machines {
+        report.fact(
+            format!("Machine {}", from.machine),
+            format!(
+                "{}; {}; {} of its {} values are assumed",
+                from.title, from.checked, from.assumed, from.values
+            ),
+        );
+    }
+    report.push(Block::Prose(format!(
+        "Published figures: {}, on {}.",
+        published::CITATION,
+        published::CONDITIONS
+    )));
+    report.push(Check::table(&checks(evaluation)));
+    for (machine, (name, _)) in MACHINES.iter().enumerate() {
+        report.push(Block::Heading((*name).to_owned()));
+        let points: Vec<&Point> =
+            evaluation.points.iter().filter(|point| point.machine == machine).collect();
+        if !points.is_empty() {
+            for policy in [0, 1] {
+                report.push(by_cores(name, policy, &points));
+            }
+            report.push(points_table(name, &points));
+        }
+        if let Some(matrix) = evaluation.matrices.get(machine) {
+            report.push(gains(name, matrix));
+            report.push(cells(name, machine, matrix));
+        }
+        report.push(orders(name, machine, evaluation));
+    }
+    report.push(Block::Heading("Both machines".to_owned()));
+    report.push(summary(evaluation));
+    report
+}
+
+/// Fig. 6 or 7.
+fn by_cores(name: &str, policy: usize, points: &[&Point]) -> Plot {
+    let x = Axis::new("Cores");
+    let y = Axis::new("Performance of the serial program").unit("threads on a small core");
+    let measured = Line {
+        name: format!("simulated, {}", POLICIES[policy]),
+        points: points.iter().map(|p| (f64::from(p.cores), p.performance[policy])).collect(),
+        band: Vec::new(),
+    };
+    let model = Line {
+        name: "model (average; least to most shaded)".to_owned(),
+        points: (points.iter())
+            .map(|p| (f64::from(p.cores), Estimate::exact(p.model[policy].1)))
+            .collect(),
+        band: (points.iter())
+            .map(|p| (f64::from(p.cores), p.model[policy].0, p.model[policy].2))
+            .collect(),
+    };
+    let figure = ["Fig. 6", "Fig. 7"][policy];
+    Plot::new(
+        format!("cores-{name}-{}", POLICIES[policy]),
+        format!("A serial program beside a parallel one under {} ({figure})", POLICIES[policy]),
+        "",
+        Chart::Lines(Lines { x, y, series: vec![measured, model] }),
+    )
+}
+
+fn points_table(name: &str, points: &[&Point]) -> Table {
+    let columns = vec![
+        Column::number("Cores"),
+        Column::text("Policy"),
+        Column::number("Performance").unit("threads on a small core"),
+        Column::number("Least run"),
+        Column::number("Most"),
+        Column::number("Model"),
+        Column::number("Model, least"),
+        Column::number("Model, most"),
+        Column::number("Jitter × 1000"),
+    ];
+    let caption = format!("{name}: the serial program beside a parallel one (Fig. 6 and 7)");
+    let mut table = Table::new(format!("by-cores-{name}"), caption, columns);
+    for point in points {
+        for (at, policy) in POLICIES.into_iter().enumerate() {
+            let ((least, most), model) = (point.range[at], point.model[at]);
+            table.row(vec![
+                u64::from(point.cores).into(),
+                policy.into(),
+                point.performance[at].into(),
+                least.into(),
+                most.into(),
+                model.1.into(),
+                model.0.into(),
+                model.2.into(),
+                (1e3 * point.jitter[at]).into(),
+            ]);
+        }
+    }
+    table
+}
+
+fn percent(estimate: Estimate) -> Estimate {
+    let interval = estimate.interval.map(|i| Interval { low: 100.0 * i.low, high: 100.0 * i.high });
+    Estimate { value: 100.0 * estimate.value, interval, ..estimate }
+}
+
+/// As in the paper's tables.
+fn published_label(ratio: Ratio) -> String {
+    ratio.to_string().replace("inf", "∞")
+}
+
+/// Table 4 or Fig. 8.
+fn gains(name: &str, matrix: &Matrix) -> Plot {
+    let mut ratios: Vec<Ratio> = Vec::new();
+    for cell in &matrix.cells {
+        if !ratios.contains(&cell.ratios[1]) {
+            ratios.push(cell.ratios[1]);
+        }
+    }
+    let names: Vec<String> = ratios.iter().map(|ratio| label(*ratio)).collect();
+    let find = |row: &Ratio, column: &Ratio| {
+        let cell = matrix.cells.iter().find(|cell| cell.ratios == [*column, *row])?;
+        Some(percent(cell.figures.gain))
+    };
+    let row = |row: &Ratio| ratios.iter().map(|column| find(row, column)).collect();
+    Plot::new(
+        format!("gain-{name}"),
+        format!("{name}: gain in throughput of each pair (Table 4, Fig. 8)"),
+        "",
+        Chart::Matrix(MatrixChart {
+            row: "program".to_owned(),
+            column: "beside".to_owned(),
+            rows: names.clone(),
+            columns: names,
+            cells: ratios.iter().map(row).collect(),
+            label: "gain".to_owned(),
+            unit: Some("%".to_owned()),
+            neutral: 0.0,
+        }),
+    )
+}
+
+fn cells(name: &str, machine: usize, matrix: &Matrix) -> Table {
+    let columns = vec![
+        Column::text("Pair"),
+        Column::number("Gain").unit("%"),
+        Column::number("Published").unit("%"),
+        Column::number("Model").unit("%"),
+        Column::number("Fairness, stay"),
+        Column::number("Fairness, phases"),
+        Column::number("Jitter × 1000, stay"),
+        Column::number("Jitter × 1000, phases"),
+        Column::number("Idle, stay").unit("%"),
+        Column::number("Idle, phases").unit("%"),
+    ];
+    let caption = format!("{name}: all pairs of programs");
+    let mut table = Table::new(format!("pairs-{name}"), caption, columns);
+    for cell in &matrix.cells {
+        let [a, b] = cell.ratios.map(published_label);
+        let printed = published::TABLE_4.percent(&a, &b).filter(|_| MACHINES[machine].1 > 1.0);
+        let figures = &cell.figures;
+        let mut row =
+            vec![format!("{a} beside {b}").into(), percent(figures.gain).into(), printed.into()];
+        row.push(cell.model_gain.map(|gain| 100.0 * gain).into());
+        row.extend(figures.fairness.map(Into::into));
+        row.extend(figures.jitter.map(|jitter| (1e3 * jitter.value).into()));
+        row.extend(figures.idle.map(|idle| (100.0 * idle.value).into()));
+        table.row(row);
+    }
+    table.note(
+        "Model: the chain of joint states with the speedups of Tables 1 and 3. Published: Table 4, \
+         of the asymmetric machine; Fig. 8 (symmetric) has no numbers.",
+    );
+    table
+}
+
+fn orders(name: &str, machine: usize, evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("Pair"),
+        Column::number("Completion, stay over phases"),
+        Column::number("Speedup of the first, stay"),
+        Column::number("Speedup of the first, phases"),
+        Column::number("Speedup of the second, stay"),
+        Column::number("Speedup of the second, phases"),
+        Column::number("Fairness, stay"),
+        Column::number("Fairness, phases"),
+    ];
+    let caption = format!("{name}: both orders of two programs (Fig. 5, eq. 5)");
+    let mut table = Table::new(format!("orders-{name}"), caption, columns);
+    for pair in evaluation.ordered.iter().filter(|pair| pair.machine == machine) {
+        let [a, b] = pair.ratios.map(published_label);
+        let [stay, phases] = pair.speedup;
+        let mut row = vec![format!("{a} and {b}").into(), pair.completion.into()];
+        row.extend([stay[0], phases[0], stay[1], phases[1]].map(Into::into));
+        row.extend(pair.fairness.map(Into::into));
+        table.row(row);
+    }
+    table
+}
+
+fn headline(what: &str) -> Option<f64> {
+    published::HEADLINES.iter().find(|headline| headline.what == what).map(|h| h.value)
+}
+
+/// Published means of a machine: gain, then fairness, jitter and idle time under
+/// each policy.
+fn published_means(machine: usize) -> (Option<f64>, [[Option<f64>; 2]; 3]) {
+    let kind = if MACHINES[machine].1 > 1.0 { "asymmetric" } else { "symmetric" };
+    let of = |row: published::Row| if machine == 0 { row.symmetric } else { row.asymmetric };
+    let rows = [published::TABLE_5.baseline, published::TABLE_5.proposed].map(of);
+    let idle = |which| headline(&format!("idle time, synthetic, {kind}, {which}"));
+    let gain = headline(&format!("mean gain in throughput, synthetic, {kind}"));
+    let idle = ["baseline", "proposed"].map(idle);
+    (gain, [rows.map(|row| Some(row.fairness / 100.0)), rows.map(|row| Some(row.jitter)), idle])
+}
+
+/// Table 5 and the text of section 7.
+fn summary(evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("Means over all pairs"),
+        Column::number("Gain").unit("%"),
+        Column::number("Fairness, stay"),
+        Column::number("Fairness, phases"),
+        Column::number("Jitter × 1000, stay"),
+        Column::number("Jitter × 1000, phases"),
+        Column::number("Idle, stay").unit("%"),
+        Column::number("Idle, phases").unit("%"),
+    ];
+    let mut table = Table::new("summary", "Table 5 and section 7 beside ours", columns);
+    for matrix in &evaluation.matrices {
+        let (name, _) = MACHINES[matrix.machine];
+        let mean = &matrix.mean;
+        let mut row = vec![format!("{name}, simulated").into(), percent(mean.gain).into()];
+        row.extend(mean.fairness.map(Into::into));
+        let thousand = |e: Estimate| {
+            let interval = e.interval.map(|i| Interval { low: 1e3 * i.low, high: 1e3 * i.high });
+            Estimate { value: 1e3 * e.value, interval, ..e }
+        };
+        row.extend(mean.jitter.map(|jitter| thousand(jitter).into()));
+        row.extend(mean.idle.map(|idle| percent(idle).into()));
+        table.row(row);
+        let (gain, rest) = published_means(matrix.machine);
+        let mut row = vec![format!("{name}, published").into(), gain.into()];
+        row.extend(rest.into_iter().flatten().map(Into::into));
+        table.row(row);
+    }
+    table
+}
+
+/// What the experiment has to show.
+fn checks(evaluation: &Evaluation) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for point in evaluation.points.iter().filter(|point| point.cores == 8) {
+        let (name, _) = MACHINES[point.machine];
+        let wanted = point.model[1].0;
+        checks.push(Check {
+            requirement: format!(
+                "{name}: beside a parallel program the serial one performs as Table 3 says (within 3 %)"
+            ),
+            measured: Some(point.performance[1]),
+            beside: format!("Table 3: {wanted:.3}; stay: {:.3}", point.performance[0].value),
+            verdict: Verdict::of((point.performance[1].value / wanted - 1.0).abs() <= 0.03),
+        });
+    }
+    for matrix in &evaluation.matrices {
+        let (name, _) = MACHINES[matrix.machine];
+        let (gain, [fairness, jitter, idle]) = published_means(matrix.machine);
+        let mean = &matrix.mean;
+        let low = |e: &Estimate| e.low().unwrap_or(e.value);
+        checks.push(Check {
+            requirement: format!("{name}: throughput rises on average over all pairs (%)"),
+            measured: Some(percent(mean.gain)),
+            beside: format!("published: {}", gain.unwrap_or_default()),
+            verdict: Verdict::of(low(&mean.gain) > 0.0),
+        });
+        let told = |values: [Option<f64>; 2]| {
+            let [stay, phases] = values.map(Option::unwrap_or_default);
+            format!("published: from {stay} to {phases}")
+        };
+        let mut falls = |what: &str, rises: bool, of: [Estimate; 2], scale: f64, beside: String| {
+            let [stay, phases] = of;
+            let better = if rises { phases.value > stay.value } else { phases.value < stay.value };
+            let goes = if rises { "rises" } else { "falls" };
+            checks.push(Check {
+                requirement: format!("{name}: mean {what} {goes}"),
+                measured: Some(Estimate {
+                    value: scale * (phases.value - stay.value),
+                    interval: None,
+                    ..phases
+                }),
+                beside: format!(
+                    "from {:.3} to {:.3}; {beside}",
+                    scale * stay.value,
+                    scale * phases.value
+                ),
+                verdict: Verdict::of(better),
+            });
+        };
+        falls("fairness", true, mean.fairness, 1.0, told(fairness));
+        falls("jitter × 1000", false, mean.jitter, 1e3, told(jitter));
+        falls("idle time (%)", false, mean.idle, 100.0, told(idle));
+    }
+    checks
+}

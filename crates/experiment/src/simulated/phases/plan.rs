@@ -1,0 +1,216 @@
+//! Which runs the experiment holds.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+use symbiont_synth::Ratio;
+
+use crate::phases::plan::POLICIES;
+
+/// The machines, and how many times as fast as the others one of their cores is.
+pub const MACHINES: [(&str, f64); 2] = [("morad-8-symmetric", 1.0), ("morad-8-asymmetric", 2.0)];
+/// Cores of these machines.
+pub(super) const CORES: u32 = 8;
+
+/// How large an experiment is. Times are simulated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Size {
+    /// Numbers of cores of Fig. 6 and 7.
+    pub cores: Vec<u32>,
+    /// Runs a point.
+    pub cores_rounds: u32,
+    /// Length of these runs.
+    pub cores_time: Duration,
+    /// Ratios of the matrix; each unordered pair is a cell.
+    pub matrix_ratios: Vec<Ratio>,
+    /// Rounds of the matrix.
+    pub matrix_rounds: u32,
+    /// Length of its runs.
+    pub matrix_time: Duration,
+    /// Ratios of the programs that run in both orders.
+    pub orders_ratios: Vec<Ratio>,
+    /// Rounds of these.
+    pub orders_rounds: u32,
+    /// Time that each such program takes alone on cores that are all alike.
+    pub orders_time: Duration,
+}
+
+impl Size {
+    /// All of it, with 50 runs a point and runs of 60 s, as in the paper.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            cores: (2..=CORES).collect(),
+            cores_rounds: 50,
+            cores_time: Duration::from_secs(10),
+            matrix_ratios: ratios(&NINE),
+            matrix_rounds: 5,
+            matrix_time: Duration::from_secs(60),
+            orders_ratios: ratios(&["inf:1", "4:1", "1:1", "1:4", "1:inf"]),
+            orders_rounds: 5,
+            orders_time: Duration::from_secs(10),
+        }
+    }
+
+    /// A look: shorter runs, fewer rounds and pairs.
+    #[must_use]
+    pub fn short() -> Self {
+        Self {
+            cores: vec![2, 4, 8],
+            cores_rounds: 10,
+            cores_time: Duration::from_secs(2),
+            matrix_ratios: ratios(&["inf:1", "2:1", "1:2", "1:inf"]),
+            matrix_rounds: 3,
+            matrix_time: Duration::from_secs(10),
+            orders_ratios: ratios(&["4:1", "1:4"]),
+            orders_rounds: 3,
+            orders_time: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Those of Table 4.
+const NINE: [&str; 9] = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"];
+
+/// Ratios from labels that are known to be good (`the_sizes_hold_all_their_ratios`).
+pub(super) fn ratios(labels: &[&str]) -> Vec<Ratio> {
+    labels.iter().filter_map(|label| label.parse().ok()).collect()
+}
+
+/// The parts of the experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// A serial program beside a parallel one, by number of cores.
+    Cores,
+    /// All pairs of ratios.
+    Matrix,
+    /// Two programs in both orders.
+    Orders,
+}
+
+/// What runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// One program, under the OS.
+    Alone {
+        /// Which.
+        ratio: Ratio,
+    },
+    /// Two programs side by side.
+    Together {
+        /// Which.
+        ratios: [Ratio; 2],
+        /// By which policy.
+        policy: String,
+    },
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Of which part. In [`Part::Orders`] programs have an end, and two of them run
+    /// in both orders; in the others they run for ever, and are measured for a time.
+    pub part: Part,
+    /// On which machine, by its place in [`MACHINES`].
+    pub machine: usize,
+    /// On how many of its cores, from the first.
+    pub cores: u32,
+    /// In which round, from 0.
+    pub round: u32,
+    /// How long it measures, or how long a program with an end takes.
+    pub time: Duration,
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// What runs.
+    pub what: What,
+}
+
+impl Run {
+    /// A name that no other run of the experiment has.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let Self { part, machine, cores, round, .. } = self;
+        format!("{part:?}-{machine}-{cores}-{round}-{}", self.what)
+    }
+
+    /// The programs.
+    #[must_use]
+    pub fn ratios(&self) -> Vec<Ratio> {
+        match &self.what {
+            What::Alone { ratio } => vec![*ratio],
+            What::Together { ratios, .. } => ratios.to_vec(),
+        }
+    }
+
+    /// The policy; none for a program alone.
+    #[must_use]
+    pub fn policy(&self) -> Option<&str> {
+        match &self.what {
+            What::Alone { .. } => None,
+            What::Together { policy, .. } => Some(policy),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alone { ratio } => write!(f, "{ratio} alone"),
+            Self::Together { ratios: [a, b], policy } => write!(f, "{a} beside {b}, {policy}"),
+        }
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cores: {}", self.cores, self.what)
+    }
+}
+
+/// All runs. They depend on nothing but themselves, so their order does not matter.
+#[must_use]
+pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let mut runs = Vec::new();
+    let mut add = |part, machine, cores, round, time, what: Vec<What>| {
+        // Below 2⁵³, so that any reader of JSON gets it right.
+        let seed = u64::from(rng.random::<u32>());
+        let run = |what| Run { part, machine, cores, round, time, seed, what };
+        runs.extend(what.into_iter().map(run));
+    };
+    for machine in 0..MACHINES.len() {
+        for &cores in &size.cores {
+            for round in 0..size.cores_rounds {
+                let what = together([Ratio::PARALLEL, Ratio::SERIAL]);
+                add(Part::Cores, machine, cores, round, size.cores_time, what);
+            }
+        }
+        let parts = [
+            (Part::Matrix, &size.matrix_ratios, size.matrix_rounds, size.matrix_time),
+            (Part::Orders, &size.orders_ratios, size.orders_rounds, size.orders_time),
+        ];
+        for (part, ratios, rounds, time) in parts {
+            for round in 0..rounds {
+                for &ratio in ratios {
+                    add(part, machine, CORES, round, time, vec![What::Alone { ratio }]);
+                }
+                for (i, a) in ratios.iter().enumerate() {
+                    for b in ratios.iter().skip(i) {
+                        add(part, machine, CORES, round, time, together([*a, *b]));
+                    }
+                }
+            }
+        }
+    }
+    runs
+}
+
+/// Under each policy.
+fn together(ratios: [Ratio; 2]) -> Vec<What> {
+    POLICIES.map(|policy| What::Together { ratios, policy: policy.to_owned() }).into()
+}

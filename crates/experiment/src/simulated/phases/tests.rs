@@ -1,0 +1,115 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use symbiont_profile::Profile;
+use symbiont_synth::Ratio;
+
+use super::campaign::stages;
+use super::plan::{CORES, ratios};
+use super::*;
+use crate::simulated::Library;
+
+fn calculation() -> Profile {
+    Library::default().load("synthetic-integer").unwrap()
+}
+
+fn small() -> Size {
+    Size {
+        cores: vec![4],
+        cores_rounds: 4,
+        cores_time: Duration::from_millis(500),
+        matrix_ratios: ratios(&["1:1"]),
+        matrix_rounds: 4,
+        matrix_time: Duration::from_secs(5),
+        orders_ratios: ratios(&["1:1"]),
+        orders_rounds: 1,
+        orders_time: Duration::from_secs(1),
+    }
+}
+
+fn evaluated(size: &Size) -> Evaluation {
+    let profile = calculation();
+    let stages = stages(&profile).unwrap();
+    let runs = plan(size, 1);
+    let carry_out = |run: &Run| stages[run.machine].carry_out(run).unwrap();
+    let records: Vec<Record> = runs.iter().map(carry_out).collect();
+    let factors: Vec<f64> = stages.iter().map(Stage::factor).collect();
+    assert!((factors[0] - 1.0).abs() < 0.01 && (factors[1] - 2.0).abs() < 0.1, "{factors:?}");
+    evaluate(&records, size, &factors, 1).unwrap()
+}
+
+#[test]
+fn equal_seeds_give_equal_records() {
+    let profile = calculation();
+    let stages = stages(&profile).unwrap();
+    let mut run = plan(&small(), 1).into_iter().find(|run| run.part == Part::Matrix).unwrap();
+    let first = stages[0].carry_out(&run).unwrap();
+    assert_eq!(first, stages[0].carry_out(&run).unwrap());
+    run.seed += 1;
+    assert_ne!(first.performance, stages[0].carry_out(&run).unwrap().performance);
+}
+
+#[test]
+fn policies_meet_the_same_runs() {
+    let runs = plan(&Size::full(), 7);
+    let ids: BTreeSet<String> = runs.iter().map(Run::id).collect();
+    assert_eq!(ids.len(), runs.len());
+    // By machine: 7 points × 50, 5 rounds of 9 + 2 × 45 and of 5 + 2 × 15.
+    assert_eq!(runs.len(), 2 * (7 * 50 * 2 + 5 * 99 + 5 * 35));
+    for stay in runs.iter().filter(|run| run.policy() == Some("stay")) {
+        let same = |run: &&Run| run.seed == stay.seed && run.policy() == Some("phases");
+        let phases = runs.iter().find(same).unwrap();
+        assert_eq!((phases.ratios(), phases.round), (stay.ratios(), stay.round));
+    }
+}
+
+#[test]
+fn the_sizes_hold_all_their_ratios() {
+    assert_eq!(Size::full().matrix_ratios.len(), 9);
+    assert_eq!(Size::full().orders_ratios.len(), 5);
+    assert_eq!((Size::short().matrix_ratios.len(), Size::short().orders_ratios.len()), (4, 2));
+}
+
+#[test]
+fn serial_phases_first_gain_on_eight_simulated_cores() {
+    let evaluation = evaluated(&small());
+    for point in &evaluation.points {
+        // Table 3: the serial program has a core of its own, the fastest.
+        let [stay, phases] = point.performance;
+        assert!((phases.value / point.model[1].1 - 1.0).abs() < 0.03, "{point:?}");
+        assert!(stay.value < phases.value + 0.01, "{point:?}");
+        assert!(point.jitter[1] <= point.jitter[0] + 0.01, "{point:?}");
+    }
+    for matrix in &evaluation.matrices {
+        let mean = &matrix.mean;
+        assert!(mean.gain.value > 0.0, "{mean:?}");
+        assert!(mean.idle[1].value < mean.idle[0].value, "{mean:?}");
+        assert!(mean.fairness.iter().all(|f| (0.8..=1.0).contains(&f.value)), "{mean:?}");
+    }
+    assert!(evaluation.ordered.iter().all(|pair| pair.completion.value > 0.9), "{evaluation:?}");
+    let page = page(&evaluation, &[]);
+    assert!(page.blocks.len() > 8);
+    let folder = tempfile::tempdir().unwrap();
+    page.write(folder.path()).unwrap();
+}
+
+/// Negative control.
+#[test]
+fn without_serial_phases_there_is_no_gain() {
+    let profile = calculation();
+    let stages = stages(&profile).unwrap();
+    let throughput = |policy: &str| -> f64 {
+        let run = Run {
+            part: Part::Matrix,
+            machine: 0,
+            cores: CORES,
+            round: 0,
+            time: Duration::from_secs(2),
+            seed: 3,
+            what: What::Together { ratios: [Ratio::PARALLEL; 2], policy: policy.to_owned() },
+        };
+        stages[0].carry_out(&run).unwrap().performance.iter().sum()
+    };
+    let gain = throughput("phases") / throughput("stay") - 1.0;
+    assert!(gain.abs() < 0.01, "{gain}");
+}
