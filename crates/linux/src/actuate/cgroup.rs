@@ -172,9 +172,22 @@ fn autogroup(text: &str) -> GroupKey {
     }
 }
 
+/// The cgroup that decides where a process may run, or one below it.
 fn cpuset_path(process: u32) -> Option<String> {
-    let path = fs::read_to_string(format!("/proc/{process}/cpuset")).ok()?;
-    Some(path.trim_end().to_owned())
+    match fs::read_to_string(format!("/proc/{process}/cpuset")) {
+        Ok(path) => Some(path.trim_end().to_owned()),
+        // Kernels without the first version of cpusets have no such file.
+        Err(_) => cpuset_path_by_cgroups(process),
+    }
+}
+
+fn cpuset_path_by_cgroups(process: u32) -> Option<String> {
+    let groups = ProcessCGroups::from_file(format!("/proc/{process}/cgroup")).ok()?.0;
+    let has_cpusets = |group: &&procfs::ProcessCGroup| {
+        group.controllers.iter().any(|controller| controller == "cpuset")
+    };
+    let unified = || groups.iter().find(|group| group.hierarchy == 0);
+    Some(groups.iter().find(has_cpusets).or_else(unified)?.pathname.clone())
 }
 
 #[cfg(test)]
@@ -221,6 +234,16 @@ mod tests {
         let session = GroupKey::Session("autogroup-12".to_owned());
         assert_eq!(autogroup("/autogroup-12 nice 0\n"), session);
         assert_eq!(autogroup(""), GroupKey::Root);
+    }
+
+    #[test]
+    fn the_cgroups_of_a_process_lead_to_its_cpuset_too() {
+        let cgroups = Cgroups::discover(&HostTopology::read().unwrap());
+        let me = std::process::id();
+        let (Some(told), Some(found)) = (cpuset_path(me), cpuset_path_by_cgroups(me)) else {
+            return eprintln!("skipped: no cgroups here");
+        };
+        assert_eq!(cgroups.read_cpuset(&found), cgroups.read_cpuset(&told), "{told}, {found}");
     }
 
     #[test]
