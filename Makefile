@@ -1,16 +1,17 @@
 # Two commands do everything on a fresh Debian or Ubuntu machine:
 #   make run    installs what is missing, builds, runs the main job, says where the report is
 #   make test   installs what is missing, checks style, lints, documentation, runs all tests
+#   make lab    boots all guests of the lab; make test boots one
 CARGO ?= scripts/cargo.sh
 
 .NOTPARALLEL:
-.PHONY: run test build lint oracles bench setup setup-test man clean
+.PHONY: run test lab build lint oracles guests bench setup setup-test man clean
 
 run: setup
 	$(CARGO) build --release --locked
 	scripts/main-job.sh
 
-test: setup-test lint oracles
+test: setup-test lint oracles guests
 	$(CARGO) test --workspace --all-features --locked --no-fail-fast
 
 build: setup
@@ -18,6 +19,14 @@ build: setup
 
 lint:
 	scripts/lint.sh
+
+# Symbiont on emulated machines: all guests and all scenarios.
+lab: setup-test guests
+	$(CARGO) test -p symbiont-cli --all-features --locked --test lab -- --include-ignored
+
+# QEMU and kernels for the lab; once, about 70 MB.
+guests:
+	scripts/fetch-lab.sh
 
 # Tables that the event catalogues are checked against; once, about 150 MB.
 oracles:

@@ -37,6 +37,9 @@ if [ "${1:-build}" = test ]; then
     need lstopo-no-graphics hwloc-nox
     need setpriv util-linux
     need qemu-x86_64 qemu-user
+    # Ubuntu has the keys of Debian's archive, for the guest lab, in a package.
+    [ -r /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+        missing="$missing debian-archive-keyring"
 fi
 
 if ! rust_is_fine; then

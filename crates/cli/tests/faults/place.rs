@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No wait in these tests is longer; all but the broken end much sooner.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A shell program that is always ready to run, and starts a sleeper when asked to.
 pub const BUSY: &str = "trap 'sleep 1000 &' USR1; while :; do :; done";

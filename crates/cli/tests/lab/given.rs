@@ -1,0 +1,63 @@
+//! What a guest was given: the truth that scenarios hold Symbiont against.
+//!
+//! CPU numbers are the guest kernel's. All lists are in ascending order.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the guest finds it.
+pub const FILE: &str = "/lab/given.json";
+
+/// Names of the scenarios that are to be played, as JSON.
+pub const SCENARIOS: &str = "/lab/scenarios.json";
+
+/// A machine as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// The guest's name.
+    pub name: String,
+    /// CPUs of each core.
+    pub cores: Vec<Vec<u32>>,
+    /// CPUs of each last-level-cache domain.
+    pub llcs: Vec<Vec<u32>>,
+    /// CPUs of each NUMA node.
+    pub nodes: Vec<Vec<u32>>,
+    /// CPUs of each socket.
+    pub packages: Vec<Vec<u32>>,
+    /// Speed of each core, 1024 for the fastest.
+    pub capacities: Vec<u32>,
+}
+
+impl Given {
+    /// Sockets of cores of hardware threads, a NUMA node and a last-level cache
+    /// for each socket. CPUs are numbered through thread by thread, core by core.
+    pub fn regular(name: &str, sockets: u32, cores: u32, threads: u32) -> Self {
+        let groups = |size: u32| -> Vec<Vec<u32>> {
+            let all: Vec<u32> = (0..sockets * cores * threads).collect();
+            all.chunks(size as usize).map(<[u32]>::to_vec).collect()
+        };
+        let packages = groups(cores * threads);
+        Self {
+            name: name.to_owned(),
+            cores: groups(threads),
+            llcs: packages.clone(),
+            nodes: packages.clone(),
+            capacities: vec![1024; (sockets * cores) as usize],
+            packages,
+        }
+    }
+
+    /// Hardware threads of a core.
+    pub fn smt(&self) -> usize {
+        self.cores[0].len()
+    }
+
+    /// All CPUs.
+    pub fn cpus(&self) -> Vec<u32> {
+        self.cores.iter().flatten().copied().collect()
+    }
+
+    /// Two cores, as far apart as this machine has them.
+    pub fn two_cores(&self) -> [&[u32]; 2] {
+        [&self.cores[1], &self.cores[self.cores.len() - 2]]
+    }
+}

@@ -1,0 +1,41 @@
+//! What was changed is put back: at the end, and by `restore` after a crash.
+
+use rustix::process::Signal;
+
+use crate::given::Given;
+use crate::place::{Place, Program};
+use crate::settings::{changed, of_tree, own, wait_for_change};
+
+use super::workers::command;
+
+const RANDOM: [&str; 4] = ["--policy", "random", "--quantum", "100ms"];
+
+/// Four processes, of which one is placed at least.
+fn placed(place: &Place) -> Program {
+    let words = command(&["group", "all", "4", "sleeper"]);
+    let program = place.start(&mut place.run(&RANDOM, &words));
+    wait_for_change(program.id(), &own());
+    program
+}
+
+pub fn end(_: &Given) {
+    let place = Place::new();
+    let program = placed(&place);
+    place.signal_manager(Signal::TERM);
+    assert!(of_tree(program.id()).len() >= 5, "the program runs on");
+    assert!(changed(program.id(), &own()).is_empty(), "{:?}", changed(program.id(), &own()));
+    assert!(place.journals().is_empty(), "{:?}", place.journals());
+}
+
+pub fn restored(_: &Given) {
+    let place = Place::new();
+    let program = placed(&place);
+    place.kill_manager();
+    let left = changed(program.id(), &own()).len();
+    assert!(left > 0, "what is in force outlives the manager");
+    let restored = place.restore();
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    assert_eq!(restored.report["report"]["restored"], left, "{restored:?}");
+    assert!(changed(program.id(), &own()).is_empty(), "{:?}", changed(program.id(), &own()));
+    assert!(place.journals().is_empty(), "{:?}", place.journals());
+}

@@ -1,0 +1,75 @@
+//! In the guest: init, and the scenarios it plays.
+//!
+//! A scenario is written once and played on each guest that it fits. It fails by
+//! a panic; what it printed is told with it. It may leave its processes behind.
+
+mod cpus;
+mod cpuset;
+mod crash;
+mod enrolment;
+mod init;
+mod siblings;
+mod topology;
+mod workers;
+
+use crate::given::{self, Given};
+
+/// What the kernel executes first.
+pub const INIT: &str = "/init";
+/// An event catalogue whose events every kernel has: path in the guest, and text.
+pub const STAND_IN: (&str, &str) =
+    ("/lab/stand-in.toml", include_str!("../../../../linux/tests/counting/stand-in.toml"));
+/// Exit status of a scenario that cannot be played here; its last words say why.
+const SKIPPED: i32 = 77;
+
+/// Something to be tested in a guest.
+pub struct Scenario {
+    pub name: &'static str,
+    /// Can a guest like this play it?
+    pub fits: fn(&Given) -> bool,
+    play: fn(&Given),
+}
+
+const fn scenario(name: &'static str, fits: fn(&Given) -> bool, play: fn(&Given)) -> Scenario {
+    Scenario { name, fits, play }
+}
+
+fn any(_: &Given) -> bool {
+    true
+}
+
+fn smt(given: &Given) -> bool {
+    given.smt() > 1
+}
+
+/// All scenarios, in the order in which they are played.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario("topology_is_read_as_it_was_given", any, topology::as_given),
+    scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
+    scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
+    scenario("masks_come_back_at_the_end", any, crash::end),
+    scenario("masks_come_back_by_restore_after_a_crash", any, crash::restored),
+    scenario("births_are_told_by_the_proc_connector", any, enrolment::connector),
+    scenario("births_are_found_in_proc", any, enrolment::scan),
+    scenario("a_cpu_goes_offline_and_comes_back", any, cpus::hotplug),
+    scenario("a_cpuset_shrinks_and_grows", any, cpuset::shrinks),
+];
+
+/// As init, one scenario, or a worker of one.
+pub fn main(arguments: &[String]) {
+    match arguments {
+        [role, name] if role == "scenario" => {
+            let scenario = SCENARIOS.iter().find(|s| s.name == name).expect("a scenario");
+            let given = std::fs::read(given::FILE).expect("what was given");
+            (scenario.play)(&serde_json::from_slice(&given).expect("JSON"));
+        }
+        [role, rest @ ..] if role == workers::WORKER => workers::main(rest),
+        _ => init::main(),
+    }
+}
+
+/// Ends a scenario that this kernel has no means for.
+fn skip(why: &str) -> ! {
+    println!("{why}");
+    std::process::exit(SKIPPED)
+}

@@ -1,0 +1,130 @@
+//! Who is placed on which siblings.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::given::Given;
+use crate::place::{Place, Program, wait_until};
+use crate::settings::{of_tree, tree};
+
+use super::workers::{WORKER, command};
+use super::{INIT, STAND_IN};
+
+/// How often in a row a placement must be seen.
+const LASTS: u32 = 5;
+
+/// A worker's role.
+fn role(process: u32) -> Option<String> {
+    let line = fs::read_to_string(format!("/proc/{process}/cmdline")).ok()?;
+    let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+    match words[..] {
+        [INIT, WORKER, role] => Some(role.to_owned()),
+        _ => None,
+    }
+}
+
+/// The workers of a program that have this role.
+pub fn workers(program: &Program, wanted: &str) -> Vec<u32> {
+    let has_role = |process: &u32| role(*process).as_deref() == Some(wanted);
+    tree(program.id()).into_iter().filter(has_role).collect()
+}
+
+/// CPUs of a mask as the kernel writes it.
+pub fn cpus(mask: &str) -> BTreeSet<u32> {
+    let mask: symbiont_topology::CpuSet = mask.parse().unwrap();
+    mask.iter().map(|pu| pu.0).collect()
+}
+
+/// The CPUs that a process may use.
+pub fn cpus_of(process: u32) -> BTreeSet<u32> {
+    of_tree(process).get(&process).map(|now| cpus(&now.mask)).unwrap_or_default()
+}
+
+/// For each of these cores, how many of the processes are held to it; none if
+/// one of them is held to neither.
+fn on_cores(processes: &[u32], cores: &[&[u32]; 2]) -> Option<[usize; 2]> {
+    let mut counts = [0; 2];
+    for process in processes {
+        let mask = cpus_of(*process);
+        let within = |core: &&[u32]| !mask.is_empty() && mask.iter().all(|cpu| core.contains(cpu));
+        counts[cores.iter().position(within)?] += 1;
+    }
+    Some(counts)
+}
+
+pub fn list(cpus: &[u32]) -> String {
+    cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Two full cores; half of the threads have page faults, which stand for
+/// accesses to the L1 cache: each core gets half of them, as pairs, quadruples
+/// or octuples.
+pub fn balanced(given: &Given) {
+    let place = Place::new();
+    let cores = given.two_cores();
+    let count = given.smt().to_string();
+    let words = ["group", &list(&cores.concat()), &count, "hungry", "modest"];
+    let options = ["--policy", "l1-bandwidth", "--catalogue", STAND_IN.0, "--quantum", "200ms"];
+    let program = place.start(&mut place.run(&options, &command(&words)));
+    let mut right = 0;
+    wait_until_seen("each core has as many hungry as modest ones", |seen| {
+        let of = |role: &str| on_cores(&workers(&program, role), &cores);
+        let now = (of("hungry"), of("modest"));
+        *seen = format!("hungry and modest by core: {now:?}");
+        let half = given.smt() / 2;
+        right = if now == (Some([half; 2]), Some([half; 2])) { right + 1 } else { 0 };
+        right >= LASTS
+    });
+}
+
+/// [`wait_until`], telling what was seen last if it never comes.
+pub fn wait_until_seen(what: &str, mut holds: impl FnMut(&mut String) -> bool) {
+    let mut last = Told(String::new());
+    wait_until(what, || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        holds(&mut last.0)
+    });
+}
+
+/// Prints itself when a wait was in vain.
+struct Told(String);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}", self.0);
+        }
+    }
+}
+
+/// A serial program beside a parallel one: it gets all siblings of a core, of
+/// the fastest where they differ, and the parallel one none of them.
+pub fn serial(given: &Given) {
+    let place = Place::new();
+    let jobs = place.path("jobs.toml");
+    let text = format!(
+        "[[job]]\nname = 'parallel'\ncommand = {:?}\n[[job]]\nname = 'serial'\ncommand = {:?}\n",
+        command(&["group", "all", "4", "modest"]),
+        command(&["group", "all", "1", "hungry"]),
+    );
+    fs::write(&jobs, text).unwrap();
+    let mut run = place.symbiont("run");
+    run.args(["--policy", "phases", "--quantum", "200ms", "--job"]).arg(&jobs);
+    let program = place.start(&mut run);
+    let fastest = given.capacities.iter().max().unwrap();
+    let mut right = 0;
+    wait_until_seen("the serial thread has a core of its own", |seen| {
+        let masks = |role: &str| -> Vec<BTreeSet<u32>> {
+            workers(&program, role).into_iter().map(cpus_of).collect()
+        };
+        let (serial, parallel) = (masks("hungry"), masks("modest"));
+        *seen = format!("serial {serial:?}, parallel {parallel:?}");
+        let [serial] = &serial[..] else { return false };
+        let is_core = given.cores.iter().zip(&given.capacities).any(|(core, capacity)| {
+            core.iter().copied().eq(serial.iter().copied()) && capacity == fastest
+        });
+        let apart = parallel.iter().all(|mask| mask.is_disjoint(serial));
+        right = if is_core && apart && !parallel.is_empty() { right + 1 } else { 0 };
+        right >= LASTS
+    });
+}

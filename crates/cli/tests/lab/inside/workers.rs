@@ -1,0 +1,83 @@
+//! Programs to be managed: this binary in other roles.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::thread::CpuSet;
+
+/// What the command line of a worker begins with.
+pub const WORKER: &str = "worker";
+/// Pages that are touched at a time.
+const PAGES: usize = 500;
+/// More than allocators keep for later: it is mapped anew each time.
+const LARGE: usize = 40 << 20;
+
+/// `group CPUS COUNT ROLE…`: confines itself to CPUs (`all` or `1,3`) and starts
+/// COUNT of each ROLE. `hungry` has page faults all the time, `modest` has none,
+/// `sleeper` wakes now and then; they run until their parent is gone. `births` starts
+/// a sleeper twenty times a second, ten in all.
+pub fn main(arguments: &[String]) {
+    match arguments {
+        [role, cpus, count, roles @ ..] if role == "group" => {
+            confine(cpus);
+            let count: usize = count.parse().unwrap();
+            let children = (0..count).flat_map(|_| roles).map(|role| start(role)).collect();
+            wait_for(children);
+        }
+        [role] if role == "births" => {
+            let birth = |_| {
+                std::thread::sleep(Duration::from_millis(50));
+                start("sleeper")
+            };
+            wait_for((0..10).map(birth).collect());
+        }
+        [role] => busy(role),
+        _ => panic!("what is {arguments:?}?"),
+    }
+}
+
+/// The words that start a worker.
+pub fn command<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [&[super::INIT, WORKER], words].concat()
+}
+
+fn confine(cpus: &str) {
+    if cpus == "all" {
+        return;
+    }
+    let mut set = CpuSet::new();
+    cpus.split(',').for_each(|cpu| set.set(cpu.parse().unwrap()));
+    rustix::thread::sched_setaffinity(None, &set).unwrap();
+}
+
+fn start(role: &str) -> Child {
+    let mut command = Command::new(super::INIT);
+    command.args([WORKER, role]).stdin(Stdio::null()).spawn().unwrap()
+}
+
+fn wait_for(children: Vec<Child>) {
+    for mut child in children {
+        let _ = child.wait();
+    }
+}
+
+fn busy(role: &str) {
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+    let parent = rustix::process::getppid();
+    while rustix::process::getppid() == parent {
+        match role {
+            "hungry" => {
+                let page = rustix::param::page_size();
+                let mut memory: Vec<u8> = Vec::with_capacity(LARGE);
+                for byte in memory.spare_capacity_mut().iter_mut().step_by(page).take(PAGES) {
+                    std::hint::black_box(byte.write(1));
+                }
+            }
+            "modest" => (0..100_000).for_each(|n| {
+                std::hint::black_box(n);
+            }),
+            "sleeper" => std::thread::sleep(Duration::from_millis(100)),
+            _ => panic!("what is a {role}?"),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The guest lab: Symbiont on real kernels with hardware that this machine lacks.
+//!
+//! # Problem
+//! Most machines that run these tests have no SMT, one socket and one sort of
+//! core, and nobody may take CPUs offline there for a test.
+//!
+//! # Approach
+//! QEMU emulates a machine in software; a stock kernel boots there with an
+//! initramfs that holds the built `symbiont`, and this very test binary as init.
+//! There it plays the scenarios one after the other, each in a process of its
+//! own, and tells over the serial line how each ended. Here each scenario of
+//! each guest is a test; the first of a guest boots it for all of them.
+//!
+//! What a guest was given is written down once ([`given`]), made into QEMU's
+//! arguments by [`outside`], and looked for by the scenarios ([`inside`]), which
+//! never ask the product what is right.
+//!
+//! The emulator and the kernels come from `scripts/fetch-lab.sh`. Without them
+//! the tests are reported as ignored, with the reason.
+//!
+//! # What it cannot tell
+//! Guests have no contention and no meaningful wall-clock time: scenarios assert
+//! order and state, never speed. A policy's quality is not tested here.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
+
+mod given;
+mod inside;
+mod outside;
+
+#[path = "../faults/place.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod place;
+#[path = "../faults/settings.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod settings;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments[0].as_str() {
+        inside::INIT => inside::main(&arguments[1..]),
+        _ => outside::main(),
+    }
+}

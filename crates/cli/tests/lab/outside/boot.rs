@@ -1,0 +1,139 @@
+//! Boots a guest and listens until it powers off.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::cache::Cache;
+use super::guests::Guest;
+use super::initramfs::Initramfs;
+use super::serial::Report;
+use crate::given;
+use crate::inside::{INIT, STAND_IN};
+
+/// Until init says hello; some ten seconds on an idle machine.
+const TO_BOOT: Duration = Duration::from_secs(240);
+/// Between two lines of init; each scenario has a deadline of its own inside.
+const BETWEEN: Duration = Duration::from_secs(400);
+/// A guest that dies before init runs has tested nothing, so it is tried again.
+const TRIES: u32 = 2;
+
+/// What the guest told, or why there is none.
+pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, String> {
+    let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
+    let image = folder.path().join("initramfs");
+    std::fs::write(&image, initramfs(guest, scenarios)?).map_err(|why| why.to_string())?;
+    let name = &guest.given.name;
+    let mut report = Report::default();
+    for attempt in 1..=TRIES {
+        report = listen(qemu(guest, cache, &image))?;
+        let Some(hello) = report.hello else {
+            eprintln!("lab: {name}: attempt {attempt}: init never ran\n{}", report.log);
+            continue;
+        };
+        let end = if report.complete { "done" } else { "broke off" };
+        let [hello, last] = [hello, report.last].map(|time| time.as_secs_f64());
+        eprintln!("lab: {name}: init ran after {hello:.1} s, {end} after {last:.1} s");
+        break;
+    }
+    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}.log"));
+    std::fs::write(&log, &report.log).map_err(|why| why.to_string())?;
+    eprintln!("lab: {name}: the guest's log is in {}", log.display());
+    Ok(report)
+}
+
+fn qemu(guest: &Guest, cache: &Cache, image: &Path) -> Command {
+    let mut qemu = cache.qemu(guest.architecture);
+    qemu.args(&guest.machine);
+    qemu.args("-nodefaults -no-user-config -display none -no-reboot -serial stdio".split(' '));
+    qemu.arg("-kernel").arg(cache.kernel(guest.architecture)).arg("-initrd").arg(image);
+    qemu.arg("-append").arg(format!(
+        "console={} rdinit={INIT} quiet panic=-1 oops=panic mitigations=off apparmor=0",
+        guest.console
+    ));
+    qemu
+}
+
+/// Runs QEMU until it ends, or until nothing is heard for too long.
+fn listen(mut qemu: Command) -> Result<Report, String> {
+    let begin = Instant::now();
+    let mut child = qemu
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .map_err(|why| format!("QEMU does not start: {why}"))?;
+    let output = child.stdout.take().ok_or("no pipe to QEMU")?;
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let mut report = Report::default();
+    loop {
+        let patience = if report.hello.is_some() { BETWEEN } else { TO_BOOT };
+        match lines.recv_timeout(patience) {
+            Ok(line) => report.hear(&line, begin.elapsed()),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                report.hear("(silence)", begin.elapsed());
+                break;
+            }
+        }
+    }
+    // It may have ended already.
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(report)
+}
+
+/// This binary as init, symbiont where these tests look for it, and their libraries.
+fn initramfs(guest: &Guest, scenarios: &[&str]) -> Result<Vec<u8>, String> {
+    let io = |why: std::io::Error| why.to_string();
+    let symbiont = PathBuf::from(env!("CARGO_BIN_EXE_symbiont"));
+    let init = std::env::current_exe().map_err(io)?;
+    let mut archive = Initramfs::new();
+    let mut libraries = Vec::new();
+    for (program, path) in [(&symbiont, symbiont.as_path()), (&init, Path::new(INIT))] {
+        archive.file(path, &stripped(program)?);
+        libraries.extend(libraries_of(program)?);
+    }
+    libraries.sort();
+    libraries.dedup();
+    for library in libraries {
+        archive.file(&library, &std::fs::read(&library).map_err(io)?);
+    }
+    let json = |why: serde_json::Error| why.to_string();
+    let given = serde_json::to_vec(&guest.given).map_err(json)?;
+    archive.file(Path::new(given::FILE), &given);
+    let scenarios = serde_json::to_vec(scenarios).map_err(json)?;
+    archive.file(Path::new(given::SCENARIOS), &scenarios);
+    archive.file(Path::new(STAND_IN.0), STAND_IN.1.as_bytes());
+    Ok(archive.finish())
+}
+
+/// A program without its symbols, where there is a tool for that.
+fn stripped(program: &Path) -> Result<Vec<u8>, String> {
+    let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
+    let small = folder.path().join("small");
+    let done = Command::new("strip").arg("-o").arg(&small).arg(program).status();
+    let path = if done.is_ok_and(|status| status.success()) { &small } else { program };
+    std::fs::read(path).map_err(|why| why.to_string())
+}
+
+/// The shared libraries and the loader of a program, as `ldd` tells.
+fn libraries_of(program: &Path) -> Result<Vec<PathBuf>, String> {
+    let output = Command::new("ldd").arg(program).output();
+    let output = output.map_err(|why| format!("ldd does not start: {why}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `libc.so.6 => /lib/libc.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`
+    let path =
+        |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+    Ok(text.lines().filter_map(path).collect())
+}

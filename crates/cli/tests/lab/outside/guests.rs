@@ -1,0 +1,62 @@
+//! The guests, as QEMU is asked for them.
+
+use crate::given::Given;
+
+/// A machine to emulate.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    /// What the kernel should find.
+    pub given: Given,
+    /// QEMU's name of the architecture.
+    pub architecture: &'static str,
+    /// QEMU's arguments that make the machine.
+    pub machine: Vec<String>,
+    /// What the kernel is told beside the lab's usual.
+    pub console: &'static str,
+    /// Is it booted by the plain test command?
+    pub short: bool,
+}
+
+/// All guests of the lab.
+pub fn all() -> Vec<Guest> {
+    vec![x86_two_sockets()]
+}
+
+fn x86(given: Given, machine: &str) -> Guest {
+    let words = format!("-M q35{machine} -accel tcg,thread=multi -cpu Nehalem");
+    Guest {
+        given,
+        architecture: "x86_64",
+        machine: words.split(' ').map(str::to_owned).collect(),
+        console: "ttyS0",
+        short: false,
+    }
+}
+
+/// Memory of each NUMA node in MiB.
+const NODE_MIB: u32 = 512;
+
+/// `-smp` and one NUMA node for each socket.
+fn sockets(guest: &mut Guest, sockets: u32, cores: u32, threads: u32) {
+    let cpus = sockets * cores * threads;
+    let mut words = format!(
+        "-smp {cpus},sockets={sockets},cores={cores},threads={threads} -m {}M",
+        NODE_MIB * sockets
+    );
+    for node in 0..sockets {
+        let (first, last) = (node * cores * threads, (node + 1) * cores * threads - 1);
+        words += &format!(
+            " -object memory-backend-ram,id=m{node},size={NODE_MIB}M \
+             -numa node,nodeid={node},cpus={first}-{last},memdev=m{node}"
+        );
+    }
+    guest.machine.extend(words.split_whitespace().map(str::to_owned));
+}
+
+/// 2 sockets and NUMA nodes × 4 cores × 2 threads.
+fn x86_two_sockets() -> Guest {
+    let mut guest = x86(Given::regular("x86-smt2-numa", 2, 4, 2), "");
+    sockets(&mut guest, 2, 4, 2);
+    guest.short = true;
+    guest
+}

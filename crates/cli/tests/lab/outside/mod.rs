@@ -1,0 +1,68 @@
+//! On this machine: guests are described, booted and listened to.
+
+mod boot;
+mod cache;
+mod guests;
+mod initramfs;
+mod serial;
+
+use std::sync::{Arc, LazyLock};
+
+use libtest_mimic::{Arguments, Completion, Trial};
+
+use crate::inside::SCENARIOS;
+use cache::Cache;
+use guests::Guest;
+use serial::{Ended, Report};
+
+/// A guest that boots when the first of its scenarios is asked for.
+type Booted = LazyLock<Result<Report, String>, Box<dyn FnOnce() -> Result<Report, String> + Send>>;
+
+/// Runs the tests: the scenarios of each guest.
+pub fn main() {
+    let arguments = Arguments::from_args();
+    let cache = Cache::find();
+    if let Err(why) = &cache {
+        eprintln!("lab: no guest is booted here: {why}");
+    }
+    let asked = |name: &str| arguments.filter.as_ref().is_none_or(|filter| name.contains(filter));
+    let trials = guests::all().into_iter().flat_map(|guest| trials(guest, &cache, &asked));
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn trials(
+    guest: Guest,
+    cache: &Result<Cache, String>,
+    asked: &impl Fn(&str) -> bool,
+) -> Vec<Trial> {
+    let name = guest.given.name.clone();
+    let scenarios: Vec<&str> = SCENARIOS
+        .iter()
+        .filter(|scenario| (scenario.fits)(&guest.given))
+        .map(|scenario| scenario.name)
+        .filter(|scenario| asked(&format!("{name}::{scenario}")))
+        .collect();
+    let played = scenarios.clone();
+    let short = guest.short;
+    let cache = cache.clone();
+    let boot: Box<dyn FnOnce() -> Result<Report, String> + Send> =
+        Box::new(move || cache.and_then(|cache| boot::boot(&guest, &played, &cache)));
+    let booted: Arc<Booted> = Arc::new(LazyLock::new(boot));
+    let trial = |&scenario: &&'static str| {
+        let booted = Arc::clone(&booted);
+        Trial::ignorable_test(format!("{name}::{scenario}"), move || {
+            match LazyLock::force(&booted) {
+                Ok(report) => match report.ended(scenario) {
+                    Ended::Well => Ok(Completion::Completed),
+                    Ended::Skipped(why) => Ok(Completion::ignored_with(why)),
+                    Ended::Badly(why) => Err(format!("{why}\n{}", report.about(scenario)).into()),
+                },
+                // Who asked for the whole lab is not content with nothing.
+                Err(why) if short => Ok(Completion::ignored_with(why)),
+                Err(why) => Err(why.into()),
+            }
+        })
+        .with_ignored_flag(!short)
+    };
+    scenarios.iter().map(trial).collect()
+}
