@@ -2,6 +2,7 @@
 //! alone, one example each.
 
 mod simulated;
+mod training;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,7 @@ pub use simulated::{Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_policy::{Together, Variant};
+pub use training::{Knowledge, Train};
 
 /// Puts the right threads together: places the threads of programs on the
 /// hardware threads where they disturb each other least.
@@ -34,6 +36,7 @@ pub enum Command {
     Restore(Restore),
     Profile(Profile),
     Simulate(Simulate),
+    Train(Train),
     Machines(Machines),
     Workloads(Workloads),
     /// Compare policies on this machine with real runs; writes a report
@@ -48,6 +51,9 @@ pub enum Command {
     Analyze(Analyze),
     #[command(hide = true)]
     SlowCpu(SlowCpuArgs),
+    /// Execute no-operations: what training lets run beside a program
+    #[command(hide = true)]
+    Nop,
     /// Write man pages or shell completions into a folder
     #[command(subcommand)]
     Generate(Generate),
@@ -152,6 +158,8 @@ pub struct Run {
     /// Run the jobs of FILE (TOML) together instead of one command
     #[arg(long = "job", value_name = "FILE", conflicts_with = "command")]
     pub jobs: Option<PathBuf>,
+    #[command(flatten)]
+    pub knowledge: Knowledge,
     #[command(flatten)]
     pub state: State,
     /// The command and its arguments

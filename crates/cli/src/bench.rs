@@ -117,13 +117,13 @@ fn text(table: &Table) -> String {
 }
 
 /// A progress bar; plain lines where standard error is no terminal.
-struct Terminal {
+pub(crate) struct Terminal {
     bar: ProgressBar,
     cancelled: Arc<AtomicBool>,
 }
 
 impl Terminal {
-    fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         let cancelled = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             // The first asks to stop in good order, the next ends at once.

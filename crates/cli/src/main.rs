@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod doctor;
 mod generate;
+mod knowledge;
 mod machines;
 mod manage;
 mod policies;
@@ -15,6 +16,7 @@ mod run;
 mod simulate;
 mod stat;
 mod topdown;
+mod train;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -76,6 +78,11 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Machines(args) => machines::machines(&args),
         Command::Workloads(args) => machines::workloads(&args),
         Command::Bench(command) => bench::bench(command),
+        Command::Train(args) => train::run(&args),
+        Command::Nop => {
+            symbiont_experiment::training::real::nop();
+            Ok(())
+        }
         Command::SlowCpu(args) => slow_cpu(&args),
         Command::Generate(Generate::Man { folder }) => generate::man(&folder),
         Command::Generate(Generate::Completions { folder }) => generate::completions(&folder),

@@ -31,7 +31,7 @@ pub fn list(json: bool) -> anyhow::Result<()> {
     }
     for policy in &listed {
         let paper = policy.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
-        println!("{:<12} {}{paper}", policy.name, policy.summary);
+        println!("{:<14} {}{paper}", policy.name, policy.summary);
     }
     Ok(())
 }

@@ -15,9 +15,11 @@ use symbiont_linux::observe::Choice;
 use symbiont_linux::perf::Sharing;
 use symbiont_planner::Bounds;
 use symbiont_policy::{Settings, find};
+use symbiont_topology::HostTopology;
 
 use crate::args::{EnrolBy, ReportForm, Run};
 use crate::doctor::catalogue::read_or_find;
+use crate::knowledge::{self, Fitting};
 use crate::manage::{Plan, manage};
 use crate::report::{JobReport, ManagerReport, RunReport};
 
@@ -72,16 +74,23 @@ fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>>
         args.threshold.is_none_or(|t| t.is_finite() && t > 0.0),
         "--threshold must be a positive number of threads"
     );
+    let settings = Settings {
+        seed: args.seed,
+        parallel_threshold: args.threshold,
+        variant: args.variant,
+        hysteresis: args.hysteresis,
+        together: args.together.clone().unwrap_or_default(),
+        seniority_timeout: args.seniority,
+        ..Settings::default()
+    };
+    let here = || {
+        let host = HostTopology::read().context("cannot read this machine's topology")?;
+        let catalogue = args.catalogue.as_deref().map(read_or_find).transpose()?;
+        Fitting::here(&host, catalogue)
+    };
     Ok(Plan {
         policy,
-        settings: Settings {
-            seed: args.seed,
-            parallel_threshold: args.threshold,
-            variant: args.variant,
-            hysteresis: args.hysteresis,
-            together: args.together.clone().unwrap_or_default(),
-            seniority_timeout: args.seniority,
-        },
+        settings: knowledge::add(&args.knowledge, here, policy, settings)?,
         quantum: args.quantum.unwrap_or(policy.quantum),
         bounds: Bounds { hold: args.hold, budget: args.budget },
         choice: match args.enrol_by {

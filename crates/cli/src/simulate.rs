@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,14 +22,17 @@ use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
 
 use crate::args::{Private, Simulate};
+use crate::knowledge::{self, Fitting};
 
 /// Runs the simulation and tells what came out.
 pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let description = machine(&args.machine)?.restricted(args.cores, args.smt)?;
     let library = Library::open(&args.profiles)?;
     let workload = workload(args, &library, description.topology.cpus().len())?;
-    let setup = setup(args);
-    symbiont_policy::find(&setup.policy)?;
+    let policy = symbiont_policy::find(&args.policy)?;
+    let fitting = || Fitting::simulated(&description);
+    let mut setup = setup(args);
+    setup.settings = knowledge::add(&args.knowledge, fitting, policy, setup.settings)?;
     let profiles = library.load_all(workload.apps.iter().map(|app| app.program.as_str()))?;
     let mut file = match &args.timeline {
         None => None,
@@ -39,7 +42,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     };
     let progress = Bar::new()?;
     let workshop = Workshop::new(description);
-    let cache = cache(args);
+    let cache = cache(args.cache.as_deref(), args.no_cache);
     if let Some(cache) = &cache {
         cache.recall(&workshop, &profiles);
     }
@@ -70,14 +73,14 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
 }
 
 /// Where tables are kept; nowhere if that is not wanted or there is no home.
-fn cache(args: &Simulate) -> Option<Cache> {
+pub fn cache(folder: Option<&Path>, none: bool) -> Option<Cache> {
     let home = || {
         let folder = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
         let below = |home| PathBuf::from(home).join(".cache");
         let base = folder.map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(below));
         base.map(|base| base.join("symbiont"))
     };
-    let folder = args.cache.clone().or_else(home).filter(|_| !args.no_cache)?;
+    let folder = folder.map(Path::to_owned).or_else(home).filter(|_| !none)?;
     // Another build may make other tables.
     let program = std::env::current_exe().and_then(std::fs::metadata).ok()?;
     let salt = format!("{} {:?}", program.len(), program.modified().ok());
@@ -95,10 +98,20 @@ fn prepare<'p>(
     let threads = workload.apps.len().div_ceil(topology.cores().len().max(1));
     let full = threads.next_power_of_two().min(topology.smt_width()) as u32;
     let modes = if full > 1 { vec![1, full] } else { vec![1] };
+    make_ready(workshop, profiles, &modes, progress)
+}
+
+/// Makes phases ready for some SMT modes.
+pub fn make_ready<'p>(
+    workshop: &Workshop<'p>,
+    profiles: &'p BTreeMap<String, Profile>,
+    modes: &[u32],
+    progress: &Bar,
+) -> anyhow::Result<()> {
     let phases: Vec<_> = profiles.values().flat_map(|profile| &profile.phases).collect();
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
     progress.bar.set_message("phases made ready");
-    workshop.make_ready(&phases, &modes, workers, &|done, of| {
+    workshop.make_ready(&phases, modes, workers, &|done, of| {
         // Who asks to stop gets it between two phases of a run.
         let _ = progress.step(done, of);
     })?;
@@ -216,13 +229,13 @@ fn tell(outcome: &Outcome) {
 }
 
 /// A progress bar that also tells whether the user wants to stop.
-struct Bar {
+pub struct Bar {
     bar: ProgressBar,
     stopped: Arc<AtomicBool>,
 }
 
 impl Bar {
-    fn new() -> anyhow::Result<Self> {
+    pub fn new() -> anyhow::Result<Self> {
         let stopped = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             // The first asks to stop in good order, the next ends at once.
@@ -234,6 +247,10 @@ impl Bar {
             "{elapsed_precise} {bar:30} {pos}/{len} {msg}",
         )?);
         Ok(Self { bar, stopped })
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
     }
 
     fn step(&self, done: usize, of: usize) -> ControlFlow<()> {

@@ -4,7 +4,8 @@
 //! [`overhead`] (what managing costs), [`counting`] (what counting costs) and
 //! [`detection`] (how soon phases are seen), on what they share ([`harness`]).
 //!
-//! On the simulated machine: [`simulated`]. Of recorded series: [`topdown`].
+//! On the simulated machine: [`simulated`]. Of recorded series: [`topdown`]. On
+//! both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`]), what models predict
@@ -23,3 +24,4 @@ pub mod simulated;
 pub mod stats;
 pub mod theory;
 pub mod topdown;
+pub mod training;

@@ -30,11 +30,14 @@ mod fixed;
 mod hysched;
 mod l1_bandwidth;
 mod never_twice;
+mod oracle;
 mod phases;
 mod random;
 mod registry;
 mod seats;
 mod stay;
+mod symbiotic;
+mod symbiotic_numa;
 mod view;
 
 use std::borrow::Cow;
@@ -47,10 +50,13 @@ pub use fixed::{Fixed, NoGroups, Together};
 pub use hysched::{Hysched, UnknownVariant, Variant, dominant, pairing};
 pub use l1_bandwidth::L1Bandwidth;
 pub use never_twice::NeverTwice;
+pub use oracle::{Oracle, PairSlowdowns, PairSlowdownsError};
 pub use phases::{JointState, JointStates, Phase, Phases, ProgramPhase, Turns};
 pub use random::Random;
 pub use registry::{Entry, Settings, UnknownPolicy, find, policies};
 pub use stay::Stay;
+pub use symbiotic::{Symbiosis, Symbiotic};
+pub use symbiotic_numa::SymbioticNuma;
 pub use view::{ThreadView, View};
 
 /// A way to decide which threads run where.
@@ -73,6 +79,12 @@ pub trait Policy: Send {
     /// it would like; called before it is asked what it needs. Gives what a
     /// user should know of that.
     fn adapt(&mut self, _offered: &Support) -> Option<String> {
+        None
+    }
+
+    /// What it cannot do without and was not given, and how to give it; it
+    /// leaves everything to the OS then.
+    fn lacks(&self) -> Option<&'static str> {
         None
     }
 
@@ -105,5 +117,7 @@ impl Finding {
     }
 }
 
+#[cfg(test)]
+mod test_world;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,13 @@
 //! The list of policies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use symbiont_machine::{Signals, Support};
 
 use crate::{
-    Policy, Together, Variant, fixed, hysched, l1_bandwidth, never_twice, phases, random, stay,
+    PairSlowdowns, Policy, Symbiosis, Together, Variant, fixed, hysched, l1_bandwidth, never_twice,
+    oracle, phases, random, stay, symbiotic, symbiotic_numa,
 };
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
@@ -17,6 +19,9 @@ const POLICIES: &[Entry] = &[
     phases::ENTRY,
     l1_bandwidth::ENTRY,
     hysched::ENTRY,
+    symbiotic::ENTRY,
+    symbiotic_numa::ENTRY,
+    oracle::ENTRY,
 ];
 
 /// A policy as it appears in the list.
@@ -70,6 +75,12 @@ pub struct Settings {
     /// `phases`: how long one of several parallel programs stays boosted before
     /// the next one's turn comes. None: a second.
     pub seniority_timeout: Option<Duration>,
+    /// `symbiotic`, `symbiotic-numa`: what they predict by. None: they leave
+    /// everything to the OS.
+    pub symbiosis: Option<Arc<Symbiosis>>,
+    /// `oracle`: what it knows beforehand. None: it leaves everything to the
+    /// OS.
+    pub slowdowns: Option<Arc<PairSlowdowns>>,
 }
 
 /// A name that no policy has.

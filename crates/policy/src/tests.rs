@@ -1,5 +1,7 @@
 //! What holds for every policy of the list.
 
+use std::sync::{Arc, LazyLock};
+
 use proptest::prelude::*;
 use symbiont_counters::catalogue::{Unit, Value};
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
@@ -124,9 +126,19 @@ fn story() -> impl Strategy<Value = Story> {
     })
 }
 
+/// With all that any policy may be given.
+fn settings(seed: u64) -> Settings {
+    static SYMBIOSIS: LazyLock<Arc<Symbiosis>> =
+        LazyLock::new(|| Arc::new(Symbiosis::new(test_world::model())));
+    let names = (0..4).map(|n| format!("p{n}")).collect();
+    let slowdowns = PairSlowdowns::new("made-up".into(), names, vec![vec![1.3; 4]; 4]).unwrap();
+    let (symbiosis, slowdowns) = (Some(Arc::clone(&SYMBIOSIS)), Some(Arc::new(slowdowns)));
+    Settings { seed, symbiosis, slowdowns, ..Settings::default() }
+}
+
 /// Tells the story to a policy; each placement is in force in the next quantum.
 fn tell(entry: &Entry, seed: u64, story: &Story) -> Vec<Placement> {
-    let mut policy = (entry.make)(&Settings { seed, ..Settings::default() });
+    let mut policy = (entry.make)(&settings(seed));
     let mut in_force = Placement::new();
     let mut told = Vec::new();
     for (sample, known, counted) in &story.quanta {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use symbiont_policy::{Together, Variant};
 
-use super::{parse_duration, parse_limit, parse_share};
+use super::{Knowledge, parse_duration, parse_limit, parse_share};
 
 /// Run a workload under a policy on a simulated machine
 ///
@@ -68,6 +68,8 @@ pub struct Simulate {
     /// Programs that `static` keeps on a core, one group for each core, e.g. gzip+xz,bwa+perl
     #[arg(long, value_name = "GROUPS")]
     pub together: Option<Together>,
+    #[command(flatten)]
+    pub knowledge: Knowledge,
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

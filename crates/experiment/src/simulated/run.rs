@@ -88,6 +88,14 @@ pub enum SimulateError {
     /// No such policy.
     #[error(transparent)]
     Policy(#[from] UnknownPolicy),
+    /// The policy was not given what it cannot do without.
+    #[error("policy '{policy}' cannot run: {why}")]
+    Lacks {
+        /// The policy.
+        policy: &'static str,
+        /// What it lacks.
+        why: &'static str,
+    },
     /// More threads than hardware threads.
     #[error(
         "{threads} threads for {places} hardware threads; name fewer programs, or let them share \
@@ -140,6 +148,9 @@ pub fn simulate<'p>(
     timeline: Option<&mut dyn Write>,
 ) -> Result<Outcome, SimulateError> {
     let policy = find(&setup.policy)?;
+    if let Some(why) = (policy.make)(&setup.settings).lacks() {
+        return Err(SimulateError::Lacks { policy: policy.name, why });
+    }
     let experiment = Experiment { workshop, setup, policy };
     let places = workshop.description().topology.cpus().len();
     let programs = workload.apps.iter().map(|app| program(app, profiles, places));

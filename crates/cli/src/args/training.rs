@@ -1,0 +1,123 @@
+//! The arguments of training, and of what uses what was trained.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use symbiont_model::{Form, Inversion, Objective};
+
+use super::parse_duration;
+
+/// What policies are given beforehand.
+#[derive(Debug, Args)]
+pub struct Knowledge {
+    /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`)
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2 or rank-3
+    /// [default: rank-2]
+    #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
+    pub form: Option<Form>,
+    /// What schedules are judged by: stp, antt or slowdown [default: stp]
+    #[arg(long, value_name = "NAME", value_parser = parse_objective, requires = "model")]
+    pub objective: Option<Objective>,
+    /// How stacks in company become stacks alone: normalised, published, quadratic, constrained
+    /// or iterated [default: constrained]
+    #[arg(long, value_name = "NAME", value_parser = parse_inversion, requires = "model")]
+    pub inversion: Option<Inversion>,
+    /// Slowdowns of pairs that `oracle` knows (see `symbiont train`)
+    #[arg(long, value_name = "FILE")]
+    pub slowdowns: Option<PathBuf>,
+}
+
+/// Learn how threads on one core slow each other down
+///
+/// Runs programs on one core: each alone, with the core undivided and set up for two and
+/// four threads; all pairs; a sample of groups of four (Feliu et al., section 3.2).
+/// Fits an interference model on what the counters tell, and cross-validates it on programs
+/// that were left out. Writes a folder: model.toml for the policies `symbiotic` and
+/// `symbiotic-numa`, slowdowns.json for `oracle`, and a report (index.html).
+///
+/// An interrupted training goes on where it stopped.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("where").required(true).args(["machine", "jobs"]),
+    after_help = "\
+Examples:
+  symbiont train --machine power8-s812l
+  symbiont train --machine power8-s812l --programs gzip,bwa,lbm,povray --fours 0
+  symbiont train --jobs programs.toml --cpus 0,1
+
+A file of programs to train on, on this machine:
+  [[job]]
+  name = \"gzip\"
+  command = [\"gzip\", \"-9\", \"-kc\", \"big.tar\"]"
+)]
+pub struct Train {
+    /// Simulated machine to train on (see `symbiont machines`), or the file of a description
+    #[arg(long, value_name = "NAME")]
+    pub machine: Option<String>,
+    /// Train on this machine, with the programs of FILE (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub jobs: Option<PathBuf>,
+    /// Hardware threads of one core to train on [default: those of the first core]
+    #[arg(long, value_name = "CPU", value_delimiter = ',', requires = "jobs")]
+    pub cpus: Vec<u32>,
+    /// Event catalogue: a name or a file [default: the one for this processor]
+    #[arg(long, value_name = "NAME|FILE", requires = "jobs")]
+    pub catalogue: Option<String>,
+    /// Programs to train on, of those with a profile [default: all real ones]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "machine")]
+    pub programs: Vec<String>,
+    /// Folder of everything that is written [default: training/MACHINE]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Quanta of each run
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub quanta: usize,
+    /// Length of a quantum
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
+    pub quantum: Duration,
+    /// Groups of four that are drawn; 0: cores with four threads are not trained
+    #[arg(long, value_name = "COUNT", default_value_t = 300)]
+    pub fours: usize,
+    /// Seed of everything that is random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder of the programs' profiles
+    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    pub profiles: PathBuf,
+    /// Folder where prepared phases are kept for the next run
+    /// [default: symbiont in the user's cache]
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+    /// Keep nothing for the next run
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
+    /// Counters without noise, residue, multiplexing and late readings
+    #[arg(long, requires = "machine")]
+    pub exact_counters: bool,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
+    let known = all.iter().copied().find(|one| name(*one) == text);
+    known.ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
+        format!("there are: {}", names.join(", "))
+    })
+}
+
+fn parse_form(text: &str) -> Result<Form, String> {
+    one_of(text, &Form::ALL, Form::name)
+}
+
+fn parse_objective(text: &str) -> Result<Objective, String> {
+    one_of(text, &Objective::ALL, Objective::name)
+}
+
+fn parse_inversion(text: &str) -> Result<Inversion, String> {
+    one_of(text, &Inversion::ALL, Inversion::name)
+}

@@ -1,0 +1,146 @@
+//! `symbiont train`: an interference model for a machine.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::Deserialize;
+use symbiont_experiment::report::Report;
+use symbiont_experiment::simulated::Library;
+use symbiont_experiment::training::real::{Real, Trainee};
+use symbiont_experiment::training::simulated::Simulated;
+use symbiont_experiment::training::{Campaign, Options, Site, Size};
+use symbiont_sim::fast::Workshop;
+use symbiont_sim::machine::Errors;
+use symbiont_topology::{HostTopology, PuId};
+
+use crate::args::Train;
+use crate::bench::Terminal;
+use crate::doctor::catalogue::read_or_find;
+use crate::knowledge::Fitting;
+use crate::simulate::{Bar, cache, machine, make_ready};
+
+/// A file of programs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Jobs {
+    #[serde(default)]
+    job: Vec<Trainee>,
+}
+
+/// Trains, and tells where the model is.
+pub fn run(args: &Train) -> anyhow::Result<()> {
+    match (&args.machine, &args.jobs) {
+        (Some(name), _) => train_simulated(args, name),
+        (None, Some(jobs)) => train_real(args, jobs),
+        (None, None) => anyhow::bail!("name a machine (--machine) or programs (--jobs)"),
+    }
+}
+
+fn options(args: &Train, machine: &str, programs: Vec<String>) -> Options {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let standard = || Path::new("training").join(machine.chars().map(plain).collect::<String>());
+    let size = Size { quantum: args.quantum, quanta: args.quanta.max(1), fours: args.fours };
+    let output = args.output.clone().unwrap_or_else(standard);
+    Options { output, programs, size, seed: args.seed }
+}
+
+fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
+    let library = Library::open(&args.profiles)?;
+    let programs = match args.programs.as_slice() {
+        [] => library.list().into_iter().filter(|listed| listed.real).map(|l| l.name).collect(),
+        some => some.to_vec(),
+    };
+    anyhow::ensure!(
+        programs.len() > 4,
+        "{} programs are too few to train on: at least 5 are needed, as two are left out at a time",
+        programs.len()
+    );
+    let options = options(args, name, programs);
+    let description = machine(name)?;
+    let widest = options.size.widths().into_iter().max().unwrap_or(2);
+    let smt = description.topology.smt_width();
+    anyhow::ensure!(
+        smt >= widest,
+        "the cores of {name} run {smt} threads at a time, training is for {widest}{}",
+        if smt >= 2 { " (--fours 0 trains pairs only)" } else { "" }
+    );
+    let workshop = Workshop::new(description.restricted(Some(1), Some(widest))?);
+    let profiles = library.load_all(options.programs.iter().map(String::as_str))?;
+    let cache = cache(args.cache.as_deref(), args.no_cache);
+    if let Some(cache) = &cache {
+        cache.recall(&workshop, &profiles);
+    }
+    let bar = Bar::new()?;
+    let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= widest as u32).collect();
+    make_ready(&workshop, &profiles, &modes, &bar)?;
+    bar.clear();
+    if let Some(Err(error)) = cache.map(|cache| cache.keep(&workshop, &profiles)) {
+        eprintln!("symbiont: tables are not kept for the next run: {error}");
+    }
+    let errors = if args.exact_counters { Errors::NONE } else { Errors::default() };
+    let workers = std::thread::available_parallelism().map_or(1, Into::into);
+    let site = Simulated::new(&workshop, &profiles, (errors, args.seed, workers))?;
+    train(&site, &options, args.json)
+}
+
+fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(jobs)
+        .with_context(|| format!("cannot read the programs {}", jobs.display()))?;
+    let read: Jobs =
+        toml::from_str(&text).with_context(|| format!("in the programs {}", jobs.display()))?;
+    let host = HostTopology::read().context("cannot read this machine's topology")?;
+    let catalogue = args.catalogue.as_deref().map(read_or_find).transpose()?;
+    let fitting = Fitting::here(&host, catalogue)?;
+    let first = || host.cores().first().map(|core| core.cpus.iter().collect()).unwrap_or_default();
+    let cpus: Vec<PuId> = match args.cpus.as_slice() {
+        [] => first(),
+        some => some.iter().copied().map(PuId).collect(),
+    };
+    let programs: Vec<String> = read.job.iter().map(|job| job.name.clone()).collect();
+    let options = options(args, fitting.name(), programs);
+    let widest = options.size.widths().into_iter().max().unwrap_or(2);
+    anyhow::ensure!(
+        cpus.len() >= widest,
+        "training is for groups of {widest}, and there are {} hardware threads to run them on \
+         (name them with --cpus)",
+        cpus.len()
+    );
+    std::fs::create_dir_all(&options.output)
+        .with_context(|| format!("cannot make {}", options.output.display()))?;
+    let scratch: PathBuf = std::path::absolute(options.output.join("state"))?;
+    let (name, core) = (fitting.name().to_owned(), fitting.core());
+    let site = Real::new(read.job, fitting.into_catalogue(), (cpus, core), name, scratch);
+    train(&site, &options, args.json)
+}
+
+fn train(site: &dyn Site, options: &Options, json: bool) -> anyhow::Result<()> {
+    let (evaluated, report) = Campaign::run(site, options, &mut Terminal::new()?)?;
+    if json {
+        println!("{}", report.to_json()?);
+        return Ok(());
+    }
+    for (mode, trained) in &evaluated.model.modes {
+        println!("{mode}, on programs that were left out:");
+        for score in trained
+            .scores
+            .iter()
+            .filter(|s| s.predicts == "slowdown" && s.holdout == symbiont_model::Holdout::Programs)
+        {
+            println!(
+                "  {:<22} mean error {:>5.1} %, {:>3.0} % within 5 %",
+                score.of,
+                score.mean_absolute * 100.0,
+                score.within * 100.0
+            );
+        }
+    }
+    tell(&options.output, &report);
+    Ok(())
+}
+
+fn tell(folder: &Path, report: &Report) {
+    println!("{}", report.title);
+    println!("model:     {}", folder.join("model.toml").display());
+    println!("slowdowns: {}", folder.join("slowdowns.json").display());
+    println!("report:    {}", folder.join("index.html").display());
+}

@@ -1,0 +1,49 @@
+//! Training: runs that tell how threads on one core slow each other down, and
+//! the interference model fitted on them.
+//!
+//! # Problem
+//! The model's coefficients hold for one machine and one way of reading its
+//! counters, so each machine is trained once, from scratch.
+//!
+//! # Approach
+//! Feliu et al., section 3.2. On one core, quantum by quantum: each program
+//! alone, isolated; each alone, throttled to each SMT mode; all pairs, programs
+//! beside themselves included; a sample of groups of four ([`plan`]). Counts
+//! are read through the same seam as a policy's, so errors of counters are in
+//! them ([`watch`]). [`evaluate`] sets each quantum of a group against the
+//! same instructions alone, fits, and cross-validates on programs left out.
+//!
+//! A [`Site`] carries the runs out. On the simulated machine a core is
+//! throttled by setting it up for more threads than run ([`simulated`]). On
+//! Linux, programs share their core with processes that execute nothing but
+//! no-operations ([`real`]).
+//!
+//! [`Campaign`] goes on where it stopped. Its folder holds `campaign.json` (the
+//! setting), `runs.jsonl` (a line for each run), and at the end `model.toml`,
+//! `slowdowns.json` (mean slowdowns of pairs, for the oracle) and a report.
+//!
+//! # Terms and units
+//! *Width*: threads of a group, and with it the SMT mode. Quanta are 100 ms
+//! unless asked otherwise. CPI in cycles per instruction.
+//!
+//! # Properties
+//! - The model fits the machine that it was trained on and no other; an
+//!   interrupted campaign goes on, with the same result
+//!   (`training_gives_a_model_that_fits_and_goes_on_where_it_stopped`).
+//! - Equal seeds plan equal runs; each pair is there once
+//!   (`each_pair_is_planned_once`).
+
+mod campaign;
+mod evaluate;
+mod page;
+mod plan;
+pub mod real;
+pub mod simulated;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use campaign::{Campaign, Options, Record, Site};
+pub use evaluate::{Evaluated, Evaluation, evaluate};
+pub use plan::{Run, Size, plan};
+pub use watch::{Ran, watch};

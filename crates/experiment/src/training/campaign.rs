@@ -1,0 +1,243 @@
+//! Carries a training out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use symbiont_counters::catalogue::Catalogue;
+use symbiont_model::{Components, Training};
+use symbiont_topology::CoreKind;
+
+use super::evaluate::{Evaluated, evaluate};
+use super::page;
+use super::plan::{Run, Size, plan};
+use super::watch::Ran;
+use crate::harness::{Error, Journal, Progress, read_json};
+use crate::report::Report;
+
+/// Where training runs are carried out.
+pub trait Site: Sync {
+    /// The machine, as model files name it.
+    fn machine(&self) -> String;
+
+    /// What a report should say of it.
+    fn facts(&self) -> Vec<(String, String)>;
+
+    /// The sort of its cores.
+    fn core(&self) -> CoreKind;
+
+    /// By what its counts are understood.
+    fn catalogue(&self) -> &Catalogue;
+
+    /// Runs that may be carried out at a time.
+    fn workers(&self) -> usize;
+
+    /// Carries a run out.
+    ///
+    /// # Errors
+    /// Why it could not be.
+    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error>;
+}
+
+/// What to train.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Folder of everything.
+    pub output: PathBuf,
+    /// The programs.
+    pub programs: Vec<String>,
+    /// How large.
+    pub size: Size,
+    /// Seed of the groups that are drawn.
+    pub seed: u64,
+}
+
+/// One finished run: a line of `runs.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which run.
+    pub run: Run,
+    /// Seconds that it took.
+    pub wall_s: f64,
+    /// What it gave.
+    pub ran: Ran,
+}
+
+/// What stays the same when a training is interrupted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Setting {
+    machine: String,
+    catalogue: String,
+    programs: Vec<String>,
+    size: Size,
+    seed: u64,
+}
+
+/// A training over its folder.
+#[derive(Debug)]
+pub struct Campaign;
+
+impl Campaign {
+    /// Carries out the runs that are not done yet, fits the model and writes
+    /// all files.
+    ///
+    /// # Errors
+    /// When a run fails, the folder cannot be used, the model cannot be fitted, or
+    /// the user stops it; finished runs are kept in each case.
+    pub fn run(
+        site: &dyn Site,
+        options: &Options,
+        progress: &mut dyn Progress,
+    ) -> Result<(Evaluated, Report), Error> {
+        let folder = &options.output;
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        setting(site, options)?;
+        let components = Components::of(site.catalogue(), "cpi_stack")
+            .map_err(|why| Error::Evaluation(why.to_string()))?;
+        let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
+        let all = plan(&options.programs, &options.size, options.seed);
+        let done: BTreeSet<&Run> = records.iter().map(|record| &record.run).collect();
+        let left: Vec<&Run> = all.iter().filter(|run| !done.contains(run)).collect();
+        let finished = all.len() - left.len();
+        // The first run tells how long the others take.
+        let mut left = left.into_iter();
+        let mut fresh = Vec::new();
+        let mut estimate = Duration::ZERO;
+        if let Some(first) = left.next() {
+            let record = carry_out(site, first, &components, &options.size)?;
+            let threads: usize = left.as_slice().iter().map(|run| run.threads()).sum();
+            let each = record.wall_s / first.threads() as f64 / site.workers() as f64;
+            estimate = Duration::from_secs_f64(each * threads as f64);
+            journal.append(&record)?;
+            fresh.push(record);
+        }
+        progress.begin(all.len(), finished + fresh.len(), estimate);
+        let size = &options.size;
+        all_of(site, left.as_slice(), &components, size, progress, &mut |record| {
+            journal.append(&record)?;
+            fresh.push(record);
+            Ok(())
+        })?;
+        records.extend(fresh);
+        let (evaluated, report) = judge(site, options, components, records)?;
+        write(folder, &evaluated, &report)?;
+        Ok((evaluated, report))
+    }
+}
+
+fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
+    let path = options.output.join("campaign.json");
+    let new = Setting {
+        machine: site.machine(),
+        catalogue: site.catalogue().name().to_owned(),
+        programs: options.programs.clone(),
+        size: options.size.clone(),
+        seed: options.seed,
+    };
+    if path.exists() {
+        let same = read_json::<Setting>(&path)? == new;
+        return if same { Ok(()) } else { Err(Error::OtherCampaign { path }) };
+    }
+    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
+    fs::write(&path, text + "\n").map_err(Error::io(&path))
+}
+
+fn carry_out(
+    site: &dyn Site,
+    run: &Run,
+    components: &Components,
+    size: &Size,
+) -> Result<Record, Error> {
+    let begin = Instant::now();
+    let ran = site.carry_out(run, components, size)?;
+    Ok(Record { run: run.clone(), wall_s: begin.elapsed().as_secs_f64(), ran })
+}
+
+/// Carries runs out by several workers; `keep` gets each, in any order.
+fn all_of(
+    site: &dyn Site,
+    runs: &[&Run],
+    components: &Components,
+    size: &Size,
+    progress: &mut dyn Progress,
+    keep: &mut dyn FnMut(Record) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (tell, told) = mpsc::channel();
+    let (next, stop) = (&next, &stop);
+    std::thread::scope(|scope| {
+        for _ in 0..site.workers().max(1) {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                    if tell.send(carry_out(site, run, components, size)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(tell);
+        let mut result = Ok(());
+        for record in told {
+            let kept = record.and_then(|record| {
+                progress.running(&record.run.to_string());
+                keep(record)
+            });
+            progress.done();
+            let kept = if progress.cancelled() { kept.and(Err(Error::Cancelled)) } else { kept };
+            if kept.is_err() {
+                stop.store(true, Ordering::Relaxed);
+                result = result.and(kept);
+            }
+        }
+        result
+    })
+}
+
+fn judge(
+    site: &dyn Site,
+    options: &Options,
+    components: Components,
+    records: Vec<Record>,
+) -> Result<(Evaluated, Report), Error> {
+    let wall: f64 = records.iter().map(|record| record.wall_s).sum();
+    let count = records.len();
+    let runs: BTreeMap<Run, Ran> = records.into_iter().map(|r| (r.run, r.ran)).collect();
+    let training = Training {
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        programs: options.programs.clone(),
+        quantum_ms: options.size.quantum.as_millis() as u64,
+        note: String::new(),
+    };
+    let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
+    let evaluated = evaluate(&runs, &options.size, (made, components, training))?;
+    let mut report = page::page(&evaluated);
+    for (name, value) in site.facts() {
+        report.fact(name, value);
+    }
+    let Size { quantum, quanta, fours } = &options.size;
+    let pairs = options.programs.len() * (options.programs.len() + 1) / 2;
+    report.fact(
+        "Runs",
+        format!("{count}: {pairs} pairs, {fours} groups of four; {quanta} quanta of {quantum:?}"),
+    );
+    report.fact("Time of all runs", format!("{:.1} min, one after the other", wall / 60.0));
+    report.fact("Seed", options.seed.to_string());
+    report.fact("Version", env!("CARGO_PKG_VERSION"));
+    Ok((evaluated, report))
+}
+
+fn write(folder: &Path, evaluated: &Evaluated, report: &Report) -> Result<(), Error> {
+    let model = folder.join("model.toml");
+    evaluated.model.save(&model).map_err(|why| Error::Evaluation(why.to_string()))?;
+    let path = folder.join("slowdowns.json");
+    let text = serde_json::to_string(&evaluated.slowdowns).map_err(Error::json(&path))?;
+    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
+    report.write(folder)?;
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! From runs to a model, and how good it is.
+
+use std::collections::BTreeMap;
+
+use symbiont_model::{
+    Components, Holdout, Model, Observation, Profile, SmtMode, Throttling, Together, Trained,
+    Training, TrainingSet, Validation, align,
+};
+use symbiont_policy::PairSlowdowns;
+use symbiont_topology::CoreKind;
+
+use super::plan::{Run, Size};
+use super::watch::Ran;
+use crate::harness::Error;
+
+/// What a training gave.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// The model, fitted on everything, with its cross-validated errors.
+    pub model: Model,
+    /// Mean slowdowns of pairs against running alone.
+    pub slowdowns: PairSlowdowns,
+    /// How good it is, by mode.
+    pub modes: BTreeMap<SmtMode, Evaluation>,
+}
+
+/// How good the model of one mode is.
+#[derive(Debug)]
+pub struct Evaluation {
+    /// The observations that it was fitted on.
+    pub observations: Vec<Observation>,
+    /// Quanta that were left out: a thread slept, or its run alone did not
+    /// reach so far.
+    pub left_out: (usize, usize),
+    /// Errors on programs that were left out.
+    pub programs: Validation,
+    /// Errors on combinations that were left out.
+    pub combinations: Validation,
+    /// Mean throttled over isolated CPI.
+    pub throttled: f64,
+}
+
+/// Fits and validates. `made` names machine, core and catalogue.
+///
+/// # Errors
+/// When runs are missing, or no model can be fitted on them.
+pub fn evaluate(
+    runs: &BTreeMap<Run, Ran>,
+    size: &Size,
+    (made, components, training): ((String, CoreKind, String), Components, Training),
+) -> Result<Evaluated, Error> {
+    let isolated = alone(runs, 1)?;
+    let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
+    for width in size.widths() {
+        let Some(mode) = SmtMode::of(width) else { continue };
+        let throttled = alone(runs, width)?;
+        let (observations, left_out) = observe(runs, width, &throttled)?;
+        let ratios = ratios(runs, width, &isolated)?;
+        let throttling = Throttling::fit(&ratios).map_err(wrong)?;
+        let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
+        let (fit, programs, combinations) = {
+            let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
+            let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
+            let fit = set.fit().map_err(wrong)?;
+            (fit, validate(Holdout::Programs)?, validate(Holdout::Combinations)?)
+        };
+        let scores = [(&programs, Holdout::Programs), (&combinations, Holdout::Combinations)]
+            .into_iter()
+            .flat_map(|(validation, holdout)| validation.scores(&components, holdout));
+        let scores = scores.collect();
+        fitted.insert(mode, Trained { fit, throttling: Some(throttling), scores });
+        modes.insert(
+            mode,
+            Evaluation { observations, left_out, programs, combinations, throttled: mean },
+        );
+    }
+    let (machine, core, catalogue) = made;
+    let slowdowns = slowdowns(runs, &training.programs, &machine, &isolated)?;
+    let model = Model { machine, core, catalogue, components, training, modes: fitted };
+    Ok(Evaluated { model, slowdowns, modes })
+}
+
+fn wrong(why: impl std::fmt::Display) -> Error {
+    Error::Evaluation(why.to_string())
+}
+
+/// Each program alone, with the core set up for so many threads.
+fn alone(runs: &BTreeMap<Run, Ran>, width: usize) -> Result<BTreeMap<&str, Profile>, Error> {
+    let mut profiles = BTreeMap::new();
+    for (run, ran) in runs {
+        let Run::Alone { program, width: w } = run else { continue };
+        if let (true, [quanta]) = (*w == width, ran.programs.as_slice()) {
+            let profile = Profile::new(quanta).map_err(|why| wrong(format!("{run}: {why}")))?;
+            profiles.insert(program.as_str(), profile);
+        }
+    }
+    Ok(profiles)
+}
+
+fn profile<'p>(profiles: &'p BTreeMap<&str, Profile>, program: &str) -> Result<&'p Profile, Error> {
+    profiles.get(program).ok_or_else(|| wrong(format!("there is no run of {program} alone")))
+}
+
+/// Quanta of groups beside the same instructions alone; how many were idle and
+/// how many not covered.
+fn observe(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+    throttled: &BTreeMap<&str, Profile>,
+) -> Result<(Vec<Observation>, (usize, usize)), Error> {
+    let (mut observations, mut idle, mut uncovered) = (Vec::new(), 0, 0);
+    for (run, ran) in runs {
+        let Run::Together(programs) = run else { continue };
+        if programs.len() != width || ran.programs.len() != width {
+            continue;
+        }
+        let mut group = Vec::with_capacity(width);
+        for (program, quanta) in programs.iter().zip(&ran.programs) {
+            let alone = profile(throttled, program)?;
+            group.push(Together { program, alone, start: 0.0, quanta });
+        }
+        let aligned = align(&group);
+        observations.extend(aligned.observations);
+        idle += aligned.idle;
+        uncovered += aligned.uncovered;
+    }
+    Ok((observations, (idle, uncovered)))
+}
+
+/// Throttled stacks with throttled over isolated CPI of the same instructions.
+fn ratios(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+    isolated: &BTreeMap<&str, Profile>,
+) -> Result<Vec<(symbiont_model::Shares, f64)>, Error> {
+    let mut ratios = Vec::new();
+    for (run, ran) in runs {
+        let Run::Alone { program, width: w } = run else { continue };
+        let (true, [quanta]) = (*w == width, ran.programs.as_slice()) else { continue };
+        let alone = profile(isolated, program)?;
+        let mut at = 0.0;
+        for quantum in quanta {
+            let from = at;
+            at += quantum.instructions;
+            if let (Some(stack), Ok(alone)) = (&quantum.stack, alone.over(from, at)) {
+                ratios.push((stack.shares(), stack.cpi() / alone.cpi()));
+            }
+        }
+    }
+    Ok(ratios)
+}
+
+/// Mean slowdowns of pairs against isolated runs of the same instructions.
+fn slowdowns(
+    runs: &BTreeMap<Run, Ran>,
+    programs: &[String],
+    machine: &str,
+    isolated: &BTreeMap<&str, Profile>,
+) -> Result<PairSlowdowns, Error> {
+    let place = |program: &String| programs.iter().position(|known| known == program);
+    let mut table = vec![vec![f64::NAN; programs.len()]; programs.len()];
+    for (run, ran) in runs {
+        let (Run::Together(pair), [a, b]) = (run, ran.programs.as_slice()) else { continue };
+        let [one, other] = pair.as_slice() else { continue };
+        for (victim, beside, quanta) in [(one, other, a), (other, one, b)] {
+            let slowdown = mean_slowdown(quanta, profile(isolated, victim)?)
+                .ok_or_else(|| wrong(format!("{run}: {victim} was not measured")))?;
+            let cell = place(victim).zip(place(beside));
+            let cell = cell.and_then(|(row, column)| table.get_mut(row)?.get_mut(column));
+            if let Some(cell) = cell {
+                *cell = slowdown;
+            }
+        }
+    }
+    PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table).map_err(wrong)
+}
+
+/// Cycles in company over cycles alone of the same instructions.
+fn mean_slowdown(quanta: &[symbiont_model::Quantum], alone: &Profile) -> Option<f64> {
+    let (mut at, mut together, mut apart) = (0.0, 0.0, 0.0);
+    for quantum in quanta {
+        let from = at;
+        at += quantum.instructions;
+        if let (Some(stack), Ok(alone)) = (&quantum.stack, alone.over(from, at)) {
+            together += stack.cpi() * quantum.instructions;
+            apart += alone.cpi() * quantum.instructions;
+        }
+    }
+    (apart > 0.0).then(|| together / apart)
+}

@@ -1,0 +1,173 @@
+//! From a training to its report.
+
+use symbiont_model::{BIN, Errors, Form, Inversion, Predictor, SmtMode, Validation};
+
+use super::evaluate::{Evaluated, Evaluation};
+use crate::report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
+use crate::stats::Estimate;
+
+/// Mean absolute relative error and share within ±5 %, of the slowdown and of
+/// the inverse's completion stalls (Feliu et al., section 6.1).
+fn published(mode: SmtMode) -> Option<[(f64, f64); 2]> {
+    match mode {
+        SmtMode::Smt2 => Some([(0.076, 0.45), (0.093, 0.47)]),
+        SmtMode::Smt4 => Some([(0.115, 0.29), (0.151, 0.24)]),
+        SmtMode::Smt8 => None,
+    }
+}
+
+/// The report, without facts.
+pub(super) fn page(evaluated: &Evaluated) -> Report {
+    let machine = &evaluated.model.machine;
+    let mut report = Report::new(
+        format!("Interference model of {machine}"),
+        "How well slowdowns on a shared core are predicted, of programs that were left out of training",
+    );
+    report.push(Block::Prose(
+        "Errors are relative, per thread and quantum. Published figures are of another machine \
+         and other programs (Feliu et al., section 6.1): they stand beside ours for orientation."
+            .to_owned(),
+    ));
+    for (mode, evaluation) in &evaluated.modes {
+        let names: Vec<&str> = evaluated.model.components.names().collect();
+        report.push(Block::Heading(format!("Groups of {}", mode.threads())));
+        report.push(Block::Prose(told(evaluation)));
+        report.push(slowdowns(*mode, evaluation));
+        report.push(inverses(*mode, evaluation, &names));
+        report.push(histograms(*mode, evaluation, &names));
+    }
+    report
+}
+
+fn told(evaluation: &Evaluation) -> String {
+    let (idle, uncovered) = evaluation.left_out;
+    format!(
+        "{} quanta of groups. Left out: {idle} in which a thread slept or was not measured, \
+         {uncovered} beyond the end of a run alone. Setting the core up for so many threads \
+         makes a thread alone {:.3} times as slow on average.",
+        evaluation.observations.len(),
+        evaluation.throttled
+    )
+}
+
+fn figures(errors: &Errors) -> [Option<f64>; 3] {
+    let percent = |value: Option<f64>| value.map(|value| value * 100.0);
+    [errors.mean_absolute(), errors.share_within(), errors.bias()].map(percent)
+}
+
+fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
+    let percent = |name: &str| Column::number(name).unit("%");
+    let columns = vec![
+        Column::text("predictor"),
+        percent("error, programs left out"),
+        percent("within ±5 %"),
+        percent("bias"),
+        percent("error, combination left out"),
+        percent("within ±5 %"),
+    ];
+    let mut table = Table::new(
+        format!("{mode}-slowdown"),
+        "Mean absolute error of the predicted slowdown, from stacks measured alone",
+        columns,
+    );
+    for predictor in Predictor::ALL {
+        let [error, within, bias] = figures(&evaluation.programs.slowdown(predictor));
+        let [known, known_within, _] = figures(&evaluation.combinations.slowdown(predictor));
+        let name = predictor.name();
+        table.row(vec![
+            name.into(),
+            error.into(),
+            within.into(),
+            bias.into(),
+            known.into(),
+            known_within.into(),
+        ]);
+    }
+    if let Some([(error, within), _]) = published(mode) {
+        let (none, percent) = (None::<f64>, |value: f64| (value * 100.0).into());
+        table.row(vec![
+            "published".into(),
+            percent(error),
+            percent(within),
+            none.into(),
+            none.into(),
+            none.into(),
+        ]);
+    }
+    table.note("constant: the mean of the training set; victim-plus-aggressor: means of programs, of those that it knows");
+    table
+}
+
+/// The component that the inverse is judged by: the largest.
+fn judged(validation: &Validation, names: &[&str]) -> (usize, String) {
+    let at = validation.largest_component();
+    (at, names.get(at).copied().unwrap_or("?").to_owned())
+}
+
+fn inverses(mode: SmtMode, evaluation: &Evaluation, names: &[&str]) -> Table {
+    let (at, name) = judged(&evaluation.programs, names);
+    let percent = |name: &str| Column::number(name).unit("%");
+    let columns =
+        vec![Column::text("inverse"), percent("error"), percent("within ±5 %"), percent("bias")];
+    let mut table = Table::new(
+        format!("{mode}-inverse"),
+        format!(
+            "Error of {name}, the largest component, estimated from stacks in company; programs left out"
+        ),
+        columns,
+    );
+    for inversion in Inversion::ALL {
+        let [error, within, bias] = figures(&evaluation.programs.component(inversion, at));
+        table.row(vec![inversion.name().into(), error.into(), within.into(), bias.into()]);
+    }
+    if let Some([_, (error, within)]) = published(mode) {
+        let percent = |value: f64| (value * 100.0).into();
+        let none = None::<f64>;
+        table.row(vec!["published paper".into(), percent(error), percent(within), none.into()]);
+    }
+    table.note("normalised: the stack in company as it is; published: as the paper inverts");
+    table
+}
+
+/// The paper's figures 5 and 6.
+fn histograms(mode: SmtMode, evaluation: &Evaluation, names: &[&str]) -> Plot {
+    let (at, name) = judged(&evaluation.programs, names);
+    let forward = evaluation.programs.slowdown(Predictor::Model(Form::Delta));
+    let inverse = evaluation.programs.component(Inversion::Published, at);
+    let categories = forward.histogram().map(|(edge, _)| {
+        if edge.is_finite() {
+            format!("{:+.0} %", (edge + BIN / 2.0) * 100.0)
+        } else {
+            "below".to_owned()
+        }
+    });
+    let shares = |errors: &Errors| -> Vec<Option<Estimate>> {
+        let all = errors.count().max(1) as f64;
+        errors
+            .histogram()
+            .map(|(_, count)| Some(Estimate::exact(count as f64 / all * 100.0)))
+            .collect()
+    };
+    let series = [
+        ("slowdown, form delta".to_owned(), shares(&forward)),
+        (format!("{name} by the published inverse"), shares(&inverse)),
+    ];
+    let chart = Dots {
+        mark: Mark::Bar,
+        axis: Axis::new("Share of predictions").unit("%"),
+        category: "error".to_owned(),
+        categories: categories.collect(),
+        series: series
+            .into_iter()
+            .map(|(name, values)| Series { name, values, references: Vec::new() })
+            .collect(),
+        reference: None,
+    };
+    Plot::new(
+        format!("{mode}-errors"),
+        format!("Errors in groups of {}", mode.threads()),
+        "Relative errors per thread and quantum, of programs that were left out, in bins of 5 % named by \
+         their middle (the paper's figures 5 and 6).",
+        Chart::Dots(chart),
+    )
+}

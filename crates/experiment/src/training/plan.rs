@@ -1,0 +1,111 @@
+//! Which runs a training takes.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+/// One run on one core.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Run {
+    /// A program alone, with the core in the SMT mode of so many threads; 1:
+    /// isolated.
+    Alone {
+        /// The program.
+        program: String,
+        /// Threads that the core is set up for.
+        width: usize,
+    },
+    /// Programs that share the core.
+    Together(Vec<String>),
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alone { program, width: 1 } => write!(f, "{program} isolated"),
+            Self::Alone { program, width } => write!(f, "{program} alone in smt{width}"),
+            Self::Together(programs) => f.write_str(&programs.join(" + ")),
+        }
+    }
+}
+
+impl Run {
+    /// Threads that it runs.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match self {
+            Self::Alone { .. } => 1,
+            Self::Together(programs) => programs.len(),
+        }
+    }
+}
+
+/// How large a training is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Size {
+    /// Length of a quantum.
+    pub quantum: Duration,
+    /// Quanta of each run.
+    pub quanta: usize,
+    /// Groups of four; none: SMT4 is not trained.
+    pub fours: usize,
+}
+
+impl Default for Size {
+    /// Pairs and 300 groups of four, 10 s each.
+    fn default() -> Self {
+        Self { quantum: Duration::from_millis(100), quanta: 100, fours: 300 }
+    }
+}
+
+impl Size {
+    /// Widths of groups that are trained.
+    #[must_use]
+    pub fn widths(&self) -> Vec<usize> {
+        if self.fours > 0 { vec![2, 4] } else { vec![2] }
+    }
+}
+
+/// The runs: alone first, then pairs, then groups of four, each as often with
+/// one program as with any other, but for one.
+#[must_use]
+pub fn plan(programs: &[String], size: &Size, seed: u64) -> Vec<Run> {
+    let widths = [vec![1], size.widths()].concat();
+    let alone = programs.iter().flat_map(|program| {
+        let one = |&width: &usize| Run::Alone { program: program.clone(), width };
+        widths.iter().map(one).collect::<Vec<_>>()
+    });
+    let mut runs: Vec<Run> = alone.collect();
+    for (at, one) in programs.iter().enumerate() {
+        let others = programs.iter().skip(at);
+        runs.extend(others.map(|other| Run::Together(vec![one.clone(), other.clone()])));
+    }
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut deck: Vec<&String> = Vec::new();
+    let mut fours = Vec::new();
+    // Groups that were drawn before are not drawn again, as long as there are others.
+    let mut patience = 20 * size.fours;
+    while fours.len() < size.fours && !programs.is_empty() {
+        let mut group = Vec::with_capacity(4);
+        while group.len() < 4 {
+            if deck.is_empty() {
+                deck = programs.iter().collect();
+                deck.shuffle(&mut random);
+            }
+            group.extend(deck.pop().cloned());
+        }
+        group.sort();
+        let run = Run::Together(group);
+        patience = patience.saturating_sub(1);
+        if patience == 0 || !fours.contains(&run) {
+            fours.push(run);
+        }
+    }
+    runs.extend(fours);
+    runs
+}

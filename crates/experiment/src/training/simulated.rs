@@ -1,0 +1,120 @@
+//! Training on the simulated machine.
+//!
+//! One core with as many hardware threads as the widest groups need. Alone, it
+//! is set up for more threads than run, which is all that processes of
+//! no-operations do to it on a real machine; what little these take of it besides is
+//! left out here. All memory is on the core's own node.
+
+use std::collections::BTreeMap;
+
+use symbiont_counters::catalogue::{Catalogue, CatalogueError};
+use symbiont_model::Components;
+use symbiont_profile::Profile;
+use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::machine::{Errors, Options, SimMachine};
+use symbiont_sim::program::{Program, Shape};
+use symbiont_topology::CoreKind;
+
+use super::{Ran, Run, Site, Size, watch};
+use crate::harness::Error;
+
+/// How simulated machines are named in model files: never like a real one.
+#[must_use]
+pub fn machine_name(description: &symbiont_sim::description::Description) -> String {
+    format!("{} (simulated)", description.name)
+}
+
+/// The catalogue by which a described machine's counts are understood.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn catalogue(
+    description: &symbiont_sim::description::Description,
+) -> Result<Catalogue, CatalogueError> {
+    let name = description.core_types.first().map_or("", |core| core.catalogue.as_str());
+    Catalogue::named(name).unwrap_or_else(|| Catalogue::parse(name, ""))
+}
+
+/// A simulated core.
+pub struct Simulated<'w, 'p> {
+    workshop: &'w Workshop<'p>,
+    profiles: &'p BTreeMap<String, Profile>,
+    catalogue: Catalogue,
+    errors: Errors,
+    seed: u64,
+    workers: usize,
+}
+
+impl<'w, 'p> Simulated<'w, 'p> {
+    /// On a workshop of one core; `profiles` are by program.
+    ///
+    /// # Errors
+    /// When the machine's catalogue cannot be read.
+    pub fn new(
+        workshop: &'w Workshop<'p>,
+        profiles: &'p BTreeMap<String, Profile>,
+        (errors, seed, workers): (Errors, u64, usize),
+    ) -> Result<Self, CatalogueError> {
+        let catalogue = catalogue(workshop.description())?;
+        Ok(Self { workshop, profiles, catalogue, errors, seed, workers })
+    }
+
+    fn program(&self, name: &str) -> Result<Program<'p>, Error> {
+        let profile = self.profiles.get(name);
+        let profile = profile
+            .ok_or_else(|| Error::Evaluation(format!("no profile was given for '{name}'")))?;
+        Ok(Program { name: name.to_owned(), profile, shape: Shape::Single, target: None })
+    }
+}
+
+impl Site for Simulated<'_, '_> {
+    fn machine(&self) -> String {
+        machine_name(self.workshop.description())
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let description = self.workshop.description();
+        let checked = description.checked.as_deref().unwrap_or("unchecked");
+        let assumed = description.assumed().count();
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        vec![
+            fact("Machine", format!("simulated: {} ({})", description.name, description.title)),
+            fact("Checked by a cycle-level core", checked.to_owned()),
+            fact(
+                "Description",
+                format!("{assumed} of {} values assumed", description.sources.len()),
+            ),
+            fact("Note", description.note.clone()),
+        ]
+    }
+
+    fn core(&self) -> CoreKind {
+        self.workshop.description().core_types.first().map_or(CoreKind::default(), |c| c.kind)
+    }
+
+    fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
+        let wrong = |why: String| Error::Evaluation(format!("{run}: {why}"));
+        let (names, least_mode) = match run {
+            Run::Alone { program, width } => (std::slice::from_ref(program), *width as u32),
+            Run::Together(programs) => (programs.as_slice(), 0),
+        };
+        let programs =
+            names.iter().map(|name| self.program(name)).collect::<Result<Vec<_>, _>>()?;
+        let fast = self.workshop.fast(Switches::default());
+        let (seed, errors) = (self.seed, self.errors);
+        let options = Options { seed, errors, least_mode, one_memory: true, ..Options::default() };
+        let mut machine =
+            SimMachine::new(self.workshop.description(), fast, programs, &[], options)
+                .map_err(|why| wrong(why.to_string()))?;
+        watch(&mut machine, components, size.quanta, size.quantum)
+            .map_err(|why| wrong(why.to_string()))
+    }
+}

@@ -1,0 +1,211 @@
+//! `oracle`: knows beforehand how much each two programs slow each other down
+//! (Feliu et al., section 6.2).
+//!
+//! It matches pairs on the slowdowns that were measured of each pair of programs
+//! beforehand, over whole runs. So it knows no phases, and pairs only: it is not
+//! the best that can be, but has no error of a model and of counters. The
+//! published one is used for SMT2 alone, as is this.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use symbiont_machine::{Assignment, Placement, ProgramId, RunState, Signal, Signals};
+use symbiont_matching::{Request, group};
+use symbiont_model::{Interference, Objective};
+
+use crate::seats::{Group, Pool, Seats, pools};
+use crate::{Entry, Policy, View};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "oracle",
+    summary: "pairs threads by slowdowns that were measured of each pair beforehand",
+    paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 6.2"),
+    quantum: Duration::from_millis(100),
+    boosts: false,
+    make: |settings| Box::new(Oracle::new(settings.slowdowns.clone())),
+};
+
+const NO_SLOWDOWNS: &str = "it has no slowdowns of pairs: `symbiont train` measures them; name the \
+                            file with --slowdowns";
+
+/// Threads of a group at most.
+const WIDTH: usize = 2;
+
+/// Mean slowdowns of programs beside each other, against running alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct PairSlowdowns {
+    written: Written,
+    places: BTreeMap<String, usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    machine: String,
+    programs: Vec<String>,
+    slowdowns: Vec<Vec<f64>>,
+}
+
+/// A table that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "slowdowns of pairs need one positive number for each program beside each, themselves included"
+)]
+pub struct PairSlowdownsError;
+
+impl TryFrom<Written> for PairSlowdowns {
+    type Error = PairSlowdownsError;
+
+    fn try_from(written: Written) -> Result<Self, PairSlowdownsError> {
+        let named = written.programs.iter().cloned().zip(0..);
+        let places: BTreeMap<String, usize> = named.collect();
+        let n = places.len();
+        let sound =
+            |row: &Vec<f64>| row.len() == n && row.iter().all(|s| *s > 0.0 && s.is_finite());
+        let all = written.programs.len() == n && written.slowdowns.len() == n;
+        if all && written.slowdowns.iter().all(sound) {
+            Ok(Self { written, places })
+        } else {
+            Err(PairSlowdownsError)
+        }
+    }
+}
+
+impl From<PairSlowdowns> for Written {
+    fn from(slowdowns: PairSlowdowns) -> Self {
+        slowdowns.written
+    }
+}
+
+impl PairSlowdowns {
+    /// From a table, victim by co-runner, of programs on a machine.
+    ///
+    /// # Errors
+    /// When the table is not square in the programs, or a number not positive
+    /// and finite, or a program is there twice.
+    pub fn new(
+        machine: String,
+        programs: Vec<String>,
+        slowdowns: Vec<Vec<f64>>,
+    ) -> Result<Self, PairSlowdownsError> {
+        Written { machine, programs, slowdowns }.try_into()
+    }
+
+    /// The machine that they were measured on.
+    #[must_use]
+    pub fn machine(&self) -> &str {
+        &self.written.machine
+    }
+
+    /// The programs, in the order of rows and columns.
+    #[must_use]
+    pub fn programs(&self) -> &[String] {
+        &self.written.programs
+    }
+
+    /// Victim by co-runner.
+    #[must_use]
+    pub fn slowdowns(&self) -> &[Vec<f64>] {
+        &self.written.slowdowns
+    }
+
+    /// Slowdown of one program beside another, if both are known.
+    #[must_use]
+    pub fn slowdown(&self, victim: &str, other: &str) -> Option<f64> {
+        let row = self.written.slowdowns.get(*self.places.get(victim)?)?;
+        row.get(*self.places.get(other)?).copied()
+    }
+
+    /// The table of some programs, which may occur several times.
+    fn among(&self, names: &[&str]) -> Result<Interference, String> {
+        let unknown = names.iter().find(|name| !self.places.contains_key(**name));
+        if let Some(name) = unknown {
+            return Err(format!("nothing is known of program '{name}'"));
+        }
+        let of = |victim: &&str| names.iter().filter_map(|o| self.slowdown(victim, o)).collect();
+        let rows: Vec<Vec<f64>> = names.iter().map(of).collect();
+        Interference::measured(&rows).ok_or_else(|| PairSlowdownsError.to_string())
+    }
+}
+
+/// The policy.
+#[derive(Debug, Clone)]
+pub struct Oracle {
+    slowdowns: Option<Arc<PairSlowdowns>>,
+}
+
+impl Oracle {
+    /// Knows this; without it, everything is left to the OS.
+    #[must_use]
+    pub fn new(slowdowns: Option<Arc<PairSlowdowns>>) -> Self {
+        Self { slowdowns }
+    }
+}
+
+impl Policy for Oracle {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn needs(&self) -> Signals {
+        Signals::from([Signal::RunStates])
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.slowdowns.is_none().then_some(NO_SLOWDOWNS)
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let Some(slowdowns) = &self.slowdowns else {
+            return pools(view, |_, _| Some(NO_SLOWDOWNS.into())).1;
+        };
+        let asleep = |thread: &crate::ThreadView<'_>| thread.state != RunState::Runnable;
+        let (pools, mut placement) =
+            pools(view, |_, thread| asleep(thread).then(|| "asleep".into()));
+        let mut seats = Seats::new(view.topology);
+        for pool in &pools {
+            match pairs(slowdowns, view, pool, (seats.cores(pool), seats.width(pool))) {
+                Ok(groups) => seats.seat(view, pool, &groups, &mut placement),
+                Err(why) => {
+                    let threads = pool.threads.iter().filter_map(|&at| view.threads.get(at));
+                    let os = Assignment::os(why);
+                    placement.extend(threads.map(|thread| (thread.id, os.clone())));
+                }
+            }
+        }
+        placement
+    }
+}
+
+/// The pairs of least cost, or why there are none.
+fn pairs(
+    slowdowns: &PairSlowdowns,
+    view: &View<'_>,
+    pool: &Pool,
+    (cores, places): (usize, usize),
+) -> Result<Vec<Group>, String> {
+    let names: BTreeMap<ProgramId, &str> =
+        view.programs.iter().map(|program| (program.id, program.name.as_str())).collect();
+    let name = |&at: &usize| {
+        let program = view.threads.get(at).map(|thread| thread.program);
+        program.and_then(|program| names.get(&program).copied()).unwrap_or("")
+    };
+    let programs: Vec<&str> = pool.threads.iter().map(name).collect();
+    let table = slowdowns.among(&programs)?;
+    let request = Request::new(programs.len(), cores, places.clamp(1, WIDTH));
+    let grouping = group(&request, |members| table.cost(Objective::Stp, members))
+        .map_err(|why| format!("the oracle knows pairs only: {why}"))?;
+    let told = |members: Vec<usize>| {
+        let each = members.iter().map(|&at| format!("{:.2}", table.slowdown(at, &members)));
+        let reason = format!("known slowdowns {}", each.collect::<Vec<_>>().join(", "));
+        let members = members.iter().filter_map(|&at| pool.threads.get(at).copied()).collect();
+        Group { members, reason: reason.into() }
+    };
+    Ok(grouping.groups.into_iter().map(told).collect())
+}
+
+#[cfg(test)]
+mod tests;

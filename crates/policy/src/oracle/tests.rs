@@ -1,0 +1,84 @@
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use symbiont_machine::Target;
+
+use super::*;
+use crate::test_world::Bench;
+
+const LIKE: [f64; 5] = [40.0, 30.0, 10.0, 10.0, 10.0];
+
+/// `slow` tells the slowdown of two programs beside each other.
+fn oracle(programs: usize, slow: impl Fn(usize, usize) -> f64) -> Oracle {
+    let names = (0..programs).map(|at| format!("program-{at}")).collect();
+    let rows = (0..programs).map(|a| (0..programs).map(|b| slow(a, b)).collect()).collect();
+    Oracle::new(Some(Arc::new(PairSlowdowns::new("made-up".into(), names, rows).unwrap())))
+}
+
+/// Odd ones hurt odd ones, even ones even ones.
+fn parity(a: usize, b: usize) -> f64 {
+    if a % 2 == b % 2 { 2.0 } else { 1.2 }
+}
+
+fn groups(oracle: &mut Oracle, machine: &str, count: usize) -> Vec<Vec<usize>> {
+    let mut bench = Bench::new(machine, &vec![LIKE; count]);
+    bench.step(oracle);
+    bench.groups()
+}
+
+#[test]
+fn pairs_are_matched_on_known_slowdowns() {
+    let pairs = groups(&mut oracle(6, parity), "core:3 smt:2", 6);
+    assert!(pairs.iter().all(|pair| pair.len() == 2 && (pair[0] + pair[1]) % 2 == 1), "{pairs:?}");
+    // Alone is better than in any company.
+    assert_eq!(groups(&mut oracle(6, parity), "core:6 smt:2", 6).len(), 6);
+}
+
+#[test]
+fn what_is_not_known_is_left_to_the_os_with_the_reason() {
+    let reason = |oracle: &mut Oracle, machine: &str, count: usize| {
+        let mut bench = Bench::new(machine, &vec![LIKE; count]);
+        bench.step(oracle);
+        let first = bench.placement().values().next().unwrap().clone();
+        assert_eq!(first.target, Target::Os);
+        first.reason.into_owned()
+    };
+    let unknown = reason(&mut oracle(3, parity), "core:2 smt:2", 4);
+    assert_eq!(unknown, "nothing is known of program 'program-3'");
+    let wide = reason(&mut oracle(4, parity), "core:1 smt:4", 4);
+    assert!(wide.starts_with("the oracle knows pairs only"), "{wide}");
+    assert_eq!(reason(&mut Oracle::new(None), "core:2 smt:2", 4), NO_SLOWDOWNS);
+}
+
+#[test]
+fn tables_that_are_none_are_refused() {
+    let names = |count: usize| vec!["a".to_owned(), "b".to_owned()][..count].to_vec();
+    for (programs, rows) in [
+        (names(2), vec![vec![1.0, 1.0]]),
+        (names(2), vec![vec![1.0], vec![1.0]]),
+        (names(1), vec![vec![0.0]]),
+        (names(1), vec![vec![f64::NAN]]),
+        (vec!["a".to_owned(); 2], vec![vec![1.0; 2]; 2]),
+    ] {
+        assert_eq!(PairSlowdowns::new("m".into(), programs, rows), Err(PairSlowdownsError));
+    }
+}
+
+/// Negative control: with programs shuffled the pairs are no better than chance.
+#[test]
+fn shuffled_slowdowns_make_random_pairs() {
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    let mut unlike = 0;
+    for _ in 0..200 {
+        // Equal pairs are made in order of the threads; the truth must not be.
+        let [mut order, mut truth]: [Vec<usize>; 2] = [(0..6).collect(), (0..6).collect()];
+        order.shuffle(&mut random);
+        truth.shuffle(&mut random);
+        let pairs = groups(&mut oracle(6, |a, b| parity(order[a], order[b])), "core:3 smt:2", 6);
+        let differ = |pair: &&Vec<usize>| parity(truth[pair[0]], truth[pair[1]]) < 1.5;
+        unlike += pairs.iter().filter(differ).count();
+    }
+    // By lot three of five partners are unlike.
+    let share = unlike as f64 / 600.0;
+    assert!((share - 0.6).abs() < 0.08, "{share}");
+}

@@ -1,0 +1,226 @@
+//! `symbiotic`: puts threads together that an interference model predicts to
+//! disturb each other least (Feliu et al., section 4).
+//!
+//! # Problem
+//! Which threads should share a core shows only once they do; there are too
+//! many combinations to try, and programs change their behaviour meanwhile.
+//!
+//! # Approach
+//! The six steps of section 4.2, once a quantum:
+//!
+//! | step | here |
+//! |---|---|
+//! | 1. CPI stacks of the last quantum, in company | `estimate` |
+//! | 2. the inverse model: stacks alone, throttled to the SMT mode | `estimate` |
+//! | 3. slowdowns of all pairs, cheapest matching | `choose` |
+//! | 4. slowdowns of pairs of pairs, matched again | `choose` |
+//! | 5. each two groups rearranged where that pays | `choose` |
+//! | 6. the best schedule runs | `crate::seats` |
+//!
+//! Steps 4 and 5 are done for cores that run more than two threads. Where there
+//! are fewer threads than hardware threads, one may be alone on its core: costs
+//! of groups of different SMT modes are compared by each thread's estimated
+//! ratio of throttled to isolated speed (`symbiont_model::Throttling`).
+//!
+//! The machine is taken as uniform (section 6.2): groups fill cores in
+//! increasing order, except that a group keeps the core where most of it is.
+//! `symbiotic-numa` differs in just that step.
+//!
+//! Who did not run in the quantum is left to the OS and disturbs nobody. Who ran
+//! but was not measured is taken for the mean of those that were. Until
+//! anybody was measured, nothing is decided.
+//!
+//! # What is chosen by
+//! [`Symbiosis`] holds the model, the form of its equations, the objective and
+//! the kind of inverse. Without interaction between co-runners the sum of
+//! slowdowns is the same for every schedule, so the default objective is
+//! throughput and the default form has interactions.
+//!
+//! # Properties
+//! - Slowdowns are predicted from stacks in company alone
+//!   (`predicted_slowdowns_come_true`); steps a to e of figure 2 are tested where
+//!   they are done (`symbiont_model`, `figure_2_is_reproduced`).
+//! - Threads that interfere are kept apart, from their stacks in company
+//!   (`threads_that_need_the_same_are_kept_apart`, also for groups of four).
+//! - A thread is alone where that pays (`a_thread_is_alone_where_that_pays`).
+//! - Nobody moves when nothing changes (`nobody_moves_when_nothing_changes`).
+//! - Whatever is measured, every thread gets an assignment
+//!   (`degenerate_stacks_are_survived`, and the tests over all policies).
+//! - With stacks shuffled between threads the pairs are no better than chance
+//!   (`shuffled_stacks_make_random_pairs`).
+
+mod choose;
+mod estimate;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use symbiont_machine::{Placement, Signal, Signals, ThreadId};
+use symbiont_model::{Form, Inversion, Model, Objective};
+use symbiont_topology::CoreId;
+
+use crate::seats::{Group, Pool, Seats, pools};
+use crate::{Entry, Policy, ThreadView, View};
+use choose::{Chosen, choose};
+use estimate::Estimates;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "symbiotic",
+    summary: "puts threads together that an interference model predicts to disturb each other least",
+    paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 4"),
+    quantum: Duration::from_millis(100),
+    boosts: false,
+    make: |settings| Box::new(Symbiotic::new(settings.symbiosis.clone())),
+};
+
+/// What a user without a model is told.
+pub(crate) const NO_MODEL: &str =
+    "it has no interference model: train one with `symbiont train`, and name its file with --model";
+
+/// What the symbiotic policies predict by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Symbiosis {
+    /// The interference model.
+    pub model: Model,
+    /// Which of its terms predict slowdowns.
+    pub form: Form,
+    /// What a schedule is judged by.
+    pub objective: Objective,
+    /// How stacks in company become stacks alone.
+    pub inversion: Inversion,
+}
+
+impl Symbiosis {
+    /// A model with the default form, objective and inverse.
+    #[must_use]
+    pub fn new(model: Model) -> Self {
+        Self {
+            model,
+            form: Form::Rank2,
+            objective: Objective::Stp,
+            inversion: Inversion::Constrained,
+        }
+    }
+}
+
+/// The policy.
+#[derive(Debug, Clone)]
+pub struct Symbiotic {
+    symbiosis: Option<Arc<Symbiosis>>,
+    estimates: Estimates,
+}
+
+impl Symbiotic {
+    /// Predicts by this; without it, everything is left to the OS.
+    #[must_use]
+    pub fn new(symbiosis: Option<Arc<Symbiosis>>) -> Self {
+        Self { symbiosis, estimates: Estimates::default() }
+    }
+
+    /// Decides; `seat` puts the groups of a pool on cores.
+    pub(crate) fn decide(
+        &mut self,
+        view: &View<'_>,
+        mut seat: impl FnMut(&mut Seats, &Pool, &[Group], &mut Placement),
+    ) -> Placement {
+        let Some(symbiosis) = self.symbiosis.clone() else {
+            return pools(view, |_, _| Some(NO_MODEL.into())).1;
+        };
+        self.estimates.take(&symbiosis, view);
+        let nobody = self.estimates.is_empty();
+        let (pools, mut placement) = pools(view, |_, thread| {
+            let why = if nobody { "nobody was measured yet" } else { "asleep" };
+            (nobody || !ran(thread)).then(|| why.into())
+        });
+        let mut seats = Seats::new(view.topology);
+        for pool in &pools {
+            let stacks = self.estimates.of(&symbiosis, view, &pool.threads);
+            let (cores, width) = (seats.cores(pool), seats.width(pool));
+            match choose(&symbiosis, &stacks, (cores, width), &together(view, pool)) {
+                Ok(chosen) => {
+                    let (groups, predicted) = told(view, pool, &chosen);
+                    seat(&mut seats, pool, &groups, &mut placement);
+                    for (thread, slowdown) in predicted {
+                        if let Some(assignment) = placement.get_mut(&thread) {
+                            assignment.predicted_slowdown = Some(slowdown);
+                        }
+                    }
+                }
+                Err(why) => {
+                    let left = ids(view, &pool.threads);
+                    let os = symbiont_machine::Assignment::os(why.to_string());
+                    placement.extend(left.map(|id| (id, os.clone())));
+                }
+            }
+        }
+        placement
+    }
+}
+
+impl Policy for Symbiotic {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn needs(&self) -> Signals {
+        [Signal::RunStates, Signal::CpiStack].into()
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.symbiosis.is_none().then_some(NO_MODEL)
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        self.decide(view, |seats, pool, groups, placement| {
+            seats.seat(view, pool, groups, placement);
+        })
+    }
+}
+
+/// Did it run in the last quantum, or may it now?
+fn ran(thread: &ThreadView<'_>) -> bool {
+    thread.state == symbiont_machine::RunState::Runnable
+        || thread.did.is_some_and(|did| did.running > 0.0)
+}
+
+/// The threads of a pool that share a core now, by position in the pool.
+fn together(view: &View<'_>, pool: &Pool) -> Vec<Vec<usize>> {
+    let mut cores: BTreeMap<CoreId, Vec<usize>> = BTreeMap::new();
+    for (at, &index) in pool.threads.iter().enumerate() {
+        let cpu = view.threads.get(index).and_then(|thread| thread.cpu);
+        if let Some(core) = cpu.and_then(|cpu| view.topology.core_of(cpu)) {
+            cores.entry(core.id).or_default().push(at);
+        }
+    }
+    cores.into_values().collect()
+}
+
+fn ids<'v>(view: &'v View<'_>, indices: &'v [usize]) -> impl Iterator<Item = ThreadId> + 'v {
+    indices.iter().filter_map(|&index| Some(view.threads.get(index)?.id))
+}
+
+/// Groups with their reasons, by index in the view, and each thread's
+/// predicted slowdown against running alone.
+fn told(view: &View<'_>, pool: &Pool, chosen: &Chosen) -> (Vec<Group>, Vec<(ThreadId, f64)>) {
+    let mut groups = Vec::with_capacity(chosen.groups.len());
+    let mut predicted = Vec::with_capacity(pool.threads.len());
+    for (members, slowdowns) in &chosen.groups {
+        let indices: Vec<usize> =
+            members.iter().filter_map(|&at| pool.threads.get(at).copied()).collect();
+        let reason = match slowdowns.as_slice() {
+            [_] => format!("alone on its core; {}", chosen.by),
+            several => {
+                let each: Vec<String> = several.iter().map(|s| format!("{s:.2}")).collect();
+                let stp: f64 = several.iter().map(|slowdown| 1.0 / slowdown).sum();
+                let each = each.join(", ");
+                format!("predicted slowdowns {each}: throughput {stp:.2}; {}", chosen.by)
+            }
+        };
+        predicted.extend(ids(view, &indices).zip(slowdowns.iter().copied()));
+        groups.push(Group { members: indices, reason: reason.into() });
+    }
+    (groups, predicted)
+}

@@ -1,0 +1,207 @@
+use std::collections::BTreeMap;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use symbiont_machine::{Sample, Target};
+use symbiont_model::Throttling;
+use symbiont_topology::Topology;
+
+use super::*;
+use crate::test_world::{Bench, STACK, model};
+
+/// Of each hundred cycles, those of the five components.
+const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
+const WAITING: [f64; 5] = [10.0, 70.0, 5.0, 10.0, 5.0];
+
+/// Predicts by the terms that the threads were made by.
+fn exact() -> Symbiotic {
+    let (form, inversion) = (Form::Delta, Inversion::Iterated);
+    let by = Symbiosis { form, inversion, ..Symbiosis::new(model()) };
+    Symbiotic::new(Some(Arc::new(by)))
+}
+
+fn policy() -> Symbiotic {
+    Symbiotic::new(Some(Arc::new(Symbiosis::new(model()))))
+}
+
+fn bench(machine: &str, stacks: &[[f64; 5]]) -> Bench {
+    Bench::new(machine, stacks)
+}
+
+/// Are the eager threads spread evenly over the cores?
+fn mixed(bench: &Bench, eager: usize) -> bool {
+    let groups = bench.groups();
+    let counts = groups.iter().map(|group| group.iter().filter(|at| **at < eager).count());
+    counts.collect::<Vec<_>>().iter().all(|count| *count == eager / groups.len())
+}
+
+#[test]
+fn threads_that_need_the_same_are_kept_apart() {
+    for (machine, half) in [("core:2 smt:2", 2), ("core:2 smt:4", 4)] {
+        let stacks = [vec![EAGER; half], vec![WAITING; half]].concat();
+        let mut bench = bench(machine, &stacks);
+        let mut policy = policy();
+        assert!(!mixed(&bench, half), "they begin with their like");
+        for _ in 0..3 {
+            bench.step(&mut policy);
+            assert!(mixed(&bench, half), "{machine}: {:?}", bench.groups());
+        }
+        let assignment = bench.placement().values().next().unwrap();
+        assert!(assignment.reason.contains("predicted slowdowns"), "{}", assignment.reason);
+        assert!(assignment.predicted_slowdown.is_some_and(|s| s > 1.0 && s < 4.0));
+    }
+}
+
+#[test]
+fn predicted_slowdowns_come_true() {
+    let stacks = [EAGER, WAITING, [40.0, 30.0, 10.0, 10.0, 10.0], [5.0, 5.0, 80.0, 5.0, 5.0]];
+    let mut bench = bench("core:2 smt:2", &stacks);
+    bench.step(&mut exact());
+    let throttling = crate::test_world::THROTTLING;
+    for (at, predicted) in bench.predicted().into_iter().enumerate() {
+        let truth = bench.slowdown(at) * throttling;
+        let error = (predicted.unwrap() / truth - 1.0).abs();
+        assert!(error < 0.01, "{at}: {predicted:?} {truth}");
+    }
+}
+
+#[test]
+fn a_thread_is_alone_where_that_pays() {
+    // As many cores as threads: sharing never pays.
+    let mut idle = bench("core:4 smt:2", &[EAGER, EAGER, WAITING, WAITING]);
+    idle.step(&mut policy());
+    assert_eq!(idle.groups().len(), 4);
+    assert!(idle.placement().values().all(|a| a.reason.contains("alone on its core")));
+    // One too many: an eager one goes with a waiting one.
+    let mut odd = bench("core:2 smt:2", &[EAGER, EAGER, WAITING]);
+    odd.step(&mut policy());
+    assert_eq!(odd.groups().len(), 2);
+    assert!(odd.groups().iter().all(|group| group.iter().filter(|at| **at < 2).count() == 1));
+}
+
+#[test]
+fn nobody_moves_when_nothing_changes() {
+    for machine in ["core:3 smt:2", "core:2 smt:4"] {
+        let stacks = [EAGER, EAGER, EAGER, WAITING, WAITING, WAITING];
+        let mut bench = bench(machine, &stacks);
+        let mut policy = exact();
+        bench.step(&mut policy);
+        let before = bench.targets();
+        for _ in 0..3 {
+            bench.step(&mut policy);
+            assert_eq!(bench.targets(), before);
+        }
+    }
+}
+
+#[test]
+fn degenerate_stacks_are_survived() {
+    let stacks = [EAGER, EAGER, WAITING, WAITING, EAGER];
+    let whole = |bench: &Bench| bench.placement().len() == stacks.len();
+    let gone: [&dyn Fn(&mut Bench); 4] = [
+        &|bench| bench.forget(0, &STACK),
+        &|bench| bench.forget(1, &STACK[1..2]),
+        &|bench| bench.set(2, [0.0; 5]),
+        &|bench| bench.sleep(3),
+    ];
+    for spoil in gone {
+        let (mut bench, mut policy) = (bench("core:3 smt:2", &stacks), policy());
+        for _ in 0..3 {
+            bench.measure();
+            spoil(&mut bench);
+            bench.decide(&mut policy);
+            assert!(whole(&bench), "{:?}", bench.placement());
+        }
+        let asleep = bench.placement().values().filter(|a| a.target == Target::Os).count();
+        assert!(asleep <= 1);
+    }
+    // Nobody measured at all: nothing is decided, and the reason is told.
+    let mut dark = bench("core:3 smt:2", &stacks);
+    (0..stacks.len()).for_each(|at| dark.forget(at, &STACK));
+    dark.decide(&mut policy());
+    assert!(dark.placement().values().all(|a| a.reason == "nobody was measured yet"));
+    for (machine, count) in [("core:1 smt:2", 1), ("core:4 smt:4", 1), ("core:1 smt:2", 5)] {
+        let mut bench = bench(machine, &stacks[..count]);
+        let mut policy = policy();
+        (0..2).for_each(|_| bench.step(&mut policy));
+        assert_eq!(bench.placement().len(), count);
+        assert!(bench.placement().values().all(|a| a.target != Target::Os));
+    }
+}
+
+#[test]
+fn a_core_wider_than_the_model_is_used_as_far_as_the_model_goes() {
+    let mut narrow = Symbiosis::new(model());
+    narrow.model.modes.retain(|mode, _| *mode == symbiont_model::SmtMode::Smt2);
+    let narrow = Arc::new(narrow);
+    let mut fits = bench("core:2 smt:8", &[EAGER; 4]);
+    fits.step(&mut Symbiotic::new(Some(Arc::clone(&narrow))));
+    assert_eq!(fits.groups().len(), 2);
+    let mut too_many = bench("core:1 smt:8", &[EAGER; 4]);
+    too_many.step(&mut Symbiotic::new(Some(narrow)));
+    let reason = &too_many.placement().values().next().unwrap().reason;
+    assert!(reason.contains("no groups of 4 threads"), "{reason}");
+}
+
+#[test]
+fn without_a_model_all_is_left_to_the_os() {
+    let mut bench = bench("core:2 smt:2", &[EAGER; 4]);
+    let mut policy = Symbiotic::new(None);
+    assert!(policy.lacks().is_some_and(|how| how.contains("--model")));
+    bench.step(&mut policy);
+    assert!(bench.placement().values().all(|a| a.target == Target::Os && a.reason == NO_MODEL));
+}
+
+/// Without throttling ratios a thread alone counts as fast as in company
+/// without interference; it is still decided.
+#[test]
+fn a_model_without_throttling_decides_too() {
+    let mut symbiosis = Symbiosis::new(model());
+    for trained in symbiosis.model.modes.values_mut() {
+        trained.throttling = None::<Throttling>;
+    }
+    let mut bench = bench("core:2 smt:2", &[EAGER, EAGER, WAITING, WAITING]);
+    bench.step(&mut Symbiotic::new(Some(Arc::new(symbiosis))));
+    assert!(mixed(&bench, 2), "{:?}", bench.groups());
+}
+
+/// Negative control.
+#[test]
+fn shuffled_stacks_make_random_pairs() {
+    let mut random = Pcg64Mcg::seed_from_u64(3);
+    let (mut told, mut shuffled, mut lot, mut worst) = (0.0, 0.0, 0.0, f64::MAX);
+    for _ in 0..150 {
+        let mut stacks = [vec![EAGER; 4], vec![WAITING; 4]].concat();
+        stacks.shuffle(&mut random);
+        let mut right = bench("core:4 smt:2", &stacks);
+        right.step(&mut policy());
+        told += right.stp();
+        // Each is told what another one measures.
+        let mut wrong = bench("core:4 smt:2", &stacks);
+        wrong.measure();
+        wrong.shuffle(&mut random);
+        wrong.decide(&mut policy());
+        shuffled += wrong.stp();
+        let mut chance = bench("core:4 smt:2", &stacks);
+        chance.step(&mut crate::Random::new(rand::Rng::random(&mut random)));
+        lot += chance.stp();
+        worst = worst.min(chance.stp());
+    }
+    let gain = told - lot;
+    assert!(gain > 0.02 * lot, "{told} {lot}");
+    assert!((shuffled - lot).abs() < 0.2 * gain, "{told} {shuffled} {lot}");
+    assert!(worst < lot / 150.0);
+}
+
+#[test]
+fn threads_that_end_are_forgotten() {
+    let mut policy = policy();
+    let mut bench = bench("core:2 smt:2", &[EAGER, WAITING]);
+    bench.step(&mut policy);
+    assert!(!policy.estimates.is_empty());
+    let machine = Topology::synthetic("core:2 smt:2").unwrap();
+    let (sample, known, in_force) = (Sample::default(), BTreeMap::new(), Placement::new());
+    policy.place(&View::new(&machine, &sample, &known, &in_force));
+    assert!(policy.estimates.is_empty());
+}

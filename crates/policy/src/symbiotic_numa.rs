@@ -1,0 +1,121 @@
+//! `symbiotic-numa`: as `symbiotic`, and the groups that ask most of memory run
+//! on the nodes that hold it (Feliu et al., section 6.2).
+//!
+//! Groups are ranked by the sum of their threads' requests to main memory; the
+//! first ones get the cores of nodes with memory, the others the rest. Between
+//! equal ones those that are there already come first. A thread that was not
+//! measured counts with the mean of the others.
+//!
+//! Where all nodes have memory nobody knows which of them a program uses, and
+//! it decides as `symbiotic` does (`with_memory_everywhere_it_is_symbiotic`). A
+//! node of which it is not known counts as having memory.
+
+use std::time::Duration;
+
+use symbiont_machine::{Placement, Signal, Signals};
+use symbiont_topology::{CpuSet, Topology};
+
+use crate::seats::{Group, Pool, Seats};
+use crate::{Entry, Policy, Symbiotic, View};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "symbiotic-numa",
+    summary: "as symbiotic, and the groups that use memory most run near it",
+    paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 6.2"),
+    quantum: Duration::from_millis(100),
+    boosts: false,
+    make: |settings| Box::new(SymbioticNuma(Symbiotic::new(settings.symbiosis.clone()))),
+};
+
+/// The policy.
+#[derive(Debug, Clone)]
+pub struct SymbioticNuma(Symbiotic);
+
+impl SymbioticNuma {
+    /// Places the groups of that policy near memory.
+    #[must_use]
+    pub fn new(symbiotic: Symbiotic) -> Self {
+        Self(symbiotic)
+    }
+}
+
+impl Policy for SymbioticNuma {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn needs(&self) -> Signals {
+        let mut needs = self.0.needs();
+        needs.insert(Signal::MemoryRequests);
+        needs
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.0.lacks()
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let demand = demand(view);
+        let near = near(view.topology);
+        self.0.decide(view, |seats, pool, groups, placement| {
+            seat(view, (&near, &demand), (seats, pool), groups, placement);
+        })
+    }
+}
+
+/// The hardware threads of nodes that have memory.
+fn near(topology: &Topology) -> CpuSet {
+    let with_memory = topology.nodes().iter().filter(|node| node.memory_bytes != Some(0));
+    with_memory.flat_map(|node| node.cpus.iter()).collect()
+}
+
+/// Requests to memory of each thread of the view, in a unit that is the same
+/// for all.
+fn demand(view: &View<'_>) -> Vec<f64> {
+    let told = |name: &str| -> Vec<Option<f64>> {
+        let value = |thread: &crate::ThreadView<'_>| thread.measured?.value(name);
+        view.threads.iter().map(value).collect()
+    };
+    let rates = told("memory_request_rate");
+    let known = if rates.iter().any(Option::is_some) { rates } else { told("memory_requests") };
+    let there: Vec<f64> = known.iter().flatten().copied().collect();
+    let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
+    known.into_iter().map(|demand| demand.unwrap_or(mean)).collect()
+}
+
+fn seat(
+    view: &View<'_>,
+    (near, demand): (&CpuSet, &[f64]),
+    (seats, pool): (&mut Seats, &Pool),
+    groups: &[Group],
+    placement: &mut Placement,
+) {
+    let part = |cpus: CpuSet| Pool { allowed: cpus, threads: pool.threads.clone() };
+    let close = part(pool.allowed.intersection(near));
+    let far = part(pool.allowed.difference(near));
+    if close.allowed.is_empty() || far.allowed.is_empty() {
+        return seats.seat(view, pool, groups, placement);
+    }
+    let (close_cores, far_cores) = (seats.cores(&close), seats.cores(&far));
+    let of = |group: &Group| -> f64 {
+        group.members.iter().filter_map(|&member| demand.get(member)).sum()
+    };
+    let is_there = |group: &Group| {
+        let here = |&&member: &&usize| {
+            view.threads.get(member).and_then(|t| t.cpu).is_some_and(|cpu| near.contains(cpu))
+        };
+        2 * group.members.iter().filter(here).count() > group.members.len()
+    };
+    let mut ranked = groups.to_vec();
+    ranked.sort_by(|a, b| of(b).total_cmp(&of(a)).then(is_there(b).cmp(&is_there(a))));
+    let rounds = groups.len().div_ceil((close_cores + far_cores).max(1));
+    let rest = ranked.split_off((rounds * close_cores).min(ranked.len()));
+    for group in &mut ranked {
+        group.reason = format!("near the memory; {}", group.reason).into();
+    }
+    seats.seat(view, &close, &ranked, placement);
+    seats.seat(view, &far, &rest, placement);
+}
+
+#[cfg(test)]
+mod tests;

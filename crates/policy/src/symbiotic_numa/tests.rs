@@ -1,0 +1,64 @@
+use std::sync::Arc;
+
+use symbiont_topology::PuId;
+
+use super::*;
+use crate::Symbiosis;
+use crate::test_world::{Bench, model};
+
+const LIKE: [f64; 5] = [40.0, 30.0, 10.0, 10.0, 10.0];
+const ONE_MEMORY: &str = "node:1 core:2 smt:2 memory:1G | node:1 core:2 smt:2 memory:0";
+const TWO_MEMORIES: &str = "node:1 core:2 smt:2 memory:1G | node:1 core:2 smt:2 memory:1G";
+
+fn symbiotic() -> Symbiotic {
+    Symbiotic::new(Some(Arc::new(Symbiosis::new(model()))))
+}
+
+/// Steps until where threads are no longer depends on where they began; who
+/// asks for memory, four of eight, is told by `hungry`.
+fn run(machine: &str, hungry: impl Fn(usize) -> bool, policy: &mut dyn Policy) -> Bench {
+    let mut bench = Bench::new(machine, &[LIKE; 8]);
+    for _ in 0..3 {
+        bench.measure();
+        for at in 0..8 {
+            bench.tell(at, "memory_request_rate", if hungry(at) { 0.02 } else { 0.0 });
+        }
+        bench.decide(policy);
+    }
+    bench
+}
+
+/// How many of the hungry are on the node with memory.
+fn near(bench: &Bench, hungry: impl Fn(usize) -> bool) -> usize {
+    let first: CpuSet = (0..4).map(PuId).collect();
+    (0..8).filter(|at| hungry(*at) && bench.cpus(*at).is_subset(&first)).count()
+}
+
+#[test]
+fn groups_that_ask_most_of_memory_run_near_it() {
+    // The last four begin on the node without memory, and the pairs stay.
+    let hungry = |at: usize| at >= 4;
+    let uniform = run(ONE_MEMORY, hungry, &mut symbiotic());
+    assert_eq!(near(&uniform, hungry), 0);
+    let aware = run(ONE_MEMORY, hungry, &mut SymbioticNuma::new(symbiotic()));
+    assert_eq!(near(&aware, hungry), 4);
+    let reasons = aware.placement().values().filter(|a| a.reason.starts_with("near the memory"));
+    assert_eq!(reasons.count(), 4);
+}
+
+#[test]
+fn with_memory_everywhere_it_is_symbiotic() {
+    let hungry = |at: usize| at >= 4;
+    let uniform = run(TWO_MEMORIES, hungry, &mut symbiotic());
+    let aware = run(TWO_MEMORIES, hungry, &mut SymbioticNuma::new(symbiotic()));
+    assert_eq!(uniform.targets(), aware.targets());
+}
+
+/// Negative control: where all ask alike nobody moves.
+#[test]
+fn equal_demand_moves_nobody() {
+    let uniform = run(ONE_MEMORY, |_| true, &mut symbiotic());
+    let aware = run(ONE_MEMORY, |_| true, &mut SymbioticNuma::new(symbiotic()));
+    let cores = |bench: &Bench| bench.groups();
+    assert_eq!(cores(&uniform), cores(&aware));
+}
