@@ -26,6 +26,10 @@
 //! increasing order, except that a group keeps the core where most of it is.
 //! `symbiotic-numa` differs in just that step.
 //!
+//! Threads that take turns on a hardware thread are grouped as if they ran
+//! together: their caches meet, and their turns meet those of others. What they
+//! measure is taken as it is, for it is not known when who met whom.
+//!
 //! Who did not run in the quantum is left to the OS and disturbs nobody. Who ran
 //! but was not measured is taken for the mean of those that were. Until
 //! anybody was measured, nothing is decided.

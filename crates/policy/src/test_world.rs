@@ -2,6 +2,7 @@
 //! tests of what predicts by them.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -31,6 +32,11 @@ fn law() -> Coefficients {
 
 /// A model that was trained on made-up programs under that law, without noise.
 pub(crate) fn model() -> Model {
+    static MODEL: LazyLock<Model> = LazyLock::new(train);
+    MODEL.clone()
+}
+
+fn train() -> Model {
     let world = World::new(12, 2, law(), 5);
     let trained = |mode: SmtMode| {
         let groups = world.some_groups(mode.threads(), 120, 6);

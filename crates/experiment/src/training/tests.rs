@@ -33,17 +33,17 @@ fn options(folder: &Path) -> Options {
 
 #[test]
 fn each_pair_is_planned_once() {
-    let programs = PROGRAMS.map(str::to_owned);
+    let programs = ["a", "b", "c", "d", "e"].map(str::to_owned);
     let size = Size { fours: 12, ..Size::default() };
     let runs = plan(&programs, &size, 3);
     assert_eq!(runs, plan(&programs, &size, 3));
     assert_ne!(runs, plan(&programs, &size, 4));
     let of = |threads: usize| runs.iter().filter(move |run| run.threads() == threads);
-    assert_eq!((of(1).count(), of(2).count(), of(4).count()), (3 * 4, 10, 12));
+    assert_eq!((of(1).count(), of(2).count(), of(4).count()), (3 * 5, 15, 12));
     let mut pairs: Vec<&Run> = of(2).collect();
     pairs.sort();
     pairs.dedup();
-    assert_eq!(pairs.len(), 10);
+    assert_eq!(pairs.len(), 15);
     let part = |program: &str| {
         let among = |run: &Run| match run {
             Run::Together(all) if all.len() == 4 => all.iter().filter(|p| *p == program).count(),
@@ -51,7 +51,7 @@ fn each_pair_is_planned_once() {
         };
         runs.iter().map(among).sum::<usize>()
     };
-    assert!(programs.iter().all(|program| part(program) == 12));
+    assert!(programs.iter().all(|program| (9..=10).contains(&part(program))));
 }
 
 /// Stops after some runs.

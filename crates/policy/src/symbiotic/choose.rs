@@ -30,8 +30,9 @@ pub(super) enum Undecided {
 }
 
 /// Chooses groups for a number of cores, each of some places. Where there are
-/// more threads than places, more groups than cores come out, which have to
-/// take turns. Where costs do not tell groups apart, those of before stay.
+/// more threads than places, groups become as wide as the model knows, and their
+/// threads take turns; where that is not wide enough, whole groups do. Where
+/// costs do not tell groups apart, those of before stay.
 pub(super) fn choose(
     symbiosis: &Symbiosis,
     stacks: &[Shares],
@@ -39,10 +40,10 @@ pub(super) fn choose(
     previous: &[Vec<usize>],
 ) -> Result<Chosen, Undecided> {
     let &Symbiosis { ref model, form, objective, .. } = symbiosis;
-    let needed = stacks.len().div_ceil(cores.max(1)).min(places.max(1));
-    let width = width(symbiosis, places);
-    if width < needed {
-        return Err(Undecided::Mode(needed));
+    let wanted = stacks.len().div_ceil(cores.max(1)).next_power_of_two();
+    let width = width(symbiosis, places.max(wanted));
+    if width < wanted.min(places) {
+        return Err(Undecided::Mode(wanted.min(places)));
     }
     let costs = Costs::predict(model, form, objective, &SmtMode::ALL, stacks)?;
     let request = Request {
@@ -71,11 +72,11 @@ pub(super) fn choose(
     Ok(Chosen { groups: groups.collect(), by })
 }
 
-/// The widest groups that a core of so many places can run and the model can
-/// predict, with all that they are built from.
-fn width(symbiosis: &Symbiosis, places: usize) -> usize {
+/// The widest groups of at most so many threads that the model can predict,
+/// with all that they are built from.
+fn width(symbiosis: &Symbiosis, most: usize) -> usize {
     let modes = SmtMode::ALL.into_iter();
     let known = modes.take_while(|mode| symbiosis.model.modes.contains_key(mode));
-    let fitting = known.map(SmtMode::threads).take_while(|&threads| threads <= places);
+    let fitting = known.map(SmtMode::threads).take_while(|&threads| threads <= most);
     fitting.last().unwrap_or(1)
 }

@@ -153,6 +153,14 @@ fn without_a_model_all_is_left_to_the_os() {
     assert!(bench.placement().values().all(|a| a.target == Target::Os && a.reason == NO_MODEL));
 }
 
+#[test]
+fn threads_that_take_turns_are_grouped_too() {
+    let mut bench = bench("core:2", &[EAGER, EAGER, WAITING, WAITING]);
+    let mut policy = policy();
+    (0..3).for_each(|_| bench.step(&mut policy));
+    assert!(mixed(&bench, 2), "{:?}", bench.groups());
+}
+
 /// Without throttling ratios a thread alone counts as fast as in company
 /// without interference; it is still decided.
 #[test]
