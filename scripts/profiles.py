@@ -9,6 +9,7 @@ then, or when a program fails.
 """
 
 import argparse
+import contextlib
 import pathlib
 import shutil
 import subprocess
@@ -52,30 +53,36 @@ def prepare(program, folder):
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
 
 
-def profile(program, symbiont, out):
-    """Profiles one program; gives the time that the profiling itself took."""
+@contextlib.contextmanager
+def prepared(program):
+    """A folder with all that the program needs, which is removed afterwards."""
     # A path of the same length each time: it stands on the program's stack.
     folder = pathlib.Path(tempfile.gettempdir()) / "symbiont-profile-scratch"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
         prepare(program, folder)
-        name = program["name"]
-        command = [symbiont, "profile", "--name", name, "-o", out / f"{name}.profile"]
-        command += ["--stdout", "/dev/null", "--", *program["command"]]
-        begin = time.monotonic()
-        done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
-        if done.returncode != 0:
-            sys.exit(f"{name}: exit code {done.returncode}")
-        return time.monotonic() - begin
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def observe(program, symbiont, folder, out, *options):
+    """Observes one program into the file `out`; gives the time that took."""
+    command = [symbiont, "profile", "--name", program["name"], "-o", out, *options]
+    command += ["--stdout", "/dev/null", "--", *program["command"]]
+    begin = time.monotonic()
+    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        sys.exit(f"{program['name']}: exit code {done.returncode}")
+    return time.monotonic() - begin
+
+
+def arguments(description, out):
+    """Reads the arguments; the programs to observe, and where to."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs [default: all]")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "profiles")
+    parser.add_argument("--out", type=pathlib.Path, default=out)
     parser.add_argument("--symbiont", type=pathlib.Path, default=ROOT / "target/release/symbiont")
     options = parser.parse_args()
     with open(PROGRAMS / "programs.toml", "rb") as file:
@@ -84,17 +91,33 @@ def main():
         sys.exit(f"unknown: {', '.join(unknown)}; there are: {', '.join(known)}")
     if not options.symbiont.exists():
         sys.exit(f"{options.symbiont} is not there: `make build` makes it")
+    options.symbiont, options.out = options.symbiont.resolve(), options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
+    return [known[name] for name in options.names or known], options
+
+
+def each(programs, make):
+    """Calls make(program), which gives a file and seconds, for all that are installed."""
     left_out = 0
-    for name in options.names or known:
-        if lacks := missing(known[name]["packages"] + ["qemu-user"]):
-            print(f"{name}: left out; needs apt-get install {' '.join(lacks)}")
+    for program in programs:
+        if lacks := missing(program["packages"] + ["qemu-user"]):
+            print(f"{program['name']}: left out; needs apt-get install {' '.join(lacks)}")
             left_out += 1
             continue
-        seconds = profile(known[name], options.symbiont.resolve(), options.out.resolve())
-        size = (options.out / f"{name}.profile").stat().st_size
-        print(f"{name}: {size / 1024:.0f} KiB, {seconds:.1f} s", flush=True)
+        file, seconds = make(program)
+        print(f"{program['name']}: {file.stat().st_size / 1024:.0f} KiB, {seconds:.1f} s", flush=True)
     sys.exit(1 if left_out else 0)
+
+
+def main():
+    programs, options = arguments(__doc__, ROOT / "profiles")
+
+    def make(program):
+        file = options.out / f"{program['name']}.profile"
+        with prepared(program) as folder:
+            return file, observe(program, options.symbiont, folder, file)
+
+    each(programs, make)
 
 
 if __name__ == "__main__":

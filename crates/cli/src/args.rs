@@ -337,10 +337,11 @@ pub struct Restore {
 Examples:
   symbiont profile -- gzip -9 -k -f big.tar
   symbiont profile -o bc.profile --stdout /dev/null -- sh -c 'echo \"scale=2000; 4*a(1)\" | bc -l'
-  symbiont profile --show gzip.profile"
+  symbiont profile --show gzip.profile
+  symbiont profile --trace gzip.profile -- gzip -9 -k -f big.tar"
 )]
 pub struct Profile {
-    /// Where the profile goes [default: NAME.profile]
+    /// Where the profile goes [default: NAME.profile], or the trace [NAME.trace]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// What workloads call the program [default: its file name]
@@ -361,8 +362,21 @@ pub struct Profile {
     /// Write the summary to standard output as JSON
     #[arg(long)]
     pub json: bool,
-    /// Tell what a profile holds, instead of making one
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "output", "name", "variables", "stdout", "interval", "plugin"])]
+    /// Write windows of instruction traces instead, in the phases that PROFILE, of the
+    /// same program, tells of
+    #[arg(long, value_name = "PROFILE")]
+    pub trace: Option<PathBuf>,
+    /// Windows at most, one for each phase, the most frequent first [default: 4]
+    #[arg(long, value_name = "COUNT", requires = "trace", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub windows: Option<u16>,
+    /// Instructions of a window to warm up with [default: 2 million]
+    #[arg(long, value_name = "INSTRUCTIONS", requires = "trace", value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
+    pub warm_up: Option<u64>,
+    /// Instructions of a window behind these [default: 2 million]
+    #[arg(long, value_name = "INSTRUCTIONS", requires = "trace", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub length: Option<u64>,
+    /// Tell what a profile or a trace holds, instead of making one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "output", "name", "variables", "stdout", "interval", "plugin", "trace"])]
     pub show: Option<PathBuf>,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "show")]

@@ -8,10 +8,12 @@ use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
-use symbiont_profile::capture::{Capture, plugin_beside};
+use symbiont_profile::capture::{Capture, Windows, plugin_beside};
 use symbiont_profile::{OpClass, Phase, Profile};
 
 use crate::args;
+
+mod trace;
 
 /// Cache sizes that the summary tells misses of: 64-byte lines and their name.
 const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_288.0, "32 MiB")];
@@ -19,6 +21,10 @@ const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_2
 /// Captures a program, or shows a profile.
 pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
     match &args.show {
+        Some(path) if symbiont_profile::trace::is_trace(path).unwrap_or(false) => {
+            println!("{}", trace::told(path, args.json)?);
+            Ok(())
+        }
         Some(path) => {
             println!("{}", told(&Profile::read(path)?, path, args.json)?);
             Ok(())
@@ -45,24 +51,46 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let profile = capture.run(|instructions| {
+    let progress = |instructions| {
         bar.set_message(format!("{} instructions observed", HumanCount(instructions)));
         bar.tick();
-    });
-    bar.finish_and_clear();
-    let profile = profile?;
-    let path = match &args.output {
-        Some(path) => path.clone(),
-        None => PathBuf::from(format!("{}.profile", profile.program.replace('/', "-"))),
     };
-    profile.write(&path)?;
-    let told = told(&profile, &path, args.json)?;
+    let told = match &args.trace {
+        None => {
+            let profile = capture.run(progress)?;
+            let path = output(args, &profile.program, "profile");
+            profile.write(&path)?;
+            told(&profile, &path, args.json)?
+        }
+        Some(of) => {
+            let profile = Profile::read(of)?;
+            let path = output(args, &profile.program, "trace");
+            capture.trace(&profile, windows(args), &path, progress)?;
+            trace::told(&path, args.json)?
+        }
+    };
+    bar.finish_and_clear();
     if args.json {
         println!("{told}");
     } else {
         eprintln!("{told}");
     }
     Ok(())
+}
+
+/// Where the result goes.
+fn output(args: &args::Profile, program: &str, extension: &str) -> PathBuf {
+    let default = || PathBuf::from(format!("{}.{extension}", program.replace('/', "-")));
+    args.output.clone().unwrap_or_else(default)
+}
+
+fn windows(args: &args::Profile) -> Windows {
+    let default = Windows::default();
+    Windows {
+        most: args.windows.map_or(default.most, usize::from),
+        warm_up: args.warm_up.unwrap_or(default.warm_up),
+        instructions: args.length.unwrap_or(default.instructions),
+    }
 }
 
 /// What people and scripts want to know of a profile.

@@ -78,3 +78,47 @@ fn bad_files_and_programs_are_told_in_one_line() {
         assert!(told.contains("no-such-program: no such program"), "{told}");
     }
 }
+
+#[test]
+fn a_trace_is_made_where_the_profile_says_and_shown() {
+    if !able() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let run = |options: &[&str]| {
+        let command = ["--json", "--stdout", "/dev/null", "--", "ls", "/"];
+        let made = symbiont()
+            .current_dir(dir.path())
+            .arg("profile")
+            .args(options)
+            .args(command)
+            .assert()
+            .success();
+        serde_json::from_slice::<serde_json::Value>(&made.get_output().stdout).unwrap()
+    };
+    let profile = run(&[]);
+    let traced = run(&[
+        "--trace",
+        "ls.profile",
+        "--warm-up",
+        "10000",
+        "--length",
+        "20000",
+        "--windows",
+        "2",
+    ]);
+    assert_eq!(traced["digest"], profile["digest"]);
+    let windows = traced["windows"].as_array().unwrap();
+    assert!((1..=2).contains(&windows.len()), "{traced}");
+    assert_eq!(windows[0]["warm_up"], 10_000);
+    assert!((30_000..31_000).contains(&windows[0]["instructions"].as_u64().unwrap()), "{traced}");
+    let path = dir.path().join("ls.trace");
+    symbiont().args(["profile", "--show"]).arg(&path).assert().success();
+    // Damage is found by looking at it.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let told = stderr(symbiont().args(["profile", "--show"]).arg(&path));
+    assert!(told.contains("damaged") && told.contains("profile --trace"), "{told}");
+}

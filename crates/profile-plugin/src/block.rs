@@ -1,26 +1,8 @@
 //! Decoded basic blocks.
 
-use symbiont_profile::{Mix, OpClass};
-
-/// Registers that dependences are tracked through: 16 general ones, 32 vector
-/// ones, 8 mask and 8 x87 ones, the flags, and one that instructions hand values
-/// on in between their own micro-operations.
-pub const REGISTERS: usize = 66;
-/// The flags, as a register.
-pub const FLAGS: u8 = 64;
-/// What a micro-operation hands to the next ones of its instruction.
-pub const TEMPORARY: u8 = 65;
-
-/// A micro-operation as decoded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Op {
-    /// What it needs.
-    pub class: OpClass,
-    /// Registers that it reads.
-    pub reads: Vec<u8>,
-    /// Registers that it writes.
-    pub writes: Vec<u8>,
-}
+use symbiont_profile::Mix;
+use symbiont_profile::trace::{Code, StaticInstruction};
+pub use symbiont_profile::trace::{FLAGS, Leaves, StaticOp as Op, TEMPORARY};
 
 /// An instruction as decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,25 +15,8 @@ pub struct Instruction {
     pub repeats: bool,
     /// Index into [`Block::lines`] of the line that its last byte lies in.
     pub last_line: usize,
-}
-
-/// How control leaves a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leaves {
-    /// To the instruction that follows.
-    Onward,
-    /// By a conditional branch.
-    Conditionally,
-    /// By a direct jump.
-    Jump,
-    /// By a direct call.
-    Call,
-    /// By a jump through a register or memory.
-    IndirectJump,
-    /// By a call through a register or memory.
-    IndirectCall,
-    /// By a return.
-    Return,
+    /// Its bytes.
+    pub length: u8,
 }
 
 /// Instructions that are translated together.
@@ -79,6 +44,14 @@ impl Block {
     /// Is it one string instruction with a repeat prefix?
     pub fn is_repeat(&self) -> bool {
         matches!(self.instructions.as_slice(), [only] if only.repeats)
+    }
+
+    /// As traces keep it.
+    pub fn code(&self) -> Code {
+        let kept =
+            |one: &Instruction| StaticInstruction { length: one.length, ops: one.ops.clone() };
+        let instructions = self.instructions.iter().map(kept).collect();
+        Code { start: self.start, leaves: self.leaves, instructions }
     }
 
     /// Does it end with a string instruction with a repeat prefix?

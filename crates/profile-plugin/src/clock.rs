@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use symbiont_profile::trace::{Line, MOST_LINES};
 use symbiont_profile::{Access, ReuseBin};
 
 /// Lines of 64 bytes in a page of 4 KiB.
@@ -234,6 +235,27 @@ impl Clock {
         let fresh = self.pages.iter().filter(|page| page.epoch == epoch);
         self.counts.touched[1] = fresh.map(|page| u64::from(page.written.count_ones())).sum();
         self.counts.clone()
+    }
+
+    /// The lines that were accessed last, at most [`MOST_LINES`], the least recently
+    /// used first.
+    pub fn recent(&mut self) -> Vec<Line> {
+        self.leave();
+        let mut times: Vec<(u64, Line)> = Vec::new();
+        for (number, index) in &self.index {
+            let page = &self.pages[*index];
+            for (within, time) in page.lines.iter().enumerate().filter(|(_, time)| **time > 0) {
+                let line = number * LINES as u64 + within as u64;
+                times.push((*time, Line { line, written: page.written >> within & 1 == 1 }));
+            }
+        }
+        let spare = times.len().saturating_sub(MOST_LINES);
+        if spare > 0 {
+            times.select_nth_unstable_by_key(spare, |(time, _)| *time);
+            times.drain(..spare);
+        }
+        times.sort_unstable_by_key(|(time, _)| *time);
+        times.into_iter().map(|(_, line)| line).collect()
     }
 
     /// What was counted since the last call. The times of the accesses stay; a

@@ -51,6 +51,7 @@ pub fn block<'a>(id: usize, instructions: impl Iterator<Item = (u64, &'a [u8])>)
         let work = work(&decoded);
         let mut instruction = split(&decoded, factory.info(&decoded), work);
         instruction.last_line = block.lines.len() - 1;
+        instruction.length = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
         count(&mut block.mix, &instruction, work);
         block.instructions.push(instruction);
     }
@@ -223,7 +224,8 @@ fn split(instruction: &iced_x86::Instruction, info: &InstructionInfo, work: Work
         ops.push(Op { class: OpClass::Branch, reads, writes: Vec::new() });
     }
     let bytes = instruction.memory_size().size();
-    Instruction { ops, access_bytes: u32::try_from(bytes).unwrap_or(0), repeats, last_line: 0 }
+    let access_bytes = u32::try_from(bytes).unwrap_or(0);
+    Instruction { ops, access_bytes, repeats, last_line: 0, length: 0 }
 }
 
 #[cfg(test)]

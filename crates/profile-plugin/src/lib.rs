@@ -15,6 +15,9 @@
 //! start anew, while predictors and tables stay warm. Micro-traces are taken at
 //! eight places of each interval.
 //!
+//! Where instruction traces are wanted, windows of one process are recorded
+//! block by block ([`window`]).
+//!
 //! Each virtual CPU has a meter of its own, so threads share nothing but the
 //! decoded blocks. A forked child goes on with its parent's warm tables in a
 //! file of its own.
@@ -40,6 +43,7 @@ pub mod interval;
 pub mod meter;
 pub mod predict;
 pub mod recorder;
+pub mod window;
 
 #[cfg(not(test))]
 mod plugin;

@@ -1,6 +1,8 @@
 //! Counts what one thread does.
 
 use symbiont_profile::raw::Interval;
+use symbiont_profile::trace;
+use symbiont_profile::trace::RawWindow;
 use symbiont_profile::{Branches, MicroTrace, OpClass, PREDICTORS};
 
 use crate::block::{Block, Leaves};
@@ -8,6 +10,7 @@ use crate::clock::{Clock, Counts};
 use crate::interval::{Tally, interval};
 use crate::predict::Predictors;
 use crate::recorder::{DataAccess, Recorder};
+use crate::window::{Plan, Windows};
 
 /// Instructions of an interval.
 pub const BUDGET: u64 = 50_000_000;
@@ -80,8 +83,12 @@ pub struct Meter {
     thread: u32,
     budget: u64,
     instructions: u64,
+    /// Instructions of the thread before this interval.
+    before: u64,
     /// Count of instructions at which something is due.
     alarm: u64,
+    /// Count of instructions at which a micro-trace is due, or the interval complete.
+    place: u64,
     /// Micro-traces begun in this interval.
     begun: u64,
     intervals: u64,
@@ -101,6 +108,7 @@ pub struct Meter {
     moved: [Option<u64>; 2],
     recorder: Option<Box<Recorder>>,
     traces: Vec<MicroTrace>,
+    windows: Windows,
     done: Vec<Interval>,
 }
 
@@ -111,7 +119,9 @@ impl Meter {
             thread,
             budget: budget.max(1),
             instructions: 0,
+            before: 0,
             alarm: 0,
+            place: 0,
             begun: 0,
             intervals: 0,
             executed: Vec::new(),
@@ -127,14 +137,21 @@ impl Meter {
             moved: [None; 2],
             recorder: None,
             traces: Vec::new(),
+            windows: Windows::default(),
             done: Vec::new(),
         };
         meter.set_alarm();
         meter
     }
 
-    /// A block begins to execute. Whether an interval is complete, which
-    /// [`Meter::take`] then gives.
+    /// Records windows of the thread from now on.
+    pub fn record_windows(&mut self, plan: Plan) {
+        self.windows = Windows::new(plan);
+        self.set_alarm();
+    }
+
+    /// A block begins to execute. Whether an interval or a window is complete, which
+    /// [`Meter::take`] and [`Meter::take_windows`] then give.
     #[inline]
     pub fn execute(&mut self, block: &'static Block) -> bool {
         self.leave(block.start);
@@ -160,7 +177,7 @@ impl Meter {
             Some(executed) if executed.times > 0 => executed.times += 1,
             _ => self.meet(block),
         }
-        self.instructions >= self.alarm && self.ring()
+        self.instructions >= self.alarm && self.ring(block)
     }
 
     /// Counts the first execution of a block in an interval.
@@ -181,6 +198,10 @@ impl Meter {
         let wrong = self.predict(block, next);
         if self.recorder.is_some() {
             self.record_block(block, wrong);
+        }
+        if self.windows.is_recording() && self.windows.executed(block, self.again, next) {
+            // It is to be taken, and the next one may be due.
+            self.alarm = 0;
         }
     }
 
@@ -237,6 +258,9 @@ impl Meter {
         if self.recorder.is_some() {
             self.record(DataAccess { instruction, class, access });
         }
+        if self.windows.is_recording() {
+            self.windows.accessed(trace::DataAccess { instruction, class, address });
+        }
     }
 
     #[cold]
@@ -284,18 +308,25 @@ impl Meter {
         }
     }
 
-    /// Something is due: a micro-trace begins, or the interval is complete.
+    /// Something is due as `block` begins: a micro-trace or a window begins, or
+    /// the interval is complete. Is there anything to take?
     #[cold]
-    fn ring(&mut self) -> bool {
+    fn ring(&mut self, block: &Block) -> bool {
         let complete = self.instructions >= self.budget;
         if complete {
             self.end_interval();
-        } else {
+        } else if self.instructions >= self.place {
             self.recorder.get_or_insert_default();
             self.begun += 1;
         }
+        let so_far = self.before + self.instructions;
+        if self.windows.due().is_some_and(|due| due <= so_far) {
+            let lines = [self.data.recent(), self.code.recent()];
+            let before = so_far.saturating_sub(block.instructions.len() as u64);
+            self.windows.begin(self.thread, before, lines);
+        }
         self.set_alarm();
-        complete
+        complete || self.windows.has_done()
     }
 
     /// Micro-traces begin in the middles of equal parts of the interval.
@@ -309,11 +340,14 @@ impl Meter {
             }
         };
         let all = early.len() as u64 + TRACES;
-        self.alarm = if self.begun < all { place.min(self.budget) } else { self.budget };
+        self.place = if self.begun < all { place.min(self.budget) } else { self.budget };
+        let window = self.windows.due().map(|due| due.saturating_sub(self.before));
+        self.alarm = window.map_or(self.place, |window| window.min(self.place));
     }
 
     /// Ends the interval before it is complete, as the thread ends.
     pub fn flush(&mut self) {
+        self.windows.flush();
         if self.instructions > 0 {
             self.end_interval();
             self.set_alarm();
@@ -331,11 +365,18 @@ impl Meter {
         std::mem::take(&mut self.done)
     }
 
+    /// The windows that ended since the last call.
+    pub fn take_windows(&mut self) -> Vec<RawWindow> {
+        self.windows.take()
+    }
+
     /// Goes on as thread 0 of a process that was just forked off: what was
     /// counted is the parent's, predictors and times stay.
     pub fn fork(&mut self) {
         self.end_interval();
         self.done.clear();
+        self.windows = Windows::default();
+        self.before = 0;
         self.thread = 0;
         self.intervals = 0;
         self.set_alarm();
@@ -376,6 +417,7 @@ impl Meter {
         for executed in &mut self.executed {
             executed.times = 0;
         }
+        self.before += self.instructions;
         self.instructions = 0;
         self.begun = 0;
         self.intervals += 1;

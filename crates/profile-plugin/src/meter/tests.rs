@@ -6,6 +6,7 @@ use symbiont_profile::{OpClass, ReuseBin};
 use super::{Meter, TRACES};
 use crate::block::Block;
 use crate::decode::block;
+use crate::window::Plan;
 
 const ADD: &[u8] = &[0x48, 0x01, 0xd8]; // add rax, rbx
 const LOAD: &[u8] = &[0x48, 0x8b, 0x03]; // mov rax, [rbx]
@@ -165,4 +166,48 @@ fn an_interval_that_was_looked_at_goes_on() {
     assert!(!interval.signature.before_exec);
     assert_eq!(interval.phase.instructions, 6_000);
     assert_eq!(interval.phase.mix.count(OpClass::Load), 2_000);
+}
+
+#[test]
+fn windows_hold_what_was_executed() {
+    use symbiont_profile::trace::{About, TraceFile, write};
+    let mut meter = Meter::new(3, 30_000);
+    meter.record_windows(Plan { length: 6_000, starts: vec![12_000, 59_000, 60_000, 1_000_000] });
+    run(&mut meter, 30_000);
+    let windows = meter.take_windows();
+    // Each begins with the block that reaches its start, the third behind the second.
+    let places: Vec<_> = windows.iter().map(|w| (w.thread, w.start, w.instructions)).collect();
+    assert_eq!(places, [(3, 11_997, 6_000), (3, 58_998, 6_000), (3, 64_998, 6_000)]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.trace");
+    let name = || "loop".to_owned();
+    let about = About {
+        program: name(),
+        command: vec![],
+        digest: name(),
+        instructions: 90_000,
+        gaps: vec![],
+    };
+    write(&path, &about, windows.into_iter().map(|raw| Ok((0, 0.5, 600, raw)))).unwrap();
+    let file = TraceFile::open(&path).unwrap();
+    for (index, info) in file.windows().iter().enumerate() {
+        let window = file.window(index).unwrap();
+        let first = info.start / 3;
+        // All hundred lines, the one of the round before last.
+        let before: Vec<u64> = window.data.iter().map(|line| line.line).collect();
+        let expected: Vec<u64> =
+            (first - 100..first).map(|round| 0x10_0000 / 64 + round % 100).collect();
+        assert_eq!(before, expected);
+        assert_eq!(window.code.len(), 1);
+        let ops: Vec<_> = window.ops.map(Result::unwrap).collect();
+        assert_eq!(ops.len(), 6_000);
+        for (ops, round) in ops.chunks(3).zip(first..) {
+            let [load, add, branch] = ops else { panic!("three operations") };
+            assert_eq!(load.address, Some(0x10_0000 + 64 * (round % 100)));
+            assert_eq!((load.class, load.at, load.length), (OpClass::Load, 0x40_1000, 3));
+            assert_eq!((add.class, add.sources[0]), (OpClass::Integer, 1));
+            let outcome = branch.branch.unwrap();
+            assert_eq!((outcome.taken, outcome.next), (true, 0x40_1000));
+        }
+    }
 }

@@ -21,6 +21,7 @@ use symbiont_profile::OpClass;
 
 use crate::block::Block;
 use crate::meter::{BUDGET, Meter};
+use crate::window::Plan;
 use output::Output;
 
 /// Virtual CPUs that can be metered at once.
@@ -34,6 +35,8 @@ static OUTPUT: AtomicPtr<Output> = AtomicPtr::new(std::ptr::null_mut());
 static INTERVAL: AtomicU64 = AtomicU64::new(BUDGET);
 /// The folder for the files of intervals.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+/// Windows to record, and of which process, counted from 0.
+static WINDOWS: OnceLock<(u32, Plan)> = OnceLock::new();
 /// Threads of this process that started so far.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
@@ -46,7 +49,8 @@ static UNMETERED: AtomicU32 = AtomicU32::new(0);
 pub static qemu_plugin_version: c_int = 1;
 
 /// Called by qemu when it loads the plugin. Arguments: `dir=` the folder for the
-/// files of intervals, and `budget=` the instructions of an interval.
+/// files of intervals, `budget=` the instructions of an interval, and
+/// `windows=PROCESS:LENGTH:START+…` what is to be traced.
 ///
 /// # Safety
 /// Only qemu may call it, as its plugin interface says.
@@ -70,7 +74,12 @@ pub unsafe extern "C" fn qemu_plugin_install(
                 Ok(budget) => INTERVAL.store(budget, Ordering::Relaxed),
                 Err(_) => return refuse("budget= wants a number"),
             },
-            _ => return refuse("it takes dir= and budget="),
+            Some(("windows", value)) => match windows(value) {
+                // It can be set once only, which is now.
+                Some(windows) => drop(WINDOWS.set(windows)),
+                None => return refuse("windows= wants PROCESS:LENGTH:START+..."),
+            },
+            _ => return refuse("it takes dir=, budget= and windows="),
         }
     }
     let Some(dir) = dir else { return refuse("dir= is missing") };
@@ -80,6 +89,21 @@ pub unsafe extern "C" fn qemu_plugin_install(
     // SAFETY: the callbacks have the types that the functions want and live for ever.
     unsafe { register(id) };
     0
+}
+
+/// What is to be traced: `PROCESS:LENGTH:START+…`.
+fn windows(value: &str) -> Option<(u32, Plan)> {
+    let (process, rest) = value.split_once(':')?;
+    let (length, starts) = rest.split_once(':')?;
+    let starts = starts.split('+').map(str::parse).collect::<Result<_, _>>().ok()?;
+    Some((process.parse().ok()?, Plan { length: length.parse().ok()?, starts }))
+}
+
+/// Lets a meter record what is to be traced of the process that has this output.
+fn plan(meter: &mut Meter, output: &Output) {
+    if let Some((_, plan)) = WINDOWS.get().filter(|(process, _)| *process == output.number()) {
+        meter.record_windows(plan.clone());
+    }
 }
 
 /// Says why the plugin does not start.
@@ -136,11 +160,12 @@ fn output() -> Option<&'static Output> {
     unsafe { OUTPUT.load(Ordering::Acquire).as_ref() }
 }
 
-/// Writes the intervals that ended.
+/// Writes the intervals and windows that ended.
 #[cold]
 fn write(meter: &mut Meter) {
-    let intervals = meter.take();
+    let (intervals, windows) = (meter.take(), meter.take_windows());
     if let Some(output) = output() {
+        windows.iter().for_each(|window| output.window(window));
         intervals.iter().for_each(|interval| output.interval(interval));
     }
 }
@@ -151,7 +176,11 @@ extern "C" fn cpu_starts(_id: api::Id, cpu: c_uint) {
         UNMETERED.fetch_add(1, Ordering::Relaxed);
         return;
     };
-    let meter = Box::new(Meter::new(thread, INTERVAL.load(Ordering::Relaxed)));
+    let mut meter = Box::new(Meter::new(thread, INTERVAL.load(Ordering::Relaxed)));
+    // The first thread starts before its program is known: see `start_output`.
+    if let Some(output) = output() {
+        plan(&mut meter, output);
+    }
     place.store(Box::into_raw(meter), Ordering::Release);
 }
 
@@ -242,7 +271,11 @@ fn start_output() {
     let program = unsafe { text(path) };
     let Some(folder) = FOLDER.get() else { return };
     match Output::create(folder.clone(), program, false) {
-        Ok(output) => OUTPUT.store(Box::into_raw(Box::new(output)), Ordering::Release),
+        Ok(output) => {
+            // Only the first CPU is there, and this is its thread.
+            (0..CPUS as c_uint).filter_map(meter).for_each(|meter| plan(meter, &output));
+            OUTPUT.store(Box::into_raw(Box::new(output)), Ordering::Release);
+        }
         Err(error) => {
             refuse(&error.to_string());
         }
@@ -330,10 +363,13 @@ extern "C" fn system_call_returns(_id: api::Id, cpu: c_uint, number: i64, result
         }
     }
     THREADS.store(1, Ordering::Relaxed);
+    let child = parent.forked();
     if let Some(meter) = meter(cpu) {
         meter.fork();
+        if let Some(child) = &child {
+            plan(meter, child);
+        }
     }
-    let child =
-        parent.forked().map_or(std::ptr::null_mut(), |child| Box::into_raw(Box::new(child)));
+    let child = child.map_or(std::ptr::null_mut(), |child| Box::into_raw(Box::new(child)));
     OUTPUT.store(child, Ordering::Release);
 }

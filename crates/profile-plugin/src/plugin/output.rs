@@ -7,6 +7,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use symbiont_profile::raw::{End, Interval, Kind, LAYOUT, Start, frame};
+use symbiont_profile::trace::RawWindow;
 
 /// One process's file.
 ///
@@ -15,6 +16,8 @@ use symbiont_profile::raw::{End, Interval, Kind, LAYOUT, Start, frame};
 pub(super) struct Output {
     dir: PathBuf,
     program: String,
+    /// The process, counted from 0 in the order of their starts.
+    number: u32,
     pid: u32,
     path: PathBuf,
     /// Writing failed once: what follows would not fit to what is there.
@@ -41,7 +44,7 @@ impl Output {
         };
         let pid = process::id();
         let broken = AtomicBool::new(false);
-        let output = Self { dir, program, pid, path, broken };
+        let output = Self { dir, program, number, pid, path, broken };
         let start = Start { layout: LAYOUT, pid, program: output.program.clone(), forked };
         output.write(frame(Kind::Start, &start).ok());
         Ok(output)
@@ -55,6 +58,16 @@ impl Output {
     /// Is this process the one that it belongs to?
     pub(super) fn is_of_this_process(&self) -> bool {
         self.pid == process::id()
+    }
+
+    /// The number of its process.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Appends a window.
+    pub(super) fn window(&self, window: &RawWindow) {
+        self.write(frame(Kind::Window, window).ok());
     }
 
     /// Appends an interval.

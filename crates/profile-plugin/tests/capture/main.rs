@@ -5,3 +5,4 @@
 mod behaviour;
 mod processes;
 mod support;
+mod traces;

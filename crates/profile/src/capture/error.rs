@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use crate::ProfileError;
+use crate::trace::TraceError;
 
 /// Why a capture gave no profile.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +98,25 @@ pub enum CaptureError {
     /// The profile contradicts itself.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// The profile that says where to trace is of another executable.
+    #[error(
+        "{program} is not the executable that was profiled (SHA-256 {digest}, not {profiled}): \
+         make its profile anew"
+    )]
+    OtherProgram {
+        /// The program.
+        program: String,
+        /// Its digest.
+        digest: String,
+        /// That in the profile.
+        profiled: String,
+    },
+    /// Nothing was traced.
+    #[error("the program ended before any window of it could be traced: make its profile anew")]
+    NoWindow,
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
 }
 
 impl CaptureError {

@@ -215,7 +215,7 @@ fn choose(traces: &[MicroTrace], most: usize) -> Vec<MicroTrace> {
 }
 
 /// What could not be followed, in words.
-fn gaps(files: &[RawFile], not_followed: Option<&str>) -> Vec<String> {
+pub(super) fn gaps(files: &[RawFile], not_followed: Option<&str>) -> Vec<String> {
     let mut gaps = Vec::new();
     for (process, file) in files.iter().enumerate() {
         let name = format!("process {process} ({})", file.start.program);

@@ -21,6 +21,7 @@ mod cluster;
 mod error;
 mod gather;
 mod program;
+mod traced;
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,10 +34,12 @@ use std::time::Duration;
 use rustix::process::{getgid, getuid};
 use tempfile::TempDir;
 
-use crate::Profile;
+use crate::raw::RawFile;
+use crate::{Profile, trace};
 pub use error::CaptureError;
 use gather::About;
 use program::Executable;
+pub use traced::Windows;
 
 /// How often to look whether the program has ended, and how many looks later
 /// progress is told again.
@@ -146,7 +149,38 @@ impl Capture {
     /// # Errors
     /// When there is no emulator with plugins, the program cannot be found,
     /// emulated or fails, or its profile cannot be made.
-    pub fn run(&self, mut progress: impl FnMut(u64)) -> Result<Profile, CaptureError> {
+    pub fn run(&self, progress: impl FnMut(u64)) -> Result<Profile, CaptureError> {
+        let ran = self.prepare()?.run("", progress)?;
+        gather::profile(&ran.files()?, self.about(&ran)?)
+    }
+
+    /// Runs the program to its end, as above, and writes the trace `path`: windows of
+    /// the phases that its profile has. What was traced.
+    ///
+    /// # Errors
+    /// As [`Capture::run`]; when the profile is of another executable, or no window
+    /// could be traced or written.
+    pub fn trace(
+        &self,
+        profile: &Profile,
+        windows: Windows,
+        path: &Path,
+        progress: impl FnMut(u64),
+    ) -> Result<trace::About, CaptureError> {
+        let prepared = self.prepare()?;
+        let digest = program::digest(&prepared.executable.binary)?;
+        if digest != profile.digest {
+            let (program, profiled) = (prepared.file_name(), profile.digest.clone());
+            return Err(CaptureError::OtherProgram { program, digest, profiled });
+        }
+        let places = windows.places(profile);
+        let ran = prepared.run(&format!(",{}", windows.argument(profile, &places)), progress)?;
+        let files = ran.files()?;
+        windows.write(path, &files, &places, profile, self.about(&ran)?)
+    }
+
+    /// Finds all that it takes to run the program.
+    fn prepare(&self) -> Result<Prepared<'_>, CaptureError> {
         let Some((name, arguments)) = self.command.split_first() else {
             return Err(CaptureError::NoProgram { name: String::new() });
         };
@@ -161,54 +195,70 @@ impl Capture {
             Ok(()) => Start::Followed,
             Err(why) => Start::Alone(why),
         };
-        let mut command = match &start {
+        Ok(Prepared { capture: self, emulator, program, arguments, executable, scratch, start })
+    }
+
+    fn about(&self, ran: &Prepared<'_>) -> Result<About, CaptureError> {
+        Ok(About {
+            program: self.name.clone().unwrap_or_else(|| ran.file_name()),
+            command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            digest: program::digest(&ran.executable.binary)?,
+            not_followed: match &ran.start {
+                Start::Followed => None,
+                Start::Alone(why) => Some(why.clone()),
+            },
+        })
+    }
+}
+
+/// A program that can be run, or that has run.
+struct Prepared<'a> {
+    capture: &'a Capture,
+    emulator: PathBuf,
+    program: PathBuf,
+    arguments: &'a [OsString],
+    executable: Executable,
+    scratch: Scratch,
+    start: Start,
+}
+
+impl Prepared<'_> {
+    /// Runs it to its end; `traced`: what the plugin is told beside the usual.
+    fn run(self, traced: &str, mut progress: impl FnMut(u64)) -> Result<Self, CaptureError> {
+        let Self { capture, emulator, program, arguments, executable, scratch, start } = &self;
+        let mut command = match start {
             Start::Followed => {
-                let mut command = followed(&emulator, scratch.dir.path());
-                command.arg(&program).args(arguments);
+                let mut command = followed(emulator, scratch.dir.path());
+                command.arg(program).args(*arguments);
                 command
             }
-            Start::Alone(_) => alone(&emulator, &executable, &program, arguments),
+            Start::Alone(_) => alone(emulator, executable, program, arguments),
         };
-        self.set_environment(&mut command, &scratch);
-        if let Some(path) = &self.stdout {
+        let mut option = scratch.plugin_option("raw", capture.interval);
+        option.push(traced);
+        command.env_clear().envs(environment());
+        command.envs(capture.variables.iter().map(|(name, value)| (name, value)));
+        command.env("QEMU_CPU", "max").env("QEMU_RAND_SEED", "1").env("QEMU_PLUGIN", option);
+        if let Some(path) = &capture.stdout {
             let file = fs::File::create(path);
             command.stdout(file.map_err(CaptureError::io(format!("write {}", path.display())))?);
         }
         let child = command.spawn().map_err(CaptureError::io("start the emulator"))?;
         let status = wait(child, || progress(gather::instructions(&scratch.path("raw"))))?;
-        self.gather(&scratch, &program, &executable, start, status)
-    }
-
-    fn set_environment(&self, command: &mut Command, scratch: &Scratch) {
-        command.env_clear().envs(environment());
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.env("QEMU_CPU", "max").env("QEMU_RAND_SEED", "1");
-        command.env("QEMU_PLUGIN", scratch.plugin_option("raw", self.interval));
-    }
-
-    fn gather(
-        &self,
-        scratch: &Scratch,
-        program: &Path,
-        executable: &Executable,
-        start: Start,
-        status: ExitStatus,
-    ) -> Result<Profile, CaptureError> {
-        let file_name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
-        if !status.success() {
-            return Err(CaptureError::Failed { program: file_name.into_owned(), status });
+        if status.success() {
+            Ok(self)
+        } else {
+            Err(CaptureError::Failed { program: self.file_name(), status })
         }
-        let files = gather::files(&scratch.path("raw"))?;
-        let about = About {
-            program: self.name.clone().unwrap_or_else(|| file_name.into_owned()),
-            command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            digest: program::digest(&executable.binary)?,
-            not_followed: match start {
-                Start::Followed => None,
-                Start::Alone(why) => Some(why),
-            },
-        };
-        gather::profile(&files, about)
+    }
+
+    fn file_name(&self) -> String {
+        let name = self.program.file_name().unwrap_or(self.program.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    fn files(&self) -> Result<Vec<RawFile>, CaptureError> {
+        gather::files(&self.scratch.path("raw"))
     }
 }
 

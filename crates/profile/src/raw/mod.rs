@@ -16,7 +16,7 @@ use crate::{MicroTrace, Phase};
 pub use reader::{IntervalAt, RawFile};
 
 /// Layout of the frames.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// Buckets of a signature.
 pub const BUCKETS: usize = 64;
@@ -35,6 +35,8 @@ pub enum Kind {
     Traces = 4,
     /// An [`End`].
     End = 5,
+    /// A [`crate::trace::RawWindow`].
+    Window = 6,
 }
 
 /// Who writes this file.

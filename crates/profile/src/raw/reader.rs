@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use super::{End, Kind, LAYOUT, Signature, Start, Traces};
+use crate::trace::RawWindow;
 use crate::{MicroTrace, Phase};
 
 /// Where one interval lies in a file.
@@ -26,6 +27,8 @@ pub struct RawFile {
     pub start: Start,
     /// Whole intervals, in the order in which they ended.
     pub intervals: Vec<IntervalAt>,
+    /// Where windows of instruction traces lie, in the order in which they ended.
+    windows: Vec<(u64, u64)>,
     /// How it ended; none if the process was killed or could not write on.
     pub end: Option<End>,
 }
@@ -63,11 +66,15 @@ impl RawFile {
         if start.layout != LAYOUT {
             return Err(broken("the plugin is of another version than this program"));
         }
-        let mut intervals = Vec::new();
+        let (mut intervals, mut windows) = (Vec::new(), Vec::new());
         let mut end = None;
         while let Some(frame) = header(&mut file, &mut next, length)? {
             if frame.kind == Kind::End as u8 {
                 end = Some(decode(&bytes(&mut file, frame.value)?)?);
+                continue;
+            }
+            if frame.kind == Kind::Window as u8 {
+                windows.push(frame.value);
                 continue;
             }
             if frame.kind != Kind::Signature as u8 {
@@ -81,7 +88,7 @@ impl RawFile {
             }
             intervals.push(IntervalAt { signature, phase: phase.value, traces: traces.value });
         }
-        Ok(Self { path: path.to_owned(), start, intervals: superseded(intervals), end })
+        Ok(Self { path: path.to_owned(), start, intervals: superseded(intervals), windows, end })
     }
 
     /// Reads what an interval did.
@@ -99,6 +106,20 @@ impl RawFile {
     pub fn traces(&self, interval: &IntervalAt) -> io::Result<Vec<MicroTrace>> {
         let traces: Traces = decode(&bytes(&mut File::open(&self.path)?, interval.traces)?)?;
         Ok(traces.traces)
+    }
+
+    /// How many windows of instruction traces it has.
+    pub fn windows(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// Reads a window of an instruction trace.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged, or there is no such window.
+    pub fn window(&self, index: usize) -> io::Result<RawWindow> {
+        let place = self.windows.get(index).ok_or_else(|| broken("there is no such window"))?;
+        decode(&bytes(&mut File::open(&self.path)?, *place)?)
     }
 
     /// Where it is.

@@ -8,7 +8,8 @@
 //!
 //! # Approach
 //! Of each of a program's most frequent phases one *window* is kept: by default four
-//! million instructions, of which the first half is there to warm up.
+//! million instructions, of which the first half is there to warm up. It packs to
+//! half a megabyte or a few.
 //! Before them stand the lines that the thread had used most recently, in that
 //! order ([`Window::data`], [`Window::code`]): touching them fills
 //! caches of any geometry with what they would hold, as in a memory timestamp
