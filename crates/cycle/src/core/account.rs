@@ -1,0 +1,77 @@
+//! Where cycles and slots go.
+//!
+//! # Approach
+//! A thread's cycle is charged to one cause, in this order: something of it
+//! retired; it has nothing in flight (after an instruction miss, a wrong guess, otherwise); its oldest
+//! operation is done but others had the turn; else what the oldest operation waits for.
+//!
+//! A thread's slots of a cycle, as many as the width: those that it used, and those that other
+//! threads used; the rest to one cause: a structure was full (what the oldest
+//! operation waits for), or the front end had nothing (a wrong guess not resolved yet, an
+//! instruction miss or the refill, otherwise).
+
+use symbiont_sim::activity::{Cycle, Slot};
+
+use super::Core;
+use super::thread::{Front, Full, Thread};
+
+/// The slot that goes with what the oldest operation waits for.
+fn slot_of(cause: Cycle) -> Slot {
+    match cause {
+        Cycle::L1 => Slot::L1,
+        Cycle::L2 => Slot::L2,
+        Cycle::L3 => Slot::L3,
+        Cycle::Memory => Slot::Memory,
+        Cycle::Store => Slot::Store,
+        _ => Slot::Core,
+    }
+}
+
+fn cycle(thread: &Thread<'_>) -> Cycle {
+    if thread.retired > 0 {
+        return Cycle::Retiring;
+    }
+    match thread.oldest() {
+        None => match thread.front {
+            Front::Icache => Cycle::EmptyIcache,
+            Front::Redirect => Cycle::EmptyMispredict,
+            // The first behind it are on their way.
+            Front::Flow => Cycle::EmptyOther,
+        },
+        Some(_) if thread.outrun => Cycle::Turn,
+        Some(oldest) => oldest.cause,
+    }
+}
+
+fn slot(thread: &Thread<'_>, now: u64) -> Slot {
+    match thread.full {
+        Some(Full::Stores) => Slot::Store,
+        Some(Full::Other) => thread.oldest().map_or(Slot::Core, |oldest| slot_of(oldest.cause)),
+        None => match thread.front {
+            Front::Redirect if thread.blind || thread.resolved > now => Slot::BadSpeculation,
+            Front::Redirect | Front::Icache => Slot::FetchLatency,
+            Front::Flow => Slot::FetchBandwidth,
+        },
+    }
+}
+
+impl Core<'_> {
+    /// Charges the cycle that was, and as many like it as make up `cycles`.
+    pub(super) fn account(&mut self, cycles: u64) {
+        let width = u64::from(self.width);
+        let all: u32 = self.threads.iter().map(|thread| thread.dispatched).sum();
+        for thread in &mut self.threads {
+            if thread.is_done() {
+                continue;
+            }
+            let (own, all) = (u64::from(thread.dispatched), u64::from(all));
+            let (cause, rest) = (cycle(thread), slot(thread, self.now));
+            let counts = &mut thread.counts;
+            counts.cycles[cause as usize] += cycles;
+            counts.slots[Slot::Retiring as usize] += own * cycles;
+            counts.slots[Slot::OtherThread as usize] += (all - own) * cycles;
+            counts.slots[rest as usize] += (width - all) * cycles;
+            counts.vector_cycles += if thread.vectors > 0 { cycles } else { 0 };
+        }
+    }
+}

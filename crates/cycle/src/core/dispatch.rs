@@ -1,0 +1,113 @@
+//! Rename and dispatch.
+
+use symbiont_profile::OpClass;
+use symbiont_sim::activity::Cycle;
+
+use super::thread::{Fetched, Full, InFlight, NEVER, NONE, Stored};
+use super::{Core, Ready};
+use crate::op::Op;
+
+/// What a wait of a class is charged to as long as nothing better is known.
+fn cause(class: OpClass) -> Cycle {
+    match class {
+        OpClass::Load => Cycle::L1,
+        OpClass::Store => Cycle::Store,
+        class if Op::is_vector(class) => Cycle::Vector,
+        _ => Cycle::Integer,
+    }
+}
+
+impl Core<'_> {
+    pub(super) fn dispatch(&mut self) {
+        let count = self.threads.len();
+        let mut left = self.width;
+        for step in 0..count {
+            let thread = (self.now as usize + step) % count;
+            self.threads[thread].full = None;
+            let before = left;
+            while left > 0 {
+                let Some(&fetched) = self.threads[thread].buffer.front() else { break };
+                if let Some(full) = self.is_full(thread, fetched.op.class) {
+                    self.threads[thread].full = Some(full);
+                    break;
+                }
+                self.enter(thread, &fetched);
+                left -= 1;
+            }
+            self.threads[thread].dispatched = before - left;
+            self.moved |= left < before;
+        }
+    }
+
+    fn is_full(&mut self, thread: usize, class: OpClass) -> Option<Full> {
+        let pools = &mut self.pools;
+        let room = pools.rob.has_room(thread)
+            && pools.queue(Op::is_vector(class)).has_room(thread)
+            && (class != OpClass::Load || pools.lq.has_room(thread));
+        if !room {
+            Some(Full::Other)
+        } else if class == OpClass::Store && !pools.sq.has_room(thread) {
+            Some(Full::Stores)
+        } else {
+            None
+        }
+    }
+
+    fn enter(&mut self, thread: usize, fetched: &Fetched) {
+        let Fetched { op, wrong } = *fetched;
+        let vector = Op::is_vector(op.class);
+        self.pools.rob.take(thread);
+        self.pools.queue(vector).take(thread);
+        match op.class {
+            OpClass::Load => self.pools.lq.take(thread),
+            OpClass::Store => self.pools.sq.take(thread),
+            _ => {}
+        }
+        let now = self.now;
+        let own = &mut self.threads[thread];
+        own.buffer.pop_front();
+        let number = own.tail;
+        own.tail += 1;
+        own.queued += 1;
+        own.vectors += u32::from(vector);
+        if op.class == OpClass::Store {
+            own.stores.push_back(Stored { number, arrives: NEVER });
+        }
+        let mut new = InFlight {
+            done: NEVER,
+            ready: now + 1,
+            age: self.age,
+            address: op.address,
+            page: op.page,
+            waiting: NONE,
+            next: [NONE; 2],
+            missing: 0,
+            class: op.class,
+            cause: cause(op.class),
+            starts_instruction: op.starts_instruction,
+            wrong,
+        };
+        self.age += 1;
+        let index = own.index(number);
+        for (which, back) in op.sources.into_iter().enumerate() {
+            let back = u64::from(back);
+            // What has retired is ready.
+            if back == 0 || back > number - own.head {
+                continue;
+            }
+            let source = own.slot_mut(number - back);
+            if source.done == NEVER {
+                new.missing += 1;
+                new.next[which] = source.waiting;
+                source.waiting = index * 2 + which as u32;
+            } else {
+                new.ready = new.ready.max(source.done);
+            }
+        }
+        *own.slot_mut(number) = new;
+        if new.missing == 0 {
+            let item = Ready { age: new.age, number, thread: thread as u32, class: op.class };
+            self.wheel.put(new.ready, item);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! One core, a cycle at a time.
+//!
+//! # Approach
+//! A cycle goes from the back to the front, so that an operation moves on by one stage
+//! a cycle: stores drain, operations retire, issue, are dispatched, are fetched.
+//!
+//! - *drain*: each thread's oldest store leaves its queue if it has retired and its
+//!   line is there; one a cycle;
+//! - *retire*: in order within a thread; the retire width goes to the threads in turn,
+//!   beginning with another one each cycle;
+//! - *issue*: of all operations whose sources are ready, the oldest first, each to a free port; a load or
+//!   store that misses the L1 also needs a miss register;
+//! - *dispatch*: in order within a thread, threads in turn as above, as long as
+//!   re-order buffer, issue queue, load and store queue have room;
+//! - *fetch*: a thread fills its buffer; which one, [`Fetch`] says. Another instruction
+//!   line is looked up in the L1 instruction cache. A branch that is guessed wrong
+//!   is the last: the first operation behind it can be dispatched `refill` cycles after it was done.
+//!
+//! An operation that is fetched in cycle t is thus dispatched in t + 1, issued in t + 2
+//! and, with latency l, retired in t + 2 + l at the earliest.
+//!
+//! Nothing is searched for: an operation that waits is on the list of the one that it waits
+//! for, and goes into a calendar when that is issued. If nothing moved in a
+//! cycle, time jumps to where something can.
+//!
+//! # What is left out
+//! Operations of wrong paths, dependences through memory, store-to-load forwarding (a
+//! load waits for its line as if nothing was stored), banks of caches, the end of a fetch block at a taken
+//! branch, rename registers, decoders.
+//!
+//! # Terms and units
+//! Cycles of the core. An operation's *number* counts its thread's operations from 0.
+//!
+//! # Properties
+//! `skipping_idle_cycles_changes_nothing`, `causes_sum_to_the_cycles_and_slots`; known answers are
+//! in the crate's tests.
+
+mod account;
+mod dispatch;
+mod fetch;
+mod issue;
+mod retire;
+mod thread;
+
+use symbiont_profile::OpClass;
+use symbiont_sim::description::CoreType;
+
+pub use self::fetch::Fetch;
+pub(crate) use self::thread::Thread;
+use crate::Options;
+use crate::levels::Levels;
+use crate::op::Stream;
+use crate::pool::Pool;
+use crate::ports::Ports;
+use crate::predictor::Predictor;
+use crate::wheel::Wheel;
+
+/// An operation whose sources are ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ready {
+    /// Older operations of the core have smaller ones.
+    age: u64,
+    number: u64,
+    thread: u32,
+    class: OpClass,
+}
+
+/// The queues of a core.
+#[derive(Debug, Clone)]
+struct Pools {
+    rob: Pool,
+    iq: Pool,
+    fp_iq: Option<Pool>,
+    lq: Pool,
+    sq: Pool,
+    mshrs: Pool,
+}
+
+impl Pools {
+    /// The issue queue of a class.
+    #[inline]
+    fn queue(&mut self, vector: bool) -> &mut Pool {
+        match &mut self.fp_iq {
+            Some(queue) if vector => queue,
+            _ => &mut self.iq,
+        }
+    }
+}
+
+/// A core and its threads.
+pub struct Core<'s> {
+    now: u64,
+    period: f64,
+    per_ns: f64,
+    width: u32,
+    retire: u32,
+    refill: u64,
+    latency: [u64; OpClass::COUNT],
+    fetch: Fetch,
+    turn: usize,
+    threads: Vec<Thread<'s>>,
+    pools: Pools,
+    ports: Ports,
+    predictor: Predictor,
+    wheel: Wheel<Ready>,
+    /// Ready, the oldest first.
+    ready: Vec<Ready>,
+    came: Vec<Ready>,
+    /// Ready, but without a miss register.
+    starved: Vec<Ready>,
+    /// Misses in flight: until when, whose.
+    misses: Vec<(u64, u32)>,
+    age: u64,
+    moved: bool,
+}
+
+/// Operations between fetch and dispatch for each slot, of all threads together.
+const BUFFER: u32 = 16;
+
+impl<'s> Core<'s> {
+    /// A core of this sort, set up for `mode` threads. `streams`: each thread's
+    /// user number in the levels, and what it executes.
+    pub(crate) fn new(
+        sort: &CoreType,
+        ghz: f64,
+        mode: u32,
+        streams: Vec<(usize, Stream<'s>)>,
+        options: &Options,
+    ) -> Self {
+        let count = streams.len();
+        let mode = mode.max(count as u32).max(1);
+        let pool = |structure| Pool::new(structure, count, mode);
+        let pools = Pools {
+            rob: pool(sort.rob),
+            iq: pool(sort.iq),
+            fp_iq: sort.fp_iq.map(pool),
+            lq: pool(sort.lq),
+            sq: pool(sort.sq),
+            mshrs: pool(sort.mshrs),
+        };
+        let width = sort.dispatch.max(1);
+        let buffer = (BUFFER * width / mode).max(8) as usize;
+        let most = pools.rob.most() as usize;
+        let thread = |(user, stream)| Thread::new(user, stream, most, buffer);
+        Self {
+            now: 0,
+            period: 1.0 / ghz,
+            per_ns: ghz,
+            width,
+            retire: sort.retire.max(1),
+            refill: u64::from(sort.refill.max(1)),
+            latency: OpClass::ALL
+                .map(|class| u64::from(sort.latency.of(class).unwrap_or(1).max(1))),
+            fetch: options.fetch,
+            turn: 0,
+            threads: streams.into_iter().map(thread).collect(),
+            pools,
+            ports: Ports::new(sort, count),
+            predictor: Predictor::new(sort.predictor, options.indexing, options.tables, count),
+            wheel: Wheel::default(),
+            ready: Vec::new(),
+            came: Vec::new(),
+            starved: Vec::new(),
+            misses: Vec::new(),
+            age: 0,
+            moved: false,
+        }
+    }
+
+    /// The cycle that comes next.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Nanoseconds per cycle.
+    #[must_use]
+    pub fn period(&self) -> f64 {
+        self.period
+    }
+
+    pub(crate) fn threads(&self) -> &[Thread<'s>] {
+        &self.threads
+    }
+
+    /// One cycle; then on to the next one in which anything can happen, but not beyond `until`
+    /// (unless `skip` is false: then to the very next). False when all threads are done.
+    pub(crate) fn step(&mut self, levels: &mut Levels, until: u64, skip: bool) -> bool {
+        self.moved = false;
+        self.drain();
+        self.retire();
+        self.issue(levels);
+        self.dispatch();
+        self.fetch(levels);
+        let next = if self.moved { Some(self.now + 1) } else { self.next() };
+        let to = next.unwrap_or(until).min(until).max(self.now + 1);
+        let to = if skip { to } else { self.now + 1 };
+        self.account(to - self.now);
+        self.now = to;
+        next.is_some()
+    }
+
+    /// The next cycle in which anything can happen; none if nothing ever will.
+    fn next(&self) -> Option<u64> {
+        let mut next = u64::MAX;
+        let mut at = |cycle: u64| {
+            if cycle > self.now {
+                next = next.min(cycle);
+            }
+        };
+        if !self.ready.is_empty() {
+            at(self.now + 1);
+        }
+        if let Some(cycle) = self.wheel.next() {
+            at(cycle);
+        }
+        if !self.starved.is_empty() {
+            self.misses.iter().for_each(|(until, _)| at(*until));
+        }
+        for thread in &self.threads {
+            thread.next(&mut at);
+        }
+        (next < u64::MAX).then_some(next)
+    }
+
+    fn to_ns(&self, cycle: u64) -> f64 {
+        cycle as f64 * self.period
+    }
+
+    /// The first cycle that begins at or after `ns`.
+    fn to_cycle(&self, ns: f64) -> u64 {
+        // Far less than a cycle is a matter of rounding.
+        (ns * self.per_ns - 1e-5).ceil().max(0.0) as u64
+    }
+}

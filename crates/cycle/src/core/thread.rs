@@ -1,0 +1,240 @@
+//! A hardware thread of a core.
+
+use std::collections::VecDeque;
+
+use symbiont_profile::OpClass;
+use symbiont_sim::activity::Cycle;
+
+use crate::counts::Counts;
+use crate::op::{Op, Stream};
+
+/// Not yet.
+pub(super) const NEVER: u64 = u64::MAX;
+/// No link.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// An operation between dispatch and retirement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InFlight {
+    /// When it is done; [`NEVER`] before it is issued.
+    pub(super) done: u64,
+    /// When the sources known so far are ready.
+    pub(super) ready: u64,
+    pub(super) age: u64,
+    pub(super) address: u64,
+    pub(super) page: u64,
+    /// The first that waits for it: slot · 2 + which of its sources.
+    pub(super) waiting: u32,
+    /// The next that waits for the same source, for each source.
+    pub(super) next: [u32; 2],
+    /// Sources that were not issued yet.
+    pub(super) missing: u8,
+    pub(super) class: OpClass,
+    /// What its cycles are charged to while it is the oldest.
+    pub(super) cause: Cycle,
+    pub(super) starts_instruction: bool,
+    /// A branch that was guessed wrong.
+    pub(super) wrong: bool,
+}
+
+/// An operation between fetch and dispatch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fetched {
+    pub(super) op: Op,
+    pub(super) wrong: bool,
+}
+
+/// Why the front end last had to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Front {
+    /// It flows.
+    Flow,
+    /// For an instruction line.
+    Icache,
+    /// For a branch that was guessed wrong, or the refill behind it.
+    Redirect,
+}
+
+/// A store between dispatch and the cache.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    pub(super) number: u64,
+    /// When its line is there; [`NEVER`] before it was asked for.
+    pub(super) arrives: u64,
+}
+
+/// A thread.
+pub(crate) struct Thread<'s> {
+    /// Its number in the levels.
+    pub(super) user: usize,
+    stream: Stream<'s>,
+    /// The operation that is fetched next.
+    pub(super) upcoming: Option<Op>,
+    pub(super) buffer: VecDeque<Fetched>,
+    buffer_most: usize,
+    /// The first cycle in which it may fetch.
+    pub(super) fetch_from: u64,
+    /// Fetch waits for a branch that was not issued yet.
+    pub(super) blind: bool,
+    /// When the branch that was guessed wrong last was known to be.
+    pub(super) resolved: u64,
+    pub(super) front: Front,
+    /// The instruction line that is being fetched.
+    pub(super) line: u64,
+    slots: Vec<InFlight>,
+    mask: u64,
+    /// Numbers of the oldest operation in flight, and of the next to be dispatched.
+    pub(super) head: u64,
+    pub(super) tail: u64,
+    pub(super) stores: VecDeque<Stored>,
+    /// Vector operations between dispatch and issue.
+    pub(super) vectors: u32,
+    /// Operations between dispatch and issue.
+    pub(super) queued: u32,
+    pub(super) counts: Counts,
+    /// In this cycle: operations dispatched, retired; was it kept from retiring by others, from
+    /// dispatching by a full structure, by a full store queue?
+    pub(super) dispatched: u32,
+    pub(super) retired: u32,
+    pub(super) outrun: bool,
+    pub(super) full: Option<Full>,
+}
+
+/// What keeps an operation from being dispatched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The store queue.
+    Stores,
+    /// Anything else.
+    Other,
+}
+
+const EMPTY: InFlight = InFlight {
+    done: NEVER,
+    ready: 0,
+    age: 0,
+    address: 0,
+    page: 0,
+    waiting: NONE,
+    next: [NONE; 2],
+    missing: 0,
+    class: OpClass::Other,
+    cause: Cycle::Integer,
+    starts_instruction: false,
+    wrong: false,
+};
+
+impl<'s> Thread<'s> {
+    pub(super) fn new(user: usize, mut stream: Stream<'s>, most: usize, buffer: usize) -> Self {
+        let slots = most.next_power_of_two().max(2);
+        Self {
+            user,
+            upcoming: stream.next(),
+            stream,
+            buffer: VecDeque::with_capacity(buffer),
+            buffer_most: buffer,
+            fetch_from: 0,
+            blind: false,
+            resolved: 0,
+            front: Front::Flow,
+            line: NEVER,
+            slots: vec![EMPTY; slots],
+            mask: slots as u64 - 1,
+            head: 0,
+            tail: 0,
+            stores: VecDeque::new(),
+            vectors: 0,
+            queued: 0,
+            counts: Counts::default(),
+            dispatched: 0,
+            retired: 0,
+            outrun: false,
+            full: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, number: u64) -> &InFlight {
+        &self.slots[(number & self.mask) as usize]
+    }
+
+    #[inline]
+    pub(super) fn slot_mut(&mut self, number: u64) -> &mut InFlight {
+        &mut self.slots[(number & self.mask) as usize]
+    }
+
+    /// The slot at an index, for links.
+    #[inline]
+    pub(super) fn at(&mut self, index: u32) -> &mut InFlight {
+        &mut self.slots[index as usize]
+    }
+
+    #[inline]
+    pub(super) fn index(&self, number: u64) -> u32 {
+        (number & self.mask) as u32
+    }
+
+    /// Number of the operation in flight at an index.
+    #[inline]
+    pub(super) fn number(&self, index: u32) -> u64 {
+        self.head + ((u64::from(index).wrapping_sub(self.head)) & self.mask)
+    }
+
+    /// Has the oldest operation been issued, and until when does it take?
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<&InFlight> {
+        (self.head < self.tail).then(|| self.slot(self.head))
+    }
+
+    #[inline]
+    pub(super) fn advance_stream(&mut self) {
+        self.upcoming = self.stream.next();
+    }
+
+    /// Could it fetch now?
+    #[inline]
+    pub(super) fn can_fetch(&self, now: u64) -> bool {
+        !self.blind
+            && self.fetch_from <= now
+            && self.buffer.len() < self.buffer_most
+            && self.upcoming.is_some()
+    }
+
+    /// Operations that it may still take into its buffer.
+    #[inline]
+    pub(super) fn buffer_room(&self) -> usize {
+        self.buffer_most - self.buffer.len()
+    }
+
+    /// Is there nothing left to do?
+    pub(crate) fn is_done(&self) -> bool {
+        self.upcoming.is_none() && self.buffer.is_empty() && self.head == self.tail
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub(crate) fn user(&self) -> usize {
+        self.user
+    }
+
+    /// Tells when it can go on.
+    pub(super) fn next(&self, at: &mut impl FnMut(u64)) {
+        if let Some(oldest) = self.oldest() {
+            if oldest.done != NEVER {
+                at(oldest.done);
+            }
+        }
+        if let Some(store) = self.stores.front() {
+            if store.number < self.head && store.arrives != NEVER {
+                at(store.arrives);
+            }
+        }
+        if !self.blind && self.upcoming.is_some() {
+            at(self.fetch_from);
+        }
+        // From then on other slots are charged.
+        at(self.resolved);
+    }
+}

@@ -1,0 +1,126 @@
+//! The levels of a described machine.
+
+use std::collections::BTreeMap;
+
+use symbiont_sim::description::{self, CoreType, Description, Scope, TlbEntries};
+use symbiont_topology::Core;
+
+use super::{Levels, Path, Share, Traffic};
+use crate::cache::Cache;
+use crate::dram::Dram;
+use crate::prefetch::Prefetcher;
+
+/// Size of the pages that operations name, log₂ bytes.
+const PAGE: u32 = 12;
+/// Ways of translation buffers.
+const TLB_WAYS: u64 = 4;
+
+/// Where a user is.
+#[derive(Debug, Clone, Copy)]
+pub struct UserPlace<'d> {
+    /// Its core.
+    pub core: &'d Core,
+    /// The core's sort.
+    pub sort: &'d CoreType,
+    /// Nanoseconds per cycle.
+    pub period: f64,
+    /// Node of its memory, by index.
+    pub home: usize,
+}
+
+/// Which caches there are: what they are for, and the first thing that uses them.
+type Key = (u8, u8, usize);
+
+#[derive(Default)]
+struct Builder {
+    caches: Vec<Cache>,
+    known: BTreeMap<Key, usize>,
+}
+
+impl Builder {
+    fn share(
+        &mut self,
+        level: u8,
+        scope: Scope,
+        place: &UserPlace<'_>,
+        user: usize,
+        make: impl FnOnce() -> Cache,
+    ) -> Share {
+        let core = place.core.id.0 as usize;
+        let key = match scope {
+            Scope::Thread => (level, 0, user),
+            Scope::Core => (level, 1, core),
+            Scope::Cores(count) => (level, 2, core / (count.max(1) as usize)),
+            Scope::Llc => (level, 3, place.core.llc.0 as usize),
+        };
+        let caches = &mut self.caches;
+        let cache = *self.known.entry(key).or_insert_with(|| {
+            caches.push(make());
+            caches.len() - 1
+        });
+        Share { cache, user: self.caches[cache].add_user() }
+    }
+
+    fn cache(
+        &mut self,
+        level: u8,
+        described: &description::Cache,
+        place: &UserPlace<'_>,
+        user: usize,
+    ) -> Share {
+        self.share(level, described.scope, place, user, || Cache::new(described))
+    }
+
+    fn tlb(&mut self, level: u8, entries: TlbEntries, place: &UserPlace<'_>, user: usize) -> Share {
+        let shift = place.sort.tlb.page.max(1).ilog2().saturating_sub(PAGE);
+        let make = || Cache::with(entries.entries.max(1).into(), TLB_WAYS, shift);
+        self.share(level, entries.scope, place, user, make)
+    }
+}
+
+impl Levels {
+    /// The levels of a machine as these users meet them.
+    #[must_use]
+    pub fn new(machine: &Description, users: &[UserPlace<'_>], prefetching: bool) -> Self {
+        let mut builder = Builder::default();
+        let mut prefetchers = Vec::new();
+        let mut of_core = BTreeMap::new();
+        let nodes = machine.topology.nodes();
+        let mut line = 1;
+        let mut path = |(user, place): (usize, &UserPlace<'_>)| {
+            let sort = place.sort;
+            let prefetcher = *of_core.entry(place.core.id).or_insert_with(|| {
+                let streams = if prefetching { sort.prefetch_streams } else { 0 };
+                prefetchers.push(Prefetcher::new(streams, sort.prefetch_lines));
+                prefetchers.len() - 1
+            });
+            let l3 = sort.l3.as_ref();
+            line = l3.map_or(sort.l2.line, |l3| l3.line).max(line);
+            let cycles = |cycles: u32| f64::from(cycles) * place.period;
+            let latency = [sort.l1d.latency, sort.l2.latency, l3.map_or(0, |l3| l3.latency)];
+            Path {
+                l1i: builder.cache(0, &sort.l1i, place, user),
+                l1d: builder.cache(1, &sort.l1d, place, user),
+                l2: builder.cache(2, &sort.l2, place, user),
+                l3: l3.map(|l3| builder.cache(3, l3, place, user)),
+                code_tlb: builder.tlb(4, sort.tlb.instruction, place, user),
+                data_tlb: builder.tlb(5, sort.tlb.data, place, user),
+                second_tlb: sort.tlb.second.map(|second| builder.tlb(6, second, place, user)),
+                latency: latency.map(cycles),
+                second_tlb_latency: cycles(sort.tlb.second_latency),
+                walk_latency: cycles(sort.tlb.walk),
+                prefetcher,
+                node: nodes.iter().position(|node| node.id == place.core.node).unwrap_or(0),
+                home: place.home,
+            }
+        };
+        let paths: Vec<Path> = users.iter().enumerate().map(&mut path).collect();
+        Self {
+            caches: builder.caches,
+            traffic: vec![Traffic::default(); paths.len()],
+            paths,
+            prefetchers,
+            dram: Dram::new(&machine.memory, nodes.len(), line),
+        }
+    }
+}

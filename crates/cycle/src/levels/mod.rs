@@ -1,0 +1,406 @@
+//! The caches of a machine, level by level, and memory behind them.
+//!
+//! # Approach
+//! A hardware thread (*user*) has a [`Path`]: the instances that it uses, by the
+//! description's scopes. A miss goes down the path, takes its place in every cache that it passed, and
+//! is pending there until it arrives; who finds a pending line waits for it. What was
+//! written goes down when it is displaced, at last to memory. The levels are neither inclusive nor exclusive:
+//! displacing a line below leaves it where it is above.
+//!
+//! The prefetcher of a core sees what misses its L1 data cache and brings lines into the L2.
+//! Translation buffers add their latency; walks go through no cache.
+//!
+//! # Terms and units
+//! Times are nanoseconds; latencies are from a load's issue to its data.
+//!
+//! # Properties
+//! See the crate's tests: `misses_by_set_equal_an_independent_model`,
+//! `a_pending_line_is_waited_for_once`.
+
+mod build;
+
+pub use build::UserPlace;
+
+use crate::cache::{Cache, SetCounts, Victim};
+use crate::dram::Dram;
+use crate::prefetch::Prefetcher;
+
+/// Where a request was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// First level.
+    L1,
+    /// Second level.
+    L2,
+    /// Third level.
+    L3,
+    /// Memory.
+    Memory,
+}
+
+/// What a request gets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Served {
+    /// When its data are there, ns.
+    pub ns: f64,
+    /// From where.
+    pub level: Level,
+    /// Did it bring a line into the L1 that was neither there nor pending?
+    pub missed: bool,
+    /// Did translation hold it up?
+    pub translated: bool,
+}
+
+/// Caches of which per-set counts can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// L1 instruction cache.
+    L1i,
+    /// L1 data cache.
+    L1d,
+    /// Second level.
+    L2,
+    /// Third level.
+    L3,
+}
+
+/// An instance and the user's number in it.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    cache: usize,
+    user: usize,
+}
+
+/// The way of a hardware thread to memory.
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    l1i: Share,
+    l1d: Share,
+    l2: Share,
+    l3: Option<Share>,
+    code_tlb: Share,
+    data_tlb: Share,
+    second_tlb: Option<Share>,
+    /// Latencies of L1, L2 and L3, ns.
+    latency: [f64; 3],
+    second_tlb_latency: f64,
+    walk_latency: f64,
+    prefetcher: usize,
+    /// The core's node, and its memory's.
+    node: usize,
+    home: usize,
+}
+
+impl Path {
+    /// What a request at `ns` waits for that finds its line at `level`: the line, if it is
+    /// pending beyond the level's own latency, comes from where it takes so long from.
+    fn pending(&self, arrived: f64, ns: f64, soonest: f64, level: Level) -> Level {
+        let wait = arrived - ns;
+        if arrived <= soonest {
+            level
+        } else if wait <= self.latency[1] {
+            level.max(Level::L2)
+        } else if wait <= self.latency[2] {
+            level.max(Level::L3)
+        } else {
+            Level::Memory
+        }
+    }
+}
+
+/// What a user asked of the levels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Fetches that missed the L1 instruction cache.
+    pub l1i_misses: u64,
+    /// Fetches that missed the first-level translation buffer.
+    pub itlb_misses: u64,
+    /// Loads that missed the L1 data cache.
+    pub l1d_misses: u64,
+    /// Requests, data and code, that missed the L2.
+    pub l2_misses: u64,
+    /// Loads that missed the L2.
+    pub l2_load_misses: u64,
+    /// Loads that missed all caches.
+    pub llc_load_misses: u64,
+    /// Loads that memory of another node served.
+    pub far_loads: u64,
+    /// Lines read from memory of the own node, prefetched ones too.
+    pub memory_near: u64,
+    /// Lines read from memory of another node, prefetched ones too.
+    pub memory_far: u64,
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    Load,
+    Store,
+    Code,
+}
+
+/// The caches of a machine, and memory.
+#[derive(Debug, Clone)]
+pub struct Levels {
+    /// All instances of all levels and translation buffers.
+    caches: Vec<Cache>,
+    paths: Vec<Path>,
+    traffic: Vec<Traffic>,
+    prefetchers: Vec<Prefetcher>,
+    dram: Dram,
+}
+
+impl Levels {
+    /// A load or store at `ns`. None, and nothing happened, when it would need a miss
+    /// register but `may_miss` says that there is none.
+    pub fn data(
+        &mut self,
+        user: usize,
+        ns: f64,
+        address: u64,
+        page: u64,
+        writes: bool,
+        may_miss: bool,
+    ) -> Option<Served> {
+        let path = self.paths[user];
+        let l1d = &mut self.caches[path.l1d.cache];
+        let found = l1d.find(address);
+        if found.is_none() && !may_miss {
+            return None;
+        }
+        l1d.count(path.l1d.user, address, found.is_some());
+        let arrived = found.map(|place| l1d.touch(place, writes));
+        let translation = self.translate(path.data_tlb, &path, page).unwrap_or(0.0);
+        let translated = translation > 0.0;
+        let soonest = ns + path.latency[0] + translation;
+        if let Some(arrived) = arrived {
+            let level = path.pending(arrived, ns, soonest, Level::L1);
+            return Some(Served { ns: soonest.max(arrived), level, missed: false, translated });
+        }
+        let what = if writes { For::Store } else { For::Load };
+        if what == For::Load {
+            self.traffic[user].l1d_misses += 1;
+        }
+        let (arrives, level) = self.below(user, ns + translation, address, what);
+        let victim = self.caches[path.l1d.cache].insert(path.l1d.user, address, arrives, writes);
+        self.displaced_by_l1(&path, ns, victim);
+        self.prefetch(user, ns, address);
+        Some(Served { ns: arrives, level, missed: true, translated })
+    }
+
+    /// A fetch of an instruction line at `ns`: when it can go on.
+    pub fn code(&mut self, user: usize, ns: f64, address: u64, page: u64) -> f64 {
+        let path = self.paths[user];
+        let l1i = &mut self.caches[path.l1i.cache];
+        let found = l1i.find(address);
+        l1i.count(path.l1i.user, address, found.is_some());
+        let arrived = found.map(|place| l1i.touch(place, false));
+        let translation = self.translate(path.code_tlb, &path, page);
+        self.traffic[user].itlb_misses += u64::from(translation.is_some());
+        let start = ns + translation.unwrap_or(0.0);
+        if let Some(arrived) = arrived {
+            return start.max(arrived);
+        }
+        self.traffic[user].l1i_misses += 1;
+        let (arrives, _) = self.below(user, start, address, For::Code);
+        let victim = self.caches[path.l1i.cache].insert(path.l1i.user, address, arrives, false);
+        debug_assert!(victim.is_none_or(|victim| !victim.dirty), "code is not written");
+        arrives
+    }
+
+    /// Nanoseconds that translation adds; none if the first level knows the page.
+    fn translate(&mut self, first: Share, path: &Path, page: u64) -> Option<f64> {
+        if self.look_up(first, page) {
+            return None;
+        }
+        match path.second_tlb {
+            Some(second) if self.look_up(second, page) => Some(path.second_tlb_latency),
+            _ => Some(path.walk_latency),
+        }
+    }
+
+    /// Was it there? It is from now on.
+    fn look_up(&mut self, share: Share, address: u64) -> bool {
+        let cache = &mut self.caches[share.cache];
+        match cache.find(address) {
+            Some(place) => {
+                cache.touch(place, false);
+                true
+            }
+            None => {
+                cache.insert(share.user, address, 0.0, false);
+                false
+            }
+        }
+    }
+
+    /// What lies below the L1: when a line arrives, and from where.
+    fn below(&mut self, user: usize, ns: f64, address: u64, what: For) -> (f64, Level) {
+        let path = self.paths[user];
+        let l2 = &mut self.caches[path.l2.cache];
+        let found = l2.find(address);
+        l2.count(path.l2.user, address, found.is_some());
+        if let Some(place) = found {
+            let arrived = l2.touch(place, false);
+            let soonest = ns + path.latency[1];
+            return (soonest.max(arrived), path.pending(arrived, ns, soonest, Level::L2));
+        }
+        self.traffic[user].l2_misses += 1;
+        self.traffic[user].l2_load_misses += u64::from(what == For::Load);
+        let (arrives, level) = self.beyond_l2(user, ns, address, Some(what));
+        let victim = self.caches[path.l2.cache].insert(path.l2.user, address, arrives, false);
+        self.displaced_by_l2(&path, ns, victim);
+        (arrives, level)
+    }
+
+    /// What lies beyond the L2. A prefetch (`what` is none) is not counted as demand.
+    fn beyond_l2(&mut self, user: usize, ns: f64, address: u64, what: Option<For>) -> (f64, Level) {
+        let path = self.paths[user];
+        if let Some(share) = path.l3 {
+            let l3 = &mut self.caches[share.cache];
+            let found = l3.find(address);
+            if what.is_some() {
+                l3.count(share.user, address, found.is_some());
+            }
+            if let Some(place) = found {
+                let arrived = l3.touch(place, false);
+                let soonest = ns + path.latency[2];
+                return (soonest.max(arrived), path.pending(arrived, ns, soonest, Level::L3));
+            }
+        }
+        let far = path.home != path.node;
+        let traffic = &mut self.traffic[user];
+        if far {
+            traffic.memory_far += 1;
+        } else {
+            traffic.memory_near += 1;
+        }
+        if what == Some(For::Load) {
+            traffic.llc_load_misses += 1;
+            traffic.far_loads += u64::from(far);
+        }
+        let arrives = self.dram.read(path.home, path.node, ns);
+        if let Some(share) = path.l3 {
+            let victim = self.caches[share.cache].insert(share.user, address, arrives, false);
+            self.displaced_by_l3(&path, ns, victim);
+        }
+        (arrives, Level::Memory)
+    }
+
+    fn displaced_by_l1(&mut self, path: &Path, ns: f64, victim: Option<Victim>) {
+        let Some(Victim { address, dirty: true }) = victim else { return };
+        let l2 = &mut self.caches[path.l2.cache];
+        if !l2.write_back(address) {
+            let victim = l2.insert(path.l2.user, address, ns, true);
+            self.displaced_by_l2(path, ns, victim);
+        }
+    }
+
+    fn displaced_by_l2(&mut self, path: &Path, ns: f64, victim: Option<Victim>) {
+        let Some(Victim { address, dirty: true }) = victim else { return };
+        let Some(share) = path.l3 else {
+            self.dram.write(path.home, path.node, ns);
+            return;
+        };
+        let l3 = &mut self.caches[share.cache];
+        if !l3.write_back(address) {
+            let victim = l3.insert(share.user, address, ns, true);
+            self.displaced_by_l3(path, ns, victim);
+        }
+    }
+
+    fn displaced_by_l3(&mut self, path: &Path, ns: f64, victim: Option<Victim>) {
+        if victim.is_some_and(|victim| victim.dirty) {
+            self.dram.write(path.home, path.node, ns);
+        }
+    }
+
+    /// The prefetcher sees a line that missed the L1 data cache.
+    fn prefetch(&mut self, user: usize, ns: f64, address: u64) {
+        let path = self.paths[user];
+        let shift = self.caches[path.l2.cache].shift();
+        for line in self.prefetchers[path.prefetcher].saw(address >> shift) {
+            let address = line << shift;
+            if self.caches[path.l2.cache].find(address).is_some() {
+                continue;
+            }
+            let (arrives, _) = self.beyond_l2(user, ns, address, None);
+            let victim = self.caches[path.l2.cache].insert(path.l2.user, address, arrives, false);
+            self.displaced_by_l2(&path, ns, victim);
+        }
+    }
+
+    /// Uses a data line outside of time: no count, no latency, no prefetch.
+    pub fn warm_data(&mut self, user: usize, address: u64, page: u64, writes: bool) {
+        let path = self.paths[user];
+        let known = self.warm_line(path.l1d, address, writes);
+        self.warm_below(&path, known, address);
+        self.warm_page(path.data_tlb, &path, page);
+    }
+
+    /// Uses an instruction line outside of time.
+    pub fn warm_code(&mut self, user: usize, address: u64, page: u64) {
+        let path = self.paths[user];
+        let known = self.warm_line(path.l1i, address, false);
+        self.warm_below(&path, known, address);
+        self.warm_page(path.code_tlb, &path, page);
+    }
+
+    fn warm_below(&mut self, path: &Path, known: bool, address: u64) {
+        if !known && !self.warm_line(path.l2, address, false) {
+            if let Some(l3) = path.l3 {
+                self.warm_line(l3, address, false);
+            }
+        }
+    }
+
+    fn warm_page(&mut self, first: Share, path: &Path, page: u64) {
+        if !self.look_up(first, page) {
+            if let Some(second) = path.second_tlb {
+                self.look_up(second, page);
+            }
+        }
+    }
+
+    fn warm_line(&mut self, share: Share, address: u64, writes: bool) -> bool {
+        let cache = &mut self.caches[share.cache];
+        match cache.find(address) {
+            Some(place) => {
+                cache.touch(place, writes);
+                true
+            }
+            None => {
+                cache.insert(share.user, address, 0.0, writes);
+                false
+            }
+        }
+    }
+
+    /// What a user asked for so far.
+    #[must_use]
+    pub fn traffic(&self, user: usize) -> Traffic {
+        self.traffic.get(user).copied().unwrap_or_default()
+    }
+
+    /// What a user did to each set of one of its caches.
+    #[must_use]
+    pub fn sets(&self, user: usize, kind: Kind) -> &[SetCounts] {
+        let share = self.paths.get(user).and_then(|path| match kind {
+            Kind::L1i => Some(path.l1i),
+            Kind::L1d => Some(path.l1d),
+            Kind::L2 => Some(path.l2),
+            Kind::L3 => path.l3,
+        });
+        share.map_or(&[], |share| self.caches[share.cache].counts(share.user))
+    }
+
+    /// log₂ of the bytes of a user's instruction lines.
+    pub(crate) fn code_shift(&self, user: usize) -> u32 {
+        self.caches[self.paths[user].l1i.cache].shift()
+    }
+
+    /// Forgets the counts by set.
+    pub fn reset_counts(&mut self) {
+        self.caches.iter_mut().for_each(Cache::reset_counts);
+    }
+}

@@ -1,0 +1,70 @@
+//! The simulated machine cycle by cycle: the referee of its fast level.
+//!
+//! # Problem
+//! The fast level of the simulated machine is a model; it is believed only as far as another
+//! simulation of the same described machine agrees that shares no formula with it.
+//! Some things it cannot show at all: which sets of a cache two threads fight for, or
+//! how long misses clog a shared queue.
+//!
+//! # Approach
+//! Streams of operations ([`op`]) run through cores that are simulated cycle by cycle
+//! ([`core`]), with caches that hold real lines ([`levels`], [`cache`]) and a memory
+//! that grants one line per slot of time ([`dram`]). Of the fast level's crate this one uses
+//! descriptions, the terms of activities and the machine's seam, never its
+//! physics (`nothing_here_names_the_physics`).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`op`] | what is executed |
+//! | [`chip`] | cores that share caches and memory |
+//! | [`core`] | one core: fetch, dispatch, issue, retire |
+//! | [`pool`], [`ports`], [`predictor`], [`wheel`] | what it is made of |
+//! | [`levels`], [`cache`], [`prefetch`], [`dram`] | what is behind it |
+//! | [`counts`] | what came out |
+//!
+//! # Terms and units
+//! Cycles are of the core, other times nanoseconds, addresses bytes.
+
+pub mod cache;
+pub mod chip;
+pub mod core;
+pub mod counts;
+pub mod dram;
+pub mod levels;
+pub mod op;
+pub mod pool;
+pub mod ports;
+pub mod predictor;
+pub mod prefetch;
+pub mod wheel;
+
+pub use crate::chip::{Chip, ChipError, Seat};
+pub use crate::core::Fetch;
+pub use crate::counts::Counts;
+pub use crate::op::{Branch, Op, Stream};
+pub use crate::predictor::{Indexing, Tables};
+
+/// What a description does not say of a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Which threads fetch.
+    pub fetch: Fetch,
+    /// How predictors find their counters.
+    pub indexing: Indexing,
+    /// Who has a predictor's table.
+    pub tables: Tables,
+    /// Do prefetchers work?
+    pub prefetching: bool,
+}
+
+impl Default for Options {
+    /// Threads fetch in turn, a core has one gshare, prefetchers work.
+    fn default() -> Self {
+        Self {
+            fetch: Fetch::default(),
+            indexing: Indexing::default(),
+            tables: Tables::default(),
+            prefetching: true,
+        }
+    }
+}

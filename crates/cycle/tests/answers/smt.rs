@@ -1,0 +1,97 @@
+//! Threads beside each other on a core.
+
+use symbiont_cycle::{Fetch, Op, Options};
+use symbiont_profile::OpClass;
+
+use crate::support::*;
+
+#[test]
+fn two_threads_compete_for_a_port() {
+    let count = 100;
+    let adds = || repeat(Op::plain(OpClass::FpAdd), count);
+    let counts = run(&plain(), vec![adds(), adds()]);
+    // One port starts one in each cycle from cycle 2 on.
+    let last = counts.iter().map(|counts| counts.last_retired).max();
+    assert_eq!(last, Some(2 + 2 * count - 1 + 3));
+    let alone = end(&plain(), adds());
+    assert_eq!(alone, 2 + count - 1 + 3);
+}
+
+#[test]
+fn a_private_port_is_not_competed_for() {
+    let private = machine(|_, sort| sort.ports.iter_mut().for_each(|port| port.private = true));
+    let count = 100;
+    let adds = || repeat(Op::plain(OpClass::FpAdd), count);
+    let counts = run(&private, vec![adds(), adds()]);
+    assert_eq!(counts[0].last_retired, 2 + count - 1 + 3);
+    // It was fetched a cycle later.
+    assert_eq!(counts[1].last_retired, 3 + count - 1 + 3);
+}
+
+#[test]
+fn a_partition_holds_what_a_shared_queue_gives() {
+    let groups = 6;
+    // Misses of a thread beside one that ends at once: the window is all or half of
+    // the buffer.
+    for (rob, window) in [(shared(32), 32), (partitioned(32), 16)] {
+        let machine = machine(|_, sort| sort.rob = rob);
+        let counts = run(
+            &machine,
+            vec![scattered_loads(groups * window), repeat(Op::plain(OpClass::Integer), 1)],
+        );
+        // In cycle 1 the other one fetches.
+        let turn = 1;
+        let expected = 2 + (groups - 1) * (MEMORY + 1) + turn + (window / 4 - 1) + MEMORY;
+        assert_eq!(counts[0].last_retired, expected, "{rob:?}");
+    }
+}
+
+#[test]
+fn a_waiting_thread_clogs_a_shared_queue_only() {
+    let quick = |iq| {
+        let machine = machine(|_, sort| sort.iq = iq);
+        let threads = vec![chain(OpClass::Divide, 200), repeat(Op::plain(OpClass::Integer), 2000)];
+        run(&machine, threads)[1].last_retired
+    };
+    let (split, together) = (quick(partitioned(16)), quick(shared(16)));
+    assert!(split <= 2000 / 4 + 40, "{split}");
+    assert!(together > 2 * split, "{together} against {split}");
+}
+
+#[test]
+fn icount_prefers_the_quick_thread() {
+    // Few places in the queue, all shared: who fetches what cannot issue takes them.
+    let machine = machine(|_, sort| sort.iq = shared(32));
+    let quick = |fetch| {
+        let options = Options { fetch, ..OPTIONS };
+        let threads = vec![chain(OpClass::Divide, 400), repeat(Op::plain(OpClass::Integer), 3000)];
+        finish(&mut chip(&machine, threads, &options))[1].last_retired
+    };
+    let turns = quick(Fetch::RoundRobin);
+    let icount = quick(Fetch::Icount { threads: 1, each: 4 });
+    let alone = end(&machine, repeat(Op::plain(OpClass::Integer), 3000));
+    // The slow thread holds half of what both hold, until that stops growing: the
+    // quick one then has all fetches but one for each division.
+    assert!(icount <= alone + alone / 10, "{icount} against {alone} alone");
+    assert!(turns > 2 * icount, "{turns} against {icount}");
+}
+
+#[test]
+fn identical_threads_are_equally_fast() {
+    for count in [2, 4] {
+        let thread = |which: u64| {
+            stream((0..4000_u64).map(move |n| match n % 5 {
+                0 => Op::memory(OpClass::Load, (which << 40) + which * 64 * 64 + n % 40 * 64),
+                1 => Op { sources: [1, 0], ..Op::plain(OpClass::FpAdd) },
+                2 => Op { sources: [3, 0], ..Op::plain(OpClass::Multiply) },
+                _ => Op { sources: [2, 5], ..Op::plain(OpClass::Integer) },
+            }))
+        };
+        let ends: Vec<u64> = run(&plain(), (0..count).map(thread).collect())
+            .iter()
+            .map(|counts| counts.last_retired)
+            .collect();
+        let (first, last) = (ends.iter().min().unwrap(), ends.iter().max().unwrap());
+        assert!((last - first) * 500 <= *last, "{ends:?}");
+    }
+}

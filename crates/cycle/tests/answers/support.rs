@@ -1,0 +1,124 @@
+//! A plain machine: width 4, 1 GHz, so that a cycle is a nanosecond.
+
+use symbiont_cycle::{Chip, Counts, Fetch, Op, Options, Seat, Stream};
+use symbiont_profile::OpClass;
+use symbiont_sim::description::{CoreType, Description, Port, SmtRule, Structure};
+use symbiont_topology::CoreId;
+
+pub const WIDTH: u64 = 4;
+pub const REFILL: u64 = 10;
+pub const L1: u64 = 4;
+pub const L2: u64 = 12;
+pub const MEMORY: u64 = 100;
+pub const MULTIPLY: u64 = 3;
+/// Where data begin; code is at 0.
+pub const DATA: u64 = 1 << 32;
+pub const DIVIDE: u64 = 20;
+
+pub const OPTIONS: Options = Options {
+    fetch: Fetch::RoundRobin,
+    indexing: symbiont_cycle::Indexing::History,
+    tables: symbiont_cycle::Tables::Shared,
+    prefetching: false,
+};
+
+pub fn shared(entries: u32) -> Structure {
+    Structure { entries, smt: SmtRule::Shared }
+}
+
+pub fn partitioned(entries: u32) -> Structure {
+    Structure { entries, smt: SmtRule::Partitioned }
+}
+
+/// The machine, changed.
+pub fn machine(change: impl FnOnce(&mut Description, &mut CoreType)) -> Description {
+    let mut machine = Description::named("xeon-e5-2620v4").unwrap();
+    let mut sort = machine.core_types[0].clone();
+    sort.ghz = 1.0;
+    sort.dispatch = WIDTH as u32;
+    sort.retire = WIDTH as u32;
+    sort.refill = REFILL as u32;
+    sort.rob = shared(512);
+    sort.iq = shared(256);
+    sort.lq = shared(256);
+    sort.sq = shared(256);
+    sort.mshrs = shared(64);
+    let port = |does: &[OpClass]| Port { does: does.to_vec(), private: false };
+    let mut ports = vec![port(&[OpClass::Load]); 4];
+    ports.push(port(&[OpClass::Store]));
+    ports.push(port(&[OpClass::FpAdd]));
+    ports.push(port(&[OpClass::Multiply, OpClass::Divide]));
+    ports.extend(vec![port(&[OpClass::Integer, OpClass::Branch]); 4]);
+    sort.ports = ports;
+    sort.latency.integer = 1;
+    sort.latency.multiply = MULTIPLY as u32;
+    sort.latency.divide = DIVIDE as u32;
+    sort.latency.fp_add = 3;
+    sort.l1d.latency = L1 as u32;
+    sort.l2.latency = L2 as u32;
+    sort.l3 = None;
+    sort.tlb.second = None;
+    sort.tlb.walk = 0;
+    machine.memory.latency_ns = MEMORY as f64;
+    machine.memory.read_gbps = 1e9;
+    machine.memory.write_gbps = 1e9;
+    machine.memory.total_gbps = 1e9;
+    change(&mut machine, &mut sort);
+    machine.core_types[0] = sort;
+    machine
+}
+
+pub fn plain() -> Description {
+    machine(|_, _| {})
+}
+
+pub fn stream(ops: impl Iterator<Item = Op> + Send + 'static) -> Stream<'static> {
+    Box::new(ops)
+}
+
+/// `count` of the same.
+pub fn repeat(op: Op, count: u64) -> Stream<'static> {
+    stream((0..count).map(move |_| op))
+}
+
+/// `count` of a class, each needs the one before.
+pub fn chain(class: OpClass, count: u64) -> Stream<'static> {
+    repeat(Op { sources: [1, 0], ..Op::plain(class) }, count)
+}
+
+/// `count` independent loads, each of another line.
+pub fn scattered_loads(count: u64) -> Stream<'static> {
+    stream((0..count).map(move |n| Op::memory(OpClass::Load, DATA + 64 * n)))
+}
+
+/// Threads of one core, with their code in the cache.
+pub fn chip(
+    machine: &Description,
+    streams: Vec<Stream<'static>>,
+    options: &Options,
+) -> Chip<'static> {
+    let mode = streams.len() as u32;
+    let seat = |stream| Seat { core: CoreId(0), mode, home: 0, stream };
+    let seats: Vec<_> = streams.into_iter().map(seat).collect();
+    let users = seats.len();
+    let mut chip = Chip::new(machine, seats, options).unwrap();
+    for user in 0..users {
+        chip.levels_mut().warm_code(user, 0, 0);
+    }
+    chip
+}
+
+/// Lets them run to their end, which comes before a million cycles.
+pub fn finish(chip: &mut Chip<'static>) -> Vec<Counts> {
+    assert!(!chip.run_until(1e6), "it did not end");
+    (0..chip.seats()).map(|seat| chip.counts(seat)).collect()
+}
+
+pub fn run(machine: &Description, streams: Vec<Stream<'static>>) -> Vec<Counts> {
+    finish(&mut chip(machine, streams, &OPTIONS))
+}
+
+/// The cycle in which a single thread's last operation retires.
+pub fn end(machine: &Description, stream: Stream<'static>) -> u64 {
+    run(machine, vec![stream])[0].last_retired
+}
