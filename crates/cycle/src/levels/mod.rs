@@ -1,7 +1,7 @@
 //! The caches of a machine, level by level, and memory behind them.
 //!
 //! # Approach
-//! A hardware thread (*user*) has a [`Path`]: the instances that it uses, by the
+//! A hardware thread (*user*) has a path: the instances that it uses, by the
 //! description's scopes. A miss goes down the path, takes its place in every cache that it passed, and
 //! is pending there until it arrives; who finds a pending line waits for it. What was
 //! written goes down when it is displaced, at last to memory. The levels are neither inclusive nor exclusive:
@@ -331,18 +331,28 @@ impl Levels {
     }
 
     /// Uses a data line outside of time: no count, no latency, no prefetch.
-    pub fn warm_data(&mut self, user: usize, address: u64, page: u64, writes: bool) {
+    pub fn warm_data(&mut self, user: usize, address: u64, writes: bool) {
         let path = self.paths[user];
         let known = self.warm_line(path.l1d, address, writes);
         self.warm_below(&path, known, address);
-        self.warm_page(path.data_tlb, &path, page);
     }
 
     /// Uses an instruction line outside of time.
-    pub fn warm_code(&mut self, user: usize, address: u64, page: u64) {
+    pub fn warm_code(&mut self, user: usize, address: u64) {
         let path = self.paths[user];
         let known = self.warm_line(path.l1i, address, false);
         self.warm_below(&path, known, address);
+    }
+
+    /// Translates a page of data outside of time.
+    pub fn warm_data_page(&mut self, user: usize, page: u64) {
+        let path = self.paths[user];
+        self.warm_page(path.data_tlb, &path, page);
+    }
+
+    /// Translates a page of instructions outside of time.
+    pub fn warm_code_page(&mut self, user: usize, page: u64) {
+        let path = self.paths[user];
         self.warm_page(path.code_tlb, &path, page);
     }
 

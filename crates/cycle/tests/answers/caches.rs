@@ -31,12 +31,12 @@ fn two_threads_fight_for_a_set() {
         let streams = vec![round(0, way, lines, count), round(second, way, lines, count)];
         let mut chip = chip(&seven, streams, &OPTIONS);
         for (user, start) in [(0, 0), (1, second)] {
-            (0..lines).for_each(|n| chip.levels_mut().warm_data(user, start + n * way, 0, false));
+            (0..lines).for_each(|n| chip.levels_mut().warm_data(user, start + n * way, false));
         }
         // In the L2, but no longer in the L1.
         for set in 0..2 {
             (0..7).for_each(|n| {
-                chip.levels_mut().warm_data(0, (1 << 50) + set * 64 + n * way, 0, false);
+                chip.levels_mut().warm_data(0, (1 << 50) + set * 64 + n * way, false);
             });
         }
         let counts = finish(&mut chip);

@@ -103,7 +103,7 @@ pub fn chip(
     let users = seats.len();
     let mut chip = Chip::new(machine, seats, options).unwrap();
     for user in 0..users {
-        chip.levels_mut().warm_code(user, 0, 0);
+        chip.levels_mut().warm_code(user, 0);
     }
     chip
 }
