@@ -390,6 +390,8 @@ pub enum Bench {
     Counters(BenchCounters),
     Detection(BenchDetection),
     SimulatedPhases(BenchSimulatedPhases),
+    Openmp(BenchOpenmp),
+    Seniority(BenchSeniority),
 }
 
 /// Serial phases first (Morad et al.) against the OS, with real runs
@@ -470,6 +472,58 @@ pub struct BenchDetection {
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs and of the programs' phases
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Serial phases first for real parallel programs: OpenMP kernels in all pairs
+///
+/// Builds ten well-known kernels (with cc and OpenMP), and runs each pair in both
+/// orders at the same time under `stay` and `phases`, interleaved, with dynamic
+/// schedules (Morad et al., Tables 6 and 7). An interrupted campaign goes on where it
+/// stopped.
+#[derive(Debug, Args)]
+pub struct BenchOpenmp {
+    /// Folder of the report and of the raw runs [default: report/openmp, or
+    /// report/openmp-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Four minutes instead of the whole campaign
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Make a CPU so many times as slow meanwhile, e.g. 1:2; repeatable (as root)
+    #[arg(long, value_name = "CPU:FACTOR")]
+    pub slow_cpu: Vec<SlowCpu>,
+    /// The C compiler
+    #[arg(long, value_name = "PROGRAM", default_value = "cc")]
+    pub compiler: PathBuf,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Turns of parallel programs under `phases`: do they act, and does anybody starve?
+///
+/// Programs that are parallel all the time run side by side under `stay` and under
+/// `phases` with several timeouts; then several of them for ten minutes, alone and beside
+/// a serial program without an end. All figures are of CPU time, so that they hold
+/// on a busy machine too; only context switches need a quiet one.
+#[derive(Debug, Args)]
+pub struct BenchSeniority {
+    /// Folder of the report and of the raw runs [default: report/seniority, or
+    /// report/seniority-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Two minutes instead of the whole experiment
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write the report's data to standard output as JSON

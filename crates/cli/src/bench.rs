@@ -10,10 +10,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
 use symbiont_experiment::simulated::phases as simulated;
-use symbiont_experiment::{counting, detection, overhead, phases};
+use symbiont_experiment::{counting, detection, openmp, overhead, phases, seniority};
 
 use crate::args::{
-    Bench, BenchCounters, BenchDetection, BenchOverhead, BenchPhases, BenchSimulatedPhases,
+    Bench, BenchCounters, BenchDetection, BenchOpenmp, BenchOverhead, BenchPhases, BenchSeniority,
+    BenchSimulatedPhases,
 };
 
 /// Runs an experiment, writes its report and tells what it showed.
@@ -61,6 +62,23 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let report = simulated::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
+        Bench::Openmp(BenchOpenmp { output, short, seed, slow_cpu: slow, compiler, json }) => {
+            let size = if short { openmp::Size::short() } else { openmp::Size::full() };
+            let name = if slow.is_empty() { "openmp" } else { "openmp-asymmetric" };
+            let output = folder(output, name, short);
+            let programs = Programs::beside_this_one()?;
+            let options = openmp::Options { programs, compiler, output, size, seed, slow };
+            let report = openmp::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
+        Bench::Seniority(BenchSeniority { output, short, seed, json }) => {
+            let size = if short { seniority::Size::short() } else { seniority::Size::full() };
+            let output = folder(output, "seniority", short);
+            let programs = Programs::beside_this_one()?;
+            let options = seniority::Options { programs, output, size, seed };
+            let report = seniority::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
     };
     progress.bar.finish_and_clear();
     if json {
@@ -78,7 +96,8 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 4] = ["checks", "detection-alone", "detection-beside", "summary"];
+const IN_SHORT: [&str; 6] =
+    ["checks", "detection-alone", "detection-beside", "summary", "turns", "starvation"];
 
 /// The report in short, so that nobody has to open the page to see
 /// what came out.

@@ -1,14 +1,16 @@
 //! Workloads, metrics, published figures and reports.
 //!
 //! Experiments on the real machine: [`phases`] (serial phases first),
-//! [`overhead`] (what managing costs), [`counting`] (what counting costs) and
-//! [`detection`] (how soon phases are seen), on what they share ([`harness`]).
+//! [`overhead`] (what managing costs), [`counting`] (what counting costs),
+//! [`detection`] (how soon phases are seen), [`openmp`] (serial phases first for
+//! real parallel programs) and [`seniority`] (turns of parallel programs), on what
+//! they share ([`harness`]).
 //!
 //! On the simulated machine: [`simulated`]. Of recorded series: [`topdown`]. On
 //! both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
-//! figures that runs are judged by ([`metrics`]), what models predict
+//! figures that runs are judged by ([`metrics`], [`orders`]), what models predict
 //! ([`theory`]), what papers print ([`published`]), and the writer of pages,
 //! plots and data files ([`report`]).
 
@@ -16,10 +18,13 @@ pub mod counting;
 pub mod detection;
 pub mod harness;
 pub mod metrics;
+pub mod openmp;
+pub mod orders;
 pub mod overhead;
 pub mod phases;
 pub mod published;
 pub mod report;
+pub mod seniority;
 pub mod simulated;
 pub mod stats;
 pub mod theory;

@@ -52,6 +52,6 @@ mod tests;
 
 pub use campaign::{Campaign, Options};
 pub use carry_out::{Record, Stage, Timed};
-pub use evaluate::{Cell, Evaluation, Matrix, Ordered, Point, Under, evaluate};
+pub use evaluate::{Cell, Evaluation, Matrix, Ordered, Point, evaluate};
 pub use page::page;
 pub use plan::{MACHINES, Part, Run, Size, What, plan};

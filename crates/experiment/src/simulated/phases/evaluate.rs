@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Ratio;
 
-use super::carry_out::Record;
+use super::carry_out::{Record, Timed};
 use super::plan::{CORES, Part, Size, What};
 use crate::harness::Error;
 use crate::metrics;
+use crate::orders::{self, Compared, Took, Under};
 use crate::phases::plan::POLICIES;
 use crate::stats::{self, Estimate, StatsError, mean};
 use crate::theory::phases as theory;
-
-/// What stands under each policy, in the order of [`POLICIES`].
-pub type Under<T> = [T; 2];
 
 /// All figures of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,16 +84,9 @@ pub struct Ordered {
     pub machine: usize,
     /// Which.
     pub ratios: [Ratio; 2],
-    /// Time until both orders are through (eq. 2), `stay` over `phases`.
-    pub completion: Estimate,
-    /// Speedup of each program (eq. 5).
-    pub speedup: Under<[Estimate; 2]>,
-    /// Fairness of these.
-    pub fairness: Under<Estimate>,
+    /// What came out.
+    pub compared: Compared,
 }
-
-/// Of a round of both orders: the time until they were through, and the speedups.
-type Told = (f64, [f64; 2]);
 
 /// A run of a pair.
 #[derive(Debug, Clone, Copy)]
@@ -287,45 +278,18 @@ impl<'r> Runs<'r> {
         }
         let runs =
             under(|policy| self.of(place, &What::Together { ratios, policy: policy.to_owned() }))?;
-        let told = runs.map(|runs| {
-            let one = |run: &&Record| -> Told {
-                let end = run.times.iter().map(|t| t.ended).fold(0.0, f64::max);
-                let speedup = |program: usize| {
-                    let own = run.times.iter().filter(|t| t.program == program);
-                    let times: Vec<f64> = own.map(|t| t.seconds).collect();
-                    metrics::speedup_from_times(alone[program], &times).unwrap_or(f64::NAN)
-                };
-                (end, [speedup(0), speedup(1)])
+        let took = |run: &&Record| {
+            let of = |program: usize, slot: usize| {
+                let is = |t: &&Timed| (t.program, t.slot) == (program, slot);
+                run.times.iter().find(is).map_or(f64::NAN, |t| t.seconds)
             };
-            runs.iter().map(one).collect::<Vec<_>>()
-        });
-        let rounds = told.iter().map(Vec::len).min().unwrap_or_default();
-        let mean_of = |which: usize, drawn: &[usize], of: &dyn Fn(&Told) -> f64| {
-            let values: Vec<f64> =
-                drawn.iter().filter_map(|round| told[which].get(*round)).map(of).collect();
-            mean(&values).unwrap_or(f64::NAN)
+            let programs = [0, 1].map(|program| [of(program, 0), of(program, 1)]);
+            let completion = run.times.iter().map(|t| t.ended).fold(0.0, f64::max);
+            Took { programs, completion }
         };
-        let speedups = |which: usize| -> Result<[Estimate; 2], Error> {
-            let one = |program: usize| {
-                self.rounds(rounds, |drawn| mean_of(which, drawn, &|t| t.1[program]))
-            };
-            Ok([one(0)?, one(1)?])
-        };
-        let fairness = |which: usize| {
-            self.rounds(rounds, |drawn| {
-                let both = [0, 1].map(|program| mean_of(which, drawn, &|t| t.1[program]));
-                metrics::fairness(&both).unwrap_or(f64::NAN)
-            })
-        };
-        let completion =
-            self.rounds(rounds, |drawn| mean_of(0, drawn, &|t| t.0) / mean_of(1, drawn, &|t| t.0))?;
-        Ok(Ordered {
-            machine,
-            ratios,
-            completion,
-            speedup: [speedups(0)?, speedups(1)?],
-            fairness: [fairness(0)?, fairness(1)?],
-        })
+        let [stay, phases] = runs.map(|runs| runs.iter().map(took).collect::<Vec<_>>());
+        let compared = orders::compare(alone, [&stay, &phases], self.seed).map_err(no_estimate)?;
+        Ok(Ordered { machine, ratios, compared })
     }
 }
 

@@ -208,10 +208,10 @@ fn orders(name: &str, machine: usize, evaluation: &Evaluation) -> Table {
     let mut table = Table::new(format!("orders-{name}"), caption, columns);
     for pair in evaluation.ordered.iter().filter(|pair| pair.machine == machine) {
         let [a, b] = pair.ratios.map(published_label);
-        let [stay, phases] = pair.speedup;
-        let mut row = vec![format!("{a} and {b}").into(), pair.completion.into()];
+        let [stay, phases] = pair.compared.speedup;
+        let mut row = vec![format!("{a} and {b}").into(), pair.compared.completion.into()];
         row.extend([stay[0], phases[0], stay[1], phases[1]].map(Into::into));
-        row.extend(pair.fairness.map(Into::into));
+        row.extend(pair.compared.fairness.map(Into::into));
         table.row(row);
     }
     table

@@ -1,12 +1,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use symbiont_control::Controller;
+use symbiont_machine::Machine;
+use symbiont_planner::{Bounds, Planner};
+use symbiont_policy::Settings;
 use symbiont_profile::Profile;
+use symbiont_sim::description::Description;
+use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::machine::{Errors, Options, SimMachine};
+use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 
 use super::campaign::stages;
 use super::plan::{CORES, ratios};
-use super::*;
+use super::{Evaluation, Part, Record, Run, Size, Stage, What, evaluate, page, plan};
+use crate::seniority::{Judged, Story, judge};
 use crate::simulated::Library;
 
 fn calculation() -> Profile {
@@ -20,7 +29,7 @@ fn small() -> Size {
         cores_time: Duration::from_millis(500),
         matrix_ratios: ratios(&["1:1"]),
         matrix_rounds: 4,
-        matrix_time: Duration::from_secs(5),
+        matrix_time: Duration::from_secs(4),
         orders_ratios: ratios(&["1:1"]),
         orders_rounds: 1,
         orders_time: Duration::from_secs(1),
@@ -86,7 +95,10 @@ fn serial_phases_first_gain_on_eight_simulated_cores() {
         assert!(mean.idle[1].value < mean.idle[0].value, "{mean:?}");
         assert!(mean.fairness.iter().all(|f| (0.8..=1.0).contains(&f.value)), "{mean:?}");
     }
-    assert!(evaluation.ordered.iter().all(|pair| pair.completion.value > 0.9), "{evaluation:?}");
+    assert!(
+        evaluation.ordered.iter().all(|pair| pair.compared.completion.value > 0.9),
+        "{evaluation:?}"
+    );
     let page = page(&evaluation, &[]);
     assert!(page.blocks.len() > 8);
     let folder = tempfile::tempdir().unwrap();
@@ -112,4 +124,61 @@ fn without_serial_phases_there_is_no_gain() {
     };
     let gain = throughput("phases") / throughput("stay") - 1.0;
     assert!(gain.abs() < 0.01, "{gain}");
+}
+
+/// What becomes of programs on two cores over some seconds, with turns of a timeout.
+fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
+    let profile = calculation();
+    let workshop = Workshop::new(Description::named("morad-8-symmetric").unwrap());
+    // Phases that do not end.
+    let shape = |ratio: Ratio| {
+        let serial = if ratio == Ratio::SERIAL { f64::INFINITY } else { 0.0 };
+        Shape::Alternating(Alternating { threads: 2, parallel: (1e18, 1e18), serial })
+    };
+    let all: Vec<u32> =
+        (0..).zip(programs).filter(|(_, r)| **r == Ratio::PARALLEL).map(|(n, _)| n).collect();
+    let program = |ratio: &Ratio| Program {
+        name: ratio.to_string(),
+        profile: &profile,
+        shape: shape(*ratio),
+        target: None,
+    };
+    let options =
+        Options { limit: Some("0-1".parse().unwrap()), errors: Errors::NONE, ..Options::default() };
+    let programs = programs.iter().map(program).collect();
+    let fast = workshop.fast(Switches::default());
+    let machine = SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap();
+    let settings = Settings { seniority_timeout: Some(timeout), ..Settings::default() };
+    let entry = symbiont_policy::find("phases").unwrap();
+    let planner = Planner::new(Bounds::none());
+    let mut controller = Controller::new(machine, (entry.make)(&settings), planner);
+    let mut story = Story::default();
+    let end = controller.machine().now().0 + seconds * 1_000_000_000;
+    while controller.machine().now().0 < end {
+        let step = controller.step().unwrap();
+        story.add(&step.sample, &step.placement);
+        controller.machine_mut().wait(entry.quantum).unwrap();
+    }
+    judge(&story.moments, &all).unwrap()
+}
+
+#[test]
+fn nobody_starves_on_a_simulated_machine() {
+    let second = Duration::from_secs(1);
+    let quantum = 0.02;
+    // Ten minutes.
+    let judged = turns(&[Ratio::PARALLEL; 3], 600, second);
+    assert!(judged.longest_wait <= 2.0 * (1.0 + 2.0 * quantum), "{judged:?}");
+    assert!(judged.turns.len() > 550, "{}", judged.turns.len());
+    assert!(judged.turns.iter().all(|turn| *turn <= 1.0 + 2.0 * quantum), "{judged:?}");
+    // In any five seconds each has at least one turn.
+    assert!(judged.least.unwrap() > 1.5, "{:?}", judged.least);
+    assert!(judged.held_share.unwrap() > 0.8, "{judged:?}");
+
+    let judged = turns(&[Ratio::PARALLEL, Ratio::PARALLEL, Ratio::SERIAL], 20, second);
+    assert!(judged.least.unwrap() > 1.0, "the serial one stops nobody: {judged:?}");
+    assert!(judged.cpus > 1.98, "{judged:?}");
+    // Without the timeout the second would wait for ever.
+    let judged = turns(&[Ratio::PARALLEL; 2], 20, 3600 * second);
+    assert!(judged.longest_wait > 19.0, "{judged:?}");
 }

@@ -1,0 +1,44 @@
+//! The experiment `symbiont bench openmp`: serial phases first for real parallel
+//! programs.
+//!
+//! # Problem
+//! The synthetic benchmark has the phases that its author wants. Morad et al. also
+//! measure SPEC OMP2001 (Tables 6 and 7), which is not free. What do serial phases
+//! first bring to programs whose phases come from what they compute?
+//!
+//! # Approach
+//! Ten well-known OpenMP kernels (`kernels.c`, built here by the machine's C compiler),
+//! in all pairs, each pair in both orders at the same time ([`crate::orders`]), under
+//! `stay` and `phases`, interleaved, in one session and in sessions of their own.
+//! As in the paper (section 3) loops are scheduled dynamically. Threads sleep while
+//! they wait (`OMP_WAIT_POLICY=passive`): who polls looks ready, so that its serial
+//! phases cannot be seen.
+//!
+//! Each kernel does the same work in every run; its checksum is compared with that of
+//! an unmanaged run. What the model predicts rests on the share of its time that a
+//! kernel is in parallel regions, measured with one thread.
+//!
+//! # Terms and units
+//! As in [`crate::orders`]; times in seconds of wall time, alone on the machine or in
+//! the pair.
+//!
+//! # Properties
+//! - A round holds each run once (`a_round_holds_each_run_once`).
+//! - A kernel computes the same with any number of threads
+//!   (`kernels_compute_the_same_with_any_number_of_threads`).
+//! - An interrupted campaign goes on where it stopped
+//!   (`a_campaign_of_two_kernels_goes_on_where_it_stopped`).
+
+mod campaign;
+mod evaluate;
+mod kernels;
+mod page;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+pub use campaign::{Campaign, Options, Record};
+pub use evaluate::{Cell, Evaluation, evaluate};
+pub use kernels::{KERNELS, Kernel, Told};
+pub use page::page;
+pub use plan::{Run, Size, What, plan};

@@ -1,0 +1,219 @@
+//! From figures to a report.
+
+use super::evaluate::{Cell, Evaluation};
+use crate::harness::{Check, Verdict};
+use crate::phases::Grouping;
+use crate::published::phases as published;
+use crate::report::{Block, Chart, Column, Matrix, Plot, Report, Table, number};
+use crate::stats::{Estimate, mean};
+
+/// The report, without facts.
+#[must_use]
+pub fn page(evaluation: &Evaluation) -> Report {
+    let mut report = Report::new(
+        "Serial phases first for real parallel programs",
+        "Ten OpenMP kernels in all pairs, each pair in both orders, under stay and under phases",
+    );
+    let groupings: Vec<Grouping> = Grouping::ALL
+        .into_iter()
+        .filter(|grouping| evaluation.cells.iter().any(|cell| cell.grouping == *grouping))
+        .collect();
+    report.push(Check::table(&checks(evaluation, &groupings)));
+    report.push(summary(evaluation, &groupings));
+    for grouping in groupings {
+        report.push(Block::Heading(grouping.name().to_owned()));
+        report.push(matrix(evaluation, grouping));
+        report.push(pairs(evaluation, grouping));
+        if let Some(text) = slower(evaluation, grouping) {
+            report.push(Block::Note(text));
+        }
+    }
+    report.push(alone(evaluation));
+    report
+}
+
+fn of(evaluation: &Evaluation, grouping: Grouping) -> impl Iterator<Item = &Cell> {
+    evaluation.cells.iter().filter(move |cell| cell.grouping == grouping)
+}
+
+fn mean_over(
+    evaluation: &Evaluation,
+    grouping: Grouping,
+    figure: impl Fn(&Cell) -> f64,
+) -> Option<f64> {
+    mean(&of(evaluation, grouping).map(figure).collect::<Vec<f64>>())
+}
+
+/// Table 6.
+fn matrix(evaluation: &Evaluation, grouping: Grouping) -> Plot {
+    let names: Vec<String> =
+        evaluation.alone.iter().map(|(kernel, _)| kernel.name.clone()).collect();
+    let find = |row: &String, column: &String| {
+        let is = |cell: &&Cell| cell.kernels[0] == *column && cell.kernels[1] == *row;
+        of(evaluation, grouping).find(is).map(|cell| cell.compared.completion)
+    };
+    let row = |row: &String| names.iter().map(|column| find(row, column)).collect();
+    Plot::new(
+        format!("completion-{}", grouping.id()),
+        format!("Time until both orders are through, stay over phases, {}", grouping.name()),
+        "Above 1 phases is faster; the paper's Table 6 is of this kind.",
+        Chart::Matrix(Matrix {
+            row: "program".to_owned(),
+            column: "beside".to_owned(),
+            rows: names.clone(),
+            columns: names.clone(),
+            cells: names.iter().map(row).collect(),
+            label: "stay over phases".to_owned(),
+            unit: None,
+            neutral: 1.0,
+        }),
+    )
+}
+
+fn pairs(evaluation: &Evaluation, grouping: Grouping) -> Table {
+    let columns = vec![
+        Column::text("Pair"),
+        Column::number("Completion, stay over phases"),
+        Column::number("Throughput, model"),
+        Column::number("Speedup of the first, stay"),
+        Column::number("Speedup of the first, phases"),
+        Column::number("Speedup of the second, stay"),
+        Column::number("Speedup of the second, phases"),
+        Column::number("Fairness, stay"),
+        Column::number("Fairness, phases"),
+        Column::number("Fairness, stay, model"),
+        Column::number("Fairness, phases, model"),
+        Column::number("Jitter, stay"),
+        Column::number("Jitter, phases"),
+    ];
+    let caption = format!("All pairs, {}", grouping.name());
+    let mut table = Table::new(format!("pairs-{}", grouping.id()), caption, columns);
+    for cell in of(evaluation, grouping) {
+        let [a, b] = &cell.kernels;
+        let compared = &cell.compared;
+        let [stay, phases] = compared.speedup;
+        let mut row = vec![format!("{a} and {b}").into(), compared.completion.into()];
+        row.push(cell.model.map(|(gain, _)| 1.0 + gain).into());
+        row.extend([stay[0], phases[0], stay[1], phases[1]].map(Into::into));
+        row.extend(compared.fairness.map(Into::into));
+        row.extend([0, 1].map(|policy| cell.model.map(|(_, fair)| fair[policy]).into()));
+        let known = |jitter: Estimate| Some(jitter).filter(|jitter| jitter.value.is_finite());
+        row.extend(compared.jitter.map(|jitter| known(jitter).into()));
+        table.row(row);
+    }
+    table.note("Speedups are against runs alone, not managed. Model: the chain of joint states.");
+    table
+}
+
+/// Table 7 and the mean of Table 6.
+fn summary(evaluation: &Evaluation, groupings: &[Grouping]) -> Table {
+    let columns = vec![
+        Column::text("Means over all pairs"),
+        Column::number("Completion, stay over phases"),
+        Column::number("Fairness, stay"),
+        Column::number("Fairness, phases"),
+        Column::number("Jitter, stay"),
+        Column::number("Jitter, phases"),
+    ];
+    let mut table = Table::new("summary", "Tables 6 and 7 beside ours", columns);
+    for &grouping in groupings {
+        let over = |figure: &dyn Fn(&Cell) -> f64| mean_over(evaluation, grouping, figure);
+        let mut row = vec![format!("here, {}", grouping.name()).into()];
+        row.push(over(&|cell| cell.compared.completion.value).into());
+        for policy in [0, 1] {
+            row.push(over(&|cell| cell.compared.fairness[policy].value).into());
+        }
+        for policy in [0, 1] {
+            let jitter = over(&|cell| cell.compared.jitter[policy].value);
+            row.push(jitter.filter(|jitter| jitter.is_finite()).into());
+        }
+        table.row(row);
+    }
+    let symmetric = evaluation.cpus.large == Some(1.0);
+    let kind = if symmetric { "symmetric" } else { "asymmetric" };
+    let what = format!("mean speedup, SPEC OMP2001, {kind}");
+    let printed = published::HEADLINES.iter().find(|headline| headline.what == what);
+    let [stay, phases] = [published::TABLE_7.baseline, published::TABLE_7.proposed]
+        .map(|row| if symmetric { row.symmetric } else { row.asymmetric });
+    let mut row = vec![format!("{}, {kind}", published::CITATION).into()];
+    row.push(printed.map(|headline| 1.0 + headline.value / 100.0).into());
+    row.extend([stay, phases].map(|outcome| (outcome.fairness / 100.0).into()));
+    row.extend([stay, phases].map(|outcome| outcome.jitter.into()));
+    table.row(row);
+    table.note(format!(
+        "The paper: Tables 6 and 7, SPEC OMP2001 on {}; it does not say what its jitter is \
+         multiplied by.",
+        published::CONDITIONS
+    ));
+    table
+}
+
+fn is_slower(cell: &&Cell) -> bool {
+    cell.compared.completion.high().is_some_and(|high| high < 1.0)
+}
+
+/// Names the cells that get slower.
+fn slower(evaluation: &Evaluation, grouping: Grouping) -> Option<String> {
+    let named: Vec<String> = of(evaluation, grouping)
+        .filter(is_slower)
+        .map(|cell| {
+            let [stay, phases] = cell.compared.speedup;
+            let change = |slot: usize| {
+                format!("{} {:+.2}", cell.kernels[slot], phases[slot].value - stay[slot].value)
+            };
+            let model = cell.model.map_or(String::new(), |(gain, _)| {
+                format!("; the model says {:+.1} % of throughput", 100.0 * gain)
+            });
+            let completion = number::estimate(&cell.compared.completion);
+            format!("{completion} (change of speedup: {}, {}{model})", change(0), change(1))
+        })
+        .collect();
+    let count = of(evaluation, grouping).count();
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} of {count} pairs are slower under phases, {}: {}. By chance one of 40 would be.",
+            named.len(),
+            grouping.name(),
+            named.join("; ")
+        )
+    })
+}
+
+fn alone(evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("Kernel"),
+        Column::number("Steps"),
+        Column::number("Time alone").unit("s"),
+        Column::number("Parallel share of it"),
+    ];
+    let mut table = Table::new("alone", "Each kernel by itself, not managed", columns);
+    for (kernel, time) in &evaluation.alone {
+        table.row(vec![
+            kernel.name.clone().into(),
+            kernel.steps.into(),
+            (*time).into(),
+            kernel.parallel.into(),
+        ]);
+    }
+    table.note("The parallel share is derived from a run with one thread.");
+    table
+}
+
+fn checks(evaluation: &Evaluation, groupings: &[Grouping]) -> Vec<Check> {
+    let check = |&grouping: &Grouping| {
+        let mean = mean_over(evaluation, grouping, |cell| cell.compared.completion.value);
+        let (slower, all) =
+            (of(evaluation, grouping).filter(is_slower).count(), of(evaluation, grouping).count());
+        let decided = of(evaluation, grouping).all(|c| c.compared.completion.interval.is_some());
+        Check {
+            requirement: format!("{}: both orders are through sooner on average", grouping.name()),
+            measured: mean.map(Estimate::exact),
+            beside: format!("{slower} of {all} pairs are slower beyond their interval"),
+            verdict: match mean {
+                Some(mean) if decided => Verdict::of(mean > 1.0),
+                _ => Verdict::Undecided,
+            },
+        }
+    };
+    groupings.iter().map(check).collect()
+}

@@ -1,0 +1,225 @@
+//! From finished runs to a report.
+
+use std::time::Duration;
+
+use super::campaign::Record;
+use super::judge::Judged;
+use super::plan::Part;
+use crate::harness::{Check, Error, Verdict};
+use crate::phases::Grouping;
+use crate::report::{Block, Column, Report, Table, Value, number};
+use crate::stats::{self, Estimate};
+
+/// Share of the machine below which the programs cannot have had it for themselves.
+const UNDISTURBED: f64 = 0.95;
+
+/// The report, without facts; `cpus`: those of the machine.
+///
+/// # Errors
+/// When no run of two programs has finished.
+pub fn page(records: &[Record], cpus: u32) -> Result<Report, Error> {
+    let two: Vec<&Record> =
+        records.iter().filter(|record| record.run.part == Part::Turns).collect();
+    if two.is_empty() {
+        return Err(Error::Evaluation("no run has finished".to_owned()));
+    }
+    let mut report = Report::new(
+        "Turns of parallel programs",
+        "Programs that all want all of the machine, under stay and under phases",
+    );
+    let got = stats::mean(&records.iter().map(|r| r.judged.cpus).collect::<Vec<_>>());
+    let part = got.unwrap_or_default() / f64::from(cpus.max(1));
+    if part < UNDISTURBED {
+        report.push(Block::Warning(format!(
+            "The programs got {:.0} % of the machine: something else used the rest. Shares, turns \
+             and waits hold all the same; context switches were forced by others, so that no \
+             policy could spare them.",
+            100.0 * part
+        )));
+    }
+    report.push(Check::table(&checks(records, &two, part)));
+    report.push(pairs(&two));
+    report.push(long(records));
+    Ok(report)
+}
+
+fn starvation(records: &[Record]) -> impl Iterator<Item = &Record> {
+    records.iter().filter(|record| record.run.part == Part::Starvation)
+}
+
+/// Runs of two programs in one grouping under one policy.
+fn select<'r>(
+    two: &[&'r Record],
+    grouping: Grouping,
+    timeout: Option<Duration>,
+) -> Vec<&'r Record> {
+    let is = |r: &&Record| r.run.grouping == grouping && r.run.timeout == timeout;
+    two.iter().copied().filter(is).collect()
+}
+
+fn mean(runs: &[&Record], figure: impl Fn(&Judged) -> Option<f64>) -> Option<Estimate> {
+    let values: Vec<f64> = runs.iter().filter_map(|record| figure(&record.judged)).collect();
+    stats::mean_estimate(&values).ok()
+}
+
+fn timeouts(two: &[&Record]) -> Vec<Option<Duration>> {
+    let mut all: Vec<_> = two.iter().map(|record| record.run.timeout).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn pairs(two: &[&Record]) -> Table {
+    let columns = vec![
+        Column::text("Sessions"),
+        Column::text("Policy"),
+        Column::number("Timeout").unit("s"),
+        Column::number("Holder's share"),
+        Column::number("Held").unit("% of the time"),
+        Column::number("Turns, median").unit("s"),
+        Column::number("Longest turn").unit("s"),
+        Column::number("Longest wait").unit("s"),
+        Column::number("Reaction, median").unit("ms"),
+        Column::number("Context switches").unit("per CPU second"),
+        Column::number("CPUs got"),
+    ];
+    let mut table = Table::new("turns", "Two parallel programs", columns);
+    for grouping in Grouping::ALL {
+        for timeout in timeouts(two) {
+            let runs = select(two, grouping, timeout);
+            let Some(first) = runs.first() else { continue };
+            let turns: Vec<f64> =
+                runs.iter().flat_map(|run| run.judged.turns.iter().copied()).collect();
+            // Under stay nobody is preferred; the first program stands for both.
+            let share = |judged: &Judged| match timeout {
+                None => judged.shares.first().copied(),
+                Some(_) => judged.held_share,
+            };
+            let most = |figure: fn(&Judged) -> f64| {
+                runs.iter().map(|run| figure(&run.judged)).reduce(f64::max)
+            };
+            let held = timeout.map(|_| ());
+            table.row(vec![
+                grouping.name().into(),
+                first.run.policy().into(),
+                timeout.map(|timeout| timeout.as_secs_f64()).into(),
+                mean(&runs, share).into(),
+                held.and_then(|()| mean(&runs, |j| Some(100.0 * j.held_part))).into(),
+                stats::median(&turns).into(),
+                turns.iter().copied().reduce(f64::max).into(),
+                held.and_then(|()| most(|judged| judged.longest_wait)).into(),
+                mean(&runs, |judged| Some(1e3 * judged.reaction?)).into(),
+                mean(&runs, |judged| Some(judged.switches_per_s)).into(),
+                mean(&runs, |judged| Some(judged.cpus)).into(),
+            ]);
+        }
+    }
+    table.note(
+        "Under stay the share is that of one program over the whole run. Nice values weigh threads \
+         of one session only, so with sessions of their own the boost does not act.",
+    );
+    table
+}
+
+fn long(records: &[Record]) -> Table {
+    let columns = vec![
+        Column::text("Programs"),
+        Column::number("Length").unit("s"),
+        Column::number("Least share of a parallel program"),
+        Column::number("Longest turn").unit("s"),
+        Column::number("Longest wait").unit("s"),
+        Column::number("Wait allowed").unit("s"),
+        Column::number("Least CPU time in 5 s").unit("s"),
+    ];
+    let mut table = Table::new("starvation", "Nobody starves", columns);
+    for record in starvation(records) {
+        let judged = &record.judged;
+        table.row(vec![
+            Value::Text(record.run.to_string()).into(),
+            record.run.time.as_secs_f64().into(),
+            judged.shares.iter().copied().reduce(f64::min).into(),
+            judged.turns.iter().copied().reduce(f64::max).into(),
+            judged.longest_wait.into(),
+            allowed(record).into(),
+            judged.least.into(),
+        ]);
+    }
+    table
+}
+
+/// The longest wait that turns allow: the others' timeouts, each late by two quanta.
+fn allowed(record: &Record) -> Option<f64> {
+    let late = 2.0 * record.quantum_ms? / 1e3;
+    let others = f64::from(record.run.parallel.saturating_sub(1));
+    Some(others * (record.run.timeout?.as_secs_f64() + late))
+}
+
+fn checks(records: &[Record], two: &[&Record], part: f64) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let grouping = Grouping::OneSession;
+    let stay = select(two, grouping, None);
+    for timeout in timeouts(two).into_iter().flatten() {
+        let runs = select(two, grouping, Some(timeout));
+        let held = mean(&runs, |judged| judged.held_share);
+        let share = mean(&stay, |judged| judged.shares.first().copied());
+        let text =
+            |e: Option<Estimate>| e.map_or("not measured".to_owned(), |e| number::estimate(&e));
+        checks.push(Check {
+            requirement: format!(
+                "one session, turns of {timeout:?}: the holder's share is above stay's by more than 0.2"
+            ),
+            measured: held,
+            beside: format!("stay: {}", text(share)),
+            verdict: match (held, share) {
+                (Some(held), Some(share)) => Verdict::of(held.value > share.value + 0.2),
+                _ => Verdict::Undecided,
+            },
+        });
+        let switches = |runs: &[&Record]| mean(runs, |judged| Some(judged.switches_per_s));
+        let (with, without) = (switches(&runs), switches(&stay));
+        checks.push(Check {
+            requirement: format!(
+                "one session, turns of {timeout:?}: fewer context switches per CPU second than stay"
+            ),
+            measured: with,
+            beside: format!("stay: {}", text(without)),
+            verdict: match (with, without) {
+                (Some(with), Some(without)) if part >= UNDISTURBED => {
+                    Verdict::of(with.value < without.value)
+                }
+                _ => Verdict::Undecided,
+            },
+        });
+        let longest = runs.iter().flat_map(|run| run.judged.turns.iter().copied());
+        let longest = longest.reduce(f64::max);
+        let quantum = runs.iter().find_map(|run| run.quantum_ms).unwrap_or_default() / 1e3;
+        let most = timeout.as_secs_f64() + 2.0 * quantum;
+        checks.push(Check {
+            requirement: format!("turns of {timeout:?} last at most two quanta longer (s)"),
+            measured: longest.map(Estimate::exact),
+            beside: format!("allowed: {most:.3}"),
+            verdict: longest.map_or(Verdict::Undecided, |longest| Verdict::of(longest <= most)),
+        });
+    }
+    for record in starvation(records) {
+        let wait = record.judged.longest_wait;
+        let most = allowed(record).unwrap_or_default();
+        let least = record.judged.least;
+        checks.push(Check {
+            requirement: format!(
+                "{}, {:?}: each gets its turn, and each gets on in any 5 s",
+                record.run, record.run.time
+            ),
+            measured: Some(Estimate::exact(wait)),
+            beside: format!(
+                "longest wait (s), allowed: {most:.2}; least CPU time in 5 s: {:.3} s",
+                least.unwrap_or_default()
+            ),
+            verdict: match least {
+                None => Verdict::Undecided,
+                Some(least) => Verdict::of(wait <= most && least > 0.0),
+            },
+        });
+    }
+    checks
+}

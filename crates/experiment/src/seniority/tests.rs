@@ -1,0 +1,113 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::*;
+use crate::phases::Grouping;
+
+/// Moments every 100 ms; for each quantum who holds the boost and what each of two
+/// programs runs.
+fn story(quanta: &[(Option<u32>, [f64; 2])]) -> Vec<Moment> {
+    let mut moment = Moment { ran: [(0, 0.0), (1, 0.0)].into(), ..Moment::default() };
+    let mut moments = Vec::new();
+    for (holder, ran) in quanta {
+        moment.holder = *holder;
+        moments.push(moment.clone());
+        moment.at += 0.1;
+        moment.switches += 10;
+        for (program, ran) in (0..).zip(ran) {
+            *moment.ran.get_mut(&program).unwrap() += ran;
+        }
+    }
+    moment.holder = None;
+    moments.push(moment);
+    moments
+}
+
+#[test]
+fn turns_waits_and_shares_follow_from_who_held_the_boost() {
+    let quanta = [
+        (None, [0.1, 0.1]),
+        (Some(0), [0.15, 0.05]),
+        (Some(0), [0.15, 0.05]),
+        (Some(0), [0.15, 0.05]),
+        // Its turn, but nothing comes of it at first.
+        (Some(1), [0.15, 0.05]),
+        (Some(1), [0.05, 0.15]),
+        (Some(0), [0.15, 0.05]),
+    ];
+    let judged = judge(&story(&quanta), &[0, 1]).unwrap();
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(near(judged.held_share.unwrap(), 0.8 / 1.2), "{judged:?}");
+    assert!(near(judged.held_part, 6.0 / 7.0));
+    assert_eq!(judged.turns.len(), 2);
+    assert!(near(judged.turns[0], 0.3) && near(judged.turns[1], 0.2), "{judged:?}");
+    assert!(near(judged.longest_wait, 0.3), "{judged:?}");
+    assert!(near(judged.reaction.unwrap(), 0.15), "{judged:?}");
+    assert!(near(judged.shares[0], 0.9 / 1.4) && near(judged.cpus, 2.0), "{judged:?}");
+    assert!(near(judged.switches_per_s, 70.0 / 1.4), "{judged:?}");
+    assert_eq!(judged.least, None);
+    assert!(judge(&[], &[0, 1]).is_none());
+}
+
+#[test]
+fn a_program_that_stands_still_is_found() {
+    let mut quanta = vec![(None, [0.1, 0.1]); 30];
+    assert!(judge(&story(&quanta), &[0, 1]).unwrap().least.is_none());
+    quanta.extend(vec![(None, [0.1, 0.1]); 30]);
+    assert!(judge(&story(&quanta), &[0, 1]).unwrap().least.unwrap() > 4.0);
+    quanta.extend(vec![(None, [0.2, 0.0]); 55]);
+    assert_eq!(judge(&story(&quanta), &[0, 1]).unwrap().least, Some(0.0));
+}
+
+#[test]
+fn a_round_holds_each_run_once() {
+    for size in [Size::full(), Size::short()] {
+        let runs = plan(&size, 1);
+        let ids: BTreeSet<String> = runs.iter().map(Run::id).collect();
+        assert_eq!(ids.len(), runs.len());
+        let two = size.rounds as usize * 2 * (1 + size.timeouts.len());
+        assert_eq!(runs.len(), two + 2 * size.many.len());
+    }
+}
+
+#[test]
+fn a_report_tells_whether_the_boost_acts() {
+    let judged = |held_share: Option<f64>, turns: Vec<f64>| Judged {
+        shares: vec![0.5, 0.5],
+        held_share,
+        held_part: 0.9,
+        turns,
+        longest_wait: 1.01,
+        reaction: Some(0.02),
+        switches_per_s: 100.0,
+        cpus: 2.0,
+        least: None,
+    };
+    let record = |timeout: Option<Duration>, judged| Record {
+        run: Run {
+            part: Part::Turns,
+            round: 0,
+            parallel: 2,
+            beside_serial: false,
+            timeout,
+            grouping: Grouping::OneSession,
+            time: Duration::from_secs(6),
+        },
+        wall_s: 7.0,
+        quantum_ms: Some(20.0),
+        judged,
+    };
+    let second = Some(Duration::from_secs(1));
+    let verdicts = |held_share, turn| {
+        let records = [
+            record(None, judged(None, Vec::new())),
+            record(second, judged(Some(held_share), vec![turn])),
+        ];
+        page(&records, 2).unwrap().html().unwrap().matches(">pass<").count()
+    };
+    // Switches are the same, so that check never passes.
+    assert_eq!(verdicts(0.9, 1.02), 2);
+    assert_eq!(verdicts(0.5, 1.02), 1);
+    assert_eq!(verdicts(0.5, 1.2), 0);
+    assert!(page(&[], 2).is_err());
+}
