@@ -12,6 +12,16 @@ pub struct CoreType {
     pub catalogue: String,
     /// Clock, GHz.
     pub ghz: f64,
+    /// Micro-ops of one thread that the front end delivers in a cycle.
+    pub fetch: u32,
+    /// Taken branches that it passes in a cycle.
+    pub taken_per_fetch: u32,
+    /// Branches of a group, of those cores that dispatch and complete operations in groups:
+    /// the last of them ends it, and the rest of its places hold no branch.
+    pub group_branches: Option<u32>,
+    /// The SMT mode from which on threads are divided among two halves of the core, each with
+    /// half of its places for dispatch, of its ports and of its halved queues.
+    pub halves_from: Option<u32>,
     /// Micro-ops dispatched per cycle by the core.
     pub dispatch: u32,
     /// Micro-ops retired per cycle by the core.
@@ -37,6 +47,8 @@ pub struct CoreType {
     pub latency: Latencies,
     /// Two-bit counters of a predictor of equal accuracy, shared by the threads.
     pub predictor: u32,
+    /// Of the mispredictions of a gshare of that size, the share that it makes too.
+    pub mispredicts: f64,
     /// L1 instruction cache.
     pub l1i: Cache,
     /// L1 data cache.

@@ -66,13 +66,13 @@ fn refusals_name_file_line_key_and_reason() {
         (
             "rob = { entries = 192",
             "rob = { entries = 0",
-            "xeon.toml:34: core.performance.rob.entries: expected a whole number from 1 to 65536, \
+            "xeon.toml:37: core.performance.rob.entries: expected a whole number from 1 to 65536, \
           found 0",
         ),
         (
             "rob = {",
             "robb = {",
-            "xeon.toml:34: core.performance.robb: unknown key; known here: source, catalogue",
+            "xeon.toml:37: core.performance.robb: unknown key; known here: source, catalogue",
         ),
         (
             "lq = { entries = 72, smt = \"partitioned\" }\n",
@@ -82,7 +82,7 @@ fn refusals_name_file_line_key_and_reason() {
         (
             "smt = \"shared\" }",
             "smt = \"sharred\" }",
-            "xeon.toml:35: core.performance.iq.smt: expected private, partitioned",
+            "xeon.toml:38: core.performance.iq.smt: expected private, partitioned",
         ),
         (
             "latency_ns = { value = 90, source = \"assumed: typical of Broadwell-EP\" }",

@@ -3,6 +3,9 @@
 //! # Approach
 //! The steady state is [`shared_reach`] of each instance. In the L2 and the last level
 //! a thread's part takes time to become steady ([`Filling`]).
+//!
+//! Threads in the same phase of the same program have the same code, which the OS keeps once:
+//! in instruction caches and buffers they count as one, the fastest of them.
 
 use super::footprint::{Footprint, shared_reach};
 use super::occupancy::Filling;
@@ -68,7 +71,18 @@ pub fn set(
         let at = level as usize;
         threads.clear();
         let footprint = |member: usize| &tasks[member].phase.footprints[at];
-        threads.extend(members.iter().map(|&member| (footprint(member), speeds[member])));
+        if matches!(level, Level::L1i | Level::CodeTlb) {
+            let of = |member: usize| tasks[member].phase.fingerprint;
+            for (place, &member) in members.iter().enumerate() {
+                if members[..place].iter().all(|&before| of(before) != of(member)) {
+                    let alike = members[place..].iter().filter(|&&other| of(other) == of(member));
+                    let fastest = alike.map(|&other| speeds[other]).fold(speeds[member], f64::max);
+                    threads.push((footprint(member), fastest));
+                }
+            }
+        } else {
+            threads.extend(members.iter().map(|&member| (footprint(member), speeds[member])));
+        }
         let guess = members.first().map(|&first| reaches[first][at] - speeds[first]);
         let time = shared_reach(lines, &threads, guess.filter(|guess| guess.is_finite()));
         let slot = kept(level);

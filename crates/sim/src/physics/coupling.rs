@@ -1,9 +1,10 @@
 //! What threads of one core leave each other of slots, ports, queues and predictor.
 //!
 //! # Approach
-//! Slots, ports and queues are shared max-min ([`offers`]): of dispatch slots a thread
-//! demands its micro-ops per cycle, of a group of ports the cycles for which it
-//! takes them, of a queue the entries that it holds on average (entries ·
+//! The front end, ports and queues are shared max-min ([`offers`]): of the front end, which
+//! serves one thread a cycle, a thread demands the cycles that its fetch groups or its
+//! micro-ops take, those of wrong paths too; of a group of ports the cycles for which it
+//! takes them; of a queue the entries that it holds on average (entries ·
 //! cycles per instruction · IPC). A queue that is split leaves a thread its part,
 //! a capped one no more than the cap. The predictor is divided by the threads that
 //! run. Ports of which each thread has one of its own are not shared.
@@ -35,17 +36,18 @@ pub fn set(
     if switches.private_units || !(2..=MOST).contains(&peers) {
         return;
     }
-    let offered = |capacity: f64, demand: &dyn Fn(usize) -> f64| {
+    let in_half = core.near(peers);
+    let offered = |capacity: f64, near: f64, demand: &dyn Fn(usize) -> f64| {
         let (mut demands, mut shares) = ([0.0; MOST], [0.0; MOST]);
         for (thread, slot) in demands[..peers].iter_mut().enumerate() {
             *slot = demand(thread);
         }
-        offers(capacity, &demands[..peers], &mut shares[..peers]);
+        offers(capacity, &demands[..peers], near, &mut shares[..peers]);
         shares
     };
-    let slots = offered(core.width, &|thread| tasks[thread].phase.ops * ipc[thread]);
-    for (environment, share) in environments.iter_mut().zip(slots) {
-        environment.dispatch = share;
+    let turns = offered(1.0, in_half, &|thread| responses[thread].front * ipc[thread]);
+    for (environment, share) in environments.iter_mut().zip(turns) {
+        environment.dispatch = share * core.width;
     }
     for group in 0..GROUPS {
         let ports = core.group_size(group);
@@ -53,7 +55,8 @@ pub fn set(
         if !cared || ports == 0.0 || core.private_groups[group] {
             continue;
         }
-        let share = offered(ports, &|thread| responses[thread].port_cycles[group] * ipc[thread]);
+        let demand = |thread: usize| responses[thread].port_cycles[group] * ipc[thread];
+        let share = offered(ports, in_half, &demand);
         for (environment, share) in environments.iter_mut().zip(share) {
             environment.ports[group] = share / ports;
         }
@@ -64,7 +67,9 @@ pub fn set(
         if !cared || !room.shared {
             continue;
         }
-        let share = offered(room.total, &|thread| responses[thread].held[queue] * ipc[thread]);
+        let near = if room.halved { in_half } else { 1.0 };
+        let demand = |thread: usize| responses[thread].held[queue] * ipc[thread];
+        let share = offered(room.total, near, &demand);
         for (environment, share) in environments.iter_mut().zip(share) {
             environment.entries[queue] = share.min(room.most);
         }

@@ -71,22 +71,34 @@ pub struct MemoryPlace {
     pub latency: f64,
     /// Remote latency over local.
     pub remote: f64,
-    /// 10⁹ bytes per second of a node.
-    pub bandwidth: f64,
-    /// 10⁹ bytes per second between two nodes.
+    /// 10⁹ bytes per second that a node reads at most.
+    pub read: f64,
+    /// 10⁹ bytes per second that it writes at most.
+    pub write: f64,
+    /// 10⁹ bytes per second that it reads and writes at most, together.
+    pub total: f64,
+    /// 10⁹ bytes per second between two nodes, each way.
     pub link: f64,
     /// How many nodes there are.
     pub nodes: f64,
 }
 
 impl MemoryPlace {
+    /// Ns between two lines of a node, if of each line that comes the share `written` is
+    /// written back.
+    #[must_use]
+    pub fn interval(&self, line: f64, written: f64) -> f64 {
+        let both = line * (1.0 + written) / self.total;
+        both.max(line / self.read).max(line * written / self.write)
+    }
+
     /// The longest mean latency that can be met, ns: remote, with full queues.
     #[must_use]
     pub fn longest(&self, line: f64) -> f64 {
         let queue = |bandwidth: f64| line / bandwidth * BUSIEST / (2.0 * (1.0 - BUSIEST));
         let far = if self.nodes > 1.0 { queue(self.link) } else { 0.0 };
         let remote = if self.nodes > 1.0 { self.remote } else { 1.0 };
-        self.latency * remote + queue(self.bandwidth) + far
+        self.latency * remote + queue(self.read) + far
     }
 }
 
@@ -145,7 +157,9 @@ impl Physics {
             memory: MemoryPlace {
                 latency: machine.memory.latency_ns,
                 remote: machine.memory.remote_latency,
-                bandwidth: machine.memory.total_gbps,
+                read: machine.memory.read_gbps,
+                write: machine.memory.write_gbps,
+                total: machine.memory.total_gbps,
                 link: machine.memory.link_gbps,
                 nodes: nodes.len() as f64,
             },

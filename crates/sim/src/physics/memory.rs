@@ -1,14 +1,16 @@
 //! Memory and the links between nodes: bandwidth and queueing.
 //!
 //! # Approach
-//! A node's memory, and the link between two nodes, is a server of lines. Its
-//! queue as a thread finds it is made by the others only: S·ρ/(2(1 − ρ)), S the
+//! A node's memory is a server of lines: it reads so much, writes so much, and both together
+//! so much, each a limit of its own; so is the link between two nodes, each way. Lines that are
+//! written are read first, so that reads are never fewer and bind a link. Its
+//! queue, that of the busiest limit, as a thread finds it is made by the others only: S·ρ/(2(1 − ρ)), S the
 //! time of one line, ρ the share of time that others keep it busy (M/D/1); a
 //! thread's own requests queue in the window model. Bandwidth is shared max-min: a
 //! thread that wants more than it is offered gets its requests granted at that rate.
 //! What a thread takes tells what it wants only while it takes less than it was offered; one that
 //! takes nearly all is taken to want much more ([`wanted`]), or all would
-//! reach for what none of them takes yet, and swing. Write-backs count.
+//! reach for what none of them takes yet, and swing.
 //!
 //! # Terms and units
 //! Traffic: 10⁹ bytes per second. Times: ns.
@@ -18,7 +20,8 @@ use super::pipeline::Environment;
 use super::shares::offers;
 use super::tasks::Task;
 
-/// A server of lines: the memory of a node or a link.
+/// A server of lines: one way of the memory of a node or of a link, or both ways together.
+#[derive(Debug, Default)]
 struct Server {
     bandwidth: f64,
     /// Traffic of each thread.
@@ -28,17 +31,43 @@ struct Server {
 }
 
 impl Server {
-    fn new(bandwidth: f64, traffic: Vec<f64>, wants: Vec<f64>) -> Self {
-        let mut shares = wants;
-        offers(bandwidth, &shares.clone(), &mut shares);
+    fn new(bandwidth: f64, traffic: Vec<f64>, wants: &[f64]) -> Self {
+        let mut shares = vec![0.0; wants.len()];
+        offers(bandwidth, wants, 1.0, &mut shares);
         let total = traffic.iter().sum();
         Self { bandwidth, traffic, offers: shares, total }
     }
 
-    /// Mean wait of a request of a thread for those of others.
-    fn wait(&self, thread: usize, bytes: f64) -> f64 {
-        let busy = ((self.total - self.traffic[thread]) / self.bandwidth).clamp(0.0, BUSIEST);
-        bytes / self.bandwidth * busy / (2.0 * (1.0 - busy))
+    /// The share of time for which others keep it busy.
+    fn busy(&self, thread: usize) -> f64 {
+        ((self.total - self.traffic[thread]) / self.bandwidth).clamp(0.0, BUSIEST)
+    }
+}
+
+/// Mean wait of a request of so many bytes, others keeping the server busy.
+fn wait(bytes: f64, bandwidth: f64, busy: f64) -> f64 {
+    bytes / bandwidth * busy / (2.0 * (1.0 - busy))
+}
+
+/// A node's memory: what it reads, what it writes, and both.
+#[derive(Debug)]
+struct Node {
+    ways: [Server; 3],
+}
+
+impl Node {
+    /// Ns between two lines that it grants a thread, which writes back `written` of them.
+    fn interval(&self, thread: usize, line: f64, written: f64) -> f64 {
+        let bytes = [line, line * written, line * (1.0 + written)];
+        let each = self.ways.iter().zip(bytes).map(|(way, bytes)| match bytes {
+            0.0 => 0.0,
+            bytes => bytes / way.offers[thread],
+        });
+        each.fold(0.0, f64::max)
+    }
+
+    fn busy(&self, thread: usize) -> f64 {
+        self.ways.iter().map(|way| way.busy(thread)).fold(0.0, f64::max)
     }
 }
 
@@ -60,7 +89,7 @@ pub fn share(task: &Task<'_>, node: usize) -> f64 {
     }
 }
 
-/// Sets latency and interval of memory, from the traffic that each thread makes.
+/// Sets latency and interval of memory, from the lines that each thread fetches (`traffic`).
 pub fn set(
     physics: &Physics,
     tasks: &[Task<'_>],
@@ -70,21 +99,29 @@ pub fn set(
 ) {
     let nodes = physics.nodes.len();
     let place = &physics.memory;
-    // What each had of what it was offered: its bytes per cycle over those granted.
+    // What each had of what it was offered: its lines per cycle over those granted.
     let used = |index: usize| {
         let (task, environment) = (&tasks[index], &environments[index]);
-        let line = f64::from(task.pipeline.line) * (1.0 + task.facts.written);
+        let line = f64::from(task.pipeline.line);
         traffic[index] / task.ghz / line * environment.memory_interval
     };
     let wants: Vec<f64> = (0..tasks.len()).map(|i| wanted(traffic[i], used(i))).collect();
     let server = |bandwidth: f64, part: &dyn Fn(&Task<'_>) -> f64| {
         let parts: Vec<f64> = tasks.iter().map(part).collect();
-        let by_part = |all: &[f64]| all.iter().zip(&parts).map(|(all, part)| all * part).collect();
-        Server::new(bandwidth, by_part(traffic), by_part(&wants))
+        let by_part =
+            |all: &[f64]| all.iter().zip(&parts).map(|(all, part)| all * part).collect::<Vec<_>>();
+        Server::new(bandwidth, by_part(traffic), &by_part(&wants))
     };
     let (mut memories, mut links) = (Vec::new(), Vec::new());
     if !private {
-        memories = (0..nodes).map(|n| server(place.bandwidth, &|task| share(task, n))).collect();
+        let node = |n: usize| Node {
+            ways: [
+                server(place.read, &|task| share(task, n)),
+                server(place.write, &|task| share(task, n) * task.facts.written),
+                server(place.total, &|task| share(task, n) * (1.0 + task.facts.written)),
+            ],
+        };
+        memories = (0..nodes).map(node).collect();
         for a in 0..nodes {
             for b in a + 1..nodes {
                 let crosses = |task: &Task<'_>| match task.node {
@@ -98,8 +135,7 @@ pub fn set(
     }
     for (index, (task, environment)) in tasks.iter().zip(environments).enumerate() {
         let line = f64::from(task.pipeline.line);
-        // Each line that comes may push a written one out.
-        let bytes = line * (1.0 + task.facts.written);
+        let written = task.facts.written;
         let (mut latency, mut interval) = (0.0, 0.0_f64);
         for node in 0..nodes {
             let part = share(task, node);
@@ -108,21 +144,21 @@ pub fn set(
             }
             let remote = node != task.node;
             let mut one = place.latency * if remote { place.remote } else { 1.0 };
-            let mut bandwidth = place.bandwidth;
+            let mut between = place.interval(line, written);
             if let Some(memory) = memories.get(node) {
-                one += memory.wait(index, line);
-                bandwidth = memory.offers[index];
+                one += wait(line, place.read, memory.busy(index));
+                between = memory.interval(index, line, written);
             }
             if remote {
-                bandwidth = bandwidth.min(place.link);
+                between = between.max(line / place.link);
                 let pair = (node.min(task.node), node.max(task.node));
                 if let Some((_, link)) = links.iter().find(|(ends, _)| *ends == pair) {
-                    one += link.wait(index, line);
-                    bandwidth = bandwidth.min(link.offers[index]);
+                    one += wait(line, link.bandwidth, link.busy(index));
+                    between = between.max(line / link.offers[index]);
                 }
             }
             latency += part * one;
-            interval = interval.max(part * bytes / bandwidth);
+            interval = interval.max(part * between);
         }
         environment.memory_latency = latency * task.ghz;
         environment.memory_interval = interval * task.ghz;

@@ -17,7 +17,7 @@
 
 use symbiont_profile::{OpClass, PREDICTOR_ENTRIES};
 
-use crate::description::{CoreType, SmtRule, Structure};
+use crate::description::{CoreType, Port, SmtRule, Structure};
 
 /// Groups of ports that threads compete for.
 pub const GROUPS: usize = 5;
@@ -92,6 +92,8 @@ pub struct Room {
     pub most: f64,
     /// Do threads compete for it?
     pub shared: bool,
+    /// Only those of the same half of the core?
+    pub halved: bool,
 }
 
 impl Room {
@@ -106,7 +108,9 @@ impl Room {
             SmtRule::Halved if mode > 1 => (total / 2.0, mode > 2),
             SmtRule::Capped(_) | SmtRule::Halved => (total, false),
         };
-        Self { total, most: most.max(1.0), shared }
+        let halved = structure.smt == SmtRule::Halved && mode > 1;
+        let total = if halved { total / 2.0 } else { total };
+        Self { total, most: most.max(1.0), shared, halved }
     }
 }
 
@@ -115,6 +119,15 @@ impl Room {
 pub struct Pipeline {
     /// Threads that the core is set up for.
     pub mode: u32,
+    /// Do threads meet only those in the same half of the core? Width, fetch and
+    /// ports are then those of a half.
+    pub halved: bool,
+    /// Micro-ops of one thread fetched per cycle.
+    pub fetch: u32,
+    /// Taken branches that are passed in a cycle.
+    pub taken: u32,
+    /// Branches of a group, if operations are dispatched and completed in groups.
+    pub group_branches: Option<u32>,
     /// Micro-ops dispatched per cycle, by all threads together.
     pub width: f64,
     /// Micro-ops retired per cycle, by all threads together.
@@ -147,6 +160,8 @@ pub struct Pipeline {
     pub prefetch_lines: u32,
     /// Entries of the predictor, for all threads together.
     pub predictor: f64,
+    /// Of the mispredictions profiled at a size, the share that remains.
+    pub mispredicts: f64,
     /// Bytes of a cache line.
     pub line: u32,
 }
@@ -197,7 +212,14 @@ impl Pipeline {
     #[must_use]
     pub fn new(core: &CoreType, mode: u32) -> Self {
         // Ports with few duties first, so that a low bit is the better choice.
-        let mut order: Vec<_> = core.ports.iter().take(u32::BITS as usize).collect();
+        let halved = core.halves_from.is_some_and(|from| mode >= from);
+        let part = |count: u32| if halved { count.div_ceil(2) } else { count }.max(1);
+        // Of ports that are alike each half has every other.
+        let in_half = |(index, port): &(usize, &Port)| {
+            !halved || core.ports[..*index].iter().filter(|other| other == port).count() % 2 == 0
+        };
+        let ports = core.ports.iter().enumerate().filter(in_half).map(|(_, port)| port);
+        let mut order: Vec<_> = ports.take(u32::BITS as usize).collect();
         order.sort_by_key(|port| port.does.len());
         let mut ports = [0; OpClass::COUNT];
         let mut group_ports = [0; GROUPS];
@@ -221,8 +243,12 @@ impl Pipeline {
         let l3 = core.l3.map_or(core.l2.latency, |l3| l3.latency);
         Self {
             mode,
-            width: f64::from(core.dispatch.max(1)),
-            retire: f64::from(core.retire.max(1)),
+            halved,
+            fetch: part(core.fetch),
+            taken: core.taken_per_fetch.max(1),
+            group_branches: core.group_branches.map(part),
+            width: f64::from(part(core.dispatch)),
+            retire: f64::from(part(core.retire)),
             fetch_buffer: (16 * core.dispatch.max(1) / mode.max(1)).max(8) as usize,
             refill: f64::from(core.refill),
             rooms: structures.map(|structure| Room::of(structure, mode)),
@@ -236,8 +262,27 @@ impl Pipeline {
             tlb_latency: [core.tlb.second_latency, core.tlb.walk],
             prefetch_lines: if core.prefetch_streams == 0 { 0 } else { core.prefetch_lines },
             predictor: f64::from(core.predictor.max(1)),
+            mispredicts: core.mispredicts.clamp(0.0, 1.0),
             line: core.l1d.line,
         }
+    }
+
+    /// Of the other threads of a core on which so many run, the share that is to be met in
+    /// the same half: the mean over all ways to divide them evenly.
+    #[must_use]
+    pub fn near(&self, peers: usize) -> f64 {
+        if !self.halved || peers < 2 {
+            return 1.0;
+        }
+        let [small, large] = [peers / 2, peers.div_ceil(2)].map(|half| half as f64);
+        let met = small * (small - 1.0) + large * (large - 1.0);
+        met / (peers * (peers - 1)) as f64
+    }
+
+    /// Most threads that share what a half has, or the core if it is whole.
+    #[must_use]
+    pub fn sharers(&self) -> f64 {
+        f64::from(if self.halved { self.mode.div_ceil(2) } else { self.mode }.max(1))
     }
 
     /// Ports of a group.

@@ -98,7 +98,8 @@ impl Rates {
             loads: facts.loads,
             stores: facts.stores,
             branches: facts.branches,
-            mispredicts: facts.mispredicted.get(size).copied().unwrap_or(0.0),
+            mispredicts: facts.mispredicted.get(size).copied().unwrap_or(0.0)
+                * task.pipeline.mispredicts,
             flops: facts.flops,
             vector_ops: facts.vector_ops,
             fp_scalar: facts.fp_scalar,

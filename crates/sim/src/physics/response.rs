@@ -7,6 +7,10 @@
 //! on this machine: from having all to sharing it with as many as can be, or
 //! being starved by them. The anchor is an even share.
 //!
+//! Where the front end or ports are all that holds a thread up, its CPI is the largest of
+//! what each takes over the share of it ([`Bound`]): an edge that runs across all these inputs, where
+//! sums of functions of few would be wrong. So the table holds what the CPI is beyond that.
+//!
 //! # Properties
 //! - Solved with tables, threads run as fast as solved with the window model
 //!   (`tables_meet_the_direct_solve`).
@@ -27,8 +31,8 @@ use super::table::{Range, Table, build};
 use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
 use super::window::{Outcome, Window};
 
-/// What each round asks for: CPI, what is held, how long ports are taken.
-const OFTEN: usize = 1 + STRUCTURES + GROUPS;
+/// What each round asks for: CPI, what is held, how long ports and the front end are taken.
+const OFTEN: usize = 1 + STRUCTURES + GROUPS + 1;
 /// The stacks, and cycles with vector operations; in fours.
 const SELDOM: usize = (CYCLE_CAUSES + SLOT_CAUSES + 1).next_multiple_of(4);
 /// The predictor's size, and memory's latency; its interval follows.
@@ -42,8 +46,51 @@ const STARVED: f64 = 1.0 / 16.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseTable {
     table: Table<OFTEN, SELDOM>,
+    bound: Bound,
     fastest: f32,
     cares: u32,
+}
+
+/// The least CPI that the front end and ports allow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Bound {
+    /// Of the front end and of each group's ports, cycles of all of it that an instruction
+    /// takes at least; by input.
+    least: [f32; FIRST_ENTRIES],
+    /// At the anchor.
+    anchor: f32,
+}
+
+impl Bound {
+    /// Each port group is asked for what it must do however scarce it is.
+    fn new(ranges: &[Range], pipeline: &Pipeline, run: &mut dyn FnMut(&[f64]) -> Outcome) -> Self {
+        let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
+        let front = run(&best).front;
+        let mut least = [0.0; FIRST_ENTRIES];
+        least[0] = (front * pipeline.width) as f32;
+        for group in 0..GROUPS {
+            let (input, ports) = (FIRST_PORT + group, pipeline.group_size(group));
+            if ports > 0.0 && ranges[input].is_wide() {
+                let mut scarce = best.clone();
+                scarce[input] = ranges[input].worst;
+                least[input] = (run(&scarce).port_cycles[group] / ports) as f32;
+            }
+        }
+        let anchor: Vec<f64> = ranges.iter().map(|range| range.anchor).collect();
+        let bound = Self { least, anchor: 0.0 };
+        Self { anchor: bound.at(&environment(&anchor)) as f32, ..bound }
+    }
+
+    fn at(&self, environment: &Environment) -> f64 {
+        let front = f64::from(self.least[0]) / environment.dispatch;
+        let ports = self.least[FIRST_PORT..].iter().zip(&environment.ports);
+        ports.map(|(least, share)| f64::from(*least) / share).fold(front, f64::max)
+    }
+
+    /// What is added to the CPI of the table.
+    fn beyond_anchor(&self, environment: &Environment) -> f64 {
+        self.at(environment) - f64::from(self.anchor)
+    }
 }
 
 /// What a round needs to know of a thread in an environment; per instruction.
@@ -55,11 +102,18 @@ pub struct Response {
     pub held: [f64; STRUCTURES],
     /// Cycles for which the ports of each group are taken.
     pub port_cycles: [f64; GROUPS],
+    /// Cycles for which the front end is taken.
+    pub front: f64,
 }
 
 impl From<&Outcome> for Response {
     fn from(outcome: &Outcome) -> Self {
-        Self { cpi: outcome.cpi, held: outcome.held, port_cycles: outcome.port_cycles }
+        Self {
+            cpi: outcome.cpi,
+            held: outcome.held,
+            port_cycles: outcome.port_cycles,
+            front: outcome.front,
+        }
     }
 }
 
@@ -72,6 +126,7 @@ impl Response {
         for (new, old) in self.held.iter_mut().chain(&mut self.port_cycles).zip(old) {
             *new = f64::midpoint(*new, *old);
         }
+        self.front = f64::midpoint(self.front, before.front);
         self
     }
 }
@@ -118,14 +173,16 @@ fn ranges(
     memory: &MemoryPlace,
 ) -> Vec<Range> {
     let n = f64::from(pipeline.mode.max(1));
-    let mut ranges = vec![Range::new(1.0, n.sqrt(), n).over(pipeline.width)];
+    let sharers = pipeline.sharers();
+    let mut ranges = vec![Range::new(1.0, sharers.sqrt(), sharers).over(pipeline.width)];
     for group in 0..GROUPS {
         let alone = pipeline.group_size(group) == 0.0 || pipeline.private_groups[group];
-        let most = if alone { 1.0 } else { n };
+        let most = if alone { 1.0 } else { sharers };
         ranges.push(Range::new(1.0, most.sqrt(), most));
     }
     for room in pipeline.rooms {
-        let least = if room.shared { (room.total / n).min(room.most) } else { room.most };
+        let sharers = if room.halved { n / 2.0 } else { n };
+        let least = if room.shared { (room.total / sharers).min(room.most) } else { room.most };
         let anchor = (least * room.most).sqrt();
         ranges.push(Range::new(room.most.log2(), anchor.log2(), least.log2()));
     }
@@ -148,9 +205,9 @@ fn ranges(
     let (slow, fast) = sort.ghz;
     let near = memory.latency * slow;
     ranges.push(Range::new(near, near * 1.2, memory.longest(line) * fast));
-    let bytes = line * (1.0 + written);
-    let quick = (bytes / memory.bandwidth * slow / memory.nodes).log2();
-    let starved = (bytes / memory.bandwidth.min(memory.link) * fast * sort.threads).log2();
+    let interval = memory.interval(line, written);
+    let quick = (interval * slow / memory.nodes).log2();
+    let starved = (interval.max(line / memory.link) * fast * sort.threads).log2();
     ranges.push(Range::new(quick, quick + (starved - quick) / 4.0, starved));
     ranges
 }
@@ -183,9 +240,16 @@ impl ResponseTable {
         };
         let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
         let fastest = run(&best).cpi as f32;
-        let table = build(&ranges, Tolerance::default(), &mut |inputs| split(&run(inputs)));
+        let bound = Bound::new(&ranges, pipeline, &mut run);
+        let table = build(&ranges, Tolerance::default(), &mut |inputs| {
+            let (mut often, seldom) = split(&run(inputs));
+            often[0] -= bound.beyond_anchor(&environment(inputs)) as f32;
+            (often, seldom)
+        });
         let cares = table.inputs().fold(0, |cares, input| cares | 1 << input);
-        Self { table, fastest, cares }
+        let bounding = (0..FIRST_ENTRIES).filter(|&input| bound.least[input] > 0.0);
+        let cares = bounding.fold(cares, |cares, input| cares | 1 << input);
+        Self { table, bound, fastest, cares }
     }
 
     /// How many points were looked at, axes, terms.
@@ -203,7 +267,10 @@ impl ResponseTable {
             .table
             .inputs()
             .fold(0_u32, |bits, input| bits | 1_u32.checked_shl(input as u32).unwrap_or(u32::MAX));
-        self.table.is_sound() && bits == self.cares
+        let bounds = self.bound.least.iter().chain([&self.bound.anchor]);
+        self.table.is_sound()
+            && bits & !self.cares == 0
+            && bounds.into_iter().all(|bound| bound.is_finite() && *bound >= 0.0)
     }
 
     /// The inputs that do anything here, one bit each.
@@ -222,7 +289,8 @@ impl ResponseTable {
     #[must_use]
     pub fn cpi(&self, environment: &Environment) -> f64 {
         let cpi = self.table.first(|input| coordinate(environment, input));
-        f64::from(cpi.max(self.fastest))
+        let cpi = f64::from(cpi) + self.bound.beyond_anchor(environment);
+        cpi.max(f64::from(self.fastest))
     }
 
     fn short(&self, environment: &Environment) -> Response {
@@ -232,6 +300,7 @@ impl ResponseTable {
             cpi: self.cpi(environment),
             held: std::array::from_fn(|queue| at(1 + queue)),
             port_cycles: std::array::from_fn(|group| at(1 + STRUCTURES + group)),
+            front: at(1 + STRUCTURES + GROUPS),
         }
     }
 
@@ -239,7 +308,7 @@ impl ResponseTable {
     #[must_use]
     pub fn detail(&self, environment: &Environment, width: f64) -> Outcome {
         let input = |input| coordinate(environment, input);
-        let Response { cpi, held, port_cycles } = self.short(environment);
+        let Response { cpi, held, port_cycles, front } = self.short(environment);
         let seldom = self.table.seldom(input);
         let (cycles, rest) = seldom.split_at(CYCLE_CAUSES);
         let (slots, vector) = rest.split_at(SLOT_CAUSES);
@@ -249,6 +318,7 @@ impl ResponseTable {
             slots: fit(slots, cpi * width),
             held,
             port_cycles,
+            front,
             vector_cycles: f64::from(vector[0]).clamp(0.0, cpi),
         }
     }
@@ -257,7 +327,8 @@ impl ResponseTable {
 /// The parts of an outcome as the table keeps them.
 fn split(outcome: &Outcome) -> ([f32; OFTEN], [f32; SELDOM]) {
     let mut often = [0.0; OFTEN];
-    let short = [outcome.cpi].into_iter().chain(outcome.held).chain(outcome.port_cycles);
+    let taken = outcome.port_cycles.into_iter().chain([outcome.front]);
+    let short = [outcome.cpi].into_iter().chain(outcome.held).chain(taken);
     often.iter_mut().zip(short).for_each(|(to, from)| *to = from as f32);
     let mut seldom = [0.0; SELDOM];
     let parts = outcome.cycles.iter().chain(&outcome.slots).chain([&outcome.vector_cycles]);

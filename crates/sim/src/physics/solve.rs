@@ -138,7 +138,6 @@ impl Physics {
             let environment = &mut columns.environments[index];
             caches::hand_over(&columns.reaches[index], environment);
             columns.traffic[index] = misses(task, environment, Level::Last)
-                * (1.0 + task.facts.written)
                 * f64::from(task.pipeline.line)
                 * columns.ipc[index]
                 * task.ghz;

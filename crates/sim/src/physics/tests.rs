@@ -180,10 +180,13 @@ fn shares_never_exceed_capacity() {
             let sum = |of: &dyn Fn(&Rates) -> f64| -> f64 {
                 rates.iter().map(|rates| of(rates) / rates.cpi).sum()
             };
-            assert!(sum(&|r| r.ops) <= pipeline.width * 1.01, "{machine}: {names:?}");
+            let halves = if pipeline.halved { 2.0 } else { 1.0 };
+            let width = halves * pipeline.width;
+            assert!(sum(&|r| r.ops) <= width * 1.01, "{machine}: {names:?}");
+            assert!(sum(&|r| r.window.front) <= halves * 1.01, "{machine}: {names:?}");
             for group in [Group::Integer, Group::Vector, Group::Load, Group::Store] {
                 let used = sum(&|r| r.window.port_cycles[group as usize]);
-                let ports = pipeline.group_size(group as usize);
+                let ports = halves * pipeline.group_size(group as usize);
                 if !pipeline.private_groups[group as usize] {
                     assert!(
                         used <= ports * 1.01,
@@ -208,7 +211,7 @@ fn memory_gives_no_more_than_its_bandwidth() {
     let rates = bench.together(Switches::default(), &cores);
     let bytes = |r: &Rates| (r.llc_misses + r.write_backs) * 64.0 * r.ghz / r.cpi;
     let sum: f64 = rates.iter().map(bytes).sum();
-    let most = bench.physics.memory.bandwidth;
+    let most = bench.physics.memory.total;
     assert!((0.7 * most..1.03 * most).contains(&sum), "{sum} of {most}");
 }
 

@@ -11,7 +11,9 @@
 //! stream's accesses per instruction, and spread over their bin by the golden
 //! ratio, as the reuse curve spreads them.
 //!
-//! Accesses that a prefetcher covers are marked ([`streams`]).
+//! Accesses that a prefetcher covers are marked ([`streams`]). A branch is taken if the next
+//! instruction line is not the following one; of the other branches as many are marked
+//! taken as the profile counted.
 //!
 //! [`streams`]: super::streams
 
@@ -47,6 +49,8 @@ pub struct Op {
     pub class: OpClass,
     /// Bit i: mispredicted by a predictor of the profile's i-th size.
     pub mispredicted: u8,
+    /// Does fetch go on elsewhere after it?
+    pub taken: bool,
 }
 
 /// The micro-traces of a phase, end to end.
@@ -104,6 +108,7 @@ impl Trace {
         for piece in &phase.traces {
             trace.append(piece, wide, ahead, &mut clock);
         }
+        trace.mark_taken(phase.branches.taken as f64 / phase.branches.executed.max(1) as f64);
         let long = || trace.ops.iter().filter(|op| op.class.is_memory() && op.reuse > LONG);
         let covered = long().filter(|op| op.trigger != NO_TRIGGER).count();
         trace.covered = covered as f64 / long().count().max(1) as f64;
@@ -119,6 +124,7 @@ impl Trace {
         let accesses: Vec<_> = piece.ops.iter().enumerate().filter_map(data).collect();
         let triggers = streams::triggers(&accesses, ahead);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
+        let mut code = None;
         for (index, op) in piece.ops.iter().enumerate() {
             let reuse = |access: &Access| if wide { access.reuse_128 } else { access.reuse_64 };
             let mut new = Op {
@@ -131,6 +137,7 @@ impl Trace {
                 sources: op.sources.map(|d| if usize::from(d) > index { 0 } else { d }),
                 class: op.class,
                 mispredicted: op.mispredicted,
+                taken: false,
             };
             if let Some(access) = op.access.as_ref().filter(|_| op.class.is_memory()) {
                 let line = line_of(access);
@@ -142,6 +149,11 @@ impl Trace {
                 new.trigger = triggers.get(&(index as u32)).copied().unwrap_or(NO_TRIGGER);
             }
             if let Some(fetch) = &op.fetch {
+                let here = fetch.line;
+                if code.is_some_and(|line: u64| here != line && Some(here) != line.checked_add(1)) {
+                    self.leave();
+                }
+                code = Some(here);
                 new.fetch = clock.instructions(reuse(fetch), 2);
                 new.fetch_page = clock.instructions(fetch.reuse_page, 3);
             }
@@ -152,6 +164,33 @@ impl Trace {
 }
 
 impl Trace {
+    /// The last branch was taken: what follows it lies elsewhere.
+    fn leave(&mut self) {
+        let last = self.ops.iter_mut().rev().find(|op| op.class == OpClass::Branch);
+        if let Some(branch) = last {
+            branch.taken = true;
+        }
+    }
+
+    /// Of the branches that may have been taken within their line, marks so many that
+    /// all together make the share that the profile counted, evenly spread.
+    fn mark_taken(&mut self, share: f64) {
+        let branches = self.ops.iter().filter(|op| op.class == OpClass::Branch).count();
+        let sure = self.ops.iter().filter(|op| op.taken).count();
+        let doubtful = branches.saturating_sub(sure);
+        let missing = share * branches as f64 - sure as f64;
+        let part = (missing / doubtful.max(1) as f64).clamp(0.0, 1.0);
+        let mut due = 0.5;
+        let may = |op: &&mut Op| op.class == OpClass::Branch && !op.taken;
+        for branch in self.ops.iter_mut().filter(may) {
+            due += part;
+            if due >= 1.0 {
+                due -= 1.0;
+                branch.taken = true;
+            }
+        }
+    }
+
     /// Shortest and longest reuse time, log₂ instructions, that a level's reach is
     /// compared with: beyond them it changes nothing. Cold accesses do not count.
     #[must_use]

@@ -4,8 +4,8 @@
 //! Cycles are charged at retirement, each to one cause, in this order (POWER8):
 //! something retires; the re-order buffer is empty; the oldest operation is done
 //! and waits to retire; else the oldest operation's own wait. Slots are charged at
-//! dispatch (Top-Down; Yasin, 2014): a slot that the front end left empty, one lost
-//! between a mispredicted branch and its resolution, one that another thread had,
+//! dispatch (Top-Down; Yasin, 2014): a slot that the front end left empty, one that an
+//! operation of a wrong path took, one that another thread had,
 //! else what the oldest operation waits for.
 //!
 //! # Terms and units
@@ -139,6 +139,20 @@ pub struct Outcome {
     /// Cycles in which a floating-point or vector operation stands between dispatch
     /// and issue.
     pub vector_cycles: f64,
+    /// Cycles of the front end that groups, or operations, take, of wrong paths too.
+    pub front: f64,
+}
+
+/// A wrong path: fetched and dispatched until its branch is resolved or the re-order buffer is
+/// full.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wrong {
+    /// When the branch was done.
+    pub resolved: f64,
+    /// Entries that the re-order buffer has left.
+    pub room: f64,
+    /// Cycles for each operation.
+    pub pace: f64,
 }
 
 #[derive(Debug)]
@@ -169,24 +183,46 @@ impl Account {
         self.sums.slots[slot as usize] += cycles.max(0.0) * self.width;
     }
 
-    /// An operation was dispatched. `resolved`: when the branch was done that
-    /// redirected the front end.
-    pub(super) fn dispatched(&mut self, at: f64, stage: Stage, resolved: f64, oldest: Wait) {
+    /// An operation was dispatched, after a wrong path perhaps; tells how many operations
+    /// that took.
+    pub(super) fn dispatched(
+        &mut self,
+        at: f64,
+        stage: Stage,
+        wrong: Option<Wrong>,
+        oldest: Wait,
+    ) -> f64 {
         let own = 1.0 / self.width;
         self.sums.slots[Slot::Retiring as usize] += 1.0;
         self.slots(Slot::OtherThread, self.step - own);
         let from = self.dispatched + self.step;
+        let mut lost = 0.0;
         match stage {
-            Stage::Flow => {}
+            // Groups that are not full, and turns of others.
+            Stage::Flow => {
+                let mine = own / self.step;
+                self.slots(Slot::FetchBandwidth, (at - from) * mine);
+                self.slots(Slot::OtherThread, (at - from) * (1.0 - mine));
+            }
             Stage::Icache => self.slots(Slot::FetchLatency, at - from),
             Stage::Redirect => {
-                let resolved = resolved.clamp(from, at.max(from));
-                self.slots(Slot::BadSpeculation, resolved - from);
+                let resolved = wrong.map_or(from, |wrong| wrong.resolved.clamp(from, at.max(from)));
                 self.slots(Slot::FetchLatency, at - resolved);
+                if let Some(Wrong { room, pace, .. }) = wrong {
+                    let busy = (resolved - from).min(room * pace);
+                    lost = busy / pace;
+                    self.slots(Slot::BadSpeculation, lost * own);
+                    self.slots(Slot::OtherThread, lost * (self.step - own));
+                    self.slots(Slot::FetchBandwidth, lost * (pace - self.step));
+                    // It fills the re-order buffer.
+                    self.slots(oldest.slot(), resolved - from - busy);
+                    self.held(Queue::Rob, lost * (resolved - from - busy / 2.0));
+                }
             }
             Stage::Back => self.slots(oldest.slot(), at - from),
         }
         self.dispatched = at;
+        lost
     }
 
     /// An operation retired.
@@ -235,7 +271,7 @@ impl Account {
     }
 
     /// Sums over a trace of so many instructions.
-    pub(super) fn finish(mut self, instructions: f64, ports: [f64; GROUPS]) -> Outcome {
+    pub(super) fn finish(mut self, instructions: f64, ports: [f64; GROUPS], front: f64) -> Outcome {
         let cycles = (self.retired + 1) as f64;
         // What is left after the last dispatch is execution.
         self.slots(Slot::Core, cycles - self.dispatched);
@@ -249,6 +285,7 @@ impl Account {
             held: self.sums.held.map(|held| held * per),
             port_cycles: ports.map(|cycles| cycles * per),
             vector_cycles: self.sums.vector_cycles * per,
+            front: front * per,
         }
     }
 }

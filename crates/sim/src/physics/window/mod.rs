@@ -10,9 +10,11 @@
 //! cycle-by-cycle model. For each: when it is fetched, dispatched, issued, done,
 //! retired.
 //!
-//! - fetch: 1/width after the operation before; an instruction miss adds its latency;
-//!   after a mispredicted branch, when that is done plus the refill. Fetch runs at
-//!   most the fetch buffer ahead of dispatch.
+//! - fetch: in groups ([`fetch`]), one in each cycle that is the thread's; an instruction miss
+//!   adds its latency; after a mispredicted branch, when that is done plus the refill. Fetch
+//!   runs at most the fetch buffer ahead of dispatch. Until a mispredicted branch is done
+//!   the wrong path is fetched and dispatched, as far as the re-order buffer has room: it takes
+//!   turns of the front end and entries, though nothing of it is executed here;
 //! - dispatch: fetched, 1/width after the one before, when re-order buffer, issue
 //!   queue, load and store queue have room;
 //! - issue: the first cycle from dispatch + 1 with the sources ready, a
@@ -32,13 +34,15 @@
 //! Both stacks sum to the cycles (`stacks_sum_to_the_cycles`).
 
 pub mod account;
+mod fetch;
 mod memory;
 mod ports;
 mod queue;
 #[cfg(test)]
 mod tests;
 
-use account::{Account, Stage, Wait};
+use account::{Account, Stage, Wait, Wrong};
+use fetch::Groups;
 use memory::Memory;
 use ports::Ports;
 use queue::IssueQueue;
@@ -156,7 +160,11 @@ impl Window {
         let entries = |queue: Queue| {
             (environment.entries[queue as usize].round().max(1.0) as usize).min(HISTORY - 1)
         };
-        let (rob, lq, sq) = (entries(Queue::Rob), entries(Queue::Lq), entries(Queue::Sq));
+        // A completion table of groups has as many entries as it would have with full ones.
+        let fill = Groups::fill(pipeline, trace);
+        let rob = environment.entries[Queue::Rob as usize] * fill;
+        let rob = (rob.round().max(1.0) as usize).min(HISTORY - 1);
+        let (lq, sq) = (entries(Queue::Lq), entries(Queue::Sq));
         self.ports.reset(pipeline, environment);
         let registers = environment.entries[Queue::Mshr as usize];
         self.memory.reset(registers, environment.memory_interval);
@@ -170,15 +178,24 @@ impl Window {
         };
         let predictor = predictor_size(environment.predictor);
         let step = 1.0 / environment.dispatch.clamp(1e-2, pipeline.width);
+        // From one cycle of the front end that is the thread's to the next.
+        let turn = step * pipeline.width;
         let retire_step = step * pipeline.width / pipeline.retire.max(pipeline.width);
         let mut account = Account::new(pipeline.width, step);
 
         let (mut fetched, mut dispatched, mut retired, mut drained) = (0.0, 0.0, 0.0, 0.0);
         let (mut loads, mut stores, mut head) = (0_usize, 0_usize, 0_usize);
         let mut redirect: Option<(f64, f64)> = None;
+        let mut groups = Groups::new(pipeline);
+        let mut wrong = 0.0;
+        // A better predictor makes some of the mispredictions, evenly spread.
+        let mut erred = 0_u32;
+        let kept = pipeline.mispredicts * (1_u64 << 32) as f64;
         for (index, op) in trace.ops.iter().enumerate() {
             // Fetch.
-            fetched += 1.0 / pipeline.width;
+            if groups.next(op) {
+                fetched += turn;
+            }
             let mut front = Stage::Flow;
             let mut resolved = 0.0;
             if index >= pipeline.fetch_buffer {
@@ -238,7 +255,12 @@ impl Window {
                 head += 1;
             }
             let oldest = if head < index { self.waits[head % HISTORY] } else { wait };
-            account.dispatched(dispatch, stage, resolved, oldest);
+            let lost = (stage == Stage::Redirect).then(|| {
+                let room = rob.saturating_sub(index - head) as f64;
+                let pace = step.max(turn * groups.begun() / (index + 1) as f64);
+                Wrong { resolved, room, pace }
+            });
+            wrong += account.dispatched(dispatch, stage, lost, oldest);
             account.retired(retire, dispatch, done, stage, wait);
             account.issued(vector, dispatch, issue);
             match op.class {
@@ -260,10 +282,13 @@ impl Window {
             }
             let queue = if pipeline.split_iq && vector { Queue::FpIq } else { Queue::Iq };
             account.held(queue, f64::from(issue) - dispatch);
-            account.held(Queue::Rob, retire - dispatch);
-            if op.mispredicted >> predictor & 1 == 1 {
+            account.held(Queue::Rob, (retire - dispatch) / fill);
+            let flagged = op.mispredicted >> predictor & 1;
+            erred += u32::from(flagged);
+            if flagged == 1 && f64::from(spread(erred)) < kept {
                 let done = f64::from(done);
                 redirect = Some((done, done + pipeline.refill));
+                groups.end();
             }
             self.times[index % HISTORY] = Times { retire, done, issue };
             self.waits[index % HISTORY] = wait;
@@ -271,7 +296,10 @@ impl Window {
             (dispatched, retired) = (dispatch, retire);
         }
         account.held(Queue::Mshr, self.memory.held());
-        account.finish(trace.instructions, self.ports.taken_by_group(pipeline))
+        let ops = trace.ops.len().max(1) as f64;
+        let cycles = f64::max(groups.begun(), ops / pipeline.width);
+        let front = cycles * (1.0 + wrong / ops);
+        account.finish(trace.instructions, self.ports.taken_by_group(pipeline), front)
     }
 
     /// Cycles that fetching the line of `op` adds at `cycle`.

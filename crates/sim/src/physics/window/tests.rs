@@ -7,8 +7,8 @@ use super::super::trace::{Op, Trace};
 use super::{Outcome, Window};
 
 /// Four wide; ports 0 to 3 integer, 4 and 5 floating point, 6 and 7 loads, 8 stores.
-fn pipeline() -> Pipeline {
-    let room = |entries: f64| Room { total: entries, most: entries, shared: false };
+pub(super) fn pipeline() -> Pipeline {
+    let room = |entries: f64| Room { total: entries, most: entries, shared: false, halved: false };
     let mut ports = [0b1111; OpClass::COUNT];
     for class in
         [OpClass::FpAdd, OpClass::FpMultiply, OpClass::FpFma, OpClass::FpDivide, OpClass::Vector]
@@ -25,6 +25,10 @@ fn pipeline() -> Pipeline {
     divider_busy[OpClass::Divide.index()] = 20;
     Pipeline {
         mode: 1,
+        halved: false,
+        fetch: 4,
+        taken: 1,
+        group_branches: None,
         width: 4.0,
         retire: 4.0,
         fetch_buffer: 64,
@@ -40,6 +44,7 @@ fn pipeline() -> Pipeline {
         tlb_latency: [7, 30],
         prefetch_lines: 0,
         predictor: 65_536.0,
+        mispredicts: 1.0,
         line: 64,
     }
 }
@@ -49,7 +54,7 @@ fn environment(pipeline: &Pipeline) -> Environment {
     pipeline.alone([10.0, 10.0, 14.0, 20.0, 40.0, 40.0, 40.0], 200.0, 1.0)
 }
 
-fn op(class: OpClass) -> Op {
+pub(super) fn op(class: OpClass) -> Op {
     Op {
         reuse: 1.0,
         page: 1.0,
@@ -60,6 +65,7 @@ fn op(class: OpClass) -> Op {
         sources: [0, 0],
         class,
         mispredicted: 0,
+        taken: false,
     }
 }
 
