@@ -1,13 +1,17 @@
 //! `symbiont machines`: what can be simulated; `symbiont workloads`: by which
 //! programs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
 use symbiont_experiment::report::number;
+use symbiont_experiment::simulated::measured::{self, Beside, Comparison, Figures};
 use symbiont_experiment::simulated::membench::{self, Memory};
+use symbiont_experiment::simulated::multithreading::{self, Gains, Spread};
 use symbiont_experiment::simulated::sanity::{self, Sanity};
 use symbiont_experiment::simulated::{Library, Listed};
+use symbiont_profile::Profile;
 use symbiont_sim::description::{Description, Source};
 
 use crate::args::{Machines, Workloads};
@@ -59,6 +63,10 @@ struct Shown<'a> {
     memory: Option<Memory>,
     #[serde(skip_serializing_if = "Option::is_none")]
     programs: Option<Sanity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multithreading: Option<Gains>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<Comparison>,
 }
 
 /// Array sizes of the pointer chase, bytes: as in Feliu et al., Fig. 4.
@@ -68,6 +76,7 @@ const SIZES: [u64; 9] =
 /// Lists the machines, or shows one.
 pub fn machines(args: &Machines) -> anyhow::Result<()> {
     match &args.name {
+        None if args.multithreading => gains(args),
         None => list(args.json),
         Some(name) => show(&machine(name)?, args),
     }
@@ -96,6 +105,10 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
     };
     let values: Vec<(String, String, bool)> = description.sources.iter().map(value).collect();
     let memory = args.memory.then(|| membench::measure(description, &SIZES)).transpose()?;
+    let profiles = (args.programs || args.multithreading || args.measured.is_some())
+        .then(|| load(&args.profiles))
+        .transpose()?
+        .unwrap_or_default();
     let shown = Shown {
         machine: Machine::from(description),
         values: values
@@ -103,7 +116,16 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
             .map(|(key, source, assumed)| Value { key, source, assumed: *assumed })
             .collect(),
         memory,
-        programs: args.programs.then(|| look(description, &args.profiles)).transpose()?,
+        programs: args.programs.then(|| sanity::look(description, &profiles)).transpose()?,
+        multithreading: args
+            .multithreading
+            .then(|| multithreading::look(description, &profiles))
+            .transpose()?,
+        measured: args
+            .measured
+            .as_ref()
+            .map(|folder| measured::compare(description, &profiles, folder))
+            .transpose()?,
     };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&shown)?);
@@ -126,6 +148,32 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
     if let Some(programs) = &shown.programs {
         tell_programs(programs);
     }
+    if let Some(gains) = &shown.multithreading {
+        tell_gains(gains);
+    }
+    if let Some(comparison) = &shown.measured {
+        tell_measured(comparison);
+    }
+    Ok(())
+}
+
+/// What multithreading gains on each machine that has it.
+fn gains(args: &Machines) -> anyhow::Result<()> {
+    let profiles = load(&args.profiles)?;
+    let mut all = Vec::new();
+    for (name, _) in Description::builtin() {
+        let description = Description::named(name)?;
+        if description.topology.smt_width() > 1 {
+            let gains = multithreading::look(&description, &profiles)?;
+            if !args.json {
+                tell_gains(&gains);
+            }
+            all.push(gains);
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&all)?);
+    }
     Ok(())
 }
 
@@ -143,13 +191,13 @@ fn tell(memory: &Memory) {
     }
 }
 
-/// Runs all programs of the library.
-fn look(description: &Description, profiles: &Path) -> anyhow::Result<Sanity> {
+/// All real programs of the library, or the synthetic ones if it has no real one.
+fn load(profiles: &Path) -> anyhow::Result<BTreeMap<String, Profile>> {
     let library = Library::open(profiles)?;
     let all = library.list();
     let real = all.iter().any(|listed| listed.real);
     let names = all.iter().filter(|listed| listed.real == real).map(|l| l.name.as_str());
-    Ok(sanity::look(description, &library.load_all(names)?)?)
+    Ok(library.load_all(names)?)
 }
 
 fn tell_programs(sanity: &Sanity) {
@@ -172,16 +220,64 @@ fn tell_programs(sanity: &Sanity) {
             alone.copies_per_core
         );
     }
-    println!("\nsimulated: throughput of one core over ST (STP)");
-    for together in &sanity.together {
+}
+
+fn tell_gains(gains: &Gains) {
+    let Gains { provenance, alone, modes, published } = gains;
+    let spread =
+        |spread: &Spread| format!("{:.2} ({:.2} to {:.2})", spread.mean, spread.low, spread.high);
+    println!(
+        "\n{}: simulated, {}: throughput over one thread alone; mean (10th to 90th percentile)",
+        provenance.machine, provenance.checked
+    );
+    println!("IPC of one thread alone: {}", spread(alone));
+    println!(
+        "{:<6}{:<24}{:<24}of groups, all cores full",
+        "", "of copies", "of groups, others idle"
+    );
+    for mode in modes {
         println!(
-            "SMT{}: {:.2} on average over {} groups, {:.2} to {:.2}",
-            together.threads, together.mean, together.groups, together.least, together.most
+            "SMT{:<3}{:<24}{:<24}{}",
+            mode.threads,
+            spread(&mode.copies),
+            spread(&mode.groups),
+            spread(&mode.full)
         );
     }
-    for published in &sanity.published {
+    for published in published {
         println!("published: {published}");
     }
+}
+
+fn tell_measured(comparison: &Comparison) {
+    let Comparison { provenance, programs } = comparison;
+    println!(
+        "\nsimulated, {}, and measured beside it: copies on all hardware threads; per thread",
+        provenance.checked
+    );
+    println!(
+        "{:<26}{:>6}{:>9}{:>10}{:>9}   front end, bad speculation, retiring, back end, other \
+         threads (% of slots)",
+        "program", "IPC", "L2 MPKI", "LLC MPKI", "mispred."
+    );
+    let row = |name: &str, figures: &Figures| {
+        let slots = figures.slots.map(|share| format!("{:>5.1}", share * 100.0));
+        println!(
+            "{name:<26}{:>6.2}{:>9.2}{:>10}{:>9.2}   {}",
+            figures.ipc,
+            figures.l2_mpki,
+            figures.llc_mpki.map_or_else(|| "-".to_owned(), |mpki| format!("{mpki:.2}")),
+            figures.mispredicted,
+            slots.join(" ")
+        );
+    };
+    for Beside { program, nearest, simulated, measured, .. } in programs {
+        row(program, simulated);
+        if let (Some(nearest), Some(measured)) = (nearest, measured) {
+            row(&format!("  {nearest}, measured"), measured);
+        }
+    }
+    println!("measured LLC MPKI: of the L2's prefetcher alone");
 }
 
 /// Lists the programs that can be simulated.

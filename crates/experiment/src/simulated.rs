@@ -29,11 +29,14 @@
 mod cache;
 mod fill;
 mod library;
+pub mod measured;
 pub mod membench;
+pub mod multithreading;
 mod outcome;
 pub mod phases;
 mod run;
 pub mod sanity;
+pub mod steady;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -139,9 +139,16 @@ pub struct Machines {
     /// Show what simulated lmbench and STREAM say of its memory too
     #[arg(long, requires = "name")]
     pub memory: bool,
-    /// Show what each program does alone on it and what its multithreading gains too
+    /// Show what each program does on it too, alone and in copies
     #[arg(long, requires = "name")]
     pub programs: bool,
+    /// Show what multithreading gains, on it or on all, beside what was published
+    #[arg(long)]
+    pub multithreading: bool,
+    /// Show programs beside SPEC CPU2017 as measured in FOLDER (summary.csv; see
+    /// `crates/experiment/src/simulated/measured.rs`)
+    #[arg(long, value_name = "FOLDER", requires = "name")]
+    pub measured: Option<PathBuf>,
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,

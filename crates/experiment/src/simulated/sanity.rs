@@ -1,15 +1,11 @@
-//! Is a simulated machine within reason? What each program does alone on it, and
-//! what simultaneous multithreading gains, beside what was published.
+//! Is a simulated machine within reason? What each program does on it, alone and in copies.
 //!
-//! This is a look, not a proof: profiles are of other programs than the published
-//! figures, and no limit is enforced.
+//! This is a look, not a proof: no limit is enforced. What multithreading gains is told by
+//! [`super::multithreading`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::index::sample;
-use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 use symbiont_machine::Machine;
 use symbiont_profile::Profile;
@@ -25,8 +21,6 @@ use super::{Provenance, Setup};
 
 /// Simulated time of one run.
 const TIME: Duration = Duration::from_secs(2);
-/// Most groups of each size; more are drawn from.
-const GROUPS: usize = 60;
 
 /// What programs do on a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,11 +29,6 @@ pub struct Sanity {
     pub provenance: Provenance,
     /// Each program alone.
     pub alone: Vec<Alone>,
-    /// Groups of programs on one core.
-    pub together: Vec<Together>,
-    /// What was published of the gain on this machine or its like, with the
-    /// source.
-    pub published: Vec<&'static str>,
 }
 
 /// A program alone.
@@ -63,30 +52,6 @@ pub struct Alone {
     pub copies_per_core: f64,
 }
 
-/// Groups of programs on one core.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Together {
-    /// Programs of a group.
-    pub threads: usize,
-    /// Groups that were run.
-    pub groups: usize,
-    /// Mean, least and most STP of a group: throughput over ST.
-    pub mean: f64,
-    /// The group that gains least.
-    pub least: f64,
-    /// The group that gains most.
-    pub most: f64,
-}
-
-/// Published gains, by the beginning of a machine's name.
-const PUBLISHED: [(&str, &str); 5] = [
-    ("power8", "SMT2 1.6 claimed by IBM (De Gelas, Assessing IBM's POWER8, AnandTech, 2016)"),
-    ("xeon", "SMT2 1.1 to 1.2 in many applications, 1.3 at most (De Gelas, ibid., of Intel)"),
-    ("sapphire", "SMT2 1.1 to 1.2 in many applications, 1.3 at most (De Gelas, ibid., of Intel)"),
-    ("alder", "SMT2 1.1 to 1.2 in many applications, 1.3 at most (De Gelas, ibid., of Intel)"),
-    ("pentium4", "SMT2 up to 1.3 on server applications (Marr et al., 2002)"),
-];
-
 /// Looks at a machine through some programs.
 ///
 /// # Errors
@@ -101,12 +66,10 @@ pub fn look(
     let everywhere = description.topology.cpus();
     let core: CpuSet = fastest.first().map(|core| core.cpus.clone()).unwrap_or_default();
     let mut alone = Vec::new();
-    let mut speeds = Vec::new();
     for program in &all {
         let done = run(&workshop, &[*program], &core)?;
         let Some(done) = done.first() else { continue };
         let copies = run(&workshop, &vec![*program; everywhere.len()], &everywhere)?;
-        speeds.push(done.instructions);
         alone.push(Alone {
             contention: contention(&copies),
             copies_per_core: copies.iter().map(|copy| copy.instructions).sum::<f64>()
@@ -115,48 +78,7 @@ pub fn look(
             ..characterize(program.0, done)
         });
     }
-    let mut together = Vec::new();
-    for threads in [2, 4, 8].into_iter().filter(|threads| *threads <= core.len()) {
-        let mut gains = Vec::new();
-        for group in groups(all.len(), threads) {
-            let programs: Vec<_> = group.iter().filter_map(|at| all.get(*at).copied()).collect();
-            let done = run(&workshop, &programs, &core)?;
-            let ratios = group
-                .iter()
-                .zip(done)
-                .filter_map(|(at, done)| speeds.get(*at).map(|alone| done.instructions / alone));
-            gains.push(ratios.sum::<f64>());
-        }
-        if !gains.is_empty() {
-            together.push(Together {
-                threads,
-                groups: gains.len(),
-                mean: gains.iter().sum::<f64>() / gains.len() as f64,
-                least: gains.iter().copied().fold(f64::INFINITY, f64::min),
-                most: gains.iter().copied().fold(0.0, f64::max),
-            });
-        }
-    }
-    let known = PUBLISHED.iter().filter(|(name, _)| description.name.starts_with(name));
-    Ok(Sanity {
-        provenance: Provenance::new(description, &Setup::default()),
-        alone,
-        together,
-        published: known.map(|(_, text)| *text).collect(),
-    })
-}
-
-/// All pairs, or as many groups as are run, drawn with a fixed seed.
-fn groups(programs: usize, threads: usize) -> Vec<Vec<usize>> {
-    if programs < threads {
-        return Vec::new();
-    }
-    if threads == 2 && programs * (programs - 1) / 2 <= GROUPS {
-        let pairs = (0..programs).flat_map(|a| (a + 1..programs).map(move |b| vec![a, b]));
-        return pairs.collect();
-    }
-    let mut random = Pcg64Mcg::seed_from_u64(1);
-    (0..GROUPS).map(|_| sample(&mut random, programs, threads).into_vec()).collect()
+    Ok(Sanity { provenance: Provenance::new(description, &Setup::default()), alone })
 }
 
 /// What programs do together on a core in the second half of a run, by program.
@@ -238,26 +160,6 @@ mod tests {
         for alone in &sanity.alone {
             assert!(alone.ipc > 0.01 && alone.ipc <= 8.0, "{alone:?}");
             assert!((alone.top_down.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{alone:?}");
-        }
-        let sizes: Vec<usize> = sanity.together.iter().map(|together| together.threads).collect();
-        assert_eq!(sizes, [2, 4]);
-        for together in &sanity.together {
-            assert!(together.least <= together.mean && together.mean <= together.most);
-            assert!(together.most < together.threads as f64 + 0.01, "{together:?}");
-        }
-        assert_eq!(sanity.published.len(), 1);
-    }
-
-    #[test]
-    fn groups_are_all_pairs_or_a_draw() {
-        assert_eq!(groups(4, 2).len(), 6);
-        assert_eq!(groups(40, 2).len(), GROUPS);
-        assert!(groups(3, 4).is_empty());
-        for group in groups(9, 4) {
-            let mut members = group.clone();
-            members.sort_unstable();
-            members.dedup();
-            assert_eq!(members.len(), 4);
         }
     }
 }

@@ -79,9 +79,10 @@ pub struct Memory {
     pub total_gbps: f64,
     /// Latency of another node's memory over that of the own one, ≥ 1.
     pub remote_latency: f64,
-    /// Most that passes a link between two nodes, both directions together,
-    /// 10⁹ bytes/s.
+    /// Most that is read over a link between two nodes, 10⁹ bytes/s.
     pub link_gbps: f64,
+    /// Most that is written over it, 10⁹ bytes/s.
+    pub link_write_gbps: f64,
     /// The nodes that have memory.
     pub nodes: Vec<NodeId>,
 }

@@ -307,6 +307,7 @@ fn memory(section: &Section<'_>, topology: &Topology) -> Read<Memory> {
         "total_gbps",
         "remote_latency",
         "link_gbps",
+        "link_write_gbps",
     ])?;
     let gbps = |key| section.real(key, 0.1..=10_000.0);
     let nodes: Vec<NodeId> = topology
@@ -322,19 +323,22 @@ fn memory(section: &Section<'_>, topology: &Topology) -> Read<Memory> {
     }
     let several = topology.nodes().len() > 1;
     let total_gbps = gbps("total_gbps")?;
-    let one_node = "the topology has one node; remote_latency and link_gbps belong to several";
-    for key in ["remote_latency", "link_gbps"] {
+    let one_node = "the topology has one node; remote_latency, link_gbps and link_write_gbps belong to several";
+    for key in ["remote_latency", "link_gbps", "link_write_gbps"] {
         if !several && section.has(key) {
             return Err(section.error(key, one_node));
         }
     }
+    let link_gbps = if several { gbps("link_gbps")? } else { total_gbps };
+    let link_write = section.has("link_write_gbps").then(|| gbps("link_write_gbps")).transpose()?;
     Ok(Memory {
         latency_ns: section.real("latency_ns", 1.0..=10_000.0)?,
         read_gbps: gbps("read_gbps")?,
         write_gbps: gbps("write_gbps")?,
         total_gbps,
         remote_latency: if several { section.real("remote_latency", 1.0..=20.0)? } else { 1.0 },
-        link_gbps: if several { gbps("link_gbps")? } else { total_gbps },
+        link_gbps,
+        link_write_gbps: link_write.unwrap_or(link_gbps),
         nodes,
     })
 }

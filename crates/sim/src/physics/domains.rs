@@ -77,8 +77,10 @@ pub struct MemoryPlace {
     pub write: f64,
     /// 10⁹ bytes per second that it reads and writes at most, together.
     pub total: f64,
-    /// 10⁹ bytes per second between two nodes, each way.
+    /// 10⁹ bytes per second that a link between two nodes brings.
     pub link: f64,
+    /// 10⁹ bytes per second that it takes away.
+    pub link_write: f64,
     /// How many nodes there are.
     pub nodes: f64,
 }
@@ -90,6 +92,12 @@ impl MemoryPlace {
     pub fn interval(&self, line: f64, written: f64) -> f64 {
         let both = line * (1.0 + written) / self.total;
         both.max(line / self.read).max(line * written / self.write)
+    }
+
+    /// The same of a link.
+    #[must_use]
+    pub fn link_interval(&self, line: f64, written: f64) -> f64 {
+        f64::max(line / self.link, line * written / self.link_write)
     }
 
     /// The longest mean latency that can be met, ns: remote, with full queues.
@@ -161,6 +169,7 @@ impl Physics {
                 write: machine.memory.write_gbps,
                 total: machine.memory.total_gbps,
                 link: machine.memory.link_gbps,
+                link_write: machine.memory.link_write_gbps,
                 nodes: nodes.len() as f64,
             },
             cores,

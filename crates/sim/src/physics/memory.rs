@@ -2,8 +2,7 @@
 //!
 //! # Approach
 //! A node's memory is a server of lines: it reads so much, writes so much, and both together
-//! so much, each a limit of its own; so is the link between two nodes, each way. Lines that are
-//! written are read first, so that reads are never fewer and bind a link. Its
+//! so much, each a limit of its own; so is the link between two nodes. Its
 //! queue, that of the busiest limit, as a thread finds it is made by the others only: S·ρ/(2(1 − ρ)), S the
 //! time of one line, ρ the share of time that others keep it busy (M/D/1); a
 //! thread's own requests queue in the window model. Bandwidth is shared max-min: a
@@ -49,13 +48,13 @@ fn wait(bytes: f64, bandwidth: f64, busy: f64) -> f64 {
     bytes / bandwidth * busy / (2.0 * (1.0 - busy))
 }
 
-/// A node's memory: what it reads, what it writes, and both.
+/// The memory of a node, or a link: what is read, what is written, and both.
 #[derive(Debug)]
-struct Node {
+struct Ways {
     ways: [Server; 3],
 }
 
-impl Node {
+impl Ways {
     /// Ns between two lines that it grants a thread, which writes back `written` of them.
     fn interval(&self, thread: usize, line: f64, written: f64) -> f64 {
         let bytes = [line, line * written, line * (1.0 + written)];
@@ -114,14 +113,15 @@ pub fn set(
     };
     let (mut memories, mut links) = (Vec::new(), Vec::new());
     if !private {
-        let node = |n: usize| Node {
+        let ways = |[read, write, total]: [f64; 3], part: &dyn Fn(&Task<'_>) -> f64| Ways {
             ways: [
-                server(place.read, &|task| share(task, n)),
-                server(place.write, &|task| share(task, n) * task.facts.written),
-                server(place.total, &|task| share(task, n) * (1.0 + task.facts.written)),
+                server(read, part),
+                server(write, &|task| part(task) * task.facts.written),
+                server(total, &|task| part(task) * (1.0 + task.facts.written)),
             ],
         };
-        memories = (0..nodes).map(node).collect();
+        let all = [place.read, place.write, place.total];
+        memories = (0..nodes).map(|n| ways(all, &|task| share(task, n))).collect();
         for a in 0..nodes {
             for b in a + 1..nodes {
                 let crosses = |task: &Task<'_>| match task.node {
@@ -129,7 +129,8 @@ pub fn set(
                     home if home == b => share(task, a),
                     _ => 0.0,
                 };
-                links.push(((a, b), server(place.link, &crosses)));
+                let all = [place.link, place.link_write, place.link + place.link_write];
+                links.push(((a, b), ways(all, &crosses)));
             }
         }
     }
@@ -150,11 +151,11 @@ pub fn set(
                 between = memory.interval(index, line, written);
             }
             if remote {
-                between = between.max(line / place.link);
+                between = between.max(place.link_interval(line, written));
                 let pair = (node.min(task.node), node.max(task.node));
                 if let Some((_, link)) = links.iter().find(|(ends, _)| *ends == pair) {
-                    one += wait(line, link.bandwidth, link.busy(index));
-                    between = between.max(line / link.offers[index]);
+                    one += wait(line, place.link, link.busy(index));
+                    between = between.max(link.interval(index, line, written));
                 }
             }
             latency += part * one;

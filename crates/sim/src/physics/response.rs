@@ -207,7 +207,7 @@ fn ranges(
     ranges.push(Range::new(near, near * 1.2, memory.longest(line) * fast));
     let interval = memory.interval(line, written);
     let quick = (interval * slow / memory.nodes).log2();
-    let starved = (interval.max(line / memory.link) * fast * sort.threads).log2();
+    let starved = (interval.max(memory.link_interval(line, written)) * fast * sort.threads).log2();
     ranges.push(Range::new(quick, quick + (starved - quick) / 4.0, starved));
     ranges
 }
