@@ -31,8 +31,8 @@
 //! *Performance* of a program: instructions per time, in units of one thread on a
 //! small core (section 5). *Gain*: throughput under `phases` over that under
 //! `stay`, less 1. *Idle*: share of the cores' time in which they ran nobody.
-//! Speedup, fairness and jitter as in [`crate::metrics`]: of the mean speedups, and over
-//! the rounds. Intervals: rounds drawn anew (percentile bootstrap).
+//! Speedup, fairness and jitter as in [`crate::metrics`]; fairness of the mean speedups,
+//! and the mean of that of single runs. Intervals: rounds drawn anew (percentile bootstrap).
 //!
 //! # Properties
 //! - Equal seeds give equal results (`equal_seeds_give_equal_records`).

@@ -69,8 +69,10 @@ pub struct Cell {
 pub struct Figures {
     /// Gain in throughput.
     pub gain: Estimate,
-    /// Fairness.
+    /// Fairness of the mean speedups.
     pub fairness: Under<Estimate>,
+    /// Mean fairness of the single runs: lower, as chance favours one program in each.
+    pub run_fairness: Under<Estimate>,
     /// Jitter of the times per work, mean of both programs.
     pub jitter: Under<Estimate>,
     /// Share of the cores' time in which they ran nobody.
@@ -262,6 +264,7 @@ impl<'r> Runs<'r> {
         Ok(Figures {
             gain: over(&|cell, drawn| cell.throughput(1, drawn) / cell.throughput(0, drawn) - 1.0)?,
             fairness: each(Beside::fairness)?,
+            run_fairness: each(Beside::run_fairness)?,
             jitter: each(Beside::jitter)?,
             idle: each(Beside::idle)?,
         })
@@ -322,6 +325,14 @@ impl Beside {
             mean(&values).unwrap_or(f64::NAN) / self.alone[slot]
         };
         metrics::fairness(&[speedup(0), speedup(1)]).unwrap_or(f64::NAN)
+    }
+
+    fn run_fairness(&self, policy: usize, drawn: &[usize]) -> f64 {
+        let of = |pair: &Pair| {
+            let speedups = [0, 1].map(|slot| pair.performance[slot] / self.alone[slot]);
+            metrics::fairness(&speedups).unwrap_or(f64::NAN)
+        };
+        mean(&self.drawn(policy, drawn, of)).unwrap_or(f64::NAN)
     }
 
     fn jitter(&self, policy: usize, drawn: &[usize]) -> f64 {

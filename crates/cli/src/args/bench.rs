@@ -1,0 +1,178 @@
+//! What `symbiont bench` takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use symbiont_linux::slow::SlowCpu;
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    Phases(BenchPhases),
+    Overhead(BenchOverhead),
+    Counters(BenchCounters),
+    Detection(BenchDetection),
+    SimulatedPhases(BenchSimulatedPhases),
+    Openmp(BenchOpenmp),
+    Seniority(BenchSeniority),
+}
+
+/// Serial phases first (Morad et al.) against the OS, with real runs
+///
+/// Runs the synthetic benchmark in pairs under `stay` and `phases`, interleaved,
+/// with all programs in one session and with each in its own (autogroup shares
+/// CPU time by session), and writes a report with the paper's predictions beside
+/// each figure. Two real programs, Python beside xz, are compared in the same way.
+/// An interrupted campaign goes on where it stopped.
+#[derive(Debug, Args)]
+pub struct BenchPhases {
+    /// Folder of the report and of the raw runs [default: report/phases, or report/phases-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Two to three minutes instead of the whole campaign
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs and of the programs' phases
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Make a CPU so many times as slow meanwhile, e.g. 1:2, to emulate an asymmetric machine;
+    /// repeatable (as root; a process of high priority takes it away for a part of each 4 ms)
+    #[arg(long, value_name = "CPU:FACTOR")]
+    pub slow_cpu: Vec<SlowCpu>,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What managing costs: CPU time, memory and lateness at 8 to 2,048 threads
+#[derive(Debug, Args)]
+pub struct BenchOverhead {
+    /// Folder of the report and of the raw runs [default: report/overhead, or
+    /// report/overhead-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// A minute instead of the whole campaign
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs and of the moments of wake-ups
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What counting events costs: CPU time and kernel memory at 16 to 1,024 threads
+#[derive(Debug, Args)]
+pub struct BenchCounters {
+    /// Folder of the report and of the raw runs [default: report/counters, or
+    /// report/counters-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// A quarter of a minute instead of two minutes
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How rightly and how soon serial and parallel phases are seen
+///
+/// Runs the synthetic benchmark with phases of 1 ms to 1 s and compares when each
+/// of them was with what the manager took the program for: read from the
+/// scheduler's accounts once per quantum, and from its tracepoints (as root).
+#[derive(Debug, Args)]
+pub struct BenchDetection {
+    /// Folder of the report and of the raw runs [default: report/detection, or
+    /// report/detection-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Two minutes instead of the whole campaign
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs and of the programs' phases
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Serial phases first for real parallel programs: OpenMP kernels in all pairs
+///
+/// Builds ten well-known kernels (with cc and OpenMP), and runs each pair in both
+/// orders at the same time under `stay` and `phases`, interleaved, with dynamic
+/// schedules (Morad et al., Tables 6 and 7). An interrupted campaign goes on where it
+/// stopped.
+#[derive(Debug, Args)]
+pub struct BenchOpenmp {
+    /// Folder of the report and of the raw runs [default: report/openmp, or
+    /// report/openmp-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Four minutes instead of the whole campaign
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Make a CPU so many times as slow meanwhile, e.g. 1:2; repeatable (as root)
+    #[arg(long, value_name = "CPU:FACTOR")]
+    pub slow_cpu: Vec<SlowCpu>,
+    /// The C compiler
+    #[arg(long, value_name = "PROGRAM", default_value = "cc")]
+    pub compiler: PathBuf,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Turns of parallel programs under `phases`: do they act, and does anybody starve?
+///
+/// Programs that are parallel all the time run side by side under `stay` and under
+/// `phases` with several timeouts; then several of them for ten minutes, alone and beside
+/// a serial program without an end. All figures are of CPU time, so that they hold
+/// on a busy machine too; only context switches need a quiet one.
+#[derive(Debug, Args)]
+pub struct BenchSeniority {
+    /// Folder of the report and of the raw runs [default: report/seniority, or
+    /// report/seniority-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Two minutes instead of the whole experiment
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Serial phases first (Morad et al.) on simulated machines of eight cores
+///
+/// The paper's own experiments, symmetric and asymmetric: a serial program beside a
+/// parallel one on 2 to 8 cores (Fig. 6 and 7), all pairs of nine programs (Tables 4 and 5,
+/// Fig. 8), both orders of two programs (Fig. 5). The report has the published figures
+/// beside the simulated ones. Needs nothing of this machine but time; an
+/// interrupted experiment goes on where it stopped.
+#[derive(Debug, Args)]
+pub struct BenchSimulatedPhases {
+    /// Folder of the report and of the raw runs [default: report/simulated-phases, or
+    /// report/simulated-phases-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Fewer cores, pairs and rounds, and shorter runs
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of everything that is random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
