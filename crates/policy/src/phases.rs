@@ -339,7 +339,14 @@ impl Policy for Phases {
 
 /// The hardware threads that at least one thread of the view may use.
 fn reach(view: &View<'_>) -> CpuSet {
-    view.threads.iter().map(|t| view.allowed(t)).fold(CpuSet::new(), |all, one| all.union(&one))
+    let mut limits = CpuSet::new();
+    // Most threads share one limit, which is no news then.
+    for thread in &view.threads {
+        if !thread.limit.is_subset(&limits) {
+            limits = limits.union(thread.limit);
+        }
+    }
+    limits.intersection(&view.online)
 }
 
 /// Has the program a thread for each hardware thread? Its number of ready

@@ -116,13 +116,14 @@ impl CpuSet {
     /// Are all members also in the other set?
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        let others = other.words.iter().copied().chain(std::iter::repeat(0));
+        self.words.iter().zip(others).all(|(word, other)| word & !other == 0)
     }
 
     /// Have the sets no member in common?
     #[must_use]
     pub fn is_disjoint(&self, other: &Self) -> bool {
-        self.intersection(other).is_empty()
+        self.words.iter().zip(&other.words).all(|(word, other)| word & other == 0)
     }
 
     fn from_words(words: Vec<u64>) -> Self {

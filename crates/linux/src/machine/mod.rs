@@ -73,7 +73,8 @@ pub use ticker::Lateness;
 use crate::actuate::{Actuator, ActuatorError, RestoreReport, ThreadError, ThreadKey};
 use crate::launch::{Manager, Wake};
 use crate::observe::{
-    Birth, BirthHook, Exec, Haste, Losses, Method, Observed, WatchError, WatchOptions, Watcher,
+    Birth, BirthHook, Exec, Haste, Losses, Method, Observed, PAUSE, WatchError, WatchOptions,
+    Watcher,
 };
 use crate::switches::{Alarm, Member, SwitchError};
 
@@ -160,6 +161,8 @@ pub struct LinuxMachine<W> {
     last_ran: Vec<(u32, Duration)>,
     starts: Starts,
     refreshed: Timestamp,
+    /// Time from one sample to the next, as far as that is known.
+    quantum: Option<Duration>,
     thread_quanta: u64,
     unreadable: u64,
     roots_ended: bool,
@@ -226,6 +229,7 @@ impl<W: Wait> LinuxMachine<W> {
             last_ran: Vec::new(),
             starts: Starts::default(),
             refreshed: Timestamp::default(),
+            quantum: None,
             thread_quanta: 0,
             unreadable: 0,
             roots_ended: false,
@@ -420,7 +424,8 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         }
         self.known = alive;
         if !self.actuator.anything_in_force() {
-            self.watcher.hurry(Haste::None);
+            let soon = self.quantum.is_some_and(|quantum| quantum <= PAUSE);
+            self.watcher.hurry(if soon { Haste::None } else { Haste::Soon });
         }
         self.thread_quanta += threads.len() as u64;
         self.ended |= self.roots_ended && observed.is_empty();
@@ -435,6 +440,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
     }
 
     fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {
+        self.quantum = Some(quantum);
         match self.pace.wait(&mut self.waiter, quantum).map_err(LinuxError::Wait)? {
             Wake::Timeout | Wake::Bell => {}
             Wake::RootsEnded => self.roots_ended = true,

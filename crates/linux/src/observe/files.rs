@@ -11,6 +11,11 @@
 //! and closed each time. An open file of /proc belongs to one thread for ever
 //! and gives ESRCH after its end; in any case the start time is compared.
 //!
+//! A thread that slept at its last read and has not run since, by its `schedstat`,
+//! is *resting*: its `stat` says the same as then, unless it is ready by now and
+//! waits. Whether that can be is asked once for all of them ([`Files::all_rest`]). A
+//! leader's `stat` tells of its whole process and is read each time.
+//!
 //! One exception is wanted: after an exec from a thread that is not the
 //! leader, the leader's open files show that thread, with the leader's start
 //! time.
@@ -21,7 +26,9 @@ use std::time::Duration;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use symbiont_machine::RunState;
 
+use super::running::Running;
 use super::scan::{Proc, read_stat};
 use super::stat::{SchedStat, Stat, parse_schedstat};
 use super::tree::Live;
@@ -61,6 +68,8 @@ impl Times {
 pub(crate) enum Reading {
     /// It lives, or is dead and not yet gone.
     There(Stat, SchedStat),
+    /// It has not run since it slept at its last read, of which this is.
+    Resting(Stat, SchedStat),
     /// It is gone, or its number means another thread now.
     Gone,
     /// The files could not be read.
@@ -72,6 +81,8 @@ struct Entry {
     born: u64,
     round: u64,
     kept: Option<Pair>,
+    /// What was read last.
+    last: (Stat, SchedStat),
 }
 
 #[derive(Debug)]
@@ -84,16 +95,24 @@ struct Pair {
 #[derive(Debug)]
 pub(crate) struct Files {
     times: Times,
+    running: Option<Running>,
     /// Most threads whose files are kept open; none: as the limit allows.
     most: Option<usize>,
     kept: usize,
     entries: HashMap<u64, Entry>,
     round: u64,
+    /// Files opened in this round.
+    opened: usize,
 }
 
 impl Files {
-    pub fn new(times: Times, most: Option<usize>) -> Self {
-        Self { times, most, kept: 0, entries: HashMap::new(), round: 0 }
+    pub fn new(proc: &Proc, times: Times, most: Option<usize>) -> Self {
+        let running = match times {
+            Times::SchedStat => Running::open(proc),
+            Times::Ticks { .. } => None,
+        };
+        let (entries, kept) = (HashMap::new(), 0);
+        Self { times, running, most, kept, entries, round: 0, opened: 0 }
     }
 
     /// Where running times come from.
@@ -121,6 +140,19 @@ impl Files {
     /// Begins a round of reading.
     pub fn begin(&mut self) {
         self.round += 1;
+        self.opened = 0;
+    }
+
+    /// Were files opened in this round? Of an open file it is certain whose it is.
+    pub fn opened_any(&self) -> bool {
+        self.opened > 0
+    }
+
+    /// Do all resting threads still rest, if so many other threads were seen ready?
+    pub fn all_rest(&self, ready: usize) -> bool {
+        let running = self.running.as_ref().and_then(Running::count);
+        // The reader is ready too.
+        running.is_some_and(|running| running <= ready as u64 + 1)
     }
 
     /// Most threads whose files may be kept open now.
@@ -144,6 +176,24 @@ impl Files {
         }
     }
 
+    /// Reads a thread's files, but not those that it rests by.
+    pub fn look(&mut self, proc: &Proc, live: &Live) -> Reading {
+        if self.running.is_none() || live.process == live.thread {
+            return self.read(proc, live);
+        }
+        let Some(entry) = self.entries.get_mut(&live.serial) else { return self.read(proc, live) };
+        let (stat, before) = entry.last;
+        let times = entry.kept.as_ref().and_then(|pair| pair.times.as_ref());
+        match times.filter(|_| stat.state == Some(RunState::Sleeping)) {
+            // A failure is told by reading both.
+            Some(file) if read_schedstat(file.as_fd()) == Ok(before) => {
+                entry.round = self.round;
+                Reading::Resting(stat, before)
+            }
+            _ => self.read(proc, live),
+        }
+    }
+
     /// Reads a thread's files.
     pub fn read(&mut self, proc: &Proc, live: &Live) -> Reading {
         let known = self.entries.get_mut(&live.serial);
@@ -164,6 +214,8 @@ impl Files {
                 return Reading::Gone;
             }
             entry.round = self.round;
+            entry.last = (stat, times);
+            self.opened += usize::from(pair.is_some());
         } else {
             // The number may have passed on before the files were opened.
             let leader = live.process == live.thread;
@@ -173,8 +225,9 @@ impl Files {
             }
             let kept = pair.filter(|_| self.kept < self.allowed());
             self.kept += usize::from(kept.is_some());
-            let entry = Entry { born: stat.born, round: self.round, kept };
+            let entry = Entry { born: stat.born, round: self.round, kept, last: (stat, times) };
             self.entries.insert(live.serial, entry);
+            self.opened += 1;
         }
         Reading::There(stat, times)
     }

@@ -16,7 +16,8 @@
 //! - **Losses** of reports are noticed and made good by a complete scan at the
 //!   next read ([`Losses`]).
 //! - **Reading** is one `pread` of `stat` and one of `schedstat` for each
-//!   thread, on files that stay open. Only threads alive at a read have files:
+//!   thread, on files that stay open; of a thread that slept and has not run since
+//!   just `schedstat`, if no other thread is ready than those read. Only threads alive at a read have files:
 //!   short-lived ones cost two reports each and nothing else.
 //! - **Enrolment** subscribes first, then scans, then applies what was
 //!   reported meanwhile, so that nothing is born unseen in between.
@@ -48,6 +49,8 @@
 //!   again is another thread (`a_number_used_again_is_another_thread`).
 //! - Each thread alive at two consecutive reads is in the second, counted by
 //!   other code ([`census`]; `who_lives_through_a_quantum_is_read_at_its_end`).
+//! - A thread that waits without having run since it slept is seen ready
+//!   (`a_sleeper_that_waits_for_a_cpu_is_seen_ready`).
 //! - Lost reports are made good (`an_overrun_is_made_good_by_a_scan`), and
 //!   threads that come and go leave nothing behind
 //!   (`short_lived_threads_leave_nothing_behind`).
@@ -63,6 +66,7 @@ mod hook;
 mod observed;
 mod options;
 mod reader;
+mod running;
 mod scan;
 mod stat;
 mod state;
@@ -76,7 +80,7 @@ pub use files::raise_descriptor_limit;
 pub use hook::{Birth, BirthHook, Exec};
 pub use observed::Observed;
 pub use options::{Choice, Method, WatchError, WatchOptions};
-pub use reader::Haste;
+pub use reader::{Haste, PAUSE};
 pub(crate) use sys::run_at_realtime_priority;
 pub use tree::Ages;
 pub use watcher::Watcher;

@@ -60,6 +60,8 @@ impl Observed {
 pub(crate) struct Round {
     /// The threads that are there, dead ones too.
     pub there: Vec<(Live, Stat, SchedStat)>,
+    /// Those that slept at the read before and have not run since.
+    pub resting: Vec<(Live, Stat, SchedStat)>,
     /// Those that are gone.
     pub gone: Vec<Live>,
     /// Reads that failed although the thread was there.
@@ -69,8 +71,30 @@ pub(crate) struct Round {
 impl Round {
     /// Reads one thread more.
     pub fn take(&mut self, files: &mut Files, proc: &Proc, live: &Live) {
-        match files.read(proc, live) {
+        let reading = files.look(proc, live);
+        self.note(live, reading);
+    }
+
+    /// Reads those that rest again, unless it is certain that they still do.
+    pub fn settle_resting(&mut self, files: &mut Files, proc: &Proc) {
+        if self.resting.is_empty() {
+            return;
+        }
+        let ready = |(_, stat, _): &&(Live, Stat, _)| stat.state == Some(RunState::Runnable);
+        if files.all_rest(self.there.iter().filter(ready).count()) {
+            self.there.append(&mut self.resting);
+            return;
+        }
+        for (live, ..) in std::mem::take(&mut self.resting) {
+            let reading = files.read(proc, &live);
+            self.note(&live, reading);
+        }
+    }
+
+    fn note(&mut self, live: &Live, reading: Reading) {
+        match reading {
             Reading::There(stat, times) => self.there.push((*live, stat, times)),
+            Reading::Resting(stat, times) => self.resting.push((*live, stat, times)),
             Reading::Gone => self.gone.push(*live),
             Reading::Unreadable => self.unreadable += 1,
         }

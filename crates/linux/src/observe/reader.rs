@@ -15,9 +15,9 @@
 //!
 //! The kernel reports every fork, exec and exit of the whole machine. While
 //! nothing is in force a newborn inherits nothing of ours, and nobody is in a
-//! hurry ([`Haste::None`]): reports wait for the next read of the loop. The
-//! reader then looks only every [`PAUSE`], so that a storm does not overrun the
-//! buffer within a long quantum.
+//! hurry: reports wait for the next read of the loop ([`Haste::None`]). Where that
+//! may be late ([`Haste::Soon`]) the reader looks every [`PAUSE`], so that a
+//! storm does not overrun the buffer within a long quantum.
 //!
 //! # What remains
 //! A kernel without preemption (`PREEMPT_NONE`) lets a process finish its fork,
@@ -42,16 +42,18 @@ use crate::inheriting::Inheriting;
 
 /// Reports handled before the lock is given free.
 const AT_ONCE: usize = 1024;
-/// Longest time that reports wait: 5,000 births a second, with their execs and
+/// Longest time that reports are to wait: 5,000 births a second, with their execs and
 /// exits, fill a third of a buffer of 8 MB.
-const PAUSE: Duration = Duration::from_millis(250);
+pub const PAUSE: Duration = Duration::from_millis(250);
 
 /// How soon a report has to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Haste {
-    /// With the next read of all threads.
+    /// With the next read of all threads, which comes within [`PAUSE`].
     None = 0,
+    /// Within [`PAUSE`].
+    Soon = 3,
     /// As it comes: a newborn may inherit what is in force for its parent.
     AtOnce = 1,
 }
@@ -63,7 +65,7 @@ struct Orders {
     poke: OwnedFd,
 }
 
-/// The order after [`Haste`]'s own values.
+/// The order that none of [`Haste`] is.
 const STOP: u8 = 2;
 
 impl Orders {
@@ -125,7 +127,10 @@ fn run(state: &Inheriting<State>, socket: &OwnedFd, orders: &Orders) {
             order if order == Haste::AtOnce as u8 => {
                 wait_readable([poke, socket.as_fd()], None).map(|[poked, _]| poked)
             }
-            _ => wait_readable([poke], Some(PAUSE)).map(|[poked]| poked),
+            order if order == Haste::Soon as u8 => {
+                wait_readable([poke], Some(PAUSE)).map(|[poked]| poked)
+            }
+            _ => wait_readable([poke], None).map(|[poked]| poked),
         };
         match woken {
             Ok(true) => orders.taken(),

@@ -49,6 +49,7 @@ impl Watcher {
             Choice::Best => subscribe(&options).map_err(|error| error.to_string()),
         };
         let times = Times::find(&proc);
+        let files = Files::new(&proc, times, options.kept_open);
         let tree = Tree::new(std::process::id());
         let state = State { tree, hook, connector: None, broken: None };
         let mut watcher = Self {
@@ -57,7 +58,7 @@ impl Watcher {
             method: Method::Scan { why: String::new() },
             root: options.proc,
             proc,
-            files: Files::new(times, options.kept_open),
+            files,
             scanner: Scanner::default(),
             rescans: 0,
             unreadable: 0,
@@ -186,6 +187,7 @@ impl Watcher {
         for live in &self.live {
             round.take(&mut self.files, &self.proc, live);
         }
+        round.settle_resting(&mut self.files, &self.proc);
         match self.method {
             Method::Connector { .. } => self.settle_by_reports(&mut round),
             Method::Scan { .. } => self.settle_by_scan(&mut round),
@@ -222,7 +224,9 @@ impl Watcher {
     /// come. Drops what was missing at two reads and is not reported gone.
     fn settle_by_reports(&mut self, round: &mut Round) {
         let mut state = self.state.lock();
-        state.drain();
+        if self.files.opened_any() || !round.gone.is_empty() {
+            state.drain();
+        }
         let State { tree, hook, .. } = &mut *state;
         for gone in round.gone.iter().filter(|gone| self.missing.contains(&gone.serial)) {
             tree.vanished(gone, &mut **hook);
@@ -265,6 +269,7 @@ impl Watcher {
         for new in tree.live().filter(|live| !known.contains(&live.serial)) {
             round.take(&mut self.files, &self.proc, &new);
         }
+        round.settle_resting(&mut self.files, &self.proc);
         for gone in &round.gone {
             tree.vanished(gone, hook);
         }

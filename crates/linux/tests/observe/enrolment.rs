@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use symbiont_linux::observe::{WatchError, WatchOptions, Watcher};
-use symbiont_machine::ProgramId;
+use symbiont_linux::observe::{Observed, WatchError, WatchOptions, Watcher};
+use symbiont_machine::{ProgramId, RunState};
 
 use crate::support::{PROGRAM, Running, Told, by_both_methods, scanning, until};
 
@@ -46,6 +46,24 @@ by_both_methods! {
             let after = all.iter().map(|thread| thread.id).collect();
             all.len() == before.len() && before.difference(&after).count() == 1
         });
+    }
+}
+
+by_both_methods! {
+    fn a_sleeper_that_waits_for_a_cpu_is_seen_ready(watcher: Watcher, _told: Told) {
+        let mut program = Running::own("starved");
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        program.go();
+        let sleeper: u32 = program.says("sleeper ").parse().unwrap();
+        let state = |all: &[Observed]| {
+            all.iter().find(|thread| thread.id.thread == sleeper).map(|thread| thread.state)
+        };
+        until(&mut watcher, "asleep", |all| state(all) == Some(RunState::Sleeping));
+        assert_eq!(state(&watcher.read().unwrap()), Some(RunState::Sleeping));
+        program.go();
+        program.says("woken");
+        // Most often it has not run since, and `schedstat` is as it was.
+        assert_eq!(state(&watcher.read().unwrap()), Some(RunState::Runnable));
     }
 }
 

@@ -136,7 +136,7 @@ fn births_are_told_without_a_read_with_and_without_haste() {
     let mut program = Running::shell("while read more; do sleep 1000 & echo child $!; done");
     watcher.enrol(PROGRAM, program.process()).unwrap();
     program.go();
-    for haste in [Haste::None, Haste::AtOnce, Haste::None] {
+    for haste in [Haste::Soon, Haste::AtOnce, Haste::Soon] {
         watcher.hurry(haste);
         program.go();
         let child: u32 = program.says("child ").parse().unwrap();

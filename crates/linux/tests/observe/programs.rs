@@ -27,6 +27,7 @@ fn run() {
         "fork-storm" => fork_storm(number()),
         "reuse" => reuse(number()),
         "watch" => watch(number()),
+        "starved" => starved(),
         other => panic!("no program {other}"),
     }
 }
@@ -66,6 +67,42 @@ fn exec_from_thread() {
         std::process::Command::new("/bin/sh").args(["-c", "echo execed; read end"]).exec()
     });
     panic!("exec failed: {:?}", thread.join());
+}
+
+/// A thread that sleeps until a line comes, and then wants a hardware thread on which
+/// another one spins, before which it does not come.
+#[expect(unsafe_code, reason = "rustix does not set the class")]
+fn starved() {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpu = (0..1024).find(|cpu| allowed.is_set(*cpu)).unwrap();
+    let pin = move || {
+        let mut only = rustix::thread::CpuSet::new();
+        only.set(cpu);
+        rustix::thread::sched_setaffinity(None, &only).unwrap();
+    };
+    let (wake, woken) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        pin();
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the kernel only reads the parameters.
+        let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+        assert_eq!(set, 0);
+        println!("sleeper {}", rustix::thread::gettid().as_raw_nonzero());
+        let () = woken.recv().unwrap();
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    std::thread::spawn(move || {
+        pin();
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    wait_for_line();
+    wake.send(()).unwrap();
+    println!("woken");
+    wait_for_end();
 }
 
 /// So many short-lived threads a second, for so many milliseconds.
