@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 pub use bench::{
-    Bench, BenchCounters, BenchDetection, BenchOpenmp, BenchOverhead, BenchPhases, BenchSeniority,
-    BenchSimulatedPhases,
+    Bench, BenchCounters, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead, BenchPhases,
+    BenchSeniority, BenchSimulatedPhases,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use simulated::{Machines, Private, Simulate, Workloads};
@@ -483,6 +483,11 @@ fn parse_variable(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("a variable is written NAME=VALUE".to_owned()),
     }
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=1000).contains(count));
+    count.ok_or_else(|| "a count here is a number from 1 to 1000".to_owned())
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

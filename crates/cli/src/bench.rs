@@ -1,5 +1,6 @@
 //! `symbiont bench`: experiments on this machine, with progress.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +10,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
-use symbiont_experiment::simulated::phases as simulated;
-use symbiont_experiment::{counting, detection, openmp, overhead, phases, seniority};
+use symbiont_experiment::simulated::{Library, phases as simulated};
+use symbiont_experiment::{counting, detection, hysched, openmp, overhead, phases, seniority};
+use symbiont_profile::Profile;
+use symbiont_sim::description::Description;
+use symbiont_sim::fast::Workshop;
 
 use crate::args::{
-    Bench, BenchCounters, BenchDetection, BenchOpenmp, BenchOverhead, BenchPhases, BenchSeniority,
-    BenchSimulatedPhases,
+    Bench, BenchCounters, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead, BenchPhases,
+    BenchSeniority, BenchSimulatedPhases,
 };
+use crate::simulate;
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
@@ -79,12 +84,64 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let report = seniority::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
+        Bench::Hysched(args) => {
+            let output = folder(args.output.clone(), "hysched", args.short);
+            (pairs_of_categories(&args, &output, &mut progress)?, output, args.json)
+        }
     };
     progress.bar.finish_and_clear();
     if json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         tell(&report, &output, begin.elapsed());
+    }
+    Ok(())
+}
+
+/// The experiment on Hy-Sched, with its programs made ready.
+fn pairs_of_categories(
+    args: &BenchHysched,
+    output: &Path,
+    progress: &mut Terminal,
+) -> anyhow::Result<Report> {
+    let library = Library::open(&args.profiles)?;
+    let real = library.list().into_iter().filter(|listed| listed.real);
+    let mut size = match args.short {
+        true => hysched::Size::short(),
+        false => hysched::Size::full(real.map(|listed| listed.name).collect()),
+    };
+    if !args.programs.is_empty() {
+        size.programs.clone_from(&args.programs);
+    }
+    size.alone = args.alone.unwrap_or(size.alone);
+    size.repeats = args.repeats.unwrap_or(size.repeats);
+    size.mixes = args.mixes.unwrap_or(size.mixes);
+    let profiles = library.load_all(size.needed().iter().map(String::as_str))?;
+    let workshop = Workshop::new(Description::named(XEON)?);
+    make_ready(&workshop, &profiles, args.cache.as_deref(), progress)?;
+    let options = hysched::Options { output: output.to_owned(), size, seed: args.seed };
+    let lab = hysched::Lab { workshop: &workshop, profiles: &profiles };
+    Ok(hysched::Campaign::run(&options, lab, progress)?)
+}
+
+/// The machine of Navarro et al.
+const XEON: &str = "xeon-e5-2620v4";
+
+/// Makes the tables of all phases, or recalls them.
+fn make_ready<'p>(
+    workshop: &Workshop<'p>,
+    profiles: &'p BTreeMap<String, Profile>,
+    folder: Option<&Path>,
+    progress: &Terminal,
+) -> anyhow::Result<()> {
+    let cache = simulate::cache(folder, false);
+    let known = cache.as_ref().map_or(0, |cache| cache.recall(workshop, profiles));
+    progress.line(&format!("{known} of {} programs were made ready before.", profiles.len()));
+    let phases: Vec<_> = profiles.values().flat_map(|profile| &profile.phases).collect();
+    let workers = std::thread::available_parallelism().map_or(1, Into::into);
+    workshop.make_ready(&phases, &[1, 2], workers, &|_, _| ())?;
+    if let Some(Err(error)) = cache.map(|cache| cache.keep(workshop, profiles)) {
+        progress.line(&format!("tables are not kept for the next run: {error}"));
     }
     Ok(())
 }
@@ -96,8 +153,19 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 6] =
-    ["checks", "detection-alone", "detection-beside", "summary", "turns", "starvation"];
+const IN_SHORT: [&str; 11] = [
+    "checks",
+    "detection-alone",
+    "detection-beside",
+    "summary",
+    "turns",
+    "starvation",
+    "premise",
+    "table-1",
+    "figure-2",
+    "table-2",
+    "changes",
+];
 
 /// The report in short, so that nobody has to open the page to see
 /// what came out.

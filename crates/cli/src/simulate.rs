@@ -162,6 +162,7 @@ fn setup(args: &Simulate) -> Setup {
         },
         errors: if args.exact_counters { Errors::NONE } else { Errors::default() },
         share: args.share,
+        limit: None,
     }
 }
 

@@ -176,7 +176,9 @@ impl Measured {
     }
 
     /// The Top-Down categories of a variant ([`Signal::TopL`] and the others)
-    /// in the catalogue's order, each a fraction of the issue slots.
+    /// in the catalogue's order, each a fraction of the issue slots. Where nothing
+    /// happened that a category is a part of (its divisor is zero: no load left the
+    /// L2, no branch was mispredicted), it has no slots.
     ///
     /// # Errors
     /// Why one of them is missing, or that the signal is no such variant.
@@ -184,7 +186,12 @@ impl Measured {
         let wanted = categories_of(signal);
         let list = self.outputs.categories.iter().find(|(name, _)| Some(&**name) == wanted);
         let (_, members) = list.ok_or_else(|| Unmeasured::Unknown(signal.to_string()))?;
-        members.iter().map(|name| Ok((&**name, self.get(name)?))).collect()
+        let none = Measurement { value: 0.0, unit: Unit::Fraction, coverage: 1.0, age: 0 };
+        let share = |name: &str| match self.get(name) {
+            Err(Unmeasured::ZeroDivisor) => Ok(none),
+            other => other,
+        };
+        members.iter().map(|name| Ok((&**name, share(name)?))).collect()
     }
 }
 
@@ -239,5 +246,22 @@ mod tests {
         let found: Vec<_> = found.iter().map(|(name, m)| (*name, m.value)).collect();
         assert_eq!(found, [("retiring", 0.7), ("backend_bound", 0.3)]);
         assert!(measured.categories(Signal::TopB2L).is_err());
+    }
+
+    #[test]
+    fn a_category_of_what_did_not_happen_has_no_slots() {
+        let outputs = Outputs {
+            names: vec!["retiring".into(), "dram_bound".into(), "l3_bound".into()],
+            categories: vec![("TopL".into(), vec!["retiring".into(), "dram_bound".into()])],
+            ..Outputs::default()
+        };
+        let retiring = Measurement { value: 0.9, unit: Unit::Fraction, coverage: 0.1, age: 0 };
+        let not_yet = Unmeasured::NotYet { event: "L3_HIT".into() };
+        let values = |second| vec![Ok(retiring), Err(second), Err(not_yet.clone())];
+        let measured = |second| Measured::new(Arc::new(outputs.clone()), values(second));
+        let found = measured(Unmeasured::ZeroDivisor);
+        let found = found.categories(Signal::TopL).unwrap();
+        assert_eq!(found.iter().map(|(_, m)| m.value).collect::<Vec<_>>(), [0.9, 0.0]);
+        assert_eq!(measured(not_yet.clone()).categories(Signal::TopL), Err(not_yet));
     }
 }

@@ -180,6 +180,9 @@ pub enum Error {
     /// Runs that cannot be evaluated.
     #[error("nothing to evaluate: {0}")]
     Evaluation(String),
+    /// A simulated run could not be carried out.
+    #[error(transparent)]
+    Simulated(#[from] crate::simulated::SimulateError),
     /// The report could not be written.
     #[error(transparent)]
     Report(#[from] crate::report::ReportError),

@@ -6,8 +6,8 @@
 //! real parallel programs) and [`seniority`] (turns of parallel programs), on what
 //! they share ([`harness`]).
 //!
-//! On the simulated machine: [`simulated`]. Of recorded series: [`topdown`]. On
-//! both machines: [`training`] (interference models).
+//! On the simulated machine: [`simulated`], [`hysched`] (pairs of categories). Of
+//! recorded series: [`topdown`]. On both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`], [`orders`]), what models predict
@@ -17,6 +17,7 @@
 pub mod counting;
 pub mod detection;
 pub mod harness;
+pub mod hysched;
 pub mod metrics;
 pub mod openmp;
 pub mod orders;

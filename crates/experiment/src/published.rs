@@ -20,6 +20,7 @@
 
 use crate::stats::Estimate;
 
+pub mod hysched;
 pub mod phases;
 
 /// One figure of a paper's text.

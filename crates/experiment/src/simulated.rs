@@ -36,6 +36,7 @@ mod outcome;
 pub mod phases;
 mod run;
 pub mod sanity;
+mod stage;
 pub mod steady;
 #[cfg(test)]
 mod tests;
@@ -47,4 +48,5 @@ pub use fill::fill;
 pub use library::{Library, LibraryError, Listed};
 pub use outcome::{AppOutcome, Outcome, Provenance};
 pub use run::{Setup, SimulateError, Told, simulate};
+pub(crate) use stage::{Once, Stage, Steered};
 pub use workload::{App, Form, Workload, WorkloadError};

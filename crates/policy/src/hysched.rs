@@ -32,6 +32,8 @@
 //!   many cores as possible are used (`no_core_is_idle_while_others_are_shared`).
 //! - A machine with fewer levels is made do with
 //!   (`the_deepest_categories_there_are_are_taken`).
+//! - It tells how often categories changed, and how many pairs are of one category
+//!   beside the fewest possible (`pairs_and_changes_are_counted`).
 //! - With the signal shuffled between threads the pairs are no better than
 //!   chance (`shuffled_categories_make_random_pairs`).
 
@@ -46,8 +48,8 @@ use std::time::Duration;
 use symbiont_machine::{Ability, Placement, RunState, Signal, Signals, Support, ThreadId};
 
 use crate::seats::{Group, Pool, Seats, pools};
-use crate::{Entry, Policy, ThreadView, View};
-use pairing::{Application, Criterion, pair};
+use crate::{Entry, Finding, Policy, ThreadView, View};
+use pairing::{Application, Criterion, fewest_same_category, pair};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "hysched",
@@ -126,13 +128,29 @@ pub struct Hysched {
     hysteresis: f64,
     /// The category of each thread in the last quantum.
     last: BTreeMap<ThreadId, usize>,
+    tally: Tally,
+}
+
+/// What was decided so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    /// Categories of threads that had one in the quantum before, too.
+    judged: u64,
+    /// Those that differ from it.
+    changes: u64,
+    /// Pairs of threads that were made.
+    pairs: u64,
+    /// Those of one category.
+    same: u64,
+    /// The fewest of one category that as many pairs of these threads have.
+    fewest: u64,
 }
 
 impl Hysched {
     /// Looks at the categories of a variant.
     #[must_use]
     pub fn new(variant: Variant) -> Self {
-        Self { variant, hysteresis: 0.0, last: BTreeMap::new() }
+        Self { variant, hysteresis: 0.0, last: BTreeMap::new(), tally: Tally::default() }
     }
 
     /// A thread changes its category only if the new one's share of the issue
@@ -226,23 +244,29 @@ pub fn dominant(shares: &[f64]) -> usize {
 }
 
 /// Pairs parties until they fit on the cores or fill their places.
-fn form(mut parties: Vec<Party>, cores: usize, width: usize) -> Vec<Party> {
+fn form(mut parties: Vec<Party>, cores: usize, width: usize, tally: &mut Tally) -> Vec<Party> {
     let mut size = 1;
     while parties.len() > cores && 2 * size <= width {
-        parties = halve(parties, cores);
+        // Pairs of pairs are not counted.
+        let mut ignored = Tally::default();
+        let tally = if size == 1 { &mut *tally } else { &mut ignored };
+        parties = halve(parties, cores, tally);
         size *= 2;
     }
     parties
 }
 
 /// One round of pairs: not more than are needed for the parties to fit.
-fn halve(parties: Vec<Party>, cores: usize) -> Vec<Party> {
+fn halve(parties: Vec<Party>, cores: usize, tally: &mut Tally) -> Vec<Party> {
     let seen: Vec<Application> =
         parties.iter().map(|p| Application { category: p.category, ipc: p.ipc }).collect();
     let mut pairing = pair(&seen);
     // Pairs of one category were made last and are parted first.
     let made = pairing.pairs.len().min(parties.len().saturating_sub(cores));
     let parted = pairing.pairs.split_off(made);
+    tally.pairs += made as u64;
+    tally.same += pairing.same_category() as u64;
+    tally.fewest += fewest_same_category(&seen, made) as u64;
     let mut parties: Vec<Option<Party>> = parties.into_iter().map(Some).collect();
     let mut take = |index: usize| parties.get_mut(index).and_then(Option::take);
     let mut formed = Vec::with_capacity(seen.len());
@@ -285,22 +309,47 @@ impl Policy for Hysched {
             self.read(thread, index).map(|party| parties.insert(index, party)).err()
         };
         let (pools, mut placement) = pools(view, read);
-        self.last = parties
+        let now: BTreeMap<ThreadId, usize> = parties
             .iter()
             .filter_map(|(&at, party)| Some((view.threads.get(at)?.id, party.category)))
             .collect();
+        for (id, category) in &now {
+            if let Some(before) = self.last.get(id) {
+                self.tally.judged += 1;
+                self.tally.changes += u64::from(before != category);
+            }
+        }
+        self.last = now;
         let mut seats = Seats::new(view.topology);
         for pool in &pools {
-            let groups = groups(&seats, pool, &mut parties);
+            let groups = groups(&seats, pool, &mut parties, &mut self.tally);
             seats.seat(view, pool, &groups, &mut placement);
         }
         placement
     }
+
+    fn findings(&self) -> Vec<Finding> {
+        let Tally { judged, changes, pairs, same, fewest } = self.tally;
+        let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
+        let changed = share(changes, judged)
+            .map(|share| Finding::new("threads whose category changed, per quantum", share, "1"));
+        let of_pairs = |name: &str, part| Some(Finding::new(name, share(part, pairs)?, "1"));
+        let made = [
+            of_pairs("pairs of one category", same),
+            of_pairs("pairs of one category, the fewest possible", fewest),
+        ];
+        changed.into_iter().chain(made.into_iter().flatten()).collect()
+    }
 }
 
-fn groups(seats: &Seats, pool: &Pool, parties: &mut BTreeMap<usize, Party>) -> Vec<Group> {
+fn groups(
+    seats: &Seats,
+    pool: &Pool,
+    parties: &mut BTreeMap<usize, Party>,
+    tally: &mut Tally,
+) -> Vec<Group> {
     let members = pool.threads.iter().filter_map(|thread| parties.remove(thread)).collect();
-    form(members, seats.cores(pool), seats.width(pool))
+    form(members, seats.cores(pool), seats.width(pool), tally)
         .into_iter()
         .map(|party| Group { members: party.members, reason: party.reason })
         .collect()

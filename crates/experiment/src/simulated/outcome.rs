@@ -37,7 +37,7 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    pub(super) fn new(description: &Description, setup: &Setup) -> Self {
+    pub(crate) fn new(description: &Description, setup: &Setup) -> Self {
         Self {
             simulated: true,
             checked: description.checked.clone().unwrap_or_else(|| "unchecked".to_owned()),

@@ -5,18 +5,17 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use rand::{Rng, SeedableRng};
-use rand_pcg::Pcg64Mcg;
-use symbiont_control::{ControlError, Controller};
-use symbiont_machine::Machine;
-use symbiont_planner::{Bounds, Planner};
+use symbiont_control::ControlError;
+use symbiont_machine::Signals;
 use symbiont_policy::{Entry, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
-use symbiont_sim::fast::{Fast, Switches, Workshop};
-use symbiont_sim::machine::{Errors, Options, SimError, SimMachine};
+use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::machine::{Errors, SimError};
 use symbiont_sim::program::{Alternating, Program, Shape};
+use symbiont_topology::CpuSet;
 
+use super::stage::{Once, Stage};
 use super::timeline::Timeline;
 use super::{App, AppOutcome, Form, Outcome, Provenance, Workload};
 use crate::metrics;
@@ -52,6 +51,15 @@ pub struct Setup {
     pub errors: Errors,
     /// May there be more threads than hardware threads?
     pub share: bool,
+    /// Hardware threads that the programs may use; none: all.
+    pub limit: Option<CpuSet>,
+}
+
+impl Setup {
+    /// The seed of a repeat.
+    pub(crate) fn seed_of(&self, repeat: u32) -> u64 {
+        self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(repeat.into())
+    }
 }
 
 impl Default for Setup {
@@ -69,6 +77,7 @@ impl Default for Setup {
             switches: Switches::default(),
             errors: Errors::default(),
             share: false,
+            limit: None,
         }
     }
 }
@@ -151,8 +160,13 @@ pub fn simulate<'p>(
     if let Some(why) = (policy.make)(&setup.settings).lacks() {
         return Err(SimulateError::Lacks { policy: policy.name, why });
     }
-    let experiment = Experiment { workshop, setup, policy };
-    let places = workshop.description().topology.cpus().len();
+    let wishes = Signals::new();
+    let stage = Stage { workshop, setup, wishes: &wishes };
+    let quantum = setup.quantum.unwrap_or(policy.quantum);
+    let places = match &setup.limit {
+        Some(limit) => limit.len(),
+        None => workshop.description().topology.cpus().len(),
+    };
     let programs = workload.apps.iter().map(|app| program(app, profiles, places));
     let mut programs = programs.collect::<Result<Vec<_>, _>>()?;
     let threads = programs.iter().map(least_ready).sum();
@@ -172,7 +186,7 @@ pub fn simulate<'p>(
     for (app, program) in workload.apps.iter().zip(&mut programs) {
         let kind = app.to_string();
         if !targets.contains_key(&kind) {
-            targets.insert(kind.clone(), experiment.alone(program)?);
+            targets.insert(kind.clone(), stage.alone(program)?);
             step()?;
         }
         let target = targets.get(&kind).copied().unwrap_or_default();
@@ -181,11 +195,18 @@ pub fn simulate<'p>(
     let mut timeline = timeline.map(Timeline::new);
     let mut sums = Sums::default();
     for repeat in 0..setup.repeats.max(1) {
-        experiment.repeat(repeat, &programs, timeline.take().as_mut(), &mut sums)?;
+        let seed = setup.seed_of(repeat);
+        let policy = (policy.make)(&Settings { seed, ..setup.settings.clone() });
+        let mut timeline = timeline.take();
+        let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {
+            let Some(timeline) = timeline.as_mut() else { return Ok(()) };
+            Ok(timeline.add(controller.machine(), controller.machine().now())?)
+        })?;
+        sums.add(once);
         step()?;
     }
     let provenance = Provenance::new(workshop.description(), setup);
-    sums.outcome(provenance, &experiment, workload, &programs, source)
+    sums.outcome(provenance, (setup, policy, quantum), workload, &programs, source)
 }
 
 /// Threads of a program that are ready at any time.
@@ -215,89 +236,6 @@ fn program<'p>(
     Ok(Program { name: app.to_string(), profile, shape, target: None })
 }
 
-struct Experiment<'a, 'p> {
-    workshop: &'a Workshop<'p>,
-    setup: &'a Setup,
-    policy: &'static Entry,
-}
-
-impl<'a, 'p> Experiment<'a, 'p> {
-    fn machine(
-        &self,
-        programs: Vec<Program<'p>>,
-        leads: &[u64],
-        seed: u64,
-    ) -> Result<SimMachine<'p, Fast<'a, 'p>>, SimulateError> {
-        let fast = self.workshop.fast(self.setup.switches);
-        let options = Options { seed, errors: self.setup.errors, ..Options::default() };
-        let description = self.workshop.description();
-        Ok(SimMachine::new(description, fast, programs, leads, options)?)
-    }
-
-    /// Instructions that a program retires alone in the time that sets its
-    /// target.
-    fn alone(&self, program: &Program<'p>) -> Result<f64, SimulateError> {
-        let mut machine = self.machine(vec![program.clone()], &[], self.setup.seed)?;
-        machine.wait(self.setup.alone)?;
-        let retired = machine.retired(0).unwrap_or(0.0).floor();
-        if retired >= 1.0 { Ok(retired) } else { Err(SimulateError::Idle(program.name.clone())) }
-    }
-
-    fn quantum(&self) -> Duration {
-        self.setup.quantum.unwrap_or(self.policy.quantum)
-    }
-
-    /// One repeat, until everybody has completed once.
-    fn repeat(
-        &self,
-        repeat: u32,
-        programs: &[Program<'p>],
-        mut timeline: Option<&mut Timeline<'_>>,
-        sums: &mut Sums,
-    ) -> Result<(), SimulateError> {
-        let seed = self.setup.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(repeat.into());
-        let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let lead = |program: &Program<'p>| {
-            let share = random.random_range(0.0..=self.setup.lead.max(0.0));
-            (program.target.unwrap_or(0) as f64 * share) as u64
-        };
-        let leads: Vec<u64> = programs.iter().map(lead).collect();
-        let machine = self.machine(programs.to_vec(), &leads, seed)?;
-        let policy = (self.policy.make)(&Settings { seed, ..self.setup.settings.clone() });
-        let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
-        let mut speedups = vec![None; programs.len()];
-        let mut now = Duration::ZERO;
-        while now < self.setup.until && speedups.iter().any(Option::is_none) {
-            controller.step()?;
-            let machine = controller.machine_mut();
-            machine.wait(self.quantum())?;
-            now += self.quantum();
-            for run in machine.completions().iter().filter(|run| run.counts) {
-                let time = run.ended.since(run.started).as_secs_f64();
-                if let Some(first) = speedups.get_mut(run.slot) {
-                    first.get_or_insert(self.setup.alone.as_secs_f64() / time);
-                }
-            }
-            if let Some(timeline) = timeline.as_deref_mut() {
-                let at = machine.now();
-                timeline.add(machine, at)?;
-            }
-        }
-        let tally = controller.tally();
-        sums.quanta += tally.quanta;
-        sums.moves += tally.done;
-        sums.unsettled.push(controller.machine().contention().unsettled());
-        match speedups.into_iter().collect::<Option<Vec<f64>>>() {
-            None => sums.unfinished += 1,
-            Some(speedups) => {
-                sums.lengths.push(now.as_secs_f64());
-                sums.speedups.push(speedups);
-            }
-        }
-        Ok(())
-    }
-}
-
 /// What the repeats gave.
 #[derive(Default)]
 struct Sums {
@@ -310,15 +248,27 @@ struct Sums {
 }
 
 impl Sums {
+    fn add(&mut self, once: Once) {
+        self.quanta += once.quanta;
+        self.moves += once.moves;
+        self.unsettled.push(once.unsettled);
+        match once.speedups {
+            None => self.unfinished += 1,
+            Some(speedups) => {
+                self.lengths.push(once.length_s);
+                self.speedups.push(speedups);
+            }
+        }
+    }
+
     fn outcome(
         self,
         provenance: Provenance,
-        experiment: &Experiment<'_, '_>,
+        (setup, policy, quantum): (&Setup, &Entry, Duration),
         workload: &Workload,
         programs: &[Program<'_>],
         source: &dyn Fn(&str) -> String,
     ) -> Result<Outcome, SimulateError> {
-        let setup = experiment.setup;
         if self.speedups.is_empty() {
             return Err(SimulateError::Unfinished(setup.until));
         }
@@ -344,8 +294,8 @@ impl Sums {
         Ok(Outcome {
             provenance,
             workload: workload.name.clone(),
-            policy: experiment.policy.name.to_owned(),
-            quantum_ms: experiment.quantum().as_secs_f64() * 1e3,
+            policy: policy.name.to_owned(),
+            quantum_ms: quantum.as_secs_f64() * 1e3,
             seed: setup.seed,
             alone_s: seconds,
             repeats: self.speedups.len(),

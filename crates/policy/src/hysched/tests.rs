@@ -98,6 +98,18 @@ fn pairs_of_one_category_are_parted_first() {
 }
 
 #[test]
+fn pairs_and_changes_are_counted() {
+    let machine = Topology::synthetic("core:2 smt:2").unwrap();
+    let mut policy = topl();
+    assert!(policy.findings().is_empty());
+    place(&mut policy, &machine, &[(0, 1.0), (0, 2.0), (0, 3.0), (3, 0.1)]);
+    place(&mut policy, &machine, &[(3, 1.0), (0, 2.0), (0, 3.0), (3, 0.1)]);
+    let told: Vec<f64> = policy.findings().iter().map(|finding| finding.value).collect();
+    // One of four changed; of four pairs one was of one category, as it had to be.
+    assert_eq!(told, [0.25, 0.25, 0.25]);
+}
+
+#[test]
 fn pairs_are_paired_on_wider_cores() {
     let machine = Topology::synthetic("core:2 smt:4").unwrap();
     let of = [0, 0, 1, 1, 2, 2, 3, 3].map(|category| (category, 1.0));

@@ -1,0 +1,60 @@
+//! The experiment `symbiont bench hysched`: what Hy-Sched (Navarro et al.) gains
+//! on the simulated machine of its authors, and why.
+//!
+//! # Problem
+//! The paper pairs programs by their dominant Top-Down category. Does that gain
+//! what it says, how much of what could be gained is it, and does the gain come
+//! from where the paper says that it comes from?
+//!
+//! # Approach
+//! Everything runs on the simulated Xeon E5-2620 v4, in a cpuset of as many cores
+//! as there are pairs of programs ([`Scene`]); the paper does not say how it
+//! confined its mixes, and eight programs on eight cores leave nothing to pair.
+//! Every policy, and the OS, has the same cpuset, the same quantum, and the same
+//! random starts ([`Run::repeat`]), so that they are compared start by start.
+//!
+//! | part | what is run | paper |
+//! |---|---|---|
+//! | alone | each program by itself, all categories measured | Fig. 1 |
+//! | pairs | all pairs on one core | section 4.1, the premise |
+//! | pinned | two copies of two programs on two cores, pinned and under the OS | Table 1 |
+//! | mixes | eight programs, drawn with replacement, on four cores | Fig. 2, Table 2, section 6.1 |
+//!
+//! Two references tell how much there is to gain: `random`, and pairs fixed by exact
+//! matching over the measured STP of all pairs, which knows more than any policy
+//! may. Negative controls: the measurements are exchanged between the programs
+//! ([`Contender::Shuffled`]); or execution units and caches are made private to
+//! each thread, so that there is nothing to gain. Reading order: all programs start
+//! at once, so that only the order in which the OS reads them differs between
+//! repeats.
+//!
+//! # Terms and units
+//! *STP*: sum of speedups against alone. *Gain*: STP over the OS's on the same
+//! start, minus 1. *Mix*: programs that run together. *Changes*: share of threads
+//! whose dominant category is another one than in the quantum before.
+//! Counters err as configured; groups of events take turns of 4 ms.
+//!
+//! # Properties
+//! - A short campaign has every part, resumes, and is repeated by its seed
+//!   (`a_campaign_has_every_part_and_resumes`).
+//! - Gains follow from the runs alone (`gains_are_taken_start_by_start`), and a
+//!   program without any effect gains nothing (`private_resources_leave_no_gain`).
+//! - Exchanged measurements are those of another program, for good
+//!   (`measurements_are_exchanged_between_programs`).
+
+mod campaign;
+mod evaluate;
+mod page;
+mod pages;
+mod plan;
+mod play;
+mod shuffled;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use campaign::{Campaign, Lab, Options};
+pub use evaluate::{Evaluation, Gain, Premise, evaluate};
+pub use plan::{Contender, Part, Run, Scene, Size, Start, plan};
+pub use play::Record;
+pub use watch::{Alone, Seen};

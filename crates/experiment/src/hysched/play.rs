@@ -1,0 +1,230 @@
+//! Carries out one run.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use symbiont_machine::{Signal, Signals};
+use symbiont_matching::{Request, group};
+use symbiont_policy::{Policy, Settings, Together, Variant, find};
+use symbiont_profile::Profile;
+use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::program::{Program, Shape};
+use symbiont_topology::CpuSet;
+
+use super::plan::{Contender, Part, Run, Size, Start};
+use super::shuffled::Shuffled;
+use super::watch::{self, Alone, Pairs};
+use crate::simulated::{Once, Setup, SimulateError, Stage};
+
+/// One finished run: a line of `runs.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which run.
+    pub run: Run,
+    /// Speedups in the order of the scene's programs; none if not all completed.
+    pub speedups: Option<Vec<f64>>,
+    /// Simulated time, s.
+    pub length_s: f64,
+    /// Decisions.
+    pub quanta: u64,
+    /// Moves that were carried out.
+    pub moves: u64,
+    /// Share of the physics' questions for which no fixed point was found.
+    pub unsettled: f64,
+    /// What the policy found out, by name.
+    pub findings: BTreeMap<String, f64>,
+    /// Pairs made, by the categories of both.
+    pub pairs: Vec<(String, String, u64)>,
+    /// What was seen of a program by itself.
+    pub alone: Option<Alone>,
+}
+
+impl Record {
+    /// STP; none if not all completed.
+    #[must_use]
+    pub fn stp(&self) -> Option<f64> {
+        crate::metrics::stp(self.speedups.as_ref()?)
+    }
+}
+
+/// Measured STP of pairs, by the names of both, in any order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PairStp(BTreeMap<(String, String), (f64, u32)>);
+
+impl PairStp {
+    fn key(one: &str, other: &str) -> (String, String) {
+        let (one, other) = if one <= other { (one, other) } else { (other, one) };
+        (one.to_owned(), other.to_owned())
+    }
+
+    /// Takes in a run, if it is of a pair.
+    pub fn add(&mut self, record: &Record) {
+        if let (Part::Pair, [one, other], Some(stp)) =
+            (record.run.scene.part, &record.run.scene.programs[..], record.stp())
+        {
+            let entry = self.0.entry(Self::key(one, other)).or_default();
+            *entry = (entry.0 + stp, entry.1 + 1);
+        }
+    }
+
+    /// The mean of a pair.
+    pub fn of(&self, one: &str, other: &str) -> Option<f64> {
+        self.0.get(&Self::key(one, other)).map(|(sum, count)| sum / f64::from(*count))
+    }
+
+    /// The pairs of these programs with the largest sum of STP; none if one was
+    /// not measured.
+    fn best(&self, programs: &[String]) -> Option<Together> {
+        let cost = |members: &[usize]| match members {
+            [one, other] => -self.of(&programs[*one], &programs[*other]).unwrap_or(0.0),
+            _ => 0.0,
+        };
+        let found =
+            group(&Request::new(programs.len(), programs.len().div_ceil(2), 2), cost).ok()?;
+        let named = |members: &Vec<usize>| members.iter().map(|at| programs[*at].clone()).collect();
+        Some(Together::new(found.groups.iter().map(named).collect()))
+    }
+}
+
+/// What runs need.
+pub(super) struct Player<'a, 'p> {
+    pub workshop: &'a Workshop<'p>,
+    pub profiles: &'p BTreeMap<String, Profile>,
+    pub size: &'a Size,
+    pub seed: u64,
+    /// Instructions by program that set the targets, as far as they are known.
+    targets: BTreeMap<String, f64>,
+}
+
+impl<'a, 'p> Player<'a, 'p> {
+    pub fn new(
+        workshop: &'a Workshop<'p>,
+        profiles: &'p BTreeMap<String, Profile>,
+        size: &'a Size,
+        seed: u64,
+    ) -> Self {
+        Self { workshop, profiles, size, seed, targets: BTreeMap::new() }
+    }
+
+    pub fn play(&mut self, run: &Run, pair_stp: &PairStp) -> Result<Record, SimulateError> {
+        let setup = self.setup(run);
+        let alone = run.scene.part == Part::Alone;
+        let wishes: Signals = if alone { categories() } else { Signals::new() };
+        let stage = Stage { workshop: self.workshop, setup: &setup, wishes: &wishes };
+        let mut programs = Vec::new();
+        for name in &run.scene.programs {
+            programs.push(self.program(name)?);
+        }
+        let seed = self.seed_of(run);
+        let policy = self.policy(run, seed, pair_stp)?;
+        let variant = run.contender.variant().map(|(variant, _)| variant);
+        let (mut pairs, mut sums) = (Pairs::new(), watch::Sums::default());
+        let once = stage.once(&programs, policy, self.size.quantum, seed, &mut |controller| {
+            if let Some(variant) = variant {
+                watch::pairs(controller, variant, &mut pairs);
+            }
+            if alone {
+                sums.add(controller);
+            }
+            Ok(())
+        })?;
+        let Once { speedups, length_s, quanta, moves, unsettled, findings } = once;
+        Ok(Record {
+            run: run.clone(),
+            speedups,
+            length_s,
+            quanta,
+            moves,
+            unsettled,
+            findings: findings.into_iter().map(|found| (found.name, found.value)).collect(),
+            pairs: pairs.into_iter().map(|((one, other), count)| (one, other, count)).collect(),
+            alone: alone.then(|| sums.means()).flatten(),
+        })
+    }
+
+    fn setup(&self, run: &Run) -> Setup {
+        let cores = self.workshop.description().topology.cores();
+        let limit: CpuSet =
+            cores.iter().take(run.scene.cores()).flat_map(|core| core.cpus.iter()).collect();
+        let private = Switches { private_units: true, private_caches: true, ..Switches::default() };
+        Setup {
+            alone: self.size.alone,
+            until: self.size.alone * 30,
+            lead: if run.start == Start::Apart { 0.5 } else { 0.0 },
+            switches: if run.private { private } else { Switches::default() },
+            limit: Some(limit),
+            seed: self.seed,
+            ..Setup::default()
+        }
+    }
+
+    /// The same for all contenders on one start.
+    fn seed_of(&self, run: &Run) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.seed, &run.scene, run.start, run.repeat).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn program(&mut self, name: &str) -> Result<Program<'p>, SimulateError> {
+        let profile = self.profiles.get(name);
+        let profile = profile.ok_or_else(|| SimulateError::NoProfile(name.to_owned()))?;
+        let program =
+            Program { name: name.to_owned(), profile, shape: Shape::Single, target: None };
+        let target = match self.targets.get(name) {
+            Some(target) => *target,
+            None => {
+                let setup = Setup { alone: self.size.alone, seed: self.seed, ..Setup::default() };
+                let (workshop, wishes) = (self.workshop, Signals::new());
+                let stage = Stage { workshop, setup: &setup, wishes: &wishes };
+                let target = stage.alone(&program)?;
+                self.targets.insert(name.to_owned(), target);
+                target
+            }
+        };
+        Ok(Program { target: Some(target as u64), ..program })
+    }
+
+    fn policy(
+        &self,
+        run: &Run,
+        seed: u64,
+        pair_stp: &PairStp,
+    ) -> Result<Box<dyn Policy>, SimulateError> {
+        let (variant, hysteresis) =
+            run.contender.variant().map_or((None, 0.0), |(variant, by)| (Some(variant), by));
+        let programs = &run.scene.programs;
+        let (name, together) = match run.contender {
+            Contender::Os => ("stay", Together::default()),
+            Contender::Hysched(_) | Contender::Steady(_) | Contender::Shuffled(_) => {
+                ("hysched", Together::default())
+            }
+            Contender::L1Bandwidth => ("l1-bandwidth", Together::default()),
+            Contender::Random => ("random", Together::default()),
+            Contender::NeverTwice => ("never-twice", Together::default()),
+            Contender::Pinned => {
+                ("static", Together::new(programs.chunks(2).map(<[String]>::to_vec).collect()))
+            }
+            Contender::Matched => ("static", pair_stp.best(programs).unwrap_or_default()),
+        };
+        let settings = Settings { seed, variant, hysteresis, together, ..Settings::default() };
+        let policy = (find(name)?.make)(&settings);
+        Ok(match run.contender {
+            Contender::Shuffled(_) => Box::new(Shuffled::new(policy, seed)),
+            _ => policy,
+        })
+    }
+}
+
+/// All that tells categories, and the IPC.
+fn categories() -> Signals {
+    Variant::ALL.map(Variant::signal).into_iter().chain([Signal::Ipc]).collect()
+}
+
+/// About how long a run takes on one CPU of today, for the estimate that a user
+/// is told: a tenth of a millisecond for each thread and simulated millisecond.
+pub(super) fn estimate<'r>(runs: impl IntoIterator<Item = &'r Run>, size: &Size) -> Duration {
+    let of = |run: &Run| size.alone.mul_f64(run.scene.programs.len() as f64 * 0.1);
+    runs.into_iter().map(of).sum()
+}

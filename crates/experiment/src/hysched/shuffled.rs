@@ -1,0 +1,60 @@
+//! A negative control: a policy that is shown other threads' measurements.
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use symbiont_counters::Measured;
+use symbiont_machine::{Placement, ProgramId, Signals, Support};
+use symbiont_policy::{Finding, Policy, View};
+
+/// A policy that takes each program for another one, the same as long as it
+/// lives, so that it decides as steadily as it would otherwise.
+pub(super) struct Shuffled {
+    pub policy: Box<dyn Policy>,
+    random: Pcg64Mcg,
+    /// For each program the one whose measurements are shown.
+    shown: BTreeMap<ProgramId, ProgramId>,
+}
+
+impl Shuffled {
+    pub fn new(policy: Box<dyn Policy>, seed: u64) -> Self {
+        Self { policy, random: Pcg64Mcg::seed_from_u64(seed), shown: BTreeMap::new() }
+    }
+}
+
+impl Policy for Shuffled {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn needs(&self) -> Signals {
+        self.policy.needs()
+    }
+
+    fn adapt(&mut self, offered: &Support) -> Option<String> {
+        self.policy.adapt(offered)
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        if self.shown.len() != view.programs.len() {
+            let programs: Vec<ProgramId> = view.programs.iter().map(|program| program.id).collect();
+            let mut others = programs.clone();
+            others.shuffle(&mut self.random);
+            self.shown = programs.into_iter().zip(others).collect();
+        }
+        let known: BTreeMap<ProgramId, &Measured> =
+            view.threads.iter().filter_map(|t| Some((t.program, t.measured?))).collect();
+        let mut exchanged = view.clone();
+        for thread in &mut exchanged.threads {
+            let other = self.shown.get(&thread.program);
+            thread.measured = other.and_then(|other| known.get(other).copied());
+        }
+        self.policy.place(&exchanged)
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.policy.findings()
+    }
+}
