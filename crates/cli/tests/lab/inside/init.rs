@@ -35,12 +35,12 @@ pub fn main() -> ! {
     }
 }
 
+/// Not on /tmp, below which the checkout may be, and so symbiont in the archive.
 fn mount_all() {
     let mounts = [
         ("proc", "/proc"),
         ("sysfs", "/sys"),
         ("devtmpfs", "/dev"),
-        ("tmpfs", "/tmp"),
         ("cgroup2", "/sys/fs/cgroup"),
         ("tracefs", "/sys/kernel/tracing"),
     ];
