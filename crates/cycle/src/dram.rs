@@ -48,6 +48,7 @@ struct Node {
     writes: Server,
     both: Server,
     link: Server,
+    link_writes: Server,
 }
 
 /// All nodes.
@@ -68,6 +69,7 @@ impl Dram {
             writes: server(memory.write_gbps),
             both: server(memory.total_gbps),
             link: server(memory.link_gbps),
+            link_writes: server(memory.link_write_gbps),
         };
         Self {
             nodes: std::iter::repeat_with(node).take(nodes.max(1)).collect(),
@@ -87,7 +89,7 @@ impl Dram {
     /// Writes a line back. Nobody waits for it.
     pub fn write(&mut self, of: usize, to: usize, ns: f64) {
         let Some(node) = self.nodes.get_mut(of) else { return };
-        let at = if of == to { ns } else { node.link.grant(ns) };
+        let at = if of == to { ns } else { node.link_writes.grant(ns) };
         let at = node.writes.grant(at);
         node.both.grant(at);
     }

@@ -21,11 +21,15 @@
 //! | [`pool`], [`ports`], [`predictor`], [`wheel`] | what it is made of |
 //! | [`levels`], [`cache`], [`prefetch`], [`dram`] | what is behind it |
 //! | [`counts`] | what came out |
+//! | [`replay`] | a phase of a profile as a stream |
+//! | [`check`] | two levels held against each other |
+//! | [`referee`] | all that behind the simulated machine's seam |
 //!
 //! # Terms and units
 //! Cycles are of the core, other times nanoseconds, addresses bytes.
 
 pub mod cache;
+pub mod check;
 pub mod chip;
 pub mod core;
 pub mod counts;
@@ -36,6 +40,8 @@ pub mod pool;
 pub mod ports;
 pub mod predictor;
 pub mod prefetch;
+pub mod referee;
+pub mod replay;
 pub mod wheel;
 
 pub use crate::chip::{Chip, ChipError, Seat};
@@ -43,6 +49,7 @@ pub use crate::core::Fetch;
 pub use crate::counts::Counts;
 pub use crate::op::{Branch, Op, Stream};
 pub use crate::predictor::{Indexing, Tables};
+pub use crate::referee::{Referee, Sample};
 
 /// What a description does not say of a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,6 +35,8 @@ pub struct Op {
     pub sources: [u16; 2],
     /// What is known of it as a branch.
     pub branch: Branch,
+    /// Does fetch go on elsewhere after it?
+    pub taken: bool,
     /// Address of its instruction.
     pub pc: u64,
     /// Page of its instruction.
@@ -54,6 +56,7 @@ impl Op {
             starts_instruction: true,
             sources: [0; 2],
             branch: Branch::Foreseen,
+            taken: false,
             pc: 0,
             code_page: 0,
             address: 0,

@@ -6,7 +6,7 @@
 //! needs its port's divider, which it keeps; the port is free for others meanwhile.
 
 use symbiont_profile::OpClass;
-use symbiont_sim::description::CoreType;
+use symbiont_sim::description::{CoreType, Port};
 
 /// The ports of a core in one cycle, and its dividers.
 #[derive(Debug, Clone)]
@@ -26,20 +26,33 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// The ports of a core for so many threads. No more than 64 count.
+    /// The ports of a core for so many threads, which are divided in turn among its halves: of
+    /// equal ports each half has every other; one that is left over serves all. No more
+    /// than 64 ports count.
     #[must_use]
-    pub fn new(core: &CoreType, threads: usize) -> Self {
-        let mut order: Vec<_> = core.ports.iter().collect();
-        order.sort_by_key(|port| port.does.len());
+    pub fn new(core: &CoreType, threads: usize, halves: usize) -> Self {
+        let of_half = |index: usize, port: &Port| {
+            let alike = core.ports.iter().filter(|other| *other == port).count();
+            let number = core.ports[..index].iter().filter(|other| *other == port).count();
+            (halves > 1 && number / halves * halves + halves <= alike).then_some(number % halves)
+        };
+        let mut order: Vec<_> = core.ports.iter().enumerate().collect();
+        order.sort_by_key(|(_, port)| port.does.len());
         let mut able = vec![[0_u64; OpClass::COUNT]; threads];
         let mut bit = 0;
-        for port in order {
-            for set in able.chunks_mut(if port.private { 1 } else { threads.max(1) }) {
+        for (index, port) in order {
+            let half = of_half(index, port);
+            let copies = if port.private { threads } else { 1 };
+            for copy in 0..copies {
                 if bit >= u64::BITS {
                     break;
                 }
-                for class in &port.does {
-                    set.iter_mut().for_each(|able| able[class.index()] |= 1 << bit);
+                let has = |thread: usize| {
+                    (!port.private || thread == copy)
+                        && half.is_none_or(|half| thread % halves == half)
+                };
+                for thread in (0..threads).filter(|thread| has(*thread)) {
+                    port.does.iter().for_each(|class| able[thread][class.index()] |= 1 << bit);
                 }
                 bit += 1;
             }

@@ -5,7 +5,7 @@
 //! retired; it has nothing in flight (after an instruction miss, a wrong guess, otherwise); its oldest
 //! operation is done but others had the turn; else what the oldest operation waits for.
 //!
-//! A thread's slots of a cycle, as many as the width: those that it used, and those that other
+//! A thread's slots of a cycle, as many as the width (of its half): those that it used, and those that other
 //! threads used; the rest to one cause: a structure was full (what the oldest
 //! operation waits for), or the front end had nothing (a wrong guess not resolved yet, an
 //! instruction miss or the refill, otherwise).
@@ -13,7 +13,7 @@
 use symbiont_sim::activity::{Cycle, Slot};
 
 use super::Core;
-use super::thread::{Front, Full, Thread};
+use super::thread::{Full, Thread, Waits};
 
 /// The slot that goes with what the oldest operation waits for.
 fn slot_of(cause: Cycle) -> Slot {
@@ -33,10 +33,10 @@ fn cycle(thread: &Thread<'_>) -> Cycle {
     }
     match thread.oldest() {
         None => match thread.front {
-            Front::Icache => Cycle::EmptyIcache,
-            Front::Redirect => Cycle::EmptyMispredict,
+            Waits::Icache => Cycle::EmptyIcache,
+            Waits::Redirect => Cycle::EmptyMispredict,
             // The first behind it are on their way.
-            Front::Flow => Cycle::EmptyOther,
+            Waits::Flow => Cycle::EmptyOther,
         },
         Some(_) if thread.outrun => Cycle::Turn,
         Some(oldest) => oldest.cause,
@@ -48,9 +48,9 @@ fn slot(thread: &Thread<'_>, now: u64) -> Slot {
         Some(Full::Stores) => Slot::Store,
         Some(Full::Other) => thread.oldest().map_or(Slot::Core, |oldest| slot_of(oldest.cause)),
         None => match thread.front {
-            Front::Redirect if thread.blind || thread.resolved > now => Slot::BadSpeculation,
-            Front::Redirect | Front::Icache => Slot::FetchLatency,
-            Front::Flow => Slot::FetchBandwidth,
+            Waits::Redirect if thread.blind || thread.resolved > now => Slot::BadSpeculation,
+            Waits::Redirect | Waits::Icache => Slot::FetchLatency,
+            Waits::Flow => Slot::FetchBandwidth,
         },
     }
 }
@@ -59,12 +59,15 @@ impl Core<'_> {
     /// Charges the cycle that was, and as many like it as make up `cycles`.
     pub(super) fn account(&mut self, cycles: u64) {
         let width = u64::from(self.width);
-        let all: u32 = self.threads.iter().map(|thread| thread.dispatched).sum();
-        for thread in &mut self.threads {
+        let mut all = [0; 2];
+        for (at, thread) in self.threads.iter().enumerate() {
+            all[at % self.halves] += u64::from(thread.dispatched);
+        }
+        for (at, thread) in self.threads.iter_mut().enumerate() {
             if thread.is_done() {
                 continue;
             }
-            let (own, all) = (u64::from(thread.dispatched), u64::from(all));
+            let (own, all) = (u64::from(thread.dispatched), all[at % self.halves]);
             let (cause, rest) = (cycle(thread), slot(thread, self.now));
             let counts = &mut thread.counts;
             counts.cycles[cause as usize] += cycles;

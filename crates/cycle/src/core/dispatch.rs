@@ -20,22 +20,23 @@ fn cause(class: OpClass) -> Cycle {
 impl Core<'_> {
     pub(super) fn dispatch(&mut self) {
         let count = self.threads.len();
-        let mut left = self.width;
+        let mut left = [self.width; 2];
         for step in 0..count {
             let thread = (self.now as usize + step) % count;
             self.threads[thread].full = None;
-            let before = left;
-            while left > 0 {
+            let left = &mut left[thread % self.halves];
+            let before = *left;
+            while *left > 0 {
                 let Some(&fetched) = self.threads[thread].buffer.front() else { break };
                 if let Some(full) = self.is_full(thread, fetched.op.class) {
                     self.threads[thread].full = Some(full);
                     break;
                 }
                 self.enter(thread, &fetched);
-                left -= 1;
+                *left -= 1;
             }
-            self.threads[thread].dispatched = before - left;
-            self.moved |= left < before;
+            self.threads[thread].dispatched = before - *left;
+            self.moved |= *left < before;
         }
     }
 

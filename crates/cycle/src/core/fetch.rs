@@ -1,11 +1,13 @@
 //! Which thread fetches, and how.
 
+use symbiont_profile::OpClass;
+
 use super::Core;
-use super::thread::{Fetched, Front};
+use super::thread::{Fetched, Waits};
 use crate::levels::Levels;
 use crate::op::Branch;
 
-/// Which threads fetch in a cycle. All together fetch no more than the dispatch width.
+/// Which threads fetch in a cycle. All together get no more than the front end delivers to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fetch {
     /// One, the next in turn that can.
@@ -21,28 +23,46 @@ pub enum Fetch {
     },
 }
 
+/// What the front end delivers in a cycle, to one thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Front {
+    /// Operations.
+    pub(super) most: u32,
+    /// Taken branches: the last ends it.
+    pub(super) taken: u32,
+    /// Branches: the last ends it.
+    pub(super) branches: u32,
+    /// Operations that are no branches.
+    pub(super) others: u32,
+}
+
 impl Core<'_> {
     pub(super) fn fetch(&mut self, levels: &mut Levels) {
-        let count = self.threads.len();
-        let mut left = self.width;
+        (0..self.halves).for_each(|half| self.fetch_half(levels, half));
+    }
+
+    fn fetch_half(&mut self, levels: &mut Levels, half: usize) {
+        let (halves, now) = (self.halves, self.now);
+        let count = self.threads.len().saturating_sub(half).div_ceil(halves);
+        let from = |first: usize, step: usize| (first + step) % count * halves + half;
         match self.fetch {
             Fetch::RoundRobin => {
                 for step in 0..count {
-                    let thread = (self.turn + step) % count;
-                    if self.threads[thread].can_fetch(self.now) {
-                        self.fetch_thread(levels, thread, left);
-                        self.turn = (thread + 1) % count;
+                    let thread = from(self.turn[half], step);
+                    if self.threads[thread].can_fetch(now) {
+                        self.fetch_thread(levels, thread, self.front.most);
+                        self.turn[half] = (thread / halves + 1) % count;
                         break;
                     }
                 }
             }
             Fetch::Icount { threads, each } => {
+                let mut left = self.front.most;
                 let mut chosen = 0_u64;
                 for _ in 0..threads {
                     // Ties go to another one each cycle.
-                    let first = self.now as usize;
-                    let able = (0..count).map(|step| (first + step) % count).filter(|&t| {
-                        t < 64 && chosen >> t & 1 == 0 && self.threads[t].can_fetch(self.now)
+                    let able = (0..count).map(|step| from(now as usize, step)).filter(|&t| {
+                        t < 64 && chosen >> t & 1 == 0 && self.threads[t].can_fetch(now)
                     });
                     let fewest = able.min_by_key(|&t| {
                         self.threads[t].buffer.len() + self.threads[t].queued as usize
@@ -58,21 +78,26 @@ impl Core<'_> {
     /// Fetches at most so many operations of a thread; tells how many.
     fn fetch_thread(&mut self, levels: &mut Levels, thread: usize, most: u32) -> u32 {
         let ns = self.to_ns(self.now);
-        let per_ns = self.per_ns;
+        let (per_ns, front) = (self.per_ns, self.front);
         let own = &mut self.threads[thread];
         let line_shift = levels.code_shift(own.user);
         let most = (most as usize).min(own.buffer_room());
+        let (mut taken, mut branches, mut others) = (0, 0, 0);
         let mut fetched = 0;
         self.moved = true;
         while fetched < most {
             let Some(op) = own.upcoming else { break };
+            let branch = op.class == OpClass::Branch;
+            if !branch && others >= front.others {
+                break;
+            }
             let line = op.pc >> line_shift;
             if line != own.line {
                 own.line = line;
                 let there = levels.code(own.user, ns, op.pc, op.code_page);
                 if there > ns {
                     own.fetch_from = (there * per_ns - 1e-5).ceil() as u64;
-                    own.front = Front::Icache;
+                    own.front = Waits::Icache;
                     break;
                 }
             }
@@ -83,11 +108,17 @@ impl Core<'_> {
             };
             own.buffer.push_back(Fetched { op, wrong });
             own.advance_stream();
-            own.front = Front::Flow;
+            own.front = Waits::Flow;
             fetched += 1;
             if wrong {
                 own.blind = true;
-                own.front = Front::Redirect;
+                own.front = Waits::Redirect;
+                break;
+            }
+            others += u32::from(!branch);
+            branches += u32::from(branch);
+            taken += u32::from(op.taken);
+            if taken >= front.taken || branch && branches >= front.branches {
                 break;
             }
         }

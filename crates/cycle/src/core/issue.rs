@@ -3,7 +3,7 @@
 use symbiont_profile::OpClass;
 use symbiont_sim::activity::Cycle;
 
-use super::thread::{Front, NONE};
+use super::thread::{NONE, Waits};
 use super::{Core, Ready};
 use crate::levels::{Level, Levels, Served};
 use crate::op::Op;
@@ -101,7 +101,7 @@ impl Core<'_> {
             own.blind = false;
             own.resolved = done;
             own.fetch_from = done + self.refill - 1;
-            own.front = Front::Redirect;
+            own.front = Waits::Redirect;
         }
         true
     }

@@ -12,12 +12,16 @@
 //!   store that misses the L1 also needs a miss register;
 //! - *dispatch*: in order within a thread, threads in turn as above, as long as
 //!   re-order buffer, issue queue, load and store queue have room;
-//! - *fetch*: a thread fills its buffer; which one, [`Fetch`] says. Another instruction
+//! - *fetch*: a thread fills its buffer; which one, [`Fetch`] says. It gets no more than the front end
+//!   delivers in a cycle, up to a taken branch, or a group with its most branches. Another instruction
 //!   line is looked up in the L1 instruction cache. A branch that is guessed wrong
 //!   is the last: the first operation behind it can be dispatched `refill` cycles after it was done.
 //!
 //! An operation that is fetched in cycle t is thus dispatched in t + 1, issued in t + 2
 //! and, with latency l, retired in t + 2 + l at the earliest.
+//!
+//! A core that divides its threads among two halves does all that in each half, with half the width
+//! and every other of equal ports.
 //!
 //! Nothing is searched for: an operation that waits is on the list of the one that it waits
 //! for, and goes into a calendar when that is issued. If nothing moved in a
@@ -25,8 +29,7 @@
 //!
 //! # What is left out
 //! Operations of wrong paths, dependences through memory, store-to-load forwarding (a
-//! load waits for its line as if nothing was stored), banks of caches, the end of a fetch block at a taken
-//! branch, rename registers, decoders.
+//! load waits for its line as if nothing was stored), banks of caches, rename registers, decoders.
 //!
 //! # Terms and units
 //! Cycles of the core. An operation's *number* counts its thread's operations from 0.
@@ -46,6 +49,7 @@ use symbiont_profile::OpClass;
 use symbiont_sim::description::CoreType;
 
 pub use self::fetch::Fetch;
+use self::fetch::Front;
 pub(crate) use self::thread::Thread;
 use crate::Options;
 use crate::levels::Levels;
@@ -92,12 +96,15 @@ pub struct Core<'s> {
     now: u64,
     period: f64,
     per_ns: f64,
+    /// Halves that threads are divided among, in turn, each with its part of what follows.
+    halves: usize,
     width: u32,
     retire: u32,
+    front: Front,
     refill: u64,
     latency: [u64; OpClass::COUNT],
     fetch: Fetch,
-    turn: usize,
+    turn: [usize; 2],
     threads: Vec<Thread<'s>>,
     pools: Pools,
     ports: Ports,
@@ -138,6 +145,16 @@ impl<'s> Core<'s> {
             sq: pool(sort.sq),
             mshrs: pool(sort.mshrs),
         };
+        let halves = if sort.halves_from.is_some_and(|from| mode >= from) { 2 } else { 1 };
+        let part = |count: u32| count.div_ceil(halves as u32).max(1);
+        let fetch = part(sort.fetch);
+        let branches = sort.group_branches.map(|most| part(most).min(fetch));
+        let front = Front {
+            most: fetch,
+            taken: sort.taken_per_fetch.max(1),
+            branches: branches.unwrap_or(fetch),
+            others: branches.map_or(fetch, |branches| (fetch - branches).max(1)),
+        };
         let width = sort.dispatch.max(1);
         let buffer = (BUFFER * width / mode).max(8) as usize;
         let most = pools.rob.most() as usize;
@@ -146,16 +163,18 @@ impl<'s> Core<'s> {
             now: 0,
             period: 1.0 / ghz,
             per_ns: ghz,
-            width,
-            retire: sort.retire.max(1),
+            halves,
+            width: part(width),
+            retire: part(sort.retire),
+            front,
             refill: u64::from(sort.refill.max(1)),
             latency: OpClass::ALL
                 .map(|class| u64::from(sort.latency.of(class).unwrap_or(1).max(1))),
             fetch: options.fetch,
-            turn: 0,
+            turn: [0; 2],
             threads: streams.into_iter().map(thread).collect(),
             pools,
-            ports: Ports::new(sort, count),
+            ports: Ports::new(sort, count, halves),
             predictor: Predictor::new(sort.predictor, options.indexing, options.tables, count),
             wheel: Wheel::default(),
             ready: Vec::new(),

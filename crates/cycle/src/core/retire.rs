@@ -19,9 +19,10 @@ impl Core<'_> {
 
     pub(super) fn retire(&mut self) {
         let count = self.threads.len();
-        let mut left = self.retire;
+        let mut left = [self.retire; 2];
         for step in 0..count {
             let at = (self.now as usize + step) % count;
+            let left = &mut left[at % self.halves];
             let thread = &mut self.threads[at];
             thread.retired = 0;
             thread.outrun = false;
@@ -30,14 +31,14 @@ impl Core<'_> {
                 if slot.done > self.now {
                     break;
                 }
-                if left == 0 {
+                if *left == 0 {
                     thread.outrun = thread.retired == 0;
                     break;
                 }
                 let (class, starts, wrong) = (slot.class, slot.starts_instruction, slot.wrong);
                 thread.head += 1;
                 thread.retired += 1;
-                left -= 1;
+                *left -= 1;
                 let counts = &mut thread.counts;
                 counts.uops += 1;
                 counts.instructions += u64::from(starts);

@@ -46,7 +46,7 @@ pub(super) struct Fetched {
 
 /// Why the front end last had to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Front {
+pub(super) enum Waits {
     /// It flows.
     Flow,
     /// For an instruction line.
@@ -78,7 +78,7 @@ pub(crate) struct Thread<'s> {
     pub(super) blind: bool,
     /// When the branch that was guessed wrong last was known to be.
     pub(super) resolved: u64,
-    pub(super) front: Front,
+    pub(super) front: Waits,
     /// The instruction line that is being fetched.
     pub(super) line: u64,
     slots: Vec<InFlight>,
@@ -136,7 +136,7 @@ impl<'s> Thread<'s> {
             fetch_from: 0,
             blind: false,
             resolved: 0,
-            front: Front::Flow,
+            front: Waits::Flow,
             line: NEVER,
             slots: vec![EMPTY; slots],
             mask: slots as u64 - 1,

@@ -133,3 +133,15 @@ fn causes_sum_to_the_cycles_and_slots() {
         assert_eq!(counts.uops, 3000);
     }
 }
+
+#[test]
+fn a_taken_branch_ends_what_is_fetched_in_a_cycle() {
+    let blocks = 50;
+    let taken = |n: u64| n % 2 == 1;
+    let ops = (0..2 * blocks).map(move |n| {
+        let class = if taken(n) { OpClass::Branch } else { OpClass::Integer };
+        Op { taken: taken(n), ..Op::plain(class) }
+    });
+    // Two operations a cycle.
+    assert_eq!(end(&plain(), stream(ops)), blocks - 1 + 3);
+}

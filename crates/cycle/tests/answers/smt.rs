@@ -95,3 +95,19 @@ fn identical_threads_are_equally_fast() {
         assert!((last - first) * 500 <= *last, "{ends:?}");
     }
 }
+
+#[test]
+fn halves_of_a_core_do_not_meet() {
+    let halves = machine(|_, sort| {
+        sort.halves_from = Some(2);
+        sort.ports.push(sort.ports.iter().find(|p| p.does == [OpClass::FpAdd]).unwrap().clone());
+    });
+    let count = 100;
+    let adds = || repeat(Op::plain(OpClass::FpAdd), count);
+    // Each half has one of the two ports, and fetches in each cycle.
+    let counts = run(&halves, vec![adds(), adds()]);
+    assert_eq!([0, 1].map(|thread| counts[thread].last_retired), [2 + count - 1 + 3; 2]);
+    // Half the width.
+    let counts = run(&halves, vec![repeat(Op::plain(OpClass::Integer), 4), adds()]);
+    assert_eq!(counts[0].last_retired, 1 + 3);
+}

@@ -37,6 +37,8 @@ pub fn machine(change: impl FnOnce(&mut Description, &mut CoreType)) -> Descript
     sort.ghz = 1.0;
     sort.dispatch = WIDTH as u32;
     sort.retire = WIDTH as u32;
+    sort.fetch = WIDTH as u32;
+    (sort.group_branches, sort.halves_from) = (None, None);
     sort.refill = REFILL as u32;
     sort.rob = shared(512);
     sort.iq = shared(256);

@@ -1,0 +1,30 @@
+//! The simulated machine's fast level, judged by its cycle level.
+//!
+//! # Problem
+//! The fast level is a model of described hardware. Its figures are believed as far as a
+//! cycle-by-cycle simulation of the same description agrees with it.
+//!
+//! # Approach
+//! Both levels are asked the same through the machine's seam: how fast is each program alone, alone on a core that
+//! is set up for n threads (*throttled*), and beside others on such a core? Of each program its
+//! most frequent phase is taken. Groups of n programs are all there are, or so many drawn with a seed.
+//!
+//! Both levels know a program by its profile alone: the cycle level replays its micro-traces, with
+//! addresses made to fit their reuse times. So this checks pipelines, queues, sharing and caches,
+//! not whether a profile stands for its program.
+//!
+//! # Terms and units
+//! *Error*: fast / cycle − 1. *Slowdown*: CPI together / CPI throttled. *STP* of a group: sum of CPI alone / CPI
+//! together. *Rank*: Spearman's correlation. Stack components are compared as shares
+//! of a thread's cycles.
+//!
+//! # Properties
+//! `equal_levels_agree`, `a_level_that_errs_is_told_with_its_worst_case`.
+
+mod compare;
+mod matrix;
+#[cfg(test)]
+mod tests;
+
+pub use compare::{Agreement, Compared, Component, Worst, compare};
+pub use matrix::{Case, Group, Matrix, Measured, Plan, measure, most_frequent};

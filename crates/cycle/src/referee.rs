@@ -1,0 +1,291 @@
+//! The cycle level behind the simulated machine.
+//!
+//! # Approach
+//! The machine asks how fast threads run beside each other for some milliseconds. Nobody
+//! simulates milliseconds cycle by cycle at each such question; so it is answered from a sample: the
+//! threads' phases are replayed ([`crate::replay`]) on the cores that they are on, with caches filled as
+//! by their past; after a warm-up, [`Sample::counted`] instructions of each are
+//! counted. Threads that share a cache divide it as their speeds say, so the caches are
+//! filled a second time once the speeds are known. Answers are kept: what was asked before is not simulated again.
+//!
+//! # What this leaves out
+//! Caches that fill after a change (answers are of threads that have been together for
+//! long), and how a phase changes within itself.
+//!
+//! # Properties
+//! - A thread alone runs at the speed that its program sets (`known_programs_run_as_they_must`).
+//! - Equal questions get equal answers (`equal_questions_get_equal_answers`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use symbiont_profile::{OpClass, Phase};
+use symbiont_sim::PrepareError;
+use symbiont_sim::activity::Activity;
+use symbiont_sim::description::{CoreType, Description};
+use symbiont_sim::machine::{Contention, Pace, Runner};
+
+use crate::replay::{Replay, Setup};
+use crate::{Chip, Counts, Options, Seat};
+
+/// How much is simulated for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Instructions of each thread that warm up.
+    pub warm_up: u64,
+    /// Instructions of each thread, at least, that are counted.
+    pub counted: u64,
+    /// Cycles after which an answer is given in any case.
+    pub longest: u64,
+}
+
+impl Default for Sample {
+    /// 20,000 instructions to warm up, 60,000 that count.
+    fn default() -> Self {
+        Self { warm_up: 20_000, counted: 60_000, longest: 20_000_000 }
+    }
+}
+
+/// A runner as answers are known by: core, phase, mode, home.
+type Key = (u32, usize, u32, usize);
+
+/// What was asked so far.
+#[derive(Debug, Default)]
+struct Known<'p> {
+    phases: Vec<&'p Phase>,
+    answers: BTreeMap<Vec<Key>, Vec<Pace>>,
+}
+
+/// The cycle level of a machine. Clones share what they know.
+#[derive(Debug, Clone)]
+pub struct Referee<'p> {
+    machine: Arc<Description>,
+    options: Options,
+    sample: Sample,
+    known: Arc<Mutex<Known<'p>>>,
+}
+
+impl<'p> Referee<'p> {
+    /// Of a described machine.
+    #[must_use]
+    pub fn new(machine: Description, options: Options, sample: Sample) -> Self {
+        Self { machine: Arc::new(machine), options, sample, known: Arc::default() }
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.machine
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known<'p>> {
+        // What is in it is whole, whoever panicked meanwhile.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn phase(&self, number: usize) -> Option<&'p Phase> {
+        self.known().phases.get(number).copied()
+    }
+
+    fn sort(&self, core: u32) -> Option<(&CoreType, f64)> {
+        let core = self.machine.topology.cores().get(core as usize)?;
+        Some((self.machine.core_type(core.kind)?, self.machine.hertz(core) / 1e9))
+    }
+
+    fn replay(&self, seat: usize, key: &Key) -> Option<Replay<'p>> {
+        let (sort, _) = self.sort(key.0)?;
+        let lines = |cache: &symbiont_sim::description::Cache| cache.lines();
+        let setup = Setup {
+            space: seat as u8,
+            line: sort.l1d.line,
+            lines: lines(&sort.l1d) + lines(&sort.l2) + sort.l3.as_ref().map_or(0, lines),
+            predictor: f64::from(sort.predictor) / f64::from(key.2.max(1)),
+            mispredicts: sort.mispredicts,
+            seed: seat as u64 * 7919 + key.1 as u64,
+        };
+        Replay::new(self.phase(key.1)?, &setup)
+    }
+
+    /// Counts of each runner over a stretch in which all run; `speeds` are of each before, in
+    /// instructions per ns, as far as known.
+    fn run(&self, keys: &[Key], speeds: &[f64], counted: u64) -> Option<Vec<Counts>> {
+        let replays: Vec<Replay<'p>> = keys
+            .iter()
+            .enumerate()
+            .map(|(seat, key)| self.replay(seat, key))
+            .collect::<Option<_>>()?;
+        let mut past: Vec<_> = replays
+            .iter()
+            .enumerate()
+            .flat_map(|(seat, replay)| {
+                let speed = speeds.get(seat).copied().unwrap_or(1.0).max(1e-9);
+                replay
+                    .past()
+                    .into_iter()
+                    .map(move |touch| (touch.instructions_ago / speed, seat, touch.what))
+            })
+            .collect();
+        past.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let seats = keys.iter().zip(replays).map(|(key, replay)| Seat {
+            core: symbiont_topology::CoreId(key.0),
+            mode: key.2,
+            home: key.3,
+            stream: Box::new(replay),
+        });
+        let mut chip = Chip::new(&self.machine, seats.collect(), &self.options).ok()?;
+        for (_, seat, what) in past {
+            what.warm(chip.levels_mut(), seat);
+        }
+        let ghz = keys.iter().filter_map(|key| self.sort(key.0)).map(|(_, ghz)| ghz);
+        let slice = 1000.0 / ghz.fold(0.1, f64::max);
+        let end = slice * self.sample.longest as f64 / 1000.0;
+        let counts = |chip: &Chip<'_>| (0..keys.len()).map(|s| chip.counts(s)).collect::<Vec<_>>();
+        let mut ns = 0.0;
+        let mut until = |chip: &mut Chip<'_>, from: &[Counts], more: u64| {
+            loop {
+                ns += slice;
+                chip.run_until(ns);
+                let now = counts(chip);
+                let enough =
+                    |(now, from): (&Counts, &Counts)| now.instructions - from.instructions >= more;
+                if now.iter().zip(from).all(enough) || ns >= end {
+                    return now;
+                }
+            }
+        };
+        let start = vec![Counts::default(); keys.len()];
+        let warm = until(&mut chip, &start, self.sample.warm_up.min(counted));
+        let done = until(&mut chip, &warm, counted);
+        Some(done.iter().zip(&warm).map(|(done, warm)| done.since(warm)).collect())
+    }
+
+    fn simulate(&self, keys: &[Key]) -> Option<Vec<Pace>> {
+        let mut speeds = Vec::new();
+        if keys.len() > 1 {
+            // How they divide shared caches depends on how fast they are.
+            let first = self.run(keys, &[], self.sample.counted / 4)?;
+            speeds =
+                keys.iter().zip(&first).map(|(key, counts)| self.pace(key, counts).speed).collect();
+        }
+        let counts = self.run(keys, &speeds, self.sample.counted)?;
+        Some(keys.iter().zip(&counts).map(|(key, counts)| self.pace(key, counts)).collect())
+    }
+
+    fn pace(&self, key: &Key, counts: &Counts) -> Pace {
+        let (width, ghz) =
+            self.sort(key.0).map_or((1.0, 1.0), |(sort, ghz)| (f64::from(sort.dispatch), ghz));
+        let instructions = counts.instructions.max(1) as f64;
+        let mut activity = counts.activity().times(1.0 / instructions);
+        if let Some(phase) = self.phase(key.1) {
+            floating(phase, &mut activity);
+        }
+        let cycles = counts.all_cycles().max(1) as f64;
+        Pace { speed: counts.instructions as f64 / cycles * ghz, activity, ghz, width }
+    }
+}
+
+/// What a core does not see of floating-point operations: how wide they are.
+fn floating(phase: &Phase, activity: &mut Activity) {
+    let mix = &phase.mix;
+    let fp: u64 =
+        OpClass::ALL.iter().filter(|c| c.is_floating_point()).map(|c| mix.count(*c)).sum();
+    let vector = fp + mix.count(OpClass::Vector);
+    let scalar = mix.by_width[0].min(fp) as f64;
+    let share = if vector > 0 { fp as f64 / vector as f64 } else { 0.0 };
+    let packed: u64 = mix.by_width[1..].iter().sum();
+    let per = |count: f64| count / phase.instructions.max(1) as f64;
+    activity.flops = per(mix.flops as f64);
+    activity.fp_scalar = per(scalar);
+    activity.fp_packed = per(packed as f64 * share);
+}
+
+impl<'p> Contention<'p> for Referee<'p> {
+    type Error = PrepareError;
+
+    fn prepare(&mut self, phase: &'p Phase) -> Result<usize, PrepareError> {
+        if phase.instructions == 0 {
+            return Err(PrepareError::Empty);
+        }
+        if phase.traces.iter().all(|trace| trace.ops.is_empty()) {
+            return Err(PrepareError::NoTraces);
+        }
+        let mut known = self.known();
+        if let Some(number) = known.phases.iter().position(|known| std::ptr::eq(*known, phase)) {
+            return Ok(number);
+        }
+        known.phases.push(phase);
+        Ok(known.phases.len() - 1)
+    }
+
+    fn paces(&mut self, runners: &[Runner], _span_ns: f64) -> Vec<Pace> {
+        let nodes = self.machine.topology.nodes();
+        let key = |runner: &Runner| {
+            let home = nodes.iter().position(|node| node.id == runner.home).unwrap_or(0);
+            (runner.core.0, runner.phase, runner.mode, home)
+        };
+        let asked: Vec<Key> = runners.iter().map(key).collect();
+        // Who sits on which hardware thread of a core makes no difference.
+        let mut order: Vec<usize> = (0..asked.len()).collect();
+        order.sort_by_key(|at| asked[*at]);
+        let sorted: Vec<Key> = order.iter().map(|at| asked[*at]).collect();
+        let before = self.known().answers.get(&sorted).cloned();
+        let paces = before.unwrap_or_else(|| {
+            let still = Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
+            let paces = self.simulate(&sorted).unwrap_or_else(|| vec![still; sorted.len()]);
+            self.known().answers.insert(sorted, paces.clone());
+            paces
+        });
+        let mut answer: Vec<(usize, Pace)> = order.into_iter().zip(paces).collect();
+        answer.sort_by_key(|(at, _)| *at);
+        answer.into_iter().map(|(_, pace)| pace).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_profile::{Profile, test_support as synthetic};
+    use symbiont_topology::{CoreId, NodeId};
+
+    use super::*;
+
+    const QUICK: Sample = Sample { warm_up: 10_000, counted: 20_000, longest: 5_000_000 };
+
+    fn referee(profile: &Profile) -> Referee<'_> {
+        let machine = Description::named("xeon-e5-2620v4").unwrap();
+        let mut referee = Referee::new(machine, Options::default(), QUICK);
+        referee.prepare(&profile.phases[0]).unwrap();
+        referee
+    }
+
+    fn runner(thread: u64, mode: u32) -> Runner {
+        Runner { thread, core: CoreId(0), phase: 0, home: NodeId(0), mode }
+    }
+
+    #[test]
+    fn known_programs_run_as_they_must() {
+        // One load in four instructions, each after the one before, from L1 or L2.
+        let profile = synthetic::pointer_chasing(2_000);
+        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0];
+        let cpi = pace.activity.all_cycles();
+        let expected = (4.0 + 8.0 * profile.phases[0].data.line_64.curve().misses(512.0)) / 4.0;
+        assert!((cpi / expected - 1.0).abs() < 0.07, "{cpi} {expected}");
+        let profile = synthetic::cache_resident();
+        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0];
+        assert!(pace.activity.all_cycles() < 0.45, "{}", pace.activity.all_cycles());
+        assert!((pace.speed - pace.ghz / pace.activity.all_cycles()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn equal_questions_get_equal_answers() {
+        let profile = synthetic::branchy();
+        let both = [runner(0, 2), runner(1, 2)];
+        let mut first = referee(&profile);
+        let answer = first.paces(&both, 1e6);
+        assert_eq!(answer, first.paces(&both, 5e6));
+        assert_eq!(answer, referee(&profile).paces(&both, 1e6));
+        let alone = first.paces(&both[..1], 1e6)[0];
+        assert!(answer.iter().all(|pace| pace.speed < alone.speed));
+        // Twins are about equally fast.
+        assert!((answer[0].speed / answer[1].speed - 1.0).abs() < 0.05);
+    }
+}
