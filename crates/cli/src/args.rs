@@ -18,7 +18,7 @@ pub use simulated::{Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_policy::{Together, Variant};
-pub use training::{Knowledge, Train};
+pub use training::{BenchSymbiosis, Knowledge, Train};
 
 /// Puts the right threads together: places the threads of programs on the
 /// hardware threads where they disturb each other least.

@@ -20,7 +20,7 @@ use crate::args::{
     Bench, BenchCounters, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead, BenchPhases,
     BenchSeniority, BenchSimulatedPhases,
 };
-use crate::simulate;
+use crate::{simulate, symbiosis};
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
@@ -88,6 +88,10 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let output = folder(args.output.clone(), "hysched", args.short);
             (pairs_of_categories(&args, &output, &mut progress)?, output, args.json)
         }
+        Bench::Symbiosis(args) => {
+            let output = folder(args.output.clone(), "symbiosis", args.short);
+            (symbiosis::run(&args, &output, &mut progress)?, output, args.json)
+        }
     };
     progress.bar.finish_and_clear();
     if json {
@@ -153,7 +157,7 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 11] = [
+const IN_SHORT: [&str; 12] = [
     "checks",
     "detection-alone",
     "detection-beside",
@@ -165,6 +169,7 @@ const IN_SHORT: [&str; 11] = [
     "figure-2",
     "table-2",
     "changes",
+    "captured",
 ];
 
 /// The report in short, so that nobody has to open the page to see

@@ -15,6 +15,7 @@ mod restore;
 mod run;
 mod simulate;
 mod stat;
+mod symbiosis;
 mod topdown;
 mod train;
 

@@ -138,8 +138,18 @@ fn workload(args: &Simulate, library: &Library, places: usize) -> anyhow::Result
     Ok(Workload::from_toml(&shown.to_string(), &text)?)
 }
 
+/// Which resources each thread gets for itself.
+pub fn switches(private: &[Private]) -> Switches {
+    let private = |which| private.iter().any(|p| *p == which || *p == Private::All);
+    Switches {
+        private_units: private(Private::Units),
+        private_caches: private(Private::Caches),
+        private_bandwidth: private(Private::Bandwidth),
+        private_predictor: private(Private::Predictor),
+    }
+}
+
 fn setup(args: &Simulate) -> Setup {
-    let private = |which| args.private.iter().any(|p| *p == which || *p == Private::All);
     Setup {
         policy: args.policy.clone(),
         settings: Settings {
@@ -154,12 +164,7 @@ fn setup(args: &Simulate) -> Setup {
         repeats: args.repeats,
         lead: args.lead,
         seed: args.seed,
-        switches: Switches {
-            private_units: private(Private::Units),
-            private_caches: private(Private::Caches),
-            private_bandwidth: private(Private::Bandwidth),
-            private_predictor: private(Private::Predictor),
-        },
+        switches: switches(&args.private),
         errors: if args.exact_counters { Errors::NONE } else { Errors::default() },
         share: args.share,
         limit: None,

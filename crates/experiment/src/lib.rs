@@ -6,8 +6,8 @@
 //! real parallel programs) and [`seniority`] (turns of parallel programs), on what
 //! they share ([`harness`]).
 //!
-//! On the simulated machine: [`simulated`], [`hysched`] (pairs of categories). Of
-//! recorded series: [`topdown`]. On both machines: [`training`] (interference models).
+//! On the simulated machine: [`simulated`], [`hysched`] (pairs of categories),
+//! [`symbiosis`] (groups chosen by a model). Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`], [`orders`]), what models predict
@@ -28,6 +28,7 @@ pub mod report;
 pub mod seniority;
 pub mod simulated;
 pub mod stats;
+pub mod symbiosis;
 pub mod theory;
 pub mod topdown;
 pub mod training;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use symbiont_linux::slow::SlowCpu;
 
-use super::{parse_count, parse_limit};
+use super::{BenchSymbiosis, parse_count, parse_limit};
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -18,6 +18,7 @@ pub enum Bench {
     Openmp(BenchOpenmp),
     Seniority(BenchSeniority),
     Hysched(BenchHysched),
+    Symbiosis(Box<BenchSymbiosis>),
 }
 
 /// Pairs of Top-Down categories (Navarro et al.) against the OS, simulated

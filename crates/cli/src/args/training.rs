@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use symbiont_model::{Form, Inversion, Objective};
 
-use super::parse_duration;
+use super::{Private, parse_duration};
 
 /// What policies are given beforehand.
 #[derive(Debug, Args)]
@@ -97,6 +97,69 @@ pub struct Train {
     /// Counters without noise, residue, multiplexing and late readings
     #[arg(long, requires = "machine")]
     pub exact_counters: bool,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Symbiotic scheduling against other policies, on a simulated machine
+///
+/// Runs workloads of two and of four programs for each core, on 4 to 10 cores, under random
+/// placement, the simulated OS, l1-bandwidth, symbiotic, symbiotic-numa and (pairs only) the
+/// oracle, and writes a report with gains in STP and ANTT over random placement (Feliu et
+/// al., section 6). An interrupted evaluation goes on where it stopped. Nothing of it is
+/// measured on hardware.
+#[derive(Debug, Args)]
+pub struct BenchSymbiosis {
+    /// Simulated machine (see `symbiont machines`), or the file of a description
+    #[arg(long, value_name = "NAME", default_value = "power8-s812l")]
+    pub machine: String,
+    #[command(flatten)]
+    pub knowledge: Knowledge,
+    /// Folder of the report and of the raw runs [default: report/symbiosis, or
+    /// report/symbiosis-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Some workloads with short targets instead of all 160
+    #[arg(long)]
+    pub short: bool,
+    /// Programs for each core
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub widths: Vec<usize>,
+    /// Counts of cores
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub cores: Vec<usize>,
+    /// Workloads of each width, over all counts of cores
+    #[arg(long, value_name = "COUNT")]
+    pub workloads: Option<usize>,
+    /// Repeats of each workload
+    #[arg(long, value_name = "COUNT")]
+    pub repeats: Option<u32>,
+    /// How long each program runs alone to set its target (simulated time)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub alone: Option<Duration>,
+    /// Policies to compare; `random` is needed for gains
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub policies: Vec<String>,
+    /// Programs to draw from, of those with a profile [default: all real ones]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub programs: Vec<String>,
+    /// Give each thread a resource for itself, to show what sharing it causes
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub private: Vec<Private>,
+    /// Seed of everything that is random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder of the programs' profiles
+    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    pub profiles: PathBuf,
+    /// Folder where prepared phases are kept for the next run
+    /// [default: symbiont in the user's cache]
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+    /// Keep nothing for the next run
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,

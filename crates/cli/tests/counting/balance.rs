@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often in a row the placement must be seen to be right.
 const LASTS: u32 = 10;
 
-fn skip(why: &str) {
+pub fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
@@ -33,7 +33,7 @@ fn symbiont(state: &TempDir) -> Command {
 }
 
 /// Two hardware threads of different cores that this process may use.
-fn two_cores() -> Option<[PuId; 2]> {
+pub fn two_cores() -> Option<[PuId; 2]> {
     let host = HostTopology::read().ok()?;
     let own = mask_of(std::process::id())?;
     let mut free = host.cores().iter().filter_map(|core| core.cpus.intersection(&own).first());
@@ -47,17 +47,18 @@ fn mask_of(thread: u32) -> Option<CpuSet> {
 }
 
 /// The managed program, ended when dropped.
-struct Program {
+pub struct Program {
     child: Child,
     end: Option<ChildStdin>,
     /// Process numbers by role.
-    processes: BTreeMap<String, Vec<u32>>,
+    pub processes: BTreeMap<String, Vec<u32>>,
 }
 
 impl Program {
-    fn start(state: &TempDir, record: &Path, cpus: [PuId; 2]) -> Self {
+    /// Managed as these arguments say.
+    pub fn start(state: &TempDir, args: &[&str], record: &Path, cpus: [PuId; 2]) -> Self {
         let mut command = symbiont(state);
-        command.args(["--policy", "l1-bandwidth", "--catalogue", STAND_IN, "--quantum", "20ms"]);
+        command.args(args).args(["--quantum", "20ms"]);
         command.arg("--record").arg(record).arg("--").arg(std::env::current_exe().unwrap());
         command.args([WORKER, "parent"]).args(cpus.map(|pu| pu.0.to_string()));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -77,7 +78,20 @@ impl Program {
         matches!(&masks[..], [a, b] if a.len() == 1 && b.len() == 1 && a != b)
     }
 
-    fn finish(mut self) {
+    /// Waits until each role has its processes on different hardware threads,
+    /// several times in a row.
+    pub fn wait_until_apart(&self, record: &Path) {
+        let begin = Instant::now();
+        let mut right = 0;
+        while right < LASTS {
+            let apart = self.is_apart("hungry") && self.is_apart("modest");
+            right = if apart { right + 1 } else { 0 };
+            assert!(begin.elapsed() < PATIENCE, "never balanced; {}", tail(record));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn finish(mut self) {
         drop(self.end.take());
         assert!(self.child.wait().unwrap().success());
     }
@@ -98,19 +112,13 @@ pub fn balanced() {
     let Some(cpus) = two_cores() else { return skip("needs two cores") };
     let state = tempfile::tempdir().unwrap();
     let record = state.path().join("recording.jsonl");
-    let program = Program::start(&state, &record, cpus);
+    let args = ["--policy", "l1-bandwidth", "--catalogue", STAND_IN];
+    let program = Program::start(&state, &args, &record, cpus);
     assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);
     let hungry = program.processes["hungry"].clone();
 
     // The affinity of the real threads.
-    let begin = Instant::now();
-    let mut right = 0;
-    while right < LASTS {
-        let apart = program.is_apart("hungry") && program.is_apart("modest");
-        right = if apart { right + 1 } else { 0 };
-        assert!(begin.elapsed() < PATIENCE, "never balanced; {}", tail(&record));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    program.wait_until_apart(&record);
     program.finish();
 
     // How it came to be: counts, what they mean, placement, moves.
@@ -176,7 +184,7 @@ fn tail(record: &Path) -> String {
     text.lines().rev().take(3).collect::<Vec<_>>().join("\n")
 }
 
-fn run(args: &[&str]) -> Output {
+pub fn run(args: &[&str]) -> Output {
     let state = tempfile::tempdir().unwrap();
     let mut command = symbiont(&state);
     command.args(args).args(["--report", "text", "--", "true"]).output().unwrap()

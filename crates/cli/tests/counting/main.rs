@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod balance;
+mod pairs;
 mod worker;
 
 use libtest_mimic::{Arguments, Trial};
@@ -25,6 +26,9 @@ fn main() {
     let trials = vec![
         trial("counted_threads_are_balanced_over_cores", balance::balanced),
         trial("a_policy_without_its_counters_is_refused_with_the_reason", balance::refused),
+        trial("threads_are_paired_by_a_model", pairs::paired),
+        trial("a_model_that_does_not_fit_is_refused_with_the_reason", pairs::refused),
+        trial("a_model_is_trained_on_real_programs", pairs::trained),
         trial("a_catalogue_that_is_none_is_refused", balance::no_catalogue),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

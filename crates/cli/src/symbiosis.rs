@@ -1,0 +1,76 @@
+//! `symbiont bench symbiosis`: symbiotic scheduling on a simulated machine.
+
+use std::path::Path;
+
+use symbiont_experiment::report::Report;
+use symbiont_experiment::simulated::Library;
+use symbiont_experiment::symbiosis::{Campaign, Options, Size};
+use symbiont_policy::{Settings, find};
+use symbiont_sim::fast::Workshop;
+use symbiont_sim::machine::Errors;
+
+use crate::args::BenchSymbiosis;
+use crate::bench::Terminal;
+use crate::knowledge::{self, Fitting};
+use crate::simulate::{Bar, cache, machine, make_ready, switches};
+
+/// Runs the evaluation, with its programs made ready.
+pub fn run(
+    args: &BenchSymbiosis,
+    output: &Path,
+    progress: &mut Terminal,
+) -> anyhow::Result<Report> {
+    let description = machine(&args.machine)?;
+    let library = Library::open(&args.profiles)?;
+    let programs: Vec<String> = match args.programs.as_slice() {
+        [] => library.list().into_iter().filter(|listed| listed.real).map(|l| l.name).collect(),
+        some => some.to_vec(),
+    };
+    let size = size(args);
+    // The first policy that lacks anything is told before anything runs.
+    let mut settings = Settings::default();
+    for policy in &size.policies {
+        let fitting = || Fitting::simulated(&description);
+        settings = knowledge::add(&args.knowledge, fitting, find(policy)?, settings)?;
+    }
+    let profiles = library.load_all(programs.iter().map(String::as_str))?;
+    let cache = cache(args.cache.as_deref(), args.no_cache);
+    let workshop = Workshop::new(description);
+    if let Some(cache) = &cache {
+        cache.recall(&workshop, &profiles);
+    }
+    let bar = Bar::new()?;
+    let widest = size.widths.iter().copied().max().unwrap_or(2) as u32;
+    let modes: Vec<u32> = [1, 2, 4, 8].into_iter().filter(|mode| *mode <= widest).collect();
+    make_ready(&workshop, &profiles, &modes, &bar)?;
+    bar.clear();
+    if let Some(Err(error)) = cache.map(|cache| cache.keep(&workshop, &profiles)) {
+        eprintln!("symbiont: tables are not kept for the next run: {error}");
+    }
+    let options = Options {
+        output: output.to_owned(),
+        size,
+        seed: args.seed,
+        settings,
+        switches: switches(&args.private),
+        errors: Errors::default(),
+        workers: std::thread::available_parallelism().map_or(1, Into::into),
+    };
+    Ok(Campaign::run(&workshop, &profiles, &options, progress)?.1)
+}
+
+fn size(args: &BenchSymbiosis) -> Size {
+    let mut size = if args.short { Size::short() } else { Size::full() };
+    let some = |given: &[usize], standard: Vec<usize>| {
+        if given.is_empty() { standard } else { given.to_vec() }
+    };
+    size.widths = some(&args.widths, size.widths);
+    size.cores = some(&args.cores, size.cores);
+    size.workloads = args.workloads.unwrap_or(size.workloads);
+    size.repeats = args.repeats.unwrap_or(size.repeats);
+    size.alone = args.alone.unwrap_or(size.alone);
+    if !args.policies.is_empty() {
+        size.policies.clone_from(&args.policies);
+    }
+    size
+}

@@ -1,0 +1,133 @@
+//! `symbiont run --policy symbiotic` and `symbiont train` over a toy catalogue.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use symbiont_counters::catalogue::Catalogue;
+use symbiont_experiment::harness::Machine;
+use symbiont_linux::perf::support;
+use symbiont_machine::Target;
+use symbiont_model::synthetic::World;
+use symbiont_model::{Coefficients, Components, Model, SmtMode, Terms, Trained, Training, fit};
+use symbiont_topology::{CoreKind, HostTopology};
+use symbiont_trace::Reader;
+
+use crate::balance::{Program, run, skip, two_cores};
+use crate::worker::WORKER;
+
+const TOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/toy.toml");
+
+/// A model fitted on made-up runs, in which page faults hurt page faults.
+fn model(folder: &Path, machine: &str) -> PathBuf {
+    let catalogue = Catalogue::parse(TOY, &std::fs::read_to_string(TOY).unwrap()).unwrap();
+    let terms = |gamma, delta| Terms { alpha: 0.0, beta: 1.0, gamma, delta };
+    let law = Coefficients::new(vec![terms(0.05, 0.0), terms(0.1, 1.0)]).unwrap();
+    let world = World::new(12, 2, law, 1);
+    let observations = world.observe(&world.all_pairs(), 4, 2);
+    let fitted = fit(SmtMode::Smt2, &observations).unwrap();
+    let trained = Trained { fit: fitted, throttling: None, scores: Vec::new() };
+    let kind =
+        HostTopology::read().unwrap().cores().first().map_or(CoreKind::default(), |c| c.kind);
+    let model = Model {
+        machine: machine.to_owned(),
+        core: kind,
+        catalogue: catalogue.name().to_owned(),
+        components: Components::of(&catalogue, "cpi_stack").unwrap(),
+        training: Training {
+            date: "2026-01-02T03:04:05Z".into(),
+            programs: Vec::new(),
+            quantum_ms: 20,
+            note: "made up".into(),
+        },
+        modes: [(SmtMode::Smt2, trained)].into(),
+    };
+    let file = folder.join("model.toml");
+    model.save(&file).unwrap();
+    file
+}
+
+fn this_machine() -> String {
+    Machine::read().processor.unwrap_or_else(|| "an unknown processor".to_owned())
+}
+
+pub fn paired() {
+    if let Err(error) = support().software {
+        return skip(&error.to_string());
+    }
+    let Some(cpus) = two_cores() else { return skip("needs two cores") };
+    let state = tempfile::tempdir().unwrap();
+    let record = state.path().join("recording.jsonl");
+    let model = model(state.path(), &this_machine());
+    let args = ["--policy", "symbiotic", "--catalogue", TOY, "--model", model.to_str().unwrap()];
+    let program = Program::start(&state, &args, &record, cpus);
+    assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);
+    program.wait_until_apart(&record);
+    program.finish();
+
+    // Reasons and predictions travel with the placement.
+    let mut reader = Reader::open(&record).unwrap();
+    let (mut predicted, mut told) = (0, 0);
+    while let Some(quantum) = reader.next_quantum().unwrap() {
+        for assignment in quantum.placement.values() {
+            let placed = matches!(assignment.target, Target::Cpus(_));
+            predicted += u32::from(placed && assignment.predicted_slowdown.is_some());
+            told += u32::from(assignment.reason.contains("predicted slowdowns"));
+        }
+    }
+    assert!(predicted >= 40 && told >= 40, "{predicted} {told}");
+}
+
+pub fn refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |args: &[&str]| {
+        let output = run(&[&["--catalogue", TOY, "--policy", "symbiotic"], args].concat());
+        assert_eq!(output.status.code(), Some(125));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let none = said(&[]);
+    assert!(none.contains("no interference model: train one with `symbiont train`"), "{none}");
+    let other = model(folder.path(), "another machine");
+    let path = other.to_str().unwrap();
+    let foreign = said(&["--model", path]);
+    assert!(foreign.contains("trained on 'another machine', this is"), "{foreign}");
+    let text = std::fs::read_to_string(&other).unwrap();
+    std::fs::write(&other, text.replace("made up", "edited")).unwrap();
+    let damaged = said(&["--model", path]);
+    assert!(damaged.contains("damaged: its checksum"), "{damaged}");
+    std::fs::write(&other, text.replace("version = 1", "version = 2")).unwrap();
+    let newer = said(&["--model", path]);
+    assert!(newer.contains("its format is version 2"), "{newer}");
+}
+
+/// What can be trained without hardware counters: that runs are started,
+/// counted, aligned and fitted. The model says little about this machine.
+pub fn trained() {
+    if let Err(error) = support().software {
+        return skip(&error.to_string());
+    }
+    let Some(cpus) = two_cores() else { return skip("needs two cores") };
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = folder.path().join("programs.toml");
+    let worker = std::env::current_exe().unwrap();
+    let job = |(at, role): (usize, &str)| {
+        format!(
+            "[[job]]\nname = \"{role}-{at}\"\ncommand = [{worker:?}, \"{WORKER}\", \"{role}\"]\n"
+        )
+    };
+    let text: String =
+        ["hungry", "modest", "hungry", "modest"].into_iter().enumerate().map(job).collect();
+    std::fs::write(&jobs, text).unwrap();
+    let output = folder.path().join("trained");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+    command.args(["train", "--catalogue", TOY, "--fours", "0", "--quanta", "8"]);
+    command.args(["--quantum", "20ms", "--cpus", &cpus.map(|pu| pu.0.to_string()).join(",")]);
+    command.arg("--jobs").arg(&jobs).arg("--output").arg(&output);
+    let ran = command.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    let text = std::fs::read_to_string(output.join("model.toml")).unwrap();
+    let model = Model::parse(&text).unwrap();
+    assert_eq!((model.machine, model.training.programs.len()), (this_machine(), 4));
+    assert!(model.modes[&SmtMode::Smt2].fit.observed > 10);
+    assert!(output.join("index.html").is_file() && output.join("slowdowns.json").is_file());
+}

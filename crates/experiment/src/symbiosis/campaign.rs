@@ -1,0 +1,273 @@
+//! Carries an evaluation out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use symbiont_policy::Settings;
+use symbiont_profile::Profile;
+use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::machine::Errors;
+use symbiont_topology::CpuSet;
+
+use super::evaluate::{Evaluation, evaluate};
+use super::page;
+use super::plan::{Run, Size, plan};
+use crate::harness::{Error, Journal, Progress, read_json};
+use crate::report::Report;
+use crate::simulated::{App, Form, Setup, Workload, simulate};
+use crate::stats::Estimate;
+
+/// What to evaluate.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Folder of everything.
+    pub output: PathBuf,
+    /// How large.
+    pub size: Size,
+    /// Seed of everything that is random.
+    pub seed: u64,
+    /// What the policies know.
+    pub settings: Settings,
+    /// Which resources each thread has for itself.
+    pub switches: Switches,
+    /// How far counters err.
+    pub errors: Errors,
+    /// Runs at a time.
+    pub workers: usize,
+}
+
+/// One finished run: a line of `runs.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which run.
+    pub run: Run,
+    /// Its programs.
+    pub programs: Vec<String>,
+    /// System throughput over the repeats.
+    pub stp: Estimate,
+    /// Average normalised turnaround time over the repeats.
+    pub antt: Estimate,
+    /// Moves per quantum.
+    pub moves: f64,
+    /// Repeats that did not end in time.
+    pub unfinished: usize,
+    /// Seconds that it took.
+    pub wall_s: f64,
+}
+
+/// What stays the same when an evaluation is interrupted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Setting {
+    machine: String,
+    size: Size,
+    seed: u64,
+    made_private: String,
+    model: Option<String>,
+}
+
+/// An evaluation over its folder, which holds `campaign.json` (the setting),
+/// `runs.jsonl` (a line for each finished run) and the report.
+#[derive(Debug)]
+pub struct Campaign;
+
+impl Campaign {
+    /// Carries out all runs that are not done yet, then evaluates all of them
+    /// and writes the report. `profiles` are by program.
+    ///
+    /// # Errors
+    /// When a run fails, the folder cannot be used, or the user stops it;
+    /// finished runs are kept in each case.
+    pub fn run<'p>(
+        workshop: &Workshop<'p>,
+        profiles: &'p BTreeMap<String, Profile>,
+        options: &Options,
+        progress: &mut dyn Progress,
+    ) -> Result<(Evaluation, Report), Error> {
+        let folder = &options.output;
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        setting(workshop, options)?;
+        let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
+        let all = plan(&options.size);
+        let done: BTreeSet<&Run> = records.iter().map(|record| &record.run).collect();
+        let left: Vec<Run> = all.iter().filter(|run| !done.contains(run)).cloned().collect();
+        let finished = all.len() - left.len();
+        let place = Place { workshop, profiles, options };
+        // The first run tells how long the others take.
+        let mut estimate = Duration::ZERO;
+        let mut rest = left.as_slice();
+        if let Some((first, others)) = left.split_first() {
+            let record = place.carry_out(first)?;
+            let threads = |run: &Run| run.case.width * run.case.cores;
+            let all: usize = others.iter().map(threads).sum();
+            let each = record.wall_s / threads(first) as f64 / options.workers.max(1) as f64;
+            estimate = Duration::from_secs_f64(each * all as f64);
+            journal.append(&record)?;
+            records.push(record);
+            rest = others;
+        }
+        progress.begin(all.len(), finished + (left.len() - rest.len()), estimate);
+        let begin = Instant::now();
+        place.all_of(rest, progress, &mut |record| {
+            journal.append(&record)?;
+            records.push(record);
+            Ok(())
+        })?;
+        let evaluation = evaluate(&records);
+        let report = place.report(&evaluation, &records, begin.elapsed());
+        report.write(folder)?;
+        Ok((evaluation, report))
+    }
+}
+
+fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
+    let path = options.output.join("campaign.json");
+    let known = options.settings.symbiosis.as_ref();
+    let new = Setting {
+        machine: workshop.description().name.clone(),
+        size: options.size.clone(),
+        seed: options.seed,
+        made_private: format!("{:?}", options.switches),
+        model: known.map(|known| {
+            let (model, by) = (&known.model, (known.form, known.objective, known.inversion));
+            format!("{} of {}, {by:?}", model.machine, model.training.date)
+        }),
+    };
+    if path.exists() {
+        let same = read_json::<Setting>(&path)? == new;
+        return if same { Ok(()) } else { Err(Error::OtherCampaign { path }) };
+    }
+    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
+    fs::write(&path, text + "\n").map_err(Error::io(&path))
+}
+
+struct Place<'a, 'p> {
+    workshop: &'a Workshop<'p>,
+    profiles: &'p BTreeMap<String, Profile>,
+    options: &'a Options,
+}
+
+impl Place<'_, '_> {
+    fn carry_out(&self, run: &Run) -> Result<Record, Error> {
+        let begin = Instant::now();
+        let Options { size, seed, settings, switches, errors, .. } = self.options;
+        let all: Vec<String> = self.profiles.keys().cloned().collect();
+        let programs = run.case.programs(&all, *seed);
+        let app = |program: &String| App { program: program.clone(), form: Form::Single };
+        let workload =
+            Workload { name: run.case.to_string(), apps: programs.iter().map(app).collect() };
+        let setup = Setup {
+            policy: run.policy.clone(),
+            settings: settings.clone(),
+            alone: size.alone,
+            repeats: size.repeats,
+            seed: *seed,
+            switches: *switches,
+            errors: *errors,
+            limit: Some(self.limit(run)),
+            ..Setup::default()
+        };
+        let mut go_on = |_| ControlFlow::Continue(());
+        let source = |_: &str| String::new();
+        let outcome =
+            simulate(self.workshop, &workload, self.profiles, &setup, &source, &mut go_on, None);
+        let outcome = outcome
+            .map_err(|why| Error::Evaluation(format!("{} {}: {why}", run.case, run.policy)))?;
+        Ok(Record {
+            run: run.clone(),
+            programs,
+            stp: outcome.stp,
+            antt: outcome.antt,
+            moves: outcome.moves as f64 / outcome.quanta.max(1) as f64,
+            unfinished: outcome.unfinished,
+            wall_s: begin.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The first hardware threads of the first cores.
+    fn limit(&self, run: &Run) -> CpuSet {
+        let cores = self.workshop.description().topology.cores().iter().take(run.case.cores);
+        cores.flat_map(|core| core.cpus.iter().take(run.case.width)).collect()
+    }
+
+    /// Carries runs out by several workers; `keep` gets each, in any order.
+    fn all_of(
+        &self,
+        runs: &[Run],
+        progress: &mut dyn Progress,
+        keep: &mut dyn FnMut(Record) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (next, stop) = (&AtomicUsize::new(0), &AtomicBool::new(false));
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..self.options.workers.max(1) {
+                let tell = tell.clone();
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(run) = runs.get(at) else { break };
+                        if tell.send(self.carry_out(run)).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(tell);
+            let mut result = Ok(());
+            for record in told {
+                let kept = record.and_then(|record| {
+                    progress.running(&format!("{} {}", record.run.case, record.run.policy));
+                    keep(record)
+                });
+                progress.done();
+                let stopped = if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) };
+                if kept.is_err() || stopped.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                    result = result.and(kept).and(stopped);
+                }
+            }
+            result
+        })
+    }
+
+    fn report(&self, evaluation: &Evaluation, records: &[Record], wall: Duration) -> Report {
+        let mut report = page::page(evaluation);
+        let description = self.workshop.description();
+        let checked = description.checked.as_deref().unwrap_or("unchecked");
+        let Options { size, seed, switches, settings, .. } = self.options;
+        report.fact("Machine", format!("simulated: {} ({})", description.name, description.title));
+        report.fact("Checked by a cycle-level core", checked);
+        report.fact("Note", description.note.clone());
+        report.fact("Programs", self.profiles.keys().cloned().collect::<Vec<_>>().join(", "));
+        if let Some(known) = &settings.symbiosis {
+            let (form, objective) = (known.form.name(), known.objective.name());
+            let trained = known.model.training.programs.len();
+            report.fact(
+                "Model",
+                format!(
+                    "trained on {trained} programs; {form}, {objective}, {}",
+                    known.inversion.name()
+                ),
+            );
+        }
+        report.fact("Made private to each thread", format!("{switches:?}"));
+        report.fact(
+            "Size",
+            format!(
+                "{} workloads of each width, {} repeats, targets of {:?} alone",
+                size.workloads, size.repeats, size.alone
+            ),
+        );
+        let cpu: f64 = records.iter().map(|record| record.wall_s).sum();
+        report.fact("Time of all runs", format!("{:.1} min, one after the other", cpu / 60.0));
+        report.fact("Wall time of this part", format!("{:.1} min", wall.as_secs_f64() / 60.0));
+        report.fact("Seed", seed.to_string());
+        report.fact("Version", env!("CARGO_PKG_VERSION"));
+        report
+    }
+}
