@@ -139,7 +139,9 @@ fn best(seats: &[Seat], candidate: &Candidate<'_>) -> Option<usize> {
     let fits = |seat: &Seat| !seat.cpus.intersection(&candidate.allowed).is_empty();
     let open = seats.iter().enumerate().filter(|(_, seat)| fits(seat));
     let best = open.min_by(|(_, a), (_, b)| {
-        let rounds = |seat: &Seat| seat.taken / seat.cpus.len().max(1);
+        // Hardware threads of a core that its limit leaves out are no places.
+        let places = |seat: &Seat| seat.cpus.intersection(&candidate.allowed).len();
+        let rounds = |seat: &Seat| seat.taken / places(seat).max(1);
         let away = |seat: &Seat| candidate.thread.cpu.is_none_or(|pu| !seat.cpus.contains(pu));
         (rounds(a).cmp(&rounds(b)))
             .then(a.sum.total_cmp(&b.sum))

@@ -28,7 +28,6 @@ fn main() {
         trial("a_policy_without_its_counters_is_refused_with_the_reason", balance::refused),
         trial("threads_are_paired_by_a_model", pairs::paired),
         trial("a_model_that_does_not_fit_is_refused_with_the_reason", pairs::refused),
-        trial("a_model_is_trained_on_real_programs", pairs::trained),
         trial("a_catalogue_that_is_none_is_refused", balance::no_catalogue),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

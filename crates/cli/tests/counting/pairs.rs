@@ -1,7 +1,6 @@
-//! `symbiont run --policy symbiotic` and `symbiont train` over a toy catalogue.
+//! `symbiont run --policy symbiotic` over a toy catalogue.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_experiment::harness::Machine;
@@ -13,7 +12,6 @@ use symbiont_topology::{CoreKind, HostTopology};
 use symbiont_trace::Reader;
 
 use crate::balance::{Program, run, skip, two_cores};
-use crate::worker::WORKER;
 
 const TOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/toy.toml");
 
@@ -97,37 +95,4 @@ pub fn refused() {
     std::fs::write(&other, text.replace("version = 1", "version = 2")).unwrap();
     let newer = said(&["--model", path]);
     assert!(newer.contains("its format is version 2"), "{newer}");
-}
-
-/// What can be trained without hardware counters: that runs are started,
-/// counted, aligned and fitted. The model says little about this machine.
-pub fn trained() {
-    if let Err(error) = support().software {
-        return skip(&error.to_string());
-    }
-    let Some(cpus) = two_cores() else { return skip("needs two cores") };
-    let folder = tempfile::tempdir().unwrap();
-    let jobs = folder.path().join("programs.toml");
-    let worker = std::env::current_exe().unwrap();
-    let job = |(at, role): (usize, &str)| {
-        format!(
-            "[[job]]\nname = \"{role}-{at}\"\ncommand = [{worker:?}, \"{WORKER}\", \"{role}\"]\n"
-        )
-    };
-    let text: String =
-        ["hungry", "modest", "hungry", "modest"].into_iter().enumerate().map(job).collect();
-    std::fs::write(&jobs, text).unwrap();
-    let output = folder.path().join("trained");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
-    command.args(["train", "--catalogue", TOY, "--fours", "0", "--quanta", "8"]);
-    command.args(["--quantum", "20ms", "--cpus", &cpus.map(|pu| pu.0.to_string()).join(",")]);
-    command.arg("--jobs").arg(&jobs).arg("--output").arg(&output);
-    let ran = command.output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{said}");
-    let text = std::fs::read_to_string(output.join("model.toml")).unwrap();
-    let model = Model::parse(&text).unwrap();
-    assert_eq!((model.machine, model.training.programs.len()), (this_machine(), 4));
-    assert!(model.modes[&SmtMode::Smt2].fit.observed > 10);
-    assert!(output.join("index.html").is_file() && output.join("slowdowns.json").is_file());
 }
