@@ -19,7 +19,8 @@
 //!   made, those of one category are parted first, the last ones before others.
 //! - On wider cores pairs are paired in turn by the same algorithm: a pair's
 //!   category is the dominant one of the sum of its shares, its IPC the sum.
-//! - More threads than hardware threads: the groups share cores in time.
+//! - More threads than hardware threads: threads that take turns are grouped as if
+//!   they ran together, pairs of pairs and so on, until each group has a core.
 //! - Where a machine lacks a variant's categories, the deepest that it has are
 //!   taken.
 //! - Only threads that ran during the quantum take part; the others, and those
@@ -34,6 +35,8 @@
 //!   (`the_deepest_categories_there_are_are_taken`).
 //! - It tells how often categories changed, and how many pairs are of one category
 //!   beside the fewest possible (`pairs_and_changes_are_counted`).
+//! - Threads that take turns meet others of other categories, too
+//!   (`threads_that_take_turns_are_paired_too`).
 //! - With the signal shuffled between threads the pairs are no better than
 //!   chance (`shuffled_categories_make_random_pairs`).
 
@@ -243,16 +246,19 @@ pub fn dominant(shares: &[f64]) -> usize {
     shares.iter().position(|share| *share >= largest).unwrap_or(0)
 }
 
-/// Pairs parties until they fit on the cores or fill their places.
-fn form(mut parties: Vec<Party>, cores: usize, width: usize, tally: &mut Tally) -> Vec<Party> {
-    let mut size = 1;
-    while parties.len() > cores && 2 * size <= width {
+/// Pairs parties until each has a core of its own.
+fn form(mut parties: Vec<Party>, cores: usize, tally: &mut Tally) -> Vec<Party> {
+    let mut pairs = Tally::default();
+    let mut first = true;
+    while parties.len() > cores.max(1) {
         // Pairs of pairs are not counted.
         let mut ignored = Tally::default();
-        let tally = if size == 1 { &mut *tally } else { &mut ignored };
-        parties = halve(parties, cores, tally);
-        size *= 2;
+        parties = halve(parties, cores, if first { &mut pairs } else { &mut ignored });
+        first = false;
     }
+    tally.pairs += pairs.pairs;
+    tally.same += pairs.same;
+    tally.fewest += pairs.fewest;
     parties
 }
 
@@ -349,7 +355,7 @@ fn groups(
     tally: &mut Tally,
 ) -> Vec<Group> {
     let members = pool.threads.iter().filter_map(|thread| parties.remove(thread)).collect();
-    form(members, seats.cores(pool), seats.width(pool), tally)
+    form(members, seats.cores(pool), tally)
         .into_iter()
         .map(|party| Group { members: party.members, reason: party.reason })
         .collect()

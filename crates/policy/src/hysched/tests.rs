@@ -89,6 +89,19 @@ fn no_core_is_idle_while_others_are_shared() {
 }
 
 #[test]
+fn threads_that_take_turns_are_paired_too() {
+    let machine = Topology::synthetic("core:2").unwrap();
+    let of = [(0, 2.0), (3, 0.3), (0, 1.5), (3, 0.6), (0, 1.0)];
+    let (sample, placement) = place(&mut topl(), &machine, &of);
+    let groups = groups(&machine, &sample, &placement);
+    assert_eq!(groups.len(), 2, "{groups:?}");
+    for group in groups {
+        let kinds: BTreeSet<usize> = group.iter().map(|&index| of[index].0).collect();
+        assert_eq!(kinds.len(), 2, "{group:?}");
+    }
+}
+
+#[test]
 fn pairs_of_one_category_are_parted_first() {
     let machine = Topology::synthetic("core:3 smt:2").unwrap();
     let of = [(3, 0.1), (3, 0.2), (3, 0.3), (0, 2.0)];
