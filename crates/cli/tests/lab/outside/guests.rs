@@ -19,11 +19,11 @@ pub struct Guest {
 
 /// All guests of the lab.
 pub fn all() -> Vec<Guest> {
-    vec![x86_two_sockets()]
+    vec![x86_two_sockets(), x86_smt4()]
 }
 
-fn x86(given: Given, machine: &str) -> Guest {
-    let words = format!("-M q35{machine} -accel tcg,thread=multi -cpu Nehalem");
+fn x86(given: Given) -> Guest {
+    let words = "-M q35 -accel tcg,thread=multi -cpu Nehalem";
     Guest {
         given,
         architecture: "x86_64",
@@ -55,8 +55,15 @@ fn sockets(guest: &mut Guest, sockets: u32, cores: u32, threads: u32) {
 
 /// 2 sockets and NUMA nodes × 4 cores × 2 threads.
 fn x86_two_sockets() -> Guest {
-    let mut guest = x86(Given::regular("x86-smt2-numa", 2, 4, 2), "");
+    let mut guest = x86(Given::regular("x86-smt2-numa", 2, 4, 2));
     sockets(&mut guest, 2, 4, 2);
     guest.short = true;
+    guest
+}
+
+/// One socket × 4 cores × 4 threads.
+fn x86_smt4() -> Guest {
+    let mut guest = x86(Given::regular("x86-smt4", 1, 4, 4));
+    sockets(&mut guest, 1, 4, 4);
     guest
 }
