@@ -3,6 +3,7 @@
 mod analyze;
 mod args;
 mod bench;
+mod check_sim;
 mod doctor;
 mod generate;
 mod knowledge;
@@ -76,6 +77,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Restore(args) => restore::run(&args),
         Command::Profile(args) => profile::profile(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::CheckSim(args) => check_sim::run(&args),
         Command::Machines(args) => machines::machines(&args),
         Command::Workloads(args) => machines::workloads(&args),
         Command::Bench(command) => bench::bench(command),

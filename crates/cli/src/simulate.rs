@@ -255,11 +255,16 @@ impl Bar {
         Ok(Self { bar, stopped })
     }
 
+    /// Tells what goes on.
+    pub fn says(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 
-    fn step(&self, done: usize, of: usize) -> ControlFlow<()> {
+    pub fn step(&self, done: usize, of: usize) -> ControlFlow<()> {
         self.bar.set_length(of as u64);
         self.bar.set_position(done as u64);
         if self.stopped.load(Ordering::Relaxed) {

@@ -131,3 +131,16 @@ fn a_bad_description_names_line_key_and_reason() {
     let told = refused(&["simulate", "--machine", mine]);
     assert!(told.contains("core.performance.dispatch: missing"), "{told}");
 }
+
+#[test]
+fn the_levels_are_held_against_each_other() {
+    let asked = ["check-sim", "--apps", "synthetic-integer,synthetic-float", "--counted", "2000"];
+    let text = stdout(&asked);
+    for needle in ["simulated on xeon-e5-2620v4", "SMT2, 3 groups", "slowdown", "STP", "memory"] {
+        assert!(text.contains(needle), "{needle} in {text}");
+    }
+    let json: Value = serde_json::from_str(&stdout(&[&asked[..], &["--json"]].concat())).unwrap();
+    assert_eq!(json["simulated"], true);
+    assert_eq!(json["compared"][0]["slowdown"]["values"], 6);
+    assert!(refused(&[&asked[..], &["--smt", "4"]].concat()).contains("2 hardware threads"));
+}

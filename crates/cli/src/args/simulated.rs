@@ -131,6 +131,42 @@ pub enum Private {
     All,
 }
 
+/// Hold the simulated machine's fast level against its cycle level
+///
+/// Asks both how fast programs are alone, alone on a core that is set up for several threads, and
+/// beside each other on it, and tells how far they differ, with the worst cases. Of each program its most
+/// frequent phase is taken. Both levels know programs by their profiles: this checks the fast
+/// level's cores and caches, not the profiles.
+#[derive(Debug, Args)]
+pub struct CheckSim {
+    /// Machine (see `symbiont machines`), or the file of a description
+    #[arg(long, value_name = "NAME", default_value = "xeon-e5-2620v4")]
+    pub machine: String,
+    /// Threads that share a core
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2",
+          value_parser = clap::value_parser!(u8).range(2..=8))]
+    pub smt: Vec<u8>,
+    /// Programs, separated by commas [default: all that were profiled]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub apps: Vec<String>,
+    /// Most groups of programs for each number of threads
+    #[arg(long, value_name = "COUNT", default_value_t = 40)]
+    pub groups: usize,
+    /// Seed that draws the groups
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Instructions of each thread that the cycle level counts for an answer
+    #[arg(long, value_name = "COUNT", default_value_t = 60_000,
+          value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    pub counted: u64,
+    /// Folder of the programs' profiles
+    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    pub profiles: PathBuf,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// List the machines that can be simulated, or show one with the source of each value
 #[derive(Debug, Args)]
 pub struct Machines {

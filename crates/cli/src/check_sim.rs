@@ -1,0 +1,143 @@
+//! `symbiont check-sim`: the fast level against the cycle level.
+
+use std::ops::ControlFlow;
+
+use anyhow::Context;
+use serde::Serialize;
+use symbiont_cycle::check::{Agreement, Compared, Plan, compare, measure, most_frequent};
+use symbiont_cycle::{Options, Referee, Sample};
+use symbiont_experiment::report::number;
+use symbiont_experiment::simulated::Library;
+use symbiont_profile::Phase;
+use symbiont_sim::fast::{Switches, Workshop};
+
+use crate::args::CheckSim;
+use crate::simulate::{Bar, machine};
+
+/// What is told.
+#[derive(Debug, Serialize)]
+struct Told {
+    /// Always true: nothing of this was measured on hardware.
+    simulated: bool,
+    machine: String,
+    title: String,
+    programs: Vec<String>,
+    counted: u64,
+    compared: Vec<Compared>,
+}
+
+/// What the figures do not tell.
+const LIMITS: &str = "the cycle level replays the micro-traces of the profiles' most frequent \
+                      phases; addresses are made to fit their reuse times, so cache sets and \
+                      branch tables are not the programs' own";
+
+/// Compares the levels and tells how far they differ.
+pub fn run(args: &CheckSim) -> anyhow::Result<()> {
+    let description = machine(&args.machine)?;
+    let library = Library::open(&args.profiles)?;
+    let mut names = args.apps.clone();
+    if names.is_empty() {
+        names = library.list().into_iter().filter(|l| l.real).map(|l| l.name).collect();
+    }
+    anyhow::ensure!(
+        !names.is_empty(),
+        "no profiles in {}; capture some, or name synthetic programs (--apps)",
+        args.profiles.display()
+    );
+    let profiles = library.load_all(names.iter().map(String::as_str))?;
+    let phase = |name: &String| -> anyhow::Result<&Phase> {
+        let phase = profiles.get(name).and_then(most_frequent);
+        phase.with_context(|| format!("the profile of '{name}' is empty; capture it again"))
+    };
+    let phases: Vec<&Phase> = names.iter().map(phase).collect::<Result<_, _>>()?;
+    let width = description.topology.smt_width();
+    let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
+    let sample = Sample { counted: args.counted, ..Sample::default() };
+    let bar = Bar::new()?;
+    let mut compared = Vec::new();
+    for threads in args.smt.iter().map(|threads| usize::from(*threads)) {
+        anyhow::ensure!(threads <= width, "its cores have {width} hardware threads");
+        let plan = Plan::new(names.clone(), threads, args.groups, args.seed);
+        let workshop = Workshop::new(description.clone());
+        let mut told = |done, of| matches!(bar.step(done, of), ControlFlow::Continue(()));
+        let mut fast = workshop.fast(Switches::default());
+        bar.says(&format!("fast level, SMT{threads}"));
+        let fast = measure(&mut fast, &plan, &phases, home, &mut told)?.context("stopped")?;
+        bar.says(&format!("cycle level, SMT{threads}"));
+        let mut referee = Referee::new(description.clone(), Options::default(), sample);
+        let cycle = measure(&mut referee, &plan, &phases, home, &mut told)?.context("stopped")?;
+        compared.push(compare(&plan, &fast, &cycle));
+    }
+    bar.clear();
+    let told = Told {
+        simulated: true,
+        machine: description.name,
+        title: description.title,
+        programs: names,
+        counted: args.counted,
+        compared,
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&told)?);
+    } else {
+        tell(&told);
+    }
+    Ok(())
+}
+
+fn tell(told: &Told) {
+    println!("simulated on {} ({}): fast level against cycle level", told.machine, told.title);
+    println!("{} programs: {}", told.programs.len(), told.programs.join(", "));
+    println!("{} instructions of each thread counted\n{LIMITS}", told.counted);
+    for compared in &told.compared {
+        let Compared { threads, groups, .. } = compared;
+        println!("\nSMT{threads}, {groups} groups");
+        line("CPI alone", &compared.alone, Clone::clone);
+        line("CPI throttled", &compared.throttled, Clone::clone);
+        line("slowdown", &compared.slowdown, |case| {
+            format!("{} in {}", case.program, case.group.join("+"))
+        });
+        line("STP", &compared.stp, |group| group.0.join("+"));
+        println!("shares of cycles together (fast, cycle, mean difference; largest):");
+        for part in &compared.stack {
+            let worst = part.worst.as_ref().map_or_else(String::new, |worst| {
+                let group = worst.of.group.join("+");
+                format!(
+                    "{} in {group}: {} against {}",
+                    worst.of.program,
+                    percent(worst.fast),
+                    percent(worst.cycle)
+                )
+            });
+            println!(
+                "  {:17} {:>8} {:>8} {:>8}; {worst}",
+                part.name,
+                percent(part.fast),
+                percent(part.cycle),
+                percent(part.error)
+            );
+        }
+    }
+}
+
+fn line<T>(what: &str, agreement: &Agreement<T>, name: impl Fn(&T) -> String) {
+    let rank = agreement.rank.map_or_else(|| "–".to_owned(), |rank| format!("{rank:.3}"));
+    println!(
+        "{what:14} error {}, bias {}, rank {rank} ({} values)",
+        percent(agreement.error),
+        percent(agreement.bias),
+        agreement.values
+    );
+    for worst in &agreement.worst {
+        println!(
+            "    {}: {} against {}",
+            name(&worst.of),
+            number::plain(worst.fast),
+            number::plain(worst.cycle)
+        );
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
