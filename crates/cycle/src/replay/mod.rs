@@ -7,7 +7,7 @@
 //! # Approach
 //! The micro-traces are gone through again and again, each time in another order. Classes, dependences
 //! and wrong guesses are theirs. Addresses are chosen so that each access finds its line
-//! as late as the trace says ([`places`]), so caches of any size, shared with anyone, see the
+//! as late as the trace says, so caches of any size, shared with anyone, see the
 //! profile's reuse times; the past that caches need to be warm is made from the profile's
 //! histograms.
 //!
