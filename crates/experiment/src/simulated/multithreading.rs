@@ -91,10 +91,18 @@ const PUBLISHED: [(&str, &str); 7] = [
     (
         "xeon",
         "SMT2 1.18, at most 1.32: copies of integer programs of SPEC CPU2006 on one core of a \
-         Xeon E5-2699 v4 (De Gelas, ibid.)",
+         Xeon E5-2699 v4 (De Gelas, Assessing IBM's POWER8, AnandTech, 2016)",
     ),
-    ("sapphire", "SMT2 1.1 to 1.2 in many applications, 1.3 at most (De Gelas, ibid., of Intel)"),
-    ("alder", "SMT2 1.1 to 1.2 in many applications, 1.3 at most (De Gelas, ibid., of Intel)"),
+    (
+        "sapphire",
+        "SMT2 1.1 to 1.2 in many applications, 1.3 at most, of Intel's earlier cores (De Gelas, \
+         Assessing IBM's POWER8, AnandTech, 2016)",
+    ),
+    (
+        "alder",
+        "SMT2 1.1 to 1.2 in many applications, 1.3 at most, of Intel's earlier cores (De Gelas, \
+         Assessing IBM's POWER8, AnandTech, 2016)",
+    ),
     (
         "pentium4",
         "SMT2 1.20, from 0.90 to 1.58: pairs of programs of SPEC CPU2000 (Tuck and Tullsen, 2003)",
