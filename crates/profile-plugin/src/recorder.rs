@@ -9,6 +9,10 @@ use crate::block::{Block, Instruction};
 const LENGTH: usize = 1_200;
 /// No micro-trace is longer: blocks behind this are left out.
 const LONGEST: usize = 1_500;
+/// No micro-trace has more operations. One repeated string instruction, such as clearing a large
+/// table, makes any number of them: a micro-trace ends within it, since what follows would weigh
+/// nothing beside it.
+const MOST_OPS: usize = 4 * LONGEST;
 
 /// A data access of the block that is being executed.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +55,9 @@ impl Recorder {
 
     /// The block being executed accessed data.
     pub fn accessed(&mut self, access: DataAccess) {
-        self.accesses.push(access);
+        if self.accesses.len() < MOST_OPS {
+            self.accesses.push(access);
+        }
     }
 
     /// The block being executed was fetched from another line.
@@ -82,7 +88,9 @@ impl Recorder {
             }
             self.instructions += block.instructions.len();
         }
-        let complete = self.instructions >= LENGTH || !fits;
+        let full = self.trace.ops.len() >= MOST_OPS;
+        self.trace.ops.truncate(MOST_OPS);
+        let complete = self.instructions >= LENGTH || !fits || full;
         complete.then(|| std::mem::take(&mut self.trace))
     }
 

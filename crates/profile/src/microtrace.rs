@@ -66,7 +66,7 @@ impl MicroOp {
 }
 
 /// A stretch of 1,000 to 1,500 instructions as they were executed, or fewer
-/// where a program ended.
+/// where a program ended or a repeated string instruction filled it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MicroTrace {
     /// In program order.

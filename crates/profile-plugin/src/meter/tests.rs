@@ -123,6 +123,28 @@ fn a_repeated_string_instruction_is_one_instruction() {
 }
 
 #[test]
+fn a_long_string_instruction_does_not_fill_a_micro_trace_without_end() {
+    // Clearing 16 MiB: 524,288 stores of 32 bytes in one instruction.
+    let mut meter = Meter::new(0, 30_000);
+    let entry = leak(1, 0x40_2000, &[ADD, REP_STOSB]);
+    let round = leak(2, 0x40_2003, &[REP_STOSB]);
+    meter.execute(entry);
+    for piece in 0..1_u64 << 19 {
+        meter.string(usize::from(piece == 0), OpClass::Store, 0x20_0000 + 32 * piece);
+        meter.execute(round);
+    }
+    let intervals = run(&mut meter, 20_000);
+    let interval = &intervals[0];
+    assert!(interval.phase.mix.count(OpClass::Store) >= 1 << 19, "all of them are counted");
+    let traces = &interval.traces.traces;
+    assert!(traces.iter().all(|trace| (1..=6_000).contains(&trace.ops.len())));
+    assert!(traces.iter().all(|trace| trace.ops[0].starts_instruction));
+    // Those that begin later are as long as ever.
+    let last = &traces[traces.len() - 1];
+    assert!((1_200..=1_500).contains(&last.instructions()), "{}", last.instructions());
+}
+
+#[test]
 fn pieces_of_a_wide_access_are_one_access() {
     let mut meter = Meter::new(0, 1_000_000);
     let body = leak(0, 0x40_1000, &[LOAD, ADD]);

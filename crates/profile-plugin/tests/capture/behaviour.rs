@@ -171,3 +171,22 @@ fn a_program_of_one_thread_gives_the_same_bytes_again() {
     let bytes = || to_bytes(&profile(&[text(&built.program)])).unwrap();
     assert!(bytes() == bytes(), "two profiles of one program differ");
 }
+
+#[test]
+fn clearing_a_large_table_gives_a_profile() {
+    or_skip!();
+    // One instruction that stores 64 MiB, as programs do with hash tables.
+    let built = build(
+        r#"#include <stdlib.h>
+        int main(void) {
+            size_t size = 64 << 20; char *table = malloc(size), *to = table;
+            __asm__ volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(0) : "memory");
+            for (long i = 0; i < 3000000; i++) table[i * 64 % (64 << 20)] += i;
+            return table[4096] == 3;
+        }"#,
+    );
+    let profile = profile(&[text(&built.program)]);
+    let longest = profile.phases.iter().flat_map(|phase| &phase.traces).map(|t| t.ops.len()).max();
+    assert!(longest.unwrap() <= 6_000, "{longest:?}");
+    to_bytes(&profile).unwrap();
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use symbiont_profile::capture::CaptureError;
-use symbiont_profile::{Profile, Thread};
+use symbiont_profile::{OpClass, Phase, Profile, Thread};
 
 use crate::or_skip;
 use crate::support::{build, capture, profile, text, try_profile};
@@ -36,6 +36,60 @@ fn each_thread_is_observed() {
     let ratio = lengths[0] as f64 / lengths[2] as f64;
     assert!((2.7..3.3).contains(&ratio), "{lengths:?}");
     assert_eq!(profile.gaps, Vec::<String>::new());
+}
+
+/// Micro-operations of each class per instruction, mispredictions, and misses of caches of some
+/// sizes, all of the whole program.
+fn summary(profile: &Profile) -> Vec<f64> {
+    let executed = profile.phases.iter().map(|phase| phase.instructions).sum::<u64>() as f64;
+    let sum = |of: &dyn Fn(&Phase) -> f64| profile.phases.iter().map(of).sum::<f64>() / executed;
+    let mut summary: Vec<f64> =
+        OpClass::ALL.into_iter().map(|class| sum(&|phase| phase.mix.count(class) as f64)).collect();
+    summary.push(sum(&|phase| phase.branches.mispredicted[0] as f64));
+    for reach in [1e2, 1e3, 1e4, 1e5] {
+        let misses = |phase: &Phase| {
+            phase.data.line_64.curve().misses(reach) * phase.data.line_64.accesses as f64
+        };
+        summary.push(sum(&misses));
+    }
+    summary
+}
+
+#[test]
+fn threads_are_observed_again_within_two_percent() {
+    or_skip!();
+    // They wait for each other: who waits how often differs from run to run.
+    let built = build(
+        r#"#include <pthread.h>
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        static pthread_barrier_t all;
+        static long sum, cells[3][4096];
+        static void *work(void *number) {
+            long *mine = cells[(long)number];
+            for (int round = 0; round < 20; round++) {
+                for (int i = 0; i < 40000; i++) mine[i * 17 % 4096] += i;
+                pthread_mutex_lock(&lock);
+                for (int i = 0; i < 4096; i++) sum += mine[i];
+                pthread_mutex_unlock(&lock);
+                pthread_barrier_wait(&all);
+            }
+            return 0;
+        }
+        int main(void) {
+            pthread_t threads[3];
+            pthread_barrier_init(&all, 0, 3);
+            for (long i = 0; i < 3; i++) pthread_create(&threads[i], 0, work, (void *)i);
+            for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+            return 0;
+        }"#,
+    );
+    let [one, two] = [(); 2].map(|()| profile(&[text(&built.program)]));
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.02 * a.max(b).max(0.01);
+    assert!(near(one.instructions as f64, two.instructions as f64));
+    assert_eq!(one.threads.len(), two.threads.len());
+    for (first, second) in summary(&one).into_iter().zip(summary(&two)) {
+        assert!(near(first, second), "{first} and then {second} per instruction");
+    }
 }
 
 #[test]

@@ -16,6 +16,13 @@
 //! ([`environment`]), the processor is the emulator's most capable one, guest
 //! addresses are the emulator's (no randomisation), and the random bytes that
 //! the kernel hands a new program are seeded.
+//!
+//! Threads that wait for each other wait in another order each time, so profiles of
+//! a program with several differ: instructions, micro-operations of each class,
+//! mispredictions and misses per instruction by at most 2 %, or by 0.0002 per
+//! instruction where that is more (`threads_are_observed_again_within_two_percent`).
+//! A program that spins while it waits, or hands out work to whoever asks first,
+//! may differ by any amount.
 
 mod cluster;
 mod error;
