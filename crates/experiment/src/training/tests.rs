@@ -44,14 +44,18 @@ fn each_pair_is_planned_once() {
     pairs.sort();
     pairs.dedup();
     assert_eq!(pairs.len(), 15);
-    let part = |program: &str| {
+    let part = |program: &String| {
         let among = |run: &Run| match run {
-            Run::Together(all) if all.len() == 4 => all.iter().filter(|p| *p == program).count(),
+            Run::Together(all) if all.len() == 4 => {
+                all.iter().filter(|one| *one == program).count()
+            }
             _ => 0,
         };
         runs.iter().map(among).sum::<usize>()
     };
-    assert!(programs.iter().all(|program| (9..=10).contains(&part(program))));
+    // 9.6 each on average; groups that were drawn before are left out unevenly.
+    let parts = programs.each_ref().map(part);
+    assert!(parts.iter().all(|part| (7..=12).contains(part)), "{parts:?}");
 }
 
 /// Stops after some runs.
