@@ -74,7 +74,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !end.load(Ordering::Relaxed) {
-                        std::hint::spin_loop()
+                        std::hint::spin_loop();
                     }
                 });
             }
