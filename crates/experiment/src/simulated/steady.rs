@@ -3,7 +3,7 @@
 //!
 //! The window model answers directly, without tables, and no time passes: caches hold what
 //! they hold in the long run. So a look at a machine takes seconds. A program is
-//! represented by its heaviest phases ([`PHASES`]), each by its share of instructions.
+//! represented by its heaviest phases (the constant `PHASES`), each by its share of instructions.
 
 use std::collections::BTreeMap;
 

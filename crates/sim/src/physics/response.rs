@@ -8,7 +8,7 @@
 //! being starved by them. The anchor is an even share.
 //!
 //! Where the front end or ports are all that holds a thread up, its CPI is the largest of
-//! what each takes over the share of it ([`Bound`]): an edge that runs across all these inputs, where
+//! what each takes over the share of it (`Bound`): an edge that runs across all these inputs, where
 //! sums of functions of few would be wrong. So the table holds what the CPI is beyond that.
 //!
 //! # Properties

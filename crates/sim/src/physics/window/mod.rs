@@ -10,7 +10,7 @@
 //! cycle-by-cycle model. For each: when it is fetched, dispatched, issued, done,
 //! retired.
 //!
-//! - fetch: in groups ([`fetch`]), one in each cycle that is the thread's; an instruction miss
+//! - fetch: in groups (`fetch`), one in each cycle that is the thread's; an instruction miss
 //!   adds its latency; after a mispredicted branch, when that is done plus the refill. Fetch
 //!   runs at most the fetch buffer ahead of dispatch. Until a mispredicted branch is done
 //!   the wrong path is fetched and dispatched, as far as the re-order buffer has room: it takes
