@@ -1,6 +1,5 @@
 //! `symbiont bench`: experiments on this machine, with progress.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,6 @@ use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
 use symbiont_experiment::simulated::{Library, phases as simulated};
 use symbiont_experiment::{counting, detection, hysched, openmp, overhead, phases, seniority};
-use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 
@@ -20,7 +18,8 @@ use crate::args::{
     Bench, BenchCounters, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead, BenchPhases,
     BenchSeniority, BenchSimulatedPhases,
 };
-use crate::{simulate, symbiosis};
+use crate::prepare::{Bar, prepare};
+use crate::symbiosis;
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
@@ -122,7 +121,10 @@ fn pairs_of_categories(
     size.mixes = args.mixes.unwrap_or(size.mixes);
     let profiles = library.load_all(size.needed().iter().map(String::as_str))?;
     let workshop = Workshop::new(Description::named(XEON)?);
-    make_ready(&workshop, &profiles, args.cache.as_deref(), progress)?;
+    let bar = Bar::new()?;
+    let prepared = prepare(&workshop, profiles.values(), &[1, 2], &args.kept, &bar);
+    bar.end();
+    prepared?;
     let options = hysched::Options { output: output.to_owned(), size, seed: args.seed };
     let lab = hysched::Lab { workshop: &workshop, profiles: &profiles };
     Ok(hysched::Campaign::run(&options, lab, progress)?)
@@ -130,25 +132,6 @@ fn pairs_of_categories(
 
 /// The machine of Navarro et al.
 const XEON: &str = "xeon-e5-2620v4";
-
-/// Makes the tables of all phases, or recalls them.
-fn make_ready<'p>(
-    workshop: &Workshop<'p>,
-    profiles: &'p BTreeMap<String, Profile>,
-    folder: Option<&Path>,
-    progress: &Terminal,
-) -> anyhow::Result<()> {
-    let cache = simulate::cache(folder, false);
-    let known = cache.as_ref().map_or(0, |cache| cache.recall(workshop, profiles));
-    progress.line(&format!("{known} of {} programs were made ready before.", profiles.len()));
-    let phases: Vec<_> = profiles.values().flat_map(|profile| &profile.phases).collect();
-    let workers = std::thread::available_parallelism().map_or(1, Into::into);
-    workshop.make_ready(&phases, &[1, 2], workers, &|_, _| ())?;
-    if let Some(Err(error)) = cache.map(|cache| cache.keep(workshop, profiles)) {
-        progress.line(&format!("tables are not kept for the next run: {error}"));
-    }
-    Ok(())
-}
 
 /// Where a report goes by default: a short campaign is another campaign.
 fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {

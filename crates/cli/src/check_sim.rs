@@ -1,7 +1,5 @@
 //! `symbiont check-sim`: the fast level against the cycle level.
 
-use std::ops::ControlFlow;
-
 use anyhow::Context;
 use serde::Serialize;
 use symbiont_cycle::check::{Agreement, Compared, Plan, compare, measure, most_frequent};
@@ -12,7 +10,8 @@ use symbiont_profile::Phase;
 use symbiont_sim::fast::{Switches, Workshop};
 
 use crate::args::CheckSim;
-use crate::simulate::{Bar, machine};
+use crate::prepare::Bar;
+use crate::simulate::machine;
 
 /// What is told.
 #[derive(Debug, Serialize)]
@@ -59,16 +58,15 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
         anyhow::ensure!(threads <= width, "its cores have {width} hardware threads");
         let plan = Plan::new(names.clone(), threads, args.groups, args.seed);
         let workshop = Workshop::new(description.clone());
-        let mut told = |done, of| matches!(bar.step(done, of), ControlFlow::Continue(()));
+        let mut told = |done, of| bar.step("fast level", done, of).is_continue();
         let mut fast = workshop.fast(Switches::default());
-        bar.says(&format!("fast level, SMT{threads}"));
         let fast = measure(&mut fast, &plan, &phases, home, &mut told)?.context("stopped")?;
-        bar.says(&format!("cycle level, SMT{threads}"));
+        let mut told = |done, of| bar.step("cycle level", done, of).is_continue();
         let mut referee = Referee::new(description.clone(), Options::default(), sample);
         let cycle = measure(&mut referee, &plan, &phases, home, &mut told)?.context("stopped")?;
         compared.push(compare(&plan, &fast, &cycle));
     }
-    bar.clear();
+    bar.end();
     let told = Told {
         simulated: true,
         machine: description.name,

@@ -10,6 +10,7 @@ mod knowledge;
 mod machines;
 mod manage;
 mod policies;
+mod prepare;
 mod profile;
 mod report;
 mod restore;

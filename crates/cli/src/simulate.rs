@@ -1,28 +1,22 @@
 //! `symbiont simulate`: a workload under a policy on a described machine.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::{
-    Cache, Library, Outcome, Provenance, Setup, Workload, fill, simulate,
+    Library, Outcome, Provenance, Setup, Workload, check, fill, simulate,
 };
+use symbiont_experiment::stats::Estimate;
 use symbiont_policy::Settings;
-use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
 
 use crate::args::{Private, Simulate};
 use crate::knowledge::{self, Fitting};
+use crate::prepare::{Bar, prepare};
 
 /// Runs the simulation and tells what came out.
 pub fn run(args: &Simulate) -> anyhow::Result<()> {
@@ -42,24 +36,26 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     };
     let progress = Bar::new()?;
     let workshop = Workshop::new(description);
-    let cache = cache(args.cache.as_deref(), args.no_cache);
-    if let Some(cache) = &cache {
-        cache.recall(&workshop, &profiles);
+    let threads = check(&workload, &profiles, &workshop, &setup)?;
+    let named = args.apps.is_some() || args.workload.is_some();
+    if !named && !library.list().iter().any(|listed| listed.real) {
+        let folder = args.profiles.display();
+        progress.say(&format!("no profiles in {folder}: synthetic programs run (see --profiles)"));
     }
-    prepare(&workshop, &workload, &profiles, &progress)?;
-    if let Some(Err(error)) = cache.map(|cache| cache.keep(&workshop, &profiles)) {
-        progress.bar.println(format!("symbiont: tables are not kept for the next run: {error}"));
-    }
-    let outcome = simulate(
-        &workshop,
-        &workload,
-        &profiles,
-        &setup,
-        &|name| library.source(name),
-        &mut |told| progress.step(told.done, told.of),
-        file.as_mut().map(|file| file as &mut dyn Write),
-    );
-    progress.bar.finish_and_clear();
+    let modes = modes(workshop.description(), threads);
+    let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &progress);
+    let outcome = prepared.and_then(|()| {
+        Ok(simulate(
+            &workshop,
+            &workload,
+            &profiles,
+            &setup,
+            &|name| library.source(name),
+            &mut |told| progress.step("runs", told.done, told.of),
+            file.as_mut().map(|file| file as &mut dyn Write),
+        )?)
+    });
+    progress.end();
     let outcome = outcome?;
     if let Some(mut file) = file {
         file.flush().context("timeline")?;
@@ -72,51 +68,15 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where tables are kept; nowhere if that is not wanted or there is no home.
-pub fn cache(folder: Option<&Path>, none: bool) -> Option<Cache> {
-    let home = || {
-        let folder = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-        let below = |home| PathBuf::from(home).join(".cache");
-        let base = folder.map(PathBuf::from).or_else(|| std::env::var_os("HOME").map(below));
-        base.map(|base| base.join("symbiont"))
-    };
-    let folder = folder.map(Path::to_owned).or_else(home).filter(|_| !none)?;
-    // Another build may make other tables.
-    let program = std::env::current_exe().and_then(std::fs::metadata).ok()?;
-    let salt = format!("{} {:?}", program.len(), program.modified().ok());
-    Some(Cache::new(&folder, &salt))
-}
-
-/// Makes what the runs will need first by all processors.
-fn prepare<'p>(
-    workshop: &Workshop<'p>,
-    workload: &Workload,
-    profiles: &'p BTreeMap<String, Profile>,
-    progress: &Bar,
-) -> anyhow::Result<()> {
-    let topology = &workshop.description().topology;
-    let threads = workload.apps.len().div_ceil(topology.cores().len().max(1));
-    let full = threads.next_power_of_two().min(topology.smt_width()) as u32;
-    let modes = if full > 1 { vec![1, full] } else { vec![1] };
-    make_ready(workshop, profiles, &modes, progress)
-}
-
-/// Makes phases ready for some SMT modes.
-pub fn make_ready<'p>(
-    workshop: &Workshop<'p>,
-    profiles: &'p BTreeMap<String, Profile>,
-    modes: &[u32],
-    progress: &Bar,
-) -> anyhow::Result<()> {
-    let phases: Vec<_> = profiles.values().flat_map(|profile| &profile.phases).collect();
-    let workers = std::thread::available_parallelism().map_or(1, Into::into);
-    progress.bar.set_message("phases made ready");
-    workshop.make_ready(&phases, modes, workers, &|done, of| {
-        // Who asks to stop gets it between two phases of a run.
-        let _ = progress.step(done, of);
-    })?;
-    progress.bar.set_message("runs");
-    Ok(())
+/// Hardware threads that cores will be set up for: one for programs alone, and as many as the
+/// fullest core has if programs are spread evenly.
+fn modes(description: &Description, threads: usize) -> Vec<u32> {
+    let topology = &description.topology;
+    let fullest = threads.div_ceil(topology.cores().len().max(1)).next_power_of_two();
+    match fullest.min(topology.smt_width()) as u32 {
+        0 | 1 => vec![1],
+        full => vec![1, full],
+    }
 }
 
 /// A description by name, or from a file.
@@ -214,10 +174,16 @@ fn tell(outcome: &Outcome) {
         let percent = number::plain(outcome.unsettled * 100.0);
         println!("in {percent} % of moments the physics found no fixed point");
     }
-    println!("\nSTP       {}", number::estimate(&outcome.stp));
-    println!("ANTT      {}", number::estimate(&outcome.antt));
+    let programs = outcome.apps.len();
+    let figure = |name: &str, estimate: &Estimate, what: &str| {
+        println!("{name:<9} {:<22} {what}", number::estimate(estimate));
+    };
+    println!();
+    let stp = format!("throughput, in programs at their speed alone (at most {programs})");
+    figure("STP", &outcome.stp, &stp);
+    figure("ANTT", &outcome.antt, "time over time alone, mean of the programs (at least 1)");
     if let Some(fairness) = &outcome.fairness {
-        println!("fairness  {}", number::estimate(fairness));
+        figure("fairness", fairness, "least speedup over the largest (1: all alike)");
     }
     let mut table = comfy_table::Table::new();
     table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
@@ -231,46 +197,8 @@ fn tell(outcome: &Outcome) {
             number::estimate(&app.speedup),
         ]);
     }
-    println!("\n{table}\n95 % intervals by Student's t over the repeats");
-}
-
-/// A progress bar that also tells whether the user wants to stop.
-pub struct Bar {
-    bar: ProgressBar,
-    stopped: Arc<AtomicBool>,
-}
-
-impl Bar {
-    pub fn new() -> anyhow::Result<Self> {
-        let stopped = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            // The first asks to stop in good order, the next ends at once.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stopped))?;
-            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
-        }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_style(ProgressStyle::with_template(
-            "{elapsed_precise} {bar:30} {pos}/{len} {msg}",
-        )?);
-        Ok(Self { bar, stopped })
-    }
-
-    /// Tells what goes on.
-    pub fn says(&self, what: &str) {
-        self.bar.set_message(what.to_owned());
-    }
-
-    pub fn clear(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    pub fn step(&self, done: usize, of: usize) -> ControlFlow<()> {
-        self.bar.set_length(of as u64);
-        self.bar.set_position(done as u64);
-        if self.stopped.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    }
+    println!(
+        "\n{table}\nspeedup: time alone over time together; 95 % intervals by Student's t over the \
+         repeats"
+    );
 }

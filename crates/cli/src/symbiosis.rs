@@ -12,7 +12,8 @@ use symbiont_sim::machine::Errors;
 use crate::args::BenchSymbiosis;
 use crate::bench::Terminal;
 use crate::knowledge::{self, Fitting};
-use crate::simulate::{Bar, cache, machine, make_ready, switches};
+use crate::prepare::{Bar, prepare};
+use crate::simulate::{machine, switches};
 
 /// Runs the evaluation, with its programs made ready.
 pub fn run(
@@ -34,19 +35,13 @@ pub fn run(
         settings = knowledge::add(&args.knowledge, fitting, find(policy)?, settings)?;
     }
     let profiles = library.load_all(programs.iter().map(String::as_str))?;
-    let cache = cache(args.cache.as_deref(), args.no_cache);
     let workshop = Workshop::new(description);
-    if let Some(cache) = &cache {
-        cache.recall(&workshop, &profiles);
-    }
     let bar = Bar::new()?;
     let widest = size.widths.iter().copied().max().unwrap_or(2) as u32;
     let modes: Vec<u32> = [1, 2, 4, 8].into_iter().filter(|mode| *mode <= widest).collect();
-    make_ready(&workshop, &profiles, &modes, &bar)?;
-    bar.clear();
-    if let Some(Err(error)) = cache.map(|cache| cache.keep(&workshop, &profiles)) {
-        eprintln!("symbiont: tables are not kept for the next run: {error}");
-    }
+    let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &bar);
+    bar.end();
+    prepared?;
     let options = Options {
         output: output.to_owned(),
         size,

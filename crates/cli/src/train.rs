@@ -17,7 +17,8 @@ use crate::args::Train;
 use crate::bench::Terminal;
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::Fitting;
-use crate::simulate::{Bar, cache, machine, make_ready};
+use crate::prepare::{Bar, prepare};
+use crate::simulate::machine;
 
 /// A file of programs.
 #[derive(Debug, Deserialize)]
@@ -66,17 +67,11 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
     );
     let workshop = Workshop::new(description.restricted(Some(1), Some(widest))?);
     let profiles = library.load_all(options.programs.iter().map(String::as_str))?;
-    let cache = cache(args.cache.as_deref(), args.no_cache);
-    if let Some(cache) = &cache {
-        cache.recall(&workshop, &profiles);
-    }
     let bar = Bar::new()?;
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= widest as u32).collect();
-    make_ready(&workshop, &profiles, &modes, &bar)?;
-    bar.clear();
-    if let Some(Err(error)) = cache.map(|cache| cache.keep(&workshop, &profiles)) {
-        eprintln!("symbiont: tables are not kept for the next run: {error}");
-    }
+    let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &bar);
+    bar.end();
+    prepared?;
     let errors = if args.exact_counters { Errors::NONE } else { Errors::default() };
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
     let site = Simulated::new(&workshop, &profiles, (errors, args.seed, workers))?;

@@ -1,7 +1,11 @@
 //! `symbiont simulate`, `machines` and `workloads`, from outside.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -118,6 +122,92 @@ fn bad_input_is_one_clear_line() {
 }
 
 #[test]
+fn bad_profiles_are_told_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut later = b"SYMBPROF".to_vec();
+    later.extend(99_u32.to_le_bytes());
+    later.extend([0; 40]);
+    std::fs::write(folder.path().join("later.profile"), later).unwrap();
+    std::fs::write(folder.path().join("cut.profile"), b"SYMBPROF\x01").unwrap();
+    let told = |app| {
+        let machine = ["simulate", "--machine", "xsim", "--profiles", path, "--apps", app];
+        refused(&machine)
+    };
+    let later = told("later");
+    assert!(later.contains("later.profile: the profile has format version 99"), "{later}");
+    assert!(later.contains("make it anew with `symbiont profile`"), "{later}");
+    assert!(told("cut").contains("cut.profile: the profile is damaged"));
+    assert!(told("latr").contains("no program 'latr'; the nearest: later"));
+}
+
+/// A run that needs one table, kept in `cache`.
+fn one_table(cache: &str) -> [&str; 11] {
+    let [alone, repeats] = ["--alone", "--repeats"];
+    let app = "synthetic-integer";
+    ["simulate", "--machine", "xsim", "--apps", app, "--cache", cache, alone, "100ms", repeats, "2"]
+}
+
+#[test]
+fn tables_are_kept_and_damaged_ones_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = one_table(folder.path().to_str().unwrap());
+    let run = || {
+        let output = symbiont(&args).assert().success().get_output().clone();
+        (output.stdout, String::from_utf8(output.stderr).unwrap())
+    };
+    let (cold, told) = run();
+    assert!(told.starts_with("symbiont: preparing 1 program for xsim: 1 table;"), "{told}");
+    assert_eq!(run(), (cold.clone(), String::new()), "the next run finds it");
+    let code = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::read_dir(code).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&file, bytes).unwrap();
+    let (mended, told) = run();
+    assert_eq!(mended, cold);
+    assert!(told.contains("1 kept table found damaged and made anew"), "{told}");
+    assert_eq!(run(), (cold, String::new()));
+}
+
+#[test]
+fn preparing_stops_when_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let deadline = Duration::from_secs(600);
+    let mut run = std::process::Command::new(assert_cmd::cargo::cargo_bin("symbiont"))
+        .args(["simulate", "--machine", "power8-s812l", "--cores", "1", "--smt", "4", "--cache"])
+        .arg(folder.path())
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (to, lines) = mpsc::channel();
+    let stderr = BufReader::new(run.stderr.take().unwrap());
+    let reader = std::thread::spawn(move || {
+        stderr.lines().map_while(Result::ok).for_each(|line| to.send(line).unwrap());
+    });
+    let mut told = Vec::new();
+    while !told.last().is_some_and(|line: &String| line.contains("preparing")) {
+        told.push(lines.recv_timeout(deadline).unwrap());
+    }
+    let pid = run.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    // It ends as soon as the tables in the making are made.
+    while let Ok(line) = lines.recv_timeout(deadline) {
+        told.push(line);
+    }
+    if run.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_secs(1));
+        let _ = run.kill();
+    }
+    assert_eq!(run.wait().unwrap().code(), Some(1), "{told:?}");
+    assert!(told.last().unwrap().contains("stopped; the tables made so far are kept"), "{told:?}");
+    reader.join().unwrap();
+}
+
+#[test]
 fn a_bad_description_names_line_key_and_reason() {
     let carried = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/machines/zen4.toml");
     let text = std::fs::read_to_string(carried).unwrap();
@@ -130,6 +220,9 @@ fn a_bad_description_names_line_key_and_reason() {
     std::fs::write(&path, text.replace("dispatch = 6\n", "")).unwrap();
     let told = refused(&["simulate", "--machine", mine]);
     assert!(told.contains("core.performance.dispatch: missing"), "{told}");
+    std::fs::write(&path, text.replace("dispatch = 6\n", "dispatch = \"six\"\n")).unwrap();
+    let told = refused(&["simulate", "--machine", mine]);
+    assert!(told.contains("mine.toml:") && told.contains("core.performance.dispatch"), "{told}");
 }
 
 #[test]

@@ -43,10 +43,10 @@ mod tests;
 mod timeline;
 mod workload;
 
-pub use cache::Cache;
+pub use cache::{Cache, Trouble};
 pub use fill::fill;
 pub use library::{Library, LibraryError, Listed};
 pub use outcome::{AppOutcome, Outcome, Provenance};
-pub use run::{Setup, SimulateError, Told, simulate};
+pub use run::{Setup, SimulateError, Told, check, simulate};
 pub(crate) use stage::{Once, Stage, Steered};
 pub use workload::{App, Form, Workload, WorkloadError};

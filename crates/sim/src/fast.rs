@@ -2,13 +2,13 @@
 //!
 //! # Approach
 //! A [`Workshop`] holds a machine's physics and the phases that were made ready for
-//! it; preparing a phase takes long and is done once, however many runs need it.
+//! it; preparing a phase takes long and is done once, however many runs need it
+//! ([`crate::ready`]).
 //! [`Fast`] is one run's view of it, with the state of that run's caches.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use symbiont_profile::Phase;
 use symbiont_topology::NodeId;
@@ -19,7 +19,6 @@ use crate::machine::{Contention, Pace, Runner};
 use crate::physics::domains::Physics;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::rates::Rates;
-use crate::physics::response::ResponseTable;
 use crate::physics::solve::{State, Tables};
 use crate::physics::tasks::{Load, Running};
 
@@ -58,74 +57,26 @@ impl<'p> Workshop<'p> {
         Fast { workshop: self, switches, phases: Vec::new(), pages, nodes, state: State::default() }
     }
 
-    /// Makes tables of some phases ahead of time, for these SMT modes of each sort of
-    /// core, by several workers; `done` is told how many of how many are made. What
-    /// is not made ahead is made when it is first needed.
-    ///
-    /// # Errors
-    /// When a phase cannot be simulated.
-    pub fn make_ready(
-        &self,
-        phases: &[&'p Phase],
-        modes: &[u32],
-        workers: usize,
-        done: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<(), PrepareError> {
-        let sorts = 0..self.description.core_types.len();
-        let mut tables = Vec::new();
-        for phase in phases {
-            let prepared = self.prepared(phase)?;
-            let wanted = sorts.clone().flat_map(|sort| modes.iter().map(move |mode| (sort, *mode)));
-            tables.extend(wanted.map(|(sort, mode)| (Arc::clone(&prepared), sort, mode)));
-        }
-        let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let work = || {
-            while let Some((prepared, sort, mode)) =
-                tables.get(next.fetch_add(1, Ordering::Relaxed))
-            {
-                let _ = self.physics.prepare(prepared, *sort, *mode);
-                done(made.fetch_add(1, Ordering::Relaxed) + 1, tables.len());
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..workers.max(1) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        Ok(())
+    /// The physics.
+    pub(crate) fn physics(&self) -> &Physics {
+        &self.physics
     }
 
-    /// The tables that were made of a phase so far: sort of core, SMT mode, table.
-    #[must_use]
-    pub fn tables(&self, phase: &'p Phase) -> Vec<(usize, u32, ResponseTable)> {
-        let prepared = self.prepared(phase).ok();
-        let made = |prepared: Arc<Prepared>| {
-            prepared.tables().map(|(sort, mode, table)| (sort, mode, table.clone())).collect()
-        };
-        prepared.map_or_else(Vec::new, made)
-    }
-
-    /// Takes over tables that were made before, of this very phase, machine and
-    /// program.
-    pub fn take_over(&self, phase: &'p Phase, tables: Vec<(usize, u32, ResponseTable)>) {
-        if let Ok(prepared) = self.prepared(phase) {
-            for (sort, mode, table) in tables {
-                prepared.put_table(sort, mode, table);
-            }
-        }
-    }
-
-    fn prepared(&self, phase: &'p Phase) -> Result<Arc<Prepared>, PrepareError> {
+    /// A phase, made ready for the machine.
+    pub(crate) fn prepared(&self, phase: &'p Phase) -> Result<Arc<Prepared>, PrepareError> {
         let address = std::ptr::from_ref(phase) as usize;
-        // What is in it is whole, whoever panicked meanwhile.
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = ready.get(&address) {
-            return Ok(Arc::clone(known));
+        let known = self.ready().get(&address).cloned();
+        if let Some(known) = known {
+            return Ok(known);
         }
+        // Others may make the same meanwhile; the first one's stays.
         let made = Arc::new(Prepared::new(&self.description, phase)?);
-        ready.insert(address, Arc::clone(&made));
-        Ok(made)
+        Ok(Arc::clone(self.ready().entry(address).or_insert(made)))
+    }
+
+    fn ready(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Prepared>>> {
+        // What is in it is whole, whoever panicked meanwhile.
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,6 +14,7 @@
 //! | [`program`] | what programs do over time: profiles, serial and parallel phases |
 //! | [`machine`] | virtual time, the operating system, counters, moves: [`machine::SimMachine`] |
 //! | [`fast`] | the physics behind the machine |
+//! | [`ready`] | what the physics needs first, by all processors, kept from run to run |
 //! | [`activity`] | what a thread did, in the terms of the hardware |
 //!
 //! This crate knows no policy and no interference model, so that nothing is graded
@@ -28,5 +29,6 @@ pub mod names;
 pub mod os;
 pub mod physics;
 pub mod program;
+pub mod ready;
 
 pub use physics::prepared::PrepareError;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use symbiont_linux::slow::SlowCpu;
 
-use super::{BenchSymbiosis, parse_count, parse_limit};
+use super::{BenchSymbiosis, Kept, parse_count, parse_limit};
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -56,10 +56,8 @@ pub struct BenchHysched {
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,
-    /// Folder where prepared phases are kept for the next run
-    /// [default: symbiont in the user's cache]
-    #[arg(long, value_name = "FOLDER")]
-    pub cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub kept: Kept,
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,

@@ -24,7 +24,11 @@ Programs: names separated by commas, as `symbiont workloads` lists them.
   gzip*3     three of them
   gzip@4:1   serial and parallel phases, labelled as by Morad et al.
   gzip@all   all threads that its profile has
-Without --apps and --workload: one program for each hardware thread, drawn with the seed.
+Without --apps and --workload: one real program for each hardware thread, drawn with the seed;
+none twice before all were drawn once.
+
+What a program does on a machine is tabulated the first time, by all processors (seconds for
+each program), and kept for later runs.
 
 Examples:
   symbiont simulate --machine power8-s812l --cores 5 --smt 4 --policy random --seed 1
@@ -107,11 +111,18 @@ pub struct Simulate {
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,
-    /// Folder where prepared phases are kept for the next run
-    /// [default: symbiont in the user's cache]
+    #[command(flatten)]
+    pub kept: Kept,
+}
+
+/// Where what was prepared is kept.
+#[derive(Debug, Args)]
+pub struct Kept {
+    /// Folder where what was prepared is kept for the next run
+    /// [default: ~/.cache/symbiont/tables]
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
-    /// Keep nothing for the next run
+    /// Keep nothing for the next run, and use nothing of earlier ones
     #[arg(long, conflicts_with = "cache")]
     pub no_cache: bool,
 }

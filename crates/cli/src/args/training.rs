@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use symbiont_model::{Form, Inversion, Objective};
 
-use super::{Private, parse_duration};
+use super::{Kept, Private, parse_duration};
 
 /// What policies are given beforehand.
 #[derive(Debug, Args)]
@@ -87,13 +87,8 @@ pub struct Train {
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,
-    /// Folder where prepared phases are kept for the next run
-    /// [default: symbiont in the user's cache]
-    #[arg(long, value_name = "FOLDER")]
-    pub cache: Option<PathBuf>,
-    /// Keep nothing for the next run
-    #[arg(long, conflicts_with = "cache")]
-    pub no_cache: bool,
+    #[command(flatten)]
+    pub kept: Kept,
     /// Counters without noise, residue, multiplexing and late readings
     #[arg(long, requires = "machine")]
     pub exact_counters: bool,
@@ -153,13 +148,8 @@ pub struct BenchSymbiosis {
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,
-    /// Folder where prepared phases are kept for the next run
-    /// [default: symbiont in the user's cache]
-    #[arg(long, value_name = "FOLDER")]
-    pub cache: Option<PathBuf>,
-    /// Keep nothing for the next run
-    #[arg(long, conflicts_with = "cache")]
-    pub no_cache: bool,
+    #[command(flatten)]
+    pub kept: Kept,
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,

@@ -1,161 +1,235 @@
 //! Tables of the physics, kept from one run to the next.
 //!
-//! Making them takes far longer than using them. A file holds what was made of one
-//! program on one machine; its name tells both and a fingerprint of everything the
-//! tables depend on: description, profile, and `salt`, which stands for the code.
-//! A file with another fingerprint is stale and is removed; a damaged one is made
-//! anew.
+//! # Problem
+//! Making tables takes far longer than using them; a wrong one would spoil results
+//! without anybody noticing.
+//!
+//! # Approach
+//! One file for each table. Its name is the SHA-256 of all that the table follows from
+//! ([`TableName`], and the code that made it), which the file repeats; so a table for
+//! another phase, machine or version is never found. A file is written beside its place and
+//! renamed: whole, or not there. One that is damaged all the same, or is not what its name says,
+//! is told of, made anew and replaced.
+//!
+//! Files lie in a folder for each version of the code; a new version's removes the
+//! others.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 8 | `SYMBTABL` |
+//! | 32 | the file's name |
+//! | 32 | SHA-256 of the rest |
+//! | rest | the table: postcard |
+//!
+//! # Properties
+//! - What was kept is found again, by what it follows from alone
+//!   (`a_table_is_found_by_what_it_follows_from`).
+//! - A damaged file is told of and made anew (`damage_anywhere_is_told_and_mended`).
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind::{NotADirectory, NotFound};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
-use symbiont_profile::{Phase, Profile};
-use symbiont_sim::fast::Workshop;
+use sha2::{Digest, Sha256};
+use symbiont_profile::Phase;
 use symbiont_sim::physics::response::ResponseTable;
+use symbiont_sim::ready::{CODE, PhaseDigest, Shelf, TableName};
+
+const MAGIC: &[u8; 8] = b"SYMBTABL";
 
 /// A folder of tables.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
-    salt: String,
+    trouble: Mutex<Trouble>,
 }
 
-/// Tables of one phase.
-type Tables = Vec<(usize, u32, ResponseTable)>;
+/// What went wrong with a cache.
+#[derive(Debug, Default)]
+pub struct Trouble {
+    /// Files that were not as they had been written; their tables were made anew.
+    pub damaged: Vec<PathBuf>,
+    /// Why tables could not be kept.
+    pub unwritten: Option<io::Error>,
+}
 
 impl Cache {
-    /// In this folder; `salt` must differ between versions of the code.
+    /// In this folder, which is made when the first table is kept.
     #[must_use]
-    pub fn new(folder: &Path, salt: &str) -> Self {
-        Self { folder: folder.to_owned(), salt: salt.to_owned() }
+    pub fn new(folder: &Path) -> Self {
+        Self::of_code(folder, CODE)
     }
 
-    /// Hands over what is known of some programs; tells of how many.
-    pub fn recall<'p>(
-        &self,
-        workshop: &Workshop<'p>,
-        profiles: &'p BTreeMap<String, Profile>,
-    ) -> usize {
-        let mut known = 0;
-        for (name, profile) in profiles {
-            let (_, path) = self.place(workshop, name, profile);
-            let Some(tables) = fs::read(path).ok().and_then(|bytes| read(&bytes)) else { continue };
-            if tables.len() == profile.phases.len() {
-                known += 1;
-                for (phase, tables) in profile.phases.iter().zip(tables) {
-                    workshop.take_over(phase, tables);
-                }
-            }
-        }
-        known
+    fn of_code(folder: &Path, code: &str) -> Self {
+        Self { folder: folder.join(code), trouble: Mutex::default() }
     }
 
-    /// Keeps what was made of some programs, instead of what is stale.
-    ///
-    /// # Errors
-    /// When the folder cannot be written.
-    pub fn keep<'p>(
-        &self,
-        workshop: &Workshop<'p>,
-        profiles: &'p BTreeMap<String, Profile>,
-    ) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        for (name, profile) in profiles {
-            let of = |phase: &'p Phase| workshop.tables(phase);
-            let tables: Vec<Tables> = profile.phases.iter().map(of).collect();
-            let (prefix, path) = self.place(workshop, name, profile);
-            let Some(bytes) = write(&tables) else { continue };
-            if fs::read(&path).is_ok_and(|there| there == bytes) {
-                continue;
-            }
-            for entry in fs::read_dir(&self.folder)?.flatten() {
-                if entry.file_name().to_string_lossy().starts_with(&prefix) {
-                    fs::remove_file(entry.path())?;
-                }
-            }
-            // Two runs at a time must not write into each other's file.
-            let fresh = self.folder.join(format!(".{}.{prefix}new", std::process::id()));
-            fs::write(&fresh, bytes)?;
-            fs::rename(&fresh, &path)?;
+    /// What went wrong since the last call.
+    pub fn trouble(&self) -> Trouble {
+        std::mem::take(&mut *self.trouble.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Trouble)) {
+        note(&mut self.trouble.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn place(&self, name: &[u8]) -> PathBuf {
+        let digits: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.folder.join(digits)
+    }
+
+    fn write(&self, name: &[u8], content: &[u8]) -> io::Result<()> {
+        if !self.folder.is_dir() {
+            fs::create_dir_all(&self.folder)?;
+            remove_others(&self.folder);
         }
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let parts: [&[u8]; 4] = [MAGIC, name, &Sha256::digest(content), content];
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        file.persist(self.place(name)).map_err(|error| error.error)?;
         Ok(())
     }
+}
 
-    /// What the files of a program begin with, and the one that is not stale.
-    fn place(&self, workshop: &Workshop<'_>, name: &str, profile: &Profile) -> (String, PathBuf) {
-        let machine = workshop.description();
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        let name: String = name.chars().map(plain).collect();
-        let topology = &machine.topology;
-        let (cores, smt) = (topology.cores().len(), topology.smt_width());
-        let prefix = format!("{}-{cores}x{smt}.{name}.", machine.name);
-        let mut hasher = DefaultHasher::new();
-        self.salt.hash(&mut hasher);
-        format!("{machine:?}").hash(&mut hasher);
-        postcard::to_stdvec::<Vec<Phase>>(&profile.phases).unwrap_or_default().hash(&mut hasher);
-        let path = self.folder.join(format!("{prefix}{:016x}", hasher.finish()));
-        (prefix, path)
+impl Shelf for Cache {
+    fn digest(&self, phase: &Phase) -> Option<PhaseDigest> {
+        Some(Sha256::digest(postcard::to_stdvec(phase).ok()?).into())
+    }
+
+    fn take(&self, name: &TableName) -> Option<ResponseTable> {
+        let name = digest(name);
+        let path = self.place(&name);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return None,
+            // Whatever it is, it is no table.
+            Err(_) => Vec::new(),
+        };
+        let table = table(&bytes, &name);
+        if table.is_none() {
+            self.note(|trouble| trouble.damaged.push(path));
+        }
+        table
+    }
+
+    fn put(&self, name: &TableName, table: &ResponseTable) {
+        let content = postcard::to_stdvec(table).map_err(io::Error::other);
+        if let Err(error) = content.and_then(|content| self.write(&digest(name), &content)) {
+            self.note(|trouble| {
+                trouble.unwritten.get_or_insert(error);
+            });
+        }
     }
 }
 
-/// A checksum, then the tables.
-fn write(tables: &[Tables]) -> Option<Vec<u8>> {
-    let content = postcard::to_stdvec(tables).ok()?;
-    let mut bytes = checksum(&content).to_le_bytes().to_vec();
-    bytes.extend(content);
-    Some(bytes)
+/// What a table's file is called.
+fn digest(name: &TableName) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(CODE);
+    hasher.update(name.phase);
+    hasher.update(&name.machine);
+    hasher.finalize().into()
 }
 
-fn read(bytes: &[u8]) -> Option<Vec<Tables>> {
-    let (sum, content) = bytes.split_first_chunk::<8>()?;
-    if u64::from_le_bytes(*sum) != checksum(content) {
+/// The table in a file of this name.
+fn table(bytes: &[u8], name: &[u8; 32]) -> Option<ResponseTable> {
+    let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(name)?;
+    let (sum, content) = rest.split_first_chunk::<32>()?;
+    if Sha256::digest(content)[..] != sum[..] {
         return None;
     }
-    postcard::from_bytes(content).ok()
+    let table: ResponseTable = postcard::from_bytes(content).ok()?;
+    table.is_sound().then_some(table)
 }
 
-fn checksum(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    hasher.finish()
+/// Removes what other versions of the code have kept beside `folder`, as far as possible.
+fn remove_others(folder: &Path) {
+    let beside = folder.parent().and_then(|beside| fs::read_dir(beside).ok());
+    for entry in beside.into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let version = name.len() == CODE.len() && name.bytes().all(|b| b.is_ascii_hexdigit());
+        if version && entry.path() != folder {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use symbiont_sim::description::Description;
+    use std::ops::ControlFlow;
 
-    use super::super::Library;
+    use symbiont_profile::test_support;
+    use symbiont_sim::description::Description;
+    use symbiont_sim::fast::Workshop;
+
     use super::*;
 
+    /// How many tables of a phase must be made on this machine.
+    fn made(cache: &Cache, machine: &str, phase: &Phase) -> usize {
+        let workshop = Workshop::new(Description::named(machine).unwrap());
+        let of = Mutex::new(0);
+        let tell = |made: symbiont_sim::ready::Made| {
+            *of.lock().unwrap() = made.of;
+            ControlFlow::Continue(())
+        };
+        assert!(workshop.make_ready(&[phase], &[1], 1, Some(cache), &tell).unwrap().is_continue());
+        of.into_inner().unwrap()
+    }
+
+    fn files(cache: &Cache) -> Vec<PathBuf> {
+        fs::read_dir(&cache.folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
     #[test]
-    fn tables_are_recalled_and_stale_or_damaged_ones_are_not() {
+    fn a_table_is_found_by_what_it_follows_from() {
         let folder = tempfile::tempdir().unwrap();
-        let library = Library::open(folder.path()).unwrap();
-        let profiles = library.load_all(["synthetic-integer"]).unwrap();
-        let phase = &profiles["synthetic-integer"].phases[0];
-        let workshop = || Workshop::new(Description::named("xsim").unwrap());
-        let first = workshop();
-        first.make_ready(&[phase], &[1, 2], 2, &|_, _| ()).unwrap();
-        assert_eq!(first.tables(phase).len(), 2);
-        let cache = Cache::new(folder.path(), "one");
-        assert_eq!(cache.recall(&workshop(), &profiles), 0);
-        cache.keep(&first, &profiles).unwrap();
+        let cache = Cache::new(folder.path());
+        let mut phase = test_support::cache_resident().phases.remove(0);
+        assert_eq!(made(&cache, "xsim", &phase), 1);
+        assert_eq!(made(&cache, "xsim", &phase), 0);
+        assert_eq!(made(&cache, "pentium4-ht", &phase), 1);
+        phase.traces[0].ops[0].mispredicted ^= 1;
+        assert_eq!(made(&cache, "xsim", &phase), 1);
+        assert_eq!(files(&cache).len(), 3);
+        let later = Cache::of_code(folder.path(), "0123456789abcdef");
+        assert_eq!(made(&later, "xsim", &phase), 1);
+        assert!(!cache.folder.exists(), "the older version's tables are gone");
+        assert_eq!(made(&later, "xsim", &phase), 0);
+    }
 
-        let again = workshop();
-        assert_eq!(cache.recall(&again, &profiles), 1);
-        assert_eq!(again.tables(phase), first.tables(phase));
-        assert_eq!(Cache::new(folder.path(), "two").recall(&workshop(), &profiles), 0);
+    #[test]
+    fn damage_anywhere_is_told_and_mended() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path());
+        let phase = test_support::cache_resident().phases.remove(0);
+        made(&cache, "xsim", &phase);
+        let [file] = &files(&cache)[..] else { panic!("one file") };
+        let whole = fs::read(file).unwrap();
+        for at in [0, 10, 50, 80, whole.len() - 1] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(file, bytes).unwrap();
+            assert_eq!(made(&cache, "xsim", &phase), 1, "byte {at}");
+            assert_eq!(cache.trouble().damaged, std::slice::from_ref(file));
+            assert_eq!(fs::read(file).unwrap(), whole);
+        }
+        fs::write(file, &whole[..whole.len() / 2]).unwrap();
+        assert_eq!(made(&cache, "xsim", &phase), 1);
+        assert_eq!(cache.trouble().damaged.len(), 1);
+        assert_eq!(made(&cache, "xsim", &phase), 0);
+        assert!(cache.trouble().damaged.is_empty());
+    }
 
-        let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
-        let mut bytes = fs::read(&file).unwrap();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        fs::write(&file, bytes).unwrap();
-        assert_eq!(cache.recall(&workshop(), &profiles), 0);
-
-        Cache::new(folder.path(), "two").keep(&first, &profiles).unwrap();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the stale file is gone");
+    #[test]
+    fn what_cannot_be_kept_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let cache = Cache::new(&file);
+        assert_eq!(made(&cache, "xsim", &test_support::cache_resident().phases[0]), 1);
+        assert!(cache.trouble().unwritten.is_some());
     }
 }

@@ -142,8 +142,34 @@ pub enum SimulateError {
     Stopped,
 }
 
+/// Can this be simulated, as far as that is known beforehand? Gives the threads that are ready at
+/// any time.
+///
+/// # Errors
+/// See [`SimulateError`].
+pub fn check(
+    workload: &Workload,
+    profiles: &BTreeMap<String, Profile>,
+    workshop: &Workshop<'_>,
+    setup: &Setup,
+) -> Result<usize, SimulateError> {
+    let policy = find(&setup.policy)?;
+    if let Some(why) = (policy.make)(&setup.settings).lacks() {
+        return Err(SimulateError::Lacks { policy: policy.name, why });
+    }
+    let places = places(workshop, setup);
+    let mut threads = 0;
+    for app in &workload.apps {
+        threads += least_ready(&program(app, profiles, places)?);
+    }
+    if threads > places && !setup.share {
+        return Err(SimulateError::Crowded { threads, places });
+    }
+    Ok(threads)
+}
+
 /// Runs a workload under a policy. `profiles` are by program; `source` tells
-/// where each comes from; `tell` is asked after each run whether to go on.
+/// where each comes from; `tell` is asked again and again whether to go on.
 ///
 /// # Errors
 /// See [`SimulateError`].
@@ -156,38 +182,28 @@ pub fn simulate<'p>(
     tell: &mut dyn FnMut(Told) -> ControlFlow<()>,
     timeline: Option<&mut dyn Write>,
 ) -> Result<Outcome, SimulateError> {
+    check(workload, profiles, workshop, setup)?;
     let policy = find(&setup.policy)?;
-    if let Some(why) = (policy.make)(&setup.settings).lacks() {
-        return Err(SimulateError::Lacks { policy: policy.name, why });
-    }
     let wishes = Signals::new();
     let stage = Stage { workshop, setup, wishes: &wishes };
     let quantum = setup.quantum.unwrap_or(policy.quantum);
-    let places = match &setup.limit {
-        Some(limit) => limit.len(),
-        None => workshop.description().topology.cpus().len(),
-    };
+    let places = places(workshop, setup);
     let programs = workload.apps.iter().map(|app| program(app, profiles, places));
     let mut programs = programs.collect::<Result<Vec<_>, _>>()?;
-    let threads = programs.iter().map(least_ready).sum();
-    if threads > places && !setup.share {
-        return Err(SimulateError::Crowded { threads, places });
-    }
     let mut kinds: Vec<String> = workload.apps.iter().map(ToString::to_string).collect();
     kinds.sort();
     kinds.dedup();
     let of = kinds.len() + setup.repeats.max(1) as usize;
-    let mut done = 0;
-    let mut step = || {
-        done += 1;
+    let mut step = |done| {
         if tell(Told { done, of }).is_break() { Err(SimulateError::Stopped) } else { Ok(()) }
     };
+    step(0)?;
     let mut targets: BTreeMap<String, f64> = BTreeMap::new();
     for (app, program) in workload.apps.iter().zip(&mut programs) {
         let kind = app.to_string();
         if !targets.contains_key(&kind) {
             targets.insert(kind.clone(), stage.alone(program)?);
-            step()?;
+            step(targets.len())?;
         }
         let target = targets.get(&kind).copied().unwrap_or_default();
         program.target = Some(target as u64);
@@ -198,15 +214,25 @@ pub fn simulate<'p>(
         let seed = setup.seed_of(repeat);
         let policy = (policy.make)(&Settings { seed, ..setup.settings.clone() });
         let mut timeline = timeline.take();
+        let done = targets.len() + repeat as usize;
         let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {
+            step(done)?;
             let Some(timeline) = timeline.as_mut() else { return Ok(()) };
             Ok(timeline.add(controller.machine(), controller.machine().now())?)
         })?;
         sums.add(once);
-        step()?;
+        step(done + 1)?;
     }
     let provenance = Provenance::new(workshop.description(), setup);
     sums.outcome(provenance, (setup, policy, quantum), workload, &programs, source)
+}
+
+/// Hardware threads that programs may use.
+fn places(workshop: &Workshop<'_>, setup: &Setup) -> usize {
+    match &setup.limit {
+        Some(limit) => limit.len(),
+        None => workshop.description().topology.cpus().len(),
+    }
 }
 
 /// Threads of a program that are ready at any time.

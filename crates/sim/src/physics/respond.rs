@@ -77,6 +77,16 @@ impl Physics {
     }
 }
 
+impl Physics {
+    /// All that a table follows from on this side: what a sort of core in a mode, and memory, are
+    /// like, value by value. None if there is no such sort.
+    #[must_use]
+    pub fn table_basis(&self, sort: usize, mode: u32) -> Option<String> {
+        let (pipeline, place) = (self.pipeline(sort, mode)?, self.sorts.get(sort)?);
+        Some(format!("{pipeline:?} {place:?} {:?}", self.memory))
+    }
+}
+
 impl Respond for Tables<'_> {
     fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
         self.table(task).respond(environment)

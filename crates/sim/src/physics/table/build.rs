@@ -129,8 +129,12 @@ pub fn build<const H: usize, const C: usize>(
     let axes = table.axes.clone();
     let mut known = Known { function, anchor, axes, values: HashMap::new() };
     known.values.insert(Key::new(), middle);
-    combine(&mut table, &mut known, tolerance.term * scale);
+    let alone = table.often.len();
+    let with_pairs = combine(&mut table, &mut known, tolerance.term * scale);
     table.first = table.often.iter().map(|values| [values[0]]).collect();
+    // What is left out of answers need not be kept.
+    table.often.truncate(alone);
+    table.seldom.truncate(with_pairs);
     table
 }
 
@@ -215,12 +219,12 @@ fn scan<const H: usize, const C: usize>(
     nodes
 }
 
-/// Adds what two and three axes do together.
+/// Adds what two and three axes do together; tells the rows there are without what three do.
 fn combine<const H: usize, const C: usize>(
     table: &mut Table<H, C>,
     known: &mut Known<'_, H, C>,
     tolerance: f64,
-) {
+) -> usize {
     let axes = table.axes.len() as u8;
     let mut pairs: Vec<Vec<u8>> = Vec::new();
     for a in 0..axes {
@@ -230,6 +234,7 @@ fn combine<const H: usize, const C: usize>(
             }
         }
     }
+    let rows = table.often.len();
     for (index, pair) in pairs.iter().enumerate() {
         for other in pairs[index + 1..].iter().filter(|other| other[0] == pair[0]) {
             let (a, b, c) = (pair[0], pair[1], other[1]);
@@ -238,6 +243,7 @@ fn combine<const H: usize, const C: usize>(
             }
         }
     }
+    rows
 }
 
 /// All points of a grid over axes with one node every `stride` positions.

@@ -61,8 +61,10 @@ pub struct Table<const H: usize, const C: usize> {
     /// The first value again, close together.
     #[serde(with = "rows")]
     first: Vec<[f32; 1]>,
+    /// Of terms over one axis alone.
     #[serde(with = "rows")]
     often: Vec<[f32; H]>,
+    /// Of terms over one or two axes.
     #[serde(with = "rows")]
     seldom: Vec<[f32; C]>,
 }
@@ -71,7 +73,7 @@ impl<const H: usize, const C: usize> Table<H, C> {
     /// How many points were looked at to make it, beyond those that were left out.
     #[must_use]
     pub fn nodes(&self) -> usize {
-        self.often.len()
+        self.first.len()
     }
 
     /// How many axes and terms it has.
@@ -108,7 +110,8 @@ impl<const H: usize, const C: usize> Table<H, C> {
     /// Is it as [`build()`] makes tables? One that was read from outside may not be.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let rows = self.often.len();
+        // Rows that terms of each order must have.
+        let rows = [self.often.len(), self.seldom.len(), self.first.len()];
         let axis = |index: &u8| self.axes.get(usize::from(*index));
         let term = |term: &Term| {
             let (order, nodes) = (usize::from(term.order), term.nodes as usize);
@@ -120,12 +123,15 @@ impl<const H: usize, const C: usize> Table<H, C> {
             };
             let size = nodes.checked_pow(u32::from(term.order));
             let end = size.and_then(|size| size.checked_add(term.start as usize));
-            fits && axes.iter().all(|index| axis(index).is_some())
-                && end.is_some_and(|end| end <= rows)
+            let known = axes.iter().all(|index| axis(index).is_some());
+            let there = |rows: &usize| end.is_some_and(|end| end <= *rows);
+            fits && known && rows.get(order - 1..).is_some_and(|rows| rows.iter().all(there))
         };
-        rows > 0
-            && self.seldom.len() == rows
-            && self.first.len() == rows
+        let finite = |row: &[f32]| row.iter().all(|value| value.is_finite());
+        rows.iter().all(|rows| *rows > 0)
+            && self.first.iter().all(|row| finite(row))
+            && self.often.iter().all(|row| finite(row))
+            && self.seldom.iter().all(|row| finite(row))
             && self.axes.len() <= MOST_AXES
             && self.axes.iter().all(Axis::is_sound)
             && self.terms.iter().all(term)

@@ -80,8 +80,11 @@ fn beyond_the_ends_the_ends_count() {
 fn a_damaged_table_is_not_sound() {
     let (table, _) = table(3, |x| 1.0 + x[0] + x[1] * x[2]);
     assert!(table.is_sound());
-    let damage: [fn(&mut Table<1, 1>); 5] = [
+    let damage: [fn(&mut Table<1, 1>); 8] = [
         |table| table.often.truncate(1),
+        |table| table.seldom.truncate(table.seldom.len() - 1),
+        |table| table.first.truncate(table.first.len() - 1),
+        |table| table.seldom[0][0] = f32::NAN,
         |table| table.axes.truncate(1),
         |table| table.terms[0].order = 4,
         |table| table.terms[0].nodes += 1,

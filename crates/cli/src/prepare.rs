@@ -1,0 +1,137 @@
+//! What simulations need before they can start, made by all processors and kept for the next
+//! run; and the progress bar of it all.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use symbiont_experiment::simulated::Cache;
+use symbiont_profile::Profile;
+use symbiont_sim::fast::Workshop;
+use symbiont_sim::ready::{Made, Shelf};
+
+use crate::args::Kept;
+
+/// Makes the tables of some programs' phases, for cores with so many threads.
+///
+/// # Errors
+/// When a phase cannot be simulated, or the user stops it.
+pub fn prepare<'p>(
+    workshop: &Workshop<'p>,
+    profiles: impl IntoIterator<Item = &'p Profile>,
+    modes: &[u32],
+    kept: &Kept,
+    progress: &Bar,
+) -> anyhow::Result<()> {
+    let profiles: Vec<&Profile> = profiles.into_iter().collect();
+    let phases: Vec<_> = profiles.iter().flat_map(|profile| &profile.phases).collect();
+    let cache = folder(kept).map(|folder| (Cache::new(&folder), folder));
+    let workers = std::thread::available_parallelism().map_or(1, Into::into);
+    let begin = |of: usize| {
+        let machine = &workshop.description().name;
+        let (programs, of) = (count(profiles.len(), "program"), count(of, "table"));
+        let keeps = match &cache {
+            Some((_, folder)) => format!("; this once, they are kept in {}", folder.display()),
+            None => String::new(),
+        };
+        progress.say(&format!("preparing {programs} for {machine}: {of}{keeps}"));
+    };
+    let tell = |made: Made| {
+        if made.done == 0 {
+            begin(made.of);
+        }
+        progress.step("tables made", made.done, made.of)
+    };
+    let shelf = cache.as_ref().map(|(cache, _)| cache as &dyn Shelf);
+    let flow = workshop.make_ready(&phases, modes, workers, shelf, &tell)?;
+    if let Some((cache, folder)) = &cache {
+        let trouble = cache.trouble();
+        if let Some(first) = trouble.damaged.first() {
+            let tables = count(trouble.damaged.len(), "kept table");
+            let first = first.display();
+            progress.say(&format!("{tables} found damaged and made anew, the first: {first}"));
+        }
+        if let Some(error) = trouble.unwritten {
+            let folder = folder.display();
+            progress.say(&format!("tables are not kept for the next run: {folder}: {error}"));
+        }
+    }
+    if flow.is_break() {
+        bail!(
+            "stopped; the tables made so far are {}",
+            if cache.is_some() { "kept" } else { "lost" }
+        );
+    }
+    Ok(())
+}
+
+/// So many of something.
+fn count(many: usize, what: &str) -> String {
+    if many == 1 { format!("1 {what}") } else { format!("{many} {what}s") }
+}
+
+/// Where tables are kept; nowhere if that is not wanted or there is no home.
+fn folder(kept: &Kept) -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    // The base directory specification: a relative path is invalid.
+    let base = variable("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
+    let base = base.or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    let own = base.map(|base| base.join("symbiont").join("tables"));
+    kept.cache.as_deref().map(Path::to_owned).or(own).filter(|_| !kept.no_cache)
+}
+
+/// A progress bar that also tells whether the user wants to stop.
+pub struct Bar {
+    bar: ProgressBar,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Bar {
+    /// Shows nothing yet. From now on the first signal to end asks to stop in good order, the
+    /// next ends at once.
+    ///
+    /// # Errors
+    /// When signals cannot be caught.
+    pub fn new() -> anyhow::Result<Self> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stopped))?;
+            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let form = "{elapsed_precise} {bar:30} {pos}/{len} {msg}, {eta} left";
+        bar.set_style(ProgressStyle::with_template(form)?);
+        Ok(Self { bar, stopped })
+    }
+
+    /// So many of so many steps are done; go on?
+    pub fn step(&self, what: &'static str, done: usize, of: usize) -> ControlFlow<()> {
+        if done == 0 {
+            self.bar.reset();
+            self.bar.set_message(what);
+            self.bar.set_length(of as u64);
+            self.bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        self.bar.set_position(done as u64);
+        if self.stopped.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// A line above the bar; also where no bar is shown.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("symbiont: {line}"));
+    }
+
+    /// Removes it from the screen.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

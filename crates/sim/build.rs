@@ -1,0 +1,40 @@
+//! Tells the code that makes tables from earlier and later code, so that tables which were kept
+//! on disk are used by the very code that made them only.
+//!
+//! What they follow from is in `src/physics`, and in the profile's curves.
+
+use std::error::Error;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut files = Vec::new();
+    for folder in ["src/physics", "../profile/src"] {
+        println!("cargo::rerun-if-changed={folder}");
+        sources(Path::new(folder), &mut files)?;
+    }
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        file.hash(&mut hasher);
+        fs::read(&file)?.hash(&mut hasher);
+    }
+    println!("cargo::rustc-env=SYMBIONT_TABLE_CODE={:016x}", hasher.finish());
+    Ok(())
+}
+
+/// The files below a folder but those of tests.
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.ends_with("test_support") && !path.ends_with("capture") {
+            sources(&path, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs")
+            && !path.ends_with("tests.rs")
+        {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

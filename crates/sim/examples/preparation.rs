@@ -1,0 +1,104 @@
+//! How long tables of real programs take to make, and how well they meet the window model.
+//!
+//!     cargo run --release -p symbiont-sim --example preparation -- profiles [PHASES [MACHINE...]]
+//!
+//! For each machine: the time to make the tables of each program's first PHASES phases (default 1),
+//! in SMT1 and in the widest mode, by one processor. Then seeded coschedules of these phases fill
+//! a core in the widest mode; the CPI of each thread by the tables is held against that by
+//! the window model, and so is the mean speed of the coschedule.
+
+#![allow(clippy::print_stdout, reason = "an example")]
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use symbiont_profile::Profile;
+use symbiont_sim::description::Description;
+use symbiont_sim::physics::State;
+use symbiont_sim::physics::domains::Physics;
+use symbiont_sim::physics::prepared::Prepared;
+use symbiont_sim::physics::respond::{Direct, Respond, Tables};
+use symbiont_sim::physics::tasks::{Load, Running, Switches};
+
+/// Coschedules on each machine.
+const COSCHEDULES: usize = 40;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1);
+    let folder = words.next().ok_or("name the folder of the profiles")?;
+    let phases: usize = words.next().map_or(Ok(1), |word| word.parse())?;
+    let mut machines: Vec<String> = words.collect();
+    if machines.is_empty() {
+        machines = Description::builtin().iter().map(|(name, _)| (*name).to_owned()).collect();
+    }
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    let read = |path: &PathBuf| Profile::read(path);
+    let profiles = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    println!(
+        "machine              mode tables seconds each; CPI off by: mean, 95th %, worst; speed"
+    );
+    for machine in machines {
+        look(&Description::named(&machine)?, &profiles, phases)?;
+    }
+    Ok(())
+}
+
+fn look(machine: &Description, profiles: &[Profile], most: usize) -> Result<(), Box<dyn Error>> {
+    let physics = Physics::new(machine);
+    let phases = profiles.iter().flat_map(|profile| profile.phases.iter().take(most));
+    let prepared =
+        phases.map(|phase| Prepared::new(machine, phase)).collect::<Result<Vec<_>, _>>()?;
+    let widest = machine.topology.smt_width() as u32;
+    let mut modes = vec![1, widest];
+    modes.dedup();
+    for mode in modes {
+        let begin = Instant::now();
+        for phase in &prepared {
+            physics.prepare(phase, 0, mode).ok_or("no such core")?;
+        }
+        let (tables, seconds) = (prepared.len(), begin.elapsed().as_secs_f64());
+        print!(
+            "{:20} SMT{mode} {tables:6} {seconds:7.1} {:4.2}",
+            machine.name,
+            seconds / tables as f64
+        );
+        tell(&physics, &prepared, mode);
+    }
+    Ok(())
+}
+
+/// How far coschedules by tables are from those by the window model.
+fn tell(physics: &Physics, prepared: &[Prepared], mode: u32) {
+    let mut drawn = 12345_u64;
+    let mut draw = || {
+        drawn =
+            drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        &prepared[(drawn >> 33) as usize % prepared.len()]
+    };
+    let (mut off, mut speeds) = (Vec::new(), 0.0);
+    for _ in 0..COSCHEDULES {
+        let running = |thread| Running { thread, prepared: draw(), pages: &[] };
+        let threads: Vec<Running<'_>> = (0..u64::from(mode)).map(running).collect();
+        let loads = [Load { core: 0, mode, threads: &threads }];
+        let solve = |respond: &mut dyn Respond| {
+            physics.solve(respond, Switches::default(), &loads, None, &mut State::default())
+        };
+        let (fast, direct) = (solve(&mut Tables { physics }), solve(&mut Direct::default()));
+        let pairs = fast.rates.iter().zip(&direct.rates);
+        let ratios: Vec<f64> =
+            pairs.map(|((_, fast), (_, direct))| fast.cpi / direct.cpi).collect();
+        speeds +=
+            ratios.iter().map(|ratio| 1.0 / ratio - 1.0).sum::<f64>().abs() / ratios.len() as f64;
+        off.extend(ratios.iter().map(|ratio| (ratio - 1.0).abs()));
+    }
+    off.sort_by(f64::total_cmp);
+    let at = |share: f64| 100.0 * off[((off.len() - 1) as f64 * share) as usize];
+    let mean = 100.0 * off.iter().sum::<f64>() / off.len() as f64;
+    let speed = 100.0 * speeds / COSCHEDULES as f64;
+    println!("        {mean:.2} %, {:.2} %, {:.2} %; {speed:.2} %", at(0.95), at(1.0));
+}

@@ -1,0 +1,282 @@
+//! Tables made ahead of time: by all processors, kept from run to run, until told to stop.
+//!
+//! # Problem
+//! The table of a phase in a mode takes some tenths of a second of a processor; a workload needs
+//! hundreds of them. Someone is waiting for that, perhaps in vain.
+//!
+//! # Approach
+//! Phases are independent of each other, and so are tables: workers take the next one from a
+//! list. A [`Shelf`] keeps tables between runs; it knows each by its [`TableName`], which
+//! follows from all that the table follows from: the phase, what the window model and the ranges
+//! of its inputs know of the machine, and the code that makes tables. Each table goes to the shelf as
+//! soon as it is made, so that stopping loses at most one for each worker.
+//!
+//! # Properties
+//! - Tables do not depend on the number of workers, nor on the shelf
+//!   (`workers_and_shelves_change_no_table`).
+//! - Who stops keeps what was made (`what_was_made_before_a_stop_is_kept`).
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use symbiont_profile::Phase;
+
+use crate::fast::Workshop;
+use crate::physics::prepared::{PrepareError, Prepared};
+use crate::physics::response::ResponseTable;
+
+/// Tells the code that makes tables from any other: a digest of its source.
+pub const CODE: &str = env!("SYMBIONT_TABLE_CODE");
+
+/// SHA-256 of all that a phase holds.
+pub type PhaseDigest = [u8; 32];
+
+/// What a table follows from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// The phase.
+    pub phase: PhaseDigest,
+    /// What a core of the machine has for it in this mode, and the memory behind it, value by
+    /// value.
+    pub machine: String,
+}
+
+/// Where tables are kept from one run to the next.
+pub trait Shelf: Sync {
+    /// The digest of a phase; none if it has none, and its tables are not kept.
+    fn digest(&self, phase: &Phase) -> Option<PhaseDigest>;
+    /// A table that was put there.
+    fn take(&self, name: &TableName) -> Option<ResponseTable>;
+    /// Keeps a table, if it can.
+    fn put(&self, name: &TableName, table: &ResponseTable);
+}
+
+/// How many tables are made, of those that were not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// Made by now.
+    pub done: usize,
+    /// To be made in all.
+    pub of: usize,
+}
+
+/// A table that has to be made.
+struct Missing {
+    prepared: Arc<Prepared>,
+    sort: usize,
+    mode: u32,
+    name: Option<TableName>,
+}
+
+impl<'p> Workshop<'p> {
+    /// Makes tables of some phases ahead of time, for these SMT modes of each sort of core, by
+    /// several workers. Tables that are on the `shelf` are taken from there. `tell` hears how far
+    /// it is, before the first table and after each, and says whether to go on; it hears
+    /// nothing if no table has to be made. What is not made ahead is made when it is first needed.
+    ///
+    /// # Errors
+    /// When a phase cannot be simulated.
+    pub fn make_ready(
+        &self,
+        phases: &[&'p Phase],
+        modes: &[u32],
+        workers: usize,
+        shelf: Option<&dyn Shelf>,
+        tell: &(dyn Fn(Made) -> ControlFlow<()> + Sync),
+    ) -> Result<ControlFlow<()>, PrepareError> {
+        let look =
+            |phase: &&'p Phase| (self.missing(phase, modes, shelf), ControlFlow::Continue(()));
+        let (found, _) = in_parallel(phases, workers, look);
+        let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let missing: Vec<Missing> = found.into_iter().flatten().collect();
+        let of = missing.len();
+        if of == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if tell(Made { done: 0, of }).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let done = AtomicUsize::new(0);
+        let make = |missing: &Missing| {
+            let table = self.physics().prepare(&missing.prepared, missing.sort, missing.mode);
+            if let (Some(table), Some(shelf), Some(name)) = (table, shelf, &missing.name) {
+                shelf.put(name, table);
+            }
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            ((), tell(Made { done, of }))
+        };
+        Ok(in_parallel(&missing, workers, make).1)
+    }
+
+    /// Most hardware threads of a core of this sort.
+    fn widest(&self, sort: usize) -> u32 {
+        let description = self.description();
+        let kind = description.core_types.get(sort).map(|core| &core.kind);
+        let cores = description.topology.cores().iter();
+        let widths = cores.filter(|core| Some(&core.kind) == kind).map(|core| core.cpus.len());
+        widths.max().unwrap_or(1) as u32
+    }
+
+    /// The tables of a phase that are not on the shelf.
+    fn missing(
+        &self,
+        phase: &'p Phase,
+        modes: &[u32],
+        shelf: Option<&dyn Shelf>,
+    ) -> Result<Vec<Missing>, PrepareError> {
+        let prepared = self.prepared(phase)?;
+        let digest = shelf.and_then(|shelf| shelf.digest(phase));
+        let mut missing = Vec::new();
+        for sort in 0..prepared.cores.len() {
+            let widest = self.widest(sort);
+            for &mode in modes.iter().filter(|mode| **mode <= widest) {
+                let basis = self.physics().table_basis(sort, mode);
+                let core = self.description().core_types.get(sort);
+                let machine = core.zip(basis).map(|(core, basis)| format!("{core:?} {basis}"));
+                let name = digest.zip(machine).map(|(phase, machine)| TableName { phase, machine });
+                let kept = shelf.zip(name.as_ref()).and_then(|(shelf, name)| shelf.take(name));
+                if !kept.is_some_and(|table| prepared.put_table(sort, mode, table)) {
+                    missing.push(Missing { prepared: Arc::clone(&prepared), sort, mode, name });
+                }
+            }
+        }
+        Ok(missing)
+    }
+}
+
+/// Does something with each of some items, several at a time; gives what came out in the order of
+/// the items, as far as it went until one said to stop.
+fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    workers: usize,
+    work: impl Fn(&T) -> (R, ControlFlow<()>) + Sync,
+) -> (Vec<R>, ControlFlow<()>) {
+    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let worker = || {
+        let mut results = Vec::new();
+        while !stopped.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            let (result, flow) = work(item);
+            results.push((index, result));
+            if flow.is_break() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        }
+        results
+    };
+    let mut results = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..workers.min(items.len())).map(|_| scope.spawn(worker)).collect();
+        let mut results = worker();
+        for other in others {
+            match other.join() {
+                Ok(more) => results.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    });
+    results.sort_by_key(|(index, _)| *index);
+    let flow = match stopped.into_inner() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    (results.into_iter().map(|(_, result)| result).collect(), flow)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    use std::sync::Mutex;
+
+    use symbiont_profile::test_support;
+
+    use super::*;
+    use crate::description::Description;
+
+    /// Keeps tables in memory.
+    #[derive(Default)]
+    struct Kept(Mutex<BTreeMap<(PhaseDigest, String), ResponseTable>>);
+
+    impl Shelf for Kept {
+        fn digest(&self, phase: &Phase) -> Option<PhaseDigest> {
+            let mut hasher = DefaultHasher::new();
+            format!("{phase:?}").hash(&mut hasher);
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&hasher.finish().to_le_bytes());
+            Some(digest)
+        }
+
+        fn take(&self, name: &TableName) -> Option<ResponseTable> {
+            self.0.lock().unwrap().get(&(name.phase, name.machine.clone())).cloned()
+        }
+
+        fn put(&self, name: &TableName, table: &ResponseTable) {
+            self.0.lock().unwrap().insert((name.phase, name.machine.clone()), table.clone());
+        }
+    }
+
+    fn workshop() -> Workshop<'static> {
+        Workshop::new(Description::named("xsim").unwrap())
+    }
+
+    fn phases() -> [Phase; 2] {
+        [test_support::cache_resident(), test_support::floating_point()]
+            .map(|profile| profile.phases[0].clone())
+    }
+
+    const GO_ON: fn(Made) -> ControlFlow<()> = |_| ControlFlow::Continue(());
+
+    #[test]
+    fn workers_and_shelves_change_no_table() {
+        let phases = phases();
+        let phases: Vec<&Phase> = phases.iter().collect();
+        let shelf = Kept::default();
+        let tables = |workers,
+                      shelf: Option<&dyn Shelf>,
+                      tell: &(dyn Fn(Made) -> ControlFlow<()> + Sync)| {
+            let workshop = Workshop::new(Description::named("xsim").unwrap());
+            let flow = workshop.make_ready(&phases, &[1, 2], workers, shelf, tell).unwrap();
+            assert!(flow.is_continue());
+            phases
+                .iter()
+                .flat_map(|phase| {
+                    let prepared = workshop.prepared(phase).unwrap();
+                    let tables: Vec<_> =
+                        prepared.tables().map(|(s, m, t)| (s, m, t.clone())).collect();
+                    tables
+                })
+                .collect::<Vec<_>>()
+        };
+        let one = tables(1, None, &GO_ON);
+        assert_eq!(one.len(), 4);
+        assert_eq!(one, tables(3, Some(&shelf), &GO_ON));
+        let silent = |made| panic!("all tables are on the shelf, but {made:?}");
+        assert_eq!(one, tables(2, Some(&shelf), &silent));
+    }
+
+    #[test]
+    fn what_was_made_before_a_stop_is_kept() {
+        let phases = phases();
+        let phases: Vec<&Phase> = phases.iter().collect();
+        let shelf = Kept::default();
+        let stop = |made: Made| match made.done {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        };
+        let flow = workshop().make_ready(&phases, &[1, 2], 1, Some(&shelf), &stop).unwrap();
+        assert!(flow.is_break());
+        assert_eq!(shelf.0.lock().unwrap().len(), 1);
+        let rest = Mutex::new(Vec::new());
+        let note = |made: Made| {
+            rest.lock().unwrap().push(made.of);
+            ControlFlow::Continue(())
+        };
+        assert!(
+            workshop().make_ready(&phases, &[1, 2], 2, Some(&shelf), &note).unwrap().is_continue()
+        );
+        assert_eq!(rest.into_inner().unwrap(), [3; 4]);
+    }
+}
