@@ -22,7 +22,7 @@
 //! last fork of a process and its process's last exec are at least [`SETTLE`]
 //! old and several quanta (2 s for a fork where births are found by scanning:
 //! then a child keeps what it inherited until it is found); and its process
-//! has run for some 50 ms since it was made or exec'd. *Lateness*: how long
+//! has run for some 200 ms since it was made or exec'd. *Lateness*: how long
 //! after its planned moment the loop woke.
 //!
 //! # Properties

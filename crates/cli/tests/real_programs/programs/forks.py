@@ -2,8 +2,12 @@
 # run for so many seconds:
 #   forks.py TIMES SECONDS STOP_FILE COMMAND...
 # Writes a JSON line for each, and the stop file at the end.
-import json
 import os
+
+# Before anything else, for an import takes long enough to be pinned meanwhile.
+at_first = len(os.sched_getaffinity(0))
+
+import json
 import random
 import subprocess
 import sys
@@ -12,7 +16,6 @@ import time
 
 times, seconds = int(sys.argv[1]), float(sys.argv[2])
 stop, command = sys.argv[3], sys.argv[4:]
-at_first = len(os.sched_getaffinity(0))
 chance = random.Random(1)
 
 
