@@ -118,6 +118,14 @@ impl<'s> Chip<'s> {
         alive.contains(&true)
     }
 
+    /// Lets so many of the next instructions of a seat's thread go by outside of time, to warm
+    /// caches, translation buffers and predictor by them (functional warming: Wunderlich et al.,
+    /// SMARTS, ISCA 2003). Before the first cycle only: the threads' clocks stand still.
+    pub fn skim(&mut self, seat: usize, instructions: u64) {
+        let Some(&(core, thread)) = self.seats.get(seat) else { return };
+        self.cores[core].skim(&mut self.levels, thread, instructions);
+    }
+
     /// What the thread of a seat did so far, by the seats' order.
     #[must_use]
     pub fn counts(&self, seat: usize) -> Counts {

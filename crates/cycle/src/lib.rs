@@ -21,6 +21,7 @@
 //! | [`pool`], [`ports`], [`predictor`], [`wheel`] | what it is made of |
 //! | [`levels`], [`cache`], [`prefetch`], [`dram`] | what is behind it |
 //! | [`counts`] | what came out |
+//! | [`captured`] | a window of a captured trace as a stream |
 //! | [`replay`] | a phase of a profile as a stream |
 //! | [`check`] | two levels held against each other |
 //! | [`referee`] | all that behind the simulated machine's seam |
@@ -29,12 +30,15 @@
 //! Cycles are of the core, other times nanoseconds, addresses bytes.
 
 pub mod cache;
+pub mod captured;
 pub mod check;
 pub mod chip;
 pub mod core;
 pub mod counts;
 pub mod dram;
 pub mod levels;
+#[cfg(test)]
+mod made_up;
 pub mod op;
 pub mod pool;
 pub mod ports;
@@ -44,6 +48,7 @@ pub mod referee;
 pub mod replay;
 pub mod wheel;
 
+pub use crate::captured::Captured;
 pub use crate::chip::{Chip, ChipError, Seat};
 pub use crate::core::Fetch;
 pub use crate::counts::Counts;

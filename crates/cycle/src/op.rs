@@ -17,6 +17,11 @@ pub enum Branch {
         /// Did it jump?
         taken: bool,
     },
+    /// A jump or call through a register or memory: the core's predictor guesses where to.
+    Indirect {
+        /// The low bits of where it went.
+        target: u32,
+    },
     /// Guessed wrong or right whatever the core's predictor is like.
     Told {
         /// Was it guessed wrong?

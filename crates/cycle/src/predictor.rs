@@ -1,8 +1,16 @@
-//! Branch predictors: tables of two-bit counters.
+//! Branch predictors: tables of two-bit counters, and of targets.
+//!
+//! # Approach
+//! A table of n counters goes with n / 16 targets of indirect branches. Better predictors than
+//! these are described by the share of the wrong guesses that remains: of as many as the table
+//! makes, every so manieth counts.
 //!
 //! # Properties
 //! `a_bias_is_learnt_by_two_bits`, `a_pattern_is_learnt_with_history_only`,
-//! `threads_spoil_a_shared_table_only`.
+//! `threads_spoil_a_shared_table_only`, `a_target_is_learnt`,
+//! `a_share_of_the_wrong_guesses_remains`.
+
+use crate::op::Branch;
 
 /// How a predictor finds its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,37 +32,102 @@ pub enum Tables {
     Private,
 }
 
+/// Counters for each target that is remembered.
+const PER_TARGET: usize = 16;
+/// Branches in the history of indirect ones.
+const TARGET_HISTORY: u64 = 0xff;
+
+/// What is remembered for one thread or all.
+#[derive(Debug, Clone)]
+struct Table {
+    counters: Vec<u8>,
+    targets: Vec<u32>,
+}
+
+/// What a thread did.
+#[derive(Debug, Clone, Copy, Default)]
+struct Past {
+    history: u64,
+    /// Wrong guesses that remain, not counted yet.
+    owed: f64,
+}
+
 /// The predictor of a core.
 #[derive(Debug, Clone)]
 pub struct Predictor {
     indexing: Indexing,
-    tables: Vec<Vec<u8>>,
-    histories: Vec<u64>,
+    tables: Vec<Table>,
+    pasts: Vec<Past>,
+    remains: f64,
+}
+
+fn spread(address: u64) -> u64 {
+    address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
 }
 
 impl Predictor {
-    /// `entries` (rounded up to a power of two) counters that weakly predict not taken.
+    /// `entries` (rounded up to a power of two) counters that weakly predict not taken. `remains`:
+    /// the share of the wrong guesses that count.
     #[must_use]
-    pub fn new(entries: u32, indexing: Indexing, tables: Tables, threads: usize) -> Self {
-        let table = vec![1; entries.clamp(2, 1 << 24).next_power_of_two() as usize];
+    pub fn new(
+        entries: u32,
+        indexing: Indexing,
+        tables: Tables,
+        threads: usize,
+        remains: f64,
+    ) -> Self {
+        let entries = entries.clamp(2, 1 << 24).next_power_of_two() as usize;
+        let targets = vec![0; (entries / PER_TARGET).max(1)];
+        let table = Table { counters: vec![1; entries], targets };
         let count = if tables == Tables::Private { threads.max(1) } else { 1 };
-        Self { indexing, tables: vec![table; count], histories: vec![0; threads] }
+        Self {
+            indexing,
+            tables: vec![table; count],
+            pasts: vec![Past::default(); threads],
+            remains: remains.clamp(0.0, 1.0),
+        }
     }
 
-    /// A thread's branch at `pc` goes its way: was it guessed wrong?
-    pub fn wrong(&mut self, thread: usize, pc: u64, taken: bool) -> bool {
-        let own = if self.tables.len() > 1 { thread } else { 0 };
-        let (table, history) = (&mut self.tables[own], &mut self.histories[thread]);
-        let spread = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    /// A thread's branch at `pc` does what it does: was it guessed wrong?
+    pub fn wrong(&mut self, thread: usize, pc: u64, branch: Branch) -> bool {
+        let wrong = match branch {
+            Branch::Foreseen => return false,
+            Branch::Told { wrong } => return wrong,
+            Branch::Conditional { taken } => self.direction(thread, pc, taken),
+            Branch::Indirect { target } => self.target(thread, pc, target),
+        };
+        let past = &mut self.pasts[thread];
+        past.owed += if wrong { self.remains } else { 0.0 };
+        let counts = past.owed >= 1.0;
+        past.owed -= f64::from(u8::from(counts));
+        counts
+    }
+
+    fn own(&self, thread: usize) -> usize {
+        if self.tables.len() > 1 { thread } else { 0 }
+    }
+
+    fn direction(&mut self, thread: usize, pc: u64, taken: bool) -> bool {
+        let own = self.own(thread);
+        let (table, past) = (&mut self.tables[own].counters, &mut self.pasts[thread]);
         let place = match self.indexing {
-            Indexing::Address => spread,
-            Indexing::History => spread ^ *history,
+            Indexing::Address => spread(pc),
+            Indexing::History => spread(pc) ^ past.history,
         };
         let at = place as usize & (table.len() - 1);
         let counter = table[at];
         table[at] = if taken { (counter + 1).min(3) } else { counter.saturating_sub(1) };
-        *history = *history << 1 | u64::from(taken);
+        past.history = past.history << 1 | u64::from(taken);
         (counter >= 2) != taken
+    }
+
+    fn target(&mut self, thread: usize, pc: u64, target: u32) -> bool {
+        let own = self.own(thread);
+        let (table, past) = (&mut self.tables[own].targets, &mut self.pasts[thread]);
+        let place = spread(pc) ^ (past.history & TARGET_HISTORY);
+        let at = place as usize & (table.len() - 1);
+        past.history = past.history << 2 | (spread(target.into()) & 3);
+        std::mem::replace(&mut table[at], target) != target
     }
 }
 
@@ -62,13 +135,17 @@ impl Predictor {
 mod tests {
     use super::*;
 
+    fn conditional(taken: bool) -> Branch {
+        Branch::Conditional { taken }
+    }
+
     fn wrongs(predictor: &mut Predictor, thread: usize, way: impl Fn(u64) -> bool) -> u64 {
-        (0..1000).map(|n| u64::from(predictor.wrong(thread, 64, way(n)))).sum()
+        (0..1000).map(|n| u64::from(predictor.wrong(thread, 64, conditional(way(n))))).sum()
     }
 
     #[test]
     fn a_bias_is_learnt_by_two_bits() {
-        let mut simple = Predictor::new(64, Indexing::Address, Tables::Shared, 1);
+        let mut simple = Predictor::new(64, Indexing::Address, Tables::Shared, 1, 1.0);
         // Once in ten it falls through: one wrong guess each time, the bias stays.
         assert_eq!(wrongs(&mut simple, 0, |n| n % 10 != 9), 1 + 100);
     }
@@ -76,8 +153,8 @@ mod tests {
     #[test]
     fn a_pattern_is_learnt_with_history_only() {
         let pattern = |n: u64| n % 3 == 0;
-        let mut simple = Predictor::new(4096, Indexing::Address, Tables::Shared, 1);
-        let mut history = Predictor::new(4096, Indexing::History, Tables::Shared, 1);
+        let mut simple = Predictor::new(4096, Indexing::Address, Tables::Shared, 1, 1.0);
+        let mut history = Predictor::new(4096, Indexing::History, Tables::Shared, 1, 1.0);
         assert!(wrongs(&mut simple, 0, pattern) > 300);
         assert!(wrongs(&mut history, 0, pattern) < 40);
     }
@@ -85,11 +162,37 @@ mod tests {
     #[test]
     fn threads_spoil_a_shared_table_only() {
         for (tables, spoilt) in [(Tables::Shared, true), (Tables::Private, false)] {
-            let mut both = Predictor::new(64, Indexing::Address, tables, 2);
+            let mut both = Predictor::new(64, Indexing::Address, tables, 2, 1.0);
             let wrong: u64 = (0..1000)
-                .map(|_| u64::from(both.wrong(0, 64, true)) + u64::from(both.wrong(1, 64, false)))
+                .map(|_| {
+                    u64::from(both.wrong(0, 64, conditional(true)))
+                        + u64::from(both.wrong(1, 64, conditional(false)))
+                })
                 .sum();
             assert_eq!(wrong > 900, spoilt, "{tables:?}: {wrong}");
         }
+    }
+
+    #[test]
+    fn a_target_is_learnt() {
+        let mut predictor = Predictor::new(4096, Indexing::History, Tables::Shared, 1, 1.0);
+        let mut wrong = |target: fn(u64) -> u64| -> u64 {
+            let went = |n| Branch::Indirect { target: target(n) as u32 };
+            (0..1000).map(|n| u64::from(predictor.wrong(0, 64, went(n)))).sum()
+        };
+        assert!(wrong(|_| 4096) < 20);
+        assert!(wrong(|n| 64 * (n % 3)) < 40);
+        assert!(wrong(|n| spread(n * n) % 64) > 800);
+    }
+
+    #[test]
+    fn a_share_of_the_wrong_guesses_remains() {
+        let of = |remains| {
+            let mut half = Predictor::new(64, Indexing::Address, Tables::Shared, 1, remains);
+            wrongs(&mut half, 0, |n| spread(n * n) % 2 == 0)
+        };
+        assert!(of(1.0) > 300);
+        assert_eq!(of(0.5), of(1.0) / 2);
+        assert_eq!(of(0.0), 0);
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! # Approach
 //! The machine asks how fast threads run beside each other for some milliseconds. Nobody
-//! simulates milliseconds cycle by cycle at each such question; so it is answered from a sample: the
-//! threads' phases are replayed ([`crate::replay`]) on the cores that they are on, with caches filled as
-//! by their past; after a warm-up, [`Sample::counted`] instructions of each are
+//! simulates milliseconds cycle by cycle at each such question; so it is answered from a sample: each
+//! thread runs the window that was captured of its phase ([`Referee::trace`]) or, if there is none, a
+//! replay of the phase's micro-traces ([`crate::replay`]), on the core that it is on, with caches filled as
+//! by its past. A window's own warm-up goes by outside of time but for its last
+//! instructions; after these, [`Sample::counted`] instructions of each are
 //! counted. Threads that share a cache divide it as their speeds say, so the caches are
 //! filled a second time once the speeds are known. Answers are kept: what was asked before is not simulated again.
 //!
@@ -15,6 +17,8 @@
 //! # Properties
 //! - A thread alone runs at the speed that its program sets (`known_programs_run_as_they_must`).
 //! - Equal questions get equal answers (`equal_questions_get_equal_answers`).
+//! - Captured and replayed threads run beside each other
+//!   (`a_captured_program_runs_as_it_must`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +29,9 @@ use symbiont_sim::activity::Activity;
 use symbiont_sim::description::{CoreType, Description};
 use symbiont_sim::machine::{Contention, Pace, Runner};
 
-use crate::replay::{Replay, Setup};
+use crate::captured::Captured;
+use crate::op::Stream;
+use crate::replay::{Replay, Setup, Touch};
 use crate::{Chip, Counts, Options, Seat};
 
 /// How much is simulated for an answer.
@@ -53,8 +59,32 @@ type Key = (u32, usize, u32, usize);
 #[derive(Debug, Default)]
 struct Known<'p> {
     phases: Vec<&'p Phase>,
+    /// By phase: what was captured of it.
+    windows: BTreeMap<usize, Arc<Captured>>,
     answers: BTreeMap<Vec<Key>, Vec<Pace>>,
 }
+
+impl<'p> Known<'p> {
+    /// A phase's number, new or known.
+    fn number(&mut self, phase: &'p Phase) -> usize {
+        let known = self.phases.iter().position(|known| std::ptr::eq(*known, phase));
+        known.unwrap_or_else(|| {
+            self.phases.push(phase);
+            self.phases.len() - 1
+        })
+    }
+}
+
+/// What a thread runs, and what comes before.
+struct Source<'p> {
+    stream: Stream<'p>,
+    past: std::iter::Peekable<std::vec::IntoIter<Touch>>,
+    /// Instructions that go by outside of time.
+    skimmed: u64,
+}
+
+/// Instructions that go by at a time while caches are filled.
+const STRIDE: u64 = 64;
 
 /// The cycle level of a machine. Clones share what they know.
 #[derive(Debug, Clone)]
@@ -78,6 +108,21 @@ impl<'p> Referee<'p> {
         &self.machine
     }
 
+    /// From now on a phase is run from what was captured of it.
+    pub fn trace(&mut self, phase: &'p Phase, window: Captured) {
+        let mut known = self.known();
+        let number = known.number(phase);
+        known.windows.insert(number, Arc::new(window));
+        known.answers.clear();
+    }
+
+    /// A captured window that could no longer be read, so that figures are worth nothing.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        let known = self.known();
+        known.windows.values().find_map(|window| window.failed().map(ToString::to_string))
+    }
+
     fn known(&self) -> MutexGuard<'_, Known<'p>> {
         // What is in it is whole, whoever panicked meanwhile.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,49 +137,63 @@ impl<'p> Referee<'p> {
         Some((self.machine.core_type(core.kind)?, self.machine.hertz(core) / 1e9))
     }
 
-    fn replay(&self, seat: usize, key: &Key) -> Option<Replay<'p>> {
+    fn source(&self, seat: usize, key: &Key) -> Option<Source<'p>> {
         let (sort, _) = self.sort(key.0)?;
+        let phase = self.phase(key.1)?;
         let lines = |cache: &symbiont_sim::description::Cache| cache.lines();
+        let lines = lines(&sort.l1d) + lines(&sort.l2) + sort.l3.as_ref().map_or(0, lines);
+        let window = self.known().windows.get(&key.1).cloned();
+        if let Some(window) = window {
+            let skimmed = window.info().warm_up.saturating_sub(self.sample.warm_up);
+            let mut walk = window.begin(seat as u8).ok()?;
+            // The trace's lines may be shorter than the machine's.
+            let most = (lines + lines / 4) * u64::from(sort.l1d.line.max(64) / 64);
+            let past = walk.past(phase, most as usize, skimmed).into_iter().peekable();
+            return Some(Source { stream: Box::new(walk), past, skimmed });
+        }
         let setup = Setup {
             space: seat as u8,
             line: sort.l1d.line,
-            lines: lines(&sort.l1d) + lines(&sort.l2) + sort.l3.as_ref().map_or(0, lines),
+            lines,
             predictor: f64::from(sort.predictor) / f64::from(key.2.max(1)),
             mispredicts: sort.mispredicts,
             seed: seat as u64 * 7919 + key.1 as u64,
         };
-        Replay::new(self.phase(key.1)?, &setup)
+        let replay = Replay::new(phase, &setup)?;
+        let past = replay.past().into_iter().peekable();
+        Some(Source { stream: Box::new(replay), past, skimmed: 0 })
     }
 
     /// Counts of each runner over a stretch in which all run; `speeds` are of each before, in
     /// instructions per ns, as far as known.
     fn run(&self, keys: &[Key], speeds: &[f64], counted: u64) -> Option<Vec<Counts>> {
-        let replays: Vec<Replay<'p>> = keys
-            .iter()
-            .enumerate()
-            .map(|(seat, key)| self.replay(seat, key))
-            .collect::<Option<_>>()?;
-        let mut past: Vec<_> = replays
-            .iter()
-            .enumerate()
-            .flat_map(|(seat, replay)| {
-                let speed = speeds.get(seat).copied().unwrap_or(1.0).max(1e-9);
-                replay
-                    .past()
-                    .into_iter()
-                    .map(move |touch| (touch.instructions_ago / speed, seat, touch.what))
-            })
-            .collect();
-        past.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let seats = keys.iter().zip(replays).map(|(key, replay)| Seat {
-            core: symbiont_topology::CoreId(key.0),
-            mode: key.2,
-            home: key.3,
-            stream: Box::new(replay),
-        });
-        let mut chip = Chip::new(&self.machine, seats.collect(), &self.options).ok()?;
-        for (_, seat, what) in past {
-            what.warm(chip.levels_mut(), seat);
+        let (mut seats, mut pasts) = (Vec::new(), Vec::new());
+        for (seat, key) in keys.iter().enumerate() {
+            let Source { stream, past, skimmed } = self.source(seat, key)?;
+            let speed = speeds.get(seat).copied().unwrap_or(1.0).max(1e-9);
+            let core = symbiont_topology::CoreId(key.0);
+            seats.push(Seat { core, mode: key.2, home: key.3, stream });
+            pasts.push((past, skimmed, speed));
+        }
+        let mut chip = Chip::new(&self.machine, seats, &self.options).ok()?;
+        // What is longest ago goes first, whoever's it is.
+        loop {
+            let ago = |(seat, (past, skimmed, speed)): (usize, &mut (_, u64, f64))| {
+                let past: &mut std::iter::Peekable<std::vec::IntoIter<Touch>> = past;
+                let touch = past.peek().map(|touch| touch.instructions_ago);
+                let next = touch.or_else(|| (*skimmed > 0).then_some(*skimmed as f64))?;
+                Some((seat, next / *speed))
+            };
+            let next = pasts.iter_mut().enumerate().filter_map(ago);
+            let Some((seat, _)) = next.min_by(|a, b| b.1.total_cmp(&a.1)) else { break };
+            let (past, skimmed, _) = &mut pasts[seat];
+            if let Some(touch) = past.next() {
+                touch.what.warm(chip.levels_mut(), seat);
+            } else {
+                let stride = STRIDE.min(*skimmed);
+                chip.skim(seat, stride);
+                *skimmed -= stride;
+            }
         }
         let ghz = keys.iter().filter_map(|key| self.sort(key.0)).map(|(_, ghz)| ghz);
         let slice = 1000.0 / ghz.fold(0.1, f64::max);
@@ -206,15 +265,14 @@ impl<'p> Contention<'p> for Referee<'p> {
         if phase.instructions == 0 {
             return Err(PrepareError::Empty);
         }
-        if phase.traces.iter().all(|trace| trace.ops.is_empty()) {
-            return Err(PrepareError::NoTraces);
-        }
         let mut known = self.known();
-        if let Some(number) = known.phases.iter().position(|known| std::ptr::eq(*known, phase)) {
-            return Ok(number);
+        let number = known.number(phase);
+        let replayable = phase.traces.iter().any(|trace| !trace.ops.is_empty());
+        if replayable || known.windows.contains_key(&number) {
+            Ok(number)
+        } else {
+            Err(PrepareError::NoTraces)
         }
-        known.phases.push(phase);
-        Ok(known.phases.len() - 1)
     }
 
     fn paces(&mut self, runners: &[Runner], _span_ns: f64) -> Vec<Pace> {
@@ -247,6 +305,7 @@ mod tests {
     use symbiont_topology::{CoreId, NodeId};
 
     use super::*;
+    use crate::made_up::{PASS, chase};
 
     const QUICK: Sample = Sample { warm_up: 10_000, counted: 20_000, longest: 5_000_000 };
 
@@ -287,5 +346,29 @@ mod tests {
         assert!(answer.iter().all(|pace| pace.speed < alone.speed));
         // Twins are about equally fast.
         assert!((answer[0].speed / answer[1].speed - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn a_captured_program_runs_as_it_must() {
+        // Each load after the one before, 64 lines of one set of the L1 and eight of the L2.
+        let made = chase(64, 4096);
+        let profile = synthetic::pointer_chasing(2_000);
+        let mut first = referee(&profile);
+        let captured = Captured::new(&made.file(), 0).unwrap();
+        assert_eq!(captured.info().warm_up, PASS as u64 / 2);
+        first.trace(&profile.phases[0], captured);
+        let pace = first.paces(&[runner(0, 1)], 1e6)[0];
+        let sort = &first.description().core_types[0];
+        let cpi = pace.activity.all_cycles();
+        let expected = f64::from(sort.l2.latency) / 2.0;
+        assert!((cpi / expected - 1.0).abs() < 0.02, "{cpi} {expected}");
+        assert!((pace.activity.loads - 0.5).abs() < 1e-3 && pace.activity.mispredicted < 0.01);
+        // Beside its replay, as another phase.
+        let other = synthetic::pointer_chasing(2_000);
+        let number = first.prepare(&other.phases[0]).unwrap();
+        let both = [runner(0, 2), Runner { phase: number, ..runner(1, 2) }];
+        let beside = first.paces(&both, 1e6);
+        assert_eq!(beside, first.clone().paces(&both, 1e6));
+        assert!(beside[0].speed <= pace.speed * 1.01 && first.failed().is_none());
     }
 }

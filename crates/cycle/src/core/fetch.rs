@@ -5,7 +5,6 @@ use symbiont_profile::OpClass;
 use super::Core;
 use super::thread::{Fetched, Waits};
 use crate::levels::Levels;
-use crate::op::Branch;
 
 /// Which threads fetch in a cycle. All together get no more than the front end delivers to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,11 +100,7 @@ impl Core<'_> {
                     break;
                 }
             }
-            let wrong = match op.branch {
-                Branch::Foreseen => false,
-                Branch::Conditional { taken } => self.predictor.wrong(thread, op.pc, taken),
-                Branch::Told { wrong } => wrong,
-            };
+            let wrong = self.predictor.wrong(thread, op.pc, op.branch);
             own.buffer.push_back(Fetched { op, wrong });
             own.advance_stream();
             own.front = Waits::Flow;

@@ -175,7 +175,13 @@ impl<'s> Core<'s> {
             threads: streams.into_iter().map(thread).collect(),
             pools,
             ports: Ports::new(sort, count, halves),
-            predictor: Predictor::new(sort.predictor, options.indexing, options.tables, count),
+            predictor: Predictor::new(
+                sort.predictor,
+                options.indexing,
+                options.tables,
+                count,
+                sort.mispredicts,
+            ),
             wheel: Wheel::default(),
             ready: Vec::new(),
             came: Vec::new(),
@@ -200,6 +206,31 @@ impl<'s> Core<'s> {
 
     pub(crate) fn threads(&self) -> &[Thread<'s>] {
         &self.threads
+    }
+
+    /// So many of a thread's next instructions go by outside of time: caches, translation buffers and
+    /// the predictor see them, nothing is counted.
+    pub(crate) fn skim(&mut self, levels: &mut Levels, thread: usize, instructions: u64) {
+        let own = &mut self.threads[thread];
+        let (user, shift) = (own.user, levels.code_shift(own.user));
+        let mut begun = 0;
+        while let Some(op) = own.upcoming {
+            begun += u64::from(op.starts_instruction);
+            if begun > instructions {
+                break;
+            }
+            if op.pc >> shift != own.line {
+                own.line = op.pc >> shift;
+                levels.warm_code(user, op.pc);
+                levels.warm_code_page(user, op.code_page);
+            }
+            if op.class.is_memory() {
+                levels.warm_data(user, op.address, op.class == OpClass::Store);
+                levels.warm_data_page(user, op.page);
+            }
+            self.predictor.wrong(thread, op.pc, op.branch);
+            own.advance_stream();
+        }
     }
 
     /// One cycle; then on to the next one in which anything can happen, but not beyond `until`

@@ -40,6 +40,7 @@ pub fn machine(change: impl FnOnce(&mut Description, &mut CoreType)) -> Descript
     sort.fetch = WIDTH as u32;
     (sort.group_branches, sort.halves_from) = (None, None);
     sort.refill = REFILL as u32;
+    sort.mispredicts = 1.0;
     sort.rob = shared(512);
     sort.iq = shared(256);
     sort.lq = shared(256);

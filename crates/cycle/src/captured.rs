@@ -1,0 +1,323 @@
+//! A window of a program's captured trace as an endless stream of operations.
+//!
+//! # Approach
+//! Operations, dependences, addresses and branches are the program's own. They are read from the
+//! file as they are needed, a chunk at a time. What caches held before the window comes from the lines
+//! that stand before it in the file, dated by the profile's reuse times; through the
+//! window's warm-up the caller lets the thread go outside of time ([`crate::Chip::skim`]).
+//!
+//! *Repetition*: a window that ends begins anew, warm-up included. What a program would have met as new
+//! data must not be found in a cache then: lines of data that had not been used before the
+//! window are other lines in each pass (for 32 passes).
+//!
+//! *Memory*: a thread has addresses of its own. Its memory lies in one piece as with large
+//! pages, some pages apart from where others have theirs, so that equal addresses of two programs
+//! are not always in equal sets.
+//!
+//! *Branches*: conditional and indirect ones are guessed by the core's predictor; direct
+//! jumps, calls and returns are foreseen.
+//!
+//! # What this leaves out
+//! The operating system; memory that threads share; of lines that were used again after more than a
+//! window, repetition makes the distance a window's.
+//!
+//! # Properties
+//! `operations_are_the_programs`, `a_window_that_ends_begins_anew_with_new_lines`,
+//! `two_threads_share_no_address`, `a_damaged_window_is_refused`; in the referee:
+//! `a_captured_program_runs_as_it_must`.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use symbiont_profile::trace::{
+    Branch as Did, BranchKind, Line, TraceError, TraceFile, TraceOp, TraceOps, WindowInfo,
+};
+use symbiont_profile::{Phase, ReuseHistogram};
+
+use crate::op::{Branch, Op};
+use crate::replay::{Touch, What};
+
+/// log₂ of the bytes of a trace's lines, and of the pages that operations name.
+const LINE: u32 = 6;
+const PAGE: u32 = 12;
+/// Bits of an address of the program, of the pass, and the thread's place above these.
+const ADDRESS_BITS: u32 = 48;
+const PASS_BITS: u32 = 5;
+const SPACE: u32 = 54;
+/// Pages by which threads may be apart: 256 MiB.
+const APART: u64 = 1 << 16;
+
+/// A window that was read once and is whole.
+#[derive(Debug)]
+pub struct Captured {
+    file: TraceFile,
+    index: usize,
+    info: WindowInfo,
+    failed: Arc<OnceLock<TraceError>>,
+}
+
+impl Captured {
+    /// The window of a trace; reads all of it.
+    ///
+    /// # Errors
+    /// When there is no such window, or it cannot be read or is damaged.
+    pub fn new(file: &TraceFile, index: usize) -> Result<Self, TraceError> {
+        let mut window = file.window(index)?;
+        window.ops.try_for_each(|op| op.map(drop))?;
+        let missing = || TraceError::NoWindow {
+            name: file.about().program.clone(),
+            index,
+            windows: file.windows().len(),
+        };
+        let info = file.windows().get(index).ok_or_else(missing)?.clone();
+        Ok(Self { file: file.clone(), index, info, failed: Arc::default() })
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn info(&self) -> &WindowInfo {
+        &self.info
+    }
+
+    /// What went wrong since while it was read: a stream ends there.
+    #[must_use]
+    pub fn failed(&self) -> Option<&TraceError> {
+        self.failed.get()
+    }
+
+    /// A thread that begins with the window; `space`, below 256, tells threads apart.
+    ///
+    /// # Errors
+    /// When the file can no longer be read.
+    pub fn begin(&self, space: u8) -> Result<Walk, TraceError> {
+        let window = self.file.window(self.index)?;
+        // Any two spaces are apart by other steps.
+        let apart = u64::from(space).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        Ok(Walk {
+            file: self.file.clone(),
+            index: self.index,
+            space: Space { base: u64::from(space) << SPACE, moved: apart % APART << PAGE, pass: 0 },
+            data: window.data,
+            code: window.code,
+            known: Vec::new(),
+            ops: window.ops,
+            failed: Arc::clone(&self.failed),
+        })
+    }
+}
+
+/// Where a thread's memory lies.
+#[derive(Debug, Clone, Copy)]
+struct Space {
+    base: u64,
+    moved: u64,
+    pass: u64,
+}
+
+impl Space {
+    /// What the caches see of an address.
+    fn place(self, address: u64) -> u64 {
+        self.base | (address.wrapping_add(self.moved) & ((1 << ADDRESS_BITS) - 1))
+    }
+
+    /// The same of data that are new in each pass.
+    fn fresh(self, address: u64) -> u64 {
+        self.place(address) | (self.pass & ((1 << PASS_BITS) - 1)) << ADDRESS_BITS
+    }
+}
+
+/// A thread that goes through a window again and again.
+pub struct Walk {
+    file: TraceFile,
+    index: usize,
+    space: Space,
+    /// Lines used before the window, the least recently used first.
+    data: Vec<Line>,
+    code: Vec<Line>,
+    /// From the second pass on: numbers of the lines of data used before, in order.
+    known: Vec<u64>,
+    ops: TraceOps,
+    failed: Arc<OnceLock<TraceError>>,
+}
+
+impl fmt::Debug for Walk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walk").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl Walk {
+    /// What the thread touched before the window, the least recently used first: the last `most` lines
+    /// of data and of code; the window begins `ahead` instructions after now. Can be asked for once.
+    pub fn past(&mut self, phase: &Phase, most: usize, ahead: u64) -> Vec<Touch> {
+        let (data, code) = (std::mem::take(&mut self.data), std::mem::take(&mut self.code));
+        let mut touches = Vec::new();
+        let ages = |lines: usize, reuse: &ReuseHistogram| {
+            let curve = reuse.curve();
+            let rate = phase.per_instruction(reuse.accesses).max(1e-12);
+            let mut back = 0.0_f64;
+            let mut ages: Vec<f64> = (0..lines.min(most))
+                .map(|line| {
+                    let reach = curve.reach(line as f64 + 0.5);
+                    // Those that the profile does not know follow closely.
+                    back = if reach.is_finite() { reach.max(back + 1.0) } else { back + 1.0 };
+                    ahead as f64 + back / rate
+                })
+                .collect();
+            ages.reverse();
+            ages
+        };
+        let streams = [(&data, &phase.data.line_64, false), (&code, &phase.code.line_64, true)];
+        for (lines, reuse, is_code) in streams {
+            let ages = ages(lines.len(), reuse);
+            let mut last_page = None;
+            for (line, instructions_ago) in lines[lines.len() - ages.len()..].iter().zip(ages) {
+                let address = self.space.place(line.line << LINE);
+                let page = address >> PAGE;
+                let (what, of_page) = if is_code {
+                    (What::Code { address }, What::CodePage(page))
+                } else {
+                    (What::Data { address, writes: line.written }, What::DataPage(page))
+                };
+                touches.push(Touch { instructions_ago, what });
+                if last_page.replace(page) != Some(page) {
+                    touches.push(Touch { instructions_ago, what: of_page });
+                }
+            }
+        }
+        touches.sort_by(|a, b| b.instructions_ago.total_cmp(&a.instructions_ago));
+        touches
+    }
+
+    fn again(&mut self) -> Result<(), TraceError> {
+        let window = self.file.window(self.index)?;
+        if self.space.pass == 0 {
+            self.known = window.data.iter().map(|line| line.line).collect();
+            self.known.sort_unstable();
+        }
+        self.space.pass += 1;
+        self.ops = window.ops;
+        Ok(())
+    }
+
+    /// The next operation, of this pass or the next.
+    fn read(&mut self) -> Result<Option<TraceOp>, TraceError> {
+        if let Some(op) = self.ops.next() {
+            return op.map(Some);
+        }
+        self.again()?;
+        self.ops.next().transpose()
+    }
+
+    fn made(&self, op: &TraceOp) -> Op {
+        let pc = self.space.place(op.at);
+        let known = |address: u64| {
+            self.space.pass == 0 || self.known.binary_search(&(address >> LINE)).is_ok()
+        };
+        let address = op.address.map_or(0, |address| {
+            if known(address) { self.space.place(address) } else { self.space.fresh(address) }
+        });
+        let (branch, taken) = match op.branch {
+            None => (Branch::Foreseen, false),
+            Some(Did { kind, taken, next }) => (guessed(kind, taken, next), taken),
+        };
+        Op {
+            class: op.class,
+            starts_instruction: op.starts_instruction,
+            sources: op.sources,
+            branch,
+            taken,
+            pc,
+            code_page: pc >> PAGE,
+            address,
+            page: address >> PAGE,
+        }
+    }
+}
+
+fn guessed(kind: BranchKind, taken: bool, next: u64) -> Branch {
+    match kind {
+        BranchKind::Conditional => Branch::Conditional { taken },
+        BranchKind::IndirectJump | BranchKind::IndirectCall => {
+            Branch::Indirect { target: next as u32 }
+        }
+        BranchKind::Jump | BranchKind::Call | BranchKind::Return => Branch::Foreseen,
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Op;
+
+    fn next(&mut self) -> Option<Op> {
+        match self.read() {
+            Ok(op) => op.map(|op| self.made(&op)),
+            Err(error) => {
+                // The first is the one that counts.
+                let _ = self.failed.set(error);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_profile::OpClass;
+
+    use super::*;
+    use crate::made_up::{PASS, chase};
+
+    fn walk(space: u8) -> Walk {
+        let made = chase(1000, 64);
+        Captured::new(&made.file(), 0).unwrap().begin(space).unwrap()
+    }
+
+    #[test]
+    fn operations_are_the_programs() {
+        let ops: Vec<Op> = walk(0).take(PASS).collect();
+        let loads: Vec<&Op> = ops.iter().filter(|op| op.class == OpClass::Load).collect();
+        assert_eq!(loads.len(), PASS / 2);
+        // Each load of a chain makes the address of the next.
+        assert!(loads[1..].iter().all(|load| load.sources == [2, 0]));
+        assert!(loads.windows(2).all(|pair| pair[1].address.abs_diff(pair[0].address) == 64
+            || pair[1].address < pair[0].address));
+        let branches = ops.iter().filter(|op| op.class == OpClass::Branch);
+        let jumped = branches.filter(|op| op.branch == Branch::Conditional { taken: true });
+        assert!(jumped.count() > PASS / 2 - 10);
+    }
+
+    #[test]
+    fn a_window_that_ends_begins_anew_with_new_lines() {
+        let ops: Vec<Op> = walk(1).take(2 * PASS).collect();
+        let (first, second) = ops.split_at(PASS);
+        for (a, b) in first.iter().zip(second) {
+            assert_eq!((a.pc, a.class), (b.pc, b.class));
+            if a.class == OpClass::Load {
+                // Half of the lines had been used before.
+                let before = (a.address >> LINE) % 2 == 0;
+                assert_eq!(a.address == b.address, before, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_threads_share_no_address() {
+        let addresses = |space| -> std::collections::BTreeSet<u64> {
+            walk(space)
+                .take(2 * PASS)
+                .flat_map(|op| [op.address, op.pc])
+                .filter(|a| *a > 0)
+                .collect()
+        };
+        assert!(addresses(1).is_disjoint(&addresses(2)));
+    }
+
+    #[test]
+    fn a_damaged_window_is_refused() {
+        let made = chase(1000, 64);
+        let file = made.file();
+        made.damage();
+        assert!(matches!(Captured::new(&file, 0), Err(TraceError::Damaged { .. })));
+        assert!(matches!(Captured::new(&file, 7), Err(TraceError::NoWindow { .. })));
+    }
+}
