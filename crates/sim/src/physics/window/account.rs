@@ -143,27 +143,68 @@ pub struct Outcome {
     pub front: f64,
 }
 
+/// A moment, or a time, in 2⁻²⁰ cycles.
+pub(super) type Ticks = u64;
+/// Ticks of a cycle, as a power of two.
+const TICK: u32 = 20;
+
+/// A number of cycles.
+pub(super) fn ticks(cycles: f64) -> Ticks {
+    // A cast from a float saturates.
+    (cycles * f64::from(1_u32 << TICK)).round() as Ticks
+}
+
+/// The cycle that a moment lies in.
+#[inline]
+pub(super) fn cycle(ticks: Ticks) -> u32 {
+    (ticks >> TICK) as u32
+}
+
+/// When a cycle begins.
+#[inline]
+pub(super) fn begin(cycle: u32) -> Ticks {
+    Ticks::from(cycle) << TICK
+}
+
+/// How many cycles that is.
+pub(super) fn cycles(ticks: Ticks) -> f64 {
+    ticks as f64 / f64::from(1_u32 << TICK)
+}
+
 /// A wrong path: fetched and dispatched until its branch is resolved or the re-order buffer is
 /// full.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wrong {
     /// When the branch was done.
-    pub resolved: f64,
+    pub resolved: Ticks,
     /// Entries that the re-order buffer has left.
     pub room: f64,
     /// Cycles for each operation.
     pub pace: f64,
 }
 
+/// Sums over a trace.
 #[derive(Debug)]
 pub(super) struct Account {
     width: f64,
     step: f64,
     crowded: bool,
-    sums: Outcome,
-    dispatched: f64,
-    retired: i64,
-    vector_until: f64,
+    operations: u64,
+    /// Cycles by cause.
+    cycles: [u64; CYCLE_CAUSES],
+    /// Time between dispatches by cause.
+    idle: [Ticks; SLOT_CAUSES],
+    /// The same of what groups leave empty.
+    flow: Ticks,
+    /// Entries of each queue times the time for which they are held.
+    held: [Ticks; STRUCTURES],
+    vector: Ticks,
+    vector_until: Ticks,
+    dispatched: Ticks,
+    /// The next cycle to be charged.
+    next: u32,
+    /// Slots and entries of wrong paths.
+    wrong: Outcome,
 }
 
 impl Account {
@@ -172,71 +213,79 @@ impl Account {
             width,
             step,
             crowded: step * width > 1.0 + 1e-9,
-            sums: Outcome::default(),
-            dispatched: 0.0,
-            retired: -1,
-            vector_until: 0.0,
+            operations: 0,
+            cycles: [0; CYCLE_CAUSES],
+            idle: [0; SLOT_CAUSES],
+            flow: 0,
+            held: [0; STRUCTURES],
+            vector: 0,
+            vector_until: 0,
+            dispatched: 0,
+            next: 0,
+            wrong: Outcome::default(),
         }
     }
 
-    fn slots(&mut self, slot: Slot, cycles: f64) {
-        self.sums.slots[slot as usize] += cycles.max(0.0) * self.width;
-    }
-
-    /// An operation was dispatched, after a wrong path perhaps; tells how many operations
-    /// that took.
-    pub(super) fn dispatched(
-        &mut self,
-        at: f64,
-        stage: Stage,
-        wrong: Option<Wrong>,
-        oldest: Wait,
-    ) -> f64 {
-        let own = 1.0 / self.width;
-        self.sums.slots[Slot::Retiring as usize] += 1.0;
-        self.slots(Slot::OtherThread, self.step - own);
-        let from = self.dispatched + self.step;
-        let mut lost = 0.0;
+    /// An operation was dispatched `late` after its turn.
+    #[inline]
+    pub(super) fn dispatched(&mut self, at: Ticks, late: Ticks, stage: Stage, oldest: Wait) {
+        self.operations += 1;
+        self.dispatched = at;
         match stage {
             // Groups that are not full, and turns of others.
-            Stage::Flow => {
-                let mine = own / self.step;
-                self.slots(Slot::FetchBandwidth, (at - from) * mine);
-                self.slots(Slot::OtherThread, (at - from) * (1.0 - mine));
-            }
-            Stage::Icache => self.slots(Slot::FetchLatency, at - from),
-            Stage::Redirect => {
-                let resolved = wrong.map_or(from, |wrong| wrong.resolved.clamp(from, at.max(from)));
-                self.slots(Slot::FetchLatency, at - resolved);
-                if let Some(Wrong { room, pace, .. }) = wrong {
-                    let busy = (resolved - from).min(room * pace);
-                    lost = busy / pace;
-                    self.slots(Slot::BadSpeculation, lost * own);
-                    self.slots(Slot::OtherThread, lost * (self.step - own));
-                    self.slots(Slot::FetchBandwidth, lost * (pace - self.step));
-                    // It fills the re-order buffer.
-                    self.slots(oldest.slot(), resolved - from - busy);
-                    self.held(Queue::Rob, lost * (resolved - from - busy / 2.0));
-                }
-            }
-            Stage::Back => self.slots(oldest.slot(), at - from),
+            Stage::Flow => self.flow += late,
+            Stage::Icache => self.idle[Slot::FetchLatency as usize] += late,
+            Stage::Back => self.idle[oldest.slot() as usize] += late,
+            // Told apart by `misled`.
+            Stage::Redirect => {}
         }
-        self.dispatched = at;
+    }
+
+    /// Between two dispatches, of which the next was due at `from`, a wrong path was followed;
+    /// tells how many operations that took.
+    pub(super) fn misled(&mut self, from: Ticks, at: Ticks, wrong: Wrong, oldest: Wait) -> f64 {
+        let own = 1.0 / self.width;
+        let resolved = wrong.resolved.clamp(from, at.max(from));
+        self.idle[Slot::FetchLatency as usize] += at.max(from) - resolved;
+        let Wrong { room, pace, .. } = wrong;
+        let time = cycles(resolved - from);
+        let busy = time.min(room * pace);
+        let lost = busy / pace;
+        let mut slots = |slot: Slot, cycles: f64| {
+            self.wrong.slots[slot as usize] += cycles.max(0.0) * self.width;
+        };
+        slots(Slot::BadSpeculation, lost * own);
+        slots(Slot::OtherThread, lost * (self.step - own));
+        slots(Slot::FetchBandwidth, lost * (pace - self.step));
+        // It fills the re-order buffer.
+        slots(oldest.slot(), time - busy);
+        self.wrong.held[Queue::Rob as usize] += lost * (time - busy / 2.0);
         lost
     }
 
     /// An operation retired.
-    pub(super) fn retired(&mut self, at: f64, dispatch: f64, done: u32, stage: Stage, wait: Wait) {
-        let cycle = at as i64;
-        if cycle == self.retired {
+    #[inline]
+    pub(super) fn retired(
+        &mut self,
+        at: Ticks,
+        dispatch: Ticks,
+        done: u32,
+        stage: Stage,
+        wait: Wait,
+    ) {
+        let now = cycle(at);
+        if now < self.next {
             return;
         }
-        let first = self.retired + 1;
-        let gap = cycle - first;
-        let dispatch = dispatch as i64;
-        let done = i64::from(done);
-        let empty = (dispatch - first).clamp(0, gap);
-        let finished = (cycle - done.max(first)).clamp(0, gap - empty);
+        let gap = now - self.next;
+        let first = std::mem::replace(&mut self.next, now + 1);
+        self.cycles[Cycle::Retiring as usize] += 1;
+        if gap == 0 {
+            return;
+        }
+        let dispatch = cycle(dispatch);
+        let empty = dispatch.saturating_sub(first).min(gap);
+        let finished = now.saturating_sub(done.max(first)).min(gap - empty);
         let own = gap - empty - finished;
         let turn_or = |cause| if self.crowded { Cycle::Turn } else { cause };
         let empty_for = match stage {
@@ -248,43 +297,65 @@ impl Account {
         let direct = stage == Stage::Flow && wait == Wait::Execute && done <= dispatch + 2;
         let own_for = if direct { turn_or(wait.cycle()) } else { wait.cycle() };
         let finished_for = turn_or(Cycle::Finish);
-        let cycles = &mut self.sums.cycles;
-        cycles[Cycle::Retiring as usize] += 1.0;
-        cycles[empty_for as usize] += empty as f64;
-        cycles[finished_for as usize] += finished as f64;
-        cycles[own_for as usize] += own as f64;
-        self.retired = cycle;
+        self.cycles[empty_for as usize] += u64::from(empty);
+        self.cycles[finished_for as usize] += u64::from(finished);
+        self.cycles[own_for as usize] += u64::from(own);
     }
 
-    /// An operation was issued.
-    pub(super) fn issued(&mut self, vector: bool, dispatch: f64, issue: u32) {
-        if vector {
-            let until = f64::from(issue);
-            self.sums.vector_cycles += (until - dispatch.max(self.vector_until)).max(0.0);
-            self.vector_until = self.vector_until.max(until);
-        }
+    /// A floating-point or vector operation was issued.
+    #[inline]
+    pub(super) fn issued(&mut self, dispatch: Ticks, issue: u32) {
+        let until = begin(issue);
+        self.vector += until.saturating_sub(dispatch.max(self.vector_until));
+        self.vector_until = self.vector_until.max(until);
     }
 
     /// An entry was held for so long.
-    pub(super) fn held(&mut self, queue: Queue, cycles: f64) {
-        self.sums.held[queue as usize] += cycles;
+    #[inline]
+    pub(super) fn held(&mut self, queue: Queue, time: Ticks) {
+        self.held[queue as usize] += time;
     }
 
-    /// Sums over a trace of so many instructions.
-    pub(super) fn finish(mut self, instructions: f64, ports: [f64; GROUPS], front: f64) -> Outcome {
-        let cycles = (self.retired + 1) as f64;
+    /// Sums over a trace of so many instructions. `fill`: how full entries of the re-order buffer
+    /// are; `registers`: cycles for which miss registers were held.
+    pub(super) fn finish(
+        self,
+        instructions: f64,
+        fill: f64,
+        registers: f64,
+        ports: [f64; GROUPS],
+        front: f64,
+    ) -> Outcome {
+        let all = f64::from(self.next);
+        let own = 1.0 / self.width;
+        let mut slots = self.wrong.slots;
+        let mut add =
+            |slot: Slot, cycles: f64| slots[slot as usize] += cycles.max(0.0) * self.width;
+        let operations = self.operations as f64;
+        add(Slot::Retiring, operations * own);
+        let mine = own / self.step;
+        let flow = cycles(self.flow);
+        add(Slot::OtherThread, operations * (self.step - own) + flow * (1.0 - mine));
+        add(Slot::FetchBandwidth, flow * mine);
         // What is left after the last dispatch is execution.
-        self.slots(Slot::Core, cycles - self.dispatched);
-        let slots: f64 = self.sums.slots.iter().sum();
-        let fit = if slots > 0.0 { cycles * self.width / slots } else { 1.0 };
+        add(Slot::Core, all - cycles(self.dispatched));
+        for (slot, idle) in slots.iter_mut().zip(self.idle) {
+            *slot += cycles(idle) * self.width;
+        }
+        let mut held = self.held.map(cycles);
+        held[Queue::Rob as usize] =
+            held[Queue::Rob as usize] / fill + self.wrong.held[Queue::Rob as usize];
+        held[Queue::Mshr as usize] = registers;
+        let sum: f64 = slots.iter().sum();
+        let fit = if sum > 0.0 { all * self.width / sum } else { 0.0 };
         let per = 1.0 / instructions.max(1.0);
         Outcome {
-            cpi: cycles * per,
-            cycles: self.sums.cycles.map(|cycles| cycles * per),
-            slots: self.sums.slots.map(|slots| slots * fit * per),
-            held: self.sums.held.map(|held| held * per),
+            cpi: all * per,
+            cycles: self.cycles.map(|cycles| cycles as f64 * per),
+            slots: slots.map(|slots| slots * fit * per),
+            held: held.map(|held| held * per),
             port_cycles: ports.map(|cycles| cycles * per),
-            vector_cycles: self.sums.vector_cycles * per,
+            vector_cycles: cycles(self.vector) * per,
             front: front * per,
         }
     }

@@ -20,6 +20,8 @@ const NOTHING: (u32, u32, Wait) = (u32::MAX, 0, Wait::L1);
 #[derive(Debug, Clone)]
 pub struct Memory {
     interval: f64,
+    /// Requests granted per cycle.
+    rate: f64,
     granted: Vec<u32>,
     registers: Vec<u32>,
     /// The last register serves so many of 2³² misses.
@@ -33,6 +35,7 @@ impl Default for Memory {
     fn default() -> Self {
         Self {
             interval: 1.0,
+            rate: 1.0,
             granted: vec![0; SLOTS],
             registers: Vec::new(),
             part: 0,
@@ -47,6 +50,7 @@ impl Memory {
     /// Nothing under way; `registers` miss registers, a request per `interval`.
     pub fn reset(&mut self, registers: f64, interval: f64) {
         self.interval = interval.max(0.05);
+        self.rate = 1.0 / self.interval;
         self.granted.fill(0);
         self.registers.clear();
         let (whole, part) = whole_and_part(registers);
@@ -58,7 +62,7 @@ impl Memory {
 
     /// When memory takes up a request that comes at `cycle`.
     pub fn grant(&mut self, cycle: u32) -> u32 {
-        let first = (f64::from(cycle) / self.interval) as u32;
+        let first = (f64::from(cycle) * self.rate) as u32;
         let mut slot = first;
         while self.granted[slot as usize % SLOTS] == slot + 1 {
             slot += 1;

@@ -41,7 +41,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use account::{Account, Stage, Wait, Wrong};
+use account::{Account, Stage, Ticks, Wait, Wrong, begin, cycle, ticks};
 use fetch::Groups;
 use memory::Memory;
 use ports::Ports;
@@ -59,14 +59,14 @@ pub use account::Outcome;
 const HISTORY: usize = 1 << 11;
 
 /// A number in 2⁻³² for each count, spread evenly by the golden ratio.
-fn spread(count: u32) -> u32 {
+const fn spread(count: u32) -> u32 {
     count.wrapping_mul(0x9E37_79B9)
 }
 
-/// When an operation was dispatched, done, retired.
+/// When an operation was issued, done, retired.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
-    retire: f64,
+    retire: Ticks,
     done: u32,
     issue: u32,
 }
@@ -74,11 +74,11 @@ struct Times {
 /// Room to work in, to be used again.
 #[derive(Debug, Clone)]
 pub struct Window {
-    times: Vec<Times>,
-    waits: Vec<Wait>,
-    dispatched: Vec<f64>,
-    loads: Vec<f64>,
-    stores: Vec<f64>,
+    times: Box<[Times; HISTORY]>,
+    waits: Box<[Wait; HISTORY]>,
+    dispatched: Box<[Ticks; HISTORY]>,
+    loads: Box<[Ticks; HISTORY]>,
+    stores: Box<[Ticks; HISTORY]>,
     ports: Ports,
     memory: Memory,
     queues: [IssueQueue; 2],
@@ -87,11 +87,11 @@ pub struct Window {
 impl Default for Window {
     fn default() -> Self {
         Self {
-            times: vec![Times::default(); HISTORY],
-            waits: vec![Wait::Execute; HISTORY],
-            dispatched: vec![0.0; HISTORY],
-            loads: vec![0.0; HISTORY],
-            stores: vec![0.0; HISTORY],
+            times: Box::new([Times::default(); HISTORY]),
+            waits: Box::new([Wait::Execute; HISTORY]),
+            dispatched: Box::new([0; HISTORY]),
+            loads: Box::new([0; HISTORY]),
+            stores: Box::new([0; HISTORY]),
             ports: Ports::default(),
             memory: Memory::default(),
             queues: [IssueQueue::default(), IssueQueue::default()],
@@ -108,14 +108,47 @@ enum Served {
     Memory,
 }
 
+/// What operations of a class are like.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    /// Ports that can start it.
+    able: u32,
+    /// Cycles from issue to result.
+    latency: u32,
+    /// Cycles for which it keeps a divider.
+    busy: u32,
+    /// On floating-point or vector registers?
+    vector: bool,
+    /// Which issue queue.
+    queue: bool,
+}
+
 /// What does not change during a run.
 struct Fixed<'a> {
     pipeline: &'a Pipeline,
+    kinds: [Kind; OpClass::COUNT],
     reach: [f32; super::pipeline::REACHES],
     memory_latency: u32,
 }
 
-impl Fixed<'_> {
+impl<'a> Fixed<'a> {
+    fn new(pipeline: &'a Pipeline, environment: &Environment) -> Self {
+        let kinds = OpClass::ALL.map(|class| {
+            let vector = is_vector(class);
+            let (able, latency) =
+                (pipeline.ports[class as usize], pipeline.latency[class as usize]);
+            let busy = pipeline.divider_busy[class as usize];
+            Kind { able, latency, busy, vector, queue: pipeline.split_iq && vector }
+        });
+        Self {
+            pipeline,
+            kinds,
+            // Finite, so that a cold access is beyond any reach.
+            reach: environment.reach.map(|reach| reach.min(127.0).exp2() as f32),
+            memory_latency: environment.memory_latency.round().max(1.0) as u32,
+        }
+    }
+
     fn served(&self, reuse: f32, first: Level) -> Served {
         if reuse <= self.reach[first as usize] {
             Served::L1
@@ -170,46 +203,45 @@ impl Window {
         self.memory.reset(registers, environment.memory_interval);
         self.queues[0].reset(environment.entries[Queue::Iq as usize]);
         self.queues[1].reset(environment.entries[Queue::FpIq as usize]);
-        let fixed = Fixed {
-            pipeline,
-            // Finite, so that a cold access is beyond any reach.
-            reach: environment.reach.map(|reach| reach.min(127.0).exp2() as f32),
-            memory_latency: environment.memory_latency.round().max(1.0) as u32,
-        };
+        let fixed = Fixed::new(pipeline, environment);
         let predictor = predictor_size(environment.predictor);
-        let step = 1.0 / environment.dispatch.clamp(1e-2, pipeline.width);
+        let cycles_per_op = 1.0 / environment.dispatch.clamp(1e-2, pipeline.width);
+        let step = ticks(cycles_per_op).max(1);
         // From one cycle of the front end that is the thread's to the next.
-        let turn = step * pipeline.width;
-        let retire_step = step * pipeline.width / pipeline.retire.max(pipeline.width);
-        let mut account = Account::new(pipeline.width, step);
+        let cycles_per_turn = cycles_per_op * pipeline.width;
+        let turn = ticks(cycles_per_turn);
+        let retire_step = ticks(cycles_per_turn / pipeline.retire.max(pipeline.width)).max(1);
+        let refill = ticks(pipeline.refill);
+        let buffer = pipeline.fetch_buffer.min(HISTORY - 1);
+        let mut account = Account::new(pipeline.width, cycles_per_op);
 
-        let (mut fetched, mut dispatched, mut retired, mut drained) = (0.0, 0.0, 0.0, 0.0);
+        let (mut fetched, mut dispatched, mut retired, mut drained) = (0, 0, 0, 0);
         let (mut loads, mut stores, mut head) = (0_usize, 0_usize, 0_usize);
-        let mut redirect: Option<(f64, f64)> = None;
+        let mut redirect: Option<Ticks> = None;
         let mut groups = Groups::new(pipeline);
         let mut wrong = 0.0;
         // A better predictor makes some of the mispredictions, evenly spread.
         let mut erred = 0_u32;
-        let kept = pipeline.mispredicts * (1_u64 << 32) as f64;
+        let kept = (pipeline.mispredicts * (1_u64 << 32) as f64) as u64;
         for (index, op) in trace.ops.iter().enumerate() {
+            let kind = fixed.kinds[op.class as usize];
             // Fetch.
             if groups.next(op) {
                 fetched += turn;
             }
             let mut front = Stage::Flow;
-            let mut resolved = 0.0;
-            if index >= pipeline.fetch_buffer {
-                fetched =
-                    f64::max(fetched, self.dispatched[(index - pipeline.fetch_buffer) % HISTORY]);
+            if index >= buffer {
+                fetched = fetched.max(self.dispatched[(index - buffer) % HISTORY]);
             }
-            if let Some((done, restart)) = redirect.take() {
-                fetched = restart;
-                (front, resolved) = (Stage::Redirect, done);
+            let resolved = redirect.take();
+            if let Some(done) = resolved {
+                fetched = done + refill;
+                front = Stage::Redirect;
             }
             if op.fetch > 0.0 {
-                let wait = self.fetch(&fixed, op, fetched as u32);
+                let wait = self.fetch(&fixed, op, cycle(fetched));
                 if wait > 0 {
-                    fetched += f64::from(wait);
+                    fetched += begin(wait);
                     front = Stage::Icache;
                 }
             }
@@ -220,49 +252,58 @@ impl Window {
             if fetched > dispatch {
                 (dispatch, stage) = (fetched, front);
             }
-            let mut room = |at: f64| {
-                if at > dispatch {
-                    (dispatch, stage) = (at, Stage::Back);
-                }
-            };
+            let mut room = 0;
             if index >= rob {
-                room(self.times[(index - rob) % HISTORY].retire);
+                room = self.times[(index - rob) % HISTORY].retire;
             }
             match op.class {
-                OpClass::Load if loads >= lq => room(self.loads[(loads - lq) % HISTORY]),
-                OpClass::Store if stores >= sq => room(self.stores[(stores - sq) % HISTORY]),
+                OpClass::Load if loads >= lq => {
+                    room = room.max(self.loads[(loads - lq) % HISTORY]);
+                }
+                OpClass::Store if stores >= sq => {
+                    room = room.max(self.stores[(stores - sq) % HISTORY]);
+                }
                 _ => {}
             }
-            let vector = is_vector(op.class);
-            let queue = &mut self.queues[usize::from(pipeline.split_iq && vector)];
-            let free = queue.room(dispatch as u32);
-            if f64::from(free) > dispatch {
-                (dispatch, stage) = (f64::from(free), Stage::Back);
+            if room > dispatch {
+                (dispatch, stage) = (room, Stage::Back);
+            }
+            let queue = &mut self.queues[usize::from(kind.queue)];
+            let now = cycle(dispatch);
+            let free = queue.room(now);
+            if free > now {
+                (dispatch, stage) = (begin(free), Stage::Back);
             }
             // Issue.
-            let mut ready = dispatch as u32 + 1;
+            let mut ready = free + 1;
             for source in op.sources.into_iter().map(usize::from) {
                 if source > 0 && source <= index.min(HISTORY - 1) {
                     ready = ready.max(self.times[(index - source) % HISTORY].done);
                 }
             }
-            let (issue, done, wait) = self.execute(&fixed, op, index, ready, dispatch as u32);
-            self.queues[usize::from(pipeline.split_iq && vector)].enter(issue);
+            let (issue, done, wait) = self.execute(&fixed, op, index, ready, free);
+            self.queues[usize::from(kind.queue)].enter(issue);
             // Retire.
-            let retire = f64::max(retired + retire_step, f64::from(done));
-            // What the oldest operation waits for when the stall begins.
-            while head < index && self.times[head % HISTORY].retire <= in_turn {
-                head += 1;
+            let retire = (retired + retire_step).max(begin(done));
+            let mut oldest = wait;
+            if matches!(stage, Stage::Back | Stage::Redirect) {
+                // What the oldest operation waits for when the stall begins.
+                while head < index && self.times[head % HISTORY].retire <= in_turn {
+                    head += 1;
+                }
+                if head < index {
+                    oldest = self.waits[head % HISTORY];
+                }
             }
-            let oldest = if head < index { self.waits[head % HISTORY] } else { wait };
-            let lost = (stage == Stage::Redirect).then(|| {
+            account.dispatched(dispatch, dispatch - in_turn, stage, oldest);
+            if let Some(resolved) = resolved.filter(|_| stage == Stage::Redirect) {
                 let room = rob.saturating_sub(index - head) as f64;
-                let pace = step.max(turn * groups.begun() / (index + 1) as f64);
-                Wrong { resolved, room, pace }
-            });
-            wrong += account.dispatched(dispatch, stage, lost, oldest);
+                let begun = groups.begun() / (index + 1) as f64;
+                let pace = cycles_per_op.max(cycles_per_turn * begun);
+                let path = Wrong { resolved, room, pace };
+                wrong += account.misled(in_turn, dispatch, path, oldest);
+            }
             account.retired(retire, dispatch, done, stage, wait);
-            account.issued(vector, dispatch, issue);
             match op.class {
                 OpClass::Load => {
                     self.loads[loads % HISTORY] = retire;
@@ -273,21 +314,23 @@ impl Window {
                     // The line was asked for at issue; stores drain in order.
                     let line =
                         self.memory.under_way(op.line, issue).map_or(issue, |(cycle, _)| cycle);
-                    drained = f64::max(f64::max(drained + 1.0, retire), f64::from(line));
+                    drained = (drained + begin(1)).max(retire).max(begin(line));
                     self.stores[stores % HISTORY] = drained;
                     account.held(Queue::Sq, drained - dispatch);
                     stores += 1;
                 }
                 _ => {}
             }
-            let queue = if pipeline.split_iq && vector { Queue::FpIq } else { Queue::Iq };
-            account.held(queue, f64::from(issue) - dispatch);
-            account.held(Queue::Rob, (retire - dispatch) / fill);
+            if kind.vector {
+                account.issued(dispatch, issue);
+            }
+            let queue = if kind.queue { Queue::FpIq } else { Queue::Iq };
+            account.held(queue, begin(issue).saturating_sub(dispatch));
+            account.held(Queue::Rob, retire - dispatch);
             let flagged = op.mispredicted >> predictor & 1;
             erred += u32::from(flagged);
-            if flagged == 1 && f64::from(spread(erred)) < kept {
-                let done = f64::from(done);
-                redirect = Some((done, done + pipeline.refill));
+            if flagged == 1 && u64::from(spread(erred)) < kept {
+                redirect = Some(begin(done));
                 groups.end();
             }
             self.times[index % HISTORY] = Times { retire, done, issue };
@@ -295,11 +338,11 @@ impl Window {
             self.dispatched[index % HISTORY] = dispatch;
             (dispatched, retired) = (dispatch, retire);
         }
-        account.held(Queue::Mshr, self.memory.held());
         let ops = trace.ops.len().max(1) as f64;
         let cycles = f64::max(groups.begun(), ops / pipeline.width);
         let front = cycles * (1.0 + wrong / ops);
-        account.finish(trace.instructions, self.ports.taken_by_group(pipeline), front)
+        let ports = self.ports.taken_by_group(pipeline);
+        account.finish(trace.instructions, fill, self.memory.held(), ports, front)
     }
 
     /// Cycles that fetching the line of `op` adds at `cycle`.
@@ -326,17 +369,18 @@ impl Window {
     ) -> (u32, u32, Wait) {
         let pipeline = fixed.pipeline;
         let class = op.class;
+        let kind = fixed.kinds[class as usize];
         if !matches!(class, OpClass::Load | OpClass::Store) {
-            let issue = self.ports.issue(pipeline, class, ready, now);
-            let wait = if is_vector(class) { Wait::Vector } else { Wait::Execute };
-            return (issue, issue + pipeline.latency[class as usize], wait);
+            let issue = self.ports.issue(kind.able, kind.busy, ready, now);
+            let wait = if kind.vector { Wait::Vector } else { Wait::Execute };
+            return (issue, issue + kind.latency, wait);
         }
         let translation = fixed.translation(op.page, Level::DataTlb);
         let served = fixed.served(op.reuse, Level::L1d);
         let store = class == OpClass::Store;
         let hit = pipeline.cache_latency[0] + translation;
         if served == Served::L1 {
-            let issue = self.ports.issue(pipeline, class, ready, now);
+            let issue = self.ports.issue(kind.able, kind.busy, ready, now);
             if store {
                 return (issue, issue + 1, Wait::Store);
             }
@@ -346,7 +390,7 @@ impl Window {
             };
         }
         let (free, register) = self.memory.register(ready);
-        let issue = self.ports.issue(pipeline, class, free, now);
+        let issue = self.ports.issue(kind.able, kind.busy, free, now);
         let (latency, wait) = match served {
             Served::L1 | Served::L2 => (pipeline.cache_latency[1], Wait::L2),
             Served::L3 => (pipeline.cache_latency[2], Wait::L3),

@@ -5,21 +5,35 @@
 //! of the cycles of a group: cycle t is its own where the fractional part of t·g + φ lies
 //! below s, g the golden ratio and φ different for each port. So its cycles are spread evenly,
 //! without a period that loops could fall in step with, and a larger share holds all cycles of a
-//! smaller one. A division also keeps the divider of its port busy.
-
-use symbiont_profile::OpClass;
+//! smaller one. Which cycles those are is found for a block of them at a time, when the first is
+//! asked for. A division also keeps the divider of its port busy.
 
 use super::spread;
 use crate::physics::pipeline::{Environment, GROUPS, Group, Pipeline};
 
-/// Cycles ahead for which taken ports are kept. Later ones count as free.
-const HORIZON: usize = 1 << 13;
+/// Cycles of a block.
+const BLOCK: usize = 16;
+/// Blocks ahead for which taken ports are kept. Later cycles count as free.
+const BLOCKS: usize = 1 << 9;
+
+/// What the cycles of a block are further on than its first, as [`spread`] has it.
+const FURTHER: [u32; BLOCK] = {
+    let mut further = [0; BLOCK];
+    let mut at = 1;
+    while at < BLOCK {
+        further[at] = spread(at as u32);
+        at += 1;
+    }
+    further
+};
 
 /// Which ports are taken when.
 #[derive(Debug, Clone)]
 pub struct Ports {
-    /// Cycle + 1 and the ports taken in it, in a ring.
-    taken: Vec<(u32, u32)>,
+    /// The ports taken in each cycle, in a ring of blocks.
+    taken: Box<[[u32; BLOCK]; BLOCKS]>,
+    /// The block that lies at each place of the ring, + 1.
+    blocks: Box<[u32; BLOCKS]>,
     /// When the divider of each port is free again.
     divider: [f64; 32],
     /// Ports whose cycles are shared, with share and φ in 2⁻³².
@@ -32,9 +46,9 @@ pub struct Ports {
 
 impl Default for Ports {
     fn default() -> Self {
-        let taken = vec![(0, 0); HORIZON];
         Self {
-            taken,
+            taken: Box::new([[0; BLOCK]; BLOCKS]),
+            blocks: Box::new([0; BLOCKS]),
             divider: [0.0; 32],
             shared: Vec::new(),
             divider_share: 1.0,
@@ -47,7 +61,7 @@ impl Default for Ports {
 impl Ports {
     /// Frees all ports and sets the shares.
     pub fn reset(&mut self, pipeline: &Pipeline, environment: &Environment) {
-        self.taken.fill((0, 0));
+        self.blocks.fill(0);
         self.divider = [0.0; 32];
         (self.used, self.divided) = ([0; 32], 0.0);
         self.divider_share = environment.ports[Group::Divider as usize].clamp(1e-3, 1.0);
@@ -67,45 +81,59 @@ impl Ports {
         }
     }
 
-    /// Ports that are not this thread's in a cycle.
-    fn of_others(&self, cycle: u32) -> u32 {
-        self.shared.iter().fold(0, |others, &(bit, share, offset)| {
-            if spread(cycle).wrapping_add(offset) < share { others } else { others | bit }
-        })
+    /// The ports that are not this thread's in the cycles of a block.
+    #[inline(never)]
+    fn of_others(&self, block: u32) -> [u32; BLOCK] {
+        let first = spread(block.wrapping_mul(BLOCK as u32));
+        let mut others = [0; BLOCK];
+        for &(bit, share, offset) in &self.shared {
+            let first = first.wrapping_add(offset);
+            for (others, further) in others.iter_mut().zip(FURTHER) {
+                *others |= if first.wrapping_add(further) < share { 0 } else { bit };
+            }
+        }
+        others
     }
 
-    /// Issues an operation at `ready` or as soon after as a port is free; tells
-    /// the cycle. `now`: no operation to come issues before it.
-    pub fn issue(&mut self, pipeline: &Pipeline, class: OpClass, ready: u32, now: u32) -> u32 {
-        let able = pipeline.ports[class as usize];
+    /// Issues an operation at one of the ports `able`, at `ready` or as soon after as one is free;
+    /// tells the cycle. `busy`: for how long it keeps a divider. `now`: no operation to come
+    /// issues before it.
+    #[inline]
+    pub fn issue(&mut self, able: u32, busy: u32, ready: u32, now: u32) -> u32 {
         if able == 0 {
             return ready;
         }
-        let busy = pipeline.divider_busy[class as usize];
         if busy > 1 {
             return self.divide(able, f64::from(busy), ready, now);
         }
         self.take(able, ready, now)
     }
 
+    #[inline]
     fn take(&mut self, able: u32, ready: u32, now: u32) -> u32 {
         let mut cycle = ready;
+        let last = now / BLOCK as u32 + BLOCKS as u32 - 1;
         loop {
-            if cycle >= now + HORIZON as u32 - 1 {
-                self.used[able.trailing_zeros() as usize] += 1;
+            let block = cycle / BLOCK as u32;
+            if block > last {
+                self.used[able.trailing_zeros() as usize % 32] += 1;
                 return cycle;
             }
-            let slot = cycle as usize % HORIZON;
-            if self.taken[slot].0 != cycle + 1 {
-                self.taken[slot] = (cycle + 1, self.of_others(cycle));
+            let place = block as usize % BLOCKS;
+            if self.blocks[place] != block + 1 {
+                self.blocks[place] = block + 1;
+                self.taken[place] = self.of_others(block);
             }
-            let free = able & !self.taken[slot].1;
-            if free != 0 {
-                self.taken[slot].1 |= free & free.wrapping_neg();
-                self.used[free.trailing_zeros() as usize] += 1;
-                return cycle;
+            let taken = &mut self.taken[place];
+            for at in cycle as usize % BLOCK..BLOCK {
+                let free = able & !taken[at];
+                if free != 0 {
+                    taken[at] |= free & free.wrapping_neg();
+                    self.used[free.trailing_zeros() as usize % 32] += 1;
+                    return block * BLOCK as u32 + at as u32;
+                }
             }
-            cycle += 1;
+            cycle = (block + 1) * BLOCK as u32;
         }
     }
 

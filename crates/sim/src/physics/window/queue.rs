@@ -6,6 +6,10 @@ use super::spread;
 
 /// Cycles ahead for which leaving times are kept.
 const HORIZON: usize = 1 << 13;
+/// Words of a bit for each of these cycles.
+const WORDS: usize = HORIZON / 64;
+/// Nobody leaves.
+const NEVER: u32 = u32::MAX;
 
 /// An issue queue: entered in program order, left in any.
 #[derive(Debug, Clone)]
@@ -16,7 +20,12 @@ pub struct IssueQueue {
     entered: u32,
     held: u32,
     now: u32,
-    leave: Vec<u16>,
+    /// The next cycle in which anybody leaves.
+    next: u32,
+    /// How many leave in each cycle, in a ring.
+    leave: Box<[u16; HORIZON]>,
+    /// In which of these cycles anybody does.
+    any: Box<[u64; WORDS]>,
 }
 
 /// A number of entries, at least one, and what is left in 2⁻³².
@@ -27,7 +36,16 @@ pub fn whole_and_part(entries: f64) -> (u32, u32) {
 
 impl Default for IssueQueue {
     fn default() -> Self {
-        Self { entries: 1, part: 0, entered: 0, held: 0, now: 0, leave: vec![0; HORIZON] }
+        Self {
+            entries: 1,
+            part: 0,
+            entered: 0,
+            held: 0,
+            now: 0,
+            next: NEVER,
+            leave: Box::new([0; HORIZON]),
+            any: Box::new([0; WORDS]),
+        }
     }
 }
 
@@ -35,34 +53,57 @@ impl IssueQueue {
     /// Empty, with room for `entries`.
     pub fn reset(&mut self, entries: f64) {
         (self.entries, self.part) = whole_and_part(entries);
-        (self.held, self.now, self.entered) = (0, 0, 0);
+        (self.held, self.now, self.entered, self.next) = (0, 0, 0, NEVER);
         self.leave.fill(0);
+        self.any.fill(0);
     }
 
+    /// Lets those leave that leave next.
     fn step(&mut self) {
-        self.now += 1;
-        let slot = &mut self.leave[self.now as usize % HORIZON];
-        self.held = self.held.saturating_sub(u32::from(*slot));
-        *slot = 0;
+        let slot = self.next as usize % HORIZON;
+        self.held = self.held.saturating_sub(u32::from(self.leave[slot]));
+        self.leave[slot] = 0;
+        let (mut word, bit) = (slot / 64, slot % 64);
+        self.any[word] &= !(1 << bit);
+        if self.held == 0 {
+            self.next = NEVER;
+            return;
+        }
+        // All lie within a turn of the ring: what is left of this word comes first.
+        let mut rest = self.any[word] & (u64::MAX << bit);
+        let mut passed = 64 - bit as u32;
+        let mut from = self.next;
+        while rest == 0 {
+            (word, from) = ((word + 1) % WORDS, from + passed);
+            (rest, passed) = (self.any[word], 64);
+        }
+        self.next = from - from % 64 + rest.trailing_zeros();
     }
 
     /// The first cycle from `cycle` at which it has room. Calls must come in
     /// the order of time.
+    #[inline]
     pub fn room(&mut self, cycle: u32) -> u32 {
-        while self.now < cycle {
+        while self.next <= cycle {
             self.step();
         }
         let entries = self.entries + u32::from(spread(self.entered) < self.part);
+        self.now = self.now.max(cycle);
         while self.held >= entries {
+            self.now = self.next;
             self.step();
         }
-        self.now.max(cycle)
+        self.now
     }
 
     /// An operation entered that leaves at `cycle`.
+    #[inline]
     pub fn enter(&mut self, cycle: u32) {
         let cycle = cycle.clamp(self.now + 1, self.now + HORIZON as u32 - 1);
-        self.leave[cycle as usize % HORIZON] += 1;
+        let slot = cycle as usize % HORIZON;
+        self.leave[slot] += 1;
+        self.any[slot / 64] |= 1 << (slot % 64);
+        self.next = self.next.min(cycle);
         self.held += 1;
         self.entered += 1;
     }
