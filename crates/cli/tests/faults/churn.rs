@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Trial;
 use symbiont_synth::churn::{Options, Report, run};
 
-use crate::place::{Place, trial, wait_until};
+use crate::place::{Place, wait_until};
+use crate::trials::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![trial("churn_of_threads_leaves_memory_and_descriptors_as_they_are", churn)]

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, skip, trial, wait_until};
-use crate::settings::{of_tree, own_cpus};
+use crate::place::{Place, wait_until};
+use crate::settings::of_tree;
+use crate::trials::{own_cpus, skip, trial};
 
 /// Three busy processes and many short ones.
 const PROGRAM: &str = "echo > \"$0\"; (while :; do :; done) & (while :; do /bin/true; done) & \

@@ -5,8 +5,9 @@ use std::process::Stdio;
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{BUSY, Place, Program, is_alive, send, skip, trial, wait_until};
-use crate::settings::{changed, of_tree, own, own_cpus, tree, wait_for_change};
+use crate::place::{Place, Program, is_alive, send, wait_until};
+use crate::settings::{changed, of_tree, own, tree, wait_for_change};
+use crate::trials::{BUSY, own_cpus, skip, start_script, trial};
 
 const RANDOM: [&str; 4] = ["--policy", "random", "--quantum", "20ms"];
 
@@ -30,7 +31,7 @@ fn placed(place: &Place, options: &[&str]) -> Option<Program> {
         skip("there is one CPU only, so nothing is placed");
         return None;
     }
-    let program = place.start_script(options, BUSY);
+    let program = start_script(&place, options, BUSY);
     wait_for_change(program.id(), &own());
     Some(program)
 }

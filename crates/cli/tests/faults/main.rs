@@ -17,6 +17,7 @@ mod settings;
 mod slow;
 mod supervisor;
 mod terminal;
+mod trials;
 mod user;
 
 #[path = "../../../linux/tests/launch/pty.rs"]

@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, stderr, trial};
+use crate::place::{Place, stderr};
+use crate::trials::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![

@@ -3,7 +3,8 @@
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, stderr, trial, wait_until};
+use crate::place::{Place, stderr, wait_until};
+use crate::trials::{start_script, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -32,7 +33,7 @@ fn concurrent() {
     let place = Place::new();
     let go = place.path("go");
     let script = format!("while [ ! -e '{}' ]; do sleep 0.02; done; exit 3", go.display());
-    let mut first = place.start_script(&["--policy", "stay"], &script);
+    let mut first = start_script(&place, &["--policy", "stay"], &script);
     wait_until("the first is managed", || place.manager().is_some());
     for options in [&["--policy", "stay"][..], &["--policy", "stay", "--record", "/dev/null"]] {
         let second = place.run(options, &["sh", "-c", "echo ran; exit 7"]).output().unwrap();

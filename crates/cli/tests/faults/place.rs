@@ -1,4 +1,5 @@
-//! A place for a symbiont: its state directory, and programs that run there.
+//! A place for a symbiont: its state directory, and programs that run there;
+//! for the guest lab too.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -6,29 +7,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// No wait in these tests is longer; all but the broken end much sooner.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A shell program that is always ready to run, and starts a sleeper when asked to.
-pub const BUSY: &str = "trap 'sleep 1000 &' USR1; while :; do :; done";
-
-/// A test.
-pub fn trial(name: &str, test: fn()) -> Trial {
-    Trial::test(name, move || {
-        test();
-        Ok(())
-    })
-}
-
-/// Prints why a test cannot run here; use as `return skip("...")`.
-pub fn skip(why: &str) {
-    eprintln!("skipped: {why}");
-}
 
 /// Waits for a condition; panics when it never comes.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -101,11 +85,6 @@ impl Place {
     /// Starts a command in a process group of its own.
     pub fn start(&self, command: &mut Command) -> Program {
         Program(command.process_group(0).spawn().expect("symbiont starts"))
-    }
-
-    /// `symbiont run OPTIONS… -- sh -c SCRIPT`, started.
-    pub fn start_script(&self, options: &[&str], script: &str) -> Program {
-        self.start(&mut self.run(options, &["sh", "-c", script]))
     }
 
     /// The manager that lives and uses this place.

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::place::{Place, stderr, trial, wait_until};
-use crate::settings::{changed, own, own_cpus};
+use crate::place::{Place, stderr, wait_until};
+use crate::settings::{changed, own};
+use crate::trials::{own_cpus, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![

@@ -3,8 +3,8 @@
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::place::{Place, skip, stderr, trial};
-use crate::settings::own_cpus;
+use crate::place::{Place, stderr};
+use crate::trials::{own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![

@@ -29,12 +29,6 @@ pub fn own() -> Settings {
     of_thread("/proc/thread-self").expect("this thread")
 }
 
-/// CPUs that this test may use.
-pub fn own_cpus() -> Vec<usize> {
-    let mask = rustix::thread::sched_getaffinity(None).expect("a mask");
-    (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect()
-}
-
 fn of_thread(folder: &str) -> Option<Settings> {
     let status = fs::read_to_string(format!("{folder}/status")).ok()?;
     let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;

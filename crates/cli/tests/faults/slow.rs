@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Place, is_alive, send, skip, trial, wait_until};
-use crate::settings::{own, own_cpus};
+use crate::place::{Place, is_alive, send, wait_until};
+use crate::settings::own;
+use crate::trials::{own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![

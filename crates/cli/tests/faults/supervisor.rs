@@ -3,8 +3,9 @@
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{BUSY, Place, is_alive, send, skip, trial, wait_until};
-use crate::settings::{changed, own, own_cpus, tree, wait_for_change};
+use crate::place::{Place, is_alive, send, wait_until};
+use crate::settings::{changed, own, tree, wait_for_change};
+use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![trial("supervisor_that_is_killed_leaves_programs_managed_to_their_end", killed)]

@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Trial;
 use rustix::process::{Signal, geteuid};
 
-use crate::place::{BUSY, Place, skip, stderr, trial, wait_until};
-use crate::settings::{changed, own, own_cpus, wait_for_change};
+use crate::place::{Place, stderr, wait_until};
+use crate::settings::{changed, own, wait_for_change};
+use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![

@@ -28,10 +28,8 @@ mod inside;
 mod outside;
 
 #[path = "../faults/place.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
 mod place;
 #[path = "../faults/settings.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
 mod settings;
 
 fn main() {

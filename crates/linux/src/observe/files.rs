@@ -183,13 +183,33 @@ impl Files {
         }
         let Some(entry) = self.entries.get_mut(&live.serial) else { return self.read(proc, live) };
         let (stat, before) = entry.last;
-        let times = entry.kept.as_ref().and_then(|pair| pair.times.as_ref());
-        match times.filter(|_| stat.state == Some(RunState::Sleeping)) {
-            // A failure is told by reading both.
-            Some(file) if read_schedstat(file.as_fd()) == Ok(before) => {
+        let file = entry.kept.as_ref().and_then(|pair| pair.times.as_ref());
+        let file = file.filter(|_| stat.state == Some(RunState::Sleeping));
+        match file.map(|file| read_schedstat(file.as_fd())) {
+            Some(Ok(times)) if times == before => {
                 entry.round = self.round;
-                Reading::Resting(stat, before)
+                Reading::Resting(stat, times)
             }
+            Some(Ok(times)) => self.read_state(proc, live, times),
+            // A failure is told by reading both.
+            _ => self.read(proc, live),
+        }
+    }
+
+    /// Reads what a thread does whose times were read just now.
+    pub fn read_state(&mut self, proc: &Proc, live: &Live, times: SchedStat) -> Reading {
+        let entry = self.entries.get_mut(&live.serial);
+        let state = entry.and_then(|entry| {
+            let stat = read_stat(entry.kept.as_ref()?.stat.as_fd()).ok()?;
+            Some((entry, stat))
+        });
+        match state {
+            Some((entry, stat)) if entry.born == stat.born => {
+                entry.round = self.round;
+                entry.last = (stat, times);
+                Reading::There(stat, times)
+            }
+            // What is wrong is told by reading both.
             _ => self.read(proc, live),
         }
     }

@@ -85,8 +85,8 @@ impl Round {
             self.there.append(&mut self.resting);
             return;
         }
-        for (live, ..) in std::mem::take(&mut self.resting) {
-            let reading = files.read(proc, &live);
+        for (live, _, times) in std::mem::take(&mut self.resting) {
+            let reading = files.read_state(proc, &live, times);
             self.note(&live, reading);
         }
     }
