@@ -20,8 +20,9 @@
 //!   threads of it, and ten priority levels more: on machines with several
 //!   speeds of core the fastest that is free; else the core that it had last,
 //!   or the one that others kept least busy. Who became serial first chooses
-//!   first; where instructions are counted and cores differ, who gains most
-//!   from a fast one.
+//!   first; but where there are more serial threads than fastest cores, they take
+//!   turns: short phases first, who gains most by the core first where instructions
+//!   are counted, and nobody waits for longer than the timeout.
 //! - All threads of parallel programs share the rest. One whose limit leaves
 //!   it nothing of the rest keeps its whole limit.
 //! - *Seniority*: where there are several parallel programs, and each of them
@@ -43,8 +44,10 @@
 //!
 //! Unlike the paper: a program is all processes of a command, not one thread
 //! group; the count is a mean over a quantum, not the number at a moment; a
-//! serial thread stays on the core that it was given; and the half quantum that
-//! makes a thread busy, the order of the serial ones, the timeout's length and
+//! serial thread stays on the core that it was given, except for turns on a faster
+//! one; and the half quantum that makes a thread busy, the order and the turns of the
+//! serial ones (the paper leaves the sharing of the large core in state (S,S) to
+//! future work), the timeout's length and
 //! what a third program means for seniority are ours. Where the machine cannot
 //! boost, seniority does nothing: there is no other way to prefer one of two
 //! programs that both use every hardware thread.
@@ -70,8 +73,10 @@
 //! - Programs that are confined to a part of a machine are placed as on a
 //!   machine of that size
 //!   (`programs_confined_to_a_part_of_a_machine_are_placed_as_on_one_of_that_size`).
-//! - A thread keeps its core as long as nothing changes
+//! - A thread keeps its core as long as nothing changes, turns apart
 //!   (`the_same_view_gives_the_same_placement_again`).
+//! - No serial thread is kept from the fastest cores for longer than a timeout
+//!   (`nobody_waits_for_the_fast_core_longer_than_a_timeout`).
 //! - At most one parallel program is boosted, and only where all parallel ones
 //!   want all of the machine (`at_most_one_parallel_program_is_boosted`).
 //! - Nobody starves on a machine that shares CPU time by priority
@@ -82,6 +87,7 @@ mod seniority;
 mod serial;
 mod speeds;
 mod states;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -157,10 +163,11 @@ impl Phases {
     /// With these settings.
     #[must_use]
     pub fn with(settings: &Settings) -> Self {
+        let timeout = settings.seniority_timeout.unwrap_or(seniority::TIMEOUT);
         Self {
             threshold: settings.parallel_threshold,
-            serial: SerialThreads::default(),
-            seniority: Seniority::new(settings.seniority_timeout.unwrap_or(seniority::TIMEOUT)),
+            serial: SerialThreads::new(timeout),
+            seniority: Seniority::new(timeout),
             states: JointStates::default(),
             speeds: Speeds::default(),
         }
@@ -292,7 +299,7 @@ impl Policy for Phases {
         let programs = self.programs(view);
         self.states.add(JointState::of(&programs), over);
         self.speeds.learn(view);
-        let queue = self.serial.queue(view, &programs, &self.speeds);
+        let queue = self.serial.queue(view, &programs, &self.speeds, over);
         let given = self.serial.give_cores(view, &queue, &programs);
 
         let is_parallel = |p: &&ProgramPhase| p.phase == Phase::Parallel;
@@ -363,3 +370,5 @@ fn is_busy(thread: &ThreadView<'_>) -> bool {
 mod progress_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turns_tests;

@@ -19,7 +19,7 @@ use symbiont_topology::{PuId, Topology};
 use super::*;
 use crate::Stay;
 
-const QUANTUM: Duration = Duration::from_millis(20);
+pub(super) const QUANTUM: Duration = Duration::from_millis(20);
 
 #[derive(PartialEq)]
 enum Told {
@@ -28,9 +28,9 @@ enum Told {
 }
 
 /// A machine and programs whose threads are ready all the time or never.
-struct Fluid {
-    machine: Topology,
-    threads: Vec<(ThreadSample, bool)>,
+pub(super) struct Fluid {
+    pub(super) machine: Topology,
+    pub(super) threads: Vec<(ThreadSample, bool)>,
     random: Pcg64Mcg,
     /// Is the policy told each thread's program, or somebody else's?
     told: Told,
@@ -42,7 +42,7 @@ struct Fluid {
 
 impl Fluid {
     /// `programs`: of each, ready and sleeping threads.
-    fn new(machine: &str, programs: &[(u32, u32)]) -> Self {
+    pub(super) fn new(machine: &str, programs: &[(u32, u32)]) -> Self {
         let machine = Topology::synthetic(machine).unwrap();
         let mut threads = Vec::new();
         for (program, &(ready, sleeping)) in (0u32..).zip(programs) {
@@ -63,7 +63,7 @@ impl Fluid {
     }
 
     /// One quantum under a policy.
-    fn quantum(&mut self, policy: &mut dyn Policy) -> Placement {
+    pub(super) fn quantum(&mut self, policy: &mut dyn Policy) -> Placement {
         let mut threads: Vec<_> = self.threads.iter().map(|(t, _)| t.clone()).collect();
         if self.told == Told::Shuffled {
             let mut programs: Vec<_> = threads.iter().map(|t| t.program).collect();

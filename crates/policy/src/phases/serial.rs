@@ -2,20 +2,23 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use symbiont_machine::{ProgramId, ThreadId};
 use symbiont_topology::{Core, CoreId, CpuSet};
 
 use super::speeds::Speeds;
+use super::turns::{Rules, Turn};
 use super::{Phase, ProgramPhase, is_busy, reach};
 use crate::{ThreadView, View};
 
 /// The busy threads of serial programs.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct SerialThreads {
     /// Quanta decided so far.
     quanta: u64,
     known: BTreeMap<ThreadId, Serial>,
+    rules: Rules,
 }
 
 /// What is remembered of a serial thread while it stays one.
@@ -25,31 +28,53 @@ struct Serial {
     since: u64,
     /// The core that it was given last.
     home: Option<CoreId>,
+    /// Its turn on the fastest cores.
+    turn: Turn,
 }
 
 impl SerialThreads {
-    /// The settled serial threads: who gains most from fast cores at the front,
-    /// where that is known; among equals who became serial first.
+    /// `timeout`: within which each gets a fastest core, where they take turns.
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { quanta: 0, known: BTreeMap::new(), rules: Rules::new(timeout) }
+    }
+
+    /// The settled serial threads in the order in which they choose a core: where
+    /// cores differ by whose turn it is, then by who became serial first. `over`:
+    /// the quantum that has passed.
     pub(super) fn queue<'v, 'a>(
         &mut self,
         view: &'v View<'a>,
         programs: &BTreeMap<ProgramId, ProgramPhase>,
         speeds: &Speeds,
+        over: Duration,
     ) -> Vec<&'v ThreadView<'a>> {
         let serial = |t: &&ThreadView<'_>| {
             is_busy(t) && programs.get(&t.program).is_some_and(|p| p.phase == Phase::Serial)
         };
         let mut queue: Vec<_> = view.threads.iter().filter(serial).collect();
         self.quanta += 1;
-        let newcomer = Serial { since: self.quanta, home: None };
+        let newcomer = Serial { since: self.quanta, home: None, turn: Turn::default() };
         self.known = queue
             .iter()
             .map(|t| (t.id, self.known.get(&t.id).copied().unwrap_or(newcomer)))
             .collect();
         queue.retain(|t| t.settled);
-        queue.sort_by_key(|t| {
+        let fastest = fastest(&cores(view));
+        let wants = |t: &ThreadView<'_>| {
+            fastest.as_ref().is_some_and(|cpus| !cpus.is_disjoint(&view.allowed(t)))
+        };
+        let mut wanting = 0;
+        for t in queue.iter().filter(|t| wants(t)) {
+            wanting += 1;
+            if let Some(serial) = self.known.get_mut(&t.id).filter(|s| s.since != self.quanta) {
+                serial.turn.pass(over);
+            }
+        }
+        queue.sort_by_cached_key(|t| {
+            let serial = self.known.get(&t.id).copied().unwrap_or(newcomer);
             let gain = speeds.gain(t.program, view.topology);
-            (Reverse(gain), self.known.get(&t.id).map(|s| s.since), t.id)
+            let rank = fastest.as_ref().map(|_| self.rules.rank(&serial.turn, wanting, gain));
+            (rank, serial.since, t.id)
         });
         queue
     }
@@ -62,14 +87,15 @@ impl SerialThreads {
         programs: &BTreeMap<ProgramId, ProgramPhase>,
     ) -> BTreeMap<ThreadId, &'v Core> {
         let reach = reach(view);
-        let cores: Vec<&Core> =
-            (view.topology.cores().iter()).filter(|core| !core.cpus.is_disjoint(&reach)).collect();
+        let cores = cores(view);
+        let fastest = fastest(&cores);
+        let is_fastest =
+            |core: &Core| fastest.as_ref().is_some_and(|cpus| core.cpus.is_subset(cpus));
         let is_parallel = |t: &ThreadView<'_>| {
             programs.get(&t.program).is_some_and(|p| p.phase == Phase::Parallel)
         };
         let parallel = view.threads.iter().any(is_parallel);
-        let symmetric = cores.windows(2).all(|pair| pair[0].capacity == pair[1].capacity);
-        let spare = if !parallel && queue.len() == 1 && symmetric {
+        let spare = if !parallel && queue.len() == 1 && fastest.is_none() {
             0
         } else {
             cores.len().saturating_sub(usize::from(parallel || queue.len() > cores.len()))
@@ -80,7 +106,13 @@ impl SerialThreads {
             .filter(|allowed| *allowed != reach)
             .fold(CpuSet::new(), |all, allowed| all.union(&allowed));
 
-        let homes: BTreeSet<CoreId> = self.known.values().filter_map(|s| s.home).collect();
+        // Whoever has to leave a fastest core has no home there any more.
+        let turns = cores.iter().filter(|core| is_fastest(core)).count();
+        let leaves = queue.iter().skip(turns).map(|t| t.id).collect::<BTreeSet<_>>();
+        let homes: BTreeSet<CoreId> = (self.known.iter())
+            .filter(|(id, serial)| !(serial.turn.has && leaves.contains(id)))
+            .filter_map(|(_, serial)| serial.home)
+            .collect();
         let loads: BTreeMap<CoreId, u64> =
             cores.iter().map(|core| (core.id, load(view, core, &self.known))).collect();
         let mut free = cores;
@@ -109,8 +141,26 @@ impl SerialThreads {
                 given.insert(thread.id, core);
             }
         }
+        for (id, serial) in &mut self.known {
+            serial.turn.give(given.get(id).is_some_and(|core| is_fastest(core)));
+        }
         given
     }
+}
+
+/// The cores that the programs can reach.
+fn cores<'v>(view: &'v View<'_>) -> Vec<&'v Core> {
+    let reach = reach(view);
+    (view.topology.cores().iter()).filter(|core| !core.cpus.is_disjoint(&reach)).collect()
+}
+
+/// The hardware threads of the fastest of these cores, if some are slower.
+fn fastest(cores: &[&Core]) -> Option<CpuSet> {
+    let most = cores.iter().map(|core| core.capacity).max()?;
+    let (fast, slow): (Vec<&Core>, Vec<&Core>) =
+        cores.iter().partition(|core| core.capacity == most);
+    let all = |cores: &[&Core]| cores.iter().fold(CpuSet::new(), |all, c| all.union(&c.cpus));
+    (!slow.is_empty()).then(|| all(&fast))
 }
 
 /// How busy a core was kept over the last quantum by threads without a core of
