@@ -14,7 +14,7 @@ pub use bench::{
     BenchSeniority, BenchSimulatedPhases,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use simulated::{CheckSim, Kept, Machines, Private, Simulate, Workloads};
+pub use simulated::{CheckSim, Kept, Level, Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_policy::{Together, Variant};

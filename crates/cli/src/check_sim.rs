@@ -1,8 +1,13 @@
 //! `symbiont check-sim`: the fast level against the cycle level.
 
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_cycle::check::{Agreement, Compared, Plan, compare, measure, most_frequent};
+use symbiont_cycle::check::{
+    Agreement, Compared, Gates, Plan, compare, mark, measure, most_frequent,
+};
 use symbiont_cycle::{Options, Referee, Sample};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::Library;
@@ -12,6 +17,7 @@ use symbiont_sim::fast::{Switches, Workshop};
 use crate::args::CheckSim;
 use crate::prepare::Bar;
 use crate::simulate::machine;
+use crate::traces;
 
 /// What is told.
 #[derive(Debug, Serialize)]
@@ -22,13 +28,17 @@ struct Told {
     title: String,
     programs: Vec<String>,
     counted: u64,
+    /// Programs that the cycle level runs from captured traces, and which.
+    traced: BTreeMap<String, String>,
     compared: Vec<Compared>,
+    /// The description's `checked`, if all gates are passed.
+    checked: Option<String>,
 }
 
-/// What the figures do not tell.
-const LIMITS: &str = "the cycle level replays the micro-traces of the profiles' most frequent \
-                      phases; addresses are made to fit their reuse times, so cache sets and \
-                      branch tables are not the programs' own";
+/// What the figures do not tell where micro-traces are replayed.
+const LIMITS: &str = "the cycle level replays the micro-traces of the most frequent phases; \
+                      addresses are made to fit their reuse times, so cache sets and branch \
+                      tables are not the programs' own";
 
 /// Compares the levels and tells how far they differ.
 pub fn run(args: &CheckSim) -> anyhow::Result<()> {
@@ -53,7 +63,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
     let sample = Sample { counted: args.counted, ..Sample::default() };
     let bar = Bar::new()?;
-    let mut compared = Vec::new();
+    let (mut compared, mut traced) = (Vec::new(), BTreeMap::new());
     for threads in args.smt.iter().map(|threads| usize::from(*threads)) {
         anyhow::ensure!(threads <= width, "its cores have {width} hardware threads");
         let plan = Plan::new(names.clone(), threads, args.groups, args.seed);
@@ -63,17 +73,24 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
         let fast = measure(&mut fast, &plan, &phases, home, &mut told)?.context("stopped")?;
         let mut told = |done, of| bar.step("cycle level", done, of).is_continue();
         let mut referee = Referee::new(description.clone(), Options::default(), sample);
+        traced = traces::add(&mut referee, args.traces.as_deref(), &profiles)?;
         let cycle = measure(&mut referee, &plan, &phases, home, &mut told)?.context("stopped")?;
+        traces::whole(&referee)?;
         compared.push(compare(&plan, &fast, &cycle));
     }
     bar.end();
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let day = now.get(..10).unwrap_or_default();
+    let checked = mark(&compared, &Gates::default(), names.len(), day);
     let told = Told {
         simulated: true,
         machine: description.name,
         title: description.title,
         programs: names,
         counted: args.counted,
+        traced,
         compared,
+        checked,
     };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&told)?);
@@ -86,7 +103,14 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
 fn tell(told: &Told) {
     println!("simulated on {} ({}): fast level against cycle level", told.machine, told.title);
     println!("{} programs: {}", told.programs.len(), told.programs.join(", "));
-    println!("{} instructions of each thread counted\n{LIMITS}", told.counted);
+    println!("{} instructions of each thread counted", told.counted);
+    for (program, trace) in &told.traced {
+        println!("{program}: {trace}");
+    }
+    if told.traced.len() < told.programs.len() {
+        let replayed = told.programs.len() - told.traced.len();
+        println!("of {replayed} programs without captured traces {LIMITS}");
+    }
     for compared in &told.compared {
         let Compared { threads, groups, .. } = compared;
         println!("\nSMT{threads}, {groups} groups");
@@ -115,6 +139,11 @@ fn tell(told: &Told) {
                 percent(part.error)
             );
         }
+        let missed = Gates::default().missed(compared);
+        println!("gates: {}", missed.as_deref().unwrap_or("passed"));
+    }
+    if let Some(checked) = &told.checked {
+        println!("\nthe description may say: checked = \"{checked}\"");
     }
 }
 

@@ -19,6 +19,7 @@ mod simulate;
 mod stat;
 mod symbiosis;
 mod topdown;
+mod traces;
 mod train;
 
 use std::io::Write;

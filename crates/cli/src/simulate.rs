@@ -1,22 +1,26 @@
 //! `symbiont simulate`: a workload under a policy on a described machine.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::Context;
+use symbiont_cycle::{Options, Referee, Sample};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::{
-    Library, Outcome, Provenance, Setup, Workload, check, fill, simulate,
+    Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
 };
 use symbiont_experiment::stats::Estimate;
 use symbiont_policy::Settings;
+use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::Errors;
+use symbiont_sim::fast::Workshop;
+use symbiont_sim::machine::{Errors, Level, Switches};
 
-use crate::args::{Private, Simulate};
+use crate::args::{self, Private, Simulate};
 use crate::knowledge::{self, Fitting};
 use crate::prepare::{Bar, prepare};
+use crate::traces;
 
 /// Runs the simulation and tells what came out.
 pub fn run(args: &Simulate) -> anyhow::Result<()> {
@@ -28,6 +32,10 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let mut setup = setup(args);
     setup.settings = knowledge::add(&args.knowledge, fitting, policy, setup.settings)?;
     let profiles = library.load_all(workload.apps.iter().map(|app| app.program.as_str()))?;
+    anyhow::ensure!(
+        args.traces.is_none() || args.level == args::Level::Cycle,
+        "the fast level runs programs from their profiles; --traces goes with --level cycle"
+    );
     let mut file = match &args.timeline {
         None => None,
         Some(path) => Some(BufWriter::new(
@@ -35,26 +43,35 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
         )),
     };
     let progress = Bar::new()?;
-    let workshop = Workshop::new(description);
-    let threads = check(&workload, &profiles, &workshop, &setup)?;
     let named = args.apps.is_some() || args.workload.is_some();
     if !named && !library.list().iter().any(|listed| listed.real) {
         let folder = args.profiles.display();
         progress.say(&format!("no profiles in {folder}: synthetic programs run (see --profiles)"));
     }
-    let modes = modes(workshop.description(), threads);
-    let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &progress);
-    let outcome = prepared.and_then(|()| {
-        Ok(simulate(
-            &workshop,
-            &workload,
-            &profiles,
-            &setup,
-            &|name| library.source(name),
-            &mut |told| progress.step("runs", told.done, told.of),
-            file.as_mut().map(|file| file as &mut dyn Write),
-        )?)
-    });
+    let file_of = file.as_mut().map(|file| file as &mut dyn Write);
+    let (job, source) =
+        (Job { workload, profiles: &profiles, setup }, |name: &str| library.source(name));
+    let outcome = match args.level {
+        args::Level::Fast => {
+            let workshop = Workshop::new(description);
+            let threads = job.check(&workshop)?;
+            let modes = modes(workshop.description(), threads);
+            prepare(&workshop, profiles.values(), &modes, &args.kept, &progress)
+                .and_then(|()| job.carry_out(&workshop, &source, &progress, file_of))
+        }
+        args::Level::Cycle => {
+            let mut referee = Referee::new(description, Options::default(), Sample::default());
+            job.check(&referee)?;
+            let told = traces::add(&mut referee, args.traces.as_deref(), &profiles)?;
+            let source = |name: &str| match told.get(name) {
+                Some(trace) => format!("{}; {trace}", source(name)),
+                None => source(name),
+            };
+            let outcome = job.carry_out(&referee, &source, &progress, file_of);
+            traces::whole(&referee)?;
+            outcome
+        }
+    };
     progress.end();
     let outcome = outcome?;
     if let Some(mut file) = file {
@@ -66,6 +83,32 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
         tell(&outcome);
     }
     Ok(())
+}
+
+/// What is simulated.
+struct Job<'p> {
+    workload: Workload,
+    profiles: &'p BTreeMap<String, Profile>,
+    setup: Setup,
+}
+
+impl<'p> Job<'p> {
+    /// Threads that are ready at any time.
+    fn check<L: Level<'p>>(&self, level: &L) -> anyhow::Result<usize> {
+        Ok(check(&self.workload, self.profiles, level, &self.setup)?)
+    }
+
+    fn carry_out<L: Level<'p>>(
+        &self,
+        level: &L,
+        source: &dyn Fn(&str) -> String,
+        progress: &Bar,
+        timeline: Option<&mut dyn Write>,
+    ) -> anyhow::Result<Outcome> {
+        let mut tell = |told: Told| progress.step("runs", told.done, told.of);
+        let Self { workload, profiles, setup } = self;
+        Ok(simulate(level, workload, profiles, setup, source, &mut tell, timeline)?)
+    }
 }
 
 /// Hardware threads that cores will be set up for: one for programs alone, and as many as the
@@ -142,10 +185,11 @@ pub fn provenance(from: &Provenance) -> String {
         how => how,
     };
     format!(
-        "simulated on {} ({}), {} cores, {} hardware threads\n{checked}; {} of its {} values are \
+        "simulated on {} ({}), {}; {} cores, {} hardware threads\n{checked}; {} of its {} values are \
          assumed\n{}{private}",
         from.machine,
         from.title,
+        from.level,
         from.cores,
         from.hardware_threads,
         from.assumed,

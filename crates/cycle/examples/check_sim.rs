@@ -1,19 +1,21 @@
 //! The fast level against the cycle level, on the most frequent phases of profiles.
 //!
-//! `check_sim MACHINE THREADS GROUPS COUNTED PROFILE...`: groups of THREADS programs that
+//! `check_sim MACHINE THREADS GROUPS COUNTED PROFILE... [TRACE...]`: groups of THREADS programs that
 //! share a core, at most GROUPS of them; COUNTED instructions of each thread are counted at the
-//! cycle level. Tells errors as fast / cycle − 1, all simulated.
+//! cycle level, which runs the programs that have a captured trace (`NAME.trace`) from it. Tells
+//! errors as fast / cycle − 1, all simulated.
 
 use std::path::Path;
 use std::time::Instant;
 
 use symbiont_cycle::check::{Agreement, Compared, Plan, compare, measure, most_frequent};
-use symbiont_cycle::{Options, Referee, Sample};
+use symbiont_cycle::{Captured, Options, Referee, Sample};
+use symbiont_profile::trace::TraceFile;
 use symbiont_profile::{Phase, Profile};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
 
-const USAGE: &str = "check_sim MACHINE THREADS GROUPS COUNTED PROFILE...";
+const USAGE: &str = "check_sim MACHINE THREADS GROUPS COUNTED PROFILE... [TRACE...]";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -28,11 +30,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stem = |file: &String| {
         Path::new(file).file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned())
     };
-    let profiles: Vec<Profile> =
-        files.iter().map(|file| Profile::read(Path::new(file))).collect::<Result<_, _>>()?;
+    let (traces, files): (Vec<&String>, Vec<&String>) =
+        files.iter().partition(|file| file.ends_with(".trace"));
+    let profiles: Vec<Profile> = files
+        .iter()
+        .map(|file| Profile::read(Path::new(file.as_str())))
+        .collect::<Result<_, _>>()?;
     let phases: Vec<&Phase> =
         profiles.iter().map(most_frequent).collect::<Option<_>>().ok_or("an empty profile")?;
-    let plan = Plan::new(files.iter().map(stem).collect(), threads, groups, 1);
+    let plan = Plan::new(files.iter().copied().map(stem).collect(), threads, groups, 1);
     let home = *machine.memory.nodes.first().ok_or("a machine without memory")?;
     let mut told = |_, _| true;
     let workshop = Workshop::new(machine.clone());
@@ -42,11 +48,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let between = Instant::now();
     let sample = Sample { counted: counted.parse()?, ..Sample::default() };
     let mut referee = Referee::new(machine.clone(), Options::default(), sample);
+    for trace in &traces {
+        let file = TraceFile::open(Path::new(trace.as_str()))?;
+        let of = |profile: &&Profile| profile.program == file.about().program;
+        let profile = profiles.iter().find(of).ok_or("a trace without a profile")?;
+        for (index, info) in file.windows().iter().enumerate() {
+            let phase = profile.phases.get(usize::from(info.phase)).ok_or("an unknown phase")?;
+            referee.trace(phase, Captured::new(&file, index)?);
+        }
+    }
     let cycle = measure(&mut referee, &plan, &phases, home, &mut told)?.ok_or("stopped")?;
     println!(
-        "simulated on {}, {} programs; fast level {:.1?}, cycle level {:.1?}",
+        "simulated on {}, {} programs, {} from traces; fast level {:.1?}, cycle level {:.1?}",
         machine.name,
         profiles.len(),
+        traces.len(),
         between - begun,
         between.elapsed()
     );

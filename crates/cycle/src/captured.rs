@@ -96,7 +96,11 @@ impl Captured {
         Ok(Walk {
             file: self.file.clone(),
             index: self.index,
-            space: Space { base: u64::from(space) << SPACE, moved: apart % APART << PAGE, pass: 0 },
+            space: Space {
+                base: u64::from(space) << SPACE,
+                moved: (apart % APART) << PAGE,
+                pass: 0,
+            },
             data: window.data,
             code: window.code,
             known: Vec::new(),

@@ -27,7 +27,7 @@ use symbiont_profile::{OpClass, Phase};
 use symbiont_sim::PrepareError;
 use symbiont_sim::activity::Activity;
 use symbiont_sim::description::{CoreType, Description};
-use symbiont_sim::machine::{Contention, Pace, Runner};
+use symbiont_sim::machine::{Contention, Level, Pace, Runner, Switches};
 
 use crate::captured::Captured;
 use crate::op::Stream;
@@ -100,12 +100,6 @@ impl<'p> Referee<'p> {
     #[must_use]
     pub fn new(machine: Description, options: Options, sample: Sample) -> Self {
         Self { machine: Arc::new(machine), options, sample, known: Arc::default() }
-    }
-
-    /// The machine.
-    #[must_use]
-    pub fn description(&self) -> &Description {
-        &self.machine
     }
 
     /// From now on a phase is run from what was captured of it.
@@ -256,6 +250,24 @@ fn floating(phase: &Phase, activity: &mut Activity) {
     activity.flops = per(mix.flops as f64);
     activity.fp_scalar = per(scalar);
     activity.fp_packed = per(packed as f64 * share);
+}
+
+impl<'p> Level<'p> for Referee<'p> {
+    type Run<'a>
+        = Self
+    where
+        Self: 'a;
+
+    const NAME: &'static str = "cycle level";
+
+    fn description(&self) -> &Description {
+        &self.machine
+    }
+
+    /// Everything that the description says is shared stays so.
+    fn begin(&self, private: Switches) -> Option<Self> {
+        (private == Switches::default()).then(|| self.clone())
+    }
 }
 
 impl<'p> Contention<'p> for Referee<'p> {

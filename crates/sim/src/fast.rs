@@ -15,7 +15,7 @@ use symbiont_topology::NodeId;
 
 use crate::activity::Activity;
 use crate::description::Description;
-use crate::machine::{Contention, Pace, Runner};
+use crate::machine::{Contention, Level, Pace, Runner};
 use crate::physics::domains::Physics;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::rates::Rates;
@@ -92,11 +92,20 @@ pub struct Fast<'w, 'p> {
     state: State,
 }
 
-impl Fast<'_, '_> {
-    /// Share of the questions so far for which no fixed point was found.
-    #[must_use]
-    pub fn unsettled(&self) -> f64 {
-        self.state.unsettled as f64 / self.state.calls.max(1) as f64
+impl<'p> Level<'p> for Workshop<'p> {
+    type Run<'a>
+        = Fast<'a, 'p>
+    where
+        Self: 'a;
+
+    const NAME: &'static str = "fast level";
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn begin(&self, private: Switches) -> Option<Fast<'_, 'p>> {
+        Some(self.fast(private))
     }
 }
 
@@ -138,6 +147,10 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
 
     fn forget(&mut self, thread: u64) {
         self.state.forget(thread);
+    }
+
+    fn unsettled(&self) -> f64 {
+        self.state.unsettled as f64 / self.state.calls.max(1) as f64
     }
 }
 

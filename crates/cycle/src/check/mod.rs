@@ -9,9 +9,13 @@
 //! is set up for n threads (*throttled*), and beside others on such a core? Of each program its
 //! most frequent phase is taken. Groups of n programs are all there are, or so many drawn with a seed.
 //!
-//! Both levels know a program by its profile alone: the cycle level replays its micro-traces, with
-//! addresses made to fit their reuse times. So this checks pipelines, queues, sharing and caches,
-//! not whether a profile stands for its program.
+//! The fast level knows a program by its profile alone. The cycle level runs what was captured of it;
+//! without that it replays the profile's micro-traces, with addresses made to fit their reuse
+//! times, and this checks pipelines, queues, sharing and caches, not whether a profile stands for its
+//! program.
+//!
+//! A description whose fast level passes the gates ([`Gates`]) may carry the line that [`mark`]
+//! makes as its `checked`; it goes with every figure from then on.
 //!
 //! # Terms and units
 //! *Error*: fast / cycle − 1. *Slowdown*: CPI together / CPI throttled. *STP* of a group: sum of CPI alone / CPI
@@ -19,12 +23,15 @@
 //! of a thread's cycles.
 //!
 //! # Properties
-//! `equal_levels_agree`, `a_level_that_errs_is_told_with_its_worst_case`.
+//! `equal_levels_agree`, `a_level_that_errs_is_told_with_its_worst_case`,
+//! `only_what_passes_is_marked`.
 
 mod compare;
+mod gates;
 mod matrix;
 #[cfg(test)]
 mod tests;
 
 pub use compare::{Agreement, Compared, Component, Worst, compare};
+pub use gates::{Gates, mark};
 pub use matrix::{Case, Group, Matrix, Measured, Plan, measure, most_frequent};

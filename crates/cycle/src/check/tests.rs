@@ -99,3 +99,30 @@ fn ranks_correlate_whatever_the_scale() {
     assert_eq!(rank_correlation(&left, &[4.0, 3.0, 2.0, 1.0]), Some(-1.0));
     assert_eq!(rank_correlation(&left, &[1.0; 4]), None);
 }
+
+#[test]
+fn only_what_passes_is_marked() {
+    let plan = Plan::new(names(), 2, 100, 1);
+    let profile = synthetic::branchy();
+    let gates = Gates::default();
+    let level = matrix(0.1, &plan, &profile);
+    let good = compare(&plan, &level, &level);
+    let bad = compare(&plan, &matrix(0.3, &plan, &profile), &level);
+    assert_eq!(gates.missed(&good), None);
+    assert!(gates.missed(&bad).unwrap().starts_with("STP errs by "));
+    let marked = mark(std::slice::from_ref(&good), &gates, 3, "2026-01-31").unwrap();
+    assert_eq!(
+        marked,
+        "checked against the cycle level on 2026-01-31 with 3 programs; SMT2: STP within 0.0 %, \
+         slowdowns rank alike to 1.000 (6 groups)"
+    );
+    assert_eq!(mark(&[good.clone(), bad], &gates, 3, "2026-01-31"), None);
+    assert_eq!(mark(&[], &gates, 3, "2026-01-31"), None);
+    // What cannot be ranked does not pass.
+    let mut unranked = good;
+    unranked.slowdown.rank = None;
+    assert!(gates.missed(&unranked).is_some());
+    unranked.slowdown.rank = Some(0.96);
+    unranked.stp.error = f64::NAN;
+    assert!(gates.missed(&unranked).is_some());
+}

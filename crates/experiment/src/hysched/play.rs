@@ -112,7 +112,7 @@ impl<'a, 'p> Player<'a, 'p> {
         let setup = self.setup(run);
         let alone = run.scene.part == Part::Alone;
         let wishes: Signals = if alone { categories() } else { Signals::new() };
-        let stage = Stage { workshop: self.workshop, setup: &setup, wishes: &wishes };
+        let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
         let mut programs = Vec::new();
         for name in &run.scene.programs {
             programs.push(self.program(name)?);
@@ -177,7 +177,7 @@ impl<'a, 'p> Player<'a, 'p> {
             None => {
                 let setup = Setup { alone: self.size.alone, seed: self.seed, ..Setup::default() };
                 let (workshop, wishes) = (self.workshop, Signals::new());
-                let stage = Stage { workshop, setup: &setup, wishes: &wishes };
+                let stage = Stage { level: workshop, setup: &setup, wishes: &wishes };
                 let target = stage.alone(&program)?;
                 self.targets.insert(name.to_owned(), target);
                 target

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Switches;
-use symbiont_sim::machine::Errors;
+use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::machine::{Errors, Level};
 
 use super::{App, Setup};
 use crate::stats::Estimate;
@@ -13,6 +13,8 @@ use crate::stats::Estimate;
 pub struct Provenance {
     /// Always true: nothing of this was measured on hardware.
     pub simulated: bool,
+    /// Which level of the simulated machine the figures are of.
+    pub level: &'static str,
     /// How a cycle-level core checked this description; `unchecked` if none did.
     pub checked: String,
     /// The description's name.
@@ -37,9 +39,11 @@ pub struct Provenance {
 }
 
 impl Provenance {
+    /// Of figures of the fast level.
     pub(crate) fn new(description: &Description, setup: &Setup) -> Self {
         Self {
             simulated: true,
+            level: <Workshop<'_> as Level<'_>>::NAME,
             checked: description.checked.clone().unwrap_or_else(|| "unchecked".to_owned()),
             machine: description.name.clone(),
             title: description.title.clone(),

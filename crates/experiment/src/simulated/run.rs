@@ -10,8 +10,8 @@ use symbiont_machine::Signals;
 use symbiont_policy::{Entry, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Errors, SimError};
+use symbiont_sim::description::Description;
+use symbiont_sim::machine::{Errors, Level, SimError, Switches};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_topology::CpuSet;
 
@@ -122,6 +122,9 @@ pub enum SimulateError {
     /// The loop could not go on.
     #[error(transparent)]
     Control(#[from] ControlError<SimError<PrepareError>>),
+    /// Threads cannot have resources for themselves.
+    #[error("the {0} cannot give threads resources for themselves")]
+    Shared(&'static str),
     /// A program's profile was not given.
     #[error("no profile was given for '{0}'")]
     NoProfile(String),
@@ -147,17 +150,20 @@ pub enum SimulateError {
 ///
 /// # Errors
 /// See [`SimulateError`].
-pub fn check(
+pub fn check<'p, L: Level<'p>>(
     workload: &Workload,
     profiles: &BTreeMap<String, Profile>,
-    workshop: &Workshop<'_>,
+    level: &L,
     setup: &Setup,
 ) -> Result<usize, SimulateError> {
     let policy = find(&setup.policy)?;
     if let Some(why) = (policy.make)(&setup.settings).lacks() {
         return Err(SimulateError::Lacks { policy: policy.name, why });
     }
-    let places = places(workshop, setup);
+    if level.begin(setup.switches).is_none() {
+        return Err(SimulateError::Shared(L::NAME));
+    }
+    let places = places(level.description(), setup);
     let mut threads = 0;
     for app in &workload.apps {
         threads += least_ready(&program(app, profiles, places)?);
@@ -168,13 +174,13 @@ pub fn check(
     Ok(threads)
 }
 
-/// Runs a workload under a policy. `profiles` are by program; `source` tells
+/// Runs a workload under a policy on a level of the machine. `profiles` are by program; `source` tells
 /// where each comes from; `tell` is asked again and again whether to go on.
 ///
 /// # Errors
 /// See [`SimulateError`].
-pub fn simulate<'p>(
-    workshop: &Workshop<'p>,
+pub fn simulate<'p, L: Level<'p>>(
+    level: &L,
     workload: &Workload,
     profiles: &'p BTreeMap<String, Profile>,
     setup: &Setup,
@@ -182,12 +188,12 @@ pub fn simulate<'p>(
     tell: &mut dyn FnMut(Told) -> ControlFlow<()>,
     timeline: Option<&mut dyn Write>,
 ) -> Result<Outcome, SimulateError> {
-    check(workload, profiles, workshop, setup)?;
+    check(workload, profiles, level, setup)?;
     let policy = find(&setup.policy)?;
     let wishes = Signals::new();
-    let stage = Stage { workshop, setup, wishes: &wishes };
+    let stage = Stage { level, setup, wishes: &wishes };
     let quantum = setup.quantum.unwrap_or(policy.quantum);
-    let places = places(workshop, setup);
+    let places = places(level.description(), setup);
     let programs = workload.apps.iter().map(|app| program(app, profiles, places));
     let mut programs = programs.collect::<Result<Vec<_>, _>>()?;
     let mut kinds: Vec<String> = workload.apps.iter().map(ToString::to_string).collect();
@@ -223,15 +229,15 @@ pub fn simulate<'p>(
         sums.add(once);
         step(done + 1)?;
     }
-    let provenance = Provenance::new(workshop.description(), setup);
+    let provenance = Provenance { level: L::NAME, ..Provenance::new(level.description(), setup) };
     sums.outcome(provenance, (setup, policy, quantum), workload, &programs, source)
 }
 
 /// Hardware threads that programs may use.
-fn places(workshop: &Workshop<'_>, setup: &Setup) -> usize {
+fn places(description: &Description, setup: &Setup) -> usize {
     match &setup.limit {
         Some(limit) => limit.len(),
-        None => workshop.description().topology.cpus().len(),
+        None => description.topology.cpus().len(),
     }
 }
 

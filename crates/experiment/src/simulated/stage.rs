@@ -8,19 +8,20 @@ use symbiont_control::Controller;
 use symbiont_machine::{Machine, Signals};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Finding, Policy};
-use symbiont_sim::fast::{Fast, Workshop};
-use symbiont_sim::machine::{Options, SimMachine};
+use symbiont_sim::fast::Workshop;
+use symbiont_sim::machine::{Contention, Level, Options, SimMachine};
 use symbiont_sim::program::Program;
 
 use super::{Setup, SimulateError};
 
 /// A simulated machine under the control of a policy.
-pub(crate) type Steered<'a, 'p> = Controller<SimMachine<'p, Fast<'a, 'p>>>;
+pub(crate) type Steered<'a, 'p, L = Workshop<'p>> =
+    Controller<SimMachine<'p, <L as Level<'p>>::Run<'a>>>;
 
 /// Where programs run, and how.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stage<'a, 'p> {
-    pub workshop: &'a Workshop<'p>,
+#[derive(Debug)]
+pub(crate) struct Stage<'a, L> {
+    pub level: &'a L,
     /// Its policy and settings are not read here.
     pub setup: &'a Setup,
     /// What is to be measured beside what the policy needs.
@@ -43,24 +44,39 @@ pub(crate) struct Once {
     pub findings: Vec<Finding>,
 }
 
-impl<'a, 'p> Stage<'a, 'p> {
-    fn machine(
+impl<L> Clone for Stage<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L> Copy for Stage<'_, L> {}
+
+impl<'a, L> Stage<'a, L> {
+    fn machine<'p>(
         self,
         programs: Vec<Program<'p>>,
         leads: &[u64],
         seed: u64,
-    ) -> Result<SimMachine<'p, Fast<'a, 'p>>, SimulateError> {
-        let fast = self.workshop.fast(self.setup.switches);
+    ) -> Result<SimMachine<'p, L::Run<'a>>, SimulateError>
+    where
+        L: Level<'p>,
+    {
+        let physics = self.level.begin(self.setup.switches);
+        let physics = physics.ok_or(SimulateError::Shared(L::NAME))?;
         let errors = self.setup.errors;
         let options =
             Options { seed, errors, limit: self.setup.limit.clone(), ..Options::default() };
-        let description = self.workshop.description();
-        Ok(SimMachine::new(description, fast, programs, leads, options)?)
+        let description = self.level.description();
+        Ok(SimMachine::new(description, physics, programs, leads, options)?)
     }
 
     /// Instructions that a program retires alone in the time that sets its
     /// target.
-    pub fn alone(self, program: &Program<'p>) -> Result<f64, SimulateError> {
+    pub fn alone<'p>(self, program: &Program<'p>) -> Result<f64, SimulateError>
+    where
+        L: Level<'p>,
+    {
         let mut machine = self.machine(vec![program.clone()], &[], self.setup.seed)?;
         machine.wait(self.setup.alone)?;
         let retired = machine.retired(0).unwrap_or(0.0).floor();
@@ -69,14 +85,17 @@ impl<'a, 'p> Stage<'a, 'p> {
 
     /// Runs programs until everybody has completed once; `each` is shown every
     /// quantum after it has passed.
-    pub fn once(
+    pub fn once<'p>(
         self,
         programs: &[Program<'p>],
         policy: Box<dyn Policy>,
         quantum: Duration,
         seed: u64,
-        each: &mut dyn FnMut(&Steered<'a, 'p>) -> Result<(), SimulateError>,
-    ) -> Result<Once, SimulateError> {
+        each: &mut dyn FnMut(&Steered<'a, 'p, L>) -> Result<(), SimulateError>,
+    ) -> Result<Once, SimulateError>
+    where
+        L: Level<'p>,
+    {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let lead = |program: &Program<'p>| {
             let share = random.random_range(0.0..=self.setup.lead.max(0.0));

@@ -3,10 +3,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use symbiont_cycle::{Referee, Sample};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::Errors;
+use symbiont_sim::machine::{Errors, Level};
 
 use super::*;
 
@@ -41,6 +42,60 @@ fn run(machine: Description, list: &str, setup: &Setup) -> Result<Outcome, Simul
     let source = |name: &str| library().source(name);
     let mut go_on = |_| ControlFlow::Continue(());
     simulate(&workshop, &workload, &profiles, setup, &source, &mut go_on, None)
+}
+
+/// A scenario as a test on each level of the machine: `fn(level, profiles)` for a list of programs.
+macro_rules! on_both_levels {
+    ($scenario:ident, $list:expr) => {
+        mod $scenario {
+            use super::*;
+
+            fn profiles() -> BTreeMap<String, Profile> {
+                super::profiles(&Workload::from_list($list).unwrap())
+            }
+
+            #[test]
+            fn on_the_fast_level() {
+                let profiles = profiles();
+                super::$scenario(&Workshop::new(machine(1, 2)), $list, &profiles);
+            }
+
+            #[test]
+            fn on_the_cycle_level() {
+                let sample = Sample { warm_up: 5_000, counted: 10_000, ..Sample::default() };
+                let profiles = profiles();
+                let options = symbiont_cycle::Options::default();
+                super::$scenario(&Referee::new(machine(1, 2), options, sample), $list, &profiles);
+            }
+        }
+    };
+}
+
+on_both_levels!(a_core_is_shared_and_said_to_be_simulated, "synthetic-integer,synthetic-branchy");
+
+fn a_core_is_shared_and_said_to_be_simulated<'p, L: Level<'p>>(
+    level: &L,
+    list: &str,
+    profiles: &'p BTreeMap<String, Profile>,
+) {
+    let workload = Workload::from_list(list).unwrap();
+    let run = |setup: &Setup| {
+        let mut go_on = |_| ControlFlow::Continue(());
+        simulate(level, &workload, profiles, setup, &|_| String::new(), &mut go_on, None)
+    };
+    let setup = Setup { errors: Errors::NONE, ..setup("random", 1) };
+    let outcome = run(&setup).unwrap();
+    assert_eq!(outcome, run(&setup).unwrap());
+    assert!(outcome.provenance.simulated);
+    assert_eq!(outcome.provenance.level, L::NAME);
+    // Less than alone each, more than in turns.
+    assert!(outcome.stp.value > 1.1 && outcome.stp.value < 1.99, "{:?}", outcome.stp);
+    assert!(outcome.apps.iter().all(|app| app.speedup.value < 1.0), "{:?}", outcome.apps);
+    let apart = Setup { switches: Switches::ALL_PRIVATE, ..setup };
+    match run(&apart) {
+        Ok(apart) => assert!(apart.stp.value > outcome.stp.value, "{:?}", apart.stp),
+        Err(error) => assert!(error.to_string().contains("the cycle level cannot"), "{error}"),
+    }
 }
 
 #[test]

@@ -4,6 +4,9 @@ use symbiont_profile::Phase;
 use symbiont_topology::{CoreId, NodeId};
 
 use crate::activity::Activity;
+use crate::description::Description;
+use crate::physics::prepared::PrepareError;
+pub use crate::physics::tasks::Switches;
 
 /// A thread that runs at this moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,4 +59,27 @@ pub trait Contention<'p> {
     fn forget(&mut self, thread: u64) {
         let _ = thread;
     }
+
+    /// Share of the questions so far that found no settled answer.
+    fn unsettled(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A level of the simulated machine: what the runs on it get their physics from.
+pub trait Level<'p> {
+    /// The physics of one run.
+    type Run<'a>: Contention<'p, Error = PrepareError>
+    where
+        Self: 'a;
+
+    /// What reports call it.
+    const NAME: &'static str;
+
+    /// The machine.
+    fn description(&self) -> &Description;
+
+    /// The physics of a run in which each thread has these resources for itself; none if this level
+    /// cannot give them.
+    fn begin(&self, private: Switches) -> Option<Self::Run<'_>>;
 }

@@ -63,7 +63,7 @@ use symbiont_machine::{
 };
 use symbiont_topology::{CpuSet, NodeId, PuId, Topology};
 
-pub use self::contention::{Contention, Pace, Runner};
+pub use self::contention::{Contention, Level, Pace, Runner, Switches};
 pub use self::meter::Errors;
 use self::threads::{Run, Thread};
 use crate::activity::Activity;
