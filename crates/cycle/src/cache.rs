@@ -72,6 +72,12 @@ pub struct Cache {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(usize);
 
+/// The place of a line in a table of a power of two.
+#[inline]
+fn hash(line: u64, places: usize) -> usize {
+    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) as usize & (places - 1)
+}
+
 impl Cache {
     /// An empty cache. What does not divide evenly is rounded: lines to a power of two,
     /// ways to at least one set.
@@ -139,11 +145,6 @@ impl Cache {
         (if sets.is_power_of_two() { line & (sets - 1) } else { line % sets }) as usize
     }
 
-    #[inline]
-    fn hash(&self, line: u64) -> usize {
-        (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) as usize & (self.lost.len() - 1)
-    }
-
     /// Where the line of an address lies, if it is there. Changes nothing.
     #[inline]
     #[must_use]
@@ -169,11 +170,11 @@ impl Cache {
     pub fn count(&mut self, user: usize, address: u64, hit: bool) {
         let line = address >> self.shift;
         let set = self.set(line);
-        let lost = self.lost[self.hash(line)];
         let counts = &mut self.counts[user][set];
         counts.accesses += 1;
         if !hit {
             counts.misses += 1;
+            let lost = self.lost[hash(line, self.lost.len())];
             if lost.0 == line {
                 if lost.1 == user { counts.own += 1 } else { counts.inter_thread += 1 }
             }
@@ -197,7 +198,7 @@ impl Cache {
         if old.line == EMPTY {
             return None;
         }
-        let hash = self.hash(old.line);
+        let hash = hash(old.line, self.lost.len());
         self.lost[hash] = (old.line, user);
         Some(Victim { address: old.line << self.shift, dirty: old.dirty })
     }

@@ -60,14 +60,15 @@ impl Core<'_> {
     pub(super) fn account(&mut self, cycles: u64) {
         let width = u64::from(self.width);
         let mut all = [0; 2];
+        let halves = self.halves;
         for (at, thread) in self.threads.iter().enumerate() {
-            all[at % self.halves] += u64::from(thread.dispatched);
+            all[at & (halves - 1)] += u64::from(thread.dispatched);
         }
         for (at, thread) in self.threads.iter_mut().enumerate() {
             if thread.is_done() {
                 continue;
             }
-            let (own, all) = (u64::from(thread.dispatched), all[at % self.halves]);
+            let (own, all) = (u64::from(thread.dispatched), all[at & (halves - 1)]);
             let (cause, rest) = (cycle(thread), slot(thread, self.now));
             let counts = &mut thread.counts;
             counts.cycles[cause as usize] += cycles;

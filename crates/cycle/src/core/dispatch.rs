@@ -22,9 +22,9 @@ impl Core<'_> {
         let count = self.threads.len();
         let mut left = [self.width; 2];
         for step in 0..count {
-            let thread = (self.now as usize + step) % count;
+            let (thread, half) = self.in_turn(step);
             self.threads[thread].full = None;
-            let left = &mut left[thread % self.halves];
+            let left = &mut left[half];
             let before = *left;
             while *left > 0 {
                 let Some(&fetched) = self.threads[thread].buffer.front() else { break };

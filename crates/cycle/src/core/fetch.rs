@@ -42,20 +42,23 @@ impl Core<'_> {
 
     fn fetch_half(&mut self, levels: &mut Levels, half: usize) {
         let (halves, now) = (self.halves, self.now);
-        let count = self.threads.len().saturating_sub(half).div_ceil(halves);
-        let from = |first: usize, step: usize| (first + step) % count * halves + half;
+        let count = (self.threads.len() + halves - 1 - half) >> (halves - 1);
         match self.fetch {
             Fetch::RoundRobin => {
-                for step in 0..count {
-                    let thread = from(self.turn[half], step);
+                let next = |at: usize| if at + 1 >= count { 0 } else { at + 1 };
+                let mut at = self.turn[half];
+                for _ in 0..count {
+                    let thread = at * halves + half;
+                    at = next(at);
                     if self.threads[thread].can_fetch(now) {
                         self.fetch_thread(levels, thread, self.front.most);
-                        self.turn[half] = (thread / halves + 1) % count;
+                        self.turn[half] = at;
                         break;
                     }
                 }
             }
             Fetch::Icount { threads, each } => {
+                let from = |first: usize, step: usize| (first + step) % count * halves + half;
                 let mut left = self.front.most;
                 let mut chosen = 0_u64;
                 for _ in 0..threads {

@@ -105,6 +105,8 @@ pub struct Core<'s> {
     latency: [u64; OpClass::COUNT],
     fetch: Fetch,
     turn: [usize; 2],
+    /// The thread that has priority in this cycle: another one in the next.
+    first: usize,
     threads: Vec<Thread<'s>>,
     pools: Pools,
     ports: Ports,
@@ -172,6 +174,7 @@ impl<'s> Core<'s> {
                 .map(|class| u64::from(sort.latency.of(class).unwrap_or(1).max(1))),
             fetch: options.fetch,
             turn: [0; 2],
+            first: 0,
             threads: streams.into_iter().map(thread).collect(),
             pools,
             ports: Ports::new(sort, count, halves),
@@ -237,6 +240,7 @@ impl<'s> Core<'s> {
     /// (unless `skip` is false: then to the very next). False when all threads are done.
     pub(crate) fn step(&mut self, levels: &mut Levels, until: u64, skip: bool) -> bool {
         self.moved = false;
+        self.first = (self.now % self.threads.len() as u64) as usize;
         self.drain();
         self.retire();
         self.issue(levels);
@@ -271,6 +275,20 @@ impl<'s> Core<'s> {
             thread.next(&mut at);
         }
         (next < u64::MAX).then_some(next)
+    }
+
+    /// The thread so many behind the one with priority, and its half.
+    #[inline]
+    fn in_turn(&self, step: usize) -> (usize, usize) {
+        let (thread, count) = (self.first + step, self.threads.len());
+        let thread = if thread >= count { thread - count } else { thread };
+        (thread, self.half(thread))
+    }
+
+    /// The half of a thread, of one or two.
+    #[inline]
+    fn half(&self, thread: usize) -> usize {
+        thread & (self.halves - 1)
     }
 
     fn to_ns(&self, cycle: u64) -> f64 {

@@ -21,8 +21,8 @@ impl Core<'_> {
         let count = self.threads.len();
         let mut left = [self.retire; 2];
         for step in 0..count {
-            let at = (self.now as usize + step) % count;
-            let left = &mut left[at % self.halves];
+            let (at, half) = self.in_turn(step);
+            let left = &mut left[half];
             let thread = &mut self.threads[at];
             thread.retired = 0;
             thread.outrun = false;

@@ -3,5 +3,6 @@
 
 mod caches;
 mod core;
+mod digest;
 mod smt;
 mod support;

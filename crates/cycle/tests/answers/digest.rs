@@ -1,0 +1,77 @@
+//! Whole machines, to the bit: what makes the simulation faster must not change what it says.
+
+use symbiont_cycle::levels::Kind;
+use symbiont_cycle::{Branch, Chip, Fetch, Op, Options, Seat};
+use symbiont_profile::OpClass;
+use symbiont_sim::description::Description;
+use symbiont_topology::CoreId;
+
+/// Operations of all sorts over so many bytes, that look random.
+fn ops(thread: u64, bytes: u64) -> impl Iterator<Item = Op> + Send {
+    (0_u64..).map(move |n| {
+        let spread = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(thread as u32) >> 32;
+        let class = OpClass::ALL[(spread % OpClass::COUNT as u64) as usize];
+        let address = match n % 3 {
+            0 => n * 16 % bytes,
+            _ => spread % bytes,
+        };
+        let taken = spread % 3 > 0;
+        Op {
+            sources: [(n % 5) as u16, (spread % 90) as u16],
+            starts_instruction: n % 7 != 0,
+            taken: class == OpClass::Branch && taken,
+            branch: match class {
+                OpClass::Branch if n % 32 == 3 => Branch::Indirect { target: (spread % 4) as u32 },
+                OpClass::Branch => Branch::Conditional { taken },
+                _ => Branch::Foreseen,
+            },
+            pc: (thread << 44) + n % 5000 * 4,
+            code_page: (thread << 32) + n % 5000 * 4 / 4096,
+            ..Op::memory(class, (thread << 40) + address)
+        }
+    })
+}
+
+/// FNV-1a.
+fn digest(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+fn run(machine: &str, threads: u64, fetch: Fetch) -> u64 {
+    let machine = Description::named(machine).unwrap();
+    let seat = |thread: u64| Seat {
+        core: CoreId(thread as u32 / 4),
+        mode: threads.min(4) as u32,
+        home: 0,
+        stream: Box::new(ops(thread, 8 << (10 + 3 * thread))),
+    };
+    let options = Options { fetch, ..Options::default() };
+    let mut chip = Chip::new(&machine, (0..threads).map(seat).collect(), &options).unwrap();
+    (0..threads as usize).for_each(|seat| chip.skim(seat, 2000));
+    assert!(chip.run_until(10_000.0));
+    let mut text = String::new();
+    for seat in 0..threads as usize {
+        text += &format!("{:?}", chip.counts(seat));
+        for kind in [Kind::L1i, Kind::L1d, Kind::L2, Kind::L3] {
+            text += &format!("{:?}", chip.levels().sets(seat, kind));
+        }
+    }
+    digest(&text)
+}
+
+#[test]
+fn machines_say_what_they_always_said() {
+    let icount = Fetch::Icount { threads: 2, each: 4 };
+    let found = [
+        run("xeon-e5-2620v4", 2, Fetch::RoundRobin),
+        run("power8-s812l", 5, Fetch::RoundRobin),
+        run("power8-s812l", 3, icount),
+        run("pentium4-ht", 2, icount),
+    ];
+    // They change with a rule of the core or a figure of the descriptions, and with nothing else.
+    assert_eq!(found, KNOWN, "{found:#x?}");
+}
+
+const KNOWN: [u64; 4] =
+    [0x72bc_a7ed_40bb_9ee5, 0x5346_8756_7abe_c4ef, 0x8ac5_b955_4e9e_12b4, 0xefa8_1384_9a9b_b374];
