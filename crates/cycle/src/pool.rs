@@ -1,7 +1,7 @@
 //! Queues and buffers that threads split, share or cap.
 //!
 //! # Properties
-//! `each_rule_leaves_a_thread_what_it_says`.
+//! `each_rule_leaves_a_thread_what_it_says`, `a_thread_that_holds_back_gets_an_even_part`.
 
 use symbiont_sim::description::{SmtRule, Structure};
 
@@ -14,6 +14,8 @@ pub struct Pool {
     group_of: Vec<usize>,
     /// Held in each group, and the most.
     groups: Vec<(u32, u32)>,
+    /// What an even part of its group leaves each thread.
+    even: Vec<u32>,
 }
 
 impl Pool {
@@ -39,7 +41,15 @@ impl Pool {
             }
             SmtRule::Capped(_) | SmtRule::Halved => alone(entries),
         };
+        let group_of: Vec<usize> = group_of;
+        let members = |group| group_of.iter().filter(|of| **of == group).count().max(1) as u32;
+        let even = group_of.iter().zip(&most).map(|(&group, &most)| {
+            let all: u32 = groups.get(group).copied().unwrap_or(most);
+            (all / members(group)).clamp(1, most)
+        });
+        let even = even.collect();
         Self {
+            even,
             threads: most.into_iter().map(|most| (0, most)).collect(),
             group_of,
             groups: groups.into_iter().map(|most: u32| (0, most)).collect(),
@@ -59,6 +69,14 @@ impl Pool {
         let (held, most) = self.threads[thread];
         let (group_held, group_most) = self.groups[self.group_of[thread]];
         held < most && group_held < group_most
+    }
+
+    /// Is there an entry for a thread that holds back: that takes no more than an even part of what
+    /// it shares?
+    #[inline]
+    #[must_use]
+    pub fn has_even_room(&self, thread: usize) -> bool {
+        self.threads[thread].0 < self.even[thread] && self.has_room(thread)
     }
 
     /// The thread takes an entry.
@@ -98,6 +116,23 @@ mod tests {
                 pool.held(thread)
             })
             .collect()
+    }
+
+    #[test]
+    fn a_thread_that_holds_back_gets_an_even_part() {
+        let even = |entries, smt, threads, mode| -> Vec<u32> {
+            let mut pool = Pool::new(Structure { entries, smt }, threads, mode);
+            while pool.has_even_room(0) {
+                pool.take(0);
+            }
+            (0..threads).map(|thread| pool.held(thread)).collect()
+        };
+        assert_eq!(even(12, SmtRule::Shared, 2, 2), [6, 0]);
+        assert_eq!(even(12, SmtRule::Shared, 1, 4), [12]);
+        assert_eq!(even(12, SmtRule::Capped(0.75), 2, 2), [6, 0]);
+        assert_eq!(even(12, SmtRule::Partitioned, 2, 2), [6, 0]);
+        assert_eq!(even(12, SmtRule::Halved, 4, 4), [3, 0, 0, 0]);
+        assert_eq!(even(12, SmtRule::Private, 2, 2), [12, 0]);
     }
 
     #[test]

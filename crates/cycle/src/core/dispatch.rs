@@ -6,6 +6,7 @@ use symbiont_sim::activity::Cycle;
 use super::thread::{Fetched, Full, InFlight, NEVER, NONE, Stored};
 use super::{Core, Ready};
 use crate::op::Op;
+use crate::pool::Pool;
 
 /// What a wait of a class is charged to as long as nothing better is known.
 fn cause(class: OpClass) -> Cycle {
@@ -26,9 +27,10 @@ impl Core<'_> {
             self.threads[thread].full = None;
             let left = &mut left[half];
             let before = *left;
+            let back = self.holds_back(thread);
             while *left > 0 {
                 let Some(&fetched) = self.threads[thread].buffer.front() else { break };
-                if let Some(full) = self.is_full(thread, fetched.op.class) {
+                if let Some(full) = self.is_full(thread, fetched.op.class, back) {
                     self.threads[thread].full = Some(full);
                     break;
                 }
@@ -40,10 +42,20 @@ impl Core<'_> {
         }
     }
 
-    fn is_full(&mut self, thread: usize, class: OpClass) -> Option<Full> {
+    /// Must a thread leave the others their part of shared queues? While it waits for long, if
+    /// there are others.
+    fn holds_back(&self, thread: usize) -> bool {
+        self.threads[thread].waits_for_data(self.now)
+            && self.threads.iter().enumerate().any(|(at, other)| at != thread && !other.is_done())
+    }
+
+    fn is_full(&mut self, thread: usize, class: OpClass, back: bool) -> Option<Full> {
         let pools = &mut self.pools;
-        let room = pools.rob.has_room(thread)
-            && pools.queue(Op::is_vector(class)).has_room(thread)
+        let room = |pool: &Pool| {
+            if back { pool.has_even_room(thread) } else { pool.has_room(thread) }
+        };
+        let room = room(&pools.rob)
+            && room(pools.queue(Op::is_vector(class)))
             && (class != OpClass::Load || pools.lq.has_room(thread));
         if !room {
             Some(Full::Other)

@@ -12,6 +12,14 @@
 //!   store that misses the L1 also needs a miss register;
 //! - *dispatch*: in order within a thread, threads in turn as above, as long as
 //!   re-order buffer, issue queue, load and store queue have room;
+//!   A thread whose oldest operation waits for data from beyond the L2 may hold no more than an even part
+//!   of re-order buffer and issue queue, unless it is alone: else what depends on its misses
+//!   would fill them, and others stood still. Real cores see to that. POWER5's resource balancing
+//!   throttles a thread that has too many L2 misses under way or holds too many groups (Sinharoy et al.,
+//!   POWER5 system microarchitecture, IBM J. R&D 49, 2005); Intel limits what one thread
+//!   holds of each scheduler's queue (Marr et al., Hyper-Threading Technology architecture and
+//!   microarchitecture, Intel Technology Journal 6, 2002; the limit is not published). That the
+//!   limit is an even part, and that later cores of both do as these did, is assumed;
 //! - *fetch*: a thread fills its buffer; which one, [`Fetch`] says. It gets no more than the front end
 //!   delivers in a cycle, up to a taken branch, or a group with its most branches. Another instruction
 //!   line is looked up in the L1 instruction cache. A branch that is guessed wrong

@@ -191,6 +191,16 @@ impl<'s> Thread<'s> {
         self.upcoming = self.stream.next();
     }
 
+    /// Does its oldest operation wait for data from beyond the L2?
+    #[inline]
+    pub(super) fn waits_for_data(&self, now: u64) -> bool {
+        self.oldest().is_some_and(|oldest| {
+            oldest.done != NEVER
+                && oldest.done > now
+                && matches!(oldest.cause, Cycle::L3 | Cycle::Memory)
+        })
+    }
+
     /// Could it fetch now?
     #[inline]
     pub(super) fn can_fetch(&self, now: u64) -> bool {

@@ -14,7 +14,7 @@
 //! Times are nanoseconds; latencies are from a load's issue to its data.
 //!
 //! # Properties
-//! See the crate's tests: `misses_by_set_equal_an_independent_model`,
+//! See the crate's tests: `misses_by_set_equal_an_independent_model`, `misses_by_set_equal_a_naive_model`,
 //! `a_pending_line_is_waited_for_once`.
 
 mod build;

@@ -4,5 +4,6 @@
 mod caches;
 mod core;
 mod digest;
+mod model;
 mod smt;
 mod support;

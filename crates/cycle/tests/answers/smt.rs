@@ -59,6 +59,26 @@ fn a_waiting_thread_clogs_a_shared_queue_only() {
 }
 
 #[test]
+fn a_thread_that_waits_for_memory_leaves_others_their_part() {
+    // A chain of misses, each with seven operations that need it.
+    let misses = || {
+        stream((0..2400_u64).map(|n| match n % 8 {
+            0 => Op { sources: [8, 0], ..Op::memory(OpClass::Load, DATA + 64 * n) },
+            back => Op { sources: [back as u16, 0], ..Op::plain(OpClass::Integer) },
+        }))
+    };
+    let quick = || repeat(Op::plain(OpClass::Integer), 8000);
+    for queue in [shared(16), partitioned(16)] {
+        let machine = machine(|_, sort| (sort.iq, sort.rob) = (queue, shared(64)));
+        let counts = run(&machine, vec![misses(), quick()]);
+        // Fetch takes turns when both can; after that it has nearly all of the width.
+        assert!(counts[1].last_retired <= 8000 / 4 * 6 / 5, "{queue:?}: {counts:?}");
+        // Nobody else is there: it is as fast as its chain.
+        assert!(end(&machine, misses()) <= 300 * (MEMORY + 1) + 20);
+    }
+}
+
+#[test]
 fn icount_prefers_the_quick_thread() {
     // Few places in the queue, all shared: who fetches what cannot issue takes them.
     let machine = machine(|_, sort| sort.iq = shared(32));
