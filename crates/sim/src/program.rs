@@ -75,8 +75,16 @@ pub(crate) struct Course<'p> {
 impl<'p> Course<'p> {
     /// From the start of the `thread`-th thread of the profile; the first one's
     /// where there are not so many.
-    pub(crate) fn new(profile: &'p Profile, thread: usize, seed: u64) -> Self {
+    ///
+    /// A program that is run again does the same again, past the end of the recording
+    /// too, whatever else runs and wherever it was launched: only so can the same
+    /// instructions be compared, alone and in company.
+    pub(crate) fn new(profile: &'p Profile, thread: usize) -> Self {
         let recorded = profile.threads.get(thread).or(profile.threads.first());
+        let name = profile.program.bytes().chain(profile.digest.bytes());
+        // FNV-1a: the same on all machines.
+        let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let seed = name.fold(0xcbf2_9ce4_8422_2325 ^ thread as u64, step);
         let spans = Continuation::new(recorded.map_or(&[] as &[Span], |t| &t.sequence), seed);
         let mut course = Self { spans, now: None, left: 0.0 };
         course.turn();

@@ -64,12 +64,11 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             }
             self.born += 1;
             let id = ThreadId { process, thread: self.born as u32, born: self.now, generation: 0 };
-            let seed = self.random.random();
             self.threads.push(Thread {
                 number: self.born,
                 id,
                 slot,
-                course: Course::new(program.profile, thread, seed),
+                course: Course::new(program.profile, thread),
                 at,
                 ready: thread == 0 || !matches!(stage, Stage::Serial(_)),
                 target: None,

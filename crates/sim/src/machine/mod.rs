@@ -37,6 +37,8 @@
 //! - Work is conserved: what threads retired is what their paces and running times
 //!   make (`work_is_conserved`), and a hardware thread is never idle while a thread
 //!   waits that may run there (`nobody_waits_beside_an_idle_place`).
+//! - A program does the same each time, alone and in company
+//!   (`a_program_does_the_same_alone_and_in_company`).
 //! - A slot with an order runs its programs one after the other, each once
 //!   (`a_slot_runs_its_programs_in_turn`).
 //! - How a span of time is cut into quanta changes nothing that threads do, but

@@ -126,6 +126,30 @@ fn equal_seeds_give_equal_samples() {
     assert_ne!(text(1), text(2));
 }
 
+/// Its cycles at each count of instructions, past the end of what was recorded, tell in which
+/// phases it was.
+#[test]
+fn a_program_does_the_same_alone_and_in_company() {
+    let profile = profile(&[1, 3, 9], &[(0, MS), (1, MS), (0, MS), (2, MS), (1, MS), (2, MS)]);
+    let other = two_phases();
+    let cycles = |beside: usize, seed: u64| -> f64 {
+        let others = (0..beside).map(|_| program(&other, Shape::Single, None));
+        let own = program(&profile, Shape::Single, Some(200 * MS));
+        let programs = others.chain([own]).collect();
+        // Each has a core of its own, so that nobody slows it down.
+        let mut machine = start("power8-s812l", programs, limited("0,8,16,24", seed));
+        machine.wait(Duration::from_secs(3)).unwrap();
+        let first = machine.completions().iter().find(|c| c.slot == beside && c.run == 0);
+        let first = first.unwrap();
+        (first.ended.0 - first.started.0) as f64
+    };
+    let alone = cycles(0, 1);
+    for (beside, seed) in [(0, 2), (1, 1), (3, 5)] {
+        let again = cycles(beside, seed);
+        assert!((again / alone - 1.0).abs() < 1e-3, "{beside} {seed}: {again} {alone}");
+    }
+}
+
 #[test]
 fn no_count_runs_backwards() {
     let samples = shuffled(3, Duration::from_millis(3), 60);
