@@ -1,6 +1,7 @@
 //! Naive predictors that a model must beat.
 //!
-//! *Constant*: the mean slowdown of the training set. *Victim plus aggressor*:
+//! Both are fitted as the model is, by squares of relative errors. *Constant*: the mean slowdown
+//! of the training set. *Victim plus aggressor*:
 //! the mean, plus how much the program suffers on average, plus how much each
 //! co-runner's program makes others suffer on average, fitted together by least
 //! squares. It knows programs by name and needs no counters; of a program that

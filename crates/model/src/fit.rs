@@ -8,6 +8,8 @@
 //! training set ([`Moments`]), which can be added up per combination of
 //! programs: that makes leave-p-out cross-validation cheap.
 //!
+//! Least squares of relative errors: an observation weighs 1/slowdown².
+//!
 //! A component that never occurs, or features that never vary apart, leave
 //! coefficients undetermined; of all solutions the smallest is taken.
 //!
@@ -31,7 +33,7 @@ use crate::forward::{Coefficients, Terms};
 use crate::{Observation, SmtMode, SmtModel};
 
 pub(crate) use least_squares::Sums;
-pub(crate) use moments::Moments;
+pub(crate) use moments::{Moments, weight};
 
 /// Why no model can be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -108,7 +110,7 @@ pub(crate) fn check(mode: SmtMode, observations: &[Observation]) -> Result<usize
 }
 
 pub(crate) fn from_moments(moments: &Moments) -> Result<Fit, FitError> {
-    if moments.count() <= 0.0 {
+    if moments.observed() == 0 {
         return Err(FitError::Empty);
     }
     let (linear, linear_errors) = coefficients(moments, &[0, 1, 2])?;
@@ -116,7 +118,7 @@ pub(crate) fn from_moments(moments: &Moments) -> Result<Fit, FitError> {
     let interaction = rank::Interaction::fit(moments).ok_or(FitError::Unsolvable)?;
     let ranks = [1, 2, 3].map(|rank| interaction.cut(rank));
     let model = SmtModel::new(linear, delta, ranks).map_err(|_| FitError::Unsolvable)?;
-    Ok(Fit { model, linear_errors, delta_errors, observed: moments.count() as u64 })
+    Ok(Fit { model, linear_errors, delta_errors, observed: moments.observed() })
 }
 
 /// Coefficients of the chosen features, and their standard errors.

@@ -17,8 +17,9 @@
 //! capture at best, from a measured table: the limits that forms of the model
 //! are held against.
 
-use nalgebra::{DMatrix, SymmetricEigen};
+use nalgebra::DMatrix;
 
+use crate::eigen::Eigen;
 use crate::{Interference, Objective};
 
 /// Rounds in which [`low_rank`] fills the diagonal in.
@@ -117,11 +118,11 @@ fn approximate(table: &DMatrix<f64>, rank: usize) -> DMatrix<f64> {
         return additive;
     }
     let rest = table - &additive;
-    let parts = SymmetricEigen::new(rest.tr_mul(&rest));
+    let Some(parts) = Eigen::of(rest.tr_mul(&rest)) else { return additive };
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&a, &b| parts.eigenvalues[b].total_cmp(&parts.eigenvalues[a]));
+    order.sort_by(|&a, &b| parts.values[b].total_cmp(&parts.values[a]));
     order.truncate(rank);
-    let v = parts.eigenvectors.select_columns(&order);
+    let v = parts.vectors.select_columns(&order);
     additive += rest * &v * v.transpose();
     additive
 }

@@ -55,6 +55,7 @@ mod align;
 mod baseline;
 mod bilinear;
 mod costs;
+mod eigen;
 mod errors;
 mod fit;
 mod forward;

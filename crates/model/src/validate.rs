@@ -35,7 +35,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Case};
-use crate::fit::{FitError, Moments, check, from_moments};
+use crate::fit::{FitError, Moments, check, from_moments, weight};
 use crate::{Components, Errors, Fit, Inversion, Observation, Score, SmtMode};
 
 mod fold;
@@ -81,7 +81,7 @@ pub struct TrainingSet<'a> {
 #[derive(Debug)]
 struct Group<'a> {
     moments: Moments,
-    /// Threads observed and sum of their slowdowns.
+    /// Weights of the threads observed, and weighted sum of their slowdowns.
     cases: BTreeMap<Case, (f64, f64)>,
     observations: Vec<&'a Observation>,
 }
@@ -112,8 +112,9 @@ impl<'a> TrainingSet<'a> {
             group.moments.add(observation);
             for (case, thread) in fold::cases(observation).into_iter().zip(observation.threads()) {
                 let (count, sum) = group.cases.entry(case).or_default();
-                *count += 1.0;
-                *sum += thread.slowdown();
+                let weight = weight(thread.slowdown());
+                *count += weight;
+                *sum += weight * thread.slowdown();
             }
             group.observations.push(observation);
         }

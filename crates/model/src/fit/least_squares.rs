@@ -1,7 +1,9 @@
 //! Ordinary least squares from sums, so that parts of a training set can be
 //! put together in any way without going through it again.
 
-use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use nalgebra::{DMatrix, DVector};
+
+use crate::eigen::Eigen;
 
 /// Directions whose second moment is below this part of the largest, features
 /// scaled to 1, are taken as not observed: they get no weight.
@@ -13,7 +15,10 @@ pub(crate) struct Sums {
     gram: DMatrix<f64>,
     moment: DVector<f64>,
     squares: f64,
+    /// Sum of all weights.
     count: f64,
+    /// Observations, whatever they weigh.
+    added: f64,
 }
 
 /// Weights of the features and their standard errors.
@@ -30,6 +35,7 @@ impl Sums {
             moment: DVector::zeros(features),
             squares: 0.0,
             count: 0.0,
+            added: 0.0,
         }
     }
 
@@ -40,6 +46,7 @@ impl Sums {
         self.moment.axpy(weight * target, &x, 1.0);
         self.squares += weight * target * target;
         self.count += weight;
+        self.added += 1.0;
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -47,6 +54,7 @@ impl Sums {
         self.moment += &other.moment;
         self.squares += other.squares;
         self.count += other.count;
+        self.added += other.added;
     }
 
     /// The same with fewer features.
@@ -56,10 +64,6 @@ impl Sums {
             moment: self.moment.select_rows(features),
             ..*self
         }
-    }
-
-    pub(crate) fn count(&self) -> f64 {
-        self.count
     }
 
     /// Mean of the product of two features.
@@ -86,19 +90,19 @@ impl Sums {
         if !scaled.iter().chain(target.iter()).all(|value| value.is_finite()) {
             return None;
         }
-        let parts = SymmetricEigen::try_new(scaled, 5.0 * f64::EPSILON, 10_000)?;
-        let least = RANK_TOLERANCE * parts.eigenvalues.max();
+        let parts = Eigen::of(scaled)?;
+        let least = RANK_TOLERANCE * parts.values.max();
         let seen = |value: f64| value > least;
-        let inverse = parts.eigenvalues.map(|e| if seen(e) { 1.0 / e } else { 0.0 });
-        let rank = parts.eigenvalues.iter().filter(|e| seen(**e)).count() as f64;
-        let v = &parts.eigenvectors;
+        let inverse = parts.values.map(|e| if seen(e) { 1.0 / e } else { 0.0 });
+        let rank = parts.values.iter().filter(|e| seen(**e)).count() as f64;
+        let v = &parts.vectors;
         let found = v * inverse.component_mul(&v.tr_mul(&target));
         let values: Vec<f64> = found.iter().zip(&scales).map(|(w, s)| over(*w, *s)).collect();
 
         let weights = DVector::from_column_slice(&values);
         let left =
             self.squares - 2.0 * weights.dot(&self.moment) + weights.dot(&(&self.gram * &weights));
-        let freedom = self.count - rank;
+        let freedom = self.count * (1.0 - rank / self.added);
         let variance = if freedom > 0.0 { left.max(0.0) / freedom } else { f64::INFINITY };
         let spread = |at: usize| -> f64 {
             v.row(at).iter().zip(inverse.iter()).map(|(v, i)| v * v * i).sum()

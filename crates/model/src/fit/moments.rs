@@ -1,4 +1,8 @@
 //! What a fit needs to know of a training set.
+//!
+//! An observation weighs 1/slowdown², so that squares of relative errors are summed up:
+//! models are judged by those. Otherwise the few threads that suffer several times as much as
+//! all others decide alone, and everybody else is said to suffer from them.
 
 use super::least_squares::Sums;
 use crate::forward::sums;
@@ -13,6 +17,12 @@ pub(crate) struct Moments {
     /// Features 1, each own, each others, each own × each others; target: the
     /// slowdown.
     pub(crate) slowdown: Sums,
+    observed: u64,
+}
+
+/// What an observation of a slowdown weighs.
+pub(crate) fn weight(slowdown: f64) -> f64 {
+    1.0 / (slowdown * slowdown)
 }
 
 impl Moments {
@@ -20,6 +30,7 @@ impl Moments {
         Self {
             components: vec![Sums::new(4); components],
             slowdown: Sums::new(1 + components * (2 + components)),
+            observed: 0,
         }
     }
 
@@ -32,15 +43,18 @@ impl Moments {
             let own = own.parts();
             let others: Vec<f64> = all.iter().zip(own).map(|(all, own)| all - own).collect();
             let target = thread.relative();
+            let slowdown: f64 = target.iter().sum();
+            let weight = weight(slowdown);
             let pairs = self.components.iter_mut().zip(own.iter().zip(&others)).zip(&target);
             for ((sums, (x, s)), target) in pairs {
-                sums.add(&[1.0, *x, *s, x * s], *target, 1.0);
+                sums.add(&[1.0, *x, *s, x * s], *target, weight);
             }
             let products = own.iter().flat_map(|x| others.iter().map(move |s| x * s));
             let features = [1.0].into_iter().chain(own.iter().copied());
             let features: Vec<f64> =
                 features.chain(others.iter().copied()).chain(products).collect();
-            self.slowdown.add(&features, target.iter().sum(), 1.0);
+            self.slowdown.add(&features, slowdown, weight);
+            self.observed += 1;
         }
     }
 
@@ -49,10 +63,11 @@ impl Moments {
             sums.merge(other);
         }
         self.slowdown.merge(&other.slowdown);
+        self.observed += other.observed;
     }
 
     /// Threads observed, each once a quantum.
-    pub(crate) fn count(&self) -> f64 {
-        self.slowdown.count()
+    pub(crate) fn observed(&self) -> u64 {
+        self.observed
     }
 }

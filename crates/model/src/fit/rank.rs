@@ -12,10 +12,11 @@
 //! Products vary little around their means, so weak directions of W would be
 //! fitted to noise; [`RIDGE`] holds them back.
 
-use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use nalgebra::{DMatrix, DVector};
 
 use super::moments::Moments;
 use crate::bilinear::{Bilinear, Factor};
+use crate::eigen::Eigen;
 
 /// Ridge on the products, their second moment scaled to 1. On synthetic programs
 /// that were left out, anything from 0 to 10⁻³ gives the same.
@@ -53,10 +54,10 @@ impl Interaction {
         let whitened = root_own * &products * root_others;
         // A = U Σ Vᵀ: V from AᵀA, U Σ = A V.
         let square = whitened.transpose() * &whitened;
-        let parts = SymmetricEigen::try_new(square, 5.0 * f64::EPSILON, 10_000)?;
+        let parts = Eigen::of(square)?;
         let mut order: Vec<usize> = (0..m).collect();
-        order.sort_by(|&a, &b| parts.eigenvalues[b].total_cmp(&parts.eigenvalues[a]));
-        let v = parts.eigenvectors.select_columns(&order);
+        order.sort_by(|&a, &b| parts.values[b].total_cmp(&parts.values[a]));
+        let v = parts.vectors.select_columns(&order);
         Some(Self {
             constant: *constant,
             own: DVector::from_column_slice(own),
@@ -95,12 +96,12 @@ impl Interaction {
 /// Square root of a covariance and its pseudo-inverse. Shares sum to 1, so one
 /// direction at least has no variance.
 fn roots(covariance: DMatrix<f64>) -> Option<(DMatrix<f64>, DMatrix<f64>)> {
-    let parts = SymmetricEigen::try_new(covariance, 5.0 * f64::EPSILON, 10_000)?;
-    let least = 1e-9 * parts.eigenvalues.max();
+    let parts = Eigen::of(covariance)?;
+    let least = 1e-9 * parts.values.max();
     let seen = |e: f64| e > least && e > 0.0;
-    let root = parts.eigenvalues.map(|e| if seen(e) { e.sqrt() } else { 0.0 });
-    let back = parts.eigenvalues.map(|e| if seen(e) { 1.0 / e.sqrt() } else { 0.0 });
-    let v = parts.eigenvectors;
+    let root = parts.values.map(|e| if seen(e) { e.sqrt() } else { 0.0 });
+    let back = parts.values.map(|e| if seen(e) { 1.0 / e.sqrt() } else { 0.0 });
+    let v = parts.vectors;
     let with = |values: &DVector<f64>| &v * DMatrix::from_diagonal(values) * v.transpose();
     Some((with(&root), with(&back)))
 }

@@ -9,10 +9,11 @@
 //! x' = P Y s + P r; the sums give (Σ P Y) s = 1 − Σ P r, n equations for s.
 //! Without δ the first step is the solution.
 
-use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use nalgebra::{DMatrix, DVector};
 
 use super::{LEAST_EIGENVALUE, component, eigenvalues, gain, plausible};
 use crate::Shares;
+use crate::eigen::Eigen;
 use crate::forward::Terms;
 
 /// Steps before the iteration is given up.
@@ -116,10 +117,10 @@ fn of_any(matrix: &DMatrix<f64>, least: f64, regularised: &mut usize) -> Option<
     if !square.iter().all(|value| value.is_finite()) {
         return None;
     }
-    let parts = SymmetricEigen::try_new(square, 5.0 * f64::EPSILON, 1000)?;
+    let parts = Eigen::of(square)?;
     let least = least * least;
-    *regularised += parts.eigenvalues.iter().filter(|square| **square < least).count();
-    let gains = parts.eigenvalues.map(|square| 1.0 / square.max(least));
-    let v = parts.eigenvectors;
+    *regularised += parts.values.iter().filter(|square| **square < least).count();
+    let gains = parts.values.map(|square| 1.0 / square.max(least));
+    let v = parts.vectors;
     Some(&v * DMatrix::from_diagonal(&gains) * v.transpose() * transposed)
 }
