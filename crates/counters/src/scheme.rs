@@ -117,30 +117,38 @@ impl Seated<'_> {
         *self.scheme.seats.get(group)?.get(event)?
     }
 
-    /// Of all places where an event was counted: the freshest, and of those
-    /// the one that saw most.
-    fn best(&self, event: usize) -> Option<(usize, usize)> {
-        let seats = self.scheme.everywhere.get(event)?.iter();
-        let told = seats.filter_map(|&seat| Some((seat, self.change(seat.0)?)));
-        let better = told.reduce(|best, other| {
-            let (a, b) = (best.1, other.1);
-            if (b.age, -b.coverage) < (a.age, -a.coverage) { other } else { best }
+    /// What an event counted over the whole time, from all places where it was counted
+    /// most recently. Groups that take turns see different parts of a quantum, together
+    /// perhaps all of it.
+    fn everywhere(&self, event: usize) -> Option<f64> {
+        let seats = self.scheme.everywhere.get(event)?;
+        let told = seats.iter().filter_map(|&(counted, place)| {
+            let change = self.change(counted)?;
+            Some((change, *change.counts.get(place)? as f64))
         });
-        better.map(|(seat, _)| seat)
+        let told: Vec<_> = told.collect();
+        let age = told.iter().map(|(change, _)| change.age).min()?;
+        let (mut counted, mut parts, mut coverage) = (0.0, 0.0, 0.0);
+        for (change, count) in told.into_iter().filter(|(change, _)| change.age == age) {
+            counted += count;
+            parts += 1.0 / change.scale;
+            coverage += change.coverage;
+        }
+        self.coverage.set(self.coverage.get().min(coverage));
+        self.age.set(self.age.get().max(age));
+        Some(counted / parts)
     }
 }
 
 impl Placed for Seated<'_> {
     fn count(&self, group: Option<usize>, event: usize) -> Option<f64> {
-        let (counted, place) = match group {
-            Some(group) => self.seat(group, event)?,
-            None => self.best(event)?,
-        };
+        let Some(group) = group else { return self.everywhere(event) };
+        let (counted, place) = self.seat(group, event)?;
         let change = self.change(counted)?;
         let count = *change.counts.get(place)? as f64;
         self.coverage.set(self.coverage.get().min(change.coverage));
         self.age.set(self.age.get().max(change.age));
-        Some(if group.is_some() { count } else { count * change.scale })
+        Some(count)
     }
 
     fn has(&self, group: usize, event: usize) -> bool {

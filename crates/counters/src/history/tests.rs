@@ -166,9 +166,22 @@ fn later_readings_are_differences_and_raw_counts_stay_within_their_group() {
     assert_eq!((rate.value, rate.coverage), (8.0 / 400.0, 0.8));
     let stall = measured.get("cpi_stall").unwrap();
     assert_eq!((stall.value, stall.coverage), (0.25, 0.2));
-    // A bare count stands for the whole quantum, by the group that saw most.
+    // A bare count stands for the whole quantum.
     assert_eq!(measured.value("llc_misses"), Some(10.0));
     assert_eq!(measured.value("cycles"), Some(500.0));
+}
+
+/// A thread that changes its pace within a quantum: what all groups saw is counted, not what
+/// one of them would have seen.
+#[test]
+fn a_bare_count_is_put_together_from_groups_that_take_turns() {
+    let counting = all();
+    let first = vec![reading(5, 0, 0, [0; 3]), reading(5, 0, 0, [0; 3])];
+    let second = vec![reading(5, 10, 4, [400, 200, 100]), reading(5, 10, 6, [900, 240, 12])];
+    let measured = fold(&[sample(&counting, 0, first), sample(&counting, 10, second)]);
+    let cycles = measured.get("cycles").unwrap();
+    assert_eq!((cycles.value, cycles.coverage), (1300.0, 1.0));
+    assert_eq!(measured.value("llc_misses"), Some(20.0));
 }
 
 #[test]
