@@ -10,7 +10,8 @@
 //! alone, isolated; each alone, throttled to each SMT mode; all pairs, programs
 //! beside themselves included; a sample of groups of four ([`plan`]). Counts
 //! are read through the same seam as a policy's, so errors of counters are in
-//! them ([`watch`]). [`evaluate`] sets each quantum of a group against the
+//! them ([`watch`]); of runs alone five times as often, since phases may be shorter than a
+//! quantum. [`evaluate`] sets each quantum of a group against the
 //! same instructions alone, fits, and cross-validates on programs left out.
 //!
 //! A [`Site`] carries the runs out. On the simulated machine a core is
@@ -30,11 +31,15 @@
 //! - The model fits the machine that it was trained on and no other; an
 //!   interrupted campaign goes on, with the same result
 //!   (`training_gives_a_model_that_fits_and_goes_on_where_it_stopped`).
+//! - The same instructions are compared, through changes of phase and past the end of what was
+//!   recorded (`programs_that_change_their_phases_are_set_against_themselves`), and of what it
+//!   was trained on the model explains most of what means of programs explain.
 //! - Equal seeds plan equal runs; each pair is there once
 //!   (`each_pair_is_planned_once`).
 
 mod campaign;
 mod evaluate;
+mod gains;
 mod page;
 mod plan;
 pub mod real;
@@ -45,5 +50,6 @@ mod watch;
 
 pub use campaign::{Campaign, Options, Record, Site};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
+pub use gains::Captured;
 pub use plan::{Run, Size, plan};
 pub use watch::{Ran, watch};

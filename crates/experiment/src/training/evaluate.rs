@@ -9,6 +9,7 @@ use symbiont_model::{
 use symbiont_policy::PairSlowdowns;
 use symbiont_topology::CoreKind;
 
+use super::gains::{Captured, captured};
 use super::plan::{Run, Size};
 use super::watch::Ran;
 use crate::harness::Error;
@@ -36,6 +37,8 @@ pub struct Evaluation {
     pub programs: Validation,
     /// Errors on combinations that were left out.
     pub combinations: Validation,
+    /// What pairing by it gains; of pairs only.
+    pub captured: Vec<Captured>,
     /// Mean throttled over isolated CPI.
     pub throttled: f64,
 }
@@ -58,11 +61,12 @@ pub fn evaluate(
         let ratios = ratios(runs, width, &isolated)?;
         let throttling = Throttling::fit(&ratios).map_err(wrong)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
-        let (fit, programs, combinations) = {
+        let (fit, programs, combinations, captured) = {
             let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
             let fit = set.fit().map_err(wrong)?;
-            (fit, validate(Holdout::Programs)?, validate(Holdout::Combinations)?)
+            let captured = if width == 2 { captured(&set).map_err(wrong)? } else { Vec::new() };
+            (fit, validate(Holdout::Programs)?, validate(Holdout::Combinations)?, captured)
         };
         let scores = [(&programs, Holdout::Programs), (&combinations, Holdout::Combinations)]
             .into_iter()
@@ -71,7 +75,14 @@ pub fn evaluate(
         fitted.insert(mode, Trained { fit, throttling: Some(throttling), scores });
         modes.insert(
             mode,
-            Evaluation { observations, left_out, programs, combinations, throttled: mean },
+            Evaluation {
+                observations,
+                left_out,
+                programs,
+                combinations,
+                captured,
+                throttled: mean,
+            },
         );
     }
     let (machine, core, catalogue) = made;

@@ -33,6 +33,9 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
         report.push(Block::Heading(format!("Groups of {}", mode.threads())));
         report.push(Block::Prose(told(evaluation)));
         report.push(slowdowns(*mode, evaluation));
+        if !evaluation.captured.is_empty() {
+            report.push(gains(*mode, evaluation));
+        }
         report.push(inverses(*mode, evaluation, &names));
         report.push(histograms(*mode, evaluation, &names));
     }
@@ -95,6 +98,28 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
         ]);
     }
     table.note("constant: the mean of the training set; victim-plus-aggressor: means of programs, of those that it knows");
+    table
+}
+
+/// Low errors alone say nothing about who should go with whom.
+fn gains(mode: SmtMode, evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("predictor"),
+        Column::text("objective"),
+        Column::number("captured, programs left out"),
+        Column::number("captured, programs known"),
+    ];
+    let caption = "Share of the oracle's gain over random pairing, workloads of eight programs";
+    let mut table = Table::new(format!("{mode}-captured"), caption, columns);
+    for captured in &evaluation.captured {
+        table.row(vec![
+            captured.predictor.name().into(),
+            captured.objective.name().into(),
+            captured.left_out.into(),
+            captured.known.into(),
+        ]);
+    }
+    table.note("paired by stacks measured alone, rated by mean slowdowns against throttled speed");
     table
 }
 

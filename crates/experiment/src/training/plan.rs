@@ -63,7 +63,21 @@ impl Default for Size {
     }
 }
 
+/// Readings of a run alone for each quantum.
+const READINGS: u32 = 5;
+
 impl Size {
+    /// How often a run is read, and how long a stretch each reading covers. Runs alone are
+    /// read more often: within a stretch, cycles are taken to grow evenly with the
+    /// instructions, and phases may be shorter than a quantum.
+    #[must_use]
+    pub fn readings(&self, run: &Run) -> (usize, Duration) {
+        match run {
+            Run::Alone { .. } => (self.quanta * READINGS as usize, self.quantum / READINGS),
+            Run::Together(_) => (self.quanta, self.quantum),
+        }
+    }
+
     /// Widths of groups that are trained.
     #[must_use]
     pub fn widths(&self) -> Vec<usize> {

@@ -198,7 +198,8 @@ impl Site for Real {
             machine.enrol(name, child.id()).map_err(|why| wrong(why.to_string()))?;
         }
         // Counting begins when a thread has outlived two quanta.
-        let ran = watch(&mut machine, components, size.quanta, size.quantum);
+        let (readings, stretch) = size.readings(run);
+        let ran = watch(&mut machine, components, readings, stretch);
         drop(started);
         let _ = machine.put_back();
         ran.map_err(|why| wrong(why.to_string()))

@@ -114,7 +114,7 @@ impl Site for Simulated<'_, '_> {
         let mut machine =
             SimMachine::new(self.workshop.description(), fast, programs, &[], options)
                 .map_err(|why| wrong(why.to_string()))?;
-        watch(&mut machine, components, size.quanta, size.quantum)
-            .map_err(|why| wrong(why.to_string()))
+        let (readings, stretch) = size.readings(run);
+        watch(&mut machine, components, readings, stretch).map_err(|why| wrong(why.to_string()))
     }
 }

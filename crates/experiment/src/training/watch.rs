@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_control::ControlError;
 use symbiont_counters::{History, Measured};
 use symbiont_machine::{Machine, Signal, Signals, ThreadId};
-use symbiont_model::{Components, Quantum};
+use symbiont_model::{Components, CpiStack, Quantum};
 
 /// What each program of a run did, in the order in which they were enrolled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,11 +69,16 @@ pub fn watch<M: Machine>(
 
 const NOTHING: Quantum = Quantum { instructions: 0.0, stack: None };
 
+/// Groups of events that take turns see different parts of a quantum; cycles and instructions are
+/// in all of them, so the whole CPI is known better than its parts: they are scaled to it.
 fn read(measured: &Measured, components: &Components) -> Quantum {
     let fresh = |name: &str| measured.get(name).ok().filter(|m| m.age == 0).map(|m| m.value);
     let whole = components.names().all(|name| fresh(name).is_some());
-    Quantum {
-        instructions: fresh("instructions").unwrap_or(0.0),
-        stack: components.read(measured).ok().filter(|_| whole),
-    }
+    let instructions = fresh("instructions").unwrap_or(0.0);
+    let cpi = fresh("cycles").map(|cycles| cycles / instructions).filter(|cpi| cpi.is_finite());
+    let stack = components.read(measured).ok().filter(|_| whole);
+    let scaled = stack.zip(cpi).and_then(|(stack, cpi)| {
+        CpiStack::new(stack.shares().parts().iter().map(|share| share * cpi).collect()).ok()
+    });
+    Quantum { instructions, stack: scaled }
 }
