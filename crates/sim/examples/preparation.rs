@@ -3,23 +3,27 @@
 //!     cargo run --release -p symbiont-sim --example preparation -- profiles [PHASES [MACHINE...]]
 //!
 //! For each machine: the time to make the tables of each program's first PHASES phases (default 1),
-//! in SMT1 and in the widest mode, by one processor. Then seeded coschedules of these phases fill
-//! a core in the widest mode; the CPI of each thread by the tables is held against that by
-//! the window model, and so is the mean speed of the coschedule.
+//! in SMT1 and in the widest mode, of one processor. Then seeded coschedules of these phases fill
+//! a core. By the window model each settles at an environment for each thread: there, the CPI
+//! that the table says is held against that of the window model. Then the coschedule
+//! is solved with tables: again the CPI of each thread, and the mean speed of the coschedule. Where
+//! fixed points lie close together these differ more.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::physics::State;
 use symbiont_sim::physics::domains::Physics;
+use symbiont_sim::physics::pipeline::Environment;
 use symbiont_sim::physics::prepared::Prepared;
 use symbiont_sim::physics::respond::{Direct, Respond, Tables};
-use symbiont_sim::physics::tasks::{Load, Running, Switches};
+use symbiont_sim::physics::response::Response;
+use symbiont_sim::physics::tasks::{Load, Running, Switches, Task};
+use symbiont_sim::physics::window::Outcome;
 
 /// Coschedules on each machine.
 const COSCHEDULES: usize = 40;
@@ -40,7 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let read = |path: &PathBuf| Profile::read(path);
     let profiles = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     println!(
-        "machine              mode tables seconds each; CPI off by: mean, 95th %, worst; speed"
+        "machine              mode tables seconds each; off by (mean, 95th %, worst) in the same \
+         environments; in coschedules; speed"
     );
     for machine in machines {
         look(&Description::named(&machine)?, &profiles, phases)?;
@@ -57,11 +62,11 @@ fn look(machine: &Description, profiles: &[Profile], most: usize) -> Result<(), 
     let mut modes = vec![1, widest];
     modes.dedup();
     for mode in modes {
-        let begin = Instant::now();
+        let begin = seconds()?;
         for phase in &prepared {
             physics.prepare(phase, 0, mode).ok_or("no such core")?;
         }
-        let (tables, seconds) = (prepared.len(), begin.elapsed().as_secs_f64());
+        let (tables, seconds) = (prepared.len(), seconds()? - begin);
         print!(
             "{:20} SMT{mode} {tables:6} {seconds:7.1} {:4.2}",
             machine.name,
@@ -72,7 +77,38 @@ fn look(machine: &Description, profiles: &[Profile], most: usize) -> Result<(), 
     Ok(())
 }
 
-/// How far coschedules by tables are from those by the window model.
+/// Seconds that the processor has worked for this program.
+fn seconds() -> Result<f64, Box<dyn Error>> {
+    let all = std::fs::read_to_string("/proc/self/schedstat")?;
+    let ns: f64 = all.split_whitespace().next().ok_or("no time")?.parse()?;
+    Ok(ns / 1e9)
+}
+
+/// The window model, which tells how far the table is from it where coschedules settle.
+struct Checked<'a> {
+    direct: Direct,
+    tables: Tables<'a>,
+    off: Vec<f64>,
+}
+
+impl Respond for Checked<'_> {
+    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
+        self.direct.respond(task, environment)
+    }
+
+    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
+        let outcome = self.direct.detail(task, environment);
+        self.off.push((self.tables.cpi(task, environment) / outcome.cpi - 1.0).abs());
+        outcome
+    }
+
+    fn cares(&mut self, task: &Task<'_>) -> u32 {
+        self.direct.cares(task)
+    }
+}
+
+/// How far tables are from the window model in the environments of coschedules, and how
+/// far coschedules by tables are from those by the window model.
 fn tell(physics: &Physics, prepared: &[Prepared], mode: u32) {
     let mut drawn = 12345_u64;
     let mut draw = || {
@@ -80,6 +116,8 @@ fn tell(physics: &Physics, prepared: &[Prepared], mode: u32) {
             drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         &prepared[(drawn >> 33) as usize % prepared.len()]
     };
+    let tables = Tables { physics };
+    let mut checked = Checked { direct: Direct::default(), tables, off: Vec::new() };
     let (mut off, mut speeds) = (Vec::new(), 0.0);
     for _ in 0..COSCHEDULES {
         let running = |thread| Running { thread, prepared: draw(), pages: &[] };
@@ -88,7 +126,7 @@ fn tell(physics: &Physics, prepared: &[Prepared], mode: u32) {
         let solve = |respond: &mut dyn Respond| {
             physics.solve(respond, Switches::default(), &loads, None, &mut State::default())
         };
-        let (fast, direct) = (solve(&mut Tables { physics }), solve(&mut Direct::default()));
+        let (fast, direct) = (solve(&mut Tables { physics }), solve(&mut checked));
         let pairs = fast.rates.iter().zip(&direct.rates);
         let ratios: Vec<f64> =
             pairs.map(|((_, fast), (_, direct))| fast.cpi / direct.cpi).collect();
@@ -96,9 +134,14 @@ fn tell(physics: &Physics, prepared: &[Prepared], mode: u32) {
             ratios.iter().map(|ratio| 1.0 / ratio - 1.0).sum::<f64>().abs() / ratios.len() as f64;
         off.extend(ratios.iter().map(|ratio| (ratio - 1.0).abs()));
     }
+    let speed = 100.0 * speeds / COSCHEDULES as f64;
+    println!("   {};   {}; {speed:.2} %", spread(checked.off), spread(off));
+}
+
+/// Mean, 95th percentile and worst.
+fn spread(mut off: Vec<f64>) -> String {
     off.sort_by(f64::total_cmp);
     let at = |share: f64| 100.0 * off[((off.len() - 1) as f64 * share) as usize];
     let mean = 100.0 * off.iter().sum::<f64>() / off.len() as f64;
-    let speed = 100.0 * speeds / COSCHEDULES as f64;
-    println!("        {mean:.2} %, {:.2} %, {:.2} %; {speed:.2} %", at(0.95), at(1.0));
+    format!("{mean:.2} %, {:.2} %, {:.2} %", at(0.95), at(1.0))
 }

@@ -13,7 +13,7 @@
 //! | [`pipeline`] | a core as one of its threads meets it, and what co-runners change of that |
 //! | [`trace`], [`streams`], [`prepared`] | a profile's phase, made ready |
 //! | [`window`] | how fast micro-traces run through a core: a dataflow model |
-//! | [`table`], [`response`] | the window model's answers, tabulated |
+//! | [`table`], [`response`], [`part`] | the window model's answers, tabulated |
 //! | [`footprint`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
 //! | [`shares`], [`coupling`], [`memory`] | what others leave of slots, ports, queues, bandwidth |
 //! | [`domains`], [`tasks`] | the machine and the threads, laid out |
@@ -44,6 +44,7 @@ pub mod domains;
 pub mod footprint;
 pub mod memory;
 pub mod occupancy;
+pub mod part;
 pub mod pipeline;
 pub mod prepared;
 pub mod rates;

@@ -21,13 +21,15 @@ use serde::{Deserialize, Serialize};
 use symbiont_profile::PREDICTOR_ENTRIES;
 
 use super::domains::{MemoryPlace, SortPlace};
+use super::part;
 use super::pipeline::{
     Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Level, Pipeline, REACHES,
     STRUCTURES, predictor_size,
 };
 use super::prepared::ForCore;
-use super::table::build::Tolerance;
+use super::table::build::{Effort, Tolerance};
 use super::table::{Range, Table, build};
+use super::trace::Trace;
 use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
 use super::window::{Outcome, Window};
 
@@ -41,6 +43,9 @@ const LATENCY: usize = PREDICTOR + 1;
 
 /// A cache is taken to be starved down to this part of an even share.
 const STARVED: f64 = 1.0 / 16.0;
+
+/// Micro-traces that stand for all where that is enough: to learn what may be left out.
+const PART: usize = 4;
 
 /// The table of one phase on one sort of core in one SMT mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,7 +68,8 @@ struct Bound {
 
 impl Bound {
     /// Each port group is asked for what it must do however scarce it is.
-    fn new(ranges: &[Range], pipeline: &Pipeline, run: &mut dyn FnMut(&[f64]) -> Outcome) -> Self {
+    fn new(ranges: &[Range], pipeline: &Pipeline, trial: &mut Trial<'_>) -> Self {
+        let mut run = |inputs: &[f64]| trial.run(inputs, Effort::Full);
         let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
         let front = run(&best).front;
         let mut least = [0.0; FIRST_ENTRIES];
@@ -219,6 +225,45 @@ impl Range {
     }
 }
 
+/// A phase on a core, to be asked.
+struct Trial<'a> {
+    pipeline: &'a Pipeline,
+    trace: &'a Trace,
+    /// Is the L2 the last level?
+    tied: bool,
+    window: Window,
+    /// Of each run of the whole trace, the cycles of each of its pieces.
+    runs: Vec<Vec<f64>>,
+    /// What stands for the whole.
+    part: Option<Trace>,
+}
+
+impl Trial<'_> {
+    fn run(&mut self, inputs: &[f64], effort: Effort) -> Outcome {
+        let mut environment = environment(inputs);
+        if self.tied {
+            environment.reach[Level::L2 as usize] = environment.reach[Level::Last as usize];
+        }
+        match effort {
+            Effort::Quick if self.trace.pieces.len() > PART => {
+                let part = self.part.get_or_insert_with(|| {
+                    let instructions = self.trace.pieces.iter().map(|piece| piece.instructions);
+                    let instructions: Vec<f64> = instructions.collect();
+                    self.trace.part(&part::choose(&instructions, &self.runs, PART))
+                });
+                self.window.run(self.pipeline, part, &environment)
+            }
+            Effort::Full | Effort::Quick => {
+                let outcome = self.window.run(self.pipeline, self.trace, &environment);
+                if self.part.is_none() {
+                    self.runs.push(self.window.cycles_of_pieces().collect());
+                }
+                outcome
+            }
+        }
+    }
+}
+
 impl ResponseTable {
     /// Asks the window model wherever that is needed.
     #[must_use]
@@ -230,19 +275,19 @@ impl ResponseTable {
         memory: &MemoryPlace,
     ) -> Self {
         let ranges = ranges(phase, written, pipeline, sort, memory);
-        let (mut window, tied) = (Window::default(), tied(sort));
-        let mut run = |inputs: &[f64]| {
-            let mut environment = environment(inputs);
-            if tied {
-                environment.reach[Level::L2 as usize] = environment.reach[Level::Last as usize];
-            }
-            window.run(pipeline, &phase.trace, &environment)
+        let mut trial = Trial {
+            pipeline,
+            trace: &phase.trace,
+            tied: tied(sort),
+            window: Window::default(),
+            runs: Vec::new(),
+            part: None,
         };
         let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
-        let fastest = run(&best).cpi as f32;
-        let bound = Bound::new(&ranges, pipeline, &mut run);
-        let table = build(&ranges, Tolerance::default(), &mut |inputs| {
-            let (mut often, seldom) = split(&run(inputs));
+        let fastest = trial.run(&best, Effort::Full).cpi as f32;
+        let bound = Bound::new(&ranges, pipeline, &mut trial);
+        let table = build(&ranges, Tolerance::default(), &mut |inputs, effort| {
+            let (mut often, seldom) = split(&trial.run(inputs, effort));
             often[0] -= bound.beyond_anchor(&environment(inputs)) as f32;
             (often, seldom)
         });

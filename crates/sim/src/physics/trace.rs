@@ -53,11 +53,22 @@ pub struct Op {
     pub taken: bool,
 }
 
+/// One of the micro-traces.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Piece {
+    /// Operations up to its end.
+    pub end: usize,
+    /// Instructions that it makes.
+    pub instructions: f64,
+}
+
 /// The micro-traces of a phase, end to end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
     /// In program order.
     pub ops: Vec<Op>,
+    /// Which of them belong together.
+    pub pieces: Vec<Piece>,
     /// Instructions that they make.
     pub instructions: f64,
     /// Different data lines, numbered from 0.
@@ -125,6 +136,7 @@ impl Trace {
         let triggers = streams::triggers(&accesses, ahead);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut code = None;
+        let before = self.instructions;
         for (index, op) in piece.ops.iter().enumerate() {
             let reuse = |access: &Access| if wide { access.reuse_128 } else { access.reuse_64 };
             let mut new = Op {
@@ -160,6 +172,22 @@ impl Trace {
             self.ops.push(new);
             self.instructions += f64::from(u8::from(op.starts_instruction));
         }
+        let instructions = self.instructions - before;
+        self.pieces.push(Piece { end: self.ops.len(), instructions });
+    }
+
+    /// Some of its pieces, named by their places, end to end.
+    #[must_use]
+    pub fn part(&self, places: &[usize]) -> Self {
+        let mut part = Self { lines: self.lines, covered: self.covered, ..Self::default() };
+        for &place in places {
+            let Some(piece) = self.pieces.get(place) else { continue };
+            let begin = place.checked_sub(1).map_or(0, |before| self.pieces[before].end);
+            part.ops.extend_from_slice(&self.ops[begin..piece.end]);
+            part.instructions += piece.instructions;
+            part.pieces.push(Piece { end: part.ops.len(), ..*piece });
+        }
+        part
     }
 }
 

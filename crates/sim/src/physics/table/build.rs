@@ -20,12 +20,18 @@ pub struct Tolerance {
 
 impl Default for Tolerance {
     fn default() -> Self {
-        Self { axis: 5e-4, node: 1e-3, term: 2e-3 }
+        Self { axis: 5e-4, node: 2e-3, term: 1.5e-2 }
     }
 }
 
 /// A term is refined while it may err by so many tolerances.
-const DOUBT: f64 = 4.0;
+const DOUBT: f64 = 2.0;
+
+/// A term is looked at closely from this part of the tolerance on, by quick answers.
+const SEEN: f64 = 0.5;
+
+/// What three inputs do counts below the tolerance, since so many do anything three by three.
+const THREE: f64 = 0.5;
 
 /// Most halvings of an axis' first quarters.
 const HALVINGS: usize = 4;
@@ -33,8 +39,19 @@ const HALVINGS: usize = 4;
 /// What a function answers: the values that are often asked for, and those seldom.
 pub type Values<const H: usize, const C: usize> = ([f32; H], [f32; C]);
 
-/// A function to tabulate; it is asked at values of all its inputs.
-pub type Function<'f, const H: usize, const C: usize> = dyn FnMut(&[f64]) -> Values<H, C> + 'f;
+/// How well a function shall answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// About: differences of such answers are near those of exact ones.
+    Quick,
+    /// As exactly as it can.
+    Full,
+}
+
+/// A function to tabulate; it is asked at values of all its inputs. The first question is not
+/// a quick one.
+pub type Function<'f, const H: usize, const C: usize> =
+    dyn FnMut(&[f64], Effort) -> Values<H, C> + 'f;
 
 /// A point: positions of the axes that are not at the anchor.
 type Key = Vec<(u8, u8)>;
@@ -44,19 +61,26 @@ struct Known<'f, const H: usize, const C: usize> {
     function: &'f mut Function<'f, H, C>,
     anchor: Vec<f64>,
     axes: Vec<Axis>,
-    values: HashMap<Key, Values<H, C>>,
+    /// By effort.
+    values: [HashMap<Key, Values<H, C>>; 2],
 }
 
-fn minus<const N: usize>(a: &mut [f32; N], b: &[f32; N]) {
+fn plus<const N: usize>(a: &mut [f32; N], b: &[f32; N], share: f32) {
     for (a, b) in a.iter_mut().zip(b) {
-        *a -= b;
+        *a += share * b;
     }
+}
+
+/// Adds a share of one value to another.
+fn add<const H: usize, const C: usize>(to: &mut Values<H, C>, value: &Values<H, C>, share: f32) {
+    plus(&mut to.0, &value.0, share);
+    plus(&mut to.1, &value.1, share);
 }
 
 impl<const H: usize, const C: usize> Known<'_, H, C> {
     /// The value at a point.
-    fn at(&mut self, key: &Key) -> Values<H, C> {
-        if let Some(known) = self.values.get(key) {
+    fn at(&mut self, key: &Key, effort: Effort) -> Values<H, C> {
+        if let Some(known) = self.values[effort as usize].get(key) {
             return *known;
         }
         let mut inputs = self.anchor.clone();
@@ -64,22 +88,20 @@ impl<const H: usize, const C: usize> Known<'_, H, C> {
             let axis = &self.axes[usize::from(axis)];
             inputs[axis.input] = axis.coordinate(usize::from(position));
         }
-        let value = (self.function)(&inputs);
-        self.values.insert(key.clone(), value);
+        let value = (self.function)(&inputs, effort);
+        self.values[effort as usize].insert(key.clone(), value);
         value
     }
 
     /// What the axes of `key` do together, beyond what fewer of them do, by
     /// inclusion and exclusion.
-    fn together(&mut self, key: &Key) -> Values<H, C> {
+    fn together(&mut self, key: &Key, effort: Effort) -> Values<H, C> {
         let mut sum = ([0.0; H], [0.0; C]);
         for subset in 0..1_u32 << key.len() {
             let part: Key =
                 (0..key.len()).filter(|i| subset >> i & 1 == 1).map(|i| key[i]).collect();
             let sign = if (key.len() - part.len()) % 2 == 0 { 1.0 } else { -1.0 };
-            let (often, seldom) = self.at(&part);
-            sum.0.iter_mut().zip(often).for_each(|(s, v)| *s += sign * v);
-            sum.1.iter_mut().zip(seldom).for_each(|(s, v)| *s += sign * v);
+            add(&mut sum, &self.at(&part, effort), sign);
         }
         sum
     }
@@ -93,10 +115,10 @@ pub fn build<const H: usize, const C: usize>(
     function: &mut Function<'_, H, C>,
 ) -> Table<H, C> {
     let anchor: Vec<f64> = ranges.iter().map(|range| range.anchor).collect();
-    let middle = function(&anchor);
+    let middle = function(&anchor, Effort::Full);
     // Errors count where the answer is small, too.
     let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
-    let least = f64::from(function(&best).0[0]).abs();
+    let least = f64::from(function(&best, Effort::Full).0[0]).abs();
     let scale = (f64::from(middle.0[0]).abs() * least).sqrt().max(1e-9);
     let mut table = Table {
         axes: Vec::new(),
@@ -113,8 +135,7 @@ pub fn build<const H: usize, const C: usize>(
         let start = table.often.len() as u32;
         let nodes_here = nodes.len() as u32;
         for (_, mut value) in nodes {
-            minus(&mut value.0, &middle.0);
-            minus(&mut value.1, &middle.1);
+            add(&mut value, &middle, -1.0);
             table.often.push(value.0);
             table.seldom.push(value.1);
         }
@@ -127,8 +148,8 @@ pub fn build<const H: usize, const C: usize>(
         });
     }
     let axes = table.axes.clone();
-    let mut known = Known { function, anchor, axes, values: HashMap::new() };
-    known.values.insert(Key::new(), middle);
+    let mut known = Known { function, anchor, axes, values: Default::default() };
+    known.values[Effort::Full as usize].insert(Key::new(), middle);
     let alone = table.often.len();
     let with_pairs = combine(&mut table, &mut known, tolerance.term * scale);
     table.first = table.often.iter().map(|values| [values[0]]).collect();
@@ -156,14 +177,14 @@ fn active<const H: usize, const C: usize>(
         };
         let ends: Vec<(f64, f64)> = ranges.iter().enumerate().map(ends).collect();
         let inputs: Vec<f64> = ends.iter().map(|ends| ends.0).collect();
-        let here = f64::from(function(&inputs).0[0]);
+        let here = f64::from(function(&inputs, Effort::Full).0[0]);
         for (input, range) in ranges.iter().enumerate() {
             if !range.is_wide() || effects[input] > least {
                 continue;
             }
             let mut moved = inputs.clone();
             moved[input] = ends[input].1;
-            let there = f64::from(function(&moved).0[0]);
+            let there = f64::from(function(&moved, Effort::Full).0[0]);
             let smaller = here.abs().min(there.abs()).max(1e-9);
             effects[input] = effects[input].max((there - here).abs() / smaller);
         }
@@ -185,7 +206,7 @@ fn scan<const H: usize, const C: usize>(
     let mut at = |coordinate: f64| {
         let mut inputs = anchor.to_vec();
         inputs[input] = coordinate;
-        function(&inputs)
+        function(&inputs, Effort::Full)
     };
     let (low, high) = (range.best.min(range.worst), range.best.max(range.worst));
     let mut ends = vec![low];
@@ -196,7 +217,19 @@ fn scan<const H: usize, const C: usize>(
         }
     }
     let mut nodes: Vec<_> = ends.into_iter().map(|x| (x, at(x))).collect();
-    let mut doubtful = vec![true; nodes.len() - 1];
+    // How far nodes lie from the straight line between their neighbours tells how
+    // straight it is between them.
+    let off = |[a, b, c]: [&(f64, Values<H, C>); 3]| {
+        let share = (b.0 - a.0) / (c.0 - a.0);
+        let line = f64::from(a.1.0[0]) * (1.0 - share) + f64::from(c.1.0[0]) * share;
+        (f64::from(b.1.0[0]) - line).abs()
+    };
+    let bends: Vec<f64> = nodes.windows(3).map(|n| off([&n[0], &n[1], &n[2]])).collect();
+    let bent = |node: Option<usize>| {
+        node.and_then(|node| bends.get(node)).is_some_and(|bend| *bend > tolerance)
+    };
+    let mut doubtful: Vec<bool> =
+        (0..nodes.len() - 1).map(|i| bent(i.checked_sub(1)) || bent(Some(i))).collect();
     for _ in 0..HALVINGS {
         let (mut next, mut next_doubtful) = (vec![nodes[0]], Vec::new());
         for (pair, doubt) in nodes.windows(2).zip(&doubtful) {
@@ -239,7 +272,7 @@ fn combine<const H: usize, const C: usize>(
         for other in pairs[index + 1..].iter().filter(|other| other[0] == pair[0]) {
             let (a, b, c) = (pair[0], pair[1], other[1]);
             if pairs.contains(&vec![b.min(c), b.max(c)]) {
-                add_term(table, known, &[a, b.min(c), b.max(c)], 5.0 * tolerance, 2);
+                add_term(table, known, &[a, b.min(c), b.max(c)], THREE * tolerance, 2);
             }
         }
     }
@@ -264,7 +297,8 @@ fn grid(axes: &[u8], stride: usize) -> Vec<Key> {
     keys
 }
 
-/// Adds what axes do together, if that is anything; down to `finest` positions.
+/// Adds what axes do together, if that is anything; down to `finest` positions. Quick answers
+/// tell whether it is.
 fn add_term<const H: usize, const C: usize>(
     table: &mut Table<H, C>,
     known: &mut Known<'_, H, C>,
@@ -272,16 +306,21 @@ fn add_term<const H: usize, const C: usize>(
     tolerance: f64,
     finest: usize,
 ) -> bool {
+    let most = |values: &[Values<H, C>]| {
+        values.iter().map(|value| f64::from(value.0[0]).abs()).fold(0.0, f64::max)
+    };
     let mut stride = MIDDLE;
-    let mut values = term_values(known, axes, stride);
-    let largest = values.iter().map(|value| f64::from(value.0[0]).abs()).fold(0.0, f64::max);
-    if largest <= tolerance {
+    if most(&term_values(known, axes, stride, Effort::Quick)) <= SEEN * tolerance {
+        return false;
+    }
+    let mut values = term_values(known, axes, stride, Effort::Full);
+    let mut doubt = most(&values);
+    if doubt <= tolerance {
         return false;
     }
     // Finer grids cost much: they must promise something.
-    let mut doubt = largest;
     while stride > finest && doubt > DOUBT * tolerance {
-        let finer = term_values(known, axes, stride / 2);
+        let finer = term_values(known, axes, stride / 2, Effort::Full);
         doubt = misfit(&values, &finer, nodes_at(stride), axes.len());
         (values, stride) = (finer, stride / 2);
     }
@@ -304,6 +343,7 @@ fn term_values<const H: usize, const C: usize>(
     known: &mut Known<'_, H, C>,
     axes: &[u8],
     stride: usize,
+    effort: Effort,
 ) -> Vec<Values<H, C>> {
     let mut values = Vec::new();
     for key in grid(axes, stride) {
@@ -312,7 +352,7 @@ fn term_values<const H: usize, const C: usize>(
             let position = usize::from(position);
             position == MIDDLE || position < first || position > last
         });
-        values.push(if absent { ([0.0; H], [0.0; C]) } else { known.together(&key) });
+        values.push(if absent { ([0.0; H], [0.0; C]) } else { known.together(&key, effort) });
     }
     values
 }

@@ -13,7 +13,8 @@
 //! where a term is what its inputs do together beyond what fewer of them do, and so is 0
 //! wherever one of them is at the anchor. Inputs that do nothing at the anchor and at some
 //! corners are left out; a term over several inputs is made where the corners show that
-//! it does something, and refined while finer values differ from interpolated ones.
+//! it does something, and refined while finer values differ from interpolated ones. To
+//! learn that most do nothing together, quick answers are enough ([`build::Effort`]).
 //! What is tabulated is a vector; its first element steers all that.
 //!
 //! # Terms and units

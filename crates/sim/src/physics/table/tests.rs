@@ -8,7 +8,7 @@ fn ranges(count: usize) -> Vec<Range> {
 
 fn table(count: usize, f: impl Fn(&[f64]) -> f64) -> (Table<1, 1>, usize) {
     let mut asked = 0;
-    let table = build(&ranges(count), Tolerance::default(), &mut |x| {
+    let table = build(&ranges(count), Tolerance::default(), &mut |x, _| {
         asked += 1;
         ([f(x) as f32], [-f(x) as f32])
     });
@@ -101,7 +101,8 @@ fn a_damaged_table_is_not_sound() {
 fn an_anchor_at_an_end_works() {
     let ranges = [Range::new(0.0, 0.0, 1.0), Range::new(0.0, 1.0, 1.0)];
     let f = |x: &[f64]| 1.0 + x[0] + x[1] + 2.0 * x[0] * x[1];
-    let table: Table<1, 1> = build(&ranges, Tolerance::default(), &mut |x| ([f(x) as f32], [0.0]));
+    let table: Table<1, 1> =
+        build(&ranges, Tolerance::default(), &mut |x, _| ([f(x) as f32], [0.0]));
     for x in points(2) {
         assert!((f64::from(table.first(|i| x[i])) / f(&x) - 1.0).abs() < 0.01, "{x:?}");
     }

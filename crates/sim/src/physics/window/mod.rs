@@ -82,6 +82,8 @@ pub struct Window {
     ports: Ports,
     memory: Memory,
     queues: [IssueQueue; 2],
+    /// When each piece of the trace had retired.
+    ends: Vec<u32>,
 }
 
 impl Default for Window {
@@ -95,6 +97,7 @@ impl Default for Window {
             ports: Ports::default(),
             memory: Memory::default(),
             queues: [IssueQueue::default(), IssueQueue::default()],
+            ends: Vec::new(),
         }
     }
 }
@@ -182,6 +185,12 @@ fn is_vector(class: OpClass) -> bool {
 }
 
 impl Window {
+    /// Cycles that each piece of the trace took in the last run.
+    pub fn cycles_of_pieces(&self) -> impl Iterator<Item = f64> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        self.ends.iter().zip(begins).map(|(end, begin)| f64::from(end - begin))
+    }
+
     /// Runs a trace in an environment.
     #[must_use]
     pub fn run(
@@ -200,6 +209,7 @@ impl Window {
         let (lq, sq) = (entries(Queue::Lq), entries(Queue::Sq));
         self.ports.reset(pipeline, environment);
         let registers = environment.entries[Queue::Mshr as usize];
+        self.ends.clear();
         self.memory.reset(registers, environment.memory_interval);
         self.queues[0].reset(environment.entries[Queue::Iq as usize]);
         self.queues[1].reset(environment.entries[Queue::FpIq as usize]);
@@ -337,6 +347,9 @@ impl Window {
             self.waits[index % HISTORY] = wait;
             self.dispatched[index % HISTORY] = dispatch;
             (dispatched, retired) = (dispatch, retire);
+            if trace.pieces.get(self.ends.len()).is_some_and(|piece| index + 1 == piece.end) {
+                self.ends.push(cycle(retire) + 1);
+            }
         }
         let ops = trace.ops.len().max(1) as f64;
         let cycles = f64::max(groups.begun(), ops / pipeline.width);

@@ -124,11 +124,11 @@ impl Ports {
                 self.blocks[place] = block + 1;
                 self.taken[place] = self.of_others(block);
             }
-            let taken = &mut self.taken[place];
-            for at in cycle as usize % BLOCK..BLOCK {
-                let free = able & !taken[at];
+            let from = cycle as usize % BLOCK;
+            for (at, taken) in self.taken[place].iter_mut().enumerate().skip(from) {
+                let free = able & !*taken;
                 if free != 0 {
-                    taken[at] |= free & free.wrapping_neg();
+                    *taken |= free & free.wrapping_neg();
                     self.used[free.trailing_zeros() as usize % 32] += 1;
                     return block * BLOCK as u32 + at as u32;
                 }

@@ -71,7 +71,7 @@ pub(super) fn op(class: OpClass) -> Op {
 
 fn trace(count: u32, make: impl Fn(u32) -> Op) -> Trace {
     let ops: Vec<Op> = (0..count).map(make).collect();
-    Trace { instructions: ops.len() as f64, lines: count, covered: 0.0, ops }
+    Trace { instructions: ops.len() as f64, lines: count, ops, ..Trace::default() }
 }
 
 fn run(trace: &Trace, set: impl Fn(&mut Environment)) -> Outcome {
@@ -293,8 +293,8 @@ fn any_trace() -> impl Strategy<Value = Trace> {
     prop::collection::vec(any_op(), 800..1200).prop_map(|ops| Trace {
         instructions: ops.len() as f64,
         lines: 64,
-        covered: 0.0,
         ops,
+        ..Trace::default()
     })
 }
 
