@@ -237,3 +237,27 @@ fn the_levels_are_held_against_each_other() {
     assert_eq!(json["compared"][0]["slowdown"]["values"], 6);
     assert!(refused(&[&asked[..], &["--smt", "4"]].concat()).contains("2 hardware threads"));
 }
+
+#[test]
+fn the_cycle_level_takes_the_same_options_and_says_so() {
+    let machine = ["simulate", "--machine", "xeon-e5-2620v4", "--cores", "1", "--apps"];
+    let runs = ["synthetic-integer,synthetic-branchy", "--alone", "200ms", "--repeats", "2"];
+    let asked = |more: &[&'static str]| [&machine[..], &runs, more].concat();
+    let cycle = stdout(&asked(&["--level", "cycle"]));
+    assert!(cycle.lines().next().unwrap().contains("cycle level"), "{cycle}");
+    let told = |level| -> Value {
+        serde_json::from_str(&stdout(&asked(&["--level", level, "--json"]))).unwrap()
+    };
+    let (cycle, fast) = (told("cycle"), told("fast"));
+    assert_eq!(cycle["provenance"]["level"], "cycle level");
+    assert_eq!(fast["provenance"]["level"], "fast level");
+    assert_eq!(
+        cycle.as_object().unwrap().keys().collect::<Vec<_>>(),
+        fast.as_object().unwrap().keys().collect::<Vec<_>>()
+    );
+    let private = refused(&asked(&["--level", "cycle", "--private", "caches"]));
+    assert!(private.contains("cannot give threads resources for themselves"), "{private}");
+    assert!(refused(&asked(&["--traces", "."])).contains("--level cycle"));
+    let missing = refused(&asked(&["--level", "cycle", "--traces", "nowhere"]));
+    assert!(missing.contains("no folder nowhere"), "{missing}");
+}

@@ -42,10 +42,10 @@ impl Core<'_> {
         }
     }
 
-    /// Must a thread leave the others their part of shared queues? While it waits for long, if
-    /// there are others.
+    /// Must a thread leave the others their part of shared queues? While loads of it wait for long,
+    /// if there are others.
     fn holds_back(&self, thread: usize) -> bool {
-        self.threads[thread].waits_for_data(self.now)
+        self.threads[thread].far_until > self.now
             && self.threads.iter().enumerate().any(|(at, other)| at != thread && !other.is_done())
     }
 

@@ -131,6 +131,9 @@ impl Core<'_> {
             }
             return Some(self.now + self.latency[item.class.index()]);
         }
+        if matches!(level, Level::L3 | Level::Memory) {
+            own.far_until = own.far_until.max(arrives);
+        }
         own.slot_mut(item.number).cause = match level {
             Level::L1 if translated => Cycle::L2,
             Level::L1 => Cycle::L1,

@@ -12,7 +12,7 @@
 //!   store that misses the L1 also needs a miss register;
 //! - *dispatch*: in order within a thread, threads in turn as above, as long as
 //!   re-order buffer, issue queue, load and store queue have room;
-//!   A thread whose oldest operation waits for data from beyond the L2 may hold no more than an even part
+//!   A thread with loads that wait for data from beyond the L2 may hold no more than an even part
 //!   of re-order buffer and issue queue, unless it is alone: else what depends on its misses
 //!   would fill them, and others stood still. Real cores see to that. POWER5's resource balancing
 //!   throttles a thread that has too many L2 misses under way or holds too many groups (Sinharoy et al.,

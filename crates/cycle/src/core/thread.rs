@@ -79,6 +79,8 @@ pub(crate) struct Thread<'s> {
     /// When the branch that was guessed wrong last was known to be.
     pub(super) resolved: u64,
     pub(super) front: Waits,
+    /// Until when loads of it wait for data from beyond the L2.
+    pub(super) far_until: u64,
     /// The instruction line that is being fetched.
     pub(super) line: u64,
     slots: Vec<InFlight>,
@@ -137,6 +139,7 @@ impl<'s> Thread<'s> {
             blind: false,
             resolved: 0,
             front: Waits::Flow,
+            far_until: 0,
             line: NEVER,
             slots: vec![EMPTY; slots],
             mask: slots as u64 - 1,
@@ -191,16 +194,6 @@ impl<'s> Thread<'s> {
         self.upcoming = self.stream.next();
     }
 
-    /// Does its oldest operation wait for data from beyond the L2?
-    #[inline]
-    pub(super) fn waits_for_data(&self, now: u64) -> bool {
-        self.oldest().is_some_and(|oldest| {
-            oldest.done != NEVER
-                && oldest.done > now
-                && matches!(oldest.cause, Cycle::L3 | Cycle::Memory)
-        })
-    }
-
     /// Could it fetch now?
     #[inline]
     pub(super) fn can_fetch(&self, now: u64) -> bool {
@@ -244,7 +237,8 @@ impl<'s> Thread<'s> {
         if !self.blind && self.upcoming.is_some() {
             at(self.fetch_from);
         }
-        // From then on other slots are charged.
+        // From then on other slots are charged, and it need not hold back.
         at(self.resolved);
+        at(self.far_until);
     }
 }

@@ -3,6 +3,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use symbiont_cycle::check::{Compared, Gates, Matrix, Measured, Plan, compare, mark};
 use symbiont_cycle::{Referee, Sample};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
@@ -96,6 +97,35 @@ fn a_core_is_shared_and_said_to_be_simulated<'p, L: Level<'p>>(
         Ok(apart) => assert!(apart.stp.value > outcome.stp.value, "{:?}", apart.stp),
         Err(error) => assert!(error.to_string().contains("the cycle level cannot"), "{error}"),
     }
+}
+
+/// Two programs whose CPI beside each other is `slowed` times that alone, as a level sees them.
+fn level(slowed: f64) -> Matrix {
+    let of = |cpi: f64| Measured { cpi, shares: [0.1; symbiont_sim::activity::CYCLES] };
+    let single = || [1.0, 2.0].map(of).to_vec();
+    let pair = |a: f64, b: f64| vec![of(a * slowed), of(b * slowed * 1.1 * a)];
+    let together = vec![pair(1.0, 1.0), pair(1.0, 2.0), pair(2.0, 2.0)];
+    Matrix { alone: single(), throttled: single(), together }
+}
+
+#[test]
+fn a_check_that_passes_goes_into_every_report() {
+    let plan = Plan::new(["a", "b"].map(str::to_owned).to_vec(), 2, 10, 1);
+    let checked = |fast: f64| -> Option<String> {
+        let compared: Compared = compare(&plan, &level(fast), &level(1.5));
+        mark(&[compared], &Gates::default(), 2, "2026-01-31")
+    };
+    assert_eq!(checked(1.7), None);
+    let checked = checked(1.54).unwrap();
+    let text = include_str!("../../../sim/machines/xeon-e5-2620v4.toml");
+    let marked = Description::parse("marked", &format!("checked = \"{checked}\"\n{text}")).unwrap();
+    let reported = |machine: Description| {
+        let machine = machine.restricted(Some(1), Some(2)).unwrap();
+        run(machine, "synthetic-integer", &setup("stay", 1)).unwrap().provenance.checked
+    };
+    assert_eq!(reported(marked), checked);
+    assert!(checked.contains("2026-01-31") && checked.contains("STP within 2.6 %"), "{checked}");
+    assert_eq!(reported(Description::parse("bare", text).unwrap()), "unchecked");
 }
 
 #[test]
