@@ -22,7 +22,8 @@
 //! last fork of a process and its process's last exec are at least [`SETTLE`]
 //! old and several quanta (2 s for a fork where births are found by scanning:
 //! then a child keeps what it inherited until it is found); and its process
-//! has run for some 200 ms since it was made or exec'd. *Lateness*: how long
+//! has run for some 200 ms since it was made or exec'd, or was there for 2 s
+//! without having to wait for a hardware thread. *Lateness*: how long
 //! after its planned moment the loop woke.
 //!
 //! # Properties
@@ -41,7 +42,8 @@
 //! - What was put in force is put back (`what_was_put_in_force_is_put_back`).
 //! - A thread that forked of late is not settled
 //!   (`a_thread_that_forked_of_late_is_not_settled`), nor is one whose process
-//!   has hardly run yet (`a_start_is_over_after_a_time_of_running`).
+//!   has hardly run yet (`a_start_is_over_after_a_time_of_running`,
+//!   `who_sleeps_is_past_its_start_after_a_while_and_who_waits_is_not`).
 //! - A placed thread that replaces its program is as its user left it, and known
 //!   as such (`a_placed_thread_that_execs_is_put_back_and_still_known`).
 
@@ -379,7 +381,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
     fn sample(&mut self) -> Result<Sample, LinuxError> {
         let observed = self.watcher.read()?;
         let at = Self::now();
-        self.starts.note(&observed);
+        self.starts.note(at, &observed);
         if at.since(self.refreshed) >= REFRESH {
             self.actuator.refresh();
             self.refreshed = at;

@@ -3,10 +3,13 @@
 //! A program counts the CPUs that it may use when it starts, after some
 //! tens of milliseconds of running. On a busy machine it may wait for a hardware thread
 //! for much longer than that: its age says little about how far it has come.
-//! The time that it ran does.
+//! The time that it ran does, and for one that mostly sleeps its age less the time
+//! that it waited.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use symbiont_machine::{RunState, Timestamp};
 
 use crate::observe::Observed;
 
@@ -14,6 +17,9 @@ use crate::observe::Observed;
 /// has counted the CPUs after some 40 ms; a Python with many packages installed
 /// reaches the first line of its script after 50 to 75 ms, and then imports.
 const START: Duration = Duration::from_millis(200);
+/// How long a process is there, without having to wait for a hardware thread, until
+/// its start is taken to be over although it ran for less.
+const UNHINDERED: Duration = Duration::from_secs(2);
 
 /// The living processes.
 #[derive(Debug, Default)]
@@ -22,29 +28,41 @@ pub(super) struct Starts(BTreeMap<u32, Start>);
 #[derive(Debug, Clone, Copy)]
 struct Start {
     generation: u32,
-    /// What the process had run when this program of it was first seen.
-    before: Duration,
+    /// When this program of the process was first seen.
+    since: Timestamp,
+    /// What the process had run by then.
+    ran: Duration,
+    /// For how long it had waited by then.
+    waited: Duration,
     over: bool,
 }
 
 impl Starts {
-    /// Takes note of all living threads, in order of identity.
-    pub fn note(&mut self, observed: &[Observed]) {
+    /// Takes note of all threads that live at a moment, in order of identity.
+    pub fn note(&mut self, at: Timestamp, observed: &[Observed]) {
         let mut last = std::mem::take(&mut self.0);
         for threads in observed.chunk_by(|a, b| a.id.process == b.id.process) {
             let Some(id) = threads.first().map(|thread| thread.id) else { continue };
             let ran: Duration = threads.iter().map(|thread| thread.ran).sum();
+            let waited: Duration = threads.iter().map(|thread| thread.waited).sum();
             let known = last.remove(&id.process);
             let mut start = match known.filter(|start| start.generation == id.generation) {
                 Some(start) => start,
                 // A process that was made, not yet one that exec'd, has run for itself alone.
                 None => Start {
                     generation: id.generation,
-                    before: if id.generation == 0 { Duration::ZERO } else { ran },
+                    since: at,
+                    ran: if id.generation == 0 { Duration::ZERO } else { ran },
+                    waited,
                     over: false,
                 },
             };
-            start.over |= ran.saturating_sub(start.before) >= START;
+            let unhindered =
+                at.since(start.since).saturating_sub(waited.saturating_sub(start.waited));
+            // A wait that still lasts is not in the sum yet.
+            let sleeps = threads.iter().all(|thread| thread.state != RunState::Runnable);
+            start.over |= ran.saturating_sub(start.ran) >= START;
+            start.over |= sleeps && unhindered >= UNHINDERED;
             self.0.insert(id.process, start);
         }
     }
@@ -57,10 +75,16 @@ impl Starts {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_machine::{ProgramId, RunState, ThreadId};
+    use symbiont_machine::{ProgramId, ThreadId};
 
     use super::*;
     use crate::observe::Ages;
+
+    const NOW: Timestamp = Timestamp(7);
+
+    fn after(seconds: u64) -> Timestamp {
+        Timestamp(NOW.0 + seconds * 1_000_000_000)
+    }
 
     fn ran(process: u32, thread: u32, generation: u32, millis: u64) -> Observed {
         Observed {
@@ -79,30 +103,52 @@ mod tests {
     #[test]
     fn a_start_is_over_after_a_time_of_running() {
         let mut starts = Starts::default();
-        starts.note(&[ran(1, 1, 0, 199), ran(2, 2, 0, 200), ran(3, 3, 0, 80), ran(3, 4, 0, 120)]);
+        starts.note(
+            NOW,
+            &[ran(1, 1, 0, 199), ran(2, 2, 0, 200), ran(3, 3, 0, 80), ran(3, 4, 0, 120)],
+        );
         assert_eq!([1, 2, 3, 4].map(|process| starts.is_over(process)), [false, true, true, false]);
     }
 
     #[test]
     fn an_exec_starts_again() {
         let mut starts = Starts::default();
-        starts.note(&[ran(1, 1, 0, 400)]);
-        starts.note(&[ran(1, 1, 1, 410)]);
+        starts.note(NOW, &[ran(1, 1, 0, 400)]);
+        starts.note(NOW, &[ran(1, 1, 1, 410)]);
         assert!(!starts.is_over(1));
-        starts.note(&[ran(1, 1, 1, 609)]);
+        starts.note(NOW, &[ran(1, 1, 1, 609)]);
         assert!(!starts.is_over(1));
-        starts.note(&[ran(1, 1, 1, 610)]);
+        starts.note(NOW, &[ran(1, 1, 1, 610)]);
         assert!(starts.is_over(1));
     }
 
     #[test]
     fn what_is_over_stays_over_and_who_is_gone_is_forgotten() {
         let mut starts = Starts::default();
-        starts.note(&[ran(1, 1, 0, 10), ran(1, 2, 0, 190)]);
-        starts.note(&[ran(1, 1, 0, 11)]);
+        starts.note(NOW, &[ran(1, 1, 0, 10), ran(1, 2, 0, 190)]);
+        starts.note(NOW, &[ran(1, 1, 0, 11)]);
         assert!(starts.is_over(1), "a thread that ended has run all the same");
-        starts.note(&[]);
-        starts.note(&[ran(1, 1, 0, 1)]);
+        starts.note(NOW, &[]);
+        starts.note(NOW, &[ran(1, 1, 0, 1)]);
         assert!(!starts.is_over(1));
+    }
+
+    #[test]
+    fn who_sleeps_is_past_its_start_after_a_while_and_who_waits_is_not() {
+        let mut starts = Starts::default();
+        let sleeper = Observed { state: RunState::Sleeping, ..ran(1, 1, 1, 10) };
+        let waited = |seconds: u64| Observed {
+            waited: Duration::from_secs(5 + seconds),
+            ..Observed { id: ran(2, 2, 0, 10).id, ..sleeper }
+        };
+        let waiting = ran(3, 3, 0, 10);
+        starts.note(NOW, &[sleeper, waited(0), waiting]);
+        starts.note(after(1), &[sleeper, waited(1), waiting]);
+        let over = |starts: &Starts| [1, 2, 3].map(|process| starts.is_over(process));
+        assert_eq!(over(&starts), [false; 3]);
+        starts.note(after(2), &[sleeper, waited(2), waiting]);
+        assert_eq!(over(&starts), [true, false, false]);
+        starts.note(after(4), &[sleeper, waited(2), waiting]);
+        assert_eq!(over(&starts), [true, true, false]);
     }
 }

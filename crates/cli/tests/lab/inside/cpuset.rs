@@ -1,46 +1,20 @@
-//! A cpuset shrinks and grows while its programs are managed.
+//! Cpusets change while their programs are managed.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, wait_until};
-use crate::settings::of_tree;
+use crate::place::{Place, send, stderr, wait_until};
+use crate::settings::{changed, of_tree, own};
 
+use super::cgroup::Group;
 use super::siblings::{cpus, cpus_of, list, wait_until_seen, workers};
 use super::skip;
 use super::workers::command;
-
-const ROOT: &str = "/sys/fs/cgroup";
-const GROUP: &str = "/sys/fs/cgroup/lab";
-
-fn write(file: &Path, text: &str) {
-    fs::write(file, text).unwrap_or_else(|why| panic!("{text:?} to {}: {why}", file.display()));
-}
-
-/// A group with these CPUs.
-fn group(cpus: &[u32]) {
-    let controllers = fs::read_to_string(Path::new(ROOT).join("cgroup.controllers"));
-    if !controllers.is_ok_and(|names| names.split_whitespace().any(|name| name == "cpuset")) {
-        skip("the kernel has no cpusets");
-    }
-    write(&Path::new(ROOT).join("cgroup.subtree_control"), "+cpuset");
-    fs::create_dir(GROUP).unwrap();
-    set(cpus);
-}
-
-fn set(cpus: &[u32]) {
-    write(&Path::new(GROUP).join("cpuset.cpus"), &list(cpus));
-}
-
-/// Removes what a scenario made, once its processes are gone.
-pub fn remove_all() {
-    // Most scenarios made none.
-    let _ = fs::remove_dir(GROUP);
-}
 
 /// The program's group loses half of its CPUs and gets them back: never is a
 /// thread let out of what it has, and at the end each may use all of it.
@@ -48,8 +22,10 @@ pub fn shrinks(given: &Given) {
     let place = Place::new();
     let all = given.cpus();
     let (most, few) = (&all[..all.len() - 1], &all[..all.len() / 2]);
-    group(most);
-    write(&Path::new(GROUP).join("cgroup.procs"), &std::process::id().to_string());
+    let group = Group::new("cpuset", &["cpuset"]);
+    let set = |cpus: &[u32]| group.set("cpuset.cpus", &list(cpus));
+    set(most);
+    group.take(std::process::id());
     let options = ["--policy", "random", "--quantum", "100ms"];
     let program =
         place.start(&mut place.run(&options, &command(&["group", "all", "4", "sleeper"])));
@@ -68,7 +44,7 @@ pub fn shrinks(given: &Given) {
                 let out = mask.iter().any(|cpu| !within.contains(cpu));
                 assert!(!out, "thread {thread} was let out of {within:?}: {now:?}");
             }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
     };
     wait_until_seen("all are placed", |seen| placed(most, seen));
@@ -84,4 +60,48 @@ pub fn shrinks(given: &Given) {
     for worker in workers() {
         assert_eq!(cpus_of(worker), most.iter().copied().collect(), "may use all of it again");
     }
+}
+
+/// A core is taken from all by an isolated partition, and given back: nobody is
+/// placed there meanwhile, and all of it is used before and after.
+pub fn isolated(given: &Given) {
+    let place = Place::new();
+    let partition = Group::new("isolated", &["cpuset"]);
+    let options = ["--policy", "random", "--quantum", "100ms", "--report", "json"];
+    let mut run = place.run(&options, &command(&["group", "all", "8", "sleeper"]));
+    let program = place.start(run.stderr(Stdio::piped()));
+    let (taken, rest) = given.cores.split_last().unwrap();
+    let rest = rest.concat();
+    let masks = || -> Vec<_> { workers(&program, "sleeper").into_iter().map(cpus_of).collect() };
+    let used = |cpus: &[u32]| {
+        masks().iter().any(|mask| mask.len() == 1 && cpus.contains(mask.first().unwrap()))
+    };
+    wait_until("somebody is placed on the core", || used(taken));
+    partition.set("cpuset.cpus", &list(taken));
+    partition.set("cpuset.cpus.partition", "isolated");
+    let made = partition.get("cpuset.cpus.partition");
+    if made != "isolated" {
+        skip(&format!("the kernel makes no isolated partition: {made}"));
+    }
+    for _ in 0..50 {
+        let masks = masks();
+        assert_eq!(masks.len(), 8, "all run on");
+        let there = masks.iter().any(|mask| mask.iter().any(|cpu| taken.contains(cpu)));
+        assert!(!there, "on {taken:?}: {masks:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    wait_until_seen("all are placed on the other cores", |seen| {
+        let masks = masks();
+        *seen = format!("{masks:?}");
+        masks.iter().all(|mask| mask.len() == 1 && rest.contains(mask.first().unwrap()))
+    });
+    partition.set("cpuset.cpus.partition", "member");
+    wait_until("the core that is back is used", || used(taken));
+    place.signal_manager(Signal::TERM);
+    assert!(changed(program.id(), &own()).is_empty(), "{:?}", changed(program.id(), &own()));
+    workers(&program, "sleeper").into_iter().for_each(|worker| send(worker, Signal::KILL));
+    let said = stderr(&program.output());
+    let report: Value = serde_json::from_str(&said).expect("a report");
+    println!("moves: {}", report["moves"]);
+    assert!(report["moves"]["done"].as_u64() > Some(0), "{said}");
 }

@@ -34,7 +34,7 @@ pub fn restored(_: &Given) {
     let left = changed(program.id(), &own()).len();
     assert!(left > 0, "what is in force outlives the manager");
     let restored = place.restore();
-    assert_eq!(restored.code, Some(0), "{restored:?}");
+    assert_eq!(restored.code, Some(0), "{}", restored.stderr);
     assert_eq!(restored.report["report"]["restored"], left, "{restored:?}");
     assert!(changed(program.id(), &own()).is_empty(), "{:?}", changed(program.id(), &own()));
     assert!(place.journals().is_empty(), "{:?}", place.journals());

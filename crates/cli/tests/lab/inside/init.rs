@@ -111,6 +111,7 @@ fn reap_until(child: u32, deadline: Instant) -> Option<WaitStatus> {
 
 /// Ends what a scenario left behind, and undoes what it may have done to the guest.
 fn clean_up() {
+    super::cgroup::thaw_all();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
@@ -132,5 +133,5 @@ fn clean_up() {
         }
     }
     super::cpus::all_online();
-    super::cpuset::remove_all();
+    super::cgroup::remove_all();
 }

@@ -3,6 +3,7 @@
 //! A scenario is written once and played on each guest that it fits. It fails by
 //! a panic; what it printed is told with it. It may leave its processes behind.
 
+mod cgroup;
 mod cpus;
 mod cpuset;
 mod crash;
@@ -10,6 +11,7 @@ mod enrolment;
 mod init;
 mod siblings;
 mod topology;
+mod trouble;
 mod workers;
 
 use crate::given::{self, Given};
@@ -53,6 +55,11 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("births_are_found_in_proc", any, enrolment::scan),
     scenario("a_cpu_goes_offline_and_comes_back", any, cpus::hotplug),
     scenario("a_cpuset_shrinks_and_grows", any, cpuset::shrinks),
+    scenario("an_isolated_partition_takes_a_core_and_gives_it_back", any, cpuset::isolated),
+    scenario("a_program_is_frozen_and_thawed", any, trouble::frozen),
+    scenario("one_of_several_runs_out_of_memory", any, trouble::out_of_memory),
+    scenario("the_clock_jumps", any, trouble::clock_jumps),
+    scenario("an_ordinary_user_manages_his_programs", any, trouble::no_privilege),
 ];
 
 /// As init, one scenario, or a worker of one.

@@ -7,6 +7,8 @@ use rustix::thread::CpuSet;
 
 /// What the command line of a worker begins with.
 pub const WORKER: &str = "worker";
+/// Where the sign to eat is waited for.
+pub const EAT: &str = "/tmp/eat";
 /// Pages that are touched at a time.
 const PAGES: usize = 500;
 /// More than allocators keep for later: it is mapped anew each time.
@@ -14,7 +16,8 @@ const LARGE: usize = 40 << 20;
 
 /// `group CPUS COUNT ROLE…`: confines itself to CPUs (`all` or `1,3`) and starts
 /// COUNT of each ROLE. `hungry` has page faults all the time, `modest` has none,
-/// `sleeper` wakes now and then; they run until their parent is gone. `births` starts
+/// `sleeper` wakes now and then, `eater` takes ever more memory once there is a file
+/// [`EAT`]; they run until their parent is gone. `births` starts
 /// a sleeper twenty times a second, ten in all.
 pub fn main(arguments: &[String]) {
     match arguments {
@@ -64,6 +67,7 @@ fn wait_for(children: Vec<Child>) {
 fn busy(role: &str) {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let parent = rustix::process::getppid();
+    let mut eaten = Vec::new();
     while rustix::process::getppid() == parent {
         match role {
             "hungry" => {
@@ -77,6 +81,12 @@ fn busy(role: &str) {
                 std::hint::black_box(n);
             }),
             "sleeper" => std::thread::sleep(Duration::from_millis(100)),
+            "eater" => {
+                std::thread::sleep(Duration::from_millis(10));
+                if std::fs::exists(EAT).unwrap_or_default() {
+                    eaten.push(std::hint::black_box(vec![1_u8; 1 << 20]));
+                }
+            }
             _ => panic!("what is a {role}?"),
         }
     }

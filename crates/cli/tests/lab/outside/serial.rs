@@ -28,11 +28,30 @@ pub struct Report {
     /// Did init say goodbye?
     pub complete: bool,
     ended: BTreeMap<String, Ended>,
-    /// All that was said, with the seconds since the start.
+    /// All that was said, with the seconds since QEMU was started.
     pub log: String,
+    /// Where the log of the last boot begins.
+    booted: usize,
 }
 
 impl Report {
+    /// The guest is booted, perhaps again.
+    pub fn boot(&mut self) {
+        self.hello = None;
+        self.complete = false;
+        self.booted = self.log.len();
+    }
+
+    /// Did the kernel give up since the last boot?
+    pub fn kernel_died(&self) -> bool {
+        self.log[self.booted..].contains("Kernel panic - not syncing")
+    }
+
+    /// Is it known how a scenario ended?
+    pub fn has_ended(&self, scenario: &str) -> bool {
+        self.ended.contains_key(scenario)
+    }
+
     /// How a scenario ended; badly, if the guest never told.
     pub fn ended(&self, scenario: &str) -> Ended {
         let silent = || Ended::Badly(format!("the guest never told how {scenario} ended"));
@@ -67,10 +86,10 @@ impl Report {
         let lines: Vec<&str> = self.log.lines().collect();
         let position = |what: &str| {
             let said = format!("{MARK}{what} {scenario}");
-            lines.iter().position(|line| line.contains(&said))
+            lines.iter().rposition(|line| line.contains(&said))
         };
         let end = position("end").map_or(lines.len(), |end| end + 1);
-        let begin = position("begin").unwrap_or(0).max(end.saturating_sub(SHOWN));
+        let begin = position("begin").unwrap_or(0).max(end.saturating_sub(SHOWN)).min(end);
         lines[begin..end].join("\n")
     }
 }

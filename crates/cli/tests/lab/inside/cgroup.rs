@@ -1,0 +1,77 @@
+//! Control groups that scenarios make.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::skip;
+
+const ROOT: &str = "/sys/fs/cgroup";
+/// What the names of all groups of the lab begin with.
+const PREFIX: &str = "lab-";
+
+/// A group below the root's.
+pub struct Group(PathBuf);
+
+impl Group {
+    /// Makes a group that these controllers act in; the scenario is skipped where the
+    /// kernel lacks one.
+    pub fn new(name: &str, controllers: &[&str]) -> Self {
+        let there = fs::read_to_string(Path::new(ROOT).join("cgroup.controllers"));
+        let there = there.unwrap_or_default();
+        for controller in controllers {
+            if !there.split_whitespace().any(|name| name == *controller) {
+                skip(&format!("the kernel's cgroups have no {controller}"));
+            }
+            write(&Path::new(ROOT).join("cgroup.subtree_control"), &format!("+{controller}"));
+        }
+        let folder = Path::new(ROOT).join(format!("{PREFIX}{name}"));
+        fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub fn set(&self, file: &str, text: &str) {
+        write(&self.0.join(file), text);
+    }
+
+    pub fn get(&self, file: &str) -> String {
+        fs::read_to_string(self.0.join(file)).unwrap().trim().to_owned()
+    }
+
+    /// Moves a process here.
+    pub fn take(&self, process: u32) {
+        self.set("cgroup.procs", &process.to_string());
+    }
+
+    /// A value of a file of names and values.
+    pub fn value(&self, file: &str, name: &str) -> u64 {
+        let text = self.get(file);
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {text}"))
+    }
+}
+
+fn write(file: &Path, text: &str) {
+    fs::write(file, text).unwrap_or_else(|why| panic!("{text:?} to {}: {why}", file.display()));
+}
+
+/// Lets nobody be frozen, so that all can be ended.
+pub fn thaw_all() {
+    for group in groups() {
+        // Most were never frozen.
+        let _ = fs::write(group.join("cgroup.freeze"), "0");
+    }
+}
+
+/// Removes what a scenario made, once its processes are gone.
+pub fn remove_all() {
+    for group in groups() {
+        // The next scenario will tell.
+        let _ = fs::remove_dir(group);
+    }
+}
+
+fn groups() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(ROOT).into_iter().flatten().flatten();
+    let made = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
+    entries.filter(made).map(|entry| entry.path())
+}
