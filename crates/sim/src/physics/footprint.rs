@@ -13,14 +13,17 @@
 //! misses. The unfiltered streams serve at every level.
 //!
 //! A [`Footprint`] keeps F in steps of a quarter octave of t, as the profile's bins; in between it is
-//! linear in log t. τ is found by Newton steps on log F over log t, kept in a
-//! bracket that halves when a step leaves it.
+//! linear in log t. So the reach of one thread is looked up; τ of several is found by
+//! Newton steps on F over log t, on log F while it is far, kept in a bracket that halves when a
+//! step leaves it.
 //!
 //! # Terms and units
 //! Time: instructions of the thread, as log₂. Misses: per instruction.
 //!
 //! # Properties
 //! - More cache never adds misses (`more_cache_never_adds_misses`).
+//! - One thread's reach is looked up and is the same
+//!   (`a_reach_is_the_time_in_which_so_many_lines_are_touched`).
 //! - A sharer never adds reach (`a_sharer_never_adds_reach`), and all shares
 //!   together fill the cache (`shares_fill_the_cache`).
 
@@ -133,7 +136,21 @@ impl Footprint {
     /// longest if they never are.
     #[must_use]
     pub fn reach(&self, lines: f64) -> f64 {
-        shared_reach(lines, &[(self, 0.0)], None)
+        if self.most() <= lines {
+            return FOREVER;
+        }
+        let after = self.points.partition_point(|point| f64::from(point.0) <= lines);
+        let at = |index: usize| self.points.get(index).map_or(0.0, |point| f64::from(point.0));
+        let Some(before) = after.checked_sub(1) else {
+            // Below the first point lines grow with time.
+            return (lines / at(0)).log2().max(-8.0);
+        };
+        (before as f64 + (lines - at(before)) / (at(after) - at(before))) / STEPS as f64
+    }
+
+    /// Lines that are ever touched.
+    fn most(&self) -> f64 {
+        self.points.last().map_or(0.0, |point| f64::from(point.0))
     }
 }
 
@@ -156,13 +173,15 @@ pub fn shared_reach(lines: f64, threads: &[(&Footprint, f64)], guess: Option<f64
     // Every thread's own time lies in the curve over this range of τ.
     let slowest = threads.iter().map(|thread| thread.1).fold(f64::INFINITY, f64::min);
     let (mut low, mut high) = (-8.0 - slowest.max(0.0), FOREVER - slowest);
-    if !slowest.is_finite() || held(high).0 <= lines {
+    // At that end everyone has touched all that it ever does.
+    let most: f64 = threads.iter().map(|(footprint, _)| footprint.most()).sum();
+    if !slowest.is_finite() || most <= lines {
         return high;
     }
     let mut time = guess.unwrap_or((low + high) / 2.0).clamp(low, high);
     for _ in 0..60 {
         let (now, rise) = held(time);
-        if (now - lines).abs() <= 1e-5 * lines {
+        if (now - lines).abs() <= 3e-5 * lines {
             break;
         }
         if now < lines {
@@ -170,8 +189,14 @@ pub fn shared_reach(lines: f64, threads: &[(&Footprint, f64)], guess: Option<f64
         } else {
             high = time;
         }
-        // Newton on log F: d(log₂ F)/dt = F'/(F·ln 2).
-        let step = (lines / now).log2() * now * std::f64::consts::LN_2 / rise;
+        // Between two points of all curves F is straight; over longer ways log F is nearer to it:
+        // d(log₂ F)/dt = F'/(F·ln 2).
+        let straight = (lines - now) / rise;
+        let step = if straight.abs() < 0.5 / STEPS as f64 {
+            straight
+        } else {
+            (lines / now).log2() * now * std::f64::consts::LN_2 / rise
+        };
         let next = time + step;
         time = if next > low && next < high { next } else { (low + high) / 2.0 };
         if high - low < 1e-7 {
@@ -226,6 +251,18 @@ mod tests {
             let alone = shared_reach(lines, &[(&own, speeds.0)], None);
             let shared = shared_reach(lines, &[(&own, speeds.0), (&other, speeds.1)], None);
             prop_assert!(own.misses(shared + speeds.0) >= own.misses(alone + speeds.0) * 0.999 - 1e-9);
+        }
+
+        #[test]
+        fn a_reach_is_the_time_in_which_so_many_lines_are_touched(
+            footprint in any_footprint(), lines in 0.01_f64..1e6,
+        ) {
+            let reach = footprint.reach(lines);
+            let touched = footprint.lines(reach);
+            let all = footprint.lines(FOREVER);
+            prop_assert!((touched / lines.min(all) - 1.0).abs() < 1e-4, "{touched} for {lines}");
+            let alone = shared_reach(lines, &[(&footprint, 0.0)], None);
+            prop_assert!((footprint.lines(alone) / touched - 1.0).abs() < 1e-3);
         }
 
         #[test]

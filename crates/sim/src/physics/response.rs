@@ -28,7 +28,7 @@ use super::pipeline::{
 };
 use super::prepared::ForCore;
 use super::table::build::{Effort, Tolerance};
-use super::table::{Range, Table, build};
+use super::table::{Places, Range, Table, build};
 use super::trace::Trace;
 use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
 use super::window::{Outcome, Window};
@@ -327,22 +327,29 @@ impl ResponseTable {
     /// In short.
     #[must_use]
     pub fn respond(&self, environment: &Environment) -> Response {
-        self.short(environment)
+        self.short(&self.places(environment), environment)
     }
 
     /// Cycles per instruction alone.
     #[must_use]
     pub fn cpi(&self, environment: &Environment) -> f64 {
-        let cpi = self.table.first(|input| coordinate(environment, input));
-        let cpi = f64::from(cpi) + self.bound.beyond_anchor(environment);
+        self.cpi_at(&self.places(environment), environment)
+    }
+
+    fn places(&self, environment: &Environment) -> Places {
+        self.table.places(|input| coordinate(environment, input))
+    }
+
+    fn cpi_at(&self, places: &Places, environment: &Environment) -> f64 {
+        let cpi = f64::from(self.table.first(places)) + self.bound.beyond_anchor(environment);
         cpi.max(f64::from(self.fastest))
     }
 
-    fn short(&self, environment: &Environment) -> Response {
-        let often = self.table.often(|input| coordinate(environment, input));
+    fn short(&self, places: &Places, environment: &Environment) -> Response {
+        let often = self.table.often(places);
         let at = |index: usize| f64::from(often[index].max(0.0));
         Response {
-            cpi: self.cpi(environment),
+            cpi: self.cpi_at(places, environment),
             held: std::array::from_fn(|queue| at(1 + queue)),
             port_cycles: std::array::from_fn(|group| at(1 + STRUCTURES + group)),
             front: at(1 + STRUCTURES + GROUPS),
@@ -352,9 +359,9 @@ impl ResponseTable {
     /// In full. The stacks sum to the CPI, as those of the window model do.
     #[must_use]
     pub fn detail(&self, environment: &Environment, width: f64) -> Outcome {
-        let input = |input| coordinate(environment, input);
-        let Response { cpi, held, port_cycles, front } = self.short(environment);
-        let seldom = self.table.seldom(input);
+        let places = self.places(environment);
+        let Response { cpi, held, port_cycles, front } = self.short(&places, environment);
+        let seldom = self.table.seldom(&places);
         let (cycles, rest) = seldom.split_at(CYCLE_CAUSES);
         let (slots, vector) = rest.split_at(SLOT_CAUSES);
         Outcome {

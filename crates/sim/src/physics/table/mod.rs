@@ -70,6 +70,10 @@ pub struct Table<const H: usize, const C: usize> {
     seldom: Vec<[f32; C]>,
 }
 
+/// Where inputs lie on the axes of a table: the place, and the cell of each of `GRIDS`.
+#[derive(Debug, Clone, Copy)]
+pub struct Places([(Place, [(usize, f32); 3]); MOST_AXES]);
+
 impl<const H: usize, const C: usize> Table<H, C> {
     /// How many points were looked at to make it, beyond those that were left out.
     #[must_use]
@@ -88,24 +92,35 @@ impl<const H: usize, const C: usize> Table<H, C> {
         self.axes.iter().map(|axis| axis.input)
     }
 
-    /// The first of the values, in full. `input` as below.
+    /// Where inputs lie; `input` tells the coordinate of each, as the function had them.
     #[must_use]
-    pub fn first(&self, input: impl Fn(usize) -> f64) -> f32 {
-        self.sum(&self.first, 3, input)[0]
+    pub fn places(&self, input: impl Fn(usize) -> f64) -> Places {
+        let mut places = Places([(Place::default(), [(0, 0.0); 3]); MOST_AXES]);
+        for (slot, axis) in places.0.iter_mut().zip(&self.axes) {
+            let place = axis.place(input(axis.input));
+            *slot = (place, GRIDS.map(|grid| cell(grid, place.position)));
+        }
+        places
+    }
+
+    /// The first of the values, in full.
+    #[must_use]
+    pub fn first(&self, places: &Places) -> f32 {
+        self.sum(&self.first, 3, places)[0]
     }
 
     /// The values that are often asked for; what several inputs do together is left
-    /// out. `input` tells the coordinate of each input, as the function had them.
+    /// out.
     #[must_use]
-    pub fn often(&self, input: impl Fn(usize) -> f64) -> [f32; H] {
-        self.sum(&self.often, 1, input)
+    pub fn often(&self, places: &Places) -> [f32; H] {
+        self.sum(&self.often, 1, places)
     }
 
     /// The values that are seldom asked for; what three inputs do together is left
     /// out.
     #[must_use]
-    pub fn seldom(&self, input: impl Fn(usize) -> f64) -> [f32; C] {
-        self.sum(&self.seldom, 2, input)
+    pub fn seldom(&self, places: &Places) -> [f32; C] {
+        self.sum(&self.seldom, 2, places)
     }
 
     /// Is it as [`build()`] makes tables? One that was read from outside may not be.
@@ -138,21 +153,11 @@ impl<const H: usize, const C: usize> Table<H, C> {
             && self.terms.iter().all(term)
     }
 
-    fn sum<const N: usize>(
-        &self,
-        values: &[[f32; N]],
-        most: u8,
-        input: impl Fn(usize) -> f64,
-    ) -> [f32; N] {
-        let mut places = [(Place::default(), [(0, 0.0); 3]); MOST_AXES];
-        for (slot, axis) in places.iter_mut().zip(&self.axes) {
-            let place = axis.place(input(axis.input));
-            *slot = (place, GRIDS.map(|grid| cell(grid, place.position)));
-        }
+    fn sum<const N: usize>(&self, values: &[[f32; N]], most: u8, places: &Places) -> [f32; N] {
         let mut sum = values.first().copied().unwrap_or([0.0; N]);
         for term in self.terms.iter().filter(|term| term.order <= most) {
             let start = term.start as usize;
-            let [a, b, c] = term.axes.map(|axis| &places[usize::from(axis) % MOST_AXES]);
+            let [a, b, c] = term.axes.map(|axis| &places.0[usize::from(axis) % MOST_AXES]);
             let (grid, n) = (usize::from(term.grid) % 3, term.nodes as usize);
             let ((i, x), (j, y)) = (a.1[grid], b.1[grid]);
             match term.order {
