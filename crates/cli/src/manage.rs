@@ -71,7 +71,7 @@ fn try_to_manage(
     };
     let mut policy = (plan.policy.make)(&plan.settings);
     // What can be counted is known once it is asked for.
-    machine.measure(&policy.needs());
+    machine.measure(&policy.needs().union(&policy.alternatives()).copied().collect());
     let adapted = policy.adapt(machine.support());
     let needs = policy.needs();
     machine.measure(&needs);

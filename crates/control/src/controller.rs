@@ -99,7 +99,8 @@ impl<M: Machine> Controller<M> {
     fn begin(&mut self) -> Result<(), ControlError<M::Error>> {
         // What can be counted is known once it is asked for. Who wants to tell
         // of what the policy makes do with adapts it before.
-        self.machine.measure(&self.policy.needs());
+        let asked = self.policy.needs().union(&self.policy.alternatives()).copied().collect();
+        self.machine.measure(&asked);
         let _ = self.policy.adapt(self.machine.support());
         let needs = self.policy.needs();
         self.machine.measure(&needs.union(&self.wishes).copied().collect());

@@ -295,6 +295,12 @@ impl Policy for Hysched {
         [Signal::RunStates, Signal::Ipc, self.variant.signal()].into()
     }
 
+    /// The variants that are not deeper than the one asked for.
+    fn alternatives(&self) -> Signals {
+        let reachable = Variant::ALL.into_iter().filter(|variant| *variant <= self.variant);
+        reachable.map(Variant::signal).collect()
+    }
+
     /// The deepest variant that the machine tells, not deeper than the one
     /// asked for; that one if it tells none.
     fn adapt(&mut self, offered: &Support) -> Option<String> {

@@ -75,6 +75,12 @@ pub trait Policy: Send {
         Signals::new()
     }
 
+    /// Signals one of which it could use in the place of a need: it is told of each whether
+    /// the machine can measure it before it is to [`adapt`](Self::adapt).
+    fn alternatives(&self) -> Signals {
+        Signals::new()
+    }
+
     /// Makes do with what a machine offers, where the policy can with less than
     /// it would like; called before it is asked what it needs. Gives what a
     /// user should know of that.

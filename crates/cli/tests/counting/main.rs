@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod balance;
+mod categories;
 mod pairs;
 mod worker;
 
@@ -27,6 +28,8 @@ fn main() {
         trial("counted_threads_are_balanced_over_cores", balance::balanced),
         trial("a_policy_without_its_counters_is_refused_with_the_reason", balance::refused),
         trial("threads_are_paired_by_a_model", pairs::paired),
+        trial("threads_are_paired_by_category", categories::paired),
+        trial("hysched_makes_do_with_the_levels_there_are", categories::made_do),
         trial("a_model_that_does_not_fit_is_refused_with_the_reason", pairs::refused),
         trial("a_catalogue_that_is_none_is_refused", balance::no_catalogue),
     ];

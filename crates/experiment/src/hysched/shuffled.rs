@@ -33,6 +33,10 @@ impl Policy for Shuffled {
         self.policy.needs()
     }
 
+    fn alternatives(&self) -> Signals {
+        self.policy.alternatives()
+    }
+
     fn adapt(&mut self, offered: &Support) -> Option<String> {
         self.policy.adapt(offered)
     }

@@ -167,6 +167,8 @@ fn the_deepest_categories_there_are_are_taken() {
     assert_eq!(policy.variant, Variant::TopB2L);
     assert!(note.starts_with("All3L is not measured here; TopB2L"), "{note}");
     assert_eq!(policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L])), None);
+    // A machine tells only of what it was asked for.
+    assert_eq!(policy.alternatives(), Signals::from([Signal::TopL, Signal::TopB2L]));
     let mut coarse = topl();
     assert_eq!(coarse.adapt(&offering(&[Signal::TopL, Signal::TopB2L])), None);
     assert_eq!(coarse.variant, Variant::TopL, "not deeper than asked for");

@@ -1,0 +1,67 @@
+//! `symbiont run --policy hysched` over a catalogue of software events that stand for
+//! Top-Down categories.
+
+use symbiont_linux::perf::support;
+use symbiont_machine::Target;
+use symbiont_trace::Reader;
+
+use crate::balance::{Program, run, skip, two_cores};
+
+const SLOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/slots.toml");
+const ARGS: [&str; 4] = ["--policy", "hysched", "--catalogue", SLOTS];
+
+/// Two of each category on two cores: on each core one of each, pinned. Where a core
+/// has one hardware thread only, a pair takes turns.
+pub fn paired() {
+    if let Err(error) = support().software {
+        return skip(&error.to_string());
+    }
+    let Some(cpus) = two_cores() else { return skip("needs two cores") };
+    let state = tempfile::tempdir().unwrap();
+    let record = state.path().join("recording.jsonl");
+    let program = Program::start(&state, &ARGS, &record, cpus);
+    let hungry = program.processes["hungry"].clone();
+    assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);
+    program.wait_until_apart(&record);
+    program.finish();
+
+    // Whenever all four have a place, the two of a category are apart, and the
+    // reason says why.
+    let mut reader = Reader::open(&record).unwrap();
+    let mut judged = 0;
+    while let Some(quantum) = reader.next_quantum().unwrap() {
+        let placed: Vec<_> = (quantum.placement.iter())
+            .filter_map(|(id, assignment)| match &assignment.target {
+                Target::Cpus(cpus) => Some((id, cpus, &assignment.reason)),
+                Target::Os => None,
+            })
+            .collect();
+        if placed.len() != 4 {
+            continue;
+        }
+        judged += 1;
+        for is_hungry in [true, false] {
+            let places: Vec<_> = (placed.iter())
+                .filter(|(id, ..)| hungry.contains(&id.process) == is_hungry)
+                .map(|(_, cpus, _)| *cpus)
+                .collect();
+            assert!(matches!(places[..], [a, b] if a.is_disjoint(b)), "{placed:?}");
+        }
+        for (_, _, reason) in placed {
+            assert!(reason.contains("different categories"), "{reason}");
+            assert!(reason.contains("retiring") && reason.contains("backend_bound"), "{reason}");
+        }
+    }
+    assert!(judged >= 10, "{judged}");
+}
+
+/// The catalogue has the first level only; the default variant is the third.
+pub fn made_do() {
+    if support().software.is_err() {
+        return skip("software events cannot be counted");
+    }
+    let output = run(&ARGS);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("TopL are the deepest categories there are"), "{said}");
+}
