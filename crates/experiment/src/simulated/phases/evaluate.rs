@@ -60,8 +60,20 @@ pub struct Cell {
     pub ratios: [Ratio; 2],
     /// What came out.
     pub figures: Figures,
-    /// The gain that the chain of joint states predicts.
-    pub model_gain: Option<f64>,
+    /// What the chain of joint states predicts from Tables 1 and 3.
+    pub model: Option<Predicted>,
+}
+
+/// What Tables 1 and 3 say of a pair, by the chain of joint states
+/// ([`crate::theory::phases::predict`]).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// Gain in throughput.
+    pub gain: f64,
+    /// Fairness (eq. 4) of the performances that they say against what each program
+    /// reached alone here: the simulated OS gives a lone thread the large core, which the
+    /// tables' reference does by chance only.
+    pub fairness: Under<f64>,
 }
 
 /// What a pair, or the mean pair, brings.
@@ -71,6 +83,8 @@ pub struct Figures {
     pub gain: Estimate,
     /// Fairness of the mean speedups.
     pub fairness: Under<Estimate>,
+    /// By how much it rises.
+    pub fairness_change: Estimate,
     /// Mean fairness of the single runs: lower, as chance favours one program in each.
     pub run_fairness: Under<Estimate>,
     /// Jitter of the times per work, mean of both programs.
@@ -237,9 +251,10 @@ impl<'r> Runs<'r> {
         }
         let of = |cells: &[Beside]| self.figures(cells);
         let cell = |runs: &Beside| {
-            let model_gain = self.model(machine, CORES).and_then(|m| predicted_gain(m, runs.pair));
+            let model =
+                self.model(machine, CORES).and_then(|m| predicted(m, runs.pair, runs.alone));
             let figures = of(std::slice::from_ref(runs))?;
-            Ok(Cell { ratios: runs.pair, figures, model_gain })
+            Ok(Cell { ratios: runs.pair, figures, model })
         };
         let cells = table.iter().map(cell).collect::<Result<_, Error>>()?;
         Ok(Matrix { machine, cells, mean: of(&table)? })
@@ -264,6 +279,9 @@ impl<'r> Runs<'r> {
         Ok(Figures {
             gain: over(&|cell, drawn| cell.throughput(1, drawn) / cell.throughput(0, drawn) - 1.0)?,
             fairness: each(Beside::fairness)?,
+            fairness_change: over(&|cell, drawn| {
+                cell.fairness(1, drawn) - cell.fairness(0, drawn)
+            })?,
             run_fairness: each(Beside::run_fairness)?,
             jitter: each(Beside::jitter)?,
             idle: each(Beside::idle)?,
@@ -348,13 +366,24 @@ impl Beside {
     }
 }
 
-fn predicted_gain(machine: theory::Multiprocessor, pair: [Ratio; 2]) -> Option<f64> {
+fn predicted(
+    machine: theory::Multiprocessor,
+    pair: [Ratio; 2],
+    alone: [f64; 2],
+) -> Option<Predicted> {
     let program = |ratio: Ratio| {
         let share = ratio.parallel_share();
         theory::Program::new(share, 1.0 - share).ok()
     };
     let (a, b) = (program(pair[0])?, program(pair[1])?);
-    let throughput = |scheduler| theory::predict(scheduler, machine, a, b).throughput;
-    let stay = throughput(theory::Scheduler::Baseline);
-    Some(throughput(theory::Scheduler::Proposed) / stay - 1.0)
+    let [stay, phases] = [theory::Scheduler::Baseline, theory::Scheduler::Proposed]
+        .map(|scheduler| theory::predict(scheduler, machine, a, b));
+    let fairness = |of: &theory::Prediction| {
+        let [a, b] = of.performance;
+        metrics::fairness(&[a / alone[0], b / alone[1]])
+    };
+    Some(Predicted {
+        gain: phases.throughput / stay.throughput - 1.0,
+        fairness: [fairness(&stay)?, fairness(&phases)?],
+    })
 }

@@ -93,6 +93,8 @@ pub struct Prediction {
     /// Share of the time in each joint state, in the order of
     /// [`JointState::ALL`], seen from A.
     pub share: [f64; 4],
+    /// Work of A and of B per time, in threads on a small core.
+    pub performance: [f64; 2],
     /// Work of both per time, in threads on a small core: the sum of
     /// iterations/s of two synthetic benchmarks over that of one thread.
     pub throughput: f64,
@@ -125,9 +127,10 @@ pub fn predict(
     };
     let speedup = [long_run(&|state| speed(state)), long_run(&|state| speed(state.reversed()))];
     let alone = [a.work_alone(machine), b.work_alone(machine)];
-    let throughput = speedup[0] * alone[0] + speedup[1] * alone[1];
+    let performance = [speedup[0] * alone[0], speedup[1] * alone[1]];
+    let throughput = performance[0] + performance[1];
     let throughput_over_alone = throughput / ((alone[0] + alone[1]) / 2.0);
-    Prediction { speedup, share, throughput, throughput_over_alone }
+    Prediction { speedup, share, performance, throughput, throughput_over_alone }
 }
 
 /// Share of the time in each joint state, in the order of [`JointState::ALL`].

@@ -1,0 +1,217 @@
+//! What the experiment has to show, judged by its figures.
+
+use symbiont_synth::Ratio;
+
+use super::evaluate::{Cell, Evaluation, Matrix};
+use super::page::{percent, published_label, published_means};
+use super::plan::MACHINES;
+use crate::harness::{Check, Verdict};
+use crate::stats::Estimate;
+
+/// What the experiment has to show.
+pub(super) fn checks(evaluation: &Evaluation) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for point in evaluation.points.iter().filter(|point| point.cores == 8) {
+        let (name, _) = MACHINES[point.machine];
+        let wanted = point.model[1].0;
+        checks.push(Check {
+            requirement: format!(
+                "{name}: beside a parallel program the serial one performs as Table 3 says (within 3 %)"
+            ),
+            measured: Some(point.performance[1]),
+            beside: format!("Table 3: {wanted:.3}; stay: {:.3}", point.performance[0].value),
+            verdict: Verdict::of((point.performance[1].value / wanted - 1.0).abs() <= 0.03),
+        });
+    }
+    for matrix in &evaluation.matrices {
+        let (name, _) = MACHINES[matrix.machine];
+        let (gain, [fairness, jitter, idle]) = published_means(matrix.machine);
+        let mean = &matrix.mean;
+        let low = |e: &Estimate| e.low().unwrap_or(e.value);
+        checks.push(Check {
+            requirement: format!("{name}: throughput rises on average over all pairs (%)"),
+            measured: Some(percent(mean.gain)),
+            beside: format!("published: {}", gain.unwrap_or_default()),
+            verdict: Verdict::of(low(&mean.gain) > 0.0),
+        });
+        let told = |values: [Option<f64>; 2]| {
+            let [stay, phases] = values.map(Option::unwrap_or_default);
+            format!("published: from {stay} to {phases}")
+        };
+        let mut falls = |what: &str, rises: bool, of: [Estimate; 2], scale: f64, beside: String| {
+            let [stay, phases] = of;
+            let better = if rises { phases.value > stay.value } else { phases.value < stay.value };
+            let goes = if rises { "rises" } else { "falls" };
+            checks.push(Check {
+                requirement: format!("{name}: mean {what} {goes}"),
+                measured: Some(Estimate {
+                    value: scale * (phases.value - stay.value),
+                    interval: None,
+                    ..phases
+                }),
+                beside: format!(
+                    "from {:.3} to {:.3}; {beside}",
+                    scale * stay.value,
+                    scale * phases.value
+                ),
+                verdict: Verdict::of(better),
+            });
+        };
+        falls("fairness of runs", true, mean.run_fairness, 1.0, told(fairness));
+        falls("jitter × 1000", false, mean.jitter, 1e3, told(jitter));
+        falls("idle time (%)", false, mean.idle, 100.0, told(idle));
+        checks.push(fairness_follows_the_tables(name, matrix));
+        checks.push(nobody_gets_slower(name, matrix));
+    }
+    checks
+}
+
+/// Least change of fairness in the tables that says where the measured one goes.
+const TOLD: f64 = 0.01;
+
+/// Fairness of the mean speedups rises in some pairs and falls in others by Tables 1
+/// and 3: it has to go where they say, pair by pair.
+fn fairness_follows_the_tables(name: &str, matrix: &Matrix) -> Check {
+    let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
+    for cell in &matrix.cells {
+        let Some(model) = cell.model else { continue };
+        let told = model.fairness[1] - model.fairness[0];
+        let change = cell.figures.fairness_change;
+        let (Some(low), Some(high)) = (change.low(), change.high()) else { continue };
+        match told {
+            told if told.abs() < TOLD => {}
+            told if (told > 0.0 && low > 0.0) || (told < 0.0 && high < 0.0) => right += 1,
+            told if (told > 0.0 && high < 0.0) || (told < 0.0 && low > 0.0) => {
+                let change = change.value;
+                let why = if takes_turns(cell) { SENIORITY } else { "" };
+                wrong.push(format!("{} ({change:+.3}, tables {told:+.3}{why})", pair(cell)));
+            }
+            _ => open += 1,
+        }
+    }
+    let wrong_ones = match wrong.is_empty() {
+        true => "none against them".to_owned(),
+        false => format!("against them {}", wrong.join(", ")),
+    };
+    Check {
+        requirement: format!(
+            "{name}: no pair's fairness of the mean speedups goes against Tables 1 and 3"
+        ),
+        measured: Some(matrix.mean.fairness_change),
+        beside: format!("as they say in {right} pairs, within chance in {open}, {wrong_ones}"),
+        verdict: match (wrong.is_empty(), right) {
+            (false, _) => Verdict::Fail,
+            (true, 0) => Verdict::Undecided,
+            (true, _) => Verdict::Pass,
+        },
+    }
+}
+
+/// Why fairness may go another way than the tables say, which know no seniority.
+const SENIORITY: &str = ": seniority prefers the one that is parallel for longer";
+
+/// Are both parallel at times, and one for longer?
+fn takes_turns(cell: &Cell) -> bool {
+    let [a, b] = cell.ratios.map(Ratio::parallel_share);
+    a > 0.0 && b > 0.0 && (a - b).abs() > f64::EPSILON
+}
+
+/// Share of the throughput below which a loss is none: where a short run ends.
+const LOST: f64 = 1e-3;
+
+/// Pairs that lose throughput are named with what else changed.
+fn nobody_gets_slower(name: &str, matrix: &Matrix) -> Check {
+    let slower: Vec<String> = (matrix.cells.iter())
+        .filter(|cell| cell.figures.gain.high().is_some_and(|high| high < -LOST))
+        .map(|cell| {
+            format!("{}: {:.2} %, {}", pair(cell), 100.0 * cell.figures.gain.value, why(cell))
+        })
+        .collect();
+    Check {
+        requirement: format!("{name}: no pair loses throughput beyond its interval"),
+        measured: None,
+        beside: match slower.is_empty() {
+            true => format!("none of {} pairs", matrix.cells.len()),
+            false => slower.join("; "),
+        },
+        verdict: Verdict::of(slower.is_empty()),
+    }
+}
+
+/// Why a pair got slower, as far as its figures tell.
+fn why(cell: &Cell) -> String {
+    let [stay, phases] = cell.figures.idle.map(|idle| 100.0 * idle.value);
+    let model = cell.model.map_or(0.0, |model| 100.0 * model.gain);
+    match (model, phases - stay) {
+        (model, _) if model < -0.05 => format!("as the tables predict ({model:.2} %)"),
+        (_, more) if more > 0.05 => format!(
+            "cores idle for longer ({stay:.2} to {phases:.2} %): a phase is acted on when it was \
+             seen, up to a quantum late, and a core kept for a serial thread waits for it"
+        ),
+        _ => "cores are as busy: the faster core serves the program that gains less by it, or \
+              moves cost what they gain"
+            .to_owned(),
+    }
+}
+
+fn pair(cell: &Cell) -> String {
+    let [a, b] = cell.ratios.map(published_label);
+    format!("{a} beside {b}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evaluate::{Figures, Predicted};
+    use super::*;
+    use crate::stats::Interval;
+
+    fn within(low: f64, high: f64) -> Estimate {
+        let interval = Some(Interval { low, high });
+        Estimate { interval, ..Estimate::exact(f64::midpoint(low, high)) }
+    }
+
+    /// A pair with these changes, of which the tables say that fairness rises by 0.1.
+    fn matrix(gain: Estimate, fairness_change: Estimate, gain_told: f64) -> Matrix {
+        let both = [Estimate::exact(0.5); 2];
+        let figures = Figures {
+            gain,
+            fairness: both,
+            fairness_change,
+            run_fairness: both,
+            jitter: both,
+            idle: both,
+        };
+        let ratios = ["1:1", "1:2"].map(|label| label.parse().unwrap());
+        let model = Some(Predicted { gain: gain_told, fairness: [0.8, 0.9] });
+        let cell = Cell { ratios, figures: figures.clone(), model };
+        Matrix { machine: 0, cells: vec![cell], mean: figures }
+    }
+
+    #[test]
+    fn pairs_against_the_tables_are_named() {
+        let check =
+            |change| fairness_follows_the_tables("m", &matrix(within(0.0, 0.1), change, 0.0));
+        assert_eq!(check(within(0.02, 0.08)).verdict, Verdict::Pass);
+        assert_eq!(check(within(-0.02, 0.08)).verdict, Verdict::Undecided);
+        let against = check(within(-0.08, -0.02));
+        assert_eq!(against.verdict, Verdict::Fail);
+        assert!(
+            against.beside.contains("1:1 beside 1:2 (-0.050, tables +0.100: seniority"),
+            "{against:?}"
+        );
+    }
+
+    #[test]
+    fn pairs_that_get_slower_are_named() {
+        let check = |gain, told| nobody_gets_slower("m", &matrix(gain, within(0.0, 0.1), told));
+        assert_eq!(check(within(-0.01, 0.02), 0.0).verdict, Verdict::Pass);
+        let slower = check(within(-0.03, -0.01), 0.0);
+        assert_eq!(slower.verdict, Verdict::Fail);
+        assert!(
+            slower.beside.starts_with("1:1 beside 1:2: -2.00 %, cores are as busy"),
+            "{slower:?}"
+        );
+        let told = check(within(-0.03, -0.01), -0.02);
+        assert!(told.beside.contains("as the tables predict (-2.00 %)"), "{told:?}");
+    }
+}
