@@ -69,9 +69,9 @@ pub fn phases(args: &AnalyzePhases) -> anyhow::Result<()> {
     let rows = states.iter().map(row).collect::<anyhow::Result<_>>()?;
     let analysis = Analysis { cores: cores.speeds().to_vec(), rows };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&analysis)?);
+        say!("{}", serde_json::to_string_pretty(&analysis)?);
     } else {
-        println!("{}", analysis.text());
+        say!("{}", analysis.text());
     }
     Ok(())
 }

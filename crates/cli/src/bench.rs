@@ -94,7 +94,7 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
     };
     progress.bar.finish_and_clear();
     if json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         tell(&report, &output, begin.elapsed());
     }
@@ -158,20 +158,20 @@ const IN_SHORT: [&str; 12] = [
 /// The report in short, so that nobody has to open the page to see
 /// what came out.
 fn tell(report: &Report, output: &Path, wall: Duration) {
-    println!("{}\n{}", report.title, report.subtitle);
+    say!("{}\n{}", report.title, report.subtitle);
     for block in &report.blocks {
         match block {
-            Block::Warning(text) | Block::Note(text) => println!("\n{text}"),
+            Block::Warning(text) | Block::Note(text) => say!("\n{text}"),
             Block::Table(table) if IN_SHORT.contains(&table.id.as_str()) => {
-                println!("\n{}", text(table));
+                say!("\n{}", text(table));
             }
             _ => {}
         }
     }
     let seconds = wall.as_secs();
-    println!("\nTook {} min {:02} s.", seconds / 60, seconds % 60);
+    say!("\nTook {} min {:02} s.", seconds / 60, seconds % 60);
     let page = output.join("index.html");
-    println!("Report: {}", page.canonicalize().unwrap_or(page).display());
+    say!("Report: {}", page.canonicalize().unwrap_or(page).display());
 }
 
 /// A table for the terminal.

@@ -93,7 +93,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
         checked,
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&told)?);
+        say!("{}", serde_json::to_string_pretty(&told)?);
     } else {
         tell(&told);
     }
@@ -101,26 +101,26 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
 }
 
 fn tell(told: &Told) {
-    println!("simulated on {} ({}): fast level against cycle level", told.machine, told.title);
-    println!("{} programs: {}", told.programs.len(), told.programs.join(", "));
-    println!("{} instructions of each thread counted", told.counted);
+    say!("simulated on {} ({}): fast level against cycle level", told.machine, told.title);
+    say!("{} programs: {}", told.programs.len(), told.programs.join(", "));
+    say!("{} instructions of each thread counted", told.counted);
     for (program, trace) in &told.traced {
-        println!("{program}: {trace}");
+        say!("{program}: {trace}");
     }
     if told.traced.len() < told.programs.len() {
         let replayed = told.programs.len() - told.traced.len();
-        println!("of {replayed} programs without captured traces {LIMITS}");
+        say!("of {replayed} programs without captured traces {LIMITS}");
     }
     for compared in &told.compared {
         let Compared { threads, groups, .. } = compared;
-        println!("\nSMT{threads}, {groups} groups");
+        say!("\nSMT{threads}, {groups} groups");
         line("CPI alone", &compared.alone, Clone::clone);
         line("CPI throttled", &compared.throttled, Clone::clone);
         line("slowdown", &compared.slowdown, |case| {
             format!("{} in {}", case.program, case.group.join("+"))
         });
         line("STP", &compared.stp, |group| group.0.join("+"));
-        println!("shares of cycles together (fast, cycle, mean difference; largest):");
+        say!("shares of cycles together (fast, cycle, mean difference; largest):");
         for part in &compared.stack {
             let worst = part.worst.as_ref().map_or_else(String::new, |worst| {
                 let group = worst.of.group.join("+");
@@ -131,7 +131,7 @@ fn tell(told: &Told) {
                     percent(worst.cycle)
                 )
             });
-            println!(
+            say!(
                 "  {:17} {:>8} {:>8} {:>8}; {worst}",
                 part.name,
                 percent(part.fast),
@@ -140,23 +140,23 @@ fn tell(told: &Told) {
             );
         }
         let missed = Gates::default().missed(compared);
-        println!("gates: {}", missed.as_deref().unwrap_or("passed"));
+        say!("gates: {}", missed.as_deref().unwrap_or("passed"));
     }
     if let Some(checked) = &told.checked {
-        println!("\nthe description may say: checked = \"{checked}\"");
+        say!("\nthe description may say: checked = \"{checked}\"");
     }
 }
 
 fn line<T>(what: &str, agreement: &Agreement<T>, name: impl Fn(&T) -> String) {
     let rank = agreement.rank.map_or_else(|| "–".to_owned(), |rank| format!("{rank:.3}"));
-    println!(
+    say!(
         "{what:14} error {}, bias {}, rank {rank} ({} values)",
         percent(agreement.error),
         percent(agreement.bias),
         agreement.values
     );
     for worst in &agreement.worst {
-        println!(
+        say!(
             "    {}: {} against {}",
             name(&worst.of),
             number::plain(worst.fast),

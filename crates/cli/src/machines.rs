@@ -88,12 +88,12 @@ fn list(json: bool) -> anyhow::Result<()> {
         machines.push(Machine::from(&Description::named(name)?));
     }
     if json {
-        println!("{}", serde_json::to_string_pretty(&machines)?);
+        say!("{}", serde_json::to_string_pretty(&machines)?);
         return Ok(());
     }
     for machine in machines {
         let Machine { name, title, cores, smt, checked, .. } = machine;
-        println!("{name:<20} {cores:>2} × SMT{smt}  {checked}  {title}");
+        say!("{name:<20} {cores:>2} × SMT{smt}  {checked}  {title}");
     }
     Ok(())
 }
@@ -128,19 +128,16 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
             .transpose()?,
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&shown)?);
+        say!("{}", serde_json::to_string_pretty(&shown)?);
         return Ok(());
     }
     let machine = &shown.machine;
-    println!("{} ({}), {} cores × SMT{}", machine.name, machine.title, machine.cores, machine.smt);
-    println!("{}\n\n{}", machine.note, description.topology.summary());
-    println!(
-        "\n{}; {} of {} values are assumed:",
-        machine.checked, machine.assumed, machine.values
-    );
+    say!("{} ({}), {} cores × SMT{}", machine.name, machine.title, machine.cores, machine.smt);
+    say!("{}\n\n{}", machine.note, description.topology.summary());
+    say!("\n{}; {} of {} values are assumed:", machine.checked, machine.assumed, machine.values);
     for value in &shown.values {
         let kind = if value.assumed { "assumed: " } else { "" };
-        println!("{:<42} {kind}{}", value.key, value.source);
+        say!("{:<42} {kind}{}", value.key, value.source);
     }
     if let Some(memory) = &shown.memory {
         tell(memory);
@@ -172,22 +169,22 @@ fn gains(args: &Machines) -> anyhow::Result<()> {
         }
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        say!("{}", serde_json::to_string_pretty(&all)?);
     }
     Ok(())
 }
 
 fn tell(memory: &Memory) {
-    println!("\nsimulated: latency of a load (ns) by array size, from each node");
+    say!("\nsimulated: latency of a load (ns) by array size, from each node");
     let row = |values: &[f64]| {
         values.iter().map(|value| format!("{:>10}", number::plain(*value))).collect::<String>()
     };
     for latency in &memory.latency {
-        println!("{:>10} KiB {}", latency.bytes >> 10, row(&latency.ns));
+        say!("{:>10} KiB {}", latency.bytes >> 10, row(&latency.ns));
     }
-    println!("\nsimulated: STREAM (GB/s), from each node");
+    say!("\nsimulated: STREAM (GB/s), from each node");
     for bandwidth in &memory.bandwidth {
-        println!("{:>14} {}", bandwidth.kernel, row(&bandwidth.gbps));
+        say!("{:>14} {}", bandwidth.kernel, row(&bandwidth.gbps));
     }
 }
 
@@ -201,15 +198,18 @@ fn load(profiles: &Path) -> anyhow::Result<BTreeMap<String, Profile>> {
 }
 
 fn tell_programs(sanity: &Sanity) {
-    println!("\nsimulated, {}: each program alone", sanity.provenance.checked);
-    println!(
+    say!("\nsimulated, {}: each program alone", sanity.provenance.checked);
+    say!(
         "{:<22}{:>6}{:>10}{:>13}   front end, bad speculation, retiring, back end (%); copies on \
          all hardware threads: slots of others (%), STP per core",
-        "program", "IPC", "L2 MPKI", "memory MPKI"
+        "program",
+        "IPC",
+        "L2 MPKI",
+        "memory MPKI"
     );
     for alone in &sanity.alone {
         let shares = alone.top_down.map(|share| format!("{:>5.1}", share * 100.0));
-        println!(
+        say!(
             "{:<22}{:>6.2}{:>10.2}{:>13.2}   {} {:>9.1} {:>5.2}",
             alone.program,
             alone.ipc,
@@ -226,17 +226,15 @@ fn tell_gains(gains: &Gains) {
     let Gains { provenance, alone, modes, published } = gains;
     let spread =
         |spread: &Spread| format!("{:.2} ({:.2} to {:.2})", spread.mean, spread.low, spread.high);
-    println!(
+    say!(
         "\n{}: simulated, {}: throughput over one thread alone; mean (10th to 90th percentile)",
-        provenance.machine, provenance.checked
+        provenance.machine,
+        provenance.checked
     );
-    println!("IPC of one thread alone: {}", spread(alone));
-    println!(
-        "{:<6}{:<24}{:<24}of groups, all cores full",
-        "", "of copies", "of groups, others idle"
-    );
+    say!("IPC of one thread alone: {}", spread(alone));
+    say!("{:<6}{:<24}{:<24}of groups, all cores full", "", "of copies", "of groups, others idle");
     for mode in modes {
-        println!(
+        say!(
             "SMT{:<3}{:<24}{:<24}{}",
             mode.threads,
             spread(&mode.copies),
@@ -245,24 +243,28 @@ fn tell_gains(gains: &Gains) {
         );
     }
     for published in published {
-        println!("published: {published}");
+        say!("published: {published}");
     }
 }
 
 fn tell_measured(comparison: &Comparison) {
     let Comparison { provenance, programs } = comparison;
-    println!(
+    say!(
         "\nsimulated, {}, and measured beside it: copies on all hardware threads; per thread",
         provenance.checked
     );
-    println!(
+    say!(
         "{:<26}{:>6}{:>9}{:>10}{:>9}   front end, bad speculation, retiring, back end, other \
          threads (% of slots)",
-        "program", "IPC", "L2 MPKI", "LLC MPKI", "mispred."
+        "program",
+        "IPC",
+        "L2 MPKI",
+        "LLC MPKI",
+        "mispred."
     );
     let row = |name: &str, figures: &Figures| {
         let slots = figures.slots.map(|share| format!("{:>5.1}", share * 100.0));
-        println!(
+        say!(
             "{name:<26}{:>6.2}{:>9.2}{:>10}{:>9.2}   {}",
             figures.ipc,
             figures.l2_mpki,
@@ -277,18 +279,18 @@ fn tell_measured(comparison: &Comparison) {
             row(&format!("  {nearest}, measured"), measured);
         }
     }
-    println!("measured LLC MPKI: of the L2's prefetcher alone");
+    say!("measured LLC MPKI: of the L2's prefetcher alone");
 }
 
 /// Lists the programs that can be simulated.
 pub fn workloads(args: &Workloads) -> anyhow::Result<()> {
     let listed = Library::open(&args.profiles)?.list();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&listed)?);
+        say!("{}", serde_json::to_string_pretty(&listed)?);
         return Ok(());
     }
     for Listed { name, source, .. } in &listed {
-        println!("{name:<22} {source}");
+        say!("{name:<22} {source}");
     }
     if !listed.iter().any(|listed| listed.real) {
         eprintln!(

@@ -1,4 +1,8 @@
 //! The symbiont command.
+#![deny(clippy::print_stdout)]
+
+#[macro_use]
+mod out;
 
 mod analyze;
 mod args;

@@ -26,12 +26,12 @@ pub fn list(json: bool) -> anyhow::Result<()> {
         })
         .collect();
     if json {
-        println!("{}", serde_json::to_string_pretty(&listed)?);
+        say!("{}", serde_json::to_string_pretty(&listed)?);
         return Ok(());
     }
     for policy in &listed {
         let paper = policy.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
-        println!("{:<14} {}{paper}", policy.name, policy.summary);
+        say!("{:<14} {}{paper}", policy.name, policy.summary);
     }
     Ok(())
 }

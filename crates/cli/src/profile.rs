@@ -22,11 +22,11 @@ const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_2
 pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
     match &args.show {
         Some(path) if symbiont_profile::trace::is_trace(path).unwrap_or(false) => {
-            println!("{}", trace::told(path, args.json)?);
+            say!("{}", trace::told(path, args.json)?);
             Ok(())
         }
         Some(path) => {
-            println!("{}", told(&Profile::read(path)?, path, args.json)?);
+            say!("{}", told(&Profile::read(path)?, path, args.json)?);
             Ok(())
         }
         None => capture(args),
@@ -71,7 +71,7 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
     };
     bar.finish_and_clear();
     if args.json {
-        println!("{told}");
+        say!("{told}");
     } else {
         eprintln!("{told}");
     }

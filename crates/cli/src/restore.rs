@@ -12,9 +12,9 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
     let host = HostTopology::read().context("cannot read this machine's topology")?;
     let restored = restore(&host, &args.state.dir()?)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&restored)?);
+        say!("{}", serde_json::to_string_pretty(&restored)?);
     } else {
-        println!("{}", text(&restored));
+        say!("{}", text(&restored));
     }
     anyhow::ensure!(
         restored.report.failed.is_empty() && restored.unusable.is_empty(),

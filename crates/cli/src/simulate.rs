@@ -78,7 +78,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
         file.flush().context("timeline")?;
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&outcome)?);
+        say!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
         tell(&outcome);
     }
@@ -199,12 +199,16 @@ pub fn provenance(from: &Provenance) -> String {
 }
 
 fn tell(outcome: &Outcome) {
-    println!("{}", provenance(&outcome.provenance));
-    println!(
+    say!("{}", provenance(&outcome.provenance));
+    say!(
         "\n{}; policy {}, quantum {} ms, seed {}; targets of {} s alone",
-        outcome.workload, outcome.policy, outcome.quantum_ms, outcome.seed, outcome.alone_s
+        outcome.workload,
+        outcome.policy,
+        outcome.quantum_ms,
+        outcome.seed,
+        outcome.alone_s
     );
-    println!(
+    say!(
         "{} repeats from random starts, {} s each on average; {} moves in {} quanta",
         outcome.repeats,
         number::plain(outcome.length_s),
@@ -212,17 +216,17 @@ fn tell(outcome: &Outcome) {
         outcome.quanta
     );
     if outcome.unfinished > 0 {
-        println!("{} repeats did not end in time and are left out", outcome.unfinished);
+        say!("{} repeats did not end in time and are left out", outcome.unfinished);
     }
     if outcome.unsettled > 0.01 {
         let percent = number::plain(outcome.unsettled * 100.0);
-        println!("in {percent} % of moments the physics found no fixed point");
+        say!("in {percent} % of moments the physics found no fixed point");
     }
     let programs = outcome.apps.len();
     let figure = |name: &str, estimate: &Estimate, what: &str| {
-        println!("{name:<9} {:<22} {what}", number::estimate(estimate));
+        say!("{name:<9} {:<22} {what}", number::estimate(estimate));
     };
-    println!();
+    say!();
     let stp = format!("throughput, in programs at their speed alone (at most {programs})");
     figure("STP", &outcome.stp, &stp);
     figure("ANTT", &outcome.antt, "time over time alone, mean of the programs (at least 1)");
@@ -241,7 +245,7 @@ fn tell(outcome: &Outcome) {
             number::estimate(&app.speedup),
         ]);
     }
-    println!(
+    say!(
         "\n{table}\nspeedup: time alone over time together; 95 % intervals by Student's t over the \
          repeats"
     );

@@ -16,10 +16,10 @@ pub fn topdown(args: &AnalyzeTopdown) -> anyhow::Result<()> {
     let all: Vec<Classified> =
         programs.iter().map(|p| classify(p, &catalogue)).collect::<Result<_, _>>()?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        say!("{}", serde_json::to_string_pretty(&all)?);
         return Ok(());
     }
-    println!(
+    say!(
         "Shares of issue slots by the formulas of the catalogue {} ({}); slots that the other \
          thread had are excluded. Recorded elsewhere, not by this program.\n{}\n\n{}",
         catalogue.name(),

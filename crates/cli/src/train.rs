@@ -111,17 +111,17 @@ fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
 fn train(site: &dyn Site, options: &Options, json: bool) -> anyhow::Result<()> {
     let (evaluated, report) = Campaign::run(site, options, &mut Terminal::new()?)?;
     if json {
-        println!("{}", report.to_json()?);
+        say!("{}", report.to_json()?);
         return Ok(());
     }
     for (mode, trained) in &evaluated.model.modes {
-        println!("{mode}, on programs that were left out:");
+        say!("{mode}, on programs that were left out:");
         for score in trained
             .scores
             .iter()
             .filter(|s| s.predicts == "slowdown" && s.holdout == symbiont_model::Holdout::Programs)
         {
-            println!(
+            say!(
                 "  {:<22} mean error {:>5.1} %, {:>3.0} % within 5 %",
                 score.of,
                 score.mean_absolute * 100.0,
@@ -134,8 +134,8 @@ fn train(site: &dyn Site, options: &Options, json: bool) -> anyhow::Result<()> {
 }
 
 fn tell(folder: &Path, report: &Report) {
-    println!("{}", report.title);
-    println!("model:     {}", folder.join("model.toml").display());
-    println!("slowdowns: {}", folder.join("slowdowns.json").display());
-    println!("report:    {}", folder.join("index.html").display());
+    say!("{}", report.title);
+    say!("model:     {}", folder.join("model.toml").display());
+    say!("slowdowns: {}", folder.join("slowdowns.json").display());
+    say!("report:    {}", folder.join("index.html").display());
 }

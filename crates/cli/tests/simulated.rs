@@ -261,3 +261,33 @@ fn the_cycle_level_takes_the_same_options_and_says_so() {
     let missing = refused(&asked(&["--level", "cycle", "--traces", "nowhere"]));
     assert!(missing.contains("no folder nowhere"), "{missing}");
 }
+
+/// `symbiont … | head`: once nobody reads, a command ends quietly, also one that prints
+/// little (`println!` would panic).
+#[test]
+fn commands_whose_reader_is_gone_end_quietly() {
+    let profiles = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles");
+    let profile = std::fs::read_dir(profiles).unwrap().flatten().map(|entry| entry.path());
+    let profile = profile.filter(|path| path.extension().is_some_and(|e| e == "profile")).min();
+    let profile = profile.unwrap();
+    let commands: [&[&str]; 9] = [
+        &["profile", "--show", profile.to_str().unwrap()],
+        &["profile", "--show", profile.to_str().unwrap(), "--json"],
+        &["policies"],
+        &["machines"],
+        &["machines", "power8-s812l"],
+        &["workloads"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["analyze", "phases", "--cores", "8", "--fast", "2"],
+    ];
+    for command in commands {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        drop(read);
+        let mut symbiont = std::process::Command::new(env!("CARGO_BIN_EXE_symbiont"));
+        symbiont.args(command).stdout(write).stderr(Stdio::piped());
+        let output = symbiont.spawn().unwrap().wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.is_empty(), "{command:?}: {told}");
+    }
+}

@@ -54,14 +54,14 @@ pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
         } else {
             finding.text()
         };
-        print!("{text}");
+        say_all!("{text}");
         return Ok(());
     }
     let findings = look(&args.state.dir()?)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&findings)?);
+        say!("{}", serde_json::to_string_pretty(&findings)?);
     } else {
-        print!("{}", findings.text());
+        say_all!("{}", findings.text());
     }
     Ok(())
 }
