@@ -114,7 +114,9 @@ pub fn evaluate(records: &[Record]) -> Result<Evaluation, Error> {
         )
     };
     let most = stps.spread(Contender::Os, &mixes, |stps| {
-        let ends = |f: fn(f64, f64) -> f64| stps.iter().copied().reduce(f);
+        // One start tells nothing of other orders.
+        let starts = stps.get(1).map(|_| stps)?;
+        let ends = |f: fn(f64, f64) -> f64| starts.iter().copied().reduce(f);
         Some((ends(f64::max)? - ends(f64::min)?) / mean(stps)?)
     });
     let shown = mixes.get(9).or(mixes.last()).cloned().unwrap_or_default();
