@@ -31,7 +31,7 @@ fn placed(place: &Place, options: &[&str]) -> Option<Program> {
         skip("there is one CPU only, so nothing is placed");
         return None;
     }
-    let program = start_script(&place, options, BUSY);
+    let program = start_script(place, options, BUSY);
     wait_for_change(program.id(), &own());
     Some(program)
 }
