@@ -36,7 +36,8 @@ fn kernels_compute_the_same_with_any_number_of_threads() {
         let run = |threads| kernels::run(&program, name, 1, threads, folder.path(), &()).unwrap();
         let (one, three) = (run(1), run(3));
         assert_eq!(one.sum, three.sum, "{name}");
-        assert!(one.parallel_s <= one.end - one.begin, "{name}: {one:?}");
+        // Both are told in whole microseconds.
+        assert!(one.parallel_s <= one.end - one.begin + 2e-6, "{name}: {one:?}");
     }
 }
 
