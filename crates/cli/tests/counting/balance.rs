@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ fn symbiont(state: &TempDir) -> Command {
 }
 
 /// Two hardware threads of different cores that this process may use.
-pub fn two_cores() -> Option<[PuId; 2]> {
+fn two_cores() -> Option<[PuId; 2]> {
     let host = HostTopology::read().ok()?;
     let own = mask_of(std::process::id())?;
     let mut free = host.cores().iter().filter_map(|core| core.cpus.intersection(&own).first());
@@ -105,13 +105,32 @@ impl Drop for Program {
     }
 }
 
-pub fn balanced() {
-    if let Err(error) = support().software {
-        return skip(&error.to_string());
+/// What a test needs that has threads placed on two cores.
+pub struct Stage {
+    pub cpus: [PuId; 2],
+    pub state: TempDir,
+    pub record: PathBuf,
+}
+
+impl Stage {
+    /// None, with the reason printed, where that cannot be.
+    pub fn set() -> Option<Self> {
+        if let Err(error) = support().software {
+            skip(&error.to_string());
+            return None;
+        }
+        let cpus = two_cores();
+        if cpus.is_none() {
+            skip("needs two cores");
+        }
+        let state = tempfile::tempdir().unwrap();
+        let record = state.path().join("recording.jsonl");
+        Some(Self { cpus: cpus?, state, record })
     }
-    let Some(cpus) = two_cores() else { return skip("needs two cores") };
-    let state = tempfile::tempdir().unwrap();
-    let record = state.path().join("recording.jsonl");
+}
+
+pub fn balanced() {
+    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
     let args = ["--policy", "l1-bandwidth", "--catalogue", STAND_IN];
     let program = Program::start(&state, &args, &record, cpus);
     assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);

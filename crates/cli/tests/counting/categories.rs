@@ -5,7 +5,7 @@ use symbiont_linux::perf::support;
 use symbiont_machine::Target;
 use symbiont_trace::Reader;
 
-use crate::balance::{Program, run, skip, two_cores};
+use crate::balance::{Program, Stage, run, skip};
 
 const SLOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/slots.toml");
 const ARGS: [&str; 4] = ["--policy", "hysched", "--catalogue", SLOTS];
@@ -13,12 +13,7 @@ const ARGS: [&str; 4] = ["--policy", "hysched", "--catalogue", SLOTS];
 /// Two of each category on two cores: on each core one of each, pinned. Where a core
 /// has one hardware thread only, a pair takes turns.
 pub fn paired() {
-    if let Err(error) = support().software {
-        return skip(&error.to_string());
-    }
-    let Some(cpus) = two_cores() else { return skip("needs two cores") };
-    let state = tempfile::tempdir().unwrap();
-    let record = state.path().join("recording.jsonl");
+    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
     let program = Program::start(&state, &ARGS, &record, cpus);
     let hungry = program.processes["hungry"].clone();
     assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_experiment::harness::Machine;
-use symbiont_linux::perf::support;
 use symbiont_machine::Target;
 use symbiont_model::synthetic::World;
 use symbiont_model::{Coefficients, Components, Model, SmtMode, Terms, Trained, Training, fit};
 use symbiont_topology::{CoreKind, HostTopology};
 use symbiont_trace::Reader;
 
-use crate::balance::{Program, run, skip, two_cores};
+use crate::balance::{Program, Stage, run};
 
 const TOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/toy.toml");
 
@@ -49,12 +48,7 @@ fn this_machine() -> String {
 }
 
 pub fn paired() {
-    if let Err(error) = support().software {
-        return skip(&error.to_string());
-    }
-    let Some(cpus) = two_cores() else { return skip("needs two cores") };
-    let state = tempfile::tempdir().unwrap();
-    let record = state.path().join("recording.jsonl");
+    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
     let model = model(state.path(), &this_machine());
     let args = ["--policy", "symbiotic", "--catalogue", TOY, "--model", model.to_str().unwrap()];
     let program = Program::start(&state, &args, &record, cpus);
