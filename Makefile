@@ -10,7 +10,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test lab build lint oracles guests bench setup setup-test man clean
+.PHONY: run test lab build lint oracles guests all-guests bench setup setup-test man clean
 
 run: setup
 	$(CARGO) build --release --locked
@@ -26,12 +26,16 @@ lint:
 	scripts/lint.sh
 
 # Symbiont on emulated machines: all guests and all scenarios.
-lab: setup-test guests
+lab: setup-test all-guests
 	$(CARGO) test -p symbiont-cli --all-features --locked --test lab -- --include-ignored
 
-# QEMU and kernels for the lab; once, about 70 MB.
+# QEMU and a kernel for the guest of make test; once, about 70 MB.
 guests:
-	scripts/fetch-lab.sh
+	scripts/fetch-lab.sh x86_64
+
+# The same for the other guests, and what builds for them; once, about 250 MB.
+all-guests:
+	scripts/fetch-lab.sh x86_64 aarch64
 
 # Tables that the event catalogues are checked against; once, about 150 MB.
 oracles:

@@ -1,9 +1,12 @@
 #!/bin/sh
-# Fetches what the guest lab needs that is not Symbiont's own: an emulator and
-# kernels, from Debian's archive, unpacked into a folder outside of the checkout.
-#   scripts/fetch-lab.sh    prints what it got, or "lab: skipped" and why
-# The folder is $SYMBIONT_LAB, by default ~/.cache/symbiont-lab. Nothing is
-# installed: apt has lists, cache and status of its own there, and dpkg only unpacks.
+# Fetches what the guest lab needs that is not Symbiont's own, from Debian's archive,
+# unpacked into a folder outside of the checkout: for each architecture an emulator and
+# a kernel; and, to build Symbiont for another one than this machine's, a compiler, a
+# linker and libraries.
+#   scripts/fetch-lab.sh [ARCHITECTURE...]    x86_64 (the default), aarch64
+# prints what it got, or "lab: skipped" and why. The folder is $SYMBIONT_LAB, by default
+# ~/.cache/symbiont-lab. Nothing is installed: apt has lists, cache and status of its own
+# there, and dpkg only unpacks.
 set -eu
 
 lab=${SYMBIONT_LAB:-${XDG_CACHE_HOME:-$HOME/.cache}/symbiont-lab}
@@ -26,17 +29,29 @@ mkdir -p "$lab"
 work=$(mktemp -d "$lab/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-complete() { [ -s "$lab/qemu/complete" ] && [ -s "$lab/x86_64/complete" ]; }
+# about ARCHITECTURE: what Debian calls it and its kernel, and which package emulates it
+about() {
+    case $1 in
+    x86_64) debian=amd64 kernel=cloud-amd64 emulator=qemu-system-x86 ;;
+    aarch64) debian=arm64 kernel=cloud-arm64 emulator=qemu-system-arm ;;
+    *) skip "no guest is a $1" ;;
+    esac
+}
 
+complete() { [ -s "$lab/$1/complete" ]; }
+
+# The lists of this machine's packages and of the guest's.
 configure() {
-    mkdir -p "$work/parts" "$work/lists/partial" "$work/cache/archives/partial"
+    [ "${configured:-}" != "$debian" ] || return 0
+    mkdir -p "$work/parts" "$work/none" "$work/lists/partial" "$work/cache/archives/partial"
     : >"$work/status"
+    both=$(printf 'amd64\n%s\n' "$debian" | sort -u)
     cat >"$work/parts/lab.sources" <<END
 Types: deb
 URIs: $mirror
 Suites: $suite $suite-backports
 Components: main
-Architectures: amd64
+Architectures: $(echo $both)
 Signed-By: $keyring
 END
     cat >"$work/apt.conf" <<END
@@ -49,7 +64,7 @@ Dir::State::Lists "$work/lists";
 Dir::State::status "$work/status";
 Dir::Cache "$work/cache";
 APT::Architecture "amd64";
-APT::Architectures { "amd64"; };
+APT::Architectures { $(printf '"%s"; ' $both)};
 APT::Sandbox::User "$(id -un)";
 Acquire::Languages "none";
 Acquire::Retries "3";
@@ -57,8 +72,13 @@ Acquire::http::Timeout "30";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 END
     export APT_CONFIG="$work/apt.conf"
-    apt-get -q update >"$work/log" 2>&1 || skip "apt-get update: $(tail -n1 "$work/log")"
+    # A list that is missing, as while a mirror is renewed, need not be one that matters.
+    apt-get -q update >"$work/log" 2>&1 || [ -n "$(apt-cache madison "$emulator")" ] ||
+        skip "apt-get update: $(tail -n1 "$work/log")"
+    configured=$debian
 }
+
+download() { (cd "$work/cache/archives" && apt-get -q download "$@") >"$work/log" 2>&1; }
 
 # unpack FOLDER: all that was downloaded, as $lab/FOLDER.
 unpack() {
@@ -71,41 +91,89 @@ unpack() {
     mv "$work/new" "$lab/$1"
 }
 
-# The emulator with every library down to libc, so that it runs on any host.
+# The emulator with every library down to libc, so that it runs on any host; and what
+# edits device trees.
 fetch_qemu() {
-    apt-get -q -y --no-install-recommends --download-only install qemu-system-x86 \
-        >"$work/log" 2>&1 || skip "qemu-system-x86: $(tail -n1 "$work/log")"
-    unpack qemu
-    apt-cache policy qemu-system-x86 | sed -n 's/^ *Candidate: //p' >"$lab/qemu/complete"
+    apt-get -q -y --no-install-recommends --download-only install \
+        "$emulator" device-tree-compiler >"$work/log" 2>&1 || skip "$emulator: $(tail -n1 "$work/log")"
+    unpack "qemu-$1"
+    apt-cache policy "$emulator" | sed -n 's/^ *Candidate: //p' >"$lab/qemu-$1/complete"
+}
+
+# first_dependency PACKAGE PATTERN: the name of a dependency
+first_dependency() {
+    apt-cache depends "$1" | sed -n "s/^ *Depends: \\($2\\)\\(:.*\\)*\$/\\1/p" | head -n1
 }
 
 # Names of kernels, the best first.
 kernels() {
     for one in $series; do
-        apt-cache search --names-only "^linux-image-$one\\.[0-9.]*[+a-z0-9]*-cloud-amd64\$" |
+        apt-cache search --names-only "^linux-image-$one\\.[0-9.]*[+a-z0-9]*-$kernel\$" |
             cut -d' ' -f1 | sort -Vr
     done
-    apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p'
+    first_dependency "linux-image-$kernel:$debian" 'linux-image-[^ :]*'
 }
 
 fetch_kernel() {
     for name in $(kernels); do
-        (cd "$work/cache/archives" && apt-get -q download "$name") >"$work/log" 2>&1 || continue
-        unpack x86_64
+        download "$name:$debian" || continue
+        unpack "$1"
         # Modules are not used: all that the lab needs is built in.
-        rm -rf "$lab/x86_64/usr" "$lab/x86_64/lib"
-        mv "$lab"/x86_64/boot/vmlinuz-* "$lab/x86_64/vmlinuz"
-        mv "$lab"/x86_64/boot/config-* "$lab/x86_64/config"
-        rm -rf "$lab/x86_64/boot"
-        echo "$name" >"$lab/x86_64/complete"
+        rm -rf "$lab/$1/usr" "$lab/$1/lib"
+        mv "$lab/$1"/boot/vmlinu[xz]-* "$lab/$1/vmlinuz"
+        mv "$lab/$1"/boot/config-* "$lab/$1/config"
+        rm -rf "$lab/$1/boot"
+        echo "$name" >"$lab/$1/complete"
         return
     done
     skip "no kernel: $(tail -n1 "$work/log")"
 }
 
-if ! complete; then
-    configure
-    [ -s "$lab/qemu/complete" ] || fetch_qemu
-    [ -s "$lab/x86_64/complete" ] || fetch_kernel
-fi
-echo "lab: QEMU $(cat "$lab/qemu/complete"), $(cat "$lab/x86_64/complete") in $lab"
+# rustc (the suite's is the oldest that builds Symbiont) and lld, with every library
+# down to libc; the standard libraries for this machine, whose build scripts it compiles,
+# and for the guest; libc and what a compiler adds to static programs. What is for this
+# machine is linked by its own cc.
+fetch_rust() {
+    own=$(first_dependency libstd-rust-dev 'libstd-rust-1[^ :]*')
+    download rustc "$own" libstd-rust-dev lld-19 libllvm19 libxml2 libz3-4 libedit2 \
+        libtinfo6 libffi8 libbsd0 libmd0 liblzma5 zlib1g libzstd1 libstdc++6 libgcc-s1 libc6 \
+        "libstd-rust-dev:$debian" "libc6-dev:$debian" "libgcc-14-dev:$debian" ||
+        skip "rustc for $1: $(tail -n1 "$work/log")"
+    unpack "rust-$1"
+    # shellcheck disable=SC2016 # these are for the scripts
+    root='$root/usr' all='"$@"'
+    libraries="$root/lib/$1-linux-gnu" objects="$root/lib/gcc/$1-linux-gnu/14"
+    tool "$1" rustc bin/rustc "--sysroot $root $all"
+    tool "$1" ld bin/ld.lld-19 "--strip-all --sysroot=\$root -L$libraries -L$objects \\
+    $libraries/crt1.o $libraries/crti.o $objects/crtbeginT.o $all \\
+    $objects/crtend.o $libraries/crtn.o" "--argv0 ld.lld"
+    "$lab/rust-$1/rustc" --version >"$work/version" 2>&1 ||
+        skip "rustc for $1: $(tail -n1 "$work/version")"
+    cp "$work/version" "$lab/rust-$1/complete"
+}
+
+# tool ARCHITECTURE NAME PROGRAM ARGUMENTS [OPTIONS]: a script that runs a program by the
+# loader that was fetched with it
+tool() {
+    cat >"$lab/rust-$1/$2" <<END
+#!/bin/sh
+root=\$(dirname "\$0")
+exec \$root/usr/lib64/ld-linux-x86-64.so.2 ${5-} --library-path \\
+    \$root/usr/lib/x86_64-linux-gnu \$root/usr/$3 \\
+    $4
+END
+    chmod +x "$lab/rust-$1/$2"
+}
+
+[ $# -gt 0 ] || set -- x86_64
+for architecture in "$@"; do
+    about "$architecture"
+    complete "qemu-$architecture" || { configure; fetch_qemu "$architecture"; }
+    complete "$architecture" || { configure; fetch_kernel "$architecture"; }
+    got="QEMU $(cat "$lab/qemu-$architecture/complete"), $(cat "$lab/$architecture/complete")"
+    if [ "$architecture" != x86_64 ]; then
+        complete "rust-$architecture" || { configure; fetch_rust "$architecture"; }
+        got="$got, $(cat "$lab/rust-$architecture/complete")"
+    fi
+    echo "lab: $architecture: $got in $lab"
+done

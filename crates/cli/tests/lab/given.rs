@@ -25,6 +25,8 @@ pub struct Given {
     pub packages: Vec<Vec<u32>>,
     /// Speed of each core, 1024 for the fastest.
     pub capacities: Vec<u32>,
+    /// Where instructions and cycles are counted: how many cycles each instruction takes.
+    pub cycles_per_instruction: Option<u32>,
 }
 
 impl Given {
@@ -43,6 +45,7 @@ impl Given {
             nodes: packages.clone(),
             capacities: vec![1024; (sockets * cores) as usize],
             packages,
+            cycles_per_instruction: None,
         }
     }
 

@@ -15,12 +15,18 @@
 //! arguments by [`outside`], and looked for by the scenarios ([`inside`]), which
 //! never ask the product what is right.
 //!
+//! For a guest of another architecture both programs are built beforehand, by a compiler
+//! that was fetched with it. That guest's scenarios are not among the plain test
+//! command's: it would compile everything twice.
+//!
 //! The emulator and the kernels come from `scripts/fetch-lab.sh`. Without them
-//! the tests are reported as ignored, with the reason.
+//! the tests are reported as ignored, with the reason; where all guests were asked for,
+//! they fail with it.
 //!
 //! # What it cannot tell
 //! Guests have no contention and no meaningful wall-clock time: scenarios assert
-//! order and state, never speed. A policy's quality is not tested here.
+//! order and state, never speed. A PMU that is emulated counts what was executed, and
+//! knows neither stalls nor misses. A policy's quality is not tested here.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
 mod given;

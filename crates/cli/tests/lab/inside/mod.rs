@@ -4,6 +4,8 @@
 //! a panic; what it printed is told with it. It may leave its processes behind.
 
 mod cgroup;
+mod counted;
+mod counters;
 mod cpus;
 mod cpuset;
 mod crash;
@@ -44,9 +46,17 @@ fn smt(given: &Given) -> bool {
     given.smt() > 1
 }
 
+fn counters(given: &Given) -> bool {
+    given.cycles_per_instruction.is_some()
+}
+
 /// All scenarios, in the order in which they are played.
 pub const SCENARIOS: &[Scenario] = &[
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
+    scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
+    scenario("groups_beyond_the_counters_are_scaled", counters, counters::multiplexed),
+    scenario("groups_take_turns_by_quanta", counters, counters::rotated),
+    scenario("stat_tells_what_was_executed", counters, counters::told),
     scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
     scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
     scenario("masks_come_back_at_the_end", any, crash::end),

@@ -1,7 +1,7 @@
 //! Boots a guest and listens until it powers off.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -10,12 +10,15 @@ use super::cache::Cache;
 use super::guests::Guest;
 use super::initramfs::Initramfs;
 use super::serial::Report;
+use super::{device_tree, programs};
 use crate::given;
 use crate::inside::{INIT, STAND_IN};
 
 /// Saves time; and a busy machine delays the timer's interrupts beyond what the
 /// kernel's check of the timer allows.
 const EASED: &str = "mitigations=off apparmor=0 no_timer_check";
+/// The initramfs among a boot's files.
+const IMAGE: &str = "initramfs";
 /// Until init says hello; some ten seconds on an idle machine.
 const TO_BOOT: Duration = Duration::from_secs(240);
 /// Between two lines of init; each scenario has a deadline of its own inside.
@@ -28,15 +31,15 @@ const TRIES: u32 = 3;
 /// What the guest told, or why there is none.
 pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, String> {
     let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
-    let image = folder.path().join("initramfs");
+    let image = folder.path().join(IMAGE);
     let name = &guest.given.name;
     let mut report = Report::default();
     for attempt in 1..=TRIES {
         let left: Vec<&str> =
             scenarios.iter().copied().filter(|scenario| !report.has_ended(scenario)).collect();
-        std::fs::write(&image, initramfs(guest, &left)?).map_err(|why| why.to_string())?;
+        std::fs::write(&image, initramfs(guest, &left, cache)?).map_err(|why| why.to_string())?;
         report.boot();
-        listen(qemu(guest, cache, &image), &mut report)?;
+        listen(qemu(guest, cache, folder.path())?, &mut report)?;
         let last = report.last.as_secs_f64();
         let end = if report.complete { "done" } else { "broke off" };
         match report.hello {
@@ -57,14 +60,20 @@ pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, 
     Ok(report)
 }
 
-fn qemu(guest: &Guest, cache: &Cache, image: &Path) -> Command {
-    let mut qemu = cache.qemu(guest.architecture);
+/// QEMU with what is in the folder.
+fn qemu(guest: &Guest, cache: &Cache, folder: &Path) -> Result<Command, String> {
+    let mut qemu = cache.qemu();
     qemu.args(&guest.machine);
     qemu.args("-nodefaults -no-user-config -display none -no-reboot -serial stdio".split(' '));
-    qemu.arg("-kernel").arg(cache.kernel(guest.architecture)).arg("-initrd").arg(image);
+    if !guest.device_tree.is_empty() {
+        let file = folder.join("device-tree");
+        device_tree::write(&guest.machine, &guest.device_tree, cache, &file)?;
+        qemu.arg("-dtb").arg(file);
+    }
+    qemu.arg("-kernel").arg(cache.kernel()).arg("-initrd").arg(folder.join(IMAGE));
     qemu.arg("-append")
         .arg(format!("console={} rdinit={INIT} quiet panic=-1 oops=panic {EASED}", guest.console));
-    qemu
+    Ok(qemu)
 }
 
 /// Runs QEMU until it ends, or until nothing is heard for too long.
@@ -103,22 +112,10 @@ fn listen(mut qemu: Command, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// This binary as init, symbiont where these tests look for it, and their libraries.
-fn initramfs(guest: &Guest, scenarios: &[&str]) -> Result<Vec<u8>, String> {
-    let io = |why: std::io::Error| why.to_string();
-    let symbiont = PathBuf::from(env!("CARGO_BIN_EXE_symbiont"));
-    let init = std::env::current_exe().map_err(io)?;
+/// What the guest finds when it boots.
+fn initramfs(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Vec<u8>, String> {
     let mut archive = Initramfs::new();
-    let mut libraries = Vec::new();
-    for (program, path) in [(&symbiont, symbiont.as_path()), (&init, Path::new(INIT))] {
-        archive.file(path, &stripped(program)?);
-        libraries.extend(libraries_of(program)?);
-    }
-    libraries.sort();
-    libraries.dedup();
-    for library in libraries {
-        archive.file(&library, &std::fs::read(&library).map_err(io)?);
-    }
+    programs::add(&mut archive, cache)?;
     let json = |why: serde_json::Error| why.to_string();
     let given = serde_json::to_vec(&guest.given).map_err(json)?;
     archive.file(Path::new(given::FILE), &given);
@@ -126,24 +123,4 @@ fn initramfs(guest: &Guest, scenarios: &[&str]) -> Result<Vec<u8>, String> {
     archive.file(Path::new(given::SCENARIOS), &scenarios);
     archive.file(Path::new(STAND_IN.0), STAND_IN.1.as_bytes());
     Ok(archive.finish())
-}
-
-/// A program without its symbols, where there is a tool for that.
-fn stripped(program: &Path) -> Result<Vec<u8>, String> {
-    let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
-    let small = folder.path().join("small");
-    let done = Command::new("strip").arg("-o").arg(&small).arg(program).status();
-    let path = if done.is_ok_and(|status| status.success()) { &small } else { program };
-    std::fs::read(path).map_err(|why| why.to_string())
-}
-
-/// The shared libraries and the loader of a program, as `ldd` tells.
-fn libraries_of(program: &Path) -> Result<Vec<PathBuf>, String> {
-    let output = Command::new("ldd").arg(program).output();
-    let output = output.map_err(|why| format!("ldd does not start: {why}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // `libc.so.6 => /lib/libc.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`
-    let path =
-        |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
-    Ok(text.lines().filter_map(path).collect())
 }

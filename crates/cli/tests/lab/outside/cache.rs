@@ -1,16 +1,19 @@
-//! What `scripts/fetch-lab.sh` fetched, and how to run QEMU from there.
+//! What `scripts/fetch-lab.sh` fetched, and how to run it from there.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The lab's folder outside of the checkout.
+/// The lab's folder outside of the checkout, and an architecture of which all is there.
 #[derive(Debug, Clone)]
-pub struct Cache(PathBuf);
+pub struct Cache {
+    folder: PathBuf,
+    architecture: &'static str,
+}
 
 impl Cache {
-    /// The folder, if all of it is there; else the reason.
-    pub fn find() -> Result<Self, String> {
+    /// The folder, if all that this architecture takes is there; else the reason.
+    pub fn find(architecture: &'static str) -> Result<Self, String> {
         if !cfg!(target_arch = "x86_64") {
             return Err("QEMU is fetched for x86-64 machines only".to_owned());
         }
@@ -21,32 +24,68 @@ impl Cache {
             Some(base?.join("symbiont-lab"))
         });
         let folder = folder.ok_or("there is no home directory to look for the lab in")?;
-        for part in ["qemu", "x86_64"] {
-            let complete = folder.join(part).join("complete");
+        let cache = Self { folder, architecture };
+        let compiler = cache.is_foreign().then(|| cache.compiler());
+        for part in [cache.emulator(), cache.kernel_folder()].into_iter().chain(compiler) {
+            let complete = part.join("complete");
             if !complete.is_file() {
                 let what = complete.display();
-                return Err(format!("{what} is not there; scripts/fetch-lab.sh fetches the lab"));
+                let fetch = format!("scripts/fetch-lab.sh {architecture}");
+                return Err(format!("{what} is not there; {fetch} fetches it"));
             }
         }
-        Ok(Self(folder))
+        Ok(cache)
     }
 
-    /// The kernel for an architecture.
-    pub fn kernel(&self, architecture: &str) -> PathBuf {
-        self.0.join(architecture).join("vmlinuz")
+    /// QEMU's and Rust's name of the architecture.
+    pub fn architecture(&self) -> &'static str {
+        self.architecture
     }
 
-    /// QEMU for an architecture, by its own loader and with its own libraries.
-    pub fn qemu(&self, architecture: &str) -> Command {
-        let root = self.0.join("qemu");
-        let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|l| root.join(l));
-        let libraries = std::env::join_paths(libraries).expect("no colon in the lab's path");
-        let mut qemu = Command::new(root.join("usr/lib64/ld-linux-x86-64.so.2"));
-        qemu.arg("--library-path").arg(libraries);
-        qemu.arg(root.join("usr/bin").join(format!("qemu-system-{architecture}")));
+    /// Must programs be built for it, beside those of this machine?
+    pub fn is_foreign(&self) -> bool {
+        self.architecture != std::env::consts::ARCH
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> PathBuf {
+        self.kernel_folder().join("vmlinuz")
+    }
+
+    /// A compiler and a linker (`rustc` and `ld`) for a foreign architecture.
+    pub fn compiler(&self) -> PathBuf {
+        self.folder.join(format!("rust-{}", self.architecture))
+    }
+
+    /// QEMU.
+    pub fn qemu(&self) -> Command {
+        let mut qemu = self.program(&format!("qemu-system-{}", self.architecture));
         for firmware in ["usr/share/qemu", "usr/share/seabios"] {
-            qemu.arg("-L").arg(root.join(firmware));
+            qemu.arg("-L").arg(self.emulator().join(firmware));
         }
         qemu
+    }
+
+    /// The editor of device trees.
+    pub fn fdtput(&self) -> Command {
+        self.program("fdtput")
+    }
+
+    /// A program beside QEMU, by its own loader and with its own libraries.
+    fn program(&self, name: &str) -> Command {
+        let root = self.emulator();
+        let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|l| root.join(l));
+        let libraries = std::env::join_paths(libraries).expect("no colon in the lab's path");
+        let mut program = Command::new(root.join("usr/lib64/ld-linux-x86-64.so.2"));
+        program.arg("--library-path").arg(libraries).arg(root.join("usr/bin").join(name));
+        program
+    }
+
+    fn emulator(&self) -> PathBuf {
+        self.folder.join(format!("qemu-{}", self.architecture))
+    }
+
+    fn kernel_folder(&self) -> PathBuf {
+        self.folder.join(self.architecture)
     }
 }

@@ -1,5 +1,7 @@
 //! The guests, as QEMU is asked for them.
 
+use super::arm64;
+use super::device_tree::Edit;
 use crate::given::Given;
 
 /// A machine to emulate.
@@ -11,7 +13,9 @@ pub struct Guest {
     pub architecture: &'static str,
     /// QEMU's arguments that make the machine.
     pub machine: Vec<String>,
-    /// What the kernel is told beside the lab's usual.
+    /// What is changed in the device tree that QEMU makes; nothing: QEMU's own is used.
+    pub device_tree: Vec<Edit>,
+    /// The serial line's name in the guest.
     pub console: &'static str,
     /// Is it booted by the plain test command?
     pub short: bool,
@@ -19,7 +23,7 @@ pub struct Guest {
 
 /// All guests of the lab.
 pub fn all() -> Vec<Guest> {
-    vec![x86_two_sockets(), x86_smt4()]
+    vec![x86_two_sockets(), x86_smt4(), arm64::clusters()]
 }
 
 fn x86(given: Given) -> Guest {
@@ -28,29 +32,36 @@ fn x86(given: Given) -> Guest {
         given,
         architecture: "x86_64",
         machine: words.split(' ').map(str::to_owned).collect(),
+        device_tree: Vec::new(),
         console: "ttyS0",
         short: false,
     }
 }
 
 /// Memory of each NUMA node in MiB.
-const NODE_MIB: u32 = 512;
+const NODE_MIB: usize = 512;
+
+/// Memory, and the NUMA nodes that were given.
+pub fn nodes(guest: &mut Guest) {
+    let nodes = &guest.given.nodes;
+    let mut words = format!("-m {}M", NODE_MIB * nodes.len());
+    for (node, cpus) in nodes.iter().enumerate() {
+        words += &format!(
+            " -object memory-backend-ram,id=m{node},size={NODE_MIB}M \
+             -numa node,nodeid={node},cpus={}-{},memdev=m{node}",
+            cpus[0],
+            cpus[cpus.len() - 1]
+        );
+    }
+    guest.machine.extend(words.split_whitespace().map(str::to_owned));
+}
 
 /// `-smp` and one NUMA node for each socket.
 fn sockets(guest: &mut Guest, sockets: u32, cores: u32, threads: u32) {
     let cpus = sockets * cores * threads;
-    let mut words = format!(
-        "-smp {cpus},sockets={sockets},cores={cores},threads={threads} -m {}M",
-        NODE_MIB * sockets
-    );
-    for node in 0..sockets {
-        let (first, last) = (node * cores * threads, (node + 1) * cores * threads - 1);
-        words += &format!(
-            " -object memory-backend-ram,id=m{node},size={NODE_MIB}M \
-             -numa node,nodeid={node},cpus={first}-{last},memdev=m{node}"
-        );
-    }
+    let words = format!("-smp {cpus},sockets={sockets},cores={cores},threads={threads}");
     guest.machine.extend(words.split_whitespace().map(str::to_owned));
+    nodes(guest);
 }
 
 /// 2 sockets and NUMA nodes × 4 cores × 2 threads.

@@ -1,9 +1,12 @@
 //! On this machine: guests are described, booted and listened to.
 
+mod arm64;
 mod boot;
 mod cache;
+mod device_tree;
 mod guests;
 mod initramfs;
+mod programs;
 mod serial;
 
 use std::sync::{Arc, LazyLock};
@@ -21,21 +24,17 @@ type Booted = LazyLock<Result<Report, String>, Box<dyn FnOnce() -> Result<Report
 /// Runs the tests: the scenarios of each guest.
 pub fn main() {
     let arguments = Arguments::from_args();
-    let cache = Cache::find();
-    if let Err(why) = &cache {
-        eprintln!("lab: no guest is booted here: {why}");
-    }
     let asked = |name: &str| arguments.filter.as_ref().is_none_or(|filter| name.contains(filter));
-    let trials = guests::all().into_iter().flat_map(|guest| trials(guest, &cache, &asked));
+    let trials = guests::all().into_iter().flat_map(|guest| trials(guest, &asked));
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }
 
-fn trials(
-    guest: Guest,
-    cache: &Result<Cache, String>,
-    asked: &impl Fn(&str) -> bool,
-) -> Vec<Trial> {
+fn trials(guest: Guest, asked: &impl Fn(&str) -> bool) -> Vec<Trial> {
     let name = guest.given.name.clone();
+    let cache = Cache::find(guest.architecture);
+    if let Err(why) = &cache {
+        eprintln!("lab: {name} is not booted here: {why}");
+    }
     let scenarios: Vec<&str> = SCENARIOS
         .iter()
         .filter(|scenario| (scenario.fits)(&guest.given))
@@ -44,7 +43,6 @@ fn trials(
         .collect();
     let played = scenarios.clone();
     let short = guest.short;
-    let cache = cache.clone();
     let boot: Box<dyn FnOnce() -> Result<Report, String> + Send> =
         Box::new(move || cache.and_then(|cache| boot::boot(&guest, &played, &cache)));
     let booted: Arc<Booted> = Arc::new(LazyLock::new(boot));

@@ -1,0 +1,185 @@
+//! Hardware counters, against what was executed and what the emulator makes of it.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+use symbiont_linux::perf::{
+    Alive, Counted as Counts, Group, GroupOptions, HARDWARE, Modes, Sharing, Spec, Watch,
+    WatchOptions,
+};
+use symbiont_machine::ThreadId;
+
+use crate::given::Given;
+use crate::place::{Place, stderr};
+
+use super::counted::Counted;
+use super::skip;
+
+const TURNS: u32 = 10_000_000;
+/// The emulator's counters see all CPUs: what others do meanwhile is counted too.
+const OTHERS: f64 = 0.02;
+/// The same, and the kernel on the program's behalf.
+const KERNEL: f64 = 0.15;
+/// Until the kernel has done what it puts off while it boots; idle time costs nothing.
+const SETTLED: Duration = Duration::from_secs(10);
+/// Three groups of three on six counters.
+const GROUPS: usize = 3;
+const EACH: usize = 3;
+
+fn instructions(name: &str) -> Spec {
+    Spec::new(name, HARDWARE, 1).in_modes(Modes::User)
+}
+
+/// The program, on one of the fastest CPUs: the kernel tries to move a busy thread away
+/// from a slow one, by work on other CPUs.
+fn start(given: &Given, place: &Place, turns: u32) -> Counted {
+    let program = Counted::start(place, turns)
+        .unwrap_or_else(|| skip("no program of known length for this architecture"));
+    let speeds = given.cores.iter().zip(&given.capacities);
+    let (fastest, _) = speeds.max_by_key(|(_, capacity)| **capacity).unwrap();
+    let mut set = CpuSet::new();
+    set.set(fastest[0] as usize);
+    let pid = i32::try_from(program.id()).ok().and_then(Pid::from_raw);
+    sched_setaffinity(pid, &set).unwrap();
+    std::thread::sleep(SETTLED);
+    program
+}
+
+/// Is this `known`, or a little more for what others did?
+#[track_caller]
+fn is_about(counted: f64, known: f64, more: f64, what: &str) {
+    println!("{what}: {counted} of {known}, {:+.4} %", (counted / known - 1.0) * 100.0);
+    let right = (known..=known * (1.0 + more)).contains(&counted);
+    assert!(right, "{what}: {counted} counted, {known} known");
+}
+
+/// A group's instructions and cycles are those that were executed.
+pub fn exact(given: &Given) {
+    let place = Place::new();
+    let mut program = start(given, &place, TURNS);
+    let cycles = Spec::new("cycles", HARDWARE, 0).in_modes(Modes::User);
+    let group = [cycles, instructions("instructions")];
+    let group = Group::open(program.id(), &group, GroupOptions::default()).unwrap();
+    assert!(group.missing().is_empty(), "{:?}", group.missing());
+    for _ in 0..3 {
+        let before = group.read().unwrap();
+        program.round();
+        let change = group.read().unwrap().since(&before).unwrap();
+        assert_eq!(change.enabled, change.running, "counters are enough");
+        let known = program.each_round as f64;
+        is_about(change.count("instructions").unwrap() as f64, known, OTHERS, "instructions");
+        let known = known * f64::from(given.cycles_per_instruction.unwrap());
+        is_about(change.count("cycles").unwrap() as f64, known, OTHERS, "cycles");
+    }
+}
+
+/// A watch of more events than there are counters.
+fn watch(sharing: Sharing) -> Watch {
+    let group = |group| (0..EACH).map(|at| instructions(&format!("{group}.{at}"))).collect();
+    let group_options = GroupOptions::default();
+    let options = WatchOptions { group: group_options, sharing, descriptors: 100, stay: 100 };
+    Watch::new((0..GROUPS).map(group).collect(), options)
+}
+
+/// Ends a quantum of a watch over the program.
+fn end_quantum(watch: &mut Watch, program: &Counted) -> Option<Counts> {
+    let (process, thread) = (program.id(), program.id());
+    let thread = ThreadId { process, thread, born: 0, generation: 0 };
+    let alive = Alive { thread, ran: Duration::ZERO };
+    watch.end_quantum(&[alive]).remove(&thread)
+}
+
+/// The kernel gives counters to some groups at a time: each is scaled to the whole.
+pub fn multiplexed(given: &Given) {
+    let place = Place::new();
+    let mut program = start(given, &place, 4 * TURNS);
+    let mut watch = watch(Sharing::Kernel);
+    end_quantum(&mut watch, &program);
+    end_quantum(&mut watch, &program);
+    program.round();
+    let counts = end_quantum(&mut watch, &program).expect("counts");
+    assert!(counts.missing.is_empty(), "{:?}", counts.missing);
+    let mut shares = 0.0;
+    for (at, group) in counts.groups.iter().enumerate() {
+        let reading = &group.as_ref().expect("it counts").reading;
+        let share = reading.running.as_secs_f64() / reading.enabled.as_secs_f64();
+        assert!((0.2..0.99).contains(&share), "counters are shared: {share}");
+        shares += share;
+        let known = program.each_round as f64;
+        for event in 0..EACH {
+            let name = format!("{at}.{event}");
+            let estimate = reading.estimate(&name).unwrap();
+            println!("{name}: {share:.3} of the time, {:+.4} %", (estimate / known - 1.0) * 100.0);
+            assert!((estimate / known - 1.0).abs() < 2.0 * OTHERS, "{name}: {estimate}, {known}");
+        }
+    }
+    // Two groups fit.
+    assert!((1.8..=2.2).contains(&shares), "{shares}");
+}
+
+/// One group counts at a time, the next one each quantum.
+pub fn rotated(given: &Given) {
+    let place = Place::new();
+    let mut program = start(given, &place, TURNS);
+    let mut watch = watch(Sharing::ByQuantum);
+    end_quantum(&mut watch, &program);
+    end_quantum(&mut watch, &program);
+    let known = program.each_round as f64;
+    let mut rounds = [0; GROUPS];
+    for _ in 0..2 * GROUPS {
+        program.round();
+        let counts = end_quantum(&mut watch, &program).expect("counts");
+        let groups: Vec<_> = counts.groups.iter().map(|group| group.as_ref().unwrap()).collect();
+        let fresh = |at: &usize| groups[*at].change.is_some() && groups[*at].age == 0;
+        let now: Vec<usize> = (0..GROUPS).filter(fresh).collect();
+        let [now] = now[..] else { panic!("one group at a time, not {now:?}") };
+        rounds[now] += 1;
+        for (at, group) in groups.iter().enumerate() {
+            for event in 0..EACH {
+                let name = format!("{at}.{event}");
+                let count = group.reading.count(&name).unwrap() as f64;
+                if rounds[at] > 0 {
+                    is_about(count, known * f64::from(rounds[at]), OTHERS, &name);
+                } else {
+                    assert_eq!(count, 0.0, "{name}");
+                }
+            }
+        }
+    }
+    assert_eq!(rounds, [2; GROUPS]);
+}
+
+/// What a user is told: instructions, and how many per cycle.
+pub fn told(given: &Given) {
+    let place = Place::new();
+    let mut program = start(given, &place, 10 * TURNS);
+    let mut stat = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+    stat.args([
+        "stat",
+        "--catalogue=generic",
+        "--event=inst_retired",
+        "--json",
+        "--for=5s",
+        "--pid",
+    ]);
+    stat.arg(program.id().to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let stat = place.start(&mut stat);
+    // It counts from the second quantum on.
+    std::thread::sleep(Duration::from_secs(2));
+    program.round();
+    let output = stat.output();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{told}");
+    let account: Value = serde_json::from_str(&told).unwrap_or_else(|why| {
+        panic!("{why}: {told} {}", stderr(&output));
+    });
+    let thread = &account["threads"][0];
+    let counted = thread["events"]["inst_retired"]["count"].as_f64().expect("a count");
+    is_about(counted, program.each_round as f64, KERNEL, "instructions");
+    let ipc = thread["values"]["ipc"]["value"].as_f64().expect("instructions per cycle");
+    let known = 1.0 / f64::from(given.cycles_per_instruction.unwrap());
+    assert!((ipc / known - 1.0).abs() < 0.001, "{ipc} instructions per cycle, {known} known");
+}

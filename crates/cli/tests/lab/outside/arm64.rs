@@ -1,0 +1,69 @@
+//! The arm64 guest: two clusters of cores of different speed, and a PMU.
+//!
+//! It executes by counting: each instruction takes eight nanoseconds of its virtual
+//! time, in which its PMU counts cycles too, at one a nanosecond (QEMU,
+//! target/arm/helper.c: `instructions_get_count` and `cycles_get_count`). Idle time is skipped. So
+//! counts are known, and a run takes the same course each time.
+
+use super::device_tree::Edit;
+use super::guests::{Guest, nodes};
+use crate::given::Given;
+
+/// A virtual nanosecond is a cycle, an instruction takes 2³.
+const SHIFT: u32 = 3;
+/// Names of the caches in the device tree, beyond QEMU's own.
+const CACHES: u32 = 0x100;
+
+/// A socket of 2 clusters × 2 cores × 2 threads; each cluster is a NUMA node and has an
+/// L2 of its own, the last cache level. The second one's cores are the fast ones.
+pub fn clusters() -> Guest {
+    let regular = Given::regular("arm64-clusters", 2, 2, 2);
+    let given = Given {
+        packages: vec![regular.cpus()],
+        capacities: vec![400, 400, 1024, 1024],
+        cycles_per_instruction: Some(1 << SHIFT),
+        ..regular
+    };
+    let words = format!(
+        "-M virt,gic-version=3 -cpu max,pauth-impdef=on -accel tcg \
+         -icount shift={SHIFT},sleep=off -rtc base=2026-01-01,clock=vm -seed 1 \
+         -smp 8,sockets=1,clusters=2,cores=2,threads=2"
+    );
+    let mut guest = Guest {
+        device_tree: device_tree(&given),
+        given,
+        architecture: "aarch64",
+        machine: words.split_whitespace().map(str::to_owned).collect(),
+        console: "ttyAMA0",
+        short: false,
+    };
+    nodes(&mut guest);
+    guest
+}
+
+/// Capacities and last-level caches, which QEMU does not tell.
+fn device_tree(given: &Given) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for (cluster, cpus) in (0..).zip(&given.llcs) {
+        let cache = format!("/cpus/l2-cache{cluster}");
+        edits.extend([
+            Edit::node(&cache),
+            Edit::text(&cache, "compatible", "cache"),
+            Edit::flag(&cache, "cache-unified"),
+            Edit::number(&cache, "cache-level", 2),
+            Edit::number(&cache, "cache-size", 1 << 20),
+            Edit::number(&cache, "phandle", CACHES + cluster),
+        ]);
+        for cpu in cpus {
+            let node = format!("/cpus/cpu@{cpu:x}");
+            edits.push(Edit::number(&node, "next-level-cache", CACHES + cluster));
+        }
+    }
+    for (core, capacity) in given.cores.iter().zip(&given.capacities) {
+        for cpu in core {
+            let node = format!("/cpus/cpu@{cpu:x}");
+            edits.push(Edit::number(&node, "capacity-dmips-mhz", *capacity));
+        }
+    }
+    edits
+}

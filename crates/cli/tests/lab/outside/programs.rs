@@ -1,0 +1,104 @@
+//! The programs that go into a guest: this machine's, or built for the guest.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::cache::Cache;
+use super::initramfs::Initramfs;
+use crate::inside::INIT;
+
+/// Symbiont, and this test as the guest's init.
+struct Programs {
+    symbiont: PathBuf,
+    init: PathBuf,
+}
+
+/// Adds both programs, symbiont where the tests in the guest look for it, and what
+/// they load.
+pub fn add(archive: &mut Initramfs, cache: &Cache) -> Result<(), String> {
+    let io = |why: std::io::Error| why.to_string();
+    let foreign = cache.is_foreign();
+    let programs = if foreign { build(cache)? } else { own()? };
+    let Programs { symbiont, init } = &programs;
+    let mut libraries = Vec::new();
+    for (program, path) in [(symbiont, symbiont.as_path()), (init, Path::new(INIT))] {
+        if foreign {
+            // Linked as they are needed here.
+            archive.file(path, &std::fs::read(program).map_err(io)?);
+        } else {
+            archive.file(path, &stripped(program)?);
+            libraries.extend(libraries_of(program)?);
+        }
+    }
+    libraries.sort();
+    libraries.dedup();
+    for library in libraries {
+        archive.file(&library, &std::fs::read(&library).map_err(io)?);
+    }
+    Ok(())
+}
+
+fn own() -> Result<Programs, String> {
+    let symbiont = PathBuf::from(env!("CARGO_BIN_EXE_symbiont"));
+    let init = std::env::current_exe().map_err(|why| why.to_string())?;
+    Ok(Programs { symbiont, init })
+}
+
+/// Builds both for the guest's architecture, statically linked, by the compiler that
+/// was fetched for it; cargo is this machine's.
+fn build(cache: &Cache) -> Result<Programs, String> {
+    let target = format!("{}-unknown-linux-gnu", cache.architecture());
+    let linker = format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase());
+    let flags = ["-C", "target-feature=+crt-static", "-C", "linker-flavor=ld", "-C", "debuginfo=0"];
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(cache.architecture());
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["build", "--locked", "--all-features", "-p", env!("CARGO_PKG_NAME")])
+        .args(["--bin", "symbiont", "--test", "lab", "--message-format", "json-render-diagnostics"])
+        .args(["--target", &target, "--target-dir"])
+        .arg(folder)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("RUSTC", cache.compiler().join("rustc"))
+        .env(linker, cache.compiler().join("ld"))
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env_remove("RUSTC_WRAPPER")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit());
+    let done = cargo.output().map_err(|why| format!("cargo does not start: {why}"))?;
+    if !done.status.success() {
+        return Err(format!("cargo builds nothing for {target}: {}", done.status));
+    }
+    let text = String::from_utf8_lossy(&done.stdout);
+    let executable = |name: &str| {
+        let built = |line: &str| {
+            let message: Value = serde_json::from_str(line).ok()?;
+            let path = message["executable"].as_str()?;
+            (message["target"]["name"] == name).then(|| PathBuf::from(path))
+        };
+        text.lines().find_map(built).ok_or(format!("cargo tells of no {name} for {target}"))
+    };
+    Ok(Programs { symbiont: executable("symbiont")?, init: executable("lab")? })
+}
+
+/// A program without its symbols, where there is a tool for that.
+fn stripped(program: &Path) -> Result<Vec<u8>, String> {
+    let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
+    let small = folder.path().join("small");
+    let done = Command::new("strip").arg("-o").arg(&small).arg(program).status();
+    let path = if done.is_ok_and(|status| status.success()) { &small } else { program };
+    std::fs::read(path).map_err(|why| why.to_string())
+}
+
+/// The shared libraries and the loader of a program, as `ldd` tells.
+fn libraries_of(program: &Path) -> Result<Vec<PathBuf>, String> {
+    let output = Command::new("ldd").arg(program).output();
+    let output = output.map_err(|why| format!("ldd does not start: {why}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `libc.so.6 => /lib/libc.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`
+    let path =
+        |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+    Ok(text.lines().filter_map(path).collect())
+}
