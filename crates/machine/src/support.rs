@@ -15,6 +15,9 @@ pub enum Signal {
     Ipc,
     /// Cycles per instruction, split by cause.
     CpiStack,
+    /// The same with stalls split by unit and memory level, and with the lines that move,
+    /// where a catalogue has it. Takes more groups of events, whose counts are older.
+    CpiStackFine,
     /// Top-Down categories of the first level (Navarro et al., section 5,
     /// variant `TopL`).
     #[serde(rename = "top_l")]
@@ -40,10 +43,11 @@ pub enum Signal {
 
 impl Signal {
     /// All signals.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::RunStates,
         Self::Ipc,
         Self::CpiStack,
+        Self::CpiStackFine,
         Self::TopL,
         Self::TopB2L,
         Self::TopB2M3L,
@@ -67,6 +71,7 @@ impl fmt::Display for Signal {
             Self::RunStates => "run states",
             Self::Ipc => "IPC",
             Self::CpiStack => "CPI stacks",
+            Self::CpiStackFine => "fine CPI stacks",
             Self::TopL => "Top-Down categories of level 1 (TopL)",
             Self::TopB2L => "Top-Down categories with the back end split (TopB2L)",
             Self::TopB2M3L => "Top-Down categories with memory split (TopB2M3L)",

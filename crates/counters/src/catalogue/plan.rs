@@ -109,13 +109,15 @@ mod tests {
         assert_eq!(unknown, Absent::NoFormula("walking".into()));
     }
 
-    /// Feliu et al., section 4.1: two quanta for the five components.
+    /// Feliu et al., section 4.1: two quanta for the five components, more for deeper stacks.
     #[test]
-    fn power8_stack_takes_two_groups() {
+    fn power8_stack_takes_two_groups_and_the_fine_one_five() {
         let power8 = shipped("power8");
-        let stack = power8.sums().iter().find(|sum| sum.name == "cpi_stack").unwrap();
-        let groups = power8.groups_for(stack.parts.iter().map(String::as_str)).unwrap();
-        assert_eq!(groups.len(), 2);
+        for (name, count) in [("cpi_stack", 2), ("cpi_stack_fine", 5)] {
+            let stack = power8.sums().iter().find(|sum| sum.name == name).unwrap();
+            let groups = power8.groups_for(stack.parts.iter().map(String::as_str)).unwrap();
+            assert_eq!(groups.len(), count, "{name}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ fn idea(signal: Signal) -> Idea {
         Signal::RunStates => Idea::All(&[]),
         Signal::Ipc => Idea::All(&["ipc", "cpi", "cycles", "instructions"]),
         Signal::CpiStack => Idea::Sum(CPI_STACK),
+        Signal::CpiStackFine => Idea::Sum(CPI_STACK_FINE),
         Signal::TopL | Signal::TopB2L | Signal::TopB2M3L | Signal::All3L => {
             Idea::Categories(categories_of(signal).unwrap_or_default())
         }
@@ -38,6 +39,9 @@ fn idea(signal: Signal) -> Idea {
 
 /// The sum that is the CPI stack.
 pub(crate) const CPI_STACK: &str = "cpi_stack";
+
+/// The sum that is the fine CPI stack.
+const CPI_STACK_FINE: &str = "cpi_stack_fine";
 
 /// The name that a list of Top-Down categories has in catalogues; none for
 /// other signals.

@@ -59,7 +59,14 @@ fn ability(catalogue: &Catalogue, refused: &BTreeMap<Arc<str>, Reason>, signal: 
     let Some((formula, (event, reason))) = missing.next() else { return Ability::Full };
     let why = format!("{event}: {reason}");
     // A stack or a list of categories is nothing without one of its parts.
-    let whole = [Signal::CpiStack, Signal::TopL, Signal::TopB2L, Signal::TopB2M3L, Signal::All3L];
+    let whole = [
+        Signal::CpiStack,
+        Signal::CpiStackFine,
+        Signal::TopL,
+        Signal::TopB2L,
+        Signal::TopB2M3L,
+        Signal::All3L,
+    ];
     if whole.contains(&signal) || missing.count() + 1 == formulas().count() {
         Ability::Absent(why)
     } else {

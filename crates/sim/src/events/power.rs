@@ -17,6 +17,9 @@ fn no_slot(a: &Activity) -> f64 {
     a.cycles_of(&[EmptyIcache, EmptyMispredict, EmptyOther])
 }
 
+/// Translation is not told apart from the L2 here, so stalls on it are the L2's; POWER8 counts
+/// them as rejects. Lines from memory are all that the thread causes, those of code and stores too;
+/// other cores' L3s serve nothing.
 pub(super) const POWER8: &[Row] = &[
     ("PM_RUN_CYC", Exactly, Activity::all_cycles),
     ("PM_RUN_INST_CMPL", Exactly, |a| a.instructions),
@@ -34,6 +37,11 @@ pub(super) const POWER8: &[Row] = &[
     ("PM_DATA_FROM_L3MISS", Plainly, |a| a.llc_load_misses),
     ("PM_DATA_FROM_MEM", Plainly, |a| a.llc_load_misses),
     ("PM_CMPLU_STALL_VSU", AsCause, |a| a.cycle(Vector)),
+    ("PM_CMPLU_STALL_DMISS_L2L3", AsCause, |a| a.cycles_of(&[L2, L3])),
+    ("PM_CMPLU_STALL_DMISS_L3MISS", AsCause, |a| a.cycle(Memory)),
+    ("PM_LD_MISS_L1", Plainly, |a| a.l1d_misses),
+    ("PM_DATA_ALL_FROM_L2MISS_MOD", Plainly, |a| a.l2_load_misses),
+    ("PM_DATA_ALL_FROM_L3MISS_MOD", Plainly, |a| a.memory_near + a.memory_far),
     ("PM_RUN_CYC_ST_MODE", Plainly, |a| a.modes[0]),
     ("PM_RUN_CYC_SMT2_MODE", Plainly, |a| a.modes[1]),
     ("PM_RUN_CYC_SMT4_MODE", Plainly, |a| a.modes[2]),
