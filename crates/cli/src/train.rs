@@ -42,7 +42,7 @@ fn options(args: &Train, machine: &str, programs: Vec<String>) -> Options {
     let standard = || Path::new("training").join(machine.chars().map(plain).collect::<String>());
     let size = Size { quantum: args.quantum, quanta: args.quanta.max(1), fours: args.fours };
     let output = args.output.clone().unwrap_or_else(standard);
-    Options { output, programs, size, seed: args.seed }
+    Options { output, programs, stack: args.stack, size, seed: args.seed }
 }
 
 fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {

@@ -14,6 +14,9 @@
 //! quantum. [`evaluate`] sets each quantum of a group against the
 //! same instructions alone, fits, and cross-validates on programs left out.
 //!
+//! The model is made of the catalogue's coarse stack or of its fine one
+//! ([`Depth`](symbiont_model::Depth)), and says which; the policy asks for the same.
+//!
 //! A [`Site`] carries the runs out. On the simulated machine a core is
 //! throttled by setting it up for more threads than run ([`simulated`]). On
 //! Linux, programs share their core with processes that execute nothing but

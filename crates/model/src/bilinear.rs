@@ -17,6 +17,8 @@
 //! component may meet any other: vᵣ is what a victim suffers from, aᵣ what an
 //! aggressor does.
 //!
+//! The form of roots ([`Features::Roots`]) lets any component's root meet any other's.
+//!
 //! Since co-runners only add up, one table of what each thread costs each
 //! other serves groups of any size ([`Interference`](crate::Interference)).
 
@@ -35,12 +37,40 @@ pub struct Factor {
     pub aggressor: Vec<f64>,
 }
 
+/// What a form weighs of a stack.
+///
+/// Half as many lines evict more than half as much, and a thread that waits for a cache in one
+/// cycle of a hundred already loses what it holds there: sharing saturates, so square roots tell
+/// more of it than shares do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Features {
+    /// The shares.
+    #[default]
+    Shares,
+    /// Their square roots.
+    Roots,
+}
+
+impl Features {
+    /// The features of a stack, in the order of its components.
+    pub(crate) fn of(self, shares: &Shares) -> Vec<f64> {
+        match self {
+            Self::Shares => shares.parts().to_vec(),
+            Self::Roots => shares.parts().iter().map(|share| share.sqrt()).collect(),
+        }
+    }
+}
+
 /// Slowdown of a thread from its own shares and its co-runners'.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bilinear {
     /// Cost of company as such.
     pub constant: f64,
+    /// What of the shares everything below is multiplied by.
+    #[serde(default)]
+    pub features: Features,
     /// What the thread's own components bring.
     pub own: Vec<f64>,
     /// What each co-runner's components bring.
@@ -68,13 +98,13 @@ impl Bilinear {
     }
 
     /// What a thread brings by itself.
-    pub(crate) fn own(&self, shares: &Shares) -> f64 {
-        self.constant + dot(&self.own, shares.parts())
+    pub(crate) fn own(&self, features: &[f64]) -> f64 {
+        self.constant + dot(&self.own, features)
     }
 
     /// What a thread adds to every co-runner.
-    pub(crate) fn given(&self, shares: &Shares) -> f64 {
-        dot(&self.given, shares.parts())
+    pub(crate) fn given(&self, features: &[f64]) -> f64 {
+        dot(&self.given, features)
     }
 }
 
@@ -89,6 +119,7 @@ impl From<&Coefficients> for Bilinear {
             constant: terms.iter().map(|terms| terms.alpha).sum(),
             own: terms.iter().map(|terms| terms.beta).collect(),
             given: terms.iter().map(|terms| terms.gamma).collect(),
+            features: Features::Shares,
             factors: interacting
                 .map(|(at, terms)| Factor {
                     victim: unit(at, terms.delta),

@@ -4,7 +4,7 @@
 //! Equations 1 to 3 are linear in α, β, γ, δ, so each component is fitted on
 //! its own: once without δ, for the inverse and as the additive form, and once
 //! with it. Forms of low rank are fitted on the slowdown
-//! ([`Bilinear`](crate::Bilinear)). Everything is fitted from sums over the
+//! ([`Bilinear`](crate::Bilinear)), as is the one of roots. Everything is fitted from sums over the
 //! training set ([`Moments`]), which can be added up per combination of
 //! programs: that makes leave-p-out cross-validation cheap.
 //!
@@ -26,6 +26,7 @@
 mod least_squares;
 mod moments;
 mod rank;
+mod roots;
 #[cfg(test)]
 mod tests;
 
@@ -117,7 +118,8 @@ pub(crate) fn from_moments(moments: &Moments) -> Result<Fit, FitError> {
     let (delta, delta_errors) = coefficients(moments, &[0, 1, 2, 3])?;
     let interaction = rank::Interaction::fit(moments).ok_or(FitError::Unsolvable)?;
     let ranks = [1, 2, 3].map(|rank| interaction.cut(rank));
-    let model = SmtModel::new(linear, delta, ranks).map_err(|_| FitError::Unsolvable)?;
+    let roots = roots::fit(moments).ok_or(FitError::Unsolvable)?;
+    let model = SmtModel::new(linear, delta, ranks, roots).map_err(|_| FitError::Unsolvable)?;
     Ok(Fit { model, linear_errors, delta_errors, observed: moments.observed() })
 }
 

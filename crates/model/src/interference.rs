@@ -28,17 +28,18 @@ impl Interference {
     pub fn predict(form: &Bilinear, stacks: &[Shares]) -> Result<Self, StackError> {
         let all: Vec<&Shares> = stacks.iter().collect();
         check(&all, form.own.len())?;
-        let own: Vec<f64> = stacks.iter().map(|shares| form.own(shares)).collect();
-        let given: Vec<f64> = stacks.iter().map(|shares| form.given(shares)).collect();
+        let features: Vec<Vec<f64>> = stacks.iter().map(|s| form.features.of(s)).collect();
+        let own: Vec<f64> = features.iter().map(|one| form.own(one)).collect();
+        let given: Vec<f64> = features.iter().map(|one| form.given(one)).collect();
         let rank = form.factors.len();
-        let done: Vec<f64> = (stacks.iter())
-            .flat_map(|s| form.factors.iter().map(|f| dot(&f.aggressor, s.parts())))
+        let done: Vec<f64> = (features.iter())
+            .flat_map(|one| form.factors.iter().map(|f| dot(&f.aggressor, one)))
             .collect();
         let mut impact = Vec::with_capacity(stacks.len() * stacks.len());
         let mut suffered = vec![0.0; rank];
-        for victim in stacks {
+        for victim in &features {
             for (suffered, factor) in suffered.iter_mut().zip(&form.factors) {
-                *suffered = dot(&factor.victim, victim.parts());
+                *suffered = dot(&factor.victim, victim);
             }
             if rank == 0 {
                 impact.extend_from_slice(&given);

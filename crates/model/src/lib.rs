@@ -12,7 +12,7 @@
 //!
 //! | step | here |
 //! |---|---|
-//! | the stack of a thread, from a catalogue's formulas | [`Components`], [`CpiStack`] |
+//! | the stack of a thread, from a catalogue's formulas, coarse or fine | [`Components`], [`CpiStack`], [`Depth`] |
 //! | the same instructions alone and in company | [`align`](align()), [`Profile`] |
 //! | coefficients by least squares | [`fit`](fit()), [`SmtModel`] |
 //! | errors on programs that were left out | [`TrainingSet`] |
@@ -22,7 +22,7 @@
 //!
 //! Beyond the paper: an exact inverse ([`Inversion::Constrained`]), objectives
 //! that bend ([`Objective`]), interactions between different components
-//! ([`Form::Rank1`]), and the measure that they are chosen by
+//! ([`Form::Rank1`], [`Form::Roots`]), and the measure that they are chosen by
 //! ([`headroom`](headroom())).
 //!
 //! Everything is a function over plain values.
@@ -55,6 +55,7 @@ mod align;
 mod baseline;
 mod bilinear;
 mod costs;
+mod depth;
 mod eigen;
 mod errors;
 mod fit;
@@ -75,8 +76,9 @@ mod throttling;
 mod validate;
 
 pub use align::{AlignError, Aligned, Profile, Quantum, Together, align};
-pub use bilinear::{Bilinear, Factor};
+pub use bilinear::{Bilinear, Factor, Features};
 pub use costs::Costs;
+pub use depth::{Depth, UnknownDepth};
 pub use errors::{BIN, BINS, Errors};
 pub use fit::{Fit, FitError, fit};
 pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};

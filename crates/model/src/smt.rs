@@ -24,11 +24,15 @@ pub enum Form {
     /// Three of them.
     #[serde(rename = "rank-3")]
     Rank3,
+    /// Interactions of the square roots of all components with all others, held back by a
+    /// ridge, beyond the paper.
+    Roots,
 }
 
 impl Form {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Linear, Self::Delta, Self::Rank1, Self::Rank2, Self::Rank3];
+    pub const ALL: [Self; 6] =
+        [Self::Linear, Self::Delta, Self::Rank1, Self::Rank2, Self::Rank3, Self::Roots];
 
     /// The name that files and reports use.
     #[must_use]
@@ -39,6 +43,7 @@ impl Form {
             Self::Rank1 => "rank-1",
             Self::Rank2 => "rank-2",
             Self::Rank3 => "rank-3",
+            Self::Roots => "roots",
         }
     }
 }
@@ -51,10 +56,11 @@ pub struct SmtModel {
     /// What the two say of the slowdown.
     published: [Bilinear; 2],
     ranks: [Bilinear; 3],
+    roots: Bilinear,
 }
 
 impl SmtModel {
-    /// From coefficients without δ, with δ, and the forms of rank 1, 2 and 3.
+    /// From coefficients without δ, with δ, the forms of rank 1, 2 and 3, and the one of roots.
     ///
     /// # Errors
     /// [`StackError::Length`] when they are not for the same number of
@@ -64,18 +70,19 @@ impl SmtModel {
         linear: Coefficients,
         delta: Coefficients,
         ranks: [Bilinear; 3],
+        roots: Bilinear,
     ) -> Result<Self, StackError> {
         let want = linear.terms().len();
-        let lengths =
-            [delta.terms().len()].into_iter().chain(ranks.iter().flat_map(Bilinear::lengths));
+        let fitted = || ranks.iter().chain([&roots]);
+        let lengths = [delta.terms().len()].into_iter().chain(fitted().flat_map(Bilinear::lengths));
         if let Some(got) = lengths.into_iter().find(|&got| got != want) {
             return Err(StackError::Length { got, want });
         }
-        if let Some(odd) = ranks.iter().position(|form| !form.is_finite()) {
+        if let Some(odd) = fitted().position(|form| !form.is_finite()) {
             return Err(StackError::NotFinite(odd));
         }
         let published = [&linear, &delta].map(Bilinear::from);
-        Ok(Self { linear, delta, published, ranks })
+        Ok(Self { linear, delta, published, ranks, roots })
     }
 
     /// Number of components.
@@ -105,6 +112,7 @@ impl SmtModel {
             Form::Rank1 => &self.ranks[0],
             Form::Rank2 => &self.ranks[1],
             Form::Rank3 => &self.ranks[2],
+            Form::Roots => &self.roots,
         }
     }
 

@@ -9,6 +9,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_counters::{Measured, Unmeasured};
+use symbiont_machine::Signal;
+
+use crate::Depth;
 
 /// The components of a stack: names and formulas of a sum of the catalogue,
 /// in its order.
@@ -138,6 +141,13 @@ impl Components {
     #[must_use]
     pub fn sum(&self) -> &str {
         &self.sum
+    }
+
+    /// What has to be counted for them.
+    #[must_use]
+    pub fn signal(&self) -> Signal {
+        let depth = Depth::ALL.into_iter().find(|depth| depth.sum() == self.sum);
+        depth.unwrap_or_default().signal()
     }
 
     /// Name and text of the formula that scales them, if there is one.

@@ -98,12 +98,14 @@ pub struct Symbiosis {
 }
 
 impl Symbiosis {
-    /// A model with the default form, objective and inverse.
+    /// A model with the default form, objective and inverse. Of a fine stack, square roots of
+    /// lines and stalls tell most of who should go with whom.
     #[must_use]
     pub fn new(model: Model) -> Self {
+        let fine = model.components.signal() == Signal::CpiStackFine;
         Self {
             model,
-            form: Form::Rank2,
+            form: if fine { Form::Roots } else { Form::Rank2 },
             objective: Objective::Stp,
             inversion: Inversion::Constrained,
         }
@@ -170,7 +172,8 @@ impl Policy for Symbiotic {
     }
 
     fn needs(&self) -> Signals {
-        [Signal::RunStates, Signal::CpiStack].into()
+        let stack = self.symbiosis.as_ref().map(|by| by.model.components.signal());
+        [Signal::RunStates, stack.unwrap_or(Signal::CpiStack)].into()
     }
 
     fn lacks(&self) -> Option<&'static str> {

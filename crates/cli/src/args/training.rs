@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use symbiont_model::{Form, Inversion, Objective};
+use symbiont_model::{Depth, Form, Inversion, Objective};
 
 use super::{Kept, Private, parse_duration};
 
@@ -14,8 +14,8 @@ pub struct Knowledge {
     /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`)
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2 or rank-3
-    /// [default: rank-2]
+    /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots
+    /// [default: roots for fine stacks, else rank-2]
     #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
     pub form: Option<Form>,
     /// What schedules are judged by: stp, antt or slowdown [default: stp]
@@ -72,6 +72,10 @@ pub struct Train {
     /// Folder of everything that is written [default: training/MACHINE]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
+    /// Stack that the model is made of: coarse, which every catalogue has, or fine, with stalls
+    /// by unit and memory level, and with the lines that move
+    #[arg(long, value_name = "NAME", default_value = "coarse")]
+    pub stack: Depth,
     /// Quanta of each run
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub quanta: usize,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_model::{Components, Training};
+use symbiont_model::{Components, Depth, Training};
 use symbiont_topology::CoreKind;
 
 use super::evaluate::{Evaluated, evaluate};
@@ -50,6 +50,8 @@ pub struct Options {
     pub output: PathBuf,
     /// The programs.
     pub programs: Vec<String>,
+    /// Which stack the model is made of.
+    pub stack: Depth,
     /// How large.
     pub size: Size,
     /// Seed of the groups that are drawn.
@@ -72,6 +74,8 @@ pub struct Record {
 struct Setting {
     machine: String,
     catalogue: String,
+    #[serde(default)]
+    stack: Depth,
     programs: Vec<String>,
     size: Size,
     seed: u64,
@@ -96,7 +100,7 @@ impl Campaign {
         let folder = &options.output;
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         setting(site, options)?;
-        let components = Components::of(site.catalogue(), "cpi_stack")
+        let components = Components::of(site.catalogue(), options.stack.sum())
             .map_err(|why| Error::Evaluation(why.to_string()))?;
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
         let all = plan(&options.programs, &options.size, options.seed);
@@ -134,6 +138,7 @@ fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
     let new = Setting {
         machine: site.machine(),
         catalogue: site.catalogue().name().to_owned(),
+        stack: options.stack,
         programs: options.programs.clone(),
         size: options.size.clone(),
         seed: options.seed,
@@ -227,6 +232,8 @@ fn judge(
         format!("{count}: {pairs} pairs, {fours} groups of four; {quanta} quanta of {quantum:?}"),
     );
     report.fact("Time of all runs", format!("{:.1} min, one after the other", wall / 60.0));
+    let depth = options.stack;
+    report.fact("Stack", format!("{depth}: {}", evaluated.model.components));
     report.fact("Seed", options.seed.to_string());
     report.fact("Version", env!("CARGO_PKG_VERSION"));
     Ok((evaluated, report))

@@ -3,13 +3,14 @@
 //! Workloads of eight programs are drawn; who pairs by a predictor is rated by the mean slowdowns
 //! that were observed, against throttled speed (`symbiont_model::headroom`). *Left out*: the
 //! model is trained without any of the workload's programs. *Known*: it is trained on all, the
-//! published case.
+//! published case. *Shuffled*: each program of a workload left out is predicted by the stack of
+//! another one, drawn at random; a control, for nothing may be gained by that.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rand::SeedableRng;
-use rand::seq::IteratorRandom;
+use rand::seq::{IteratorRandom, SliceRandom};
 use rand_pcg::Pcg64Mcg;
 use symbiont_matching::{Request, group};
 use symbiont_model::{
@@ -35,6 +36,8 @@ pub struct Captured {
     pub left_out: Estimate,
     /// Of programs that it was trained on.
     pub known: Estimate,
+    /// Of programs that were left out, with stacks shuffled between them.
+    pub shuffled: Estimate,
 }
 
 /// For each predictor and objective; nothing where there are too few programs, or not all of
@@ -52,26 +55,44 @@ pub(super) fn captured(set: &TrainingSet<'_>) -> Result<Vec<Captured>, Validatio
     for _ in 0..WORKLOADS {
         let drawn = programs.iter().cloned().choose_multiple(&mut random, PROGRAMS);
         let drawn: BTreeSet<Arc<str>> = drawn.into_iter().collect();
-        folds.push((set.leave_out(&drawn)?, set.keep_in(&drawn)?));
+        let mut order: Vec<usize> = (0..PROGRAMS).collect();
+        order.shuffle(&mut random);
+        folds.push((set.leave_out(&drawn)?, set.keep_in(&drawn)?, order));
     }
     let mut all = Vec::new();
     for predictor in Predictor::ALL {
         for objective in Objective::ALL {
-            let of = |fold: &Fold| room(fold, predictor, objective);
-            let left_out: Vec<_> = folds.iter().filter_map(|(fold, _)| of(fold)).collect();
-            let known: Vec<_> = folds.iter().filter_map(|(_, fold)| of(fold)).collect();
-            if let (Some(left_out), Some(known)) = (share(&left_out), share(&known)) {
-                all.push(Captured { predictor, objective, left_out, known });
+            let in_order: Vec<usize> = (0..PROGRAMS).collect();
+            let of = |fold: &Fold, order: &[usize]| room(fold, predictor, objective, order);
+            let of_all = |of: &dyn Fn(&(Fold, Fold, Vec<usize>)) -> Option<Headroom>| {
+                share(&folds.iter().filter_map(of).collect::<Vec<_>>())
+            };
+            let left_out = of_all(&|(fold, _, _)| of(fold, &in_order));
+            let known = of_all(&|(_, fold, _)| of(fold, &in_order));
+            let shuffled = of_all(&|(fold, _, order)| of(fold, order));
+            if let (Some(left_out), Some(known), Some(shuffled)) = (left_out, known, shuffled) {
+                all.push(Captured { predictor, objective, left_out, known, shuffled });
             }
         }
     }
     Ok(all)
 }
 
-fn room(fold: &Fold, predictor: Predictor, objective: Objective) -> Option<Headroom> {
+/// Each program is taken for the one at its place in `order`.
+fn room(
+    fold: &Fold,
+    predictor: Predictor,
+    objective: Objective,
+    order: &[usize],
+) -> Option<Headroom> {
     let tables = fold.pairs(predictor)?;
     let truth = Interference::measured(&tables.measured)?;
-    let guess = Interference::measured(&tables.predicted)?;
+    let row = |&victim: &usize| -> Option<Vec<f64>> {
+        let row = tables.predicted.get(victim)?;
+        order.iter().map(|&other| row.get(other).copied()).collect()
+    };
+    let predicted: Vec<Vec<f64>> = order.iter().map(row).collect::<Option<_>>()?;
+    let guess = Interference::measured(&predicted)?;
     headroom(&truth, &guess, objective, |n, cost| {
         let cost = |members: &[usize]| match *members {
             [a, b] => cost(a, b),

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use symbiont_model::{Form, Here, Model, Observation, Observed, SmtMode};
+use symbiont_model::{Depth, Form, Here, Model, Observation, Observed, SmtMode};
 use symbiont_profile::{Profile, Span};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
@@ -50,7 +50,7 @@ fn workshop<'p>() -> Workshop<'p> {
 fn options(folder: &Path) -> Options {
     let size = Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 };
     let programs = PROGRAMS.map(str::to_owned).to_vec();
-    Options { output: folder.to_owned(), programs, size, seed: 1 }
+    Options { output: folder.to_owned(), programs, stack: Depth::Coarse, size, seed: 1 }
 }
 
 #[test]

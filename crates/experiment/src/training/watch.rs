@@ -17,8 +17,8 @@ pub struct Ran {
 }
 
 /// What is counted in training.
-pub(super) fn signals() -> Signals {
-    [Signal::RunStates, Signal::Ipc, Signal::CpiStack].into()
+fn signals(components: &Components) -> Signals {
+    [Signal::RunStates, Signal::Ipc, components.signal()].into()
 }
 
 /// Watches a machine for some quanta. Of a program with several threads, the
@@ -32,7 +32,7 @@ pub fn watch<M: Machine>(
     quanta: usize,
     quantum: Duration,
 ) -> Result<Ran, ControlError<M::Error>> {
-    let signals = signals();
+    let signals = signals(components);
     machine.measure(&signals);
     if let Some((signal, why)) = machine.support().missing(&signals) {
         return Err(ControlError::MissingSignal { policy: "training", signal, why });

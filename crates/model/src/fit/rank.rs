@@ -15,7 +15,7 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::moments::Moments;
-use crate::bilinear::{Bilinear, Factor};
+use crate::bilinear::{Bilinear, Factor, Features};
 use crate::eigen::Eigen;
 
 /// Ridge on the products, their second moment scaled to 1. On synthetic programs
@@ -83,6 +83,7 @@ impl Interaction {
             constant,
             own: own.iter().copied().collect(),
             given: given.iter().copied().collect(),
+            features: Features::Shares,
             factors: (0..rank)
                 .map(|at| Factor {
                     victim: column(&self.victims, at),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_topology::CoreKind;
 
 use super::{Model, Problem, Score, Trained, Training, VERSION};
-use crate::{Bilinear, Coefficients, Components, Fit, SmtMode, SmtModel, Terms, Throttling};
+use crate::{Bilinear, Coefficients, Components, Fit, Form, SmtMode, SmtModel, Terms, Throttling};
 
 const TITLE: &str = "# Interference model of Symbiont, made by training; edits are refused.\n";
 
@@ -50,6 +50,7 @@ struct Mode {
     linear: Vec<Row>,
     delta: Vec<Row>,
     rank: Vec<Bilinear>,
+    roots: Bilinear,
     #[serde(default)]
     score: Vec<Score>,
 }
@@ -102,6 +103,7 @@ fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
         linear: rows(fit.model.linear(), &fit.linear_errors),
         delta: rows(fit.model.delta(), &fit.delta_errors),
         rank: fit.model.ranks().to_vec(),
+        roots: fit.model.form(Form::Roots).clone(),
         score: trained.scores.clone(),
     }
 }
@@ -172,7 +174,8 @@ fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
     }
     let ranks: [Bilinear; 3] =
         mode.rank.try_into().map_err(|_| "there must be three of 'rank'".to_owned())?;
-    let model = SmtModel::new(linear, delta, ranks).map_err(|e| format!("'rank': {e}"))?;
+    let model = SmtModel::new(linear, delta, ranks, mode.roots)
+        .map_err(|e| format!("'rank' or 'roots': {e}"))?;
     let fit = Fit { model, linear_errors, delta_errors, observed: mode.observed };
     Ok(Trained { fit, throttling: mode.throttling, scores: mode.score })
 }

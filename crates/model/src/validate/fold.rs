@@ -20,12 +20,13 @@ pub enum Predictor {
 
 impl Predictor {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Model(Form::Linear),
         Self::Model(Form::Delta),
         Self::Model(Form::Rank1),
         Self::Model(Form::Rank2),
         Self::Model(Form::Rank3),
+        Self::Model(Form::Roots),
         Self::Constant,
         Self::VictimPlusAggressor,
     ];
