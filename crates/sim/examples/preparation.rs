@@ -98,7 +98,7 @@ impl Respond for Checked<'_> {
 
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
         let outcome = self.direct.detail(task, environment);
-        self.off.push((self.tables.cpi(task, environment) / outcome.cpi - 1.0).abs());
+        self.off.push((self.tables.respond(task, environment).cpi / outcome.cpi - 1.0).abs());
         outcome
     }
 

@@ -138,10 +138,14 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         let mut tables = Tables { physics };
         let solution =
             physics.solve(&mut tables, self.switches, &loads, Some(span_ns), &mut self.state);
-        let known: BTreeMap<u64, Pace> =
-            solution.rates.iter().map(|(thread, rates)| (*thread, pace(rates))).collect();
+        let mut known: Vec<(u64, &Rates)> =
+            solution.rates.iter().map(|(thread, rates)| (*thread, rates)).collect();
+        known.sort_unstable_by_key(|(thread, _)| *thread);
         let still = Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
-        let pace = |runner: &Runner| known.get(&runner.thread).copied().unwrap_or(still);
+        let pace = |runner: &Runner| {
+            let at = known.binary_search_by_key(&runner.thread, |(thread, _)| *thread);
+            at.ok().and_then(|at| known.get(at)).map_or(still, |(_, rates)| pace(rates))
+        };
         runners.iter().map(pace).collect()
     }
 

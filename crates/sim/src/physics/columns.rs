@@ -8,6 +8,7 @@
 use super::caches::{self, After, Held, Reaches};
 use super::domains::Physics;
 use super::memory;
+use super::near::{self, SAME};
 use super::pipeline::{Environment, Level};
 use super::rates::Rates;
 use super::respond::Respond;
@@ -16,10 +17,10 @@ use super::solve::CLOSE;
 use super::step::Step;
 use super::tasks::{self, Task};
 
-/// Environments that differ by no more get the same answer.
-pub(super) const SAME: f64 = 2e-4;
-/// Environments that differ by no more hold as much of queues and ports.
-const ALIKE: f64 = 5e-2;
+/// A thread whose surroundings are the same as before rests when its IPC is so near.
+const RESTS: f64 = CLOSE / 4.0;
+/// Environments that differ by no more have the same misses.
+const EQUAL: f64 = 2e-4;
 
 /// What is remembered of a thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,19 +57,24 @@ pub(super) struct Columns {
     pub steps: Vec<Step>,
     pub responses: Vec<Response>,
     pub environments: Vec<Environment>,
-    /// The environments to which the responses belong: the whole ones, and the CPI.
-    pub asked: Vec<Option<[Environment; 2]>>,
+    /// The environments to which the responses belong.
+    pub asked: Vec<Option<Environment>>,
     /// The speeds to which the reaches belong.
     pub speeds: Vec<f64>,
     /// Is there reason to solve its caches and its core again?
     pub moved: Vec<bool>,
+    /// Does what it holds of its L2 and its last level still change?
+    pub filling: Vec<[bool; 2]>,
     pub reaches: Vec<Reaches>,
     pub traffic: Vec<f64>,
     pub cares: Vec<u32>,
     pub held: Vec<Held>,
     pub after: Vec<After>,
-    /// The last rates, and the environment to which they belong.
-    pub rates: Vec<Option<(Environment, Rates)>>,
+    /// The last rates; the environments to which what the window model says and the rest of them
+    /// belong.
+    pub rates: Vec<Option<([Environment; 2], Rates)>>,
+    /// Answers that were asked for.
+    pub answers: u64,
 }
 
 impl Columns {
@@ -107,6 +113,7 @@ impl Columns {
             asked: vec![None; count],
             speeds: vec![0.0; count],
             moved: vec![true; count],
+            filling: vec![[false; 2]; count],
             traffic: vec![0.0; count],
             cares: tasks.iter().map(|task| respond.cares(task)).collect(),
             after: vec![After::default(); count],
@@ -149,7 +156,8 @@ impl Columns {
             }
             self.steps[index] = Step::default();
             self.held[index] = self.after[index].held;
-            self.moved[index] = all || other || self.after[index].changing.contains(&true);
+            self.moved[index] = all || other;
+            self.filling[index] = self.after[index].changing;
         }
     }
 
@@ -163,25 +171,51 @@ impl Columns {
     ) -> bool {
         let mut settled = true;
         for (index, task) in tasks.iter().enumerate() {
-            let environment = self.environments[index];
+            let environment = &self.environments[index];
             let response = &mut self.responses[index];
-            match &mut self.asked[index] {
-                Some([_, last]) if last.is_near(&environment, SAME) => {}
-                Some([whole, last]) if whole.is_near(&environment, ALIKE) => {
-                    response.cpi = respond.cpi(task, &environment);
-                    *last = environment;
-                }
-                asked => {
-                    *response = respond.respond(task, &environment).half_way(response);
-                    *asked = Some([environment; 2]);
-                }
+            let same = self.asked[index].as_ref().is_some_and(|last| {
+                near::change(task, self.cares[index], response.cpi, last, environment) <= SAME
+            });
+            if !same {
+                self.answers += 1;
+                *response = respond.respond(task, environment).half_way(response);
+                self.asked[index] = Some(*environment);
             }
-            let wanted = 1.0 / self.responses[index].cpi.max(1e-9);
+            let wanted = 1.0 / response.cpi.max(1e-9);
             let missing = wanted - self.ipc[index];
+            if same && missing.abs() <= RESTS * self.ipc[index] {
+                continue;
+            }
             settled &= missing.abs() <= CLOSE * self.ipc[index];
             self.ipc[index] += self.steps[index].next(missing, round);
         }
         settled
+    }
+
+    /// The rates of a thread, all of it settled. What the window model says is asked for
+    /// only if the environment differs enough.
+    pub(super) fn rated(
+        &mut self,
+        respond: &mut dyn Respond,
+        task: &Task<'_>,
+        index: usize,
+    ) -> Rates {
+        let environment = &self.environments[index];
+        let known = self.rates[index].take().filter(|([window, _], rates)| {
+            near::change(task, self.cares[index], rates.cpi, window, environment) <= SAME
+        });
+        let (of, rates) = match known {
+            Some((of, rates)) if of[1].is_near(environment, EQUAL) => (of, rates),
+            Some(([window, _], rates)) => {
+                ([window, *environment], Rates::new(task, environment, rates.window))
+            }
+            None => {
+                self.answers += 1;
+                let window = respond.detail(task, environment);
+                ([*environment; 2], Rates::new(task, environment, window))
+            }
+        };
+        self.rates[index].insert((of, rates)).1
     }
 }
 

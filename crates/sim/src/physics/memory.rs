@@ -111,7 +111,7 @@ pub fn set(
             |all: &[f64]| all.iter().zip(&parts).map(|(all, part)| all * part).collect::<Vec<_>>();
         Server::new(bandwidth, by_part(traffic), &by_part(&wants))
     };
-    let (mut memories, mut links) = (Vec::new(), Vec::new());
+    let (mut memories, mut links): (Vec<Option<Ways>>, _) = (Vec::new(), Vec::new());
     if !private {
         let ways = |[read, write, total]: [f64; 3], part: &dyn Fn(&Task<'_>) -> f64| Ways {
             ways: [
@@ -121,7 +121,14 @@ pub fn set(
             ],
         };
         let all = [place.read, place.write, place.total];
-        memories = (0..nodes).map(|n| ways(all, &|task| share(task, n))).collect();
+        // Memory and links that nobody uses are not looked at.
+        let met = |part: &dyn Fn(&Task<'_>) -> f64| tasks.iter().any(|task| part(task) > 0.0);
+        memories = (0..nodes)
+            .map(|node| {
+                let part = |task: &Task<'_>| share(task, node);
+                met(&part).then(|| ways(all, &part))
+            })
+            .collect();
         for a in 0..nodes {
             for b in a + 1..nodes {
                 let crosses = |task: &Task<'_>| match task.node {
@@ -129,8 +136,10 @@ pub fn set(
                     home if home == b => share(task, a),
                     _ => 0.0,
                 };
-                let all = [place.link, place.link_write, place.link + place.link_write];
-                links.push(((a, b), ways(all, &crosses)));
+                if met(&crosses) {
+                    let all = [place.link, place.link_write, place.link + place.link_write];
+                    links.push(((a, b), ways(all, &crosses)));
+                }
             }
         }
     }
@@ -146,7 +155,7 @@ pub fn set(
             let remote = node != task.node;
             let mut one = place.latency * if remote { place.remote } else { 1.0 };
             let mut between = place.interval(line, written);
-            if let Some(memory) = memories.get(node) {
+            if let Some(Some(memory)) = memories.get(node) {
                 one += wait(line, place.read, memory.busy(index));
                 between = memory.interval(index, line, written);
             }

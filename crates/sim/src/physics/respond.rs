@@ -11,10 +11,6 @@ use super::window::{Outcome, Window};
 pub trait Respond {
     /// In short, for a round.
     fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response;
-    /// Cycles per instruction alone.
-    fn cpi(&mut self, task: &Task<'_>, environment: &Environment) -> f64 {
-        self.respond(task, environment).cpi
-    }
     /// In full, once all is settled.
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome;
     /// Inputs that do anything to the thread, one bit each.
@@ -90,10 +86,6 @@ impl Physics {
 impl Respond for Tables<'_> {
     fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
         self.table(task).respond(environment)
-    }
-
-    fn cpi(&mut self, task: &Task<'_>, environment: &Environment) -> f64 {
-        self.table(task).cpi(environment)
     }
 
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {

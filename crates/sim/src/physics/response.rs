@@ -330,12 +330,6 @@ impl ResponseTable {
         self.short(&self.places(environment), environment)
     }
 
-    /// Cycles per instruction alone.
-    #[must_use]
-    pub fn cpi(&self, environment: &Environment) -> f64 {
-        self.cpi_at(&self.places(environment), environment)
-    }
-
     fn places(&self, environment: &Environment) -> Places {
         self.table.places(|input| coordinate(environment, input))
     }

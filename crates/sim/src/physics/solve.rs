@@ -9,7 +9,8 @@
 //! shares of slots, ports and queues inside each core, the reach of each shared
 //! cache, and queueing at memory and links; from these, by the window model, new
 //! IPCs. A part of each step is taken ([`Step`]), until none exceeds [`CLOSE`]. Only what
-//! moved is asked for again. What does not
+//! moved by more than a stated part is asked for again (`near`): when one thread enters another
+//! phase, its own core and whoever notices it in shared caches and at memory. What does not
 //! settle within [`ROUNDS`] is used as it is and told ([`Solution::settled`]).
 //!
 //! # Terms and units
@@ -21,7 +22,7 @@
 use std::collections::BTreeMap;
 
 use super::caches::{self, Span};
-use super::columns::{Columns, Memo, SAME};
+use super::columns::{Columns, Memo};
 use super::coupling;
 use super::domains::Physics;
 use super::memory;
@@ -36,7 +37,7 @@ pub const CLOSE: f64 = 2e-3;
 /// Most rounds.
 pub const ROUNDS: u32 = 40;
 /// Change of a speed, in octaves, below which caches are not solved again.
-const STILL: f64 = 1e-4;
+const STILL: f64 = 5e-4;
 
 /// What is remembered from one call to the next: warm starts and what caches hold.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,6 +53,8 @@ pub struct State {
     pub rounds: u64,
     /// Calls.
     pub calls: u64,
+    /// Answers that were asked for in all calls.
+    pub answers: u64,
 }
 
 impl State {
@@ -107,6 +110,7 @@ impl Physics {
             settled = columns.ask(respond, &tasks, rounds);
         }
         let rates = self.finish(respond, &tasks, groups, span, columns);
+        state.answers += std::mem::take(&mut columns.answers);
         state.calls += 1;
         state.rounds += u64::from(rounds);
         state.unsettled += u64::from(!settled);
@@ -129,9 +133,11 @@ impl Physics {
                 columns.speeds[index] = speed;
             }
         }
-        let Columns { moved, cares, speeds, reaches, after, held, .. } = columns;
+        let Columns { moved, filling, cares, speeds, reaches, after, held, .. } = columns;
         let wanted = |level: Level, members: &[usize]| {
-            members.iter().any(|&member| moved[member]) && matters(cares, level, members)
+            let fills = |member: usize| caches::kept(level).is_some_and(|at| filling[member][at]);
+            members.iter().any(|&member| moved[member] || fills(member))
+                && matters(cares, level, members)
         };
         caches::set(groups, tasks, speeds, Span { ns: span, held }, wanted, reaches, after);
         for (index, task) in tasks.iter().enumerate() {
@@ -154,6 +160,7 @@ impl Physics {
             coupling::set(&tasks[range], ipc, responses, switches, cares, environments);
         }
         columns.moved.fill(false);
+        columns.filling.fill([false; 2]);
     }
 
     /// Reaches that mattered to no speed, and rates.
@@ -170,14 +177,8 @@ impl Physics {
         caches::set(groups, tasks, speeds, Span { ns: span, held }, left, reaches, after);
         let mut rates = Vec::with_capacity(tasks.len());
         for (index, task) in tasks.iter().enumerate() {
-            let environment = &mut columns.environments[index];
-            caches::hand_over(&columns.reaches[index], environment);
-            let known = columns.rates[index].filter(|(of, _)| of.is_near(environment, SAME));
-            let (_, new) = *columns.rates[index].insert(known.unwrap_or_else(|| {
-                let window = respond.detail(task, environment);
-                (*environment, Rates::new(task, environment, window))
-            }));
-            rates.push((task.thread, new));
+            caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
+            rates.push((task.thread, columns.rated(respond, task, index)));
         }
         rates
     }

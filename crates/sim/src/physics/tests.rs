@@ -311,6 +311,52 @@ fn mixes(count: usize, threads: usize) -> Vec<Vec<&'static str>> {
     (0..count).map(|_| (0..threads).map(|_| draw()).collect()).collect()
 }
 
+/// Threads of five cores of which one after the other enters another phase; each time solved on
+/// from the last and anew. The differences of CPI, sorted, and the answers that each took.
+fn on_and_anew(mode: usize, changes: usize) -> (Vec<f64>, [u64; 2]) {
+    static BENCH: OnceLock<Bench> = OnceLock::new();
+    let bench = BENCH.get_or_init(|| Bench::new("power8-s812l"));
+    let mut draws = 99_u64;
+    let mut draw = |below: usize| {
+        draws =
+            draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (draws >> 33) as usize % below
+    };
+    let mut names: Vec<&str> = (0..5 * mode).map(|_| NAMES[draw(NAMES.len())]).collect();
+    let mut on = State::default();
+    let (mut errors, mut anews) = (Vec::new(), 0);
+    for _ in 0..changes {
+        let changed = draw(names.len());
+        names[changed] = NAMES[draw(NAMES.len())];
+        let cores: Vec<_> = names.chunks(mode).zip(0..).map(|(n, c)| (c, mode as u32, n)).collect();
+        let solve = |state: &mut State| {
+            let mut tables = Tables { physics: &bench.physics };
+            bench.solve(&mut tables, Switches::default(), &cores, None, state).rates
+        };
+        let mut anew = State::default();
+        let rates = [solve(&mut on), solve(&mut anew)];
+        anews += anew.answers;
+        let pairs = rates[0].iter().zip(&rates[1]);
+        errors.extend(pairs.map(|((_, on), (_, anew))| (on.cpi / anew.cpi - 1.0).abs()));
+    }
+    errors.sort_by(f64::total_cmp);
+    (errors, [on.answers, anews])
+}
+
+#[test]
+fn what_changed_alone_is_solved_again() {
+    for mode in [1, 4] {
+        let (errors, [on, anew]) = on_and_anew(mode, 100);
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        let worst = errors[errors.len() - 1];
+        let p95 = errors[errors.len() * 95 / 100];
+        println!("SMT{mode}: mean {mean:.5}, p95 {p95:.5}, worst {worst:.5}");
+        assert!(mean < 0.001 && p95 < 0.005, "SMT{mode}: mean {mean}, p95 {p95}");
+        assert!(worst < 0.02, "SMT{mode}: {worst}");
+        assert!(on * 2 < anew, "SMT{mode}: {on} answers on, {anew} anew");
+    }
+}
+
 #[test]
 fn tables_meet_the_direct_solve() {
     for (machine, mode) in MACHINES {

@@ -1,0 +1,117 @@
+//! How much a change of its surroundings can do to a thread.
+//!
+//! # Problem
+//! When one thread of a machine enters another phase, the surroundings of all others change
+//! a little. An answer costs a walk through tables; most such changes are not worth one.
+//!
+//! # Approach
+//! [`change`] is an estimate from above of how much a thread's CPI changes, in the first order. What
+//! the thread has of its core (front end, ports, queues, predictor) acts at most in
+//! proportion. A reach acts by the misses that it adds or takes away, each as long as the next
+//! level takes to answer; memory's latency by the misses that meet it; memory's interval by how
+//! much of its bandwidth the thread takes. What is smaller than [`SAME`] is not asked
+//! again. It is counted from where an answer was asked for last, so that small changes add up.
+//!
+//! # Properties
+//! - Solved on from where it was, a machine is as if solved anew, over many changes of phase, and
+//!   takes fewer answers (`what_changed_alone_is_solved_again`).
+//! - A thread that misses nothing does not mind memory (`memory_counts_as_far_as_it_is_used`).
+
+use super::pipeline::{
+    Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, Level, Pipeline, REACHES,
+};
+use super::rates::misses;
+use super::tasks::Task;
+
+/// A change of CPI by no more than this share is none.
+pub(super) const SAME: f64 = 1e-3;
+/// Reaches that differ by more octaves always differ: micro-traces have cliffs that footprints do
+/// not show.
+const FAR: f64 = 0.1;
+
+/// By what share the CPI of a thread changes at most, about. `cares`: inputs that do anything
+/// to it, one bit each.
+pub(super) fn change(
+    task: &Task<'_>,
+    cares: u32,
+    cpi: f64,
+    from: &Environment,
+    to: &Environment,
+) -> f64 {
+    let cared = |input: usize| cares >> input & 1 == 1;
+    let most = |first: usize, from: &[f64], to: &[f64]| {
+        let pairs = from.iter().zip(to).enumerate();
+        let cared = pairs.filter(|(index, _)| cared(first + index));
+        cared.map(|(_, (from, to))| share(*from, *to)).fold(0.0, f64::max)
+    };
+    let core = share(from.dispatch, to.dispatch)
+        .max(share(from.predictor, to.predictor))
+        .max(most(FIRST_PORT, &from.ports, &to.ports))
+        .max(most(FIRST_ENTRIES, &from.entries, &to.entries));
+    if core > SAME {
+        return core;
+    }
+    let mut caches = 0.0;
+    for level in Level::ALL {
+        let at = level as usize;
+        let far = (from.reach[at] - to.reach[at]).abs();
+        if far == 0.0 || !cared(FIRST_REACH + at) {
+            continue;
+        }
+        if far > FAR {
+            return f64::INFINITY;
+        }
+        let more = (misses(task, from, level) - misses(task, to, level)).abs();
+        caches += more * next(task.pipeline, to, level);
+    }
+    let met = misses(task, to, Level::Last);
+    let memory = met * to.memory_latency * share(from.memory_latency, to.memory_latency)
+        + met * to.memory_interval * share(from.memory_interval, to.memory_interval);
+    core + (caches + memory) / cpi.max(1e-9)
+}
+
+/// Cycles until what a level misses is there.
+fn next(pipeline: &Pipeline, environment: &Environment, level: Level) -> f64 {
+    let latencies: [f64; REACHES] = {
+        let [_, l2, last] = pipeline.cache_latency.map(f64::from);
+        let [second, walk] = pipeline.tlb_latency.map(f64::from);
+        [l2, l2, last, environment.memory_latency, second, second, walk]
+    };
+    latencies[level as usize]
+}
+
+fn share(from: f64, to: f64) -> f64 {
+    if from == to { 0.0 } else { (from - to).abs() / from.abs().max(1e-12) }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_profile::test_support;
+
+    use super::*;
+    use crate::description::Description;
+    use crate::physics::domains::Physics;
+    use crate::physics::prepared::Prepared;
+    use crate::physics::tasks::{self, Load, Running};
+
+    /// What twice the memory latency does to a program alone, estimated.
+    fn minds_memory(profile: &symbiont_profile::Profile) -> f64 {
+        let machine = Description::named("xeon-e5-2620v4").unwrap();
+        let physics = Physics::new(&machine);
+        let prepared = Prepared::new(&machine, &profile.phases[0]).unwrap();
+        let threads = [Running { thread: 1, prepared: &prepared, pages: &[] }];
+        let tasks = tasks::flatten(&physics, &[Load { core: 0, mode: 1, threads: &threads }]);
+        let near = Environment { memory_latency: 200.0, ..tasks::alone(&physics, &tasks[0]) };
+        let far = Environment { memory_latency: 400.0, ..near };
+        assert_eq!(change(&tasks[0], u32::MAX, 1.0, &near, &near), 0.0);
+        change(&tasks[0], u32::MAX, 1.0, &near, &far)
+    }
+
+    #[test]
+    fn memory_counts_as_far_as_it_is_used() {
+        let [resident, streaming] =
+            [test_support::cache_resident(), test_support::streaming()].map(|p| minds_memory(&p));
+        assert!(resident < SAME, "{resident}");
+        assert!(streaming > 0.1, "{streaming}");
+    }
+}
