@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         trial("slow_cpu_ends_at_its_deadline", ends_at_its_deadline),
         trial("slow_cpu_killed_at_any_point_is_gone", killed_at_any_point),
         trial("slow_cpu_ends_with_its_parent", ends_with_its_parent),
+        trial("a_killed_bench_with_a_slow_cpu_leaves_nothing", killed_bench_leaves_nothing),
         trial("slow_cpu_says_what_is_no_cpu", says_what_is_wrong),
     ]
 }
@@ -155,4 +156,78 @@ fn says_what_is_wrong() {
     let output = symbiont().args(["slow-cpu", "4000000:2"]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot run on CPU 4000000"));
+}
+
+/// Processes that have this text somewhere in their command line.
+fn of_text(text: &str) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |number: &u32| {
+        std::fs::read(format!("/proc/{number}/cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
+    };
+    numbers.filter(has).collect()
+}
+
+/// Processes whose parent is this one.
+fn children_of(process: u32) -> Vec<u32> {
+    let is_child = |number: &u32| {
+        std::fs::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| {
+            let after = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+            after.and_then(|parent| parent.parse().ok()) == Some(process)
+        })
+    };
+    of_text("").into_iter().filter(is_child).collect()
+}
+
+/// A folder for `PATH` that holds setsid(1) alone, or nothing where there is none: no
+/// real programs are found there, which would have to be made ready.
+fn little_path(place: &Place) -> PathBuf {
+    let folder = place.path("bin");
+    std::fs::create_dir(&folder).expect("a folder");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let setsid = std::env::split_paths(&path).map(|f| f.join("setsid")).find(|f| f.is_file());
+    if let Some(setsid) = setsid {
+        std::os::unix::fs::symlink(setsid, folder.join("setsid")).expect("a link");
+    }
+    folder
+}
+
+/// The slowed CPU is free at once; what runs ends by itself, and its manager with it.
+/// The second bench goes on in the folder of the first.
+fn killed_bench_leaves_nothing() {
+    let kept = || (own().mask, own().nice, own().class);
+    let before = kept();
+    let place = Place::new();
+    let path = little_path(&place);
+    let output = place.path("report");
+    let output = output.to_str().expect("text");
+    // Children of the bench when it is killed: who slows the CPU; and who runs programs,
+    // with its manager.
+    for (moment, least) in [("it slows a CPU", 0), ("it manages programs", 2)] {
+        let mut command = symbiont();
+        // With this seed a managed run is the first.
+        command.args(["bench", "phases", "--short", "--seed", "1", "--slow-cpu", &slow(2.0)]);
+        command.args(["--output", output]).env("PATH", &path);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut bench = Slowing(command.spawn().expect("it starts"));
+        let number = bench.0.id();
+        let mut slowing = Vec::new();
+        let mut ended = false;
+        wait_until(moment, || {
+            ended = bench.0.try_wait().expect("a child").is_some();
+            let (children, slows) = (children_of(number), of_text("slow-cpu"));
+            slowing = children.into_iter().filter(|child| slows.contains(child)).collect();
+            let programs = of_text(output).into_iter().filter(|other| *other != number).count();
+            ended || (!slowing.is_empty() && programs >= least)
+        });
+        if ended {
+            return skip("the bench does not run here");
+        }
+        bench.0.kill().expect("it can be killed");
+        bench.0.wait().expect("it ended");
+        wait_until("no CPU is slowed", || !slowing.iter().any(|child| is_alive(*child)));
+        wait_until("what it managed is gone", || of_text(output).is_empty());
+    }
+    assert_eq!(kept(), before);
 }
