@@ -33,15 +33,12 @@
 //!   (`reuse_times_are_those_of_a_naive_list`).
 //! - Each kind of instruction becomes the micro-operations that hardware splits
 //!   it into (`instructions_are_split_as_hardware_does`).
-//! - A predictor learns what can be learnt and no more
-//!   (`a_loop_is_learnt`, `coin_flips_are_not`).
 
 pub mod block;
 pub mod clock;
 pub mod decode;
 pub mod interval;
 pub mod meter;
-pub mod predict;
 pub mod recorder;
 pub mod window;
 

@@ -1,5 +1,6 @@
 //! Counts what one thread does.
 
+use symbiont_profile::predict::Predictors;
 use symbiont_profile::raw::Interval;
 use symbiont_profile::trace;
 use symbiont_profile::trace::RawWindow;
@@ -8,7 +9,6 @@ use symbiont_profile::{Branches, MicroTrace, OpClass, PREDICTORS};
 use crate::block::{Block, Leaves};
 use crate::clock::{Clock, Counts};
 use crate::interval::{Tally, interval};
-use crate::predict::Predictors;
 use crate::recorder::{DataAccess, Recorder};
 use crate::window::{Plan, Windows};
 

@@ -13,7 +13,8 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 use symbiont_machine::Machine;
-use symbiont_profile::test_support::{Observer, SyntheticOp, synthetic};
+use symbiont_profile::observe::{ObservedOp, Observer};
+use symbiont_profile::test_support::synthetic;
 use symbiont_profile::{
     Access, Footprint, MicroOp, MicroTrace, OpClass, Phase, Profile, ReuseBin, ReuseHistogram,
 };
@@ -190,7 +191,7 @@ fn stream(&(name, reads, computes): &Kernel) -> Profile {
         let mut at = 0x1000 + 64 * (element % UNROLLED);
         let mut execute = |class, sources, address| {
             at += 4;
-            observer.execute(&SyntheticOp { sources, address, ..SyntheticOp::plain(at, class) });
+            observer.execute(&ObservedOp { sources, address, ..ObservedOp::plain(at, class) });
         };
         for array in 0..reads {
             execute(OpClass::Load, [0, 0], address(array));

@@ -4,10 +4,8 @@
 //! exactly, after a warm-up, as the capture observes a program. Equal arguments
 //! give equal profiles.
 
-mod observe;
 mod programs;
 
-pub use observe::{Observer, SyntheticOp};
 pub use programs::{
     branchy, cache_resident, floating_point, phased, pointer_chasing, streaming, synthetic,
 };

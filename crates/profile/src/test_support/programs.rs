@@ -3,7 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Observer, SyntheticOp};
+use crate::observe::{ObservedOp, Observer};
 use crate::{OpClass, PREDICTORS, Phase, Profile, Span, Thread};
 
 /// Where the synthetic programs' instructions and data lie.
@@ -17,7 +17,7 @@ const TRACES: u64 = 8;
 const TRACE_LENGTH: u64 = 1_200;
 
 /// Observes what `step` yields for each next instruction (counted from 0).
-fn observe(mut step: impl FnMut(u64) -> SyntheticOp) -> Phase {
+fn observe(mut step: impl FnMut(u64) -> ObservedOp) -> Phase {
     let mut observer = Observer::new();
     for index in 0..WARM_UP {
         observer.execute(&step(index));
@@ -64,12 +64,12 @@ pub fn streaming() -> Profile {
         let address = Some(DATA + 8 * (2 * round + slot / 3));
         match slot {
             0 | 3 => {
-                SyntheticOp { sources: [8, 0], address, ..SyntheticOp::plain(at, OpClass::Load) }
+                ObservedOp { sources: [8, 0], address, ..ObservedOp::plain(at, OpClass::Load) }
             }
-            1 | 4 => SyntheticOp { sources: [1, 8], ..SyntheticOp::plain(at, OpClass::FpAdd) },
-            5 => SyntheticOp { sources: [1, 0], address, ..SyntheticOp::plain(at, OpClass::Store) },
-            7 => SyntheticOp { sources: [1, 0], ..SyntheticOp::plain(at, OpClass::Branch) },
-            _ => SyntheticOp { sources: [8, 0], ..SyntheticOp::plain(at, OpClass::Integer) },
+            1 | 4 => ObservedOp { sources: [1, 8], ..ObservedOp::plain(at, OpClass::FpAdd) },
+            5 => ObservedOp { sources: [1, 0], address, ..ObservedOp::plain(at, OpClass::Store) },
+            7 => ObservedOp { sources: [1, 0], ..ObservedOp::plain(at, OpClass::Branch) },
+            _ => ObservedOp { sources: [8, 0], ..ObservedOp::plain(at, OpClass::Integer) },
         }
     });
     synthetic("streaming", phase, LENGTH)
@@ -83,16 +83,15 @@ pub fn pointer_chasing(lines: u64) -> Profile {
         let slot = index % 4;
         let at = CODE + 4 * slot;
         match slot {
-            0 => SyntheticOp {
+            0 => ObservedOp {
                 sources: [4, 0],
                 address: Some(DATA + 64 * random.random_range(0..lines.max(1))),
-                ..SyntheticOp::plain(at, OpClass::Load)
+                ..ObservedOp::plain(at, OpClass::Load)
             },
-            3 => SyntheticOp { sources: [1, 0], ..SyntheticOp::plain(at, OpClass::Branch) },
-            _ => SyntheticOp {
-                sources: [slot as u16, 0],
-                ..SyntheticOp::plain(at, OpClass::Integer)
-            },
+            3 => ObservedOp { sources: [1, 0], ..ObservedOp::plain(at, OpClass::Branch) },
+            _ => {
+                ObservedOp { sources: [slot as u16, 0], ..ObservedOp::plain(at, OpClass::Integer) }
+            }
         }
     });
     synthetic("pointer-chasing", phase, LENGTH)
@@ -104,17 +103,17 @@ pub fn cache_resident() -> Profile {
         let slot = index % 10;
         let at = CODE + 4 * slot;
         match slot {
-            0 | 5 => SyntheticOp {
+            0 | 5 => ObservedOp {
                 address: Some(DATA + (index * 24) % 8192),
-                ..SyntheticOp::plain(at, OpClass::Load)
+                ..ObservedOp::plain(at, OpClass::Load)
             },
-            8 => SyntheticOp {
+            8 => ObservedOp {
                 sources: [3, 0],
                 address: Some(DATA + (index * 8) % 8192),
-                ..SyntheticOp::plain(at, OpClass::Store)
+                ..ObservedOp::plain(at, OpClass::Store)
             },
-            9 => SyntheticOp { sources: [10, 0], ..SyntheticOp::plain(at, OpClass::Branch) },
-            _ => SyntheticOp { sources: [10, 0], ..SyntheticOp::plain(at, OpClass::Integer) },
+            9 => ObservedOp { sources: [10, 0], ..ObservedOp::plain(at, OpClass::Branch) },
+            _ => ObservedOp { sources: [10, 0], ..ObservedOp::plain(at, OpClass::Integer) },
         }
     });
     synthetic("cache-resident", phase, LENGTH)
@@ -127,17 +126,17 @@ pub fn floating_point() -> Profile {
         let slot = index % 12;
         let at = CODE + 4 * slot;
         match slot {
-            0 | 6 => SyntheticOp {
+            0 | 6 => ObservedOp {
                 address: Some(DATA + (index * 8) % 16_384),
-                ..SyntheticOp::plain(at, OpClass::Load)
+                ..ObservedOp::plain(at, OpClass::Load)
             },
-            3 => SyntheticOp { sources: [12, 0], ..SyntheticOp::plain(at, OpClass::FpAdd) },
+            3 => ObservedOp { sources: [12, 0], ..ObservedOp::plain(at, OpClass::FpAdd) },
             9 if index / 12 % 8 == 0 => {
-                SyntheticOp { sources: [96, 0], ..SyntheticOp::plain(at, OpClass::FpDivide) }
+                ObservedOp { sources: [96, 0], ..ObservedOp::plain(at, OpClass::FpDivide) }
             }
-            9 => SyntheticOp { sources: [12, 0], ..SyntheticOp::plain(at, OpClass::FpMultiply) },
-            11 => SyntheticOp { sources: [12, 0], ..SyntheticOp::plain(at, OpClass::Branch) },
-            _ => SyntheticOp { sources: [12, 3], ..SyntheticOp::plain(at, OpClass::FpFma) },
+            9 => ObservedOp { sources: [12, 0], ..ObservedOp::plain(at, OpClass::FpMultiply) },
+            11 => ObservedOp { sources: [12, 0], ..ObservedOp::plain(at, OpClass::Branch) },
+            _ => ObservedOp { sources: [12, 3], ..ObservedOp::plain(at, OpClass::FpFma) },
         }
     });
     synthetic("floating-point", phase, LENGTH)
@@ -155,23 +154,23 @@ pub fn branchy() -> Profile {
         }
         let at = CODE + 64 * block + 4 * slot;
         match slot {
-            1 => SyntheticOp {
+            1 => ObservedOp {
                 sources: [1, 0],
                 address: Some(DATA + 8 * random.random_range(0..4_096)),
-                ..SyntheticOp::plain(at, OpClass::Load)
+                ..ObservedOp::plain(at, OpClass::Load)
             },
             4 => {
                 let draw = random.random_range(0.0..1.0);
                 let missed = |size: &usize| draw < 0.04 + 0.02 * *size as f64;
                 let mispredicted =
                     (0..PREDICTORS).filter(missed).fold(0, |bits, size| bits | 1 << size);
-                SyntheticOp {
+                ObservedOp {
                     sources: [3, 0],
                     mispredicted,
-                    ..SyntheticOp::plain(at, OpClass::Branch)
+                    ..ObservedOp::plain(at, OpClass::Branch)
                 }
             }
-            _ => SyntheticOp { sources: [2, 0], ..SyntheticOp::plain(at, OpClass::Integer) },
+            _ => ObservedOp { sources: [2, 0], ..ObservedOp::plain(at, OpClass::Integer) },
         }
     });
     synthetic("branchy", phase, LENGTH)

@@ -1,40 +1,68 @@
-//! Observes a synthetic stream of micro-operations exactly.
+//! Observes a stream of micro-operations exactly.
+//!
+//! # Problem
+//! Synthetic programs, and windows of captured traces, are to be known by a [`Phase`] as
+//! profiled programs are.
+//!
+//! # Approach
+//! Every operation is counted, with the exact reuse times of what it accesses and fetches, in
+//! memory that grows with the lines touched: for some million operations.
+//!
+//! # Properties
+//! `what_was_known_before_is_used_again_after_that_long`,
+//! `an_instruction_of_several_operations_is_one`; the synthetic programs are held by the tests
+//! of the rooms that use them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
+use crate::trace::BranchKind;
 use crate::{
     Access, Branches, Footprint, MicroOp, MicroTrace, OpClass, PREDICTORS, Phase, Reuse, ReuseBin,
     ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
 };
 
-/// One micro-operation of a synthetic program; each is an instruction.
+/// One micro-operation.
 #[derive(Debug, Clone, Copy)]
-pub struct SyntheticOp {
+pub struct ObservedOp {
     /// Address of the instruction.
     pub at: u64,
     /// What it needs.
     pub class: OpClass,
+    /// Is it the first micro-operation of its instruction?
+    pub starts_instruction: bool,
     /// Distances to its sources, as in [`MicroOp::sources`].
     pub sources: [u16; 2],
     /// The address that a load or store accesses.
     pub address: Option<u64>,
+    /// Of a branch, its kind and whether it was taken; none means a conditional one that was not.
+    pub branch: Option<(BranchKind, bool)>,
     /// As in [`MicroOp::mispredicted`].
     pub mispredicted: u8,
 }
 
-impl SyntheticOp {
-    /// An operation at `at` without sources, access or misprediction.
+impl ObservedOp {
+    /// An instruction of one operation at `at`, without sources, access or misprediction.
     pub fn plain(at: u64, class: OpClass) -> Self {
-        Self { at, class, sources: [0; 2], address: None, mispredicted: 0 }
+        let (sources, address, branch, mispredicted) = ([0; 2], None, None, 0);
+        Self { at, class, starts_instruction: true, sources, address, branch, mispredicted }
     }
 }
 
+/// Accesses that were before the first that is observed, more than any program makes.
+const BEFORE: u64 = 1 << 62;
+
 /// When each line was accessed last, in one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Clock<K> {
     now: u64,
     last: HashMap<K, u64>,
+}
+
+impl<K> Default for Clock<K> {
+    fn default() -> Self {
+        Self { now: BEFORE, last: HashMap::new() }
+    }
 }
 
 impl<K: Eq + Hash> Clock<K> {
@@ -43,9 +71,16 @@ impl<K: Eq + Hash> Clock<K> {
         let before = self.last.insert(key, self.now);
         before.map_or(ReuseBin::COLD, |before| ReuseBin::of(self.now - before))
     }
+
+    /// It was accessed so many accesses ago.
+    fn knew(&mut self, key: K, ago: u64) {
+        let then = self.now.saturating_sub(ago.max(1) - 1);
+        let last = self.last.entry(key).or_insert(then);
+        *last = then.max(*last);
+    }
 }
 
-/// Counts what a stream of synthetic micro-operations does.
+/// Counts what a stream of micro-operations does.
 #[derive(Debug, Default)]
 pub struct Observer {
     data: [Clock<u64>; 3],
@@ -93,11 +128,23 @@ impl Observer {
         self.phase.traces.extend(self.recording.take());
     }
 
+    /// The line was accessed so many accesses before the next one of its stream, counted at lines
+    /// of 64 bytes, lines of 128 bytes and pages: a next one to it would have these reuse times.
+    pub fn knew(&mut self, stream: Stream, line: u64, ago: [u64; 3]) {
+        let [lines, double, pages] = match stream {
+            Stream::Data => &mut self.data,
+            Stream::Instruction => &mut self.code,
+        };
+        lines.knew(line, ago[0]);
+        double.knew(line / 2, ago[1]);
+        pages.knew(line / 64, ago[2]);
+    }
+
     /// Executes one operation.
-    pub fn execute(&mut self, op: &SyntheticOp) {
+    pub fn execute(&mut self, op: &ObservedOp) {
         let fetch = self.fetch(op.at / 64);
         let access = op.address.map(|address| self.access(address / 64, op.class));
-        self.phase.instructions += 1;
+        self.phase.instructions += u64::from(op.starts_instruction);
         self.phase.mix.ops[op.class.index()] += 1;
         if op.class.is_floating_point() {
             self.phase.mix.by_width[0] += 1;
@@ -105,8 +152,12 @@ impl Observer {
         }
         if op.class == OpClass::Branch {
             let branches: &mut Branches = &mut self.phase.branches;
+            let (kind, taken) = op.branch.unwrap_or((BranchKind::Conditional, false));
             branches.executed += 1;
-            branches.conditional += 1;
+            branches.conditional += u64::from(kind == BranchKind::Conditional);
+            branches.taken += u64::from(taken);
+            branches.indirect +=
+                u64::from(matches!(kind, BranchKind::IndirectJump | BranchKind::IndirectCall));
             for size in 0..PREDICTORS {
                 branches.mispredicted[size] += u64::from(op.mispredicted >> size & 1);
             }
@@ -114,7 +165,7 @@ impl Observer {
         if let Some(trace) = &mut self.recording {
             trace.ops.push(MicroOp {
                 class: op.class,
-                starts_instruction: true,
+                starts_instruction: op.starts_instruction,
                 sources: op.sources.map(|d| if usize::from(d) > trace.ops.len() { 0 } else { d }),
                 access,
                 fetch,
@@ -182,5 +233,49 @@ impl Observer {
             code_lines: code,
         };
         self.phase
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(line: u64) -> ObservedOp {
+        ObservedOp { address: Some(64 * line), ..ObservedOp::plain(0x1000, OpClass::Load) }
+    }
+
+    #[test]
+    fn what_was_known_before_is_used_again_after_that_long() {
+        let mut observer = Observer::new();
+        observer.knew(Stream::Data, 7, [5, 6, 7]);
+        // Longer ago than what is known already.
+        observer.knew(Stream::Data, 7, [50, 50, 50]);
+        observer.start_trace();
+        [load(3), load(7), load(7)].iter().for_each(|op| observer.execute(op));
+        observer.end_trace();
+        let trace = &observer.finish().traces[0];
+        let times: Vec<_> = trace.ops.iter().filter_map(|op| op.access).collect();
+        assert_eq!(times[0].reuse_64, ReuseBin::COLD);
+        // Line 3 lies in the same page.
+        assert_eq!(times[0].reuse_page, ReuseBin::of(7));
+        assert_eq!((times[1].reuse_64, times[1].reuse_128), (ReuseBin::of(6), ReuseBin::of(7)));
+        assert_eq!(times[1].reuse_page, ReuseBin::of(1));
+        assert_eq!(times[2].reuse_64, ReuseBin::of(1));
+    }
+
+    #[test]
+    fn an_instruction_of_several_operations_is_one() {
+        let mut observer = Observer::new();
+        let jump = ObservedOp {
+            starts_instruction: false,
+            branch: Some((BranchKind::IndirectJump, true)),
+            ..ObservedOp::plain(0x1000, OpClass::Branch)
+        };
+        [load(1), jump].iter().for_each(|op| observer.execute(op));
+        let phase = observer.finish();
+        assert_eq!((phase.instructions, phase.mix.count(OpClass::Branch)), (1, 1));
+        let branches = phase.branches;
+        assert_eq!((branches.executed, branches.taken, branches.indirect), (1, 1, 1));
+        assert_eq!(branches.conditional, 0);
     }
 }

@@ -1,6 +1,10 @@
 //! Simulated branch predictors of several sizes.
+//!
+//! # Properties
+//! A predictor learns what can be learnt and no more (`a_loop_is_learnt`,
+//! `coin_flips_are_not`).
 
-use symbiont_profile::{PREDICTOR_ENTRIES, PREDICTORS};
+use crate::{PREDICTOR_ENTRIES, PREDICTORS};
 
 /// Depth of the stack of return addresses.
 const RETURNS: usize = 16;
@@ -88,7 +92,7 @@ impl Predictors {
 #[cfg(test)]
 mod tests {
     use super::Predictors;
-    use symbiont_profile::PREDICTORS;
+    use crate::PREDICTORS;
 
     /// Mispredictions per size over the outcomes, the first `warm_up` not counted.
     fn missed(outcomes: impl Iterator<Item = (u64, bool)>, warm_up: usize) -> [usize; PREDICTORS] {
