@@ -3,26 +3,47 @@
 //! # Approach
 //! It sees the lines that miss the L1 data cache. A line next to one that it saw makes
 //! a stream, up or down; from then on it asks for the lines up to so many ahead, each
-//! once. The stream that was unused longest makes room for a new one.
+//! once. Lines that may begin a stream are kept apart from streams (the unit stride filter of
+//! Palacharla and Kessler, ISCA 1994), so that scattered misses displace no stream: what was
+//! unused longest makes room, among the lines for a line, among the streams for a stream.
+//! Where scattered misses come between a stream's first lines, a small filter finds it late, by
+//! chance: after more instructions than are simulated here, in which one of two equal threads would stay
+//! without. So the filter is a large one ([`FILTER`] lines for each stream).
 //!
 //! # Properties
-//! `a_stream_is_followed_from_its_second_line`, `scattered_lines_are_left_alone`.
+//! `a_stream_is_followed_from_its_second_line`, `scattered_lines_are_left_alone`,
+//! `scattered_lines_displace_no_stream`.
 
-/// A stream, or a line that may begin one.
+use std::collections::VecDeque;
+
+/// Lines that may begin a stream, for each stream that can be followed.
+const FILTER: usize = 4;
+
+/// A stream.
 #[derive(Debug, Clone, Copy)]
 struct Followed {
     /// The line seen last.
     last: u64,
     /// The furthest line that was asked for.
     asked: u64,
-    /// Up (1), down (−1), or not known yet.
+    /// Up (1) or down (−1).
     step: i64,
     used: u64,
+}
+
+impl Followed {
+    fn goes_on_with(&self, line: u64) -> bool {
+        let moved = line.wrapping_sub(self.last) as i64;
+        // Prefetching runs ahead, so that misses may skip a line.
+        moved == 0 || moved == self.step || moved == 2 * self.step
+    }
 }
 
 /// The prefetcher of a core.
 #[derive(Debug, Clone)]
 pub struct Prefetcher {
+    /// Lines seen last that belong to no stream, the oldest first.
+    scattered: VecDeque<u64>,
     streams: Vec<Followed>,
     most: usize,
     ahead: u64,
@@ -34,47 +55,29 @@ impl Prefetcher {
     #[must_use]
     pub fn new(streams: u32, ahead: u32) -> Self {
         let most = if ahead == 0 { 0 } else { streams as usize };
-        Self { streams: Vec::with_capacity(most), most, ahead: ahead.into(), clock: 0 }
+        Self {
+            scattered: VecDeque::with_capacity(FILTER * most),
+            streams: Vec::with_capacity(most),
+            most,
+            ahead: ahead.into(),
+            clock: 0,
+        }
     }
 
     /// A line missed the L1 data cache: the lines to ask for now.
     pub fn saw(&mut self, line: u64) -> impl Iterator<Item = u64> + use<> {
-        let (first, step, count) = self.follow(line);
+        let (first, step, count) = if self.most == 0 { (0, 1, 0) } else { self.follow(line) };
         (0..count).map(move |n| first.wrapping_add_signed(step * n as i64))
     }
 
     fn follow(&mut self, line: u64) -> (u64, i64, u64) {
-        if self.most == 0 {
-            return (0, 1, 0);
-        }
         self.clock += 1;
-        let follows = |stream: &Followed| {
-            let moved = line.wrapping_sub(stream.last) as i64;
-            match stream.step {
-                0 => moved.abs() == 1,
-                // Prefetching runs ahead, so that misses may skip a line.
-                step => moved == step || moved == 2 * step,
-            }
-        };
-        let known = self.streams.iter().position(|s| s.last == line);
-        let found = known.or_else(|| self.streams.iter().position(follows));
-        let Some(at) = found else {
-            let new = Followed { last: line, asked: line, step: 0, used: self.clock };
-            if self.streams.len() < self.most {
-                self.streams.push(new);
-            } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|s| s.used) {
-                *oldest = new;
-            }
-            return (0, 1, 0);
-        };
+        let known = self.streams.iter().position(|stream| stream.goes_on_with(line));
+        let Some(at) = known.or_else(|| self.begin(line)) else { return (0, 1, 0) };
         let stream = &mut self.streams[at];
         stream.used = self.clock;
         if stream.last == line {
             return (0, 1, 0);
-        }
-        if stream.step == 0 {
-            stream.step = line.wrapping_sub(stream.last) as i64;
-            stream.asked = line;
         }
         stream.last = line;
         let step = stream.step;
@@ -84,6 +87,31 @@ impl Prefetcher {
         let count = (self.ahead as i64 - asked).max(0) as u64;
         stream.asked = until;
         (line.wrapping_add_signed(step * (asked + 1)), step, count)
+    }
+
+    /// The line makes a stream with one that was seen, or is kept because another may.
+    fn begin(&mut self, line: u64) -> Option<usize> {
+        let Some(at) = self.scattered.iter().position(|seen| seen.abs_diff(line) <= 1) else {
+            if self.scattered.len() == FILTER * self.most {
+                self.scattered.pop_front();
+            }
+            self.scattered.push_back(line);
+            return None;
+        };
+        let last = self.scattered[at];
+        if last == line {
+            return None;
+        }
+        self.scattered.remove(at);
+        let step = line.wrapping_sub(last) as i64;
+        let new = Followed { last, asked: last, step, used: self.clock };
+        if self.streams.len() < self.most {
+            self.streams.push(new);
+            return Some(self.streams.len() - 1);
+        }
+        let oldest = (0..self.streams.len()).min_by_key(|&at| self.streams[at].used)?;
+        self.streams[oldest] = new;
+        Some(oldest)
     }
 }
 
@@ -116,5 +144,16 @@ mod tests {
         }
         let mut off = Prefetcher::new(0, 4);
         assert!(saw(&mut off, 1).is_empty() && saw(&mut off, 2).is_empty());
+    }
+
+    #[test]
+    fn scattered_lines_displace_no_stream() {
+        let mut prefetcher = Prefetcher::new(4, 2);
+        saw(&mut prefetcher, 100);
+        saw(&mut prefetcher, 101);
+        for line in 0..100 {
+            assert!(saw(&mut prefetcher, 1000 + 7 * line).is_empty());
+        }
+        assert_eq!(saw(&mut prefetcher, 102), [104]);
     }
 }
