@@ -6,11 +6,22 @@
 //! from then on asks for the line that lies so many lines ahead. A run whose
 //! first line is touched before a line of it is due began before the micro-trace.
 //!
+//! A *slow run* goes on while much else happens: in a micro-trace it touches one line or two, and
+//! its lines are prefetched long before. It shows in the reuse times of larger pieces of
+//! memory. Lines come in pairs of 128 bytes. An access to a line not used for long *opens a pair* if the pair
+//! was not used of late but its page was, and *completes a pair* if the pair was used of late. In runs
+//! both happen equally often. Where data lie scattered, pages have not been used of late;
+//! where they lie scattered within few pages, pairs are rarely completed. So of those that happen
+//! more often as many are taken to be of runs as happen of the others, evenly spread ([`slow_runs`]).
+//!
 //! # Properties
 //! `a_run_is_prefetched_from_its_third_line`, `a_run_that_began_earlier_is_covered`,
-//! `scattered_lines_are_not_covered`.
+//! `scattered_lines_are_not_covered`; `slow_runs_are_covered`,
+//! `lines_scattered_within_a_page_or_in_pairs_are_not_taken_for_slow_runs`.
 
 use std::collections::HashMap;
+
+use symbiont_profile::{Access, MicroTrace, ReuseBin};
 
 /// Lines that make a run.
 const SHORTEST: usize = 3;
@@ -80,9 +91,108 @@ fn cover(run: &[u32], ahead: usize, found: &mut HashMap<u32, u32>) {
     }
 }
 
+/// Accesses within which a run goes on: a prefetcher that follows some streams forgets one that rests
+/// for longer.
+const OF_LATE: u64 = 1 << 11;
+/// Accesses after which a line was not used for long: a core's first cache has lost it.
+const FOR_LONG: u64 = 1 << 14;
+
+/// What an access is to a slow run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Opens,
+    Completes,
+}
+
+fn step(access: &Access) -> Option<Step> {
+    let of_late = |bin: ReuseBin| bin.longest().is_some_and(|time| time <= OF_LATE);
+    let for_long = |bin: ReuseBin| bin.shortest().is_none_or(|time| time >= FOR_LONG);
+    if !for_long(access.reuse_64) {
+        return None;
+    }
+    if of_late(access.reuse_128) {
+        return Some(Step::Completes);
+    }
+    (for_long(access.reuse_128) && of_late(access.reuse_page)).then_some(Step::Opens)
+}
+
+/// Adds to what is covered in each micro-trace the accesses of slow runs.
+pub fn slow_runs(pieces: &[MicroTrace], found: &mut [HashMap<u32, u32>]) {
+    let steps = |piece: &MicroTrace| {
+        let steps = piece.ops.iter().zip(0..).filter(|(op, _)| op.class.is_memory());
+        let steps = steps.filter_map(|(op, index)| Some((index, step(op.access.as_ref()?)?)));
+        steps.collect::<Vec<(u32, Step)>>()
+    };
+    let mut left: Vec<Vec<(u32, Step)>> = pieces.iter().map(steps).collect();
+    for (steps, found) in left.iter_mut().zip(&*found) {
+        steps.retain(|(index, _)| !found.contains_key(index));
+    }
+    let count = |kind| left.iter().flatten().filter(|(_, step)| *step == kind).count() as f64;
+    let both = count(Step::Opens).min(count(Step::Completes));
+    for kind in [Step::Opens, Step::Completes] {
+        let part = both / count(kind).max(1.0);
+        let mut due = 0.5;
+        for (steps, found) in left.iter().zip(&mut *found) {
+            for (index, _) in steps.iter().filter(|(_, step)| *step == kind) {
+                due += part;
+                if due >= 1.0 {
+                    due -= 1.0;
+                    found.insert(*index, EARLIER);
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use symbiont_profile::{MicroOp, OpClass};
+
     use super::*;
+
+    /// Loads whose line was not used for long, but its pair and its page so many accesses ago.
+    fn loads(times: &[(u64, u64)]) -> MicroTrace {
+        let load = |(line, (pair, page)): (u64, &(u64, u64))| MicroOp {
+            access: Some(Access {
+                line,
+                reuse_64: ReuseBin::COLD,
+                reuse_128: ReuseBin::of(*pair),
+                reuse_page: ReuseBin::of(*page),
+            }),
+            ..MicroOp::plain(OpClass::Load)
+        };
+        MicroTrace { ops: (0..).zip(times).map(load).collect() }
+    }
+
+    /// How many accesses of two equal micro-traces are taken to be of slow runs.
+    fn slow(times: &[(u64, u64)]) -> usize {
+        let pieces = [loads(times), loads(times)];
+        let mut found = vec![HashMap::new(); 2];
+        slow_runs(&pieces, &mut found);
+        found.iter().map(HashMap::len).sum()
+    }
+
+    const LONG_AGO: u64 = 1 << 20;
+
+    #[test]
+    fn slow_runs_are_covered() {
+        let run = [(LONG_AGO, 40), (40, 40)];
+        assert_eq!(slow(&run.repeat(10)), 40);
+        // What a run in the micro-trace covers is not counted again.
+        let mut found = vec![HashMap::from([(1, 7)])];
+        slow_runs(&[loads(&run)], &mut found);
+        assert_eq!(found, [HashMap::from([(1, 7)])]);
+    }
+
+    #[test]
+    fn lines_scattered_within_a_page_or_in_pairs_are_not_taken_for_slow_runs() {
+        let within = [(LONG_AGO, 40); 9];
+        assert_eq!(slow(&within), 0);
+        // One pair in ten is completed by chance.
+        assert_eq!(slow(&[&within[..], &[(300, 40)]].concat().repeat(10)), 40);
+        let pairs = [(LONG_AGO, LONG_AGO), (10, 10)];
+        assert_eq!(slow(&pairs.repeat(10)), 0);
+    }
 
     fn lines(start: u32, lines: &[u64]) -> Vec<(u32, u64)> {
         lines.iter().zip(0..).map(|(line, i)| (start + 10 * i, *line)).collect()

@@ -100,6 +100,27 @@ impl Clock {
     }
 }
 
+fn line_of(access: &Access, wide: bool) -> u64 {
+    if wide { access.line / 2 } else { access.line }
+}
+
+/// By micro-trace: what a prefetcher covers.
+fn triggers(phase: &Phase, wide: bool, ahead: u32) -> Vec<HashMap<u32, u32>> {
+    let of_piece = |piece: &MicroTrace| {
+        let data = |(index, op): (usize, &MicroOp)| {
+            let access = op.access.as_ref().filter(|_| op.class.is_memory())?;
+            Some((index as u32, line_of(access, wide)))
+        };
+        let accesses: Vec<_> = piece.ops.iter().enumerate().filter_map(data).collect();
+        streams::triggers(&accesses, ahead)
+    };
+    let mut triggers: Vec<_> = phase.traces.iter().map(of_piece).collect();
+    if ahead > 0 {
+        streams::slow_runs(&phase.traces, &mut triggers);
+    }
+    triggers
+}
+
 impl Trace {
     /// The micro-traces of `phase` for a machine with lines of `line` bytes
     /// whose prefetcher runs `ahead` lines ahead.
@@ -116,8 +137,8 @@ impl Trace {
         let step = rate.map(|rate| if rate > 0.0 { 1.0 / rate } else { 1.0 });
         let mut clock = Clock { step, drawn: 0 };
         let mut trace = Self::default();
-        for piece in &phase.traces {
-            trace.append(piece, wide, ahead, &mut clock);
+        for (piece, triggers) in phase.traces.iter().zip(triggers(phase, wide, ahead)) {
+            trace.append(piece, wide, &triggers, &mut clock);
         }
         trace.mark_taken(phase.branches.taken as f64 / phase.branches.executed.max(1) as f64);
         let long = || trace.ops.iter().filter(|op| op.class.is_memory() && op.reuse > LONG);
@@ -126,14 +147,13 @@ impl Trace {
         trace
     }
 
-    fn append(&mut self, piece: &MicroTrace, wide: bool, ahead: u32, clock: &mut Clock) {
-        let line_of = |access: &Access| if wide { access.line / 2 } else { access.line };
-        let data = |(index, op): (usize, &MicroOp)| {
-            let access = op.access.as_ref().filter(|_| op.class.is_memory())?;
-            Some((index as u32, line_of(access)))
-        };
-        let accesses: Vec<_> = piece.ops.iter().enumerate().filter_map(data).collect();
-        let triggers = streams::triggers(&accesses, ahead);
+    fn append(
+        &mut self,
+        piece: &MicroTrace,
+        wide: bool,
+        triggers: &HashMap<u32, u32>,
+        clock: &mut Clock,
+    ) {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut code = None;
         let before = self.instructions;
@@ -152,7 +172,7 @@ impl Trace {
                 taken: false,
             };
             if let Some(access) = op.access.as_ref().filter(|_| op.class.is_memory()) {
-                let line = line_of(access);
+                let line = line_of(access, wide);
                 let next = self.lines;
                 new.line = *numbers.entry(line).or_insert(next);
                 self.lines = self.lines.max(new.line + 1);
