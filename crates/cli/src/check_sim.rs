@@ -40,6 +40,10 @@ const LIMITS: &str = "the cycle level replays the micro-traces of the most frequ
                       addresses are made to fit their reuse times, so cache sets and branch \
                       tables are not the programs' own";
 
+/// Instructions that are counted of a thread that replays micro-traces, and of a captured one.
+const REPLAYED: u64 = 60_000;
+const CAPTURED: u64 = 1_000_000;
+
 /// Compares the levels and tells how far they differ.
 pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     let description = machine(&args.machine)?;
@@ -54,29 +58,54 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
         args.profiles.display()
     );
     let profiles = library.load_all(names.iter().map(String::as_str))?;
-    let phase = |name: &String| -> anyhow::Result<&Phase> {
+    let windows = match &args.traces {
+        Some(folder) => traces::windows(folder, &profiles)?,
+        None => BTreeMap::new(),
+    };
+    let counted = args.counted.unwrap_or(if windows.is_empty() { REPLAYED } else { CAPTURED });
+    let profiled = |name: &String| -> anyhow::Result<&Phase> {
         let phase = profiles.get(name).and_then(most_frequent);
         phase.with_context(|| format!("the profile of '{name}' is empty; capture it again"))
     };
-    let phases: Vec<&Phase> = names.iter().map(phase).collect::<Result<_, _>>()?;
+    let profiled: Vec<&Phase> = names.iter().map(profiled).collect::<Result<_, _>>()?;
+    // Of a captured program both levels are asked about the very same instructions.
+    let same: BTreeMap<String, Phase> = windows
+        .iter()
+        .map(|(name, window)| Ok((name.clone(), window.as_profiled(counted)?)))
+        .collect::<anyhow::Result<_>>()?;
+    let phases: Vec<&Phase> =
+        names.iter().zip(&profiled).map(|(name, phase)| same.get(name).unwrap_or(phase)).collect();
+    let traced = windows.iter().map(|(name, window)| {
+        let (info, number) = (window.info(), window.info().phase);
+        let behind = info.instructions - info.warm_up;
+        (
+            name.clone(),
+            format!("{} of {behind} instructions of phase {number}", counted.min(behind)),
+        )
+    });
+    let traced: BTreeMap<String, String> = traced.collect();
     let width = description.topology.smt_width();
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
-    let sample = Sample { counted: args.counted, ..Sample::default() };
+    let sample = Sample { counted, ..Sample::default() };
+    let mut referee = Referee::new(description.clone(), Options::default(), sample);
+    for (name, window) in windows {
+        if let Some(phase) = same.get(&name) {
+            referee.trace(phase, window);
+        }
+    }
     let bar = Bar::new()?;
-    let (mut compared, mut traced) = (Vec::new(), BTreeMap::new());
+    let mut compared = Vec::new();
     for threads in args.smt.iter().map(|threads| usize::from(*threads)) {
         anyhow::ensure!(threads <= width, "its cores have {width} hardware threads");
         let plan = Plan::new(names.clone(), threads, args.groups, args.seed);
         let workshop = Workshop::new(description.clone());
-        let mut told = |done, of| bar.step("fast level", done, of).is_continue();
         let mut fast = workshop.fast(Switches::default());
-        let fast = measure(&mut fast, &plan, &phases, home, &mut told)?.context("stopped")?;
+        let mut told = |done, of| bar.step("fast level", done, of).is_continue();
+        let of_windows = measure(&mut fast, &plan, &phases, home, &mut told)?.context("stopped")?;
         let mut told = |done, of| bar.step("cycle level", done, of).is_continue();
-        let mut referee = Referee::new(description.clone(), Options::default(), sample);
-        traced = traces::add(&mut referee, args.traces.as_deref(), &profiles)?;
         let cycle = measure(&mut referee, &plan, &phases, home, &mut told)?.context("stopped")?;
         traces::whole(&referee)?;
-        compared.push(compare(&plan, &fast, &cycle));
+        compared.push(compare(&plan, &of_windows, &cycle));
     }
     bar.end();
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -87,7 +116,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
         machine: description.name,
         title: description.title,
         programs: names,
-        counted: args.counted,
+        counted,
         traced,
         compared,
         checked,

@@ -1,12 +1,12 @@
 //! Captured traces for the cycle level.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use symbiont_cycle::{Captured, Referee};
-use symbiont_profile::Profile;
 use symbiont_profile::trace::TraceFile;
+use symbiont_profile::{Phase, Profile};
 
 /// Lets programs run from `FOLDER/NAME.trace` where there is such a file; tells for each of
 /// them what runs from it.
@@ -20,28 +20,69 @@ pub fn add<'p>(
 ) -> anyhow::Result<BTreeMap<String, String>> {
     let mut told = BTreeMap::new();
     let Some(folder) = folder else { return Ok(told) };
-    ensure!(folder.is_dir(), "there is no folder {}", folder.display());
     for (name, profile) in profiles {
-        let path = folder.join(format!("{name}.trace"));
-        if !path.exists() {
-            continue;
-        }
-        let file = TraceFile::open(&path)?;
-        let shown = path.display();
-        ensure!(
-            file.about().digest == profile.digest,
-            "{shown} is of another executable than the profile of '{name}'; capture both again"
-        );
+        let Some((path, file)) = open(folder, name, profile)? else { continue };
         for (index, info) in file.windows().iter().enumerate() {
-            let phase = profile.phases.get(usize::from(info.phase)).with_context(|| {
-                format!("{shown} has a window of a phase that the profile of '{name}' has not")
-            })?;
-            referee.trace(phase, Captured::new(&file, index)?);
+            let phase = phase(&path, name, profile, info.phase)?;
+            referee.trace(phase, Captured::new(&file, index, phase)?);
         }
         let (windows, phases) = (file.windows().len(), profile.phases.len());
-        told.insert(name.clone(), format!("{windows} of {phases} phases from {shown}"));
+        told.insert(name.clone(), format!("{windows} of {phases} phases from {}", path.display()));
     }
     Ok(told)
+}
+
+/// The window of each program's most frequent phase that was captured.
+///
+/// # Errors
+/// As [`add`].
+pub fn windows(
+    folder: &Path,
+    profiles: &BTreeMap<String, Profile>,
+) -> anyhow::Result<BTreeMap<String, Captured>> {
+    let mut found = BTreeMap::new();
+    for (name, profile) in profiles {
+        let Some((path, file)) = open(folder, name, profile)? else { continue };
+        // The most frequent come first.
+        if let Some(info) = file.windows().first() {
+            let phase = phase(&path, name, profile, info.phase)?;
+            found.insert(name.clone(), Captured::new(&file, 0, phase)?);
+        }
+    }
+    Ok(found)
+}
+
+/// A program's trace; none if there is no such file.
+fn open(
+    folder: &Path,
+    name: &str,
+    profile: &Profile,
+) -> anyhow::Result<Option<(PathBuf, TraceFile)>> {
+    ensure!(folder.is_dir(), "there is no folder {}", folder.display());
+    let path = folder.join(format!("{name}.trace"));
+    if !path.exists() {
+        return Ok(None);
+    }
+    let file = TraceFile::open(&path)?;
+    ensure!(
+        file.about().digest == profile.digest,
+        "{} is of another executable than the profile of '{name}'; capture both again",
+        path.display()
+    );
+    Ok(Some((path, file)))
+}
+
+/// The phase of a profile that a window is of.
+fn phase<'p>(
+    path: &Path,
+    name: &str,
+    profile: &'p Profile,
+    number: u16,
+) -> anyhow::Result<&'p Phase> {
+    profile.phases.get(usize::from(number)).with_context(|| {
+        let shown = path.display();
+        format!("{shown} has a window of a phase that the profile of '{name}' has not")
+    })
 }
 
 /// Were the traces readable to the end?

@@ -17,14 +17,20 @@
 //! *Branches*: conditional and indirect ones are guessed by the core's predictor; direct
 //! jumps, calls and returns are foreseen.
 //!
+//! *Profile of the window*: [`Captured::as_profiled`] tells what a profile would say of nothing
+//! but the window, so that another simulator can be asked about the very same instructions.
+//!
 //! # What this leaves out
 //! The operating system; memory that threads share; of lines that were used again after more than a
 //! window, repetition makes the distance a window's.
 //!
 //! # Properties
 //! `operations_are_the_programs`, `a_window_that_ends_begins_anew_with_new_lines`,
-//! `two_threads_share_no_address`, `a_damaged_window_is_refused`; in the referee:
+//! `two_threads_share_no_address`, `a_damaged_window_is_refused`,
+//! `the_profile_of_a_window_is_of_its_counted_instructions`; in the referee:
 //! `a_captured_program_runs_as_it_must`.
+
+mod profiled;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -53,15 +59,17 @@ pub struct Captured {
     file: TraceFile,
     index: usize,
     info: WindowInfo,
+    /// The profile's phase, without its micro-traces.
+    phase: Arc<Phase>,
     failed: Arc<OnceLock<TraceError>>,
 }
 
 impl Captured {
-    /// The window of a trace; reads all of it.
+    /// The window of a trace, which is of `phase` of its program's profile; reads all of it.
     ///
     /// # Errors
     /// When there is no such window, or it cannot be read or is damaged.
-    pub fn new(file: &TraceFile, index: usize) -> Result<Self, TraceError> {
+    pub fn new(file: &TraceFile, index: usize, phase: &Phase) -> Result<Self, TraceError> {
         let mut window = file.window(index)?;
         window.ops.try_for_each(|op| op.map(drop))?;
         let missing = || TraceError::NoWindow {
@@ -70,7 +78,9 @@ impl Captured {
             windows: file.windows().len(),
         };
         let info = file.windows().get(index).ok_or_else(missing)?.clone();
-        Ok(Self { file: file.clone(), index, info, failed: Arc::default() })
+        let phase = Phase { traces: Vec::new(), super_sets: Vec::new(), ..phase.clone() };
+        let phase = Arc::new(phase);
+        Ok(Self { file: file.clone(), index, info, phase, failed: Arc::default() })
     }
 
     /// What it is.
@@ -105,6 +115,7 @@ impl Captured {
             code: window.code,
             known: Vec::new(),
             ops: window.ops,
+            phase: Arc::clone(&self.phase),
             failed: Arc::clone(&self.failed),
         })
     }
@@ -141,7 +152,26 @@ pub struct Walk {
     /// From the second pass on: numbers of the lines of data used before, in order.
     known: Vec<u64>,
     ops: TraceOps,
+    phase: Arc<Phase>,
     failed: Arc<OnceLock<TraceError>>,
+}
+
+/// How many instructions ago the most recently used of `lines` lines were last used, longest ago
+/// first.
+fn ages(phase: &Phase, reuse: &ReuseHistogram, lines: usize) -> Vec<f64> {
+    let curve = reuse.curve();
+    let rate = phase.per_instruction(reuse.accesses).max(1e-12);
+    let mut back = 0.0_f64;
+    let mut ages: Vec<f64> = (0..lines)
+        .map(|line| {
+            let reach = curve.reach(line as f64 + 0.5);
+            // Those that the profile does not know follow closely.
+            back = if reach.is_finite() { reach.max(back + 1.0) } else { back + 1.0 };
+            back / rate
+        })
+        .collect();
+    ages.reverse();
+    ages
 }
 
 impl fmt::Debug for Walk {
@@ -153,29 +183,17 @@ impl fmt::Debug for Walk {
 impl Walk {
     /// What the thread touched before the window, the least recently used first: the last `most` lines
     /// of data and of code; the window begins `ahead` instructions after now. Can be asked for once.
-    pub fn past(&mut self, phase: &Phase, most: usize, ahead: u64) -> Vec<Touch> {
+    pub fn past(&mut self, most: usize, ahead: u64) -> Vec<Touch> {
         let (data, code) = (std::mem::take(&mut self.data), std::mem::take(&mut self.code));
         let mut touches = Vec::new();
-        let ages = |lines: usize, reuse: &ReuseHistogram| {
-            let curve = reuse.curve();
-            let rate = phase.per_instruction(reuse.accesses).max(1e-12);
-            let mut back = 0.0_f64;
-            let mut ages: Vec<f64> = (0..lines.min(most))
-                .map(|line| {
-                    let reach = curve.reach(line as f64 + 0.5);
-                    // Those that the profile does not know follow closely.
-                    back = if reach.is_finite() { reach.max(back + 1.0) } else { back + 1.0 };
-                    ahead as f64 + back / rate
-                })
-                .collect();
-            ages.reverse();
-            ages
-        };
+        let phase = &self.phase;
         let streams = [(&data, &phase.data.line_64, false), (&code, &phase.code.line_64, true)];
         for (lines, reuse, is_code) in streams {
-            let ages = ages(lines.len(), reuse);
+            let kept = lines.len().min(most);
+            let ages = ages(phase, reuse, kept);
             let mut last_page = None;
-            for (line, instructions_ago) in lines[lines.len() - ages.len()..].iter().zip(ages) {
+            for (line, age) in lines[lines.len() - kept..].iter().zip(ages) {
+                let instructions_ago = ahead as f64 + age;
                 let address = self.space.place(line.line << LINE);
                 let page = address >> PAGE;
                 let (what, of_page) = if is_code {
@@ -266,14 +284,18 @@ impl Iterator for Walk {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_profile::OpClass;
+    use symbiont_profile::{OpClass, test_support as synthetic};
 
     use super::*;
     use crate::made_up::{PASS, chase};
 
+    fn captured(file: &TraceFile, index: usize) -> Result<Captured, TraceError> {
+        Captured::new(file, index, &synthetic::pointer_chasing(2_000).phases[0])
+    }
+
     fn walk(space: u8) -> Walk {
         let made = chase(1000, 64);
-        Captured::new(&made.file(), 0).unwrap().begin(space).unwrap()
+        captured(&made.file(), 0).unwrap().begin(space).unwrap()
     }
 
     #[test]
@@ -321,7 +343,7 @@ mod tests {
         let made = chase(1000, 64);
         let file = made.file();
         made.damage();
-        assert!(matches!(Captured::new(&file, 0), Err(TraceError::Damaged { .. })));
-        assert!(matches!(Captured::new(&file, 7), Err(TraceError::NoWindow { .. })));
+        assert!(matches!(captured(&file, 0), Err(TraceError::Damaged { .. })));
+        assert!(matches!(captured(&file, 7), Err(TraceError::NoWindow { .. })));
     }
 }

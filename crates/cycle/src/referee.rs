@@ -7,7 +7,7 @@
 //! replay of the phase's micro-traces ([`crate::replay`]), on the core that it is on, with caches filled as
 //! by its past. A window's own warm-up goes by outside of time but for its last
 //! instructions; after these, [`Sample::counted`] instructions of each are
-//! counted. Threads that share a cache divide it as their speeds say, so the caches are
+//! counted, while the others run on. Threads that share a cache divide it as their speeds say, so the caches are
 //! filled a second time once the speeds are known. Answers are kept: what was asked before is not simulated again.
 //!
 //! # What this leaves out
@@ -142,7 +142,7 @@ impl<'p> Referee<'p> {
             let mut walk = window.begin(seat as u8).ok()?;
             // The trace's lines may be shorter than the machine's.
             let most = (lines + lines / 4) * u64::from(sort.l1d.line.max(64) / 64);
-            let past = walk.past(phase, most as usize, skimmed).into_iter().peekable();
+            let past = walk.past(most as usize, skimmed).into_iter().peekable();
             return Some(Source { stream: Box::new(walk), past, skimmed });
         }
         let setup = Setup {
@@ -192,24 +192,27 @@ impl<'p> Referee<'p> {
         let ghz = keys.iter().filter_map(|key| self.sort(key.0)).map(|(_, ghz)| ghz);
         let slice = 1000.0 / ghz.fold(0.1, f64::max);
         let end = slice * self.sample.longest as f64 / 1000.0;
-        let counts = |chip: &Chip<'_>| (0..keys.len()).map(|s| chip.counts(s)).collect::<Vec<_>>();
+        // Each thread is counted over the same instructions, whoever is beside it.
+        let warm_up = self.sample.warm_up.min(counted);
+        let mut stretches = vec![(None, None); keys.len()];
         let mut ns = 0.0;
-        let mut until = |chip: &mut Chip<'_>, from: &[Counts], more: u64| {
-            loop {
-                ns += slice;
-                chip.run_until(ns);
-                let now = counts(chip);
-                let enough =
-                    |(now, from): (&Counts, &Counts)| now.instructions - from.instructions >= more;
-                if now.iter().zip(from).all(enough) || ns >= end {
-                    return now;
+        while ns < end && stretches.iter().any(|(_, done)| done.is_none()) {
+            ns += slice;
+            chip.run_until(ns);
+            for (seat, (from, done)) in stretches.iter_mut().enumerate() {
+                let now = chip.counts(seat);
+                if now.instructions >= warm_up {
+                    from.get_or_insert(now);
+                }
+                if now.instructions >= warm_up + counted {
+                    done.get_or_insert(now);
                 }
             }
-        };
-        let start = vec![Counts::default(); keys.len()];
-        let warm = until(&mut chip, &start, self.sample.warm_up.min(counted));
-        let done = until(&mut chip, &warm, counted);
-        Some(done.iter().zip(&warm).map(|(done, warm)| done.since(warm)).collect())
+        }
+        let counts = stretches.into_iter().enumerate().map(|(seat, (from, done))| {
+            done.unwrap_or_else(|| chip.counts(seat)).since(&from.unwrap_or_default())
+        });
+        Some(counts.collect())
     }
 
     fn simulate(&self, keys: &[Key]) -> Option<Vec<Pace>> {
@@ -366,7 +369,7 @@ mod tests {
         let made = chase(64, 4096);
         let profile = synthetic::pointer_chasing(2_000);
         let mut first = referee(&profile);
-        let captured = Captured::new(&made.file(), 0).unwrap();
+        let captured = Captured::new(&made.file(), 0, &profile.phases[0]).unwrap();
         assert_eq!(captured.info().warm_up, PASS as u64 / 2);
         first.trace(&profile.phases[0], captured);
         let pace = first.paces(&[runner(0, 1)], 1e6)[0];

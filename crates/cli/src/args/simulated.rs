@@ -188,10 +188,11 @@ pub struct CheckSim {
     /// Seed that draws the groups
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Instructions of each thread that the cycle level counts for an answer
-    #[arg(long, value_name = "COUNT", default_value_t = 60_000,
+    /// Instructions of each thread that the cycle level counts for an answer [default: 60000, or
+    /// with --traces 1000000]
+    #[arg(long, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
-    pub counted: u64,
+    pub counted: Option<u64>,
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,

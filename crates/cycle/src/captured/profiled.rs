@@ -1,0 +1,154 @@
+//! What a profile would say of nothing but a window.
+//!
+//! # Problem
+//! A profile tells of a phase of billions of instructions, a captured window holds some million
+//! of them. Where two simulators disagree about the two, nobody knows whether a model is at fault or
+//! the choice of the window.
+//!
+//! # Approach
+//! The window's counted instructions are observed as the capture observes a program. Reuse times
+//! are exact within the window and its warm-up; of a line that was last used before, it is as long as the
+//! cycle level takes it to be ([`super::ages`]). Predictors are warmed by the warm-up. Micro-traces are
+//! taken at even distances.
+//!
+//! # Properties
+//! `the_profile_of_a_window_is_of_its_counted_instructions`,
+//! `lines_used_before_the_window_are_no_new_ones`.
+
+use symbiont_profile::observe::{ObservedOp, Observer};
+use symbiont_profile::predict::Predictors;
+use symbiont_profile::trace::{BranchKind, Line, TraceError, TraceOp};
+use symbiont_profile::{Phase, ReuseHistogram, Stream};
+
+use super::{Captured, ages};
+
+/// Micro-traces, and instructions of each, at least.
+const TRACES: u64 = 20;
+const TRACE: u64 = 1_200;
+
+impl Captured {
+    /// The first `counted` instructions behind the warm-up, as a profile of just these would
+    /// tell of them; as many as there are.
+    ///
+    /// # Errors
+    /// When the file can no longer be read.
+    pub fn as_profiled(&self, counted: u64) -> Result<Phase, TraceError> {
+        let window = self.file.window(self.index)?;
+        let mut observer = Observer::new();
+        self.remember(&mut observer, &window.data, &window.code);
+        let mut predictors = Predictors::new();
+        let counted = counted.min(self.info.instructions - self.info.warm_up);
+        let stride = (counted / TRACES).max(TRACE);
+        let mut begun: u64 = 0;
+        for op in window.ops {
+            let op = op?;
+            if op.starts_instruction {
+                let at = begun.checked_sub(self.info.warm_up);
+                if at == Some(counted) {
+                    break;
+                }
+                if at == Some(0) {
+                    observer.reset();
+                }
+                let place = at.map(|at| at % stride);
+                if matches!(place, Some(0 | TRACE)) {
+                    observer.end_trace();
+                }
+                if place == Some(0) {
+                    observer.start_trace();
+                }
+                begun += 1;
+            }
+            observer.execute(&observed(&op, &mut predictors));
+        }
+        observer.end_trace();
+        let mut phase = observer.finish();
+        // A trace does not tell how wide vectors are.
+        let part = phase.instructions as f64 / self.phase.instructions.max(1) as f64;
+        let scaled = |count: u64| (count as f64 * part).round() as u64;
+        phase.mix.by_width = self.phase.mix.by_width.map(scaled);
+        phase.mix.flops = scaled(self.phase.mix.flops);
+        Ok(phase)
+    }
+
+    /// Lets the observer know what was used before the window.
+    fn remember(&self, observer: &mut Observer, data: &[Line], code: &[Line]) {
+        let streams =
+            [(Stream::Data, data, &self.phase.data), (Stream::Instruction, code, &self.phase.code)];
+        for (stream, lines, reuse) in streams {
+            let rates = [&reuse.line_64, &reuse.line_128, &reuse.page]
+                .map(|histogram: &ReuseHistogram| self.phase.per_instruction(histogram.accesses));
+            let ages = ages(&self.phase, &reuse.line_64, lines.len());
+            for (line, age) in lines.iter().zip(ages) {
+                observer.knew(stream, line.line, rates.map(|rate| (age * rate).ceil() as u64));
+            }
+        }
+    }
+}
+
+fn observed(op: &TraceOp, predictors: &mut Predictors) -> ObservedOp {
+    let wrong = op.branch.map_or(0, |branch| match branch.kind {
+        BranchKind::Conditional => predictors.conditional(op.at, branch.taken),
+        BranchKind::IndirectJump => predictors.indirect(op.at, branch.next),
+        BranchKind::IndirectCall => {
+            predictors.call(op.at + u64::from(op.length));
+            predictors.indirect(op.at, branch.next)
+        }
+        BranchKind::Call => {
+            predictors.call(op.at + u64::from(op.length));
+            0
+        }
+        BranchKind::Return => predictors.returned(branch.next),
+        BranchKind::Jump => 0,
+    });
+    ObservedOp {
+        starts_instruction: op.starts_instruction,
+        sources: op.sources,
+        address: op.address,
+        branch: op.branch.map(|branch| (branch.kind, branch.taken)),
+        mispredicted: wrong,
+        ..ObservedOp::plain(op.at, op.class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_profile::test_support::pointer_chasing;
+    use symbiont_profile::{OpClass, ReuseBin};
+
+    use super::*;
+    use crate::made_up::{PASS, chase};
+
+    fn profiled(lines: u64, counted: u64) -> Phase {
+        let known = &pointer_chasing(2_000).phases[0];
+        let made = chase(lines, 64);
+        let window = Captured::new(&made.file(), 0, known).unwrap();
+        window.as_profiled(counted).unwrap()
+    }
+
+    #[test]
+    fn the_profile_of_a_window_is_of_its_counted_instructions() {
+        let half = PASS as u64 / 2;
+        for (asked, counted) in [(half / 4, half / 4), (u64::MAX, half)] {
+            let phase = profiled(1000, asked);
+            assert_eq!(phase.instructions, counted);
+            assert_eq!(phase.mix.count(OpClass::Load), counted / 2);
+            let data = &phase.data.line_64;
+            assert_eq!((data.accesses, data.cold), (counted / 2, 0));
+            assert_eq!(data.counts[ReuseBin::of(1000).index().unwrap()], counted / 2);
+            let branches = &phase.branches;
+            assert_eq!((branches.executed, branches.conditional), (counted / 2, counted / 2));
+            assert!(branches.mispredicted[0] < 3 && branches.taken + 2 > counted / 2);
+            let traces = phase.traces.iter().map(|trace| trace.instructions() as u64);
+            assert!(traces.clone().count() > 1 && traces.max() == Some(TRACE));
+        }
+    }
+
+    #[test]
+    fn lines_used_before_the_window_are_no_new_ones() {
+        // More lines than are touched: half of them were used before.
+        let phase = profiled(1 << 16, u64::MAX);
+        let data = &phase.data.line_64;
+        assert_eq!(data.cold, data.accesses / 2);
+    }
+}
