@@ -57,25 +57,34 @@ pub(super) fn captured(set: &TrainingSet<'_>) -> Result<Vec<Captured>, Validatio
         let drawn: BTreeSet<Arc<str>> = drawn.into_iter().collect();
         let mut order: Vec<usize> = (0..PROGRAMS).collect();
         order.shuffle(&mut random);
-        folds.push((set.leave_out(&drawn)?, set.keep_in(&drawn)?, order));
+        folds.push(Drawn { left_out: set.leave_out(&drawn)?, known: set.keep_in(&drawn)?, order });
     }
     let mut all = Vec::new();
     for predictor in Predictor::ALL {
         for objective in Objective::ALL {
             let in_order: Vec<usize> = (0..PROGRAMS).collect();
             let of = |fold: &Fold, order: &[usize]| room(fold, predictor, objective, order);
-            let of_all = |of: &dyn Fn(&(Fold, Fold, Vec<usize>)) -> Option<Headroom>| {
+            let of_all = |of: &dyn Fn(&Drawn) -> Option<Headroom>| {
                 share(&folds.iter().filter_map(of).collect::<Vec<_>>())
             };
-            let left_out = of_all(&|(fold, _, _)| of(fold, &in_order));
-            let known = of_all(&|(_, fold, _)| of(fold, &in_order));
-            let shuffled = of_all(&|(fold, _, order)| of(fold, order));
+            let left_out = of_all(&|drawn| of(&drawn.left_out, &in_order));
+            let known = of_all(&|drawn| of(&drawn.known, &in_order));
+            let shuffled = of_all(&|drawn| of(&drawn.left_out, &drawn.order));
             if let (Some(left_out), Some(known), Some(shuffled)) = (left_out, known, shuffled) {
                 all.push(Captured { predictor, objective, left_out, known, shuffled });
             }
         }
     }
     Ok(all)
+}
+
+/// A workload that was drawn.
+struct Drawn {
+    /// By models that know none of its programs, and by one that knows all.
+    left_out: Fold,
+    known: Fold,
+    /// Which program each is taken for, as a control.
+    order: Vec<usize>,
 }
 
 /// Each program is taken for the one at its place in `order`.
