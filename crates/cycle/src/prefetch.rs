@@ -8,7 +8,7 @@
 //! unused longest makes room, among the lines for a line, among the streams for a stream.
 //! Where scattered misses come between a stream's first lines, a small filter finds it late, by
 //! chance: after more instructions than are simulated here, in which one of two equal threads would stay
-//! without. So the filter is a large one ([`FILTER`] lines for each stream).
+//! without. So the filter is a large one: four lines for each stream.
 //!
 //! # Properties
 //! `a_stream_is_followed_from_its_second_line`, `scattered_lines_are_left_alone`,
