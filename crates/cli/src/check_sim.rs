@@ -40,6 +40,10 @@ const LIMITS: &str = "the cycle level replays the micro-traces of the most frequ
                       addresses are made to fit their reuse times, so cache sets and branch \
                       tables are not the programs' own";
 
+/// The same where captured traces are run.
+const SAME: &str = "of programs with captured traces both levels are told of the same window: how \
+                    well a profile stands for its program is not checked";
+
 /// Instructions that are counted of a thread that replays micro-traces, and of a captured one.
 const REPLAYED: u64 = 60_000;
 const CAPTURED: u64 = 1_000_000;
@@ -135,6 +139,9 @@ fn tell(told: &Told) {
     say!("{} instructions of each thread counted", told.counted);
     for (program, trace) in &told.traced {
         say!("{program}: {trace}");
+    }
+    if !told.traced.is_empty() {
+        say!("{SAME}");
     }
     if told.traced.len() < told.programs.len() {
         let replayed = told.programs.len() - told.traced.len();

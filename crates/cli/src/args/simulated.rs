@@ -164,9 +164,10 @@ pub enum Private {
 ///
 /// Asks both how fast programs are alone, alone on a core that is set up for several threads, and
 /// beside each other on it, and tells how far they differ, with the worst cases. Of each program its most
-/// frequent phase is taken. The fast level knows programs by their profiles; the cycle level runs
-/// their captured traces (--traces) or, without, replays the profiles' micro-traces: then this checks the
-/// fast level's cores and caches, not the profiles.
+/// frequent phase is taken. Of a captured program (--traces) the cycle level runs a window, and the
+/// fast level is told what a profile of just that window would say; of others the cycle level replays
+/// the profile's micro-traces. Either way this checks the fast level's cores and caches, not how well a
+/// profile stands for its program.
 ///
 /// Gates: STP errs by at most 5 %, and slowdowns rank alike (0.95). Where all that was asked passes,
 /// the line that marks the machine's description as checked is told.

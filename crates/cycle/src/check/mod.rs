@@ -9,10 +9,12 @@
 //! is set up for n threads (*throttled*), and beside others on such a core? Of each program its
 //! most frequent phase is taken. Groups of n programs are all there are, or so many drawn with a seed.
 //!
-//! The fast level knows a program by its profile alone. The cycle level runs what was captured of it;
-//! without that it replays the profile's micro-traces, with addresses made to fit their reuse
-//! times, and this checks pipelines, queues, sharing and caches, not whether a profile stands for its
-//! program.
+//! The fast level knows a program by a profile alone. Where a window was captured of it, the cycle
+//! level runs that, and the profile is to be of nothing but it
+//! ([`Captured::as_profiled`](crate::Captured::as_profiled)), for else the choice of the window would count as
+//! a fault of the model. Without one the cycle level replays the profile's micro-traces, with addresses
+//! made to fit their reuse times. Either way this checks pipelines, queues, sharing and caches, not
+//! whether a profile stands for its program.
 //!
 //! A description whose fast level passes the gates ([`Gates`]) may carry the line that [`mark`]
 //! makes as its `checked`; it goes with every figure from then on.
