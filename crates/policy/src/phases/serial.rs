@@ -59,7 +59,8 @@ impl SerialThreads {
             .map(|t| (t.id, self.known.get(&t.id).copied().unwrap_or(newcomer)))
             .collect();
         queue.retain(|t| t.settled);
-        let fastest = fastest(&cores(view));
+        let cores = cores(view);
+        let fastest = fastest(&cores);
         let wants = |t: &ThreadView<'_>| {
             fastest.as_ref().is_some_and(|cpus| !cpus.is_disjoint(&view.allowed(t)))
         };
@@ -70,12 +71,16 @@ impl SerialThreads {
                 serial.turn.pass(over);
             }
         }
+        let known = |t: &ThreadView<'_>| self.known.get(&t.id).copied().unwrap_or(newcomer);
+        let since = |t: &ThreadView<'_>| (known(t).since, t.id);
         queue.sort_by_cached_key(|t| {
-            let serial = self.known.get(&t.id).copied().unwrap_or(newcomer);
             let gain = speeds.gain(t.program, view.topology);
-            let rank = fastest.as_ref().map(|_| self.rules.rank(&serial.turn, wanting, gain));
-            (rank, serial.since, t.id)
+            let rank = wants(t).then(|| self.rules.rank(&known(t).turn, wanting, gain));
+            (rank.is_none(), rank, since(t))
         });
+        // Whose turn it is on the fastest cores says nothing about the others.
+        let turns = cores.iter().filter(|core| is_of(core, fastest.as_ref())).count().min(wanting);
+        queue[turns..].sort_by_cached_key(|t| since(t));
         queue
     }
 
@@ -89,8 +94,7 @@ impl SerialThreads {
         let reach = reach(view);
         let cores = cores(view);
         let fastest = fastest(&cores);
-        let is_fastest =
-            |core: &Core| fastest.as_ref().is_some_and(|cpus| core.cpus.is_subset(cpus));
+        let is_fastest = |core: &Core| is_of(core, fastest.as_ref());
         let is_parallel = |t: &ThreadView<'_>| {
             programs.get(&t.program).is_some_and(|p| p.phase == Phase::Parallel)
         };
@@ -161,6 +165,11 @@ fn fastest(cores: &[&Core]) -> Option<CpuSet> {
         cores.iter().partition(|core| core.capacity == most);
     let all = |cores: &[&Core]| cores.iter().fold(CpuSet::new(), |all, c| all.union(&c.cpus));
     (!slow.is_empty()).then(|| all(&fast))
+}
+
+/// Is it one of the fastest cores?
+fn is_of(core: &Core, fastest: Option<&CpuSet>) -> bool {
+    fastest.is_some_and(|cpus| core.cpus.is_subset(cpus))
 }
 
 /// How busy a core was kept over the last quantum by threads without a core of

@@ -356,6 +356,18 @@ fn a_serial_thread_makes_room_for_parallel_threads_with_a_limit() {
 }
 
 #[test]
+fn who_waits_for_a_fast_core_displaces_nobody_from_a_slow_one() {
+    let mut scene = Scene::on("core:1 | core:2 kind:efficiency capacity:600");
+    for number in [10, 20, 30, 40] {
+        scene = scene.thread(number, 1.0);
+    }
+    let mut scene = scene.within(20, "1");
+    for _ in 0..3 {
+        scene.gives(&[(10, "0+"), (20, "1+"), (30, "os+"), (40, "os+")]);
+    }
+}
+
+#[test]
 fn half_a_quantum_makes_a_thread_busy() {
     Scene::on(TWO).thread(10, 0.5).thread(20, 0.49).gives(&[(10, "os+"), (20, "os")]);
 }
