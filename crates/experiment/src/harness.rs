@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+mod attempts;
 mod check;
 mod facts;
 mod journal;
@@ -43,6 +44,7 @@ pub use journal::Journal;
 pub use managed::{Costs, Lateness, Managed, Moves};
 pub use process::{Finished, run};
 
+pub(crate) use attempts::attempt;
 pub(crate) use journal::read_json;
 pub(crate) use managed::read_report;
 

@@ -35,8 +35,6 @@ pub struct Options {
     pub slow: Vec<SlowCpu>,
 }
 
-/// Attempts at one run before the campaign is given up.
-const ATTEMPTS: u32 = 3;
 /// Time between the start of a run and the start of its programs' work.
 const LEAD: Duration = Duration::from_millis(400);
 /// Time that a run may take, in times of its programs alone, and beyond that.
@@ -115,7 +113,10 @@ impl Campaign {
             .map_err(|error| Error::Evaluation(error.to_string()))?;
         for run in left {
             progress.running(&run.to_string());
-            let record = attempt(options, &setting, folder, run, progress)?;
+            let (record, attempts) = harness::attempt(&run.id(), progress, |_, progress| {
+                carry_out(options, &setting, folder, run, progress)
+            })?;
+            let record = Record { attempts, ..record };
             journal.append(&record)?;
             records.push(record);
             progress.done();
@@ -163,27 +164,6 @@ fn setting(
     let text = serde_json::to_string_pretty(&setting).map_err(Error::json(&path))?;
     fs::write(&path, text + "\n").map_err(Error::io(&path))?;
     Ok(setting)
-}
-
-fn attempt(
-    options: &Options,
-    setting: &Setting,
-    folder: &Path,
-    run: &Run,
-    progress: &mut dyn Progress,
-) -> Result<Record, Error> {
-    let mut attempts = 1;
-    loop {
-        match carry_out(options, setting, folder, run, progress) {
-            Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(source) if attempts == ATTEMPTS => {
-                return Err(Error::Hopeless { run: run.id(), attempts, source: Box::new(source) });
-            }
-            Err(error) => progress.note(&format!("{run}: trying again, as {error}")),
-            Ok(record) => return Ok(Record { attempts, ..record }),
-        }
-        attempts += 1;
-    }
 }
 
 fn carry_out(

@@ -81,7 +81,9 @@ impl Campaign {
         progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
         for run in left {
             progress.running(&run.load.to_string());
-            let record = carry_out(options, folder, run, progress)?;
+            let (record, _) = harness::attempt(&run.id(), progress, |_, progress| {
+                carry_out(options, folder, run, progress)
+            })?;
             journal.append(&record)?;
             records.push(record);
             progress.done();

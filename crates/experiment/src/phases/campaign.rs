@@ -53,8 +53,6 @@ impl Options {
     }
 }
 
-/// Attempts at one run before the campaign is given up.
-const ATTEMPTS: u32 = 3;
 /// Time between the start of a run and the start of its programs' work; twice
 /// that at the second attempt, and so on.
 const LEAD: Duration = Duration::from_millis(400);
@@ -113,7 +111,9 @@ impl Campaign {
             .map_err(|error| Error::Evaluation(error.to_string()))?;
         for run in left {
             progress.running(&run.to_string());
-            let record = attempt(options, &setting, folder, run, progress)?;
+            let (record, _) = harness::attempt(&run.id(), progress, |attempt, progress| {
+                carry_out(options, &setting, folder, run, attempt, progress)
+            })?;
             journal.append(&record)?;
             records.push(record);
             progress.done();
@@ -188,27 +188,6 @@ fn calibrate(options: &Options, folder: &Path, progress: &mut dyn Progress) -> R
         fs::remove_file(&path).map_err(Error::io(&path))?;
     }
     Ok(rate)
-}
-
-fn attempt(
-    options: &Options,
-    setting: &Setting,
-    folder: &Path,
-    run: &Run,
-    progress: &mut dyn Progress,
-) -> Result<Record, Error> {
-    let mut attempts = 1;
-    loop {
-        match carry_out(options, setting, folder, run, attempts, progress) {
-            Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(source) if attempts == ATTEMPTS => {
-                return Err(Error::Hopeless { run: run.id(), attempts, source: Box::new(source) });
-            }
-            Err(error) => progress.note(&format!("{run}: trying again, as {error}")),
-            Ok(record) => return Ok(record),
-        }
-        attempts += 1;
-    }
 }
 
 fn carry_out(
