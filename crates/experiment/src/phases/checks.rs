@@ -2,7 +2,7 @@
 
 use symbiont_synth::Ratio;
 
-use super::evaluate::{Cell, Outcome};
+use super::evaluate::{Cell, Outcome, label};
 use super::plan::{Grouping, Part};
 use crate::harness::{Check, Verdict};
 use crate::report::number;
@@ -10,6 +10,8 @@ use crate::stats::Estimate;
 
 /// Speedup that the serial program has to reach under `phases` in one session.
 pub const SERIAL_SPEEDUP: f64 = 0.97;
+/// Change of a speedup, or of a predicted throughput, that explains nothing.
+const LITTLE: f64 = 5e-3;
 /// Wall time that all runs may take together.
 pub const WALL_S: f64 = 45.0 * 60.0;
 
@@ -112,7 +114,7 @@ fn throughput_is_kept(matrix: &[&Cell]) -> Check {
         .filter(|cell| is_worse(cell))
         .map(|cell| {
             let change = number::estimate(&cell.change.throughput);
-            format!("{}, {}: {change}", cell.name(), cell.grouping.name())
+            format!("{}, {}: {change}, {}", cell.name(), cell.grouping.name(), why(cell))
         })
         .collect();
     let decided = matrix.iter().all(|cell| cell.change.throughput.interval.is_some());
@@ -130,6 +132,26 @@ fn throughput_is_kept(matrix: &[&Cell]) -> Check {
             (true, true) => Verdict::Pass,
             (true, false) => Verdict::Undecided,
         },
+    }
+}
+
+/// Why a cell got slower, as far as its figures tell.
+fn why(cell: &Cell) -> String {
+    let predicted = cell.outcomes().map(|(_, outcome)| outcome.prediction.map(|p| p.throughput));
+    let lost = [0, 1].map(|slot| cell.change.speedup[slot].value < -LITTLE);
+    match (predicted, lost) {
+        ([Some(stay), Some(phases)], _) if phases < stay - LITTLE => {
+            format!("as the tables predict ({stay:.2} to {phases:.2} threads)")
+        }
+        (_, [true, true]) => {
+            "both programs are slower, likely by what managing and moving cost".to_owned()
+        }
+        (_, [false, false]) => "neither program by much".to_owned(),
+        (_, [first, _]) => format!(
+            "{} loses more than the other gains, likely as a phase is acted on when it was seen, up \
+             to a quantum late, and a core kept for a serial thread waits for it",
+            label(cell.ratios[usize::from(!first)])
+        ),
     }
 }
 

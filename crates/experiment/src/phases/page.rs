@@ -38,7 +38,7 @@ pub fn page(evaluation: &Evaluation, size: &Size) -> Report {
     if !matrix.is_empty() {
         report.push(Block::Heading("All pairs of ratios".to_owned()));
         report.push(Block::Prose(matrix_text(matrix.len(), size)));
-        report.push(tables::summary(&matrix));
+        report.push(tables::summary(&matrix, evaluation.cpus));
         for grouping in Grouping::ALL {
             let cells: Vec<&Cell> =
                 matrix.iter().filter(|cell| cell.grouping == grouping).copied().collect();
