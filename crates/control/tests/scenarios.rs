@@ -303,7 +303,7 @@ mod answers {
         let machine = c.machine_mut();
         let (id, mut t) = machine.threads.pop_first().unwrap();
         t.id = ThreadId { thread: id.process, generation: id.generation + 1, ..id };
-        t.settled = false;
+        t.stage = symbiont_machine::Stage::Fresh;
         let heir = t.id;
         machine.threads.insert(heir, t);
         quanta(&mut c, 1);

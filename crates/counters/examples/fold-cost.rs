@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use symbiont_counters::History;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_machine::{
-    Counting, GroupReading, ProgramId, RunState, Sample, Signal, Signals, ThreadId, ThreadSample,
-    Timestamp,
+    Counting, GroupReading, ProgramId, RunState, Sample, Signal, Signals, Stage, ThreadId,
+    ThreadSample, Timestamp,
 };
 
 const QUANTA: u64 = 200;
@@ -62,7 +62,7 @@ fn sample(counting: &Arc<Counting>, threads: u32, quantum: u64) -> Result<Sample
         switches: 0,
         cpu: None,
         limit: Arc::clone(&limit),
-        settled: true,
+        stage: Stage::Settled,
         counts: counting
             .groups
             .iter()

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use symbiont_machine::{ProgramId, Timestamp};
+use symbiont_machine::{ProgramId, Stage, Timestamp};
 use symbiont_topology::PuId;
 
 use super::*;
@@ -22,7 +22,7 @@ fn thread(n: u32, state: RunState, ran_ms: u64, waited_ms: u64) -> ThreadSample 
         switches: ran_ms,
         cpu: Some(PuId(0)),
         limit: Arc::new("0-1".parse().unwrap()),
-        settled: true,
+        stage: Stage::Settled,
         counts: Vec::new(),
     }
 }

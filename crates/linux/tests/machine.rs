@@ -108,7 +108,8 @@ fn what_was_put_in_force_is_put_back() {
     }
     let (mut machine, _state) = machine(Choice::Best);
     machine.enrol("busy", program.0.id()).unwrap();
-    let sample = sample_until(&mut machine, "settled", |s| s.threads.iter().all(|t| t.settled));
+    let sample =
+        sample_until(&mut machine, "settled", |s| s.threads.iter().all(|t| t.stage.is_settled()));
     let narrow: CpuSet = before.first().unwrap().into();
     let change = Change::Affinity(Target::Cpus(narrow.clone()));
     let asked = Move { thread: sample.threads[0].id, change };
@@ -135,12 +136,14 @@ fn forking_unsettles(choice: Choice) {
     let root = |s: &Sample| s.threads.iter().find(|t| t.id.process == program.0.id()).cloned();
     for _ in 0..20 {
         let sample = machine.sample().unwrap();
-        assert!(!root(&sample).unwrap().settled, "{sample:?}");
+        assert!(!root(&sample).unwrap().stage.is_settled(), "{sample:?}");
         machine.wait(QUANTUM).unwrap();
     }
     let pid = program.0.id().to_string();
     assert!(Command::new("kill").args(["-USR1", &pid]).status().unwrap().success());
-    sample_until(&mut machine, "settled", |s| root(s).is_some_and(|thread| thread.settled));
+    sample_until(&mut machine, "settled", |s| {
+        root(s).is_some_and(|thread| thread.stage.is_settled())
+    });
 }
 
 #[test]
@@ -167,14 +170,16 @@ fn a_placed_thread_that_execs_is_put_back_and_still_known() {
         }
         let (mut machine, _state) = machine(choice);
         machine.enrol("execs", program.0.id()).unwrap();
-        let sample = sample_until(&mut machine, "settled", |s| s.threads.iter().all(|t| t.settled));
+        let sample = sample_until(&mut machine, "settled", |s| {
+            s.threads.iter().all(|t| t.stage.is_settled())
+        });
         let change = Change::Affinity(Target::Cpus(before.first().unwrap().into()));
         let asked = Move { thread: sample.threads[0].id, change };
         assert_eq!(machine.apply(&[asked]).unwrap(), [Outcome::Done]);
         std::fs::write(go, "").unwrap();
         let sample =
             sample_until(&mut machine, "exec", |s| s.threads.iter().all(|t| t.id.generation == 1));
-        assert!(!sample.threads[0].settled);
+        assert!(!sample.threads[0].stage.is_settled());
         assert_eq!(mask_of(program.0.id()), before);
         for _ in 0..3 {
             machine.wait(QUANTUM).unwrap();

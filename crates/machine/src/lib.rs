@@ -39,7 +39,7 @@ pub use counting::{CountedGroup, Counting, Ended, GroupCounts, GroupReading};
 pub use dry::DryRun;
 pub use outcome::{Change, Move, Outcome};
 pub use placement::{Assignment, Placement, Priority, Target};
-pub use sample::{Program, ProgramId, RunState, Sample, ThreadId, ThreadSample, Timestamp};
+pub use sample::{Program, ProgramId, RunState, Sample, Stage, ThreadId, ThreadSample, Timestamp};
 pub use support::{Ability, Signal, Signals, Support};
 use symbiont_topology::Topology;
 

@@ -94,12 +94,32 @@ pub struct ThreadSample {
     pub cpu: Option<PuId>,
     /// Where the user and the cpuset let it run.
     pub limit: Arc<CpuSet>,
-    /// May it be placed now? False for a thread whose placement others would
-    /// inherit: one that was just born, or that forked or exec'd of late.
-    pub settled: bool,
+    /// What of it may be set now.
+    pub stage: Stage,
     /// For each group that is counted ([`Counting::groups`]), what it counted
     /// of this thread; empty where nothing is counted.
     pub counts: Vec<GroupCounts>,
+}
+
+/// What of a thread may be set without surprise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Stage {
+    /// Nothing: it was just born, or forked or exec'd of late, and others would
+    /// inherit what it is given.
+    Fresh,
+    /// Its urgency: its program starts, and a program may count the CPUs that
+    /// it is given when it starts.
+    Starting,
+    /// Its place too.
+    Settled,
+}
+
+impl Stage {
+    /// May it be placed now?
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        self == Self::Settled
+    }
 }
 
 /// All enrolled threads at one moment.
@@ -153,7 +173,7 @@ mod tests {
                 switches: 3,
                 cpu: Some(PuId(1)),
                 limit: Arc::new("0-1".parse().unwrap()),
-                settled: true,
+                stage: Stage::Settled,
                 counts: counts.clone(),
             }],
             programs: vec![Program { id: ProgramId(0), name: "make".into() }],

@@ -13,7 +13,7 @@ use symbiont_topology::{CpuSet, Topology};
 
 use crate::{
     Ability, Change, Counting, Ended, Machine, Move, Outcome, Program, ProgramId, RunState, Sample,
-    Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
+    Signal, Signals, Stage, Support, Target, ThreadId, ThreadSample, Timestamp,
 };
 
 /// A sleeping, settled thread of program `program`, which is also its process.
@@ -28,7 +28,7 @@ pub fn thread(program: u32, number: u32, limit: &CpuSet) -> ThreadSample {
         switches: 0,
         cpu: None,
         limit: Arc::new(limit.clone()),
-        settled: true,
+        stage: Stage::Settled,
         counts: Vec::new(),
     }
 }

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use symbiont_machine::{
-    Assignment, Change, Move, Placement, Priority, Sample, Support, Target, ThreadId, ThreadSample,
+    Assignment, Change, Move, Placement, Priority, Sample, Stage, Support, Target, ThreadId,
+    ThreadSample,
 };
 use symbiont_topology::CpuSet;
 
@@ -35,7 +36,8 @@ impl Setting {
 pub enum Why {
     /// Nothing of the target lies within the thread's limit and is online.
     OutsideLimit,
-    /// The thread's children would inherit it.
+    /// The thread's children would inherit it, or its program, which starts,
+    /// count the CPUs that it is given.
     Unsettled,
     /// The same setting of the thread was moved too short a time ago.
     Held,
@@ -169,7 +171,11 @@ impl Planner {
                 return Some(Why::OutsideLimit);
             }
         }
-        if !thread.settled && !widens(have, &wanted.change) {
+        let settled = match &wanted.change {
+            Change::Affinity(_) => thread.stage.is_settled() || widens(have, &wanted.change),
+            Change::Priority(_) => thread.stage >= Stage::Starting,
+        };
+        if !settled {
             return Some(Why::Unsettled);
         }
         let hold = u64::from(self.bounds.hold);

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use symbiont_machine::test_support::{full_support, thread};
 use symbiont_machine::{
-    Ability, Assignment, Change, Move, Placement, Priority, Sample, Support, Target, ThreadId,
-    ThreadSample,
+    Ability, Assignment, Change, Move, Placement, Priority, Sample, Stage, Support, Target,
+    ThreadId, ThreadSample,
 };
 use symbiont_topology::{CpuSet, PuId};
 
@@ -103,7 +103,7 @@ fn the_whole_limit_is_the_same_as_the_os() {
 fn unsettled_threads_are_released_or_widened_but_not_narrowed() {
     let mut s = threads(&["0-3"; 5]);
     for t in &mut s.threads {
-        t.settled = false;
+        t.stage = Stage::Fresh;
     }
     let boosted = Assignment { priority: Priority::Boosted(10), ..Assignment::os("") };
     let have = placement(&[(0, on("0")), (1, on("0")), (2, on("0")), (4, boosted.clone())]);
@@ -120,6 +120,12 @@ fn unsettled_threads_are_released_or_widened_but_not_narrowed() {
         plan.moves.contains(&Move { thread: id(4), change: Change::Priority(Priority::Normal) })
     );
     assert_eq!(reasons(&plan), [(2, Why::Unsettled), (3, Why::Unsettled)]);
+    // Whose program starts may be boosted, and not more.
+    for t in &mut s.threads {
+        t.stage = Stage::Starting;
+    }
+    let plan = once(&s, &have, &want);
+    assert_eq!(reasons(&plan), [(2, Why::Unsettled)]);
 }
 
 #[test]
@@ -255,13 +261,15 @@ fn assignments() -> impl Strategy<Value = Placement> {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let bare = (cpus(), prop::bool::weighted(0.8));
+    let stage =
+        prop_oneof![1 => Just(Stage::Fresh), 1 => Just(Stage::Starting), 8 => Just(Stage::Settled)];
+    let bare = (cpus(), stage);
     let bounds =
         (0u32..3, prop::option::of(0usize..4)).prop_map(|(hold, budget)| Bounds { hold, budget });
     (prop::collection::vec(bare, 0..7), cpus(), assignments(), assignments(), bounds).prop_map(
         |(list, online, have, want, bounds)| {
-            let of = |(number, (limit, settled)): (u32, (CpuSet, bool))| ThreadSample {
-                settled,
+            let of = |(number, (limit, stage)): (u32, (CpuSet, Stage))| ThreadSample {
+                stage,
                 ..thread(0, number, &limit)
             };
             let sample = sample((0u32..).zip(list).map(of).collect());

@@ -133,7 +133,7 @@ impl Fixed {
 
     fn assign(&mut self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
         let allowed = view.allowed(thread);
-        if !thread.settled {
+        if !thread.stage.is_settled() {
             return Assignment::os("not settled yet");
         }
         if allowed.is_empty() {

@@ -73,7 +73,7 @@ impl Policy for L1Bandwidth {
         let mut candidates = Vec::new();
         for thread in &view.threads {
             let allowed = view.allowed(thread);
-            if !thread.settled {
+            if !thread.stage.is_settled() {
                 placement.insert(thread.id, Assignment::os("not settled yet"));
             } else if allowed.is_empty() {
                 placement.insert(thread.id, Assignment::os("nothing of its limit is online"));

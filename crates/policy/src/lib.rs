@@ -15,7 +15,8 @@
 //! # Terms and units
 //! *Quantum*: the period of the loop. *Allowed*: the online hardware threads
 //! within a thread's limit. *Settled*: may be placed now; the placement of an
-//! unsettled thread would be inherited by its children.
+//! unsettled thread would be inherited by its children, or its program counts the
+//! CPUs that it is given. *Fresh*: may not even be boosted.
 //!
 //! # Properties
 //! Tests run each of them over every policy of the list, on random views.
@@ -23,7 +24,8 @@
 //!   (`a_placement_names_each_thread_and_no_other`).
 //! - A thread is only ever sent to a non-empty part of what it is allowed
 //!   (`targets_are_allowed`).
-//! - An unsettled thread is left to the OS (`unsettled_threads_are_left_to_the_os`).
+//! - An unsettled thread is left to the OS, and a fresh one is not boosted either
+//!   (`unsettled_threads_are_left_to_the_os`).
 //! - Equal seeds and views give equal placements (`policies_are_deterministic`).
 
 mod fixed;

@@ -38,6 +38,8 @@
 //! have none of their own, if there are any. A serial thread that gets no core
 //! is boosted only, and may run anywhere: so serial threads that outnumber the
 //! cores share them about evenly, while parallel threads stay out of the way.
+//! While its program starts, and may count the CPUs that it is given, a thread is
+//! boosted only, too.
 //! A single serial thread with nobody to keep away is not pinned either,
 //! unless some cores are faster: the OS can then still move it away from
 //! programs that Symbiont does not manage.
@@ -93,7 +95,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use symbiont_machine::{
-    Assignment, Placement, Priority, ProgramId, Signal, Signals, Target, ThreadId,
+    Assignment, Placement, Priority, ProgramId, Signal, Signals, Stage, Target, ThreadId,
 };
 use symbiont_topology::{Core, CpuSet, Topology};
 
@@ -227,8 +229,8 @@ struct Decision<'v> {
 
 impl Decision<'_> {
     fn assign(&self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
-        if !thread.settled {
-            return Assignment::os("not settled yet: its children would inherit its place");
+        if thread.stage == Stage::Fresh {
+            return Assignment::os("not settled yet: its children would inherit its urgency");
         }
         let Some(ProgramPhase { phase, ready }) = self.programs.get(&thread.program).copied()
         else {
@@ -239,6 +241,7 @@ impl Decision<'_> {
             format!("{phase} phase: {ready:.2} ready threads (threshold {threshold}); {then}")
         };
         let allowed = view.allowed(thread);
+        let starts = !thread.stage.is_settled();
         match phase {
             Phase::Unknown => Assignment::os("not measured yet"),
             Phase::Idle => Assignment::os(format!("idle: {ready:.2} ready threads")),
@@ -250,6 +253,7 @@ impl Decision<'_> {
                     Some(core) => {
                         (Target::Cpus(core.cpus.intersection(&allowed)), "a core of its own")
                     }
+                    None if starts => (Target::Os, "boosted; its program starts, no core yet"),
                     None if self.serial == 1 => (Target::Os, "boosted"),
                     None => (Target::Os, "no core left for it, only boosted"),
                 };
@@ -263,6 +267,8 @@ impl Decision<'_> {
                 };
                 let (target, then) = if self.given.is_empty() {
                     (Target::Os, "no core is given away")
+                } else if starts {
+                    (Target::Os, "its program starts and may count its CPUs")
                 } else {
                     match allowed.intersection(&self.rest) {
                         none if none.is_empty() => (Target::Os, "its limit leaves no other core"),

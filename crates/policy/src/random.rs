@@ -77,7 +77,7 @@ impl Policy for Random {
         let mut deck = Vec::new();
         for thread in &view.threads {
             let allowed = view.allowed(thread);
-            if !thread.settled {
+            if !thread.stage.is_settled() {
                 placement.insert(thread.id, Assignment::os("not settled yet"));
             } else if allowed.is_empty() {
                 placement.insert(thread.id, Assignment::os("nothing of its limit is online"));

@@ -44,7 +44,7 @@ pub(crate) fn pools(
     let (mut pools, mut left) = (Vec::<Pool>::new(), Placement::new());
     for (index, thread) in view.threads.iter().enumerate() {
         let allowed = view.allowed(thread);
-        let reason = if !thread.settled {
+        let reason = if !thread.stage.is_settled() {
             Some("not settled yet".into())
         } else if allowed.is_empty() {
             Some("nothing of its limit is online".into())

@@ -7,7 +7,7 @@ use symbiont_counters::catalogue::{Unit, Value};
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{
-    Placement, Program, ProgramId, RunState, Sample, Signal, Target, ThreadSample,
+    Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Stage, Target, ThreadSample,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -45,15 +45,15 @@ fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Op
         0u32..4,
         prop_oneof![Just((0..cpus).collect::<Vec<_>>()), prop::collection::vec(0..cpus + 2, 1..4)],
         prop::sample::select(states.to_vec()),
-        prop::bool::weighted(0.8),
+        prop_oneof![1 => Just(Stage::Fresh), 1 => Just(Stage::Starting), 8 => Just(Stage::Settled)],
         prop::option::of(0..cpus),
         prop::option::of(prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0]),
         prop::option::of(any_measured()),
     )
-        .prop_map(|(program, limit, state, settled, cpu, ready, measured)| {
+        .prop_map(|(program, limit, state, stage, cpu, ready, measured)| {
             let limit: CpuSet = limit.into_iter().map(PuId).collect();
             let mut t = thread(program, 0, &limit);
-            (t.state, t.settled, t.cpu) = (state, settled, cpu.map(PuId));
+            (t.state, t.stage, t.cpu) = (state, stage, cpu.map(PuId));
             (t, ready, measured)
         })
 }
@@ -185,8 +185,10 @@ proptest! {
     #[test]
     fn unsettled_threads_are_left_to_the_os(story in story()) {
         for (name, sample, placement) in decisions(&story) {
-            for t in sample.threads.iter().filter(|t| !t.settled) {
+            for t in sample.threads.iter().filter(|t| !t.stage.is_settled()) {
                 prop_assert_eq!(&placement[&t.id].target, &Target::Os, "{}", name);
+                let urgent = placement[&t.id].priority != Priority::Normal;
+                prop_assert!(!urgent || t.stage == Stage::Starting, "{}", name);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! What a policy is shown.
 
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
-use symbiont_machine::{Assignment, Placement, Program, ProgramId, RunState, Sample, ThreadId};
+use symbiont_machine::{
+    Assignment, Placement, Program, ProgramId, RunState, Sample, Stage, ThreadId,
+};
 use symbiont_topology::{CpuSet, PuId, Topology};
 
 /// The machine and its enrolled threads at the start of a quantum.
@@ -28,8 +30,8 @@ pub struct ThreadView<'a> {
     pub state: RunState,
     /// Where the user and the cpuset let it run.
     pub limit: &'a CpuSet,
-    /// May it be placed now?
-    pub settled: bool,
+    /// What of it may be set now.
+    pub stage: Stage,
     /// Where it runs or ran last, where known.
     pub cpu: Option<PuId>,
     /// What Symbiont has in force for it; none if it is as the user left it.
@@ -56,7 +58,7 @@ impl<'a> View<'a> {
             program: t.program,
             state: t.state,
             limit: &t.limit,
-            settled: t.settled,
+            stage: t.stage,
             cpu: t.cpu,
             in_force: in_force.get(&t.id),
             did: known.get(&t.id).copied(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{
     Assignment, Change, Counting, Ended, Move, Outcome, Placement, Program, ProgramId, RunState,
-    Sample, Support, ThreadId, ThreadSample, Timestamp,
+    Sample, Stage, Support, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -96,6 +96,9 @@ pub(crate) struct ThreadEntry {
     cpu: Option<PuId>,
     limit: Arc<CpuSet>,
     settled: bool,
+    /// Not settled because its program starts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    starting: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     counts: Vec<Counts>,
 }
@@ -111,7 +114,8 @@ impl From<&ThreadSample> for ThreadEntry {
             switches: t.switches,
             cpu: t.cpu,
             limit: Arc::clone(&t.limit),
-            settled: t.settled,
+            settled: t.stage.is_settled(),
+            starting: t.stage == Stage::Starting,
             counts: t.counts.iter().map(Counts::from).collect(),
         }
     }
@@ -128,7 +132,11 @@ impl From<ThreadEntry> for ThreadSample {
             switches: t.switches,
             cpu: t.cpu,
             limit: t.limit,
-            settled: t.settled,
+            stage: match (t.settled, t.starting) {
+                (true, _) => Stage::Settled,
+                (false, true) => Stage::Starting,
+                (false, false) => Stage::Fresh,
+            },
             counts: t.counts.into_iter().map(Into::into).collect(),
         }
     }

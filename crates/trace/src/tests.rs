@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use symbiont_machine::test_support::{FakeMachine, thread};
 use symbiont_machine::{
     Ability, Assignment, Change, CountedGroup, Counting, Ended, GroupCounts, GroupReading, Machine,
-    Move, Outcome, Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Target,
-    ThreadSample, Timestamp,
+    Move, Outcome, Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Stage,
+    Target, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -353,9 +353,13 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
+fn stage() -> impl Strategy<Value = Stage> {
+    prop_oneof![Just(Stage::Fresh), Just(Stage::Starting), Just(Stage::Settled)]
+}
+
 fn any_quantum() -> impl Strategy<Value = Quantum> {
     let counts = || prop::collection::vec(group_counts(), 0..3);
-    let bare = (cpus(), any::<[u64; 3]>(), any::<bool>(), prop::option::of(0u32..9), counts());
+    let bare = (cpus(), any::<[u64; 3]>(), stage(), prop::option::of(0u32..9), counts());
     let moves = prop::collection::vec((target(), outcome()), 0..4);
     let placed = prop::collection::vec(assignment(), 0..5);
     let counted = (counting(), prop::collection::vec(counts(), 0..3));
@@ -363,13 +367,13 @@ fn any_quantum() -> impl Strategy<Value = Quantum> {
         |(list, placed, moves, name, (counting, ended))| {
             let threads: Vec<ThreadSample> = (0u32..)
                 .zip(list)
-                .map(|(number, (limit, times, settled, cpu, counts))| ThreadSample {
+                .map(|(number, (limit, times, stage, cpu, counts))| ThreadSample {
                     ran: Duration::from_nanos(times[0]),
                     waited: Duration::from_nanos(times[1]),
                     switches: times[2],
                     counts,
                     cpu: cpu.map(PuId),
-                    settled,
+                    stage,
                     ..thread(number / 2, number, &limit)
                 })
                 .collect();

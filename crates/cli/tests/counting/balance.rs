@@ -171,7 +171,7 @@ fn judge(quantum: &Quantum, known: &Measurements, hungry: &[u32]) -> Option<bool
     let mut places = Vec::new();
     let runnable = |state| state == symbiont_machine::RunState::Runnable;
     for thread in quantum.sample.threads.iter().filter(|t| runnable(t.state)) {
-        if !thread.settled {
+        if !thread.stage.is_settled() {
             return None;
         }
         let measured = known[&thread.id].get("l1d_bandwidth").ok()?;

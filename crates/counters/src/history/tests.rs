@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use symbiont_machine::{
-    GroupCounts, GroupReading, ProgramId, RunState, Signal, Signals, Timestamp,
+    GroupCounts, GroupReading, ProgramId, RunState, Signal, Signals, Stage, Timestamp,
 };
 
 use super::*;
@@ -127,7 +127,7 @@ fn sample(counting: &Arc<Counting>, ran: u64, counts: Vec<GroupCounts>) -> Sampl
         switches: 0,
         cpu: None,
         limit: Arc::new("0".parse().unwrap()),
-        settled: true,
+        stage: Stage::Settled,
         counts,
     };
     Sample { threads: vec![thread], counting: Some(Arc::clone(counting)), ..Sample::default() }

@@ -18,12 +18,13 @@
 //! have both. Counters are read right after the files.
 //!
 //! # Terms and units
-//! *Settled*: the thread was there at the end of an earlier quantum, and its
-//! last fork of a process and its process's last exec are at least [`SETTLE`]
+//! *Fresh*: a thread that was not there at the end of an earlier quantum, or
+//! whose last fork of a process or process's last exec are not yet [`SETTLE`]
 //! old and several quanta (2 s for a fork where births are found by scanning:
-//! then a child keeps what it inherited until it is found); and its process
-//! has run for some 200 ms since it was made or exec'd, or was there for 2 s
-//! without having to wait for a hardware thread. *Lateness*: how long
+//! then a child keeps what it inherited until it is found). *Starting*: one
+//! that is not, whose process has not yet run for some 200 ms since it was made
+//! or exec'd, nor was there for 2 s without having to wait for a hardware
+//! thread. *Settled*: all others. *Lateness*: how long
 //! after its planned moment the loop woke.
 //!
 //! # Properties
@@ -60,7 +61,7 @@ use std::time::Duration;
 
 use rustix::fd::BorrowedFd;
 use symbiont_machine::{
-    Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals, Support,
+    Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals, Stage, Support,
     ThreadSample, Timestamp,
 };
 use symbiont_topology::{HostTopology, Topology};
@@ -321,8 +322,8 @@ impl<W: Wait> LinuxMachine<W> {
         Timestamp(seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default())
     }
 
-    /// Is a thread's placement no longer inherited by surprise?
-    fn is_settled(&self, thread: &Observed) -> bool {
+    /// What of a thread may be set without surprise.
+    fn stage(&self, thread: &Observed) -> Stage {
         let is_past = |age: Option<u64>, time: Duration| {
             age.is_none_or(|age| age >= SETTLE_QUANTA && self.pace.since(age) >= time)
         };
@@ -331,10 +332,13 @@ impl<W: Wait> LinuxMachine<W> {
             Method::Scan { .. } => SETTLE_SCANNING,
         };
         let ages = &thread.ages;
-        ages.seen >= 1
-            && self.starts.is_over(thread.id.process)
-            && is_past(ages.forked, after_fork)
-            && is_past(ages.execed, SETTLE)
+        let inherited =
+            ages.seen < 1 || !is_past(ages.forked, after_fork) || !is_past(ages.execed, SETTLE);
+        match self.starts.is_over(thread.id.process) {
+            _ if inherited => Stage::Fresh,
+            false => Stage::Starting,
+            true => Stage::Settled,
+        }
     }
 
     /// Tells the actuator who competes: processes that run or ran since the
@@ -414,7 +418,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                 switches: thread.switches,
                 cpu: thread.cpu,
                 limit,
-                settled: self.is_settled(thread),
+                stage: self.stage(thread),
                 counts: Vec::new(),
             });
         }

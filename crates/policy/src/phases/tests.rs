@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use symbiont_counters::{Characterization, Characterizations};
 use symbiont_machine::test_support::thread;
-use symbiont_machine::{RunState, Sample, ThreadSample};
+use symbiont_machine::{RunState, Sample, Stage, ThreadSample};
 use symbiont_topology::{PuId, Topology};
 
 use super::*;
@@ -388,11 +388,13 @@ fn a_thread_keeps_its_core_when_others_come_and_go() {
 #[test]
 fn an_unsettled_serial_thread_keeps_its_turn_but_gets_no_core() {
     let mut scene = Scene::on(TWO).thread(20, 1.0).thread(30, 1.0).thread(31, 1.0);
-    scene.threads.get_mut(&20).unwrap().0.settled = false;
+    scene.threads.get_mut(&20).unwrap().0.stage = Stage::Fresh;
     scene.gives(&[(20, "os"), (30, "os"), (31, "os")]);
+    scene.threads.get_mut(&20).unwrap().0.stage = Stage::Starting;
+    scene.gives(&[(20, "os+"), (30, "os"), (31, "os")]);
     scene.set(10, 1.0);
-    scene.gives(&[(10, "0+"), (20, "os"), (30, "1"), (31, "1")]);
-    scene.threads.get_mut(&20).unwrap().0.settled = true;
+    scene.gives(&[(10, "0+"), (20, "os+"), (30, "1"), (31, "1")]);
+    scene.threads.get_mut(&20).unwrap().0.stage = Stage::Settled;
     let mut scene = scene.at(20, 0);
     assert!(scene.outcome().contains(&(20, "1+".to_owned())));
     assert!(scene.outcome().contains(&(10, "os+".to_owned())));

@@ -61,7 +61,7 @@ use rand_pcg::Pcg64Mcg;
 use symbiont_counters::catalogue::CatalogueError;
 use symbiont_machine::{
     Ability, Change, Ended, GroupCounts, Machine, Move, Outcome, Program as Named, ProgramId,
-    RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
+    RunState, Sample, Signal, Signals, Stage, Support, Target, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, NodeId, PuId, Topology};
 
@@ -359,7 +359,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             switches: thread.switches,
             cpu: thread.warm.map(|at| self.map.place(at).pu),
             limit: Arc::clone(&self.limit),
-            settled: true,
+            stage: Stage::Settled,
             counts: Vec::new(),
         }
     }
