@@ -10,7 +10,7 @@ use super::domains::Physics;
 use super::memory;
 use super::near::{self, SAME};
 use super::pipeline::{Environment, Level};
-use super::rates::Rates;
+use super::rates::{Rates, misses};
 use super::respond::Respond;
 use super::response::Response;
 use super::solve::CLOSE;
@@ -29,6 +29,7 @@ pub(super) struct Memo {
     ipc: f64,
     reaches: Reaches,
     response: Response,
+    used: f64,
     held: Held,
 }
 
@@ -67,6 +68,8 @@ pub(super) struct Columns {
     pub filling: Vec<[bool; 2]>,
     pub reaches: Vec<Reaches>,
     pub traffic: Vec<f64>,
+    /// What each takes of what memory offers it, when it was asked for last.
+    pub used: Vec<f64>,
     pub cares: Vec<u32>,
     pub held: Vec<Held>,
     pub after: Vec<After>,
@@ -91,6 +94,7 @@ impl Columns {
                 ipc: self.ipc[index],
                 reaches: self.reaches[index],
                 response: self.responses[index],
+                used: self.used[index],
                 held: self.after[index].held,
             };
             (seat.thread, memo)
@@ -123,8 +127,11 @@ impl Columns {
         for task in tasks {
             let Some(memo) = memo(task.thread) else {
                 let mut alone = [tasks::alone(physics, task)];
-                memory::set(physics, std::slice::from_ref(task), &[0.0], true, &mut alone);
+                let nothing = [0.0];
+                let one = std::slice::from_ref(task);
+                memory::set(physics, one, &nothing, &nothing, true, &mut alone);
                 let response = respond.respond(task, &alone[0]);
+                columns.used.push(0.0);
                 columns.held.push([None; 2]);
                 columns.reaches.push(alone[0].reach);
                 columns.environments.push(alone[0]);
@@ -134,6 +141,7 @@ impl Columns {
             };
             let mut environment = task.pipeline.alone(memo.reaches, 1.0, 1.0);
             caches::hand_over(&memo.reaches, &mut environment);
+            columns.used.push(memo.used);
             columns.held.push(still_held(physics, task, memo));
             columns.reaches.push(memo.reaches);
             columns.environments.push(environment);
@@ -163,12 +171,7 @@ impl Columns {
 
     /// Asks for the response of each thread whose environment moved and takes a step.
     /// Has all settled?
-    pub(super) fn ask(
-        &mut self,
-        respond: &mut dyn Respond,
-        tasks: &[Task<'_>],
-        round: u32,
-    ) -> bool {
+    pub(super) fn ask(&mut self, respond: &mut dyn Respond, tasks: &[Task<'_>]) -> bool {
         let mut settled = true;
         for (index, task) in tasks.iter().enumerate() {
             let environment = &self.environments[index];
@@ -178,8 +181,16 @@ impl Columns {
             });
             if !same {
                 self.answers += 1;
-                *response = respond.respond(task, environment).half_way(response);
+                let new = respond.respond(task, environment);
+                // What was before is of another phase or place, if it was never asked for here.
+                let anew = self.asked[index].is_none();
+                *response = if anew { new } else { new.half_way(response) };
                 self.asked[index] = Some(*environment);
+                // Of one and the same environment: what is taken now, of what was offered before,
+                // would swing.
+                self.used[index] = misses(task, environment, Level::Last)
+                    * environment.memory_interval
+                    / response.cpi.max(1e-9);
             }
             let wanted = 1.0 / response.cpi.max(1e-9);
             let missing = wanted - self.ipc[index];
@@ -187,7 +198,7 @@ impl Columns {
                 continue;
             }
             settled &= missing.abs() <= CLOSE * self.ipc[index];
-            self.ipc[index] += self.steps[index].next(missing, round);
+            self.ipc[index] += self.steps[index].next(missing, self.ipc[index]);
         }
         settled
     }

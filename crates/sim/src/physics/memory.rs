@@ -88,23 +88,19 @@ pub fn share(task: &Task<'_>, node: usize) -> f64 {
     }
 }
 
-/// Sets latency and interval of memory, from the lines that each thread fetches (`traffic`).
+/// Sets latency and interval of memory, from the lines that each thread fetches (`traffic`) and
+/// the share that it takes of what it is offered (`used`).
 pub fn set(
     physics: &Physics,
     tasks: &[Task<'_>],
     traffic: &[f64],
+    used: &[f64],
     private: bool,
     environments: &mut [Environment],
 ) {
     let nodes = physics.nodes.len();
     let place = &physics.memory;
-    // What each had of what it was offered: its lines per cycle over those granted.
-    let used = |index: usize| {
-        let (task, environment) = (&tasks[index], &environments[index]);
-        let line = f64::from(task.pipeline.line);
-        traffic[index] / task.ghz / line * environment.memory_interval
-    };
-    let wants: Vec<f64> = (0..tasks.len()).map(|i| wanted(traffic[i], used(i))).collect();
+    let wants: Vec<f64> = (0..tasks.len()).map(|i| wanted(traffic[i], used[i])).collect();
     let server = |bandwidth: f64, part: &dyn Fn(&Task<'_>) -> f64| {
         let parts: Vec<f64> = tasks.iter().map(part).collect();
         let by_part =

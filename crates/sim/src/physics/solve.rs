@@ -107,7 +107,7 @@ impl Physics {
         while !settled && rounds < ROUNDS {
             rounds += 1;
             self.surroundings(&tasks, groups, switches, span, columns);
-            settled = columns.ask(respond, &tasks, rounds);
+            settled = columns.ask(respond, &tasks);
         }
         let rates = self.finish(respond, &tasks, groups, span, columns);
         state.answers += std::mem::take(&mut columns.answers);
@@ -149,7 +149,8 @@ impl Physics {
                 * task.ghz;
         }
         let private = switches.private_bandwidth;
-        memory::set(self, tasks, &columns.traffic, private, &mut columns.environments);
+        let (traffic, used) = (&columns.traffic, &columns.used);
+        memory::set(self, tasks, traffic, used, private, &mut columns.environments);
         for range in tasks::by_core(tasks) {
             if !columns.moved[range.clone()].contains(&true) {
                 continue;

@@ -1,41 +1,48 @@
 //! How far to go towards where the fixed point seems to lie.
 //!
 //! # Approach
-//! Taking all of each step makes threads that slow each other down swing. The part
-//! that is taken follows the last two steps (Aitken): if what was missing changed sign the
-//! step was too long, if it hardly shrank too short. Between a quarter and all of it is
-//! taken; half after ten rounds, a quarter after twice as many: a
-//! fixed point at a cliff has no slope to follow.
+//! Taking all of each step makes threads that slow each other down swing, and those crawl that get
+//! more of a cache the faster they are. The part that is taken follows the last two steps
+//! (Aitken): if what was missing changed sign the step was too long, if it hardly shrank too
+//! short. Who swings time and again sits at a cliff, which has no slope to follow: the more often, the
+//! shorter its longest step ([`LONGEST`]).
 
-/// Rounds in which the part is adapted.
-const PATIENCE: u32 = 10;
+/// The longest step by how often the sign of what was missing has changed.
+const LONGEST: [f64; 8] = [4.0, 2.0, 1.0, 1.0, 0.7, 0.5, 0.5, 0.35];
+/// The longest one after that, and the shortest of all.
+const SHORTEST: f64 = 0.25;
+
+/// Further than to where the fixed point seems to lie goes only who misses it by no more than this
+/// share.
+const NEAR: f64 = 0.05;
 
 /// The steps of one thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     part: f64,
     before: f64,
+    swings: usize,
 }
 
 impl Default for Step {
     fn default() -> Self {
-        Self { part: 0.7, before: 0.0 }
+        Self { part: 0.7, before: 0.0, swings: 0 }
     }
 }
 
 impl Step {
-    /// The step to take when `missing` lies between here and where it seems to lie.
-    pub fn next(&mut self, missing: f64, round: u32) -> f64 {
-        if round > 2 * PATIENCE {
-            self.part = 0.25;
-        } else if round > PATIENCE {
-            self.part = 0.5;
-        } else if self.before != 0.0 {
-            let change = self.before - missing;
-            if change.abs() > 1e-12 {
-                self.part = (self.part * self.before / change).abs().clamp(0.25, 1.0);
-            }
+    /// The step to take when `missing` lies between `here` and where it seems to lie.
+    pub fn next(&mut self, missing: f64, here: f64) -> f64 {
+        self.swings += usize::from(self.before * missing < 0.0);
+        let longest = LONGEST.get(self.swings).copied().unwrap_or(SHORTEST);
+        let change = self.before - missing;
+        if self.before != 0.0 && change.abs() > 1e-12 {
+            let part = self.part * self.before / change;
+            // What was missing grew: others moved, which tells nothing of the slope.
+            self.part = if part > 0.0 { part } else { 1.0 };
         }
+        let far = missing.abs() > NEAR * here.abs();
+        self.part = self.part.clamp(SHORTEST, if far { longest.min(1.0) } else { longest });
         self.before = missing;
         self.part * missing
     }
@@ -53,15 +60,16 @@ mod tests {
             if f64::abs(missing) < 1e-3 {
                 return round;
             }
-            x += step.next(missing, round);
+            x += step.next(missing, x);
         }
         0
     }
 
     #[test]
     fn slopes_of_any_steepness_settle_soon() {
-        for slope in [0.0, 0.3, 0.7, 1.0, 2.0, 3.0] {
-            assert!(rounds(slope) <= 6, "slope {slope}: {} rounds", rounds(slope));
+        for (slope, most) in [(-0.5, 8), (0.0, 4), (0.3, 4), (0.7, 4), (1.0, 4), (2.0, 4), (3.0, 4)]
+        {
+            assert!(rounds(slope) <= most, "slope {slope}: {} rounds", rounds(slope));
         }
     }
 }
