@@ -50,7 +50,7 @@ impl Core<'_> {
                 for _ in 0..count {
                     let thread = at * halves + half;
                     at = next(at);
-                    if self.threads[thread].can_fetch(now) {
+                    if self.threads[thread].can_fetch(now, self.front.most) {
                         self.fetch_thread(levels, thread, self.front.most);
                         self.turn[half] = at;
                         break;
@@ -59,12 +59,13 @@ impl Core<'_> {
             }
             Fetch::Icount { threads, each } => {
                 let from = |first: usize, step: usize| (first + step) % count * halves + half;
+                let group = each.min(self.front.most);
                 let mut left = self.front.most;
                 let mut chosen = 0_u64;
                 for _ in 0..threads {
                     // Ties go to another one each cycle.
                     let able = (0..count).map(|step| from(now as usize, step)).filter(|&t| {
-                        t < 64 && chosen >> t & 1 == 0 && self.threads[t].can_fetch(now)
+                        t < 64 && chosen >> t & 1 == 0 && self.threads[t].can_fetch(now, group)
                     });
                     let fewest = able.min_by_key(|&t| {
                         self.threads[t].buffer.len() + self.threads[t].queued as usize

@@ -21,7 +21,8 @@
 //!   microarchitecture, Intel Technology Journal 6, 2002; the limit is not published). That the
 //!   limit is an even part, and that later cores of both do as these did, is assumed;
 //! - *fetch*: a thread fills its buffer; which one, [`Fetch`] says. It gets no more than the front end
-//!   delivers in a cycle, up to a taken branch, or a group with its most branches. Another instruction
+//!   delivers in a cycle, up to a taken branch, or a group with its most branches. That is delivered
+//!   whole: while its buffer has no room for as much, a thread leaves its turn to others. Another instruction
 //!   line is looked up in the L1 instruction cache. A branch that is guessed wrong
 //!   is the last: the first operation behind it can be dispatched `refill` cycles after it was done.
 //!
@@ -166,7 +167,7 @@ impl<'s> Core<'s> {
             others: branches.map_or(fetch, |branches| (fetch - branches).max(1)),
         };
         let width = sort.dispatch.max(1);
-        let buffer = (BUFFER * width / mode).max(8) as usize;
+        let buffer = (BUFFER * width / mode).max(8).max(2 * fetch) as usize;
         let most = pools.rob.most() as usize;
         let thread = |(user, stream)| Thread::new(user, stream, most, buffer);
         Self {

@@ -194,12 +194,13 @@ impl<'s> Thread<'s> {
         self.upcoming = self.stream.next();
     }
 
-    /// Could it fetch now?
+    /// Could it fetch so many operations now? With less room in its buffer it leaves the turn to
+    /// others: a fetch group is delivered whole.
     #[inline]
-    pub(super) fn can_fetch(&self, now: u64) -> bool {
+    pub(super) fn can_fetch(&self, now: u64, group: u32) -> bool {
         !self.blind
             && self.fetch_from <= now
-            && self.buffer.len() < self.buffer_most
+            && self.buffer_room() >= group as usize
             && self.upcoming.is_some()
     }
 

@@ -117,6 +117,20 @@ fn identical_threads_are_equally_fast() {
 }
 
 #[test]
+fn who_has_no_room_for_a_group_leaves_its_turn() {
+    // The first thread dispatches one operation a cycle: it needs every fourth turn, the other
+    // one has the rest.
+    let split = machine(|_, sort| (sort.iq, sort.rob) = (partitioned(16), partitioned(32)));
+    let count = 3000;
+    let threads = vec![chain(OpClass::Integer, count), repeat(Op::plain(OpClass::Integer), count)];
+    let counts = run(&split, threads);
+    let end = counts[1].last_retired;
+    // Until its buffer is full the first one takes every other turn.
+    assert!(end >= count / 3 && end <= count / 3 + 40, "{end}");
+    assert!(counts[0].last_retired <= count + 10, "{counts:?}");
+}
+
+#[test]
 fn halves_of_a_core_do_not_meet() {
     let halves = machine(|_, sort| {
         sort.halves_from = Some(2);
