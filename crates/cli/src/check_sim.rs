@@ -47,6 +47,8 @@ const SAME: &str = "of programs with captured traces both levels are told of the
 /// Instructions that are counted of a thread that replays micro-traces, and of a captured one.
 const REPLAYED: u64 = 60_000;
 const CAPTURED: u64 = 1_000_000;
+/// The worst cases of each figure that the text names; JSON has all.
+const NAMED: usize = 3;
 
 /// Compares the levels and tells how far they differ.
 pub fn run(args: &CheckSim) -> anyhow::Result<()> {
@@ -191,7 +193,7 @@ fn line<T>(what: &str, agreement: &Agreement<T>, name: impl Fn(&T) -> String) {
         percent(agreement.bias),
         agreement.values
     );
-    for worst in &agreement.worst {
+    for worst in agreement.cases.iter().take(NAMED) {
         say!(
             "    {}: {} against {}",
             name(&worst.of),

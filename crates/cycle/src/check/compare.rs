@@ -5,9 +5,9 @@ use symbiont_sim::activity::{CAUSES, CYCLES};
 
 use super::{Case, Group, Matrix, Measured, Plan};
 
-/// Where two levels are furthest apart.
+/// What two levels tell of the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Worst<T> {
+pub struct Told<T> {
     /// What it is about.
     pub of: T,
     /// What the fast level says.
@@ -27,12 +27,9 @@ pub struct Agreement<T> {
     pub error: f64,
     /// Spearman's rank correlation; none of fewer than three values, or of equal ones.
     pub rank: Option<f64>,
-    /// The furthest apart, the worst first.
-    pub worst: Vec<Worst<T>>,
+    /// All cases, the furthest apart first.
+    pub cases: Vec<Told<T>>,
 }
-
-/// Worst cases that are named.
-const NAMED: usize = 3;
 
 impl<T: Clone> Agreement<T> {
     fn new(values: &[(T, f64, f64)]) -> Self {
@@ -47,10 +44,9 @@ impl<T: Clone> Agreement<T> {
             bias: values.iter().map(error).sum::<f64>() / count,
             error: values.iter().map(|value| error(value).abs()).sum::<f64>() / count,
             rank: rank_correlation(&fast, &cycle),
-            worst: order
+            cases: order
                 .into_iter()
-                .take(NAMED)
-                .map(|(of, fast, cycle)| Worst { of: of.clone(), fast: *fast, cycle: *cycle })
+                .map(|(of, fast, cycle)| Told { of: of.clone(), fast: *fast, cycle: *cycle })
                 .collect(),
         }
     }
@@ -68,7 +64,7 @@ pub struct Component {
     /// Mean size of the difference.
     pub error: f64,
     /// Where it is largest.
-    pub worst: Option<Worst<Case>>,
+    pub worst: Option<Told<Case>>,
 }
 
 /// The fast level against the cycle level.
@@ -133,7 +129,7 @@ pub fn compare(plan: &Plan, fast: &Matrix, cycle: &Matrix) -> Compared {
             fast: shares.iter().map(|s| s.1[cause]).sum::<f64>() / count,
             cycle: shares.iter().map(|s| s.2[cause]).sum::<f64>() / count,
             error: shares.iter().map(|s| apart(&s)).sum::<f64>() / count,
-            worst: worst.map(|s| Worst { of: s.0.clone(), fast: s.1[cause], cycle: s.2[cause] }),
+            worst: worst.map(|s| Told { of: s.0.clone(), fast: s.1[cause], cycle: s.2[cause] }),
         }
     };
     Compared {

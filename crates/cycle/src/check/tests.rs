@@ -54,7 +54,7 @@ fn equal_levels_agree() {
     let compared = compare(&plan, &level, &level);
     assert_eq!((compared.slowdown.error, compared.stp.error), (0.0, 0.0));
     assert_eq!((compared.slowdown.rank, compared.stp.rank), (Some(1.0), Some(1.0)));
-    assert_eq!(compared.slowdown.values, 12);
+    assert_eq!((compared.slowdown.values, compared.slowdown.cases.len()), (12, 12));
     assert!(compared.stack.iter().all(|component| component.error == 0.0));
 }
 
@@ -65,11 +65,11 @@ fn a_level_that_errs_is_told_with_its_worst_case() {
     let compared = compare(&plan, &matrix(0.3, &plan, &profile), &matrix(0.1, &plan, &profile));
     assert_eq!(compared.alone.error, 0.0);
     // c: 1.9 against 1.3.
-    let worst = &compared.slowdown.worst[0];
+    let worst = &compared.slowdown.cases[0];
     assert_eq!(worst.of.program, "c");
     assert!((worst.fast - 1.9).abs() < 1e-9 && (worst.cycle - 1.3).abs() < 1e-9);
     assert!(compared.slowdown.bias > 0.0 && compared.stp.bias < 0.0);
-    assert_eq!(compared.stp.worst[0].of, Group(vec!["c".into(), "c".into()]));
+    assert_eq!(compared.stp.cases[0].of, Group(vec!["c".into(), "c".into()]));
     let memory = compared.stack.iter().find(|component| component.name == "memory").unwrap();
     assert!(memory.fast > memory.cycle && memory.error > 0.1);
 }
