@@ -1,0 +1,117 @@
+//! All caches against another simulator, Valgrind's cachegrind, on the addresses of a real program.
+//!
+//! Valgrind runs a program twice, each time the same way: once to write down what it accesses
+//! (lackey), once to simulate caches by itself (cachegrind). What was written down goes through the
+//! caches here, which are made as large as those. Cachegrind counts no sets: totals are compared.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use symbiont_cycle::levels::{Kind, Levels, UserPlace};
+use symbiont_topology::CoreId;
+
+use crate::support::machine;
+
+/// Bytes and ways of the L1 caches and of the one behind both; lines of 64 bytes.
+const CODE: (u64, u32) = (8 << 10, 2);
+const DATA: (u64, u32) = (4 << 10, 4);
+const BOTH: (u64, u32) = (64 << 10, 8);
+const LINE: u64 = 64;
+
+/// A program that takes the same course each time.
+const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "n=0; while [ $n -lt 300 ]; do n=$((n + 1)); done"];
+
+/// What a tool of Valgrind writes about the program; none where it cannot run.
+fn valgrind(folder: &Path, tool: &str, options: &[String]) -> Option<String> {
+    let log = folder.join(tool);
+    let done = Command::new("timeout")
+        .args(["120", "valgrind", &format!("--tool={tool}")])
+        .arg(format!("--log-file={}", log.display()))
+        .args(options)
+        .args(PROGRAM)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(folder)
+        .output();
+    done.ok().filter(|done| done.status.success())?;
+    fs::read_to_string(log).ok()
+}
+
+/// The first number of the line that is about `what`.
+fn number(text: &str, what: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.split_once(what)).unwrap().1;
+    let number = line.trim_start_matches(':').split('(').next().unwrap();
+    number.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    fetches: u64,
+    accesses: u64,
+    code_misses: u64,
+    data_misses: u64,
+}
+
+#[test]
+fn misses_equal_those_of_cachegrind() {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = [("I1", CODE), ("D1", DATA), ("LL", BOTH)];
+    let sizes = sizes.map(|(name, (bytes, ways))| format!("--{name}={bytes},{ways},{LINE}"));
+    let out = format!("--cachegrind-out-file={}", folder.path().join("out").display());
+    let options = [&sizes[..], &["--cache-sim=yes".to_owned(), out]].concat();
+    let told = valgrind(folder.path(), "cachegrind", &options);
+    let accesses = valgrind(folder.path(), "lackey", &["--trace-mem=yes".to_owned()]);
+    let (Some(told), Some(accesses)) = (told, accesses) else {
+        println!("skipped: there is no valgrind that runs a shell here");
+        return;
+    };
+    let machine = machine(|_, sort| {
+        (sort.l1i.bytes, sort.l1i.ways) = CODE;
+        (sort.l1d.bytes, sort.l1d.ways) = DATA;
+        (sort.l2.bytes, sort.l2.ways) = BOTH;
+    });
+    let core = machine.topology.core(CoreId(0)).unwrap();
+    let place = UserPlace { core, sort: &machine.core_types[0], period: 1.0, home: 0 };
+    let mut levels = Levels::new(&machine, &[place], false);
+    let mut found = Counted::default();
+    let mut ns = 0.0;
+    for line in accesses.lines() {
+        let (kind, rest) = line.split_at_checked(3).unwrap_or_default();
+        if !matches!(kind, "I  " | " L " | " S " | " M ") {
+            continue;
+        }
+        let (address, size) = rest.split_once(',').unwrap();
+        let (address, size) = (u64::from_str_radix(address, 16).unwrap(), size.parse::<u64>());
+        // Of what lies in two lines a miss of either is one.
+        let last = address + size.unwrap().clamp(1, LINE) - 1;
+        let mut missed = false;
+        for line in address / LINE..=last / LINE {
+            ns += 1000.0;
+            if kind == "I  " {
+                let before = levels.traffic(0).l1i_misses;
+                levels.code(0, ns, line * LINE, 0);
+                missed |= levels.traffic(0).l1i_misses > before;
+            } else {
+                missed |= levels.data(0, ns, line * LINE, 0, false, true).unwrap().missed;
+            }
+        }
+        let (counted, misses) = match kind {
+            "I  " => (&mut found.fetches, &mut found.code_misses),
+            _ => (&mut found.accesses, &mut found.data_misses),
+        };
+        *counted += 1;
+        *misses += u64::from(missed);
+    }
+    let expected = Counted {
+        fetches: number(&told, "I   refs"),
+        accesses: number(&told, "D   refs"),
+        code_misses: number(&told, "I1  misses"),
+        data_misses: number(&told, "D1  misses"),
+    };
+    assert_eq!(found, expected);
+    let behind: u32 = levels.sets(0, Kind::L2).iter().map(|set| set.misses).sum();
+    let expected = (number(&told, "LLi misses") + number(&told, "LLd misses")) as f64;
+    // Cachegrind looks for both lines of an access there if either is missed.
+    assert!((f64::from(behind) / expected - 1.0).abs() < 0.005, "{behind} {expected}");
+}
