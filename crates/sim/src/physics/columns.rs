@@ -7,9 +7,10 @@
 
 use super::caches::{self, After, Held, Reaches};
 use super::domains::Physics;
+use super::local::Local;
 use super::memory;
 use super::near::{self, SAME};
-use super::pipeline::{Environment, Level};
+use super::pipeline::{Environment, GROUPS, Level, STRUCTURES};
 use super::rates::{Rates, misses};
 use super::respond::Respond;
 use super::response::Response;
@@ -21,6 +22,8 @@ use super::tasks::{self, Task};
 const RESTS: f64 = CLOSE / 4.0;
 /// Environments that differ by no more have the same misses.
 const EQUAL: f64 = 2e-4;
+/// What a thread takes of its core by no more of all of it is taken as before.
+const TAKEN: f64 = 0.05;
 
 /// What is remembered of a thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,13 +58,17 @@ pub(super) struct Columns {
     /// Fingerprints of the phases.
     pub phases: Vec<u64>,
     pub ipc: Vec<f64>,
+    /// What the environments make of the CPI.
+    pub cpi: Vec<f64>,
     pub steps: Vec<Step>,
     pub responses: Vec<Response>,
     pub environments: Vec<Environment>,
-    /// The environments to which the responses belong.
-    pub asked: Vec<Option<Environment>>,
+    /// The environments to which the responses belong, and what follows nearby.
+    pub asked: Vec<Option<(Environment, Option<Local>)>>,
     /// The speeds to which the reaches belong.
     pub speeds: Vec<f64>,
+    /// The speeds to which the reaches belong that matter to no speed; none yet: not a number.
+    pub told: Vec<f64>,
     /// Is there reason to solve its caches and its core again?
     pub moved: Vec<bool>,
     /// Does what it holds of its L2 and its last level still change?
@@ -115,7 +122,9 @@ impl Columns {
             phases: tasks.iter().map(|task| task.phase.fingerprint).collect(),
             steps: vec![Step::default(); count],
             asked: vec![None; count],
+            cpi: vec![1.0; count],
             speeds: vec![0.0; count],
+            told: vec![f64::NAN; count],
             moved: vec![true; count],
             filling: vec![[false; 2]; count],
             traffic: vec![0.0; count],
@@ -165,42 +174,87 @@ impl Columns {
             self.steps[index] = Step::default();
             self.held[index] = self.after[index].held;
             self.moved[index] = all || other;
+            if self.moved[index] {
+                self.told[index] = f64::NAN;
+            }
             self.filling[index] = self.after[index].changing;
         }
     }
 
-    /// Asks for the response of each thread whose environment moved and takes a step.
-    /// Has all settled?
+    /// Takes a step towards what the environment of each thread makes of it. Has all settled?
     pub(super) fn ask(&mut self, respond: &mut dyn Respond, tasks: &[Task<'_>]) -> bool {
         let mut settled = true;
         for (index, task) in tasks.iter().enumerate() {
+            let cpi = match self.follows(task, index) {
+                Some(cpi) => cpi,
+                None => self.look_up(respond, task, index),
+            };
+            let cpi = cpi.max(1e-9);
+            self.cpi[index] = cpi;
+            // Of one and the same environment: what is taken now, of what was offered before,
+            // would swing.
             let environment = &self.environments[index];
-            let response = &mut self.responses[index];
-            let same = self.asked[index].as_ref().is_some_and(|last| {
-                near::change(task, self.cares[index], response.cpi, last, environment) <= SAME
-            });
-            if !same {
-                self.answers += 1;
-                let new = respond.respond(task, environment);
-                // What was before is of another phase or place, if it was never asked for here.
-                let anew = self.asked[index].is_none();
-                *response = if anew { new } else { new.half_way(response) };
-                self.asked[index] = Some(*environment);
-                // Of one and the same environment: what is taken now, of what was offered before,
-                // would swing.
-                self.used[index] = misses(task, environment, Level::Last)
-                    * environment.memory_interval
-                    / response.cpi.max(1e-9);
+            let granted = misses(task, environment, Level::Last) * environment.memory_interval;
+            self.used[index] = granted / cpi;
+            let missing = 1.0 / cpi - self.ipc[index];
+            if missing.abs() > RESTS * self.ipc[index] {
+                settled &= missing.abs() <= CLOSE * self.ipc[index];
+                self.ipc[index] += self.steps[index].next(missing, self.ipc[index]);
             }
-            let wanted = 1.0 / response.cpi.max(1e-9);
-            let missing = wanted - self.ipc[index];
-            if same && missing.abs() <= RESTS * self.ipc[index] {
-                continue;
-            }
-            settled &= missing.abs() <= CLOSE * self.ipc[index];
-            self.ipc[index] += self.steps[index].next(missing, self.ipc[index]);
         }
         settled
+    }
+
+    /// The CPI of a thread, if it follows from where an answer was asked for last.
+    fn follows(&self, task: &Task<'_>, index: usize) -> Option<f64> {
+        let (from, local) = self.asked[index].as_ref()?;
+        let (to, cpi) = (&self.environments[index], self.responses[index].cpi);
+        match local {
+            Some(local) => leads(task, local, cpi, from, to).then(|| local.cpi(from, to)),
+            None => (near::change(task, self.cares[index], cpi, from, to) <= SAME).then_some(cpi),
+        }
+    }
+
+    /// Asks for the response of a thread; tells its CPI.
+    fn look_up(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> f64 {
+        self.answers += 1;
+        let environment = self.environments[index];
+        let (new, local) = respond.around(task, &environment);
+        // Without slopes it is asked in each round.
+        let often = local.is_none() && self.asked[index].is_some();
+        let half = often || self.steps[index].swings();
+        let response = &mut self.responses[index];
+        *response = if half { new.half_way(response) } else { new };
+        self.asked[index] = Some((environment, local));
+        // What it takes of its core may be other than before, however fast it is.
+        self.moved[index] = true;
+        response.cpi
+    }
+
+    /// Is what followed as full answers are, and what each takes of its core? Those for whom it is not
+    /// are asked again.
+    pub(super) fn check(&mut self, respond: &mut dyn Respond, tasks: &[Task<'_>]) -> bool {
+        let mut right = true;
+        for (index, task) in tasks.iter().enumerate() {
+            let rates = self.rated(respond, task, index);
+            let (full, taken) = (rates.cpi, Response::from(&rates.window));
+            let response = &mut self.responses[index];
+            if (full / self.cpi[index] - 1.0).abs() > CLOSE {
+                // Either of them may be what is wrong.
+                self.asked[index] = None;
+                self.rates[index] = None;
+                right = false;
+            } else if matches!(self.asked[index], Some((_, Some(_))))
+                && takes_otherwise(task, self.ipc[index], response, &taken)
+            {
+                let taken = Response { cpi: response.cpi, ..taken };
+                let half = self.steps[index].swings();
+                *response = if half { taken.half_way(response) } else { taken };
+                self.moved[index] = true;
+                right = false;
+            }
+        }
+        right
     }
 
     /// The rates of a thread, all of it settled. What the window model says is asked for
@@ -210,24 +264,63 @@ impl Columns {
         respond: &mut dyn Respond,
         task: &Task<'_>,
         index: usize,
-    ) -> Rates {
-        let environment = &self.environments[index];
-        let known = self.rates[index].take().filter(|([window, _], rates)| {
-            near::change(task, self.cares[index], rates.cpi, window, environment) <= SAME
-        });
-        let (of, rates) = match known {
-            Some((of, rates)) if of[1].is_near(environment, EQUAL) => (of, rates),
-            Some(([window, _], rates)) => {
-                ([window, *environment], Rates::new(task, environment, rates.window))
-            }
-            None => {
-                self.answers += 1;
-                let window = respond.detail(task, environment);
-                ([*environment; 2], Rates::new(task, environment, window))
-            }
+    ) -> &Rates {
+        let environment = self.environments[index];
+        let known = self.is_rated(task, index);
+        let answers = &mut self.answers;
+        let mut anew = || {
+            *answers += 1;
+            let window = respond.detail(task, &environment);
+            ([environment; 2], Rates::new(task, &environment, window))
         };
-        self.rates[index].insert((of, rates)).1
+        let rated = &mut self.rates[index];
+        if !known {
+            *rated = Some(anew());
+        }
+        let (of, rates) = rated.get_or_insert_with(anew);
+        if !of[1].is_near(&environment, EQUAL) {
+            of[1] = environment;
+            *rates = Rates::new(task, &environment, rates.window);
+        }
+        rates
     }
+
+    /// Is what the window model said of a thread still right?
+    fn is_rated(&self, task: &Task<'_>, index: usize) -> bool {
+        let Some(([window, _], rates)) = &self.rates[index] else { return false };
+        let environment = &self.environments[index];
+        if let Some((from, Some(local))) = &self.asked[index] {
+            let cpi = self.responses[index].cpi;
+            let here = |from: &Environment| leads(task, local, cpi, from, environment);
+            if here(from) && here(window) {
+                return (local.cpi(from, environment) / rates.cpi - 1.0).abs() <= SAME;
+            }
+        }
+        near::change(task, self.cares[index], rates.cpi, window, environment) <= SAME
+    }
+}
+
+/// Does a thread take notably more or less of its core than was reckoned with?
+fn takes_otherwise(task: &Task<'_>, ipc: f64, known: &Response, new: &Response) -> bool {
+    let core = task.pipeline;
+    let notable = |known: f64, new: f64, all: f64| (known - new).abs() * ipc > TAKEN * all;
+    notable(known.front, new.front, 1.0)
+        || (0..GROUPS).any(|group| {
+            let ports = core.group_size(group);
+            ports > 0.0 && notable(known.port_cycles[group], new.port_cycles[group], ports)
+        })
+        || (0..STRUCTURES).any(|queue| {
+            let room = core.rooms[queue];
+            room.shared && notable(known.held[queue], new.held[queue], room.total)
+        })
+}
+
+/// Does what was looked up in one environment lead to another? Memory's interval may be any that
+/// leaves the thread far more than it fetches.
+fn leads(task: &Task<'_>, local: &Local, cpi: f64, from: &Environment, to: &Environment) -> bool {
+    local.reaches(from, to)
+        && (local.is_granted_alike(from, to)
+            || near::is_granted_enough(task, from, cpi) && near::is_granted_enough(task, to, cpi))
 }
 
 /// What a thread still holds of its caches. One that came from elsewhere holds

@@ -19,55 +19,9 @@ use super::pipeline::Environment;
 use super::shares::offers;
 use super::tasks::Task;
 
-/// A server of lines: one way of the memory of a node or of a link, or both ways together.
-#[derive(Debug, Default)]
-struct Server {
-    bandwidth: f64,
-    /// Traffic of each thread.
-    traffic: Vec<f64>,
-    offers: Vec<f64>,
-    total: f64,
-}
-
-impl Server {
-    fn new(bandwidth: f64, traffic: Vec<f64>, wants: &[f64]) -> Self {
-        let mut shares = vec![0.0; wants.len()];
-        offers(bandwidth, wants, 1.0, &mut shares);
-        let total = traffic.iter().sum();
-        Self { bandwidth, traffic, offers: shares, total }
-    }
-
-    /// The share of time for which others keep it busy.
-    fn busy(&self, thread: usize) -> f64 {
-        ((self.total - self.traffic[thread]) / self.bandwidth).clamp(0.0, BUSIEST)
-    }
-}
-
 /// Mean wait of a request of so many bytes, others keeping the server busy.
 fn wait(bytes: f64, bandwidth: f64, busy: f64) -> f64 {
     bytes / bandwidth * busy / (2.0 * (1.0 - busy))
-}
-
-/// The memory of a node, or a link: what is read, what is written, and both.
-#[derive(Debug)]
-struct Ways {
-    ways: [Server; 3],
-}
-
-impl Ways {
-    /// Ns between two lines that it grants a thread, which writes back `written` of them.
-    fn interval(&self, thread: usize, line: f64, written: f64) -> f64 {
-        let bytes = [line, line * written, line * (1.0 + written)];
-        let each = self.ways.iter().zip(bytes).map(|(way, bytes)| match bytes {
-            0.0 => 0.0,
-            bytes => bytes / way.offers[thread],
-        });
-        each.fold(0.0, f64::max)
-    }
-
-    fn busy(&self, thread: usize) -> f64 {
-        self.ways.iter().map(|way| way.busy(thread)).fold(0.0, f64::max)
-    }
 }
 
 /// What a thread wants that takes `taken`, and so the share `used` of what it was
@@ -88,6 +42,62 @@ pub fn share(task: &Task<'_>, node: usize) -> f64 {
     }
 }
 
+/// Memory and links, as the threads meet them one after the other.
+struct Servers<'a> {
+    tasks: &'a [Task<'a>],
+    traffic: &'a [f64],
+    wants: Vec<f64>,
+    /// Of each thread's requests, the share that goes to the server that is looked at.
+    parts: Vec<f64>,
+    demands: Vec<f64>,
+    offers: Vec<f64>,
+    /// The share of time for which others keep it busy.
+    busy: Vec<f64>,
+    /// Of a request of each thread, ns; and between two of them.
+    latency: Vec<f64>,
+    interval: Vec<f64>,
+}
+
+impl Servers<'_> {
+    /// Adds what threads meet at a server. `ways`: what it reads, writes, and does of both at most;
+    /// `part` of each thread's requests goes there.
+    fn meet(&mut self, ways: [f64; 3], part: impl Fn(&Task<'_>) -> f64) {
+        self.parts.clear();
+        self.parts.extend(self.tasks.iter().map(part));
+        // Memory and links that nobody uses are not looked at.
+        if self.parts.iter().all(|part| *part <= 0.0) {
+            return;
+        }
+        self.busy.fill(0.0);
+        for (way, bandwidth) in ways.into_iter().enumerate() {
+            // Of each byte that is fetched, so many go this way.
+            let bytes = |index: usize| match way {
+                0 => 1.0,
+                1 => self.tasks[index].facts.written,
+                _ => 1.0 + self.tasks[index].facts.written,
+            };
+            let here = |index: usize| self.parts[index] * bytes(index);
+            self.demands.clear();
+            self.demands.extend((0..self.tasks.len()).map(|i| self.wants[i] * here(i)));
+            let total: f64 = (0..self.tasks.len()).map(|i| self.traffic[i] * here(i)).sum();
+            offers(bandwidth, &self.demands, 1.0, &mut self.offers);
+            for (index, task) in self.tasks.iter().enumerate() {
+                let others = total - self.traffic[index] * here(index);
+                let busy = (others / bandwidth).clamp(0.0, BUSIEST);
+                self.busy[index] = self.busy[index].max(busy);
+                let bytes = f64::from(task.pipeline.line) * here(index);
+                if bytes > 0.0 {
+                    self.interval[index] = self.interval[index].max(bytes / self.offers[index]);
+                }
+            }
+        }
+        for (index, task) in self.tasks.iter().enumerate() {
+            let wait = wait(f64::from(task.pipeline.line), ways[0], self.busy[index]);
+            self.latency[index] += self.parts[index] * wait;
+        }
+    }
+}
+
 /// Sets latency and interval of memory, from the lines that each thread fetches (`traffic`) and
 /// the share that it takes of what it is offered (`used`).
 pub fn set(
@@ -98,33 +108,41 @@ pub fn set(
     private: bool,
     environments: &mut [Environment],
 ) {
-    let nodes = physics.nodes.len();
+    let (nodes, count) = (physics.nodes.len(), tasks.len());
     let place = &physics.memory;
-    let wants: Vec<f64> = (0..tasks.len()).map(|i| wanted(traffic[i], used[i])).collect();
-    let server = |bandwidth: f64, part: &dyn Fn(&Task<'_>) -> f64| {
-        let parts: Vec<f64> = tasks.iter().map(part).collect();
-        let by_part =
-            |all: &[f64]| all.iter().zip(&parts).map(|(all, part)| all * part).collect::<Vec<_>>();
-        Server::new(bandwidth, by_part(traffic), &by_part(&wants))
+    let mut servers = Servers {
+        tasks,
+        traffic,
+        wants: traffic.iter().zip(used).map(|(taken, used)| wanted(*taken, *used)).collect(),
+        parts: Vec::with_capacity(count),
+        demands: Vec::with_capacity(count),
+        offers: vec![0.0; count],
+        busy: vec![0.0; count],
+        latency: vec![0.0; count],
+        interval: vec![0.0; count],
     };
-    let (mut memories, mut links): (Vec<Option<Ways>>, _) = (Vec::new(), Vec::new());
+    // As if nobody else were there.
+    for (index, task) in tasks.iter().enumerate() {
+        let (line, written) = (f64::from(task.pipeline.line), task.facts.written);
+        for node in 0..nodes {
+            let part = share(task, node);
+            if part <= 0.0 {
+                continue;
+            }
+            let mut between = place.interval(line, written);
+            let mut latency = place.latency;
+            if node != task.node {
+                between = between.max(place.link_interval(line, written));
+                latency *= place.remote;
+            }
+            servers.latency[index] += part * latency;
+            servers.interval[index] = servers.interval[index].max(part * between);
+        }
+    }
     if !private {
-        let ways = |[read, write, total]: [f64; 3], part: &dyn Fn(&Task<'_>) -> f64| Ways {
-            ways: [
-                server(read, part),
-                server(write, &|task| part(task) * task.facts.written),
-                server(total, &|task| part(task) * (1.0 + task.facts.written)),
-            ],
-        };
-        let all = [place.read, place.write, place.total];
-        // Memory and links that nobody uses are not looked at.
-        let met = |part: &dyn Fn(&Task<'_>) -> f64| tasks.iter().any(|task| part(task) > 0.0);
-        memories = (0..nodes)
-            .map(|node| {
-                let part = |task: &Task<'_>| share(task, node);
-                met(&part).then(|| ways(all, &part))
-            })
-            .collect();
+        for node in 0..nodes {
+            servers.meet([place.read, place.write, place.total], |task| share(task, node));
+        }
         for a in 0..nodes {
             for b in a + 1..nodes {
                 let crosses = |task: &Task<'_>| match task.node {
@@ -132,40 +150,13 @@ pub fn set(
                     home if home == b => share(task, a),
                     _ => 0.0,
                 };
-                if met(&crosses) {
-                    let all = [place.link, place.link_write, place.link + place.link_write];
-                    links.push(((a, b), ways(all, &crosses)));
-                }
+                let both = place.link + place.link_write;
+                servers.meet([place.link, place.link_write, both], crosses);
             }
         }
     }
-    for (index, (task, environment)) in tasks.iter().zip(environments).enumerate() {
-        let line = f64::from(task.pipeline.line);
-        let written = task.facts.written;
-        let (mut latency, mut interval) = (0.0, 0.0_f64);
-        for node in 0..nodes {
-            let part = share(task, node);
-            if part <= 0.0 {
-                continue;
-            }
-            let remote = node != task.node;
-            let mut one = place.latency * if remote { place.remote } else { 1.0 };
-            let mut between = place.interval(line, written);
-            if let Some(Some(memory)) = memories.get(node) {
-                one += wait(line, place.read, memory.busy(index));
-                between = memory.interval(index, line, written);
-            }
-            if remote {
-                between = between.max(place.link_interval(line, written));
-                let pair = (node.min(task.node), node.max(task.node));
-                if let Some((_, link)) = links.iter().find(|(ends, _)| *ends == pair) {
-                    one += wait(line, place.link, link.busy(index));
-                    between = between.max(link.interval(index, line, written));
-                }
-            }
-            latency += part * one;
-            interval = interval.max(part * between);
-        }
+    let found = servers.latency.iter().zip(&servers.interval);
+    for ((task, environment), (latency, interval)) in tasks.iter().zip(environments).zip(found) {
         environment.memory_latency = latency * task.ghz;
         environment.memory_interval = interval * task.ghz;
     }

@@ -17,7 +17,7 @@
 //! | [`footprint`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
 //! | [`shares`], [`coupling`], [`memory`] | what others leave of slots, ports, queues, bandwidth |
 //! | [`domains`], [`tasks`] | the machine and the threads, laid out |
-//! | [`solve`] with `columns`, `near`, [`respond`], [`step`] | the fixed point of all that |
+//! | [`solve`] with `columns`, `near`, [`local`], [`respond`], [`step`] | the fixed point of all that |
 //! | [`rates`] | what comes out |
 //!
 //! # Terms and units
@@ -42,6 +42,7 @@ mod columns;
 pub mod coupling;
 pub mod domains;
 pub mod footprint;
+pub mod local;
 pub mod memory;
 mod near;
 pub mod occupancy;

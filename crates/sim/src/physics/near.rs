@@ -2,7 +2,8 @@
 //!
 //! # Problem
 //! When one thread of a machine enters another phase, the surroundings of all others change
-//! a little. An answer costs a walk through tables; most such changes are not worth one.
+//! a little. An answer costs a run of the window model or a walk through tables; most such changes
+//! are not worth one.
 //!
 //! # Approach
 //! [`change`] is an estimate from above of how much a thread's CPI changes, in the first order. What
@@ -11,6 +12,7 @@
 //! level takes to answer; memory's latency by the misses that meet it; memory's interval by how
 //! much of its bandwidth the thread takes. What is smaller than [`SAME`] is not asked
 //! again. It is counted from where an answer was asked for last, so that small changes add up.
+//! Where a table's slopes are known near by, they tell it better (`local`).
 //!
 //! # Properties
 //! - Solved on from where it was, a machine is as if solved anew, over many changes of phase, and
@@ -28,6 +30,8 @@ pub(super) const SAME: f64 = 1e-3;
 /// Reaches that differ by more octaves always differ: micro-traces have cliffs that footprints do
 /// not show.
 const FAR: f64 = 0.1;
+/// Who takes no more than this part of what memory grants does not wait for that.
+const FREELY: f64 = 0.4;
 
 /// By what share the CPI of a thread changes at most, about. `cares`: inputs that do anything
 /// to it, one bit each.
@@ -68,6 +72,11 @@ pub(super) fn change(
     let memory = met * to.memory_latency * share(from.memory_latency, to.memory_latency)
         + met * to.memory_interval * share(from.memory_interval, to.memory_interval);
     core + (caches + memory) / cpi.max(1e-9)
+}
+
+/// Does memory grant a thread of this CPI lines far faster than it fetches them?
+pub(super) fn is_granted_enough(task: &Task<'_>, environment: &Environment, cpi: f64) -> bool {
+    misses(task, environment, Level::Last) * environment.memory_interval <= FREELY * cpi
 }
 
 /// Cycles until what a level misses is there.

@@ -1,6 +1,7 @@
 //! Who answers how a thread does in an environment.
 
 use super::domains::Physics;
+use super::local::Local;
 use super::pipeline::Environment;
 use super::prepared::Prepared;
 use super::response::{Response, ResponseTable};
@@ -11,6 +12,10 @@ use super::window::{Outcome, Window};
 pub trait Respond {
     /// In short, for a round.
     fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response;
+    /// In short, with what follows from it nearby, where that can be told.
+    fn around(&mut self, task: &Task<'_>, environment: &Environment) -> (Response, Option<Local>) {
+        (self.respond(task, environment), None)
+    }
     /// In full, once all is settled.
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome;
     /// Inputs that do anything to the thread, one bit each.
@@ -86,6 +91,11 @@ impl Physics {
 impl Respond for Tables<'_> {
     fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
         self.table(task).respond(environment)
+    }
+
+    fn around(&mut self, task: &Task<'_>, environment: &Environment) -> (Response, Option<Local>) {
+        let (response, local) = self.table(task).around(environment);
+        (response, Some(local))
     }
 
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_profile::PREDICTOR_ENTRIES;
 
 use super::domains::{MemoryPlace, SortPlace};
+use super::local::{INPUTS, Local};
 use super::part;
 use super::pipeline::{
     Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Level, Pipeline, REACHES,
@@ -58,7 +59,7 @@ pub struct ResponseTable {
 
 /// The least CPI that the front end and ports allow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Bound {
+pub(super) struct Bound {
     /// Of the front end and of each group's ports, cycles of all of it that an instruction
     /// takes at least; by input.
     least: [f32; FIRST_ENTRIES],
@@ -94,7 +95,7 @@ impl Bound {
     }
 
     /// What is added to the CPI of the table.
-    fn beyond_anchor(&self, environment: &Environment) -> f64 {
+    pub(super) fn beyond_anchor(&self, environment: &Environment) -> f64 {
         self.at(environment) - f64::from(self.anchor)
     }
 }
@@ -147,6 +148,20 @@ fn coordinate(environment: &Environment, input: usize) -> f64 {
         PREDICTOR => predictor_size(environment.predictor) as f64,
         LATENCY => environment.memory_latency,
         _ => environment.memory_interval.log2(),
+    }
+}
+
+/// How much the coordinate of an input rises per unit of that part of the environment.
+fn rise(environment: &Environment, input: usize) -> f64 {
+    let log2 = |of: f64| 1.0 / (of * std::f64::consts::LN_2);
+    match input {
+        0 => -environment.dispatch.powi(-2),
+        FIRST_PORT..FIRST_ENTRIES => -environment.ports[input - FIRST_PORT].powi(-2),
+        FIRST_ENTRIES..FIRST_REACH => log2(environment.entries[input - FIRST_ENTRIES]),
+        // Sizes of the predictor are told apart, not between.
+        PREDICTOR => 0.0,
+        FIRST_REACH..PREDICTOR | LATENCY => 1.0,
+        _ => log2(environment.memory_interval),
     }
 }
 
@@ -327,23 +342,36 @@ impl ResponseTable {
     /// In short.
     #[must_use]
     pub fn respond(&self, environment: &Environment) -> Response {
-        self.short(&self.places(environment), environment)
+        let places = self.places(environment);
+        self.short(&places, self.table.first(&places), environment)
+    }
+
+    /// In short, and what follows from that nearby.
+    #[must_use]
+    pub fn around(&self, environment: &Environment) -> (Response, Local) {
+        let places = self.places(environment);
+        let (first, along) = self.table.rising(&places);
+        let mut slopes = [0.0; INPUTS];
+        for (input, slope) in self.table.inputs().zip(along) {
+            if let Some(of) = slopes.get_mut(input) {
+                *of = slope * rise(environment, input) as f32;
+            }
+        }
+        let local = Local::new(first.into(), slopes, self.bound, self.fastest, self.cares);
+        (self.short(&places, first, environment), local)
     }
 
     fn places(&self, environment: &Environment) -> Places {
         self.table.places(|input| coordinate(environment, input))
     }
 
-    fn cpi_at(&self, places: &Places, environment: &Environment) -> f64 {
-        let cpi = f64::from(self.table.first(places)) + self.bound.beyond_anchor(environment);
-        cpi.max(f64::from(self.fastest))
-    }
-
-    fn short(&self, places: &Places, environment: &Environment) -> Response {
+    /// `first`: the table's first value there.
+    fn short(&self, places: &Places, first: f32, environment: &Environment) -> Response {
         let often = self.table.often(places);
         let at = |index: usize| f64::from(often[index].max(0.0));
+        let cpi = f64::from(first) + self.bound.beyond_anchor(environment);
         Response {
-            cpi: self.cpi_at(places, environment),
+            cpi: cpi.max(f64::from(self.fastest)),
             held: std::array::from_fn(|queue| at(1 + queue)),
             port_cycles: std::array::from_fn(|group| at(1 + STRUCTURES + group)),
             front: at(1 + STRUCTURES + GROUPS),
@@ -354,7 +382,8 @@ impl ResponseTable {
     #[must_use]
     pub fn detail(&self, environment: &Environment, width: f64) -> Outcome {
         let places = self.places(environment);
-        let Response { cpi, held, port_cycles, front } = self.short(&places, environment);
+        let Response { cpi, held, port_cycles, front } =
+            self.short(&places, self.table.first(&places), environment);
         let seldom = self.table.seldom(&places);
         let (cycles, rest) = seldom.split_at(CYCLE_CAUSES);
         let (slots, vector) = rest.split_at(SLOT_CAUSES);
@@ -482,6 +511,30 @@ mod tests {
         let (p95, worst) = (errors[errors.len() * 95 / 100], errors[errors.len() - 1]);
         println!("mean {mean:.4}, p95 {p95:.4}, worst {worst:.4}");
         assert!(mean < 0.005 && p95 < 0.01 && worst < 0.12, "{mean} {p95} {worst}");
+    }
+
+    /// A little off in all inputs.
+    #[test]
+    fn what_follows_is_what_the_table_says() {
+        let (made, mut runner) = (made(), TestRunner::deterministic());
+        let mut errors: Vec<f64> = std::iter::repeat_with(|| {
+            let from = environment(&off_the_anchor().new_tree(&mut runner).unwrap().current());
+            let mut to = from;
+            to.dispatch *= 0.99;
+            to.ports[0] *= 0.99;
+            to.entries = to.entries.map(|entries| entries * 1.01);
+            to.reach = to.reach.map(|reach| reach + 0.01);
+            to.memory_latency *= 1.01;
+            let local = made.table.around(&from).1;
+            assert!(local.reaches(&from, &to));
+            (local.cpi(&from, &to) / made.table.respond(&to).cpi - 1.0).abs()
+        })
+        .take(400)
+        .collect();
+        errors.sort_by(f64::total_cmp);
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        println!("mean {mean:.5}, p95 {:.5}", errors[errors.len() * 95 / 100]);
+        assert!(mean < 1e-3 && errors[errors.len() * 95 / 100] < 5e-3, "{mean}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub fn offers(capacity: f64, demands: &[f64], near: f64, offers: &mut [f64]) {
         }
     };
     sorted.copy_from_slice(demands);
-    sorted.sort_unstable_by(f64::total_cmp);
+    sort(sorted);
     // Where all demands together, cut at a level, fill the capacity.
     let full = if rest < 0.0 || own > 1.0 {
         level(capacity, sorted, total, own - 1.0)
@@ -59,7 +59,24 @@ pub fn offers(capacity: f64, demands: &[f64], near: f64, offers: &mut [f64]) {
 }
 
 /// Up to so many users need no allocation.
-const FEW: usize = 16;
+const FEW: usize = 48;
+
+/// Sorts numbers; few by inserting one after the other.
+fn sort(numbers: &mut [f64]) {
+    if numbers.len() > FEW {
+        numbers.sort_unstable_by(f64::total_cmp);
+        return;
+    }
+    for end in 1..numbers.len() {
+        let number = numbers[end];
+        let mut at = end;
+        while at > 0 && numbers[at - 1] > number {
+            numbers[at] = numbers[at - 1];
+            at -= 1;
+        }
+        numbers[at] = number;
+    }
+}
 
 /// The level at which `sorted` demands (of that `total`), cut there, and `more` times the level
 /// itself sum to `capacity`.

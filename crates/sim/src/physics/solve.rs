@@ -8,16 +8,20 @@
 //! Guess all IPCs (the last ones of the thread, where known); from them follow the
 //! shares of slots, ports and queues inside each core, the reach of each shared
 //! cache, and queueing at memory and links; from these, by the window model, new
-//! IPCs. A part of each step is taken ([`Step`]), until none exceeds [`CLOSE`]. Only what
-//! moved by more than a stated part is asked for again (`near`): when one thread enters another
-//! phase, its own core and whoever notices it in shared caches and at memory. What does not
-//! settle within [`ROUNDS`] is used as it is and told ([`Solution::settled`]).
+//! IPCs. A part of each step is taken ([`Step`]), until none exceeds [`CLOSE`]. Only where
+//! surroundings have moved far is a table looked up again; nearby, its slopes tell the CPI
+//! ([`local`]). Once all has settled, full answers are asked for where they may differ notably from
+//! the last ones, and must be what followed from slopes. So when one thread enters another phase,
+//! that costs answers for itself and for whoever notices it on its core, in shared caches and at
+//! memory. What does not settle within [`ROUNDS`] is used as it is and told
+//! ([`Solution::settled`]).
 //!
 //! # Terms and units
 //! *Speed*: log₂ of instructions per ns. *Round*: one evaluation of all threads that
 //! moved.
 //!
 //! [`Step`]: super::step::Step
+//! [`local`]: super::local
 
 use std::collections::BTreeMap;
 
@@ -37,7 +41,7 @@ pub const CLOSE: f64 = 2e-3;
 /// Most rounds.
 pub const ROUNDS: u32 = 40;
 /// Change of a speed, in octaves, below which caches are not solved again.
-const STILL: f64 = 5e-4;
+const STILL: f64 = 2e-3;
 
 /// What is remembered from one call to the next: warm starts and what caches hold.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -107,7 +111,7 @@ impl Physics {
         while !settled && rounds < ROUNDS {
             rounds += 1;
             self.surroundings(&tasks, groups, switches, span, columns);
-            settled = columns.ask(respond, &tasks);
+            settled = columns.ask(respond, &tasks) && columns.check(respond, &tasks);
         }
         let rates = self.finish(respond, &tasks, groups, span, columns);
         state.answers += std::mem::take(&mut columns.answers);
@@ -173,16 +177,33 @@ impl Physics {
         span: Option<f64>,
         columns: &mut Columns,
     ) -> Vec<(u64, Rates)> {
-        let Columns { cares, speeds, reaches, after, held, .. } = columns;
-        let left = |level: Level, members: &[usize]| !matters(cares, level, members);
+        let Columns { cares, speeds, told, filling, reaches, after, held, .. } = columns;
+        filling.iter_mut().zip(&*after).for_each(|(filling, after)| *filling = after.changing);
+        let left = |level: Level, members: &[usize]| {
+            let new = |member: usize| {
+                let fills = caches::kept(level).is_some_and(|at| filling[member][at]);
+                fills || is_new(told[member], speeds[member])
+            };
+            !matters(cares, level, members) && members.iter().any(|&member| new(member))
+        };
         caches::set(groups, tasks, speeds, Span { ns: span, held }, left, reaches, after);
+        for (told, speed) in told.iter_mut().zip(&*speeds) {
+            if is_new(*told, *speed) {
+                *told = *speed;
+            }
+        }
         let mut rates = Vec::with_capacity(tasks.len());
         for (index, task) in tasks.iter().enumerate() {
             caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
-            rates.push((task.thread, columns.rated(respond, task, index)));
+            rates.push((task.thread, *columns.rated(respond, task, index)));
         }
         rates
     }
+}
+
+/// Is a speed another than was told last, or none was told?
+fn is_new(told: f64, speed: f64) -> bool {
+    told.is_nan() || (told - speed).abs() > STILL
 }
 
 /// Does the reach at a level do anything to the speed of any of these? Misses of the last level

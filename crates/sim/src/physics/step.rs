@@ -8,13 +8,13 @@
 //! shorter its longest step ([`LONGEST`]).
 
 /// The longest step by how often the sign of what was missing has changed.
-const LONGEST: [f64; 8] = [4.0, 2.0, 1.0, 1.0, 0.7, 0.5, 0.5, 0.35];
+const LONGEST: [f64; 8] = [3.0, 1.0, 1.0, 0.8, 0.7, 0.5, 0.5, 0.35];
 /// The longest one after that, and the shortest of all.
 const SHORTEST: f64 = 0.25;
 
 /// Further than to where the fixed point seems to lie goes only who misses it by no more than this
 /// share.
-const NEAR: f64 = 0.05;
+const NEAR: f64 = 0.3;
 
 /// The steps of one thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +31,11 @@ impl Default for Step {
 }
 
 impl Step {
+    /// Has the sign of what was missing changed more than once?
+    pub fn swings(&self) -> bool {
+        self.swings > 1
+    }
+
     /// The step to take when `missing` lies between `here` and where it seems to lie.
     pub fn next(&mut self, missing: f64, here: f64) -> f64 {
         self.swings += usize::from(self.before * missing < 0.0);

@@ -48,6 +48,10 @@ pub struct Axis {
     coordinates: Vec<f32>,
     /// The position of each.
     positions: Vec<f32>,
+    /// From each node but the last to the next one, close together.
+    ways: Vec<Way>,
+    /// The first coordinate.
+    first: f32,
     /// The node at or before the start of each of [`BUCKETS`] equal parts.
     starts: [u8; BUCKETS],
     /// Parts per unit of the coordinate.
@@ -56,6 +60,18 @@ pub struct Axis {
 
 /// Equal parts in which a node is looked for.
 const BUCKETS: usize = 32;
+
+/// From one node to the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Way {
+    /// Coordinate and position of the node.
+    from: f32,
+    position: f32,
+    /// Share of the way per unit of the coordinate.
+    rise: f32,
+    /// Positions to the next.
+    step: f32,
+}
 
 /// What an axis follows from.
 #[derive(Clone, Serialize, Deserialize)]
@@ -77,7 +93,14 @@ impl From<Nodes> for Axis {
             u8::try_from(after.min(coordinates.len().saturating_sub(2))).unwrap_or(u8::MAX)
         });
         let scale = if width > 0.0 { 1.0 / width } else { 0.0 };
-        Self { input, coordinates, positions, starts, scale }
+        let way = |(at, to): (&[f32], &[f32])| Way {
+            from: at[0],
+            position: to[0],
+            rise: if at[1] > at[0] { 1.0 / (at[1] - at[0]) } else { 0.0 },
+            step: to[1] - to[0],
+        };
+        let ways = coordinates.windows(2).zip(positions.windows(2)).map(way).collect();
+        Self { input, coordinates, positions, ways, first, starts, scale }
     }
 }
 
@@ -91,11 +114,15 @@ impl From<Axis> for Nodes {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place {
     /// The node before it, and the share of the way to the next.
-    pub node: usize,
+    pub node: u32,
     /// 0 to 1.
     pub share: f32,
     /// Its position, 0 to [`STEPS`].
     pub position: f32,
+    /// Share of the way per unit of the coordinate; 0 beyond the ends.
+    pub rise: f32,
+    /// Positions per unit of the coordinate; 0 beyond the ends.
+    pub pace: f32,
 }
 
 impl Axis {
@@ -164,16 +191,18 @@ impl Axis {
     pub fn place(&self, coordinate: f64) -> Place {
         let coordinate = coordinate as f32;
         // A cast from a float saturates.
-        let bucket = ((coordinate - self.coordinates[0]) * self.scale) as usize;
+        let bucket = ((coordinate - self.first) * self.scale) as u32 as usize;
         let mut node = usize::from(self.starts[bucket.min(BUCKETS - 1)]);
-        while node + 2 < self.coordinates.len() && self.coordinates[node + 1] <= coordinate {
+        while self.ways.get(node + 1).is_some_and(|next| next.from <= coordinate) {
             node += 1;
         }
-        let (from, to) = (self.coordinates[node], self.coordinates[node + 1]);
-        let share =
-            if to > from { ((coordinate - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };
-        let (a, b) = (self.positions[node], self.positions[node + 1]);
-        Place { node, share, position: a + share * (b - a) }
+        let Some(way) = self.ways.get(node) else { return Place::default() };
+        let share = (coordinate - way.from) * way.rise;
+        let within = (0.0..=1.0).contains(&share);
+        let share = share.clamp(0.0, 1.0);
+        let rise = if within { way.rise } else { 0.0 };
+        let position = way.position + share * way.step;
+        Place { node: node as u32, share, position, rise, pace: rise * way.step }
     }
 
     /// The coordinate at a position.

@@ -25,9 +25,11 @@
 //!   (`sums_of_functions_of_few_inputs_are_met`); the anchor and the axes
 //!   exactly (`anchor_and_axes_are_exact`).
 //! - An input without effect costs nothing (`an_input_without_effect_is_left_out`).
+//! - Slopes lead to what the table says nearby (`slopes_lead_to_what_is_near`).
 
 pub mod axis;
 pub mod build;
+mod slopes;
 #[cfg(test)]
 mod tests;
 
@@ -72,7 +74,7 @@ pub struct Table<const H: usize, const C: usize> {
 
 /// Where inputs lie on the axes of a table: the place, and the cell of each of `GRIDS`.
 #[derive(Debug, Clone, Copy)]
-pub struct Places([(Place, [(usize, f32); 3]); MOST_AXES]);
+pub struct Places([(Place, [(u32, f32); 3]); MOST_AXES]);
 
 impl<const H: usize, const C: usize> Table<H, C> {
     /// How many points were looked at to make it, beyond those that were left out.
@@ -103,7 +105,7 @@ impl<const H: usize, const C: usize> Table<H, C> {
         places
     }
 
-    /// The first of the values, in full.
+    /// The first of the values, in full; [`Table::rising`] tells its slopes, too.
     #[must_use]
     pub fn first(&self, places: &Places) -> f32 {
         self.sum(&self.first, 3, places)[0]
@@ -134,7 +136,9 @@ impl<const H: usize, const C: usize> Table<H, C> {
             let Some(axes) = term.axes.get(..order) else { return false };
             let fits = match order {
                 1 => axes.first().and_then(axis).is_some_and(|axis| axis.nodes() == nodes),
-                2 | 3 => GRIDS.get(usize::from(term.grid)).is_some_and(|grid| nodes == grid.1 + 1),
+                2 | 3 => GRIDS
+                    .get(usize::from(term.grid))
+                    .is_some_and(|grid| nodes == grid.1 as usize + 1),
                 _ => false,
             };
             let size = nodes.checked_pow(u32::from(term.order));
@@ -158,18 +162,17 @@ impl<const H: usize, const C: usize> Table<H, C> {
         for term in self.terms.iter().filter(|term| term.order <= most) {
             let start = term.start as usize;
             let [a, b, c] = term.axes.map(|axis| &places.0[usize::from(axis) % MOST_AXES]);
-            let (grid, n) = (usize::from(term.grid) % 3, term.nodes as usize);
-            let ((i, x), (j, y)) = (a.1[grid], b.1[grid]);
+            let (grid, n) = (usize::from(term.grid) % GRIDS.len(), term.nodes as usize);
+            let [(i, x), (j, y), (k, z)] = [a, b, c].map(|axis| node(axis.1[grid]));
             match term.order {
                 1 => {
                     let (place, _) = a;
-                    let rows = &values[start + place.node..][..2];
+                    let rows = &values[start + place.node as usize..][..2];
                     add(&mut sum, &rows[0], 1.0 - place.share);
                     add(&mut sum, &rows[1], place.share);
                 }
                 2 => square(&mut sum, &values[start + i * n + j..], n, x, y, 1.0),
                 _ => {
-                    let (k, z) = c.1[grid];
                     let at = start + (i * n + j) * n + k;
                     for (di, wi) in [(0, 1.0 - x), (n * n, x)] {
                         square(&mut sum, &values[at + di..], n, y, z, wi);
@@ -182,14 +185,21 @@ impl<const H: usize, const C: usize> Table<H, C> {
 }
 
 /// The grids of terms over several axes: nodes per position, and cells.
-const GRIDS: [(f32, usize); 3] =
-    [(0.25, STEPS / MIDDLE), (0.5, 2 * STEPS / MIDDLE), (1.0, 4 * STEPS / MIDDLE)];
+const GRIDS: [(f32, u32); 3] = {
+    let half = (STEPS / MIDDLE) as u32;
+    [(0.25, half), (0.5, 2 * half), (1.0, 4 * half)]
+};
 
 /// The cell of a grid that a position lies in, and where in it.
-fn cell((density, cells): (f32, usize), position: f32) -> (usize, f32) {
+fn cell((density, cells): (f32, u32), position: f32) -> (u32, f32) {
     let at = position * density;
-    let index = (at as usize).min(cells - 1);
+    let index = (at as u32).min(cells - 1);
     (index, at - index as f32)
+}
+
+/// The node at the start of a cell, and where in the cell.
+fn node((index, share): (u32, f32)) -> (usize, f32) {
+    (index as usize, share)
 }
 
 /// Adds what lies between the four nodes at the start of `rows`, two of them a row of `n` later.

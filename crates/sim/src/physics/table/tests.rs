@@ -62,6 +62,37 @@ fn anchor_and_axes_are_exact() {
 }
 
 #[test]
+fn slopes_lead_to_what_is_near() {
+    let f =
+        |x: &[f64]| 1.0 + x[0] + (2.0 * x[1]).exp() / 5.0 + x[0] * x[2] + 0.5 * x[1] * x[2] * x[3];
+    let (table, _) = table(4, f);
+    let (mut straight, mut crossed) = (0, 0);
+    for x in points(4) {
+        // Off the ends, where slopes end.
+        let x: Vec<f64> = x.iter().map(|x| 0.05 + 0.9 * x).collect();
+        let (value, slopes) = table.rising(&table.places(|i| x[i]));
+        assert!((value / table.first(&table.places(|i| x[i])) - 1.0).abs() < 1e-5);
+        for (slope, input) in slopes.iter().zip(table.inputs()) {
+            let near = |input_at: f64| {
+                let moved = |i: usize| if i == input { input_at } else { x[i] };
+                table.first(&table.places(moved))
+            };
+            let step = 1e-3;
+            let rise = (near(x[input] + step) - near(x[input] - step)) / (2.0 * step as f32);
+            // Nodes between the two bend the line.
+            if (rise - slope).abs() < 0.02 * (1.0 + rise.abs()) {
+                straight += 1;
+            } else {
+                crossed += 1;
+            }
+        }
+        let beyond = table.rising(&table.places(|i| x[i] + 2.0)).1;
+        assert!(beyond.iter().all(|slope| *slope == 0.0));
+    }
+    assert!(straight > 8 * crossed, "{straight} {crossed}");
+}
+
+#[test]
 fn an_input_without_effect_is_left_out() {
     let (one, few) = table(1, |x| 1.0 + x[0]);
     let (many, more) = table(20, |x| 1.0 + x[7]);

@@ -1,0 +1,91 @@
+//! What a table says near an environment at which it was looked up.
+//!
+//! # Problem
+//! Each round changes the surroundings of all threads a little. Walking through a table for each
+//! such change costs more than all else that is to be solved.
+//!
+//! # Approach
+//! A table that is looked up tells its slopes, too. While the surroundings are near
+//! ([`Local::reaches`]), the CPI follows straight from there; what the front end and ports
+//! allow at least is counted anew, since that has edges.
+//!
+//! # Properties
+//! What follows is what the table says, nearly (`what_follows_is_what_the_table_says`).
+
+use super::pipeline::{Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, REACHES};
+use super::response::Bound;
+
+/// Inputs of an environment.
+pub(super) const INPUTS: usize = FIRST_REACH + REACHES + 3;
+
+/// Shares by which surroundings may differ.
+const SHARE: f64 = 0.05;
+/// Octaves by which reaches may differ.
+const OCTAVES: f64 = 0.05;
+
+/// A look-up and what follows from it nearby.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Local {
+    /// The CPI without what the bound adds.
+    base: f64,
+    /// Its change per unit of each part of the environment.
+    slopes: [f32; INPUTS],
+    bound: Bound,
+    fastest: f32,
+    /// Does anything of memory matter? Its interval changes much, often without any effect.
+    memory: bool,
+}
+
+impl Local {
+    /// From the slopes by the parts of the environment.
+    pub(super) fn new(
+        base: f64,
+        slopes: [f32; INPUTS],
+        bound: Bound,
+        fastest: f32,
+        cares: u32,
+    ) -> Self {
+        let memory = cares >> (INPUTS - 2) & 0b11 != 0;
+        Self { base, slopes, bound, fastest, memory }
+    }
+
+    /// Is this environment near enough to the one where it was looked up, but for memory's interval?
+    #[must_use]
+    pub fn reaches(&self, from: &Environment, to: &Environment) -> bool {
+        let all = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| near(*a, *b));
+        let reach = || from.reach.iter().zip(&to.reach).all(|(a, b)| (a - b).abs() <= OCTAVES);
+        near(from.dispatch, to.dispatch)
+            && from.predictor == to.predictor
+            && (!self.memory || near(from.memory_latency, to.memory_latency))
+            && reach()
+            && all(&from.ports, &to.ports)
+            && all(&from.entries, &to.entries)
+    }
+
+    /// Does memory grant about as much, as far as that matters?
+    #[must_use]
+    pub fn is_granted_alike(&self, from: &Environment, to: &Environment) -> bool {
+        !self.memory || near(from.memory_interval, to.memory_interval)
+    }
+
+    /// Cycles per instruction there.
+    #[must_use]
+    pub fn cpi(&self, from: &Environment, to: &Environment) -> f64 {
+        let slopes = &self.slopes;
+        let sum = |first: usize, from: &[f64], to: &[f64]| -> f64 {
+            let steps = from.iter().zip(to).map(|(from, to)| to - from);
+            slopes[first..].iter().zip(steps).map(|(slope, step)| f64::from(*slope) * step).sum()
+        };
+        let steps = sum(0, &[from.dispatch], &[to.dispatch])
+            + sum(FIRST_PORT, &from.ports, &to.ports)
+            + sum(FIRST_ENTRIES, &from.entries, &to.entries)
+            + sum(FIRST_REACH, &from.reach, &to.reach)
+            + sum(INPUTS - 2, &[from.memory_latency], &[to.memory_latency])
+            + sum(INPUTS - 1, &[from.memory_interval], &[to.memory_interval]);
+        (self.base + steps + self.bound.beyond_anchor(to)).max(f64::from(self.fastest))
+    }
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= SHARE * a.abs()
+}
