@@ -5,7 +5,7 @@
 //! more of a cache the faster they are. The part that is taken follows the last two steps
 //! (Aitken): if what was missing changed sign the step was too long, if it hardly shrank too
 //! short. Who swings time and again sits at a cliff, which has no slope to follow: the more often, the
-//! shorter its longest step ([`LONGEST`]).
+//! shorter its longest step (`LONGEST`).
 
 /// The longest step by how often the sign of what was missing has changed.
 const LONGEST: [f64; 8] = [3.0, 1.0, 1.0, 0.8, 0.7, 0.5, 0.5, 0.35];
