@@ -180,8 +180,10 @@ fn notes<W: Wait>(
                 .to_owned(),
         );
     }
-    if let Ability::Absent(why) = &support.affinity {
-        notes.push(format!("threads cannot be placed: {why}"));
+    match &support.affinity {
+        Ability::Full => {}
+        Ability::Partial(why) => notes.push(why.clone()),
+        Ability::Absent(why) => notes.push(format!("threads cannot be placed: {why}")),
     }
     if let (true, Ability::Absent(why)) = (plan.policy.boosts, &support.boost) {
         notes.push(format!("serial threads are placed, not boosted: {why}"));

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_linux::actuate::{
-    Cgroups, Privilege, affinity_ability, boost_ability, waiting_ability,
-};
+use symbiont_linux::actuate::{Abilities, Cgroups, Privilege, loaded_scheduler};
 use symbiont_linux::observe::{Method, WatchOptions, Watcher};
 use symbiont_machine::{Ability, Signal, Support};
 use symbiont_policy::policies;
@@ -71,15 +69,17 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
     let watcher = Watcher::start(WatchOptions::default(), Box::new(()))
         .context("threads cannot be watched")?;
     let grouping = Cgroups::discover(&topology).grouping();
-    let privilege = Privilege::current();
+    let scheduler = loaded_scheduler();
+    let (online, privilege) = (topology.cpus().len(), Privilege::current());
+    let abilities = Abilities::new(online, privilege, grouping, scheduler.as_deref());
     let counting = counting::look()?;
     let mut signals = BTreeMap::from([(Signal::RunStates, watcher.run_states())]);
     signals.extend(counting.signals.clone());
     let support = Support {
         signals,
-        affinity: affinity_ability(topology.cpus().len()),
-        boost: boost_ability(privilege, grouping),
-        waiting: waiting_ability(privilege, grouping),
+        affinity: abilities.affinity,
+        boost: abilities.boost,
+        waiting: abilities.waiting,
         enrolment: watcher.enrolment(),
     };
     let policies = policies()

@@ -15,6 +15,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 use symbiont_machine::Ability;
 
 use super::groups::Grouping;
+use super::scheduler::{no_priority_under, placing_under};
 
 /// The most urgent nice value.
 pub const MOST_URGENT: i8 = -20;
@@ -67,10 +68,45 @@ fn floor_of(process: u32) -> Option<i8> {
     })
 }
 
+/// What can be changed and put back here, and why not more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Abilities {
+    /// Keeping threads on chosen hardware threads.
+    pub affinity: Ability,
+    /// Making a thread more urgent.
+    pub boost: Ability,
+    /// Making a thread run only when nobody else wants to.
+    pub waiting: Ability,
+}
+
+impl Abilities {
+    /// With so many hardware threads online, these rights, and this `sched_ext` scheduler.
+    #[must_use]
+    pub fn new(
+        online: usize,
+        privilege: Privilege,
+        grouping: Grouping,
+        scheduler: Option<&str>,
+    ) -> Self {
+        let all = Self {
+            affinity: affinity_ability(online),
+            boost: boost_ability(privilege, grouping),
+            waiting: waiting_ability(privilege, grouping),
+        };
+        let Some(name) = scheduler else { return all };
+        let unheeded = Ability::Absent(no_priority_under(name));
+        Self {
+            affinity: placing_under(name, all.affinity),
+            boost: unheeded.clone(),
+            waiting: unheeded,
+        }
+    }
+}
+
 /// Can threads be kept on chosen hardware threads? Always, for threads of
 /// the same user; `CAP_SYS_NICE` adds those of others.
 #[must_use]
-pub fn affinity_ability(online: usize) -> Ability {
+fn affinity_ability(online: usize) -> Ability {
     match online {
         0 | 1 => Ability::Absent("only one hardware thread is online".to_owned()),
         _ => Ability::Full,
@@ -96,7 +132,7 @@ pub fn boost_ability(privilege: Privilege, grouping: Grouping) -> Ability {
 
 /// Can a thread be made to run only when nobody else wants to, and be put back?
 #[must_use]
-pub fn waiting_ability(privilege: Privilege, grouping: Grouping) -> Ability {
+fn waiting_ability(privilege: Privilege, grouping: Grouping) -> Ability {
     match privilege {
         Privilege { capable: true, .. } => between(grouping),
         Privilege { floor, .. } if floor <= 0 => Ability::Partial(format!(
@@ -138,6 +174,17 @@ mod tests {
         let root = Privilege { capable: true, floor: 19 };
         assert_eq!(boost_ability(root, Grouping::None), Ability::Full);
         assert!(matches!(boost_ability(root, Grouping::BySession), Ability::Partial(_)));
+    }
+
+    #[test]
+    fn no_priority_is_promised_under_a_scheduler_that_was_loaded() {
+        let root = Privilege { capable: true, floor: 19 };
+        let usual = Abilities::new(4, root, Grouping::None, None);
+        assert_eq!((usual.affinity, usual.boost), (Ability::Full, Ability::Full));
+        let under = Abilities::new(4, root, Grouping::None, Some("rusty"));
+        assert!(under.affinity.exists() && under.affinity != Ability::Full);
+        assert!(under.boost.why().unwrap().contains("rusty"));
+        assert!(!under.boost.exists() && !under.waiting.exists());
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl State {
             return Ok(());
         }
         if wanted.nice.is_some() || wanted.waiting {
-            self.compete_in_one_group(Some(key.process)).map_err(refused)?;
+            self.priorities_act(Some(key.process)).map_err(refused)?;
         }
         if wanted.waiting && !self.privilege.can_end_waiting(key.process, nice) {
             return Err(refused(

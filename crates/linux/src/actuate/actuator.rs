@@ -7,7 +7,7 @@ use std::sync::Arc;
 use symbiont_machine::{Ability, Change, Move, Outcome, Priority, Target, ThreadId};
 use symbiont_topology::{CpuSet, HostTopology};
 
-use super::ability::{Privilege, affinity_ability, boost_ability, waiting_ability};
+use super::ability::{Abilities, Privilege};
 use super::book::{Book, Present, Record};
 use super::cgroup::Cgroups;
 use super::groups::{GroupKey, share_one_group};
@@ -15,6 +15,7 @@ use super::journal::{Journal, Line};
 use super::kernel::{self, ThreadError, ThreadKey};
 use super::ledger::{Entry, Ledger, Newborn, Repair};
 use super::putback::{RestoreReport, carry_out, present, put_back};
+use super::scheduler::{loaded_scheduler, no_priority_under};
 use super::settings::{InForce, Mask, Saved};
 use super::state_dir::{StateDir, StateDirError};
 use crate::inheriting::{Guard, Inheriting};
@@ -23,17 +24,6 @@ use crate::inheriting::{Guard, Inheriting};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep a journal, so nothing would be put back after a crash: {0}")]
 pub struct ActuatorError(#[from] StateDirError);
-
-/// What can be changed and put back here, and why not more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Abilities {
-    /// Keeping threads on chosen hardware threads.
-    pub affinity: Ability,
-    /// Making a thread more urgent.
-    pub boost: Ability,
-    /// Making a thread run only when nobody else wants to.
-    pub waiting: Ability,
-}
 
 /// Changes threads and puts them back. Clones share one state; dropping the
 /// last one puts back what is still in force.
@@ -53,6 +43,8 @@ pub(super) struct State {
     /// Read of late; [`Actuator::refresh`] forgets them.
     cpusets: BTreeMap<u32, Arc<CpuSet>>,
     groups: BTreeMap<u32, GroupKey>,
+    /// The same of the scheduler that is loaded.
+    scheduler: Option<String>,
     /// The processes that compete, where the loop told them.
     busy: Option<BTreeSet<u32>>,
 }
@@ -71,6 +63,7 @@ impl Actuator {
             cgroups: Cgroups::discover(host),
             cpusets: BTreeMap::new(),
             groups: BTreeMap::new(),
+            scheduler: loaded_scheduler(),
             busy: None,
         };
         Ok(Self { state: Arc::new(Inheriting::new(state)) })
@@ -87,16 +80,14 @@ impl Actuator {
     pub fn abilities(&self) -> Abilities {
         let mut state = self.state();
         let grouping = state.cgroups.grouping();
-        let between = state.compete_in_one_group(None);
+        let between = state.priorities_act(None);
         let now = |ability: Ability| match &between {
             Err(why) if ability.exists() => Ability::Absent(why.clone()),
             _ => ability,
         };
-        Abilities {
-            affinity: affinity_ability(state.online),
-            boost: now(boost_ability(state.privilege, grouping)),
-            waiting: now(waiting_ability(state.privilege, grouping)),
-        }
+        let scheduler = state.scheduler.as_deref();
+        let all = Abilities::new(state.online, state.privilege, grouping, scheduler);
+        Abilities { boost: now(all.boost), waiting: now(all.waiting), ..all }
     }
 
     /// Saves what a thread has, when the loop first sees it, and tells its
@@ -180,8 +171,8 @@ impl Actuator {
         self.state().busy = Some(busy);
     }
 
-    /// Reads cpusets and scheduling groups again, since both can change at any
-    /// time. Costs some 20 µs a process; once a second is often enough.
+    /// Reads cpusets, scheduling groups and the loaded scheduler again, since all can change
+    /// at any time. Costs some 20 µs a process; once a second is often enough.
     pub fn refresh(&self) {
         let processes = self.state().forget_readings();
         for process in processes {
@@ -315,10 +306,12 @@ impl State {
         }
     }
 
-    /// Forgets what was read of cpusets and groups; tells for which processes.
+    /// Forgets what was read of cpusets and groups, and looks who schedules; tells for
+    /// which processes.
     fn forget_readings(&mut self) -> Vec<u32> {
         self.groups.clear();
         self.cpusets.clear();
+        self.scheduler = loaded_scheduler();
         self.ledger.processes().collect()
     }
 
@@ -352,7 +345,7 @@ impl State {
     }
 
     /// Do priorities act between all that compete, and this process?
-    pub fn compete_in_one_group(&mut self, process: Option<u32>) -> Result<(), String> {
+    pub fn priorities_act(&mut self, process: Option<u32>) -> Result<(), String> {
         let mut contenders: BTreeSet<u32> = match &self.busy {
             Some(busy) => busy.clone(),
             None => self.ledger.processes().collect(),
@@ -365,6 +358,9 @@ impl State {
                 self.groups.insert(process, key.clone());
                 keys.insert(process, key);
             }
+        }
+        if let Some(name) = &self.scheduler {
+            return Err(no_priority_under(name));
         }
         share_one_group(&keys)
     }

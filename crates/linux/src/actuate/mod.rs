@@ -12,7 +12,8 @@
 //! journal what it is about to do; then it acts, and checks the identity again.
 //! At the end everything is put back; after a crash [`restore`] does so from
 //! the journal. Affinity is the default. Priorities are changed only where
-//! they can be put back and where one scheduling group holds all contenders.
+//! they can be put back, where one scheduling group holds all contenders, and
+//! where no `sched_ext` scheduler is loaded, which need not heed them.
 //! Autogroup and cgroup weights are never changed.
 //!
 //! # Terms and units
@@ -73,11 +74,12 @@ mod ledger;
 mod lock;
 mod putback;
 mod restore;
+mod scheduler;
 mod settings;
 mod state_dir;
 
-pub use ability::{MOST_URGENT, Privilege, affinity_ability, boost_ability, waiting_ability};
-pub use actuator::{Abilities, Actuator, ActuatorError};
+pub use ability::{Abilities, MOST_URGENT, Privilege, boost_ability};
+pub use actuator::{Actuator, ActuatorError};
 pub use cgroup::Cgroups;
 pub use groups::{GroupKey, Grouping, share_one_group};
 pub use journal::JournalError;
@@ -85,4 +87,5 @@ pub use kernel::{ThreadError, ThreadKey};
 pub use lock::{Lock, LockError, managed_by};
 pub use putback::{NotRestored, RestoreReport};
 pub use restore::{Restored, restore};
+pub use scheduler::loaded_scheduler;
 pub use state_dir::{StateDirError, default_state_dir, visible_state_dirs};
