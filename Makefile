@@ -33,9 +33,9 @@ lab: setup-test all-guests
 guests:
 	scripts/fetch-lab.sh x86_64
 
-# The same for the other guests, and what builds for them; once, about 250 MB.
+# The same for the other guests, and what builds for them; once, about 500 MB.
 all-guests:
-	scripts/fetch-lab.sh x86_64 aarch64
+	scripts/fetch-lab.sh x86_64 aarch64 powerpc64le
 
 # Tables that the event catalogues are checked against; once, about 150 MB.
 oracles:

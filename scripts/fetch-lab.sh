@@ -3,7 +3,7 @@
 # unpacked into a folder outside of the checkout: for each architecture an emulator and
 # a kernel; and, to build Symbiont for another one than this machine's, a compiler, a
 # linker and libraries.
-#   scripts/fetch-lab.sh [ARCHITECTURE...]    x86_64 (the default), aarch64
+#   scripts/fetch-lab.sh [ARCHITECTURE...]    x86_64 (the default), aarch64, powerpc64le
 # prints what it got, or "lab: skipped" and why. The folder is $SYMBIONT_LAB, by default
 # ~/.cache/symbiont-lab. Nothing is installed: apt has lists, cache and status of its own
 # there, and dpkg only unpacks.
@@ -34,6 +34,7 @@ about() {
     case $1 in
     x86_64) debian=amd64 kernel=cloud-amd64 emulator=qemu-system-x86 ;;
     aarch64) debian=arm64 kernel=cloud-arm64 emulator=qemu-system-arm ;;
+    powerpc64le) debian=ppc64el kernel=powerpc64le emulator=qemu-system-ppc ;;
     *) skip "no guest is a $1" ;;
     esac
 }

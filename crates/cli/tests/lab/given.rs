@@ -25,8 +25,34 @@ pub struct Given {
     pub packages: Vec<Vec<u32>>,
     /// Speed of each core, 1024 for the fastest.
     pub capacities: Vec<u32>,
-    /// Where instructions and cycles are counted: how many cycles each instruction takes.
-    pub cycles_per_instruction: Option<u32>,
+    /// What counts instructions and cycles, if anything does.
+    pub counters: Option<Counters>,
+    /// How much is tried here.
+    pub scope: Scope,
+}
+
+/// How much is tried on a guest: what others tell as well, slower ones need not repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Scope {
+    /// What differs from machine to machine.
+    Machine,
+    /// And what differs between kernels of different architectures.
+    Kernel,
+    /// All; the plain test command boots this guest.
+    Whole,
+}
+
+/// A PMU, as it is emulated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// The event of instructions, as the kernel calls it.
+    pub instructions: String,
+    /// How often instructions can be counted at a time.
+    pub at_a_time: usize,
+    /// What each instruction takes.
+    pub cycles_per_instruction: u32,
+    /// What others do is counted too: so much at the most, in percent.
+    pub others: u32,
 }
 
 impl Given {
@@ -45,7 +71,8 @@ impl Given {
             nodes: packages.clone(),
             capacities: vec![1024; (sockets * cores) as usize],
             packages,
-            cycles_per_instruction: None,
+            counters: None,
+            scope: Scope::Machine,
         }
     }
 

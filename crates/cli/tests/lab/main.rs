@@ -17,7 +17,8 @@
 //!
 //! For a guest of another architecture both programs are built beforehand, by a compiler
 //! that was fetched with it. That guest's scenarios are not among the plain test
-//! command's: it would compile everything twice.
+//! command's: it would compile everything twice. Nor is all that the first guest tells
+//! tried on each of the others ([`given::Scope`]).
 //!
 //! The emulator and the kernels come from `scripts/fetch-lab.sh`. Without them
 //! the tests are reported as ignored, with the reason; where all guests were asked for,

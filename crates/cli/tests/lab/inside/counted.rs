@@ -6,23 +6,18 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::place::{Place, wait_until};
 
+use super::elf::Code;
+
 /// The program's name, as the kernel tells it.
 const NAME: &str = "counted";
-/// Where it is loaded.
-const BASE: u64 = 0x1000_0000;
-/// Sizes of the headers of file and segment.
-const HEADERS: [u64; 2] = [64, 56];
-
-/// Machine code for the architecture of this guest.
-struct Code {
-    /// The architecture's number in ELF files.
+/// The program for the architecture of this guest.
+struct Program {
+    /// The architecture's number and flags in ELF files.
     machine: u16,
-    /// Flags in ELF files.
     flags: u32,
     words: Vec<u32>,
     /// Instructions from one wait to the next.
@@ -31,7 +26,7 @@ struct Code {
 
 /// Arm Architecture Reference Manual for A-profile, chapter C6.
 #[cfg(target_arch = "aarch64")]
-fn code(turns: u32) -> Option<Code> {
+fn program(turns: u32) -> Option<Program> {
     let set = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;
     let call = |number, file| [set(0, file), 0x9100_03e1, set(2, 1), set(8, number), 0xd400_0001];
     let (read, write) = (call(63, 0), call(64, 1));
@@ -42,40 +37,32 @@ fn code(turns: u32) -> Option<Code> {
     let words = [&read[..], &[end], &turn, &write, &[again], &exit].concat();
     // Both instructions of the loop, and all but exit once.
     let each_round = 2 * u64::from(turns) + 14;
-    Some(Code { machine: 183, flags: 0, words, each_round })
+    Some(Program { machine: 183, flags: 0, words, each_round })
 }
 
-#[cfg(not(target_arch = "aarch64"))]
-fn code(_: u32) -> Option<Code> {
+/// Power ISA, book I, chapters 2 and 3; calls as in the kernel's
+/// Documentation/arch/powerpc/syscall64-abi.rst.
+#[cfg(target_arch = "powerpc64")]
+fn program(turns: u32) -> Option<Program> {
+    let set = |register: u32, value: u32| 14 << 26 | register << 21 | value;
+    let call = |number, file| [set(3, file), 0x7c24_0b78, set(5, 1), set(0, number), 0x4400_0002];
+    let (read, write) = (call(3, 0), call(4, 1));
+    // cmpdi; beq over turn, write and the branch.
+    let end = [0x2c23_0000, 0x4182_0000 | 12 << 2];
+    let (high, low) = (turns >> 16, turns & 0xffff);
+    // lis, ori, mtctr; nop, bdnz.
+    let turn = [0x3cc0_0000 | high, 0x60c6_0000 | low, 0x7cc9_03a6, 0x6000_0000, 0x4200_fffc];
+    // b to the begin.
+    let again = [0x4800_0000 | (0x3ff_fffc & (-17_i32 as u32) << 2)];
+    let exit = [set(3, 0), set(0, 1), 0x4400_0002];
+    let words = [&read[..], &end, &turn, &write, &again, &exit].concat();
+    let each_round = 2 * u64::from(turns) + 16;
+    Some(Program { machine: 21, flags: 2, words, each_round })
+}
+
+#[cfg(not(any(target_arch = "aarch64", target_arch = "powerpc64")))]
+fn program(_: u32) -> Option<Program> {
     None
-}
-
-/// An ELF file of one segment.
-fn elf(code: &Code) -> Vec<u8> {
-    let begin = HEADERS[0] + HEADERS[1];
-    let size = begin + 4 * code.words.len() as u64;
-    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
-    file.resize(16, 0);
-    // An executable.
-    file.extend(2_u16.to_le_bytes());
-    file.extend(code.machine.to_le_bytes());
-    file.extend(1_u32.to_le_bytes());
-    for word in [BASE + begin, HEADERS[0], 0] {
-        file.extend(word.to_le_bytes());
-    }
-    file.extend(code.flags.to_le_bytes());
-    for half in [HEADERS[0] as u16, HEADERS[1] as u16, 1, 0, 0, 0] {
-        file.extend(half.to_le_bytes());
-    }
-    // To be loaded, readable and executable.
-    for word in [1_u32, 5] {
-        file.extend(word.to_le_bytes());
-    }
-    for word in [0, BASE, BASE, size, size, 1 << 16] {
-        file.extend(word.to_le_bytes());
-    }
-    code.words.iter().for_each(|word| file.extend(word.to_le_bytes()));
-    file
 }
 
 /// The program, waiting.
@@ -90,14 +77,14 @@ pub struct Counted {
 impl Counted {
     /// Starts it; none where there is no machine code for this architecture.
     pub fn start(place: &Place, turns: u32) -> Option<Self> {
-        let code = code(turns)?;
+        let Program { machine, flags, words, each_round } = program(turns)?;
         let path = place.path(NAME);
-        fs::write(&path, elf(&code)).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        Code { machine, flags, bytes }.write(&path);
         let mut command = Command::new(path);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let counted = Self { child, input, output, each_round: code.each_round };
+        let counted = Self { child, input, output, each_round };
         wait_until("it waits", || counted.waits());
         Some(counted)
     }

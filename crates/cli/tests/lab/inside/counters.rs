@@ -19,13 +19,11 @@ use super::counted::Counted;
 use super::skip;
 
 const TURNS: u32 = 10_000_000;
-/// The emulator's counters see all CPUs: what others do meanwhile is counted too.
-const OTHERS: f64 = 0.02;
-/// The same, and the kernel on the program's behalf.
-const KERNEL: f64 = 0.15;
+/// What the kernel does on the program's behalf, beside what others do.
+const KERNEL: f64 = 0.13;
 /// Until the kernel has done what it puts off while it boots; idle time costs nothing.
 const SETTLED: Duration = Duration::from_secs(10);
-/// Three groups of three on six counters.
+/// Three groups of three, more than there are counters.
 const GROUPS: usize = 3;
 const EACH: usize = 3;
 
@@ -46,6 +44,11 @@ fn start(given: &Given, place: &Place, turns: u32) -> Counted {
     sched_setaffinity(pid, &set).unwrap();
     std::thread::sleep(SETTLED);
     program
+}
+
+/// By how much what others do adds to a count.
+fn others(given: &Given) -> f64 {
+    f64::from(given.counters.as_ref().unwrap().others) / 100.0
 }
 
 /// Is this `known`, or a little more for what others did?
@@ -70,9 +73,14 @@ pub fn exact(given: &Given) {
         let change = group.read().unwrap().since(&before).unwrap();
         assert_eq!(change.enabled, change.running, "counters are enough");
         let known = program.each_round as f64;
-        is_about(change.count("instructions").unwrap() as f64, known, OTHERS, "instructions");
-        let known = known * f64::from(given.cycles_per_instruction.unwrap());
-        is_about(change.count("cycles").unwrap() as f64, known, OTHERS, "cycles");
+        is_about(
+            change.count("instructions").unwrap() as f64,
+            known,
+            others(given),
+            "instructions",
+        );
+        let known = known * f64::from(given.counters.as_ref().unwrap().cycles_per_instruction);
+        is_about(change.count("cycles").unwrap() as f64, known, others(given), "cycles");
     }
 }
 
@@ -113,11 +121,14 @@ pub fn multiplexed(given: &Given) {
             let name = format!("{at}.{event}");
             let estimate = reading.estimate(&name).unwrap();
             println!("{name}: {share:.3} of the time, {:+.4} %", (estimate / known - 1.0) * 100.0);
-            assert!((estimate / known - 1.0).abs() < 2.0 * OTHERS, "{name}: {estimate}, {known}");
+            assert!(
+                (estimate / known - 1.0).abs() < 2.0 * others(given),
+                "{name}: {estimate}, {known}"
+            );
         }
     }
-    // Two groups fit.
-    assert!((1.8..=2.2).contains(&shares), "{shares}");
+    let fit = (given.counters.as_ref().unwrap().at_a_time / EACH) as f64;
+    assert!((fit - 0.2..=fit + 0.2).contains(&shares), "{shares} of {fit}");
 }
 
 /// One group counts at a time, the next one each quantum.
@@ -142,7 +153,7 @@ pub fn rotated(given: &Given) {
                 let name = format!("{at}.{event}");
                 let count = group.reading.count(&name).unwrap() as f64;
                 if rounds[at] > 0 {
-                    is_about(count, known * f64::from(rounds[at]), OTHERS, &name);
+                    is_about(count, known * f64::from(rounds[at]), others(given), &name);
                 } else {
                     assert_eq!(count, 0.0, "{name}");
                 }
@@ -156,15 +167,9 @@ pub fn rotated(given: &Given) {
 pub fn told(given: &Given) {
     let place = Place::new();
     let mut program = start(given, &place, 10 * TURNS);
+    let event = &given.counters.as_ref().unwrap().instructions;
     let mut stat = Command::new(env!("CARGO_BIN_EXE_symbiont"));
-    stat.args([
-        "stat",
-        "--catalogue=generic",
-        "--event=inst_retired",
-        "--json",
-        "--for=5s",
-        "--pid",
-    ]);
+    stat.args(["stat", "--catalogue=generic", "--json", "--for=5s", "--event", event, "--pid"]);
     stat.arg(program.id().to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let stat = place.start(&mut stat);
     // It counts from the second quantum on.
@@ -177,9 +182,11 @@ pub fn told(given: &Given) {
         panic!("{why}: {told} {}", stderr(&output));
     });
     let thread = &account["threads"][0];
-    let counted = thread["events"]["inst_retired"]["count"].as_f64().expect("a count");
-    is_about(counted, program.each_round as f64, KERNEL, "instructions");
+    let counted = thread["events"][event]["estimate"].as_f64().expect("a count");
+    is_about(counted, program.each_round as f64, others(given) + KERNEL, "instructions");
     let ipc = thread["values"]["ipc"]["value"].as_f64().expect("instructions per cycle");
-    let known = 1.0 / f64::from(given.cycles_per_instruction.unwrap());
-    assert!((ipc / known - 1.0).abs() < 0.001, "{ipc} instructions per cycle, {known} known");
+    let known = 1.0 / f64::from(given.counters.as_ref().unwrap().cycles_per_instruction);
+    // The emulator's cycles pass while others run, too.
+    let right = (ipc / known - 1.0).abs() < 3.0 * others(given);
+    assert!(right, "{ipc} instructions per cycle, {known} known");
 }

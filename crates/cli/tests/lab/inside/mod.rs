@@ -3,20 +3,23 @@
 //! A scenario is written once and played on each guest that it fits. It fails by
 //! a panic; what it printed is told with it. It may leave its processes behind.
 
+mod bpf;
 mod cgroup;
 mod counted;
 mod counters;
 mod cpus;
 mod cpuset;
 mod crash;
+mod elf;
 mod enrolment;
 mod init;
+mod scheduler;
 mod siblings;
 mod topology;
 mod trouble;
 mod workers;
 
-use crate::given::{self, Given};
+use crate::given::{self, Given, Scope};
 
 /// What the kernel executes first.
 pub const INIT: &str = "/init";
@@ -42,12 +45,20 @@ fn any(_: &Given) -> bool {
     true
 }
 
+fn kernel(given: &Given) -> bool {
+    given.scope >= Scope::Kernel
+}
+
+fn whole(given: &Given) -> bool {
+    given.scope == Scope::Whole
+}
+
 fn smt(given: &Given) -> bool {
     given.smt() > 1
 }
 
 fn counters(given: &Given) -> bool {
-    given.cycles_per_instruction.is_some()
+    given.counters.is_some()
 }
 
 /// All scenarios, in the order in which they are played.
@@ -59,17 +70,18 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("stat_tells_what_was_executed", counters, counters::told),
     scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
     scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
-    scenario("masks_come_back_at_the_end", any, crash::end),
-    scenario("masks_come_back_by_restore_after_a_crash", any, crash::restored),
-    scenario("births_are_told_by_the_proc_connector", any, enrolment::connector),
-    scenario("births_are_found_in_proc", any, enrolment::scan),
-    scenario("a_cpu_goes_offline_and_comes_back", any, cpus::hotplug),
-    scenario("a_cpuset_shrinks_and_grows", any, cpuset::shrinks),
-    scenario("an_isolated_partition_takes_a_core_and_gives_it_back", any, cpuset::isolated),
-    scenario("a_program_is_frozen_and_thawed", any, trouble::frozen),
-    scenario("one_of_several_runs_out_of_memory", any, trouble::out_of_memory),
-    scenario("the_clock_jumps", any, trouble::clock_jumps),
-    scenario("an_ordinary_user_manages_his_programs", any, trouble::no_privilege),
+    scenario("a_scheduler_that_somebody_loaded_is_respected", whole, scheduler::loaded),
+    scenario("masks_come_back_at_the_end", kernel, crash::end),
+    scenario("masks_come_back_by_restore_after_a_crash", kernel, crash::restored),
+    scenario("births_are_told_by_the_proc_connector", kernel, enrolment::connector),
+    scenario("births_are_found_in_proc", whole, enrolment::scan),
+    scenario("a_cpu_goes_offline_and_comes_back", kernel, cpus::hotplug),
+    scenario("a_cpuset_shrinks_and_grows", whole, cpuset::shrinks),
+    scenario("an_isolated_partition_takes_a_core_and_gives_it_back", whole, cpuset::isolated),
+    scenario("a_program_is_frozen_and_thawed", whole, trouble::frozen),
+    scenario("one_of_several_runs_out_of_memory", whole, trouble::out_of_memory),
+    scenario("the_clock_jumps", whole, trouble::clock_jumps),
+    scenario("an_ordinary_user_manages_his_programs", whole, trouble::no_privilege),
 ];
 
 /// As init, one scenario, or a worker of one.

@@ -7,7 +7,7 @@
 
 use super::device_tree::Edit;
 use super::guests::{Guest, nodes};
-use crate::given::Given;
+use crate::given::{Counters, Given, Scope};
 
 /// A virtual nanosecond is a cycle, an instruction takes 2³.
 const SHIFT: u32 = 3;
@@ -21,7 +21,13 @@ pub fn clusters() -> Guest {
     let given = Given {
         packages: vec![regular.cpus()],
         capacities: vec![400, 400, 1024, 1024],
-        cycles_per_instruction: Some(1 << SHIFT),
+        counters: Some(Counters {
+            instructions: "inst_retired".to_owned(),
+            at_a_time: 6,
+            cycles_per_instruction: 1 << SHIFT,
+            others: 2,
+        }),
+        scope: Scope::Kernel,
         ..regular
     };
     let words = format!(
@@ -35,7 +41,6 @@ pub fn clusters() -> Guest {
         architecture: "aarch64",
         machine: words.split_whitespace().map(str::to_owned).collect(),
         console: "ttyAMA0",
-        short: false,
     };
     nodes(&mut guest);
     guest

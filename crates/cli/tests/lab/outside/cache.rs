@@ -37,7 +37,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// QEMU's and Rust's name of the architecture.
+    /// Rust's name of the architecture.
     pub fn architecture(&self) -> &'static str {
         self.architecture
     }
@@ -59,7 +59,11 @@ impl Cache {
 
     /// QEMU.
     pub fn qemu(&self) -> Command {
-        let mut qemu = self.program(&format!("qemu-system-{}", self.architecture));
+        let name = match self.architecture {
+            "powerpc64le" => "ppc64",
+            name => name,
+        };
+        let mut qemu = self.program(&format!("qemu-system-{name}"));
         for firmware in ["usr/share/qemu", "usr/share/seabios"] {
             qemu.arg("-L").arg(self.emulator().join(firmware));
         }

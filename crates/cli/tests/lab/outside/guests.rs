@@ -1,15 +1,15 @@
 //! The guests, as QEMU is asked for them.
 
-use super::arm64;
 use super::device_tree::Edit;
-use crate::given::Given;
+use super::{arm64, power};
+use crate::given::{Given, Scope};
 
 /// A machine to emulate.
 #[derive(Debug, Clone)]
 pub struct Guest {
     /// What the kernel should find.
     pub given: Given,
-    /// QEMU's name of the architecture.
+    /// Rust's name of the architecture.
     pub architecture: &'static str,
     /// QEMU's arguments that make the machine.
     pub machine: Vec<String>,
@@ -17,13 +17,11 @@ pub struct Guest {
     pub device_tree: Vec<Edit>,
     /// The serial line's name in the guest.
     pub console: &'static str,
-    /// Is it booted by the plain test command?
-    pub short: bool,
 }
 
 /// All guests of the lab.
 pub fn all() -> Vec<Guest> {
-    vec![x86_two_sockets(), x86_smt4(), arm64::clusters()]
+    vec![x86_two_sockets(), x86_smt4(), x86_two_llcs(), arm64::clusters(), power::power9()]
 }
 
 fn x86(given: Given) -> Guest {
@@ -34,7 +32,6 @@ fn x86(given: Given) -> Guest {
         machine: words.split(' ').map(str::to_owned).collect(),
         device_tree: Vec::new(),
         console: "ttyS0",
-        short: false,
     }
 }
 
@@ -68,7 +65,7 @@ fn sockets(guest: &mut Guest, sockets: u32, cores: u32, threads: u32) {
 fn x86_two_sockets() -> Guest {
     let mut guest = x86(Given::regular("x86-smt2-numa", 2, 4, 2));
     sockets(&mut guest, 2, 4, 2);
-    guest.short = true;
+    guest.given.scope = Scope::Whole;
     guest
 }
 
@@ -76,5 +73,17 @@ fn x86_two_sockets() -> Guest {
 fn x86_smt4() -> Guest {
     let mut guest = x86(Given::regular("x86-smt4", 1, 4, 4));
     sockets(&mut guest, 1, 4, 4);
+    guest
+}
+
+/// One socket × 2 cores × 4 threads; each core has a last-level cache of its own. (QEMU
+/// 10.0 dies of Intel processors with dies or modules, and emulates no AMD topology, so a
+/// domain of several cores cannot be had.)
+fn x86_two_llcs() -> Guest {
+    let regular = Given::regular("x86-two-llcs", 1, 2, 4);
+    let mut guest = x86(Given { llcs: regular.cores.clone(), ..regular });
+    let words = ["-M", "smp-cache.0.cache=l3,smp-cache.0.topology=core"];
+    guest.machine.extend(words.map(str::to_owned));
+    sockets(&mut guest, 1, 2, 4);
     guest
 }

@@ -6,6 +6,7 @@ mod cache;
 mod device_tree;
 mod guests;
 mod initramfs;
+mod power;
 mod programs;
 mod serial;
 
@@ -13,6 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
+use crate::given::Scope;
 use crate::inside::SCENARIOS;
 use cache::Cache;
 use guests::Guest;
@@ -24,7 +26,10 @@ type Booted = LazyLock<Result<Report, String>, Box<dyn FnOnce() -> Result<Report
 /// Runs the tests: the scenarios of each guest.
 pub fn main() {
     let arguments = Arguments::from_args();
-    let asked = |name: &str| arguments.filter.as_ref().is_none_or(|filter| name.contains(filter));
+    let asked = |name: &str| {
+        let skipped = arguments.skip.iter().any(|skip| name.contains(skip));
+        !skipped && arguments.filter.as_ref().is_none_or(|filter| name.contains(filter))
+    };
     let trials = guests::all().into_iter().flat_map(|guest| trials(guest, &asked));
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }
@@ -42,7 +47,8 @@ fn trials(guest: Guest, asked: &impl Fn(&str) -> bool) -> Vec<Trial> {
         .filter(|scenario| asked(&format!("{name}::{scenario}")))
         .collect();
     let played = scenarios.clone();
-    let short = guest.short;
+    // The plain test command's.
+    let short = guest.given.scope == Scope::Whole;
     let boot: Box<dyn FnOnce() -> Result<Report, String> + Send> =
         Box::new(move || cache.and_then(|cache| boot::boot(&guest, &played, &cache)));
     let booted: Arc<Booted> = Arc::new(LazyLock::new(boot));

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Puts a deliberate fault into Symbiont's code, plays scenarios of the guest lab that must
+turn red, takes the fault back, and so on for all faults, or for those that are named.
+
+    scripts/lab-faults.py [FAULT...]
+
+Prints for each scenario the line that it failed with, or SURVIVED; ends with 1 if any survived.
+The files that faults go into must not have changes that were not committed.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+X86 = "x86-smt2-numa"
+# So that waits in vain end sooner.
+PATIENCE = ("crates/cli/tests/faults/place.rs", "from_secs(120)", "from_secs(40)")
+
+# Name, file, what stands there, what stands there instead; a guest, scenarios.
+FAULTS = [
+    ("siblings-misread", "crates/topology/src/sysfs/cpu.rs",
+     "topology/core_cpus_list", "topology/package_cpus_list",
+     X86, ["topology_is_read_as_it_was_given"]),
+    ("caches-overlooked", "crates/topology/src/sysfs/cpu.rs",
+     "const LOWEST_LLC_LEVEL: u64 = 2;", "const LOWEST_LLC_LEVEL: u64 = 9;",
+     "x86-two-llcs", ["topology_is_read_as_it_was_given"]),
+    ("highest-together", "crates/policy/src/l1_bandwidth.rs",
+     ".then(a.sum.total_cmp(&b.sum))", ".then(b.sum.total_cmp(&a.sum))",
+     X86, ["co_runners_are_balanced_over_the_siblings_of_each_core"]),
+    ("no-core-of-its-own", "crates/policy/src/phases.rs",
+     "(Target::Cpus(core.cpus.intersection(&allowed)), \"a core of its own\")",
+     "(Target::Cpus(allowed.difference(&core.cpus)), \"a core of its own\")",
+     X86, ["a_serial_program_gets_a_whole_core"]),
+    ("scheduler-overlooked", "crates/linux/src/actuate/scheduler.rs",
+     'state.trim() == "disabled"', 'state.trim() != "disabled"',
+     X86, ["a_scheduler_that_somebody_loaded_is_respected"]),
+    ("masks-kept", "crates/linux/src/actuate/putback.rs",
+     "kernel::set_mask(key, mask.to_write(cpuset))?;", "let _ = (mask, cpuset);",
+     X86, ["masks_come_back_at_the_end", "masks_come_back_by_restore_after_a_crash",
+           "a_cpu_goes_offline_and_comes_back", "a_cpuset_shrinks_and_grows",
+           "an_isolated_partition_takes_a_core_and_gives_it_back",
+           "a_program_is_frozen_and_thawed", "one_of_several_runs_out_of_memory"]),
+    ("births-unheard", "crates/linux/src/observe/state.rs",
+     "|event| tree.apply(event, hook)", "|_| { let _ = (&mut *tree, &mut *hook); }",
+     X86, ["births_are_told_by_the_proc_connector"]),
+    ("births-unseen", "crates/linux/src/observe/state.rs",
+     "tree.adopt(&found.unknown, hook);", "",
+     X86, ["births_are_found_in_proc"]),
+    ("clock-of-the-wall", "crates/linux/src/machine/mod.rs",
+     "ClockId::Monotonic", "ClockId::Realtime",
+     X86, ["the_clock_jumps"]),
+    ("root-alone", "crates/linux/src/actuate/acts.rs",
+     "        self.entry(key)?;\n        kernel::facts_of(key)?;\n",
+     "        if !rustix::process::geteuid().is_root() {\n"
+     "            return Err(refused(\"not root\"));\n        }\n",
+     X86, ["an_ordinary_user_manages_his_programs"]),
+    ("counts-halved", "crates/linux/src/perf/reading.rs",
+     "count.wrapping_sub(before)", "count.wrapping_sub(before) / 2",
+     "power9-smt4", ["instructions_and_cycles_are_those_executed"]),
+    ("not-scaled", "crates/linux/src/perf/reading.rs",
+     "then_some(count as f64 * scale)", "then_some(count as f64)",
+     "power9-smt4", ["groups_beyond_the_counters_are_scaled"]),
+    ("old-group-goes-on", "crates/linux/src/perf/watch.rs",
+     "index if index == old => slot.group.disable(),", "index if index == old => Ok(()),",
+     "power9-smt4", ["groups_take_turns_by_quanta"]),
+    ("told-double", "crates/cli/src/stat/account.rs",
+     "let per_cpu_s = estimate / cpu_s;",
+     "let (estimate, per_cpu_s) = (2.0 * estimate, estimate / cpu_s);",
+     "power9-smt4", ["stat_tells_what_was_executed"]),
+]
+
+
+def put(file: str, old: str, new: str) -> None:
+    path = ROOT / file
+    text = path.read_text()
+    if text.count(old) != 1:
+        sys.exit(f"{file} has {text.count(old)} times: {old}")
+    path.write_text(text.replace(old, new))
+
+
+def take_back(*files: str) -> None:
+    subprocess.run(["git", "checkout", "-q", "--", *files], cwd=ROOT, check=True)
+
+
+def play(guest: str, scenarios: list[str]) -> str:
+    """What the lab prints when a guest plays these scenarios."""
+    test = ["cargo", "test", "-p", "symbiont-cli", "--all-features", "--locked", "--test", "lab", "--"]
+    listed = subprocess.run(
+        [*test, "--list", "--include-ignored", f"{guest}::"],
+        cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True).stdout
+    names = [line.rsplit(":", 1)[0] for line in listed.splitlines() if line.endswith(": test")]
+    wanted = {f"{guest}::{scenario}" for scenario in scenarios}
+    if not wanted <= set(names):
+        sys.exit(f"there is no {wanted - set(names)}")
+    skipped = [word for name in names if name not in wanted for word in ("--skip", name)]
+    return subprocess.run(
+        [*test, "--include-ignored", f"{guest}::", *skipped],
+        cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout
+
+
+def failing_line(printed: str, scenario: str) -> str | None:
+    """The first line of what a scenario failed with."""
+    _, found, rest = printed.partition(f"::{scenario} ----\n")
+    return rest.splitlines()[0] if found else None
+
+
+def main() -> None:
+    asked = sys.argv[1:]
+    unknown = set(asked) - {name for name, *_ in FAULTS}
+    if unknown:
+        sys.exit(f"no fault is called {', '.join(unknown)}")
+    survived = False
+    for name, file, old, new, guest, scenarios in FAULTS:
+        if asked and name not in asked:
+            continue
+        files = (file, PATIENCE[0])
+        if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *files], cwd=ROOT).returncode:
+            sys.exit(f"{file} has changes that were not committed")
+        try:
+            put(*PATIENCE)
+            put(file, old, new)
+            printed = play(guest, scenarios)
+        finally:
+            take_back(*files)
+        for scenario in scenarios:
+            line = failing_line(printed, scenario)
+            survived |= line is None
+            print(f"{guest}::{scenario}\n  {name}: {old.strip()} -> {new.strip()}\n"
+                  f"  {line or 'SURVIVED'}", flush=True)
+    sys.exit(survived)
+
+
+if __name__ == "__main__":
+    main()
