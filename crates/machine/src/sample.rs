@@ -90,7 +90,8 @@ pub struct ThreadSample {
     pub waited: Duration,
     /// Times that it was put on a hardware thread.
     pub switches: u64,
-    /// Where it runs or ran last, where known.
+    /// Where it runs or ran last, where known; of a thread that hardly runs, where
+    /// it did up to a second ago.
     pub cpu: Option<PuId>,
     /// Where the user and the cpuset let it run.
     pub limit: Arc<CpuSet>,

@@ -11,17 +11,20 @@
 //! and closed each time. An open file of /proc belongs to one thread for ever
 //! and gives ESRCH after its end; in any case the start time is compared.
 //!
-//! A thread that slept at its last read and has not run since, by its `schedstat`,
-//! is *resting*: its `stat` says the same as then, unless it is ready by now and
-//! waits. Whether that can be is asked once for all of them ([`Files::all_rest`]). A
-//! leader's `stat` tells of its whole process and is read each time.
+//! A thread that slept at the last read of its `stat` and has hardly run since, by its
+//! `schedstat`, is *resting*: its `stat` says the same as then, unless it is ready by
+//! now and waits. Whether that can be is asked for all of them together
+//! ([`Files::all_rest`]). *Hardly*: for less than [`BRIEF`], in the second that followed
+//! if at all: where it ran then, and whether it was stopped since, may be told so much
+//! later. A leader's `stat` tells of its whole process and is read each time
+//! (`who_hardly_ran_since_its_last_read_rests_for_a_second`).
 //!
 //! One exception is wanted: after an exec from a thread that is not the
 //! leader, the leader's open files show that thread, with the leader's start
 //! time.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -35,6 +38,11 @@ use super::tree::Live;
 
 /// Descriptors left to the rest of the process.
 const RESERVE: u64 = 128;
+
+/// What a thread that rests may have run and waited since its `stat` was read.
+const BRIEF: Duration = Duration::from_millis(1);
+/// For how long it may do so.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Where running times come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +76,7 @@ impl Times {
 pub(crate) enum Reading {
     /// It lives, or is dead and not yet gone.
     There(Stat, SchedStat),
-    /// It has not run since it slept at its last read, of which this is.
+    /// It has hardly run since it slept when the former was read; the latter is of now.
     Resting(Stat, SchedStat),
     /// It is gone, or its number means another thread now.
     Gone,
@@ -81,8 +89,21 @@ struct Entry {
     born: u64,
     round: u64,
     kept: Option<Pair>,
-    /// What was read last.
+    /// What was read when `stat` was read last.
     last: (Stat, SchedStat),
+    /// When that was.
+    at: Instant,
+}
+
+impl Entry {
+    /// Has it hardly run since, if these are its times now?
+    fn rests(&self, times: &SchedStat, now: Instant) -> bool {
+        let (stat, before) = &self.last;
+        let busy = |times: &SchedStat| times.ran.saturating_add(times.waited);
+        let hardly =
+            busy(times).saturating_sub(busy(before)) < BRIEF && now.duration_since(self.at) < LATE;
+        stat.state == Some(RunState::Sleeping) && (times == before || hardly)
+    }
 }
 
 #[derive(Debug)]
@@ -101,6 +122,8 @@ pub(crate) struct Files {
     kept: usize,
     entries: HashMap<u64, Entry>,
     round: u64,
+    /// When the round began.
+    now: Instant,
     /// Files opened in this round.
     opened: usize,
 }
@@ -112,7 +135,7 @@ impl Files {
             Times::Ticks { .. } => None,
         };
         let (entries, kept) = (HashMap::new(), 0);
-        Self { times, running, most, kept, entries, round: 0, opened: 0 }
+        Self { times, running, most, kept, entries, round: 0, now: Instant::now(), opened: 0 }
     }
 
     /// Where running times come from.
@@ -140,6 +163,7 @@ impl Files {
     /// Begins a round of reading.
     pub fn begin(&mut self) {
         self.round += 1;
+        self.now = Instant::now();
         self.opened = 0;
     }
 
@@ -148,7 +172,8 @@ impl Files {
         self.opened > 0
     }
 
-    /// Do all resting threads still rest, if so many other threads were seen ready?
+    /// Is nobody ready now but so many threads that were seen to be? Then all resting
+    /// threads sleep.
     pub fn all_rest(&self, ready: usize) -> bool {
         let running = self.running.as_ref().and_then(Running::count);
         // The reader is ready too.
@@ -182,13 +207,12 @@ impl Files {
             return self.read(proc, live);
         }
         let Some(entry) = self.entries.get_mut(&live.serial) else { return self.read(proc, live) };
-        let (stat, before) = entry.last;
         let file = entry.kept.as_ref().and_then(|pair| pair.times.as_ref());
-        let file = file.filter(|_| stat.state == Some(RunState::Sleeping));
+        let file = file.filter(|_| entry.last.0.state == Some(RunState::Sleeping));
         match file.map(|file| read_schedstat(file.as_fd())) {
-            Some(Ok(times)) if times == before => {
+            Some(Ok(times)) if entry.rests(&times, self.now) => {
                 entry.round = self.round;
-                Reading::Resting(stat, times)
+                Reading::Resting(entry.last.0, times)
             }
             Some(Ok(times)) => self.read_state(proc, live, times),
             // A failure is told by reading both.
@@ -206,7 +230,7 @@ impl Files {
         match state {
             Some((entry, stat)) if entry.born == stat.born => {
                 entry.round = self.round;
-                entry.last = (stat, times);
+                (entry.last, entry.at) = ((stat, times), self.now);
                 Reading::There(stat, times)
             }
             // What is wrong is told by reading both.
@@ -234,7 +258,7 @@ impl Files {
                 return Reading::Gone;
             }
             entry.round = self.round;
-            entry.last = (stat, times);
+            (entry.last, entry.at) = ((stat, times), self.now);
             self.opened += usize::from(pair.is_some());
         } else {
             // The number may have passed on before the files were opened.
@@ -245,7 +269,8 @@ impl Files {
             }
             let kept = pair.filter(|_| self.kept < self.allowed());
             self.kept += usize::from(kept.is_some());
-            let entry = Entry { born: stat.born, round: self.round, kept, last: (stat, times) };
+            let (round, at) = (self.round, self.now);
+            let entry = Entry { born: stat.born, round, kept, last: (stat, times), at };
             self.entries.insert(live.serial, entry);
             self.opened += 1;
         }
@@ -297,4 +322,36 @@ pub fn raise_descriptor_limit() -> Result<Option<u64>, Errno> {
     limit.current = limit.maximum;
     rustix::process::setrlimit(Resource::Nofile, limit)?;
     Ok(limit.current)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::stat::parse_stat;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn who_hardly_ran_since_its_last_read_rests_for_a_second() {
+        let line =
+            |state: &str| format!("7 (x) {state} 1 7 7 0 -1 0 0 0 0 0 2 3 0 0 20 0 1 0 99 0 0");
+        let at = Instant::now();
+        let last = SchedStat { ran: 70 * MS, waited: 5 * MS, switches: 9 };
+        let rests = |state: &str, ran: Duration, waited: Duration, later: Duration| {
+            let stat = parse_stat(line(state).as_bytes()).unwrap();
+            let entry = Entry { born: 99, round: 1, kept: None, last: (stat, last), at };
+            let switches = last.switches + u64::from(!(ran + waited).is_zero());
+            let now = SchedStat { ran: last.ran + ran, waited: last.waited + waited, switches };
+            entry.rests(&now, at + later)
+        };
+        let (no, long) = (Duration::ZERO, 3600 * LATE);
+        assert!(rests("S", no, no, long), "not at all");
+        assert!(rests("S", MS / 2, MS / 3, LATE - MS), "hardly");
+        assert!(!rests("S", MS / 2, MS / 3, LATE), "hardly, but for long");
+        assert!(!rests("S", MS, no, 2 * MS), "it ran");
+        assert!(!rests("S", no, MS, 2 * MS), "it waited");
+        for awake in ["R", "T"] {
+            assert!(!rests(awake, no, no, MS), "{awake}");
+        }
+    }
 }

@@ -10,6 +10,9 @@ use super::scan::Proc;
 use super::stat::{SchedStat, Stat};
 use super::tree::{Ages, Live};
 
+/// After so many threads it is asked again whether anybody is ready.
+const OFTEN: usize = 256;
+
 /// An enrolled thread at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
@@ -26,7 +29,7 @@ pub struct Observed {
     pub waited: Duration,
     /// Times that it was put on a hardware thread; zero likewise.
     pub switches: u64,
-    /// Where it runs or ran last.
+    /// Where it runs or ran last; of one that hardly runs, up to a second ago.
     pub cpu: Option<PuId>,
     /// Its session; 0 if that is not seen from here.
     pub session: u32,
@@ -60,28 +63,37 @@ impl Observed {
 pub(crate) struct Round {
     /// The threads that are there, dead ones too.
     pub there: Vec<(Live, Stat, SchedStat)>,
-    /// Those that slept at the read before and have not run since.
+    /// Those that slept at a read before and have hardly run since.
     pub resting: Vec<(Live, Stat, SchedStat)>,
     /// Those that are gone.
     pub gone: Vec<Live>,
     /// Reads that failed although the thread was there.
     pub unreadable: u64,
+    /// Threads that were looked at.
+    looked: usize,
+    /// Was nobody ready but the reader, at a moment of this round?
+    quiet: bool,
 }
 
 impl Round {
     /// Reads one thread more.
     pub fn take(&mut self, files: &mut Files, proc: &Proc, live: &Live) {
+        if self.looked % OFTEN == 0 {
+            self.quiet |= files.all_rest(0);
+        }
+        self.looked += 1;
         let reading = files.look(proc, live);
         self.note(live, reading);
     }
 
-    /// Reads those that rest again, unless it is certain that they still do.
+    /// Reads those that rest again, unless it is certain that they slept at a moment of
+    /// this round.
     pub fn settle_resting(&mut self, files: &mut Files, proc: &Proc) {
         if self.resting.is_empty() {
             return;
         }
         let ready = |(_, stat, _): &&(Live, Stat, _)| stat.state == Some(RunState::Runnable);
-        if files.all_rest(self.there.iter().filter(ready).count()) {
+        if self.quiet || files.all_rest(self.there.iter().filter(ready).count()) {
             self.there.append(&mut self.resting);
             return;
         }

@@ -1,7 +1,7 @@
 //! How many threads of the whole machine are ready to run.
 //!
 //! # Problem
-//! A thread that slept at the last read and has not run since costs a read of
+//! A thread that slept at the last read and has hardly run since costs a read of
 //! `stat` only because it may be ready now and wait for a hardware thread: `schedstat`
 //! tells that when it next runs.
 //!
@@ -9,7 +9,9 @@
 //! `/proc/loadavg` tells how many threads are ready on the whole machine
 //! (proc_loadavg(5), fourth field). If these are no more than the reader itself and
 //! the threads that were just seen ready, no other one is. One that becomes ready as
-//! another one stops, within the microseconds of a read, may be seen a read late.
+//! another one stops, within the microseconds of a read, may be seen a read late; of a
+//! thousand threads somebody is ready for a moment often, so it is asked at several
+//! moments of a round, of which one is enough.
 //!
 //! Containers may show a file of their own there, which is minutes old: it is
 //! believed only where it is the kernel's.

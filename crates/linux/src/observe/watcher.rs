@@ -247,8 +247,10 @@ impl Watcher {
         let hook = &mut **hook;
         let mut counts = BTreeMap::new();
         for (live, stat, _) in &round.there {
-            counts.insert(live.process, stat.threads);
+            // A leader's file was read just now, another one's may be older.
+            counts.entry(live.process).or_insert(stat.threads);
             if live.process == live.thread {
+                counts.insert(live.process, stat.threads);
                 tree.note(live.process, stat.born, stat.stack, stat.session, hook);
                 tree.note_reaped(live.process, stat.reaped);
             }

@@ -1,6 +1,7 @@
 //! All threads of a program are found, and nobody else's.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use symbiont_linux::observe::{Observed, WatchError, WatchOptions, Watcher};
 use symbiont_machine::{ProgramId, RunState};
@@ -46,6 +47,37 @@ by_both_methods! {
             let after = all.iter().map(|thread| thread.id).collect();
             all.len() == before.len() && before.difference(&after).count() == 1
         });
+    }
+}
+
+by_both_methods! {
+    /// Its state and its place may be of a read before; its times and a stop are not.
+    fn a_thread_that_hardly_runs_is_told_with_all_its_time(watcher: Watcher, _told: Told) {
+        let mut program = Running::own("ticking");
+        watcher.enrol(PROGRAM, program.process()).unwrap();
+        program.go();
+        let number: u32 = program.says("ticks ").parse().unwrap();
+        let file = format!("/proc/{}/task/{number}/schedstat", program.process());
+        let switches = || {
+            let text = std::fs::read_to_string(&file).unwrap();
+            text.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
+        };
+        let ticker = |all: &[Observed]| all.iter().find(|t| t.id.thread == number).copied();
+        let first = ticker(&until(&mut watcher, "there", |all| ticker(all).is_some())).unwrap();
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_millis(10));
+            let before = switches();
+            let thread = ticker(&watcher.read().unwrap()).unwrap();
+            let truth = before..=switches();
+            assert!(truth.contains(&thread.switches), "{truth:?}, {thread:?}");
+        }
+        let last = ticker(&watcher.read().unwrap()).unwrap();
+        assert!(last.switches > first.switches && last.ran > first.ran, "{first:?}, {last:?}");
+
+        let process = i32::try_from(program.process()).unwrap();
+        let process = rustix::process::Pid::from_raw(process).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+        until(&mut watcher, "stopped", |all| all.iter().all(|t| t.state == RunState::Stopped));
     }
 }
 

@@ -22,6 +22,7 @@ fn run() {
     wait_for_line();
     match name {
         "threads" => threads(number()),
+        "ticking" => ticking(),
         "exec-from-thread" => exec_from_thread(),
         "thread-storm" => thread_storm(number(), number()),
         "fork-storm" => fork_storm(number()),
@@ -58,6 +59,17 @@ fn threads(count: u32) {
         all.push_back(waiting());
         println!("replaced");
     }
+}
+
+/// A thread that wakes every other millisecond and hardly runs then.
+fn ticking() {
+    std::thread::spawn(|| {
+        println!("ticks {}", rustix::thread::gettid().as_raw_nonzero());
+        loop {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    wait_for_end();
 }
 
 fn exec_from_thread() {
