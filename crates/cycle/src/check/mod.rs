@@ -20,8 +20,8 @@
 //! makes as its `checked`; it goes with every figure from then on.
 //!
 //! *Programs that took part*: a gate means little for programs by whose figures a mechanism of either level was
-//! found. Those were lbm and cg (prefetching), gzip and openssl (what is fetched in a turn), fft
-//! and openssl (who gets a port). A claim of agreement rests on others.
+//! found. Those were lbm and cg (prefetching), gzip and openssl (what is fetched in a turn). A claim of
+//! agreement rests on others.
 //!
 //! # Terms and units
 //! *Error*: fast / cycle − 1. *Slowdown*: CPI together / CPI throttled. *STP* of a group: sum of CPI alone / CPI
