@@ -15,7 +15,7 @@
 //!   guessed. If all of the limit is left, the target is the same as leaving
 //!   the thread to the OS.
 //! - An unsettled thread is not moved to where it could not be before, nor, if
-//!   its children would inherit that, made more or less urgent ([`Stage`]).
+//!   its children would inherit that, made more or less urgent ([`Stage`](symbiont_machine::Stage)).
 //! - *Releases* (back to the OS, back to normal priority) are always made.
 //! - All else is subject to [`Bounds`]; those whose last move is longest ago
 //!   go first, so that a small budget starves nobody.
