@@ -326,12 +326,17 @@ proptest! {
         prop_assert!(outcome.vector_cycles <= outcome.cpi + 1e-9);
     }
 
-    /// Within the few per cent by which any order of issue that is not
-    /// planned ahead can err.
+    /// On the mean over programs. Of a single one less may be a gain: an order of issue
+    /// that is not planned ahead has anomalies, by less than a factor of two (Graham,
+    /// "Bounds on multiprocessing timing anomalies", 1969, theorem 1).
     #[test]
-    fn less_of_anything_is_no_gain(trace in any_trace(), loss in any_loss()) {
-        let (whole, less) = (cpi(&trace, |_| {}), cpi(&trace, loss));
-        prop_assert!(less >= whole * 0.97, "{less} with less, {whole} with all");
+    fn less_of_anything_is_no_gain(
+        traces in prop::collection::vec(any_trace(), 8), loss in any_loss(),
+    ) {
+        let costs: Vec<f64> =
+            traces.iter().map(|trace| cpi(trace, loss) / cpi(trace, |_| {})).collect();
+        prop_assert!(costs.iter().all(|cost| *cost > 0.5), "{costs:?}");
+        prop_assert!(costs.iter().sum::<f64>() >= 0.97 * costs.len() as f64, "{costs:?}");
     }
 
     #[test]
