@@ -44,10 +44,30 @@ pub fn interval(estimate: &Estimate) -> Option<String> {
 /// The interval as `±0.015`, or as its ends where it is not even on both sides.
 #[must_use]
 pub fn spread(estimate: &Estimate) -> Option<String> {
+    spread_to(estimate, places(estimate))
+}
+
+/// Value and spread as above, but without digits that do not show beside a figure
+/// of this `size`, i.e. beyond its third: an interval of hardly any width would
+/// have many.
+#[must_use]
+pub fn beside(estimate: &Estimate, size: f64) -> (String, Option<String>) {
+    let own = places(estimate).unwrap_or_else(|| decimals(estimate.value.abs(), 3));
+    let most = decimals(size, 3);
+    if own <= most {
+        return (value(estimate), spread(estimate));
+    }
+    (fixed(estimate.value, most), spread_to(estimate, Some(most)))
+}
+
+fn spread_to(estimate: &Estimate, places: Option<i32>) -> Option<String> {
     let ends = estimate.interval?;
-    let show = |v: f64| places(estimate).map_or_else(|| plain(v), |p| fixed(v, p));
+    let show = |v: f64| places.map_or_else(|| plain(v), |p| fixed(v, p));
     let (below, above) = (show(estimate.value - ends.low), show(ends.high - estimate.value));
-    if below == above { Some(format!("±{above}")) } else { interval(estimate) }
+    if below == above {
+        return Some(format!("±{above}"));
+    }
+    Some(format!("[{}, {}]", show(ends.low), show(ends.high)))
 }
 
 /// What a caption says of the figures' uncertainty; nothing if none was
@@ -189,6 +209,17 @@ mod tests {
         assert_eq!(spread(&with(1.0, 0.9, 1.1)).as_deref(), Some("±0.10"));
         assert_eq!(spread(&with(1.0, 0.9, 1.2)).as_deref(), Some("[0.90, 1.20]"));
         assert_eq!(spread(&Estimate::exact(1.0)), None);
+    }
+
+    #[test]
+    fn beside_a_larger_figure_digits_that_do_not_show_are_left_out() {
+        let (value, spread) = beside(&with(0.008_335, 0.008_334_999, 0.008_335_001), 11.6);
+        assert_eq!((value.as_str(), spread.as_deref()), ("0.0", Some("±0.0")));
+        let (value, spread) = beside(&with(0.983, 0.978, 0.988), 0.12);
+        assert_eq!((value.as_str(), spread.as_deref()), ("0.983", Some("±0.005")));
+        assert_eq!(beside(&with(3.0, -1.0, 11.0), 11.6).1.as_deref(), Some("[−1, 11]"));
+        assert_eq!(beside(&Estimate::exact(0.016_47), 11.6), ("0.0".to_owned(), None));
+        assert_eq!(beside(&Estimate::exact(1.5e9), 2e9), ("1.50×10⁹".to_owned(), None));
     }
 
     #[test]

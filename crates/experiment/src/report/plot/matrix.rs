@@ -28,8 +28,7 @@ pub(super) fn draw(title: &str, chart: &Matrix) -> Result<String, PlotError> {
         for (r, row) in chart.cells.iter().enumerate() {
             for (c, value) in row.iter().enumerate() {
                 if let Some(value) = value.filter(|v| v.value.is_finite()) {
-                    let depth = (value.value - chart.neutral) / span;
-                    draw_cell(canvas, layout.corner(r, c), layout.width, &value, depth)?;
+                    draw_cell(canvas, layout.corner(r, c), layout.width, &value, (chart, span))?;
                 }
             }
         }
@@ -91,14 +90,15 @@ impl Layout {
     }
 }
 
-/// A cell; `depth` in −1…1 says how far from neutral.
+/// A cell, coloured by how far its value lies from neutral, as a share of `span`.
 fn draw_cell(
     canvas: &Canvas<'_>,
     (x, y): (i32, i32),
     width: i32,
     value: &Estimate,
-    depth: f64,
+    (chart, span): (&Matrix, f64),
 ) -> Result<(), PlotError> {
+    let depth = (value.value - chart.neutral) / span;
     let corners = [(x + 1, y + 1), (x + width - 1, y + CELL - 1)];
     let role = if depth < 0.0 { Role::Below } else { Role::Above };
     canvas.rectangle(corners, filling(role, DEEPEST * depth.abs().min(1.0)))?;
@@ -106,21 +106,13 @@ fn draw_cell(
     let middle = x + width / 2;
     let center = (HPos::Center, VPos::Center);
     let room = f64::from(width - 4);
-    match number::spread(value).filter(|spread| text::width(spread, 11.0) < room) {
-        Some(spread) => {
-            canvas.text(
-                &number::value(value),
-                (middle, y + CELL / 2 - 7),
-                style(LABEL, Role::Text, center),
-            )?;
-            canvas.text(&spread, (middle, y + CELL / 2 + 10), style(11.0, Role::Text, center))
-        }
-        None => canvas.text(
-            &number::value(value),
-            (middle, y + CELL / 2),
-            style(LABEL, Role::Text, center),
-        ),
-    }
+    let (value, spread) = number::beside(value, span);
+    let spread = spread.filter(|spread| text::width(spread, 11.0) < room);
+    let above = if spread.is_some() { 7 } else { 0 };
+    canvas.text(&value, (middle, y + CELL / 2 - above), style(LABEL, Role::Text, center))?;
+    spread.map_or(Ok(()), |spread| {
+        canvas.text(&spread, (middle, y + CELL / 2 + 10), style(11.0, Role::Text, center))
+    })
 }
 
 /// What the colours mean.

@@ -61,7 +61,7 @@ pub fn page(evaluation: &Evaluation, machines: &[Provenance]) -> Report {
 
 /// Fig. 6 or 7.
 fn by_cores(name: &str, policy: usize, points: &[&Point]) -> Plot {
-    let x = Axis::new("Cores");
+    let x = Axis::new("Cores").range(2.0, 8.0);
     let y = Axis::new("Performance of the serial program").unit("threads on a small core");
     let measured = Line {
         name: format!("simulated, {}", POLICIES[policy]),
