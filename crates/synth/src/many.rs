@@ -1,7 +1,10 @@
 //! A program of many threads, for measuring what managing them costs.
+//!
+//! None begins before all stand: hundreds that compute while the rest are made
+//! would keep the main thread from making them, for many seconds.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -62,8 +65,21 @@ pub struct Report {
 struct Team {
     wakes: AtomicU64,
     busy_iterations: AtomicU64,
-    over: Mutex<bool>,
-    end: Condvar,
+    stage: Mutex<Stage>,
+    /// The stage changed.
+    next: Condvar,
+}
+
+/// What the threads shall do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// Wait until all stand.
+    #[default]
+    Making,
+    /// What was asked for.
+    Running,
+    /// End.
+    Over,
 }
 
 /// Starts the threads, lets them run, ends them.
@@ -93,6 +109,9 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
             }
         }
     }
+    if refused.is_none() {
+        team.enter(Stage::Running);
+    }
     let begin = Instant::now();
     let stop_at = Stop::new(begin.checked_add(options.duration), Arc::clone(stop));
     let mut watch = options.watch.map(Watch::start);
@@ -108,8 +127,7 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
     let elapsed_s = begin.elapsed().as_secs_f64();
     let usage = Usage::of_this_process();
     stop.store(true, Ordering::Relaxed);
-    *team.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
-    team.end.notify_all();
+    team.enter(Stage::Over);
     for thread in threads {
         // They run nothing that can panic.
         let _ = thread.join();
@@ -131,7 +149,20 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
 }
 
 impl Team {
+    fn enter(&self, stage: Stage) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+        self.next.notify_all();
+    }
+
+    /// Waits until all threads stand.
+    fn begun(&self) -> MutexGuard<'_, Stage> {
+        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.next.wait_while(stage, |stage| *stage == Stage::Making);
+        made.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn compute(&self, stop: &Stop) {
+        drop(self.begun());
         while !stop.reached() {
             let _ = calculate(CHUNK, 1);
             self.busy_iterations.fetch_add(CHUNK, Ordering::Relaxed);
@@ -141,22 +172,22 @@ impl Team {
     /// Wakes at `first` and then once a period; a wake that comes too late is
     /// left out, not made up for.
     fn wake_now_and_then(&self, first: Duration, period: Duration, work: u64) {
+        let mut stage = self.begun();
         let begin = Instant::now();
         let mut next = first;
-        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*over {
+        while *stage != Stage::Over {
             let left = next.saturating_sub(begin.elapsed());
             if left.is_zero() {
-                drop(over);
+                drop(stage);
                 let _ = calculate(work, 1);
                 self.wakes.fetch_add(1, Ordering::Relaxed);
                 while next <= begin.elapsed() {
                     next += period;
                 }
-                over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+                stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
             } else {
-                let waited = self.end.wait_timeout(over, left);
-                over = waited.unwrap_or_else(PoisonError::into_inner).0;
+                let waited = self.next.wait_timeout(stage, left);
+                stage = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
     }
