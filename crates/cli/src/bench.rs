@@ -26,9 +26,15 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut progress = Terminal::new()?;
     let (report, output, json) = match command {
-        Bench::Phases(BenchPhases { output, short, seed, slow_cpu, json }) => {
+        Bench::Phases(BenchPhases { output, short, all_ratios, seed, slow_cpu, json }) => {
             let size = if short { phases::Size::short() } else { phases::Size::full() };
-            let name = if slow_cpu.is_empty() { "phases" } else { "phases-asymmetric" };
+            let size = if all_ratios { size.with_all_ratios() } else { size };
+            let name = match (slow_cpu.is_empty(), all_ratios) {
+                (true, false) => "phases",
+                (true, true) => "phases-all-ratios",
+                (false, false) => "phases-asymmetric",
+                (false, true) => "phases-asymmetric-all-ratios",
+            };
             let output = folder(output, name, short);
             let programs = Programs::beside_this_one()?;
             let options = phases::Options::new(programs, output, size, seed).slowed(slow_cpu);

@@ -123,6 +123,19 @@ impl Estimate {
     pub fn high(&self) -> Option<f64> {
         self.interval.map(|i| i.high)
     }
+
+    /// In a unit that is `factor` times as small; the factor is positive.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        let interval = |i: Interval| Interval { low: factor * i.low, high: factor * i.high };
+        Self { value: factor * self.value, interval: self.interval.map(interval), ..self }
+    }
+
+    /// A share as a percentage.
+    #[must_use]
+    pub fn percent(self) -> Self {
+        self.times(100.0)
+    }
 }
 
 /// Why samples give no estimate.

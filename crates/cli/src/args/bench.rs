@@ -78,6 +78,9 @@ pub struct BenchPhases {
     /// Two to three minutes instead of the whole campaign
     #[arg(long)]
     pub short: bool,
+    /// All pairs of the paper's nine ratios (Tables 4 and 5, Fig. 8) instead of five: about 75 minutes
+    #[arg(long)]
+    pub all_ratios: bool,
     /// Seed of the order of runs and of the programs' phases
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -1,7 +1,7 @@
 //! From figures to a report.
 
 use super::evaluate::{Evaluation, Gain};
-use super::pages::{self, percent};
+use super::pages;
 use super::plan::{BEST, Contender};
 use crate::harness::{Check, Verdict};
 use crate::published::hysched::{CHANGES, CITATION, CONDITIONS, GAIN, L1_GAIN};
@@ -63,14 +63,14 @@ fn checks(evaluation: &Evaluation) -> Vec<Check> {
     let best = gain(Contender::Hysched(BEST), false);
     checks.push(Check {
         requirement: "TopB2M3L gains over the OS, %".to_owned(),
-        measured: best.as_ref().map(percent),
+        measured: best.map(Estimate::percent),
         beside: format!("published {} %", GAIN.value),
         verdict: decided(best, above),
     });
     let l1 = gain(Contender::L1Bandwidth, false);
     checks.push(Check {
         requirement: "L1 bandwidth gains less than TopB2M3L, %".to_owned(),
-        measured: l1.as_ref().map(percent),
+        measured: l1.map(Estimate::percent),
         beside: format!("published about {} %", L1_GAIN.value),
         verdict: best.zip(l1).map_or(Verdict::Undecided, |(b, l)| Verdict::of(l.value < b.value)),
     });
@@ -81,7 +81,7 @@ fn checks(evaluation: &Evaluation) -> Vec<Check> {
         let gain = gain(contender, private);
         checks.push(Check {
             requirement: format!("{what} TopB2M3L gains nothing, %"),
-            measured: gain.as_ref().map(percent),
+            measured: gain.map(Estimate::percent),
             beside: "negative control: 0 within its interval".to_owned(),
             verdict: decided(gain, none),
         });
@@ -90,7 +90,7 @@ fn checks(evaluation: &Evaluation) -> Vec<Check> {
     let changes = changes.and_then(|(_, found)| found.get(pages::CHANGED).copied());
     checks.push(Check {
         requirement: "Threads whose category changes, per quantum, TopB2M3L, %".to_owned(),
-        measured: changes.as_ref().map(percent),
+        measured: changes.map(Estimate::percent),
         beside: format!("published about {} %", CHANGES.value),
         verdict: changes.map_or(Verdict::Undecided, |found| Verdict::of(found.value > 0.2)),
     });

@@ -4,7 +4,7 @@ use super::evaluate::{Evaluation, Gain};
 use super::plan::Contender;
 use crate::published::hysched::{GAIN, L1_GAIN, TABLE_1, TABLE_2};
 use crate::report::{Axis, Block, Chart, Column, Dots, Mark, Matrix, Plot, Report, Series, Table};
-use crate::stats::{Estimate, Interval};
+use crate::stats::Estimate;
 
 /// The policy's name for the share of changed categories.
 pub(super) const CHANGED: &str = "threads whose category changed, per quantum";
@@ -150,12 +150,6 @@ fn pinned(evaluation: &Evaluation) -> Table {
     table
 }
 
-/// A share as a percentage.
-pub(super) fn percent(gain: &Estimate) -> Estimate {
-    let interval = gain.interval.map(|i| Interval { low: 100.0 * i.low, high: 100.0 * i.high });
-    Estimate { value: 100.0 * gain.value, interval, ..*gain }
-}
-
 fn name(gain: &Gain) -> String {
     if gain.private {
         format!("{}, all private", gain.contender)
@@ -183,7 +177,7 @@ fn gains(evaluation: &Evaluation) -> Option<Plot> {
             categories: all.iter().map(|gain| name(gain)).collect(),
             series: vec![Series {
                 name: "mean over the mixes (simulated)".to_owned(),
-                values: all.iter().map(|gain| gain.mean.as_ref().map(percent)).collect(),
+                values: all.iter().map(|gain| gain.mean.map(Estimate::percent)).collect(),
                 references: all.iter().map(|gain| published(gain)).collect(),
             }],
             reference: Some("published".to_owned()),
@@ -205,7 +199,7 @@ fn means(evaluation: &Evaluation) -> Table {
     for gain in &evaluation.gains {
         table.row(vec![
             name(gain).into(),
-            gain.mean.as_ref().map(percent).into(),
+            gain.mean.map(Estimate::percent).into(),
             published(gain).into(),
             gain.captured.into(),
             (gain.worse as u64).into(),
@@ -226,7 +220,7 @@ fn mixes(evaluation: &Evaluation) -> Table {
     let caption = "Gain in STP over the OS by mix (simulated)";
     let mut table = Table::new("figure-2-mixes", caption, columns);
     for (at, mix) in evaluation.mixes.iter().enumerate() {
-        let of = |gain: &Gain| gain.mixes.get(at).copied().flatten().as_ref().map(percent).into();
+        let of = |gain: &Gain| gain.mixes.get(at).copied().flatten().map(Estimate::percent).into();
         let cells = evaluation.gains.iter().map(of);
         table.row(std::iter::once(mix.clone().into()).chain(cells).collect());
     }
@@ -286,14 +280,14 @@ fn changes(evaluation: &Evaluation) -> Table {
     ];
     let mut table = Table::new("changes", "Changes of the dominant category (simulated)", columns);
     for (contender, found) in &evaluation.findings {
-        let value = |name: &str| found.get(name).map(percent);
+        let value = |name: &str| found.get(name).copied().map(Estimate::percent);
         let gain = evaluation.gains.iter().find(|g| g.contender == *contender && !g.private);
         table.row(vec![
             contender.to_string().into(),
             value(CHANGED).into(),
             value("pairs of one category").into(),
             value("pairs of one category, the fewest possible").into(),
-            gain.and_then(|gain| gain.mean.as_ref().map(percent)).into(),
+            gain.and_then(|gain| gain.mean.map(Estimate::percent)).into(),
         ]);
     }
     table.note("Published: around 40 % of quanta with nine categories or more.");

@@ -12,8 +12,10 @@ use crate::stats::Estimate;
 pub const SERIAL_SPEEDUP: f64 = 0.97;
 /// Change of a speedup, or of a predicted throughput, that explains nothing.
 const LITTLE: f64 = 5e-3;
-/// Wall time that all runs may take together.
+/// Wall time that all runs may take together, with at most [`PAIRS`].
 pub const WALL_S: f64 = 45.0 * 60.0;
+/// Pairs of five ratios.
+const PAIRS: usize = 15;
 
 /// All checks that the cells allow.
 pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
@@ -31,6 +33,9 @@ pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
     let matrix: Vec<&Cell> = cells.iter().filter(|cell| cell.part == Part::Matrix).collect();
     if !matrix.is_empty() {
         checks.push(throughput_is_kept(&matrix));
+    }
+    if matrix.len() > PAIRS * Grouping::ALL.len() {
+        return checks;
     }
     checks.push(Check {
         requirement: format!("all runs take at most {:.0} min", WALL_S / 60.0),

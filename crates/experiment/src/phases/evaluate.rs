@@ -1,6 +1,6 @@
 //! From finished runs to figures.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use symbiont_linux::slow::SlowCpu;
@@ -24,24 +24,28 @@ pub struct Cpus {
     /// How many times as fast as the others one of them is: the a of the paper;
     /// none if they differ in another way.
     pub large: Option<f64>,
+    /// How many CPUs' time is left to programs: less where a CPU is made slow by
+    /// taking it away for a part of the time.
+    pub left: f64,
 }
 
 impl Cpus {
     /// CPUs that are all alike.
     #[must_use]
     pub fn alike(count: u32) -> Self {
-        Self { count, large: Some(1.0) }
+        Self { count, large: Some(1.0), left: f64::from(count) }
     }
 
     /// CPUs of which these are slowed down.
     #[must_use]
     pub fn slowed(count: u32, slow: &[SlowCpu]) -> Self {
         let factor = slow.first().map_or(1.0, SlowCpu::factor);
-        let which: BTreeSet<_> = slow.iter().map(SlowCpu::cpu).collect();
+        let which: BTreeMap<_, _> = slow.iter().map(|slow| (slow.cpu(), slow.factor())).collect();
         let alike = slow.iter().all(|slow| slow.factor() == factor);
         let all_but_one = u32::try_from(which.len() + 1) == Ok(count);
         let covered = slow.is_empty() || (alike && all_but_one);
-        Self { count, large: covered.then_some(factor) }
+        let taken: f64 = which.values().map(|factor| 1.0 - 1.0 / factor).sum();
+        Self { count, large: covered.then_some(factor), left: f64::from(count) - taken }
     }
 
     /// The machine of the model; none if it does not cover it.
@@ -109,6 +113,9 @@ pub struct Outcome {
     pub fairness: Estimate,
     /// Iterations per second of both, in units of one thread on the idle machine.
     pub throughput: Estimate,
+    /// Share of the CPU time left to programs that neither of them used; absent
+    /// where the kernel does not tell.
+    pub idle: Option<Estimate>,
     /// What the model says; absent on machines with one CPU.
     pub prediction: Option<Prediction>,
 }
@@ -146,6 +153,8 @@ struct Pair {
     round: u32,
     progress: [f64; 2],
     throughput: f64,
+    /// CPU time of both per second.
+    used: Option<f64>,
 }
 
 /// Runs of one program alone.
@@ -194,6 +203,7 @@ pub fn evaluate(records: &[Record], cpus: Cpus, rate: f64, seed: u64) -> Result<
                     round: record.run.round,
                     progress: [a.progress_per_s(), b.progress_per_s()],
                     throughput: (a.iterations_per_s + b.iterations_per_s) / rate,
+                    used: a.cpu_s.zip(b.cpu_s).map(|(x, y)| x / a.elapsed_s + y / b.elapsed_s),
                 });
             }
             (What::RealAlone | What::RealTogether { .. }, _) => {}
@@ -294,8 +304,19 @@ fn outcome(
         })
         .map_err(no_estimate)?,
         throughput: stats::mean_estimate(&throughput).map_err(no_estimate)?,
+        idle: idle(runs, cpus)?,
         prediction: prediction(scheduler, cpus, ratios),
     })
+}
+
+/// Mean share of the CPU time that nobody used; absent if a run does not tell.
+fn idle(runs: &[Pair], cpus: Cpus) -> Result<Option<Estimate>, Error> {
+    let used: Option<Vec<f64>> = runs.iter().map(|run| run.used).collect();
+    used.map(|used| {
+        let idle: Vec<f64> = used.iter().map(|used| 1.0 - used / cpus.left).collect();
+        stats::mean_estimate(&idle).map_err(no_estimate)
+    })
+    .transpose()
 }
 
 fn change(

@@ -16,6 +16,9 @@ pub const TRIED: &str = "phases";
 /// Both, in the order of tables.
 pub const POLICIES: [&str; 2] = [BASELINE, TRIED];
 
+/// The paper's ratios (Table 4).
+pub const NINE: [&str; 9] = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"];
+
 /// Time that a run takes beside its measurement: starting, enrolling, ending.
 const AROUND: Duration = Duration::from_millis(550);
 
@@ -66,10 +69,16 @@ impl Size {
             real_time: Duration::from_millis(1500),
         }
     }
+
+    /// The same with all pairs of the paper's nine ratios.
+    #[must_use]
+    pub fn with_all_ratios(self) -> Self {
+        Self { matrix_ratios: ratios(&NINE), ..self }
+    }
 }
 
 /// Ratios from labels that are known to be good (`the_sizes_hold_all_their_ratios`).
-fn ratios(labels: &[&str]) -> Vec<Ratio> {
+pub(crate) fn ratios(labels: &[&str]) -> Vec<Ratio> {
     labels.iter().filter_map(|label| label.parse().ok()).collect()
 }
 
@@ -358,6 +367,7 @@ mod tests {
     fn the_sizes_hold_all_their_ratios() {
         assert_eq!(Size::full().matrix_ratios.len(), 5);
         assert_eq!(Size::short().matrix_ratios.len(), 3);
+        assert_eq!(Size::short().with_all_ratios().matrix_ratios.len(), 9);
     }
 
     #[test]

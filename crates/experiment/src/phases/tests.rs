@@ -24,7 +24,7 @@ fn reported(ratio: Ratio, progress: f64) -> Report {
         "calibration": "given", "elapsed_s": 1.0, "ended_by": "time",
         "serial": work(serial), "parallel": work(parallel),
         "iterations_per_s": serial + parallel,
-        "cpu_s": 1.0, "voluntary_switches": 1, "involuntary_switches": 1,
+        "cpu_s": (serial + parallel) / RATE, "voluntary_switches": 1, "involuntary_switches": 1,
     }))
     .unwrap()
 }
@@ -245,6 +245,25 @@ fn the_model_covers_one_cpu_that_is_faster_than_all_others() {
     assert_eq!(large(4, &["0:1.5", "1:2", "3:1.5"]), None);
     assert_eq!(large(4, &["0:2"]), None);
     assert_eq!(large(4, &["0:2", "0:2", "0:2"]), None);
+}
+
+#[test]
+fn cpu_time_that_neither_program_used_is_idle() {
+    let of = |share: f64, cpus: Cpus| {
+        let half = |policy: &str, grouping, own, other| {
+            let share = if policy == TRIED { share } else { 1.0 };
+            share * as_predicted(policy, grouping, own, other)
+        };
+        let cell = evaluate(&records(half), cpus, RATE, 1).unwrap().cells.remove(0);
+        [cell.baseline.idle, cell.tried.idle].map(|idle| idle.unwrap().value)
+    };
+    let near = |measured: [f64; 2], expected: [f64; 2]| {
+        assert!(measured.iter().zip(expected).all(|(a, b)| (a - b).abs() < 5e-3), "{measured:?}");
+    };
+    near(of(0.5, Cpus::alike(2)), [0.0, 0.5]);
+    // Half of a CPU is taken away.
+    let slowed = Cpus::slowed(2, &["1:2".parse().unwrap()]);
+    near(of(0.5, slowed), [-1.0 / 3.0, 1.0 / 3.0]);
 }
 
 #[test]

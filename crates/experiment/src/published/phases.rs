@@ -141,6 +141,12 @@ pub const HEADLINES: &[Headline] = &[
     percent("mean speedup, SPEC OMP2001, asymmetric", 3.5, "section 7"),
 ];
 
+/// The value of a headline.
+#[must_use]
+pub fn headline(what: &str) -> Option<f64> {
+    HEADLINES.iter().find(|headline| headline.what == what).map(|headline| headline.value)
+}
+
 const fn percent(what: &'static str, value: f64, place: &'static str) -> Headline {
     Headline { what, value, unit: "%", place }
 }

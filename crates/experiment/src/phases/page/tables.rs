@@ -59,6 +59,7 @@ pub fn pairs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
         Column::number("Throughput").unit("threads"),
         Column::number("Throughput, model").unit("threads"),
         Column::number("Change of throughput").unit("threads"),
+        Column::number("Idle").unit("%"),
     ];
     let mut table = Table::new(id, caption, columns);
     for cell in cells {
@@ -78,12 +79,13 @@ pub fn pairs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
                 outcome.throughput.into(),
                 outcome.prediction.map(|p| p.throughput).into(),
                 TableCell::from(change).highlight(highlight),
+                outcome.idle.map(Estimate::percent).into(),
             ]);
         }
     }
     table.note(
         "The change is that of phases against stay (by round, Student's t); it stands out where its interval is \
-         without zero.",
+         without zero. Idle is the CPU time that neither program used, of what is left to programs.",
     );
     table
 }
@@ -97,6 +99,8 @@ pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
         Column::number("Fairness, phases"),
         Column::number("Jitter × 1000, stay"),
         Column::number("Jitter × 1000, phases"),
+        Column::number("Idle, stay").unit("%"),
+        Column::number("Idle, phases").unit("%"),
     ];
     let mut table = Table::new("summary", "The matrix in one line for each grouping", columns);
     for grouping in Grouping::ALL {
@@ -111,6 +115,7 @@ pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
                 Some(500.0 * (a?.value + b?.value))
             })
         };
+        let idle = |pick: Pick| mean(&|cell: &Cell| Some(100.0 * pick(cell).idle?.value));
         let [(_, stay), (_, phases)] = POLICY_OUTCOMES;
         table.row(vec![
             format!("here, {}", grouping.name()).into(),
@@ -119,24 +124,26 @@ pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
             mean(&|cell| Some(phases(cell).fairness.value)),
             jitter(stay),
             jitter(phases),
+            idle(stay),
+            idle(phases),
         ]);
     }
     let symmetric = cpus.large == Some(1.0);
     let kind = if symmetric { "symmetric" } else { "asymmetric" };
-    let what = format!("mean gain in throughput, synthetic, {kind}");
-    let gain = published::HEADLINES
-        .iter()
-        .find(|headline| headline.what == what)
-        .map(|headline| Estimate::exact(1.0 + headline.value / 100.0));
+    let gain = published::headline(&format!("mean gain in throughput, synthetic, {kind}"));
+    let idle =
+        |which| published::headline(&format!("idle time, synthetic, {kind}, {which}")).into();
     let [stay, phases] = [published::TABLE_5.baseline, published::TABLE_5.proposed]
         .map(|row| if symmetric { row.symmetric } else { row.asymmetric });
     table.row(vec![
         format!("{}, {kind}", published::CITATION).into(),
-        gain.into(),
+        gain.map(|percent| 1.0 + percent / 100.0).into(),
         (stay.fairness / 100.0).into(),
         (phases.fairness / 100.0).into(),
         stay.jitter.into(),
         phases.jitter.into(),
+        idle("baseline"),
+        idle("proposed"),
     ]);
     table.note(format!(
         "The paper: section 7 and Table 5, {kind} machine, 45 pairs of nine ratios; {}. Its \

@@ -3,7 +3,7 @@
 use symbiont_synth::Ratio;
 
 use super::evaluate::{Cell, Evaluation, Matrix};
-use super::page::{percent, published_label, published_means};
+use super::page::{published_label, published_means};
 use super::plan::MACHINES;
 use crate::harness::{Check, Verdict};
 use crate::stats::Estimate;
@@ -30,7 +30,7 @@ pub(super) fn checks(evaluation: &Evaluation) -> Vec<Check> {
         let low = |e: &Estimate| e.low().unwrap_or(e.value);
         checks.push(Check {
             requirement: format!("{name}: throughput rises on average over all pairs (%)"),
-            measured: Some(percent(mean.gain)),
+            measured: Some(mean.gain.percent()),
             beside: format!("published: {}", gain.unwrap_or_default()),
             verdict: Verdict::of(low(&mean.gain) > 0.0),
         });

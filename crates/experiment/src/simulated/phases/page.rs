@@ -13,7 +13,7 @@ use crate::report::{
     Axis, Block, Chart, Column, Line, Lines, Matrix as MatrixChart, Plot, Report, Table,
 };
 use crate::simulated::Provenance;
-use crate::stats::{Estimate, Interval};
+use crate::stats::Estimate;
 
 /// The report, without facts. `machines`: what each of them rests on.
 #[must_use]
@@ -119,11 +119,6 @@ fn points_table(name: &str, points: &[&Point]) -> Table {
     table
 }
 
-pub(super) fn percent(estimate: Estimate) -> Estimate {
-    let interval = estimate.interval.map(|i| Interval { low: 100.0 * i.low, high: 100.0 * i.high });
-    Estimate { value: 100.0 * estimate.value, interval, ..estimate }
-}
-
 /// As in the paper's tables.
 pub(super) fn published_label(ratio: Ratio) -> String {
     ratio.to_string().replace("inf", "∞")
@@ -140,7 +135,7 @@ fn gains(name: &str, matrix: &Matrix) -> Plot {
     let names: Vec<String> = ratios.iter().map(|ratio| label(*ratio)).collect();
     let find = |row: &Ratio, column: &Ratio| {
         let cell = matrix.cells.iter().find(|cell| cell.ratios == [*column, *row])?;
-        Some(percent(cell.figures.gain))
+        Some(cell.figures.gain.percent())
     };
     let row = |row: &Ratio| ratios.iter().map(|column| find(row, column)).collect();
     Plot::new(
@@ -184,7 +179,7 @@ fn cells(name: &str, machine: usize, matrix: &Matrix) -> Table {
         let printed = published::TABLE_4.percent(&a, &b).filter(|_| MACHINES[machine].1 > 1.0);
         let figures = &cell.figures;
         let mut row =
-            vec![format!("{a} beside {b}").into(), percent(figures.gain).into(), printed.into()];
+            vec![format!("{a} beside {b}").into(), figures.gain.percent().into(), printed.into()];
         row.push(cell.model.map(|model| 100.0 * model.gain).into());
         row.extend(figures.fairness.map(Into::into));
         row.extend([0, 1].map(|policy| cell.model.map(|model| model.fairness[policy]).into()));
@@ -227,18 +222,14 @@ fn orders(name: &str, machine: usize, evaluation: &Evaluation) -> Table {
     table
 }
 
-fn headline(what: &str) -> Option<f64> {
-    published::HEADLINES.iter().find(|headline| headline.what == what).map(|h| h.value)
-}
-
 /// Published means of a machine: gain, then fairness, jitter and idle time under
 /// each policy.
 pub(super) fn published_means(machine: usize) -> (Option<f64>, [[Option<f64>; 2]; 3]) {
     let kind = if MACHINES[machine].1 > 1.0 { "asymmetric" } else { "symmetric" };
     let of = |row: published::Row| if machine == 0 { row.symmetric } else { row.asymmetric };
     let rows = [published::TABLE_5.baseline, published::TABLE_5.proposed].map(of);
-    let idle = |which| headline(&format!("idle time, synthetic, {kind}, {which}"));
-    let gain = headline(&format!("mean gain in throughput, synthetic, {kind}"));
+    let idle = |which| published::headline(&format!("idle time, synthetic, {kind}, {which}"));
+    let gain = published::headline(&format!("mean gain in throughput, synthetic, {kind}"));
     let idle = ["baseline", "proposed"].map(idle);
     (gain, [rows.map(|row| Some(row.fairness / 100.0)), rows.map(|row| Some(row.jitter)), idle])
 }
@@ -261,15 +252,11 @@ fn summary(evaluation: &Evaluation) -> Table {
     for matrix in &evaluation.matrices {
         let (name, _) = MACHINES[matrix.machine];
         let mean = &matrix.mean;
-        let mut row = vec![format!("{name}, simulated").into(), percent(mean.gain).into()];
+        let mut row = vec![format!("{name}, simulated").into(), mean.gain.percent().into()];
         row.extend(mean.fairness.map(Into::into));
         row.extend(mean.run_fairness.map(Into::into));
-        let thousand = |e: Estimate| {
-            let interval = e.interval.map(|i| Interval { low: 1e3 * i.low, high: 1e3 * i.high });
-            Estimate { value: 1e3 * e.value, interval, ..e }
-        };
-        row.extend(mean.jitter.map(|jitter| thousand(jitter).into()));
-        row.extend(mean.idle.map(|idle| percent(idle).into()));
+        row.extend(mean.jitter.map(|jitter| jitter.times(1e3).into()));
+        row.extend(mean.idle.map(|idle| idle.percent().into()));
         table.row(row);
         let (gain, rest) = published_means(matrix.machine);
         let mut row = vec![format!("{name}, published").into(), gain.into()];

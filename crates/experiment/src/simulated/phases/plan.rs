@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Ratio;
 
-use crate::phases::plan::POLICIES;
+use crate::phases::plan::{NINE, POLICIES, ratios};
 
 /// The machines, and how many times as fast as the others one of their cores is.
 pub const MACHINES: [(&str, f64); 2] = [("morad-8-symmetric", 1.0), ("morad-8-asymmetric", 2.0)];
@@ -70,14 +70,6 @@ impl Size {
             orders_time: Duration::from_secs(3),
         }
     }
-}
-
-/// Those of Table 4.
-const NINE: [&str; 9] = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"];
-
-/// Ratios from labels that are known to be good (`the_sizes_hold_all_their_ratios`).
-pub(super) fn ratios(labels: &[&str]) -> Vec<Ratio> {
-    labels.iter().filter_map(|label| label.parse().ok()).collect()
 }
 
 /// The parts of the experiment.
