@@ -13,8 +13,9 @@ use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 
 use super::campaign::stages;
-use super::plan::{CORES, ratios};
+use super::plan::CORES;
 use super::{Evaluation, Part, Record, Run, Size, Stage, What, evaluate, page, plan};
+use crate::phases::plan::ratios;
 use crate::seniority::{Judged, Story, judge};
 use crate::simulated::Library;
 
