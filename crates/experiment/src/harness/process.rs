@@ -100,46 +100,66 @@ fn handle(pid: u32) -> Option<OwnedFd> {
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// Ends a child and all its descendants: first SIGTERM to the child, which
+/// Ends a child and all that it started: first SIGTERM to the child, which
 /// lets `symbiont` put everything back, then SIGKILL to what is left.
 fn end(child: &mut Child) {
     // Handles, not numbers, so that nobody else is hit if a number is used again.
-    let descendants: Vec<OwnedFd> =
-        descendants(child.id(), &parents()).into_iter().filter_map(handle).collect();
+    let held = |root| started(root, &processes()).into_iter().filter_map(handle);
+    let mut all: Vec<OwnedFd> = held(child.id()).collect();
     if let Some(child) = handle(child.id()) {
         let _ = pidfd_send_signal(&child, Signal::TERM);
     }
     let begin = Instant::now();
     while wait(child, GRACE.saturating_sub(begin.elapsed())).is_none() && begin.elapsed() < GRACE {}
-    for descendant in &descendants {
-        // Fails for those that are gone.
-        let _ = pidfd_send_signal(descendant, Signal::KILL);
-    }
-    let _ = child.kill();
+    // Fails for those that are gone. Who is stopped starts nothing more in place of what is
+    // killed.
+    let send = |signal, all: &[OwnedFd]| {
+        for one in all {
+            let _ = pidfd_send_signal(one, signal);
+        }
+    };
+    all.extend(handle(child.id()));
+    send(Signal::STOP, &all);
+    all.extend(held(child.id()));
+    send(Signal::KILL, &all);
     let _ = child.wait();
 }
 
-/// Each process and its parent.
-fn parents() -> BTreeMap<u32, u32> {
+/// Where a process comes from.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    parent: u32,
+    session: u32,
+}
+
+/// All processes.
+fn processes() -> BTreeMap<u32, Origin> {
     let Ok(processes) = fs::read_dir("/proc") else { return BTreeMap::new() };
     processes
         .flatten()
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // After the name, which may contain anything: state, parent.
-            let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-            Some((pid, parent))
+            // After the name, which may contain anything: state, parent, group, session.
+            let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+            let (parent, session) = (fields.nth(1)?, fields.nth(1)?);
+            Some((pid, Origin { parent: parent.parse().ok()?, session: session.parse().ok()? }))
         })
         .collect()
 }
 
-/// All processes below `root`, children before grandchildren.
-fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+/// All processes below `root`, and those in its session, whose parents may have ended; children
+/// before grandchildren.
+fn started(root: u32, processes: &BTreeMap<u32, Origin>) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(&parent) = found.get(next) {
-        found.extend(parents.iter().filter(|(_, p)| **p == parent).map(|(pid, _)| *pid));
+        let children = processes.iter().filter(|(pid, origin)| {
+            let related = origin.parent == parent || origin.session == root;
+            related && !found.contains(pid)
+        });
+        let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
+        found.extend(children);
         next += 1;
     }
     found.split_off(1)
@@ -182,14 +202,20 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_end_is_ended_with_its_children() {
-        let script = "sleep 1000 & echo $!; trap '' TERM; while :; do sleep 1000; done";
+        // Whoever of these is killed, another one comes while the shell lives.
+        let script = "(sleep 1000 &); echo $$; trap '' TERM; while :; do sleep 1000; done";
         let limit = Duration::from_millis(500);
         let (result, out) = in_folder(&["sh", "-c", script], limit, &|| false);
         assert!(matches!(result, Err(Error::TimedOut { .. })), "{result:?}");
-        let child = Path::new("/proc").join(out.trim());
+        let shell = out.trim().parse().unwrap();
         let begin = Instant::now();
-        while fs::read_to_string(child.join("stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
-            assert!(begin.elapsed() < LONG, "the child still lives");
+        // Dead ones are there until somebody has waited for them.
+        let lives = |pid: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        while started(shell, &processes()).iter().any(lives) {
+            assert!(begin.elapsed() < LONG, "somebody still lives");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -202,8 +228,14 @@ mod tests {
 
     #[test]
     fn descendants_are_found_at_any_depth() {
-        let parents = BTreeMap::from([(2, 1), (3, 2), (4, 2), (5, 4), (6, 1), (7, 6)]);
-        assert_eq!(descendants(2, &parents), [3, 4, 5]);
-        assert!(descendants(7, &parents).is_empty());
+        let all = [(2, 1), (3, 2), (4, 2), (5, 4), (6, 1), (7, 6)];
+        let origin = |parent| Origin { parent, session: 1 };
+        let mut all: BTreeMap<u32, _> = all.map(|(pid, parent)| (pid, origin(parent))).into();
+        assert_eq!(started(2, &all), [3, 4, 5]);
+        assert!(started(7, &all).is_empty());
+        // Its parent has ended.
+        all.insert(8, Origin { parent: 1, session: 7 });
+        all.insert(9, Origin { parent: 8, session: 9 });
+        assert_eq!(started(7, &all), [8, 9]);
     }
 }
