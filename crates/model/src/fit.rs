@@ -4,9 +4,10 @@
 //! Equations 1 to 3 are linear in α, β, γ, δ, so each component is fitted on
 //! its own: once without δ, for the inverse and as the additive form, and once
 //! with it. Forms of low rank are fitted on the slowdown
-//! ([`Bilinear`](crate::Bilinear)), as is the one of roots. Everything is fitted from sums over the
-//! training set ([`Moments`]), which can be added up per combination of
-//! programs: that makes leave-p-out cross-validation cheap.
+//! ([`Bilinear`](crate::Bilinear)), as is the one of roots, which [`Ridges`]
+//! hold back. Everything is fitted from sums over the training set
+//! ([`Moments`]), which can be added up per combination of programs: that makes
+//! leave-p-out cross-validation cheap.
 //!
 //! Least squares of relative errors: an observation weighs 1/slowdown².
 //!
@@ -35,6 +36,7 @@ use crate::{Observation, SmtMode, SmtModel};
 
 pub(crate) use least_squares::Sums;
 pub(crate) use moments::{Moments, weight};
+pub use roots::Ridges;
 
 /// Why no model can be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,11 +80,14 @@ pub struct Fit {
     pub linear_errors: Vec<Terms>,
     /// Standard errors of the coefficients with δ, by component.
     pub delta_errors: Vec<Terms>,
+    /// How far forms of many products were held back.
+    pub ridges: Ridges,
     /// Threads observed, each once a quantum.
     pub observed: u64,
 }
 
-/// Fits the model of one SMT mode.
+/// Fits the model of one SMT mode, with the usual ridges;
+/// [`TrainingSet::fit`](crate::TrainingSet::fit) chooses them.
 ///
 /// # Errors
 /// When there is nothing to fit on, or observations do not belong together.
@@ -92,7 +97,7 @@ pub fn fit(mode: SmtMode, observations: &[Observation]) -> Result<Fit, FitError>
     for observation in observations {
         moments.add(observation);
     }
-    from_moments(&moments)
+    from_moments(&moments, Ridges::default())
 }
 
 /// Number of components, if the observations belong together.
@@ -110,7 +115,7 @@ pub(crate) fn check(mode: SmtMode, observations: &[Observation]) -> Result<usize
     Ok(want)
 }
 
-pub(crate) fn from_moments(moments: &Moments) -> Result<Fit, FitError> {
+pub(crate) fn from_moments(moments: &Moments, ridges: Ridges) -> Result<Fit, FitError> {
     if moments.observed() == 0 {
         return Err(FitError::Empty);
     }
@@ -118,9 +123,9 @@ pub(crate) fn from_moments(moments: &Moments) -> Result<Fit, FitError> {
     let (delta, delta_errors) = coefficients(moments, &[0, 1, 2, 3])?;
     let interaction = rank::Interaction::fit(moments).ok_or(FitError::Unsolvable)?;
     let ranks = [1, 2, 3].map(|rank| interaction.cut(rank));
-    let roots = roots::fit(moments).ok_or(FitError::Unsolvable)?;
+    let roots = roots::fit(moments, ridges.roots).ok_or(FitError::Unsolvable)?;
     let model = SmtModel::new(linear, delta, ranks, roots).map_err(|_| FitError::Unsolvable)?;
-    Ok(Fit { model, linear_errors, delta_errors, observed: moments.observed() })
+    Ok(Fit { model, linear_errors, delta_errors, ridges, observed: moments.observed() })
 }
 
 /// Coefficients of the chosen features, and their standard errors.

@@ -80,7 +80,7 @@ pub use bilinear::{Bilinear, Factor, Features};
 pub use costs::Costs;
 pub use depth::{Depth, UnknownDepth};
 pub use errors::{BIN, BINS, Errors};
-pub use fit::{Fit, FitError, fit};
+pub use fit::{Fit, FitError, Ridges, fit};
 pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};
 pub use headroom::{Headroom, additive, headroom, low_rank};
 pub use interference::Interference;

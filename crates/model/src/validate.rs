@@ -24,9 +24,14 @@
 //! in the training set with other partners. That is the case in which the
 //! victim-plus-aggressor baseline knows the programs.
 //!
+//! How far forms of many products are held back ([`Ridges`]) is chosen anew within each fold's
+//! training set, again on programs that are left out, of that set (`choose`). So nothing of a fold
+//! has seen its programs, the choice neither.
+//!
 //! # Properties
 //! - A fold's model has seen no observation of its programs
-//!   (`a_fold_knows_nothing_of_its_programs`).
+//!   (`a_fold_knows_nothing_of_its_programs`), nor has what was chosen for it
+//!   (`the_choice_knows_nothing_of_programs_that_are_left_out`).
 //! - Known coefficients give no error (`without_noise_there_is_no_error`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +41,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Case};
 use crate::fit::{FitError, Moments, check, from_moments, weight};
-use crate::{Components, Errors, Fit, Inversion, Observation, Score, SmtMode};
+use crate::{Components, Errors, Fit, Inversion, Observation, Ridges, Score, SmtMode};
 
+mod choose;
 mod fold;
 #[cfg(test)]
 mod tests;
@@ -133,7 +139,7 @@ impl<'a> TrainingSet<'a> {
     /// [`FitError::Unsolvable`] when observations are not finite.
     pub fn fit(&self) -> Result<Fit, FitError> {
         let (moments, _) = self.train(|_| true)?.ok_or(FitError::Empty)?;
-        from_moments(&moments)
+        from_moments(&moments, self.choose(&|_| true))
     }
 
     /// Leave-p-out over all sets of programs that ran together.
@@ -195,9 +201,9 @@ impl<'a> TrainingSet<'a> {
         train: impl Fn(&BTreeSet<Arc<str>>) -> bool,
         test: impl Fn(&BTreeSet<Arc<str>>) -> bool,
     ) -> Result<Option<Fold>, FitError> {
-        let Some((moments, baseline)) = self.train(train)? else { return Ok(None) };
-        let model = from_moments(&moments)?.model;
-        let mut fold = Fold::new(programs.clone());
+        let Some((moments, baseline)) = self.train(&train)? else { return Ok(None) };
+        let Fit { model, ridges, .. } = from_moments(&moments, self.choose(&train))?;
+        let mut fold = Fold::new(programs.clone(), ridges);
         for (_, group) in self.groups.iter().filter(|(programs, _)| test(programs)) {
             for observation in &group.observations {
                 fold.test(&model, &baseline, observation);
@@ -267,6 +273,11 @@ impl Validation {
             })
         });
         slowdowns.chain(inverses).collect()
+    }
+
+    /// What the training sets of the folds chose, one after the other.
+    pub fn ridges(&self) -> impl Iterator<Item = Ridges> + '_ {
+        self.folds.iter().map(|fold| fold.ridges)
     }
 
     /// The component that is largest in the measured throttled stacks.

@@ -86,7 +86,7 @@ pub fn refused() {
     std::fs::write(&other, text.replace("made up", "edited")).unwrap();
     let damaged = said(&["--model", path]);
     assert!(damaged.contains("damaged: its checksum"), "{damaged}");
-    std::fs::write(&other, text.replace("version = 2", "version = 1")).unwrap();
+    std::fs::write(&other, text.replace("version = 3", "version = 2")).unwrap();
     let older = said(&["--model", path]);
-    assert!(older.contains("its format is version 1"), "{older}");
+    assert!(older.contains("its format is version 2"), "{older}");
 }

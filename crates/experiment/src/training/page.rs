@@ -1,10 +1,10 @@
 //! From a training to its report.
 
-use symbiont_model::{BIN, Errors, Form, Inversion, Predictor, SmtMode, Validation};
+use symbiont_model::{BIN, Errors, Form, Inversion, Predictor, Ridges, SmtMode, Validation};
 
 use super::evaluate::{Evaluated, Evaluation};
 use crate::report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, median};
 
 /// Mean absolute relative error and share within ±5 %, of the slowdown and of
 /// the inverse's completion stalls (Feliu et al., section 6.1).
@@ -33,6 +33,9 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
         report.push(Block::Heading(format!("Groups of {}", mode.threads())));
         report.push(Block::Prose(told(evaluation)));
         report.push(slowdowns(*mode, evaluation));
+        if let Some(trained) = evaluated.model.modes.get(mode) {
+            report.push(held_back(*mode, trained.fit.ridges, evaluation));
+        }
         if !evaluation.captured.is_empty() {
             report.push(gains(*mode, evaluation));
         }
@@ -98,6 +101,35 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
         ]);
     }
     table.note("constant: the mean of the training set; victim-plus-aggressor: means of programs, of those that it knows");
+    table
+}
+
+/// What was chosen on programs that were left out of each training set.
+fn held_back(mode: SmtMode, chosen: Ridges, evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("form"),
+        Column::number("ridge of the model"),
+        Column::number("least of the folds"),
+        Column::number("median"),
+        Column::number("most"),
+    ];
+    let caption = "How far forms with many products are held back";
+    let mut table = Table::new(format!("{mode}-ridges"), caption, columns);
+    for (form, ridge) in chosen.by_form() {
+        let of = |ridges: Ridges| ridges.by_form().into_iter().find(|(other, _)| *other == form);
+        let folds: Vec<f64> = evaluation.programs.ridges().filter_map(of).map(|(_, r)| r).collect();
+        table.row(vec![
+            form.name().into(),
+            ridge.into(),
+            folds.iter().copied().reduce(f64::min).into(),
+            median(&folds).into(),
+            folds.iter().copied().reduce(f64::max).into(),
+        ]);
+    }
+    table.note(
+        "chosen within each training set, on programs that are left out of it, by what misleads a \
+         pairing; folds: without the programs that they are then tested on",
+    );
     table
 }
 

@@ -2,20 +2,52 @@
 //!
 //! Who suffers and who does harm is told by different components: a victim's stalls for the
 //! caches, an aggressor's lines that move through them. So any root may meet any other, which
-//! are many more coefficients than a training set has programs. [`RIDGE`] holds all of them
+//! are many more coefficients than a training set has programs. A ridge holds all of them
 //! back, so that what is learnt from few programs is spread over components that vary together.
+//! It is on all features but the constant, their second moment scaled to 1, and is large, since
+//! each program is a single point however often it is observed. How large is chosen within each
+//! training set, on programs that are left out of it (`validate::choose`).
+
+use serde::{Deserialize, Serialize};
 
 use super::moments::Moments;
+use crate::Form;
 use crate::bilinear::{Bilinear, Factor, Features};
 
-/// Ridge on all features but the constant, their second moment scaled to 1. Large, since
-/// each program is a single point however often it is observed.
-pub(crate) const RIDGE: f64 = 3.0;
+/// Where there are too few programs to choose by.
+const RIDGE: f64 = 3.0;
+
+/// By how much the forms of many products are held back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ridges {
+    /// The form of roots.
+    pub roots: f64,
+}
+
+impl Default for Ridges {
+    fn default() -> Self {
+        Self { roots: RIDGE }
+    }
+}
+
+impl Ridges {
+    /// Each with the form that it holds back.
+    #[must_use]
+    pub fn by_form(self) -> [(Form, f64); 1] {
+        [(Form::Roots, self.roots)]
+    }
+
+    /// Are they what a fit can have?
+    pub(crate) fn are_sound(self) -> bool {
+        self.by_form().iter().all(|(_, ridge)| *ridge > 0.0 && ridge.is_finite())
+    }
+}
 
 /// The form; none without observations.
-pub(super) fn fit(moments: &Moments) -> Option<Bilinear> {
+pub(super) fn fit(moments: &Moments, ridge: f64) -> Option<Bilinear> {
     let m = moments.components.len();
-    let found = moments.roots.solve(|at| if at == 0 { 0.0 } else { RIDGE })?.values;
+    let found = moments.roots.held_back(ridge)?;
     let (constant, found) = found.split_first()?;
     let (own, found) = found.split_at_checked(m)?;
     let (given, products) = found.split_at_checked(m)?;

@@ -101,7 +101,7 @@ fn a_training_set_may_be_put_together_from_parts() {
         part.iter().for_each(|observation| sums.add(observation));
         moments.merge(&sums);
     }
-    let parts = from_moments(&moments).unwrap();
+    let parts = from_moments(&moments, Ridges::default()).unwrap();
     assert!(distance(parts.model.delta(), whole.model.delta()) < 1e-8);
     assert_eq!(parts.observed, whole.observed);
 }

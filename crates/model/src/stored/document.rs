@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use symbiont_topology::CoreKind;
 
 use super::{Model, Problem, Score, Trained, Training, VERSION};
-use crate::{Bilinear, Coefficients, Components, Fit, Form, SmtMode, SmtModel, Terms, Throttling};
+use crate::{
+    Bilinear, Coefficients, Components, Fit, Form, Ridges, SmtMode, SmtModel, Terms, Throttling,
+};
 
 const TITLE: &str = "# Interference model of Symbiont, made by training; edits are refused.\n";
 
@@ -45,6 +47,7 @@ struct Formula {
 struct Mode {
     smt: SmtMode,
     observed: u64,
+    ridges: Ridges,
     #[serde(skip_serializing_if = "Option::is_none")]
     throttling: Option<Throttling>,
     linear: Vec<Row>,
@@ -99,6 +102,7 @@ fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
     Mode {
         smt,
         observed: fit.observed,
+        ridges: fit.ridges,
         throttling: trained.throttling.clone(),
         linear: rows(fit.model.linear(), &fit.linear_errors),
         delta: rows(fit.model.delta(), &fit.delta_errors),
@@ -172,11 +176,15 @@ fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
     if !mode.throttling.as_ref().is_none_or(fits) {
         return Err("'throttling' needs one finite weight for each component".to_owned());
     }
+    if !mode.ridges.are_sound() {
+        return Err("'ridges' need positive numbers".to_owned());
+    }
     let ranks: [Bilinear; 3] =
         mode.rank.try_into().map_err(|_| "there must be three of 'rank'".to_owned())?;
     let model = SmtModel::new(linear, delta, ranks, mode.roots)
         .map_err(|e| format!("'rank' or 'roots': {e}"))?;
-    let fit = Fit { model, linear_errors, delta_errors, observed: mode.observed };
+    let (ridges, observed) = (mode.ridges, mode.observed);
+    let fit = Fit { model, linear_errors, delta_errors, ridges, observed };
     Ok(Trained { fit, throttling: mode.throttling, scores: mode.score })
 }
 

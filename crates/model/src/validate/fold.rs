@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::baseline::{Baseline, Case};
-use crate::{Errors, Form, Inversion, Observation, Observed, Shares, SmtModel};
+use crate::{Errors, Form, Inversion, Observation, Observed, Ridges, Shares, SmtModel};
 
 /// What predicts a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,8 @@ impl Predictor {
 pub struct Fold {
     /// The programs.
     pub programs: BTreeSet<Arc<str>>,
+    /// What was chosen within its training set.
+    pub ridges: Ridges,
     /// Errors of the slowdown per thread and quantum.
     pub slowdown: BTreeMap<Predictor, Errors>,
     /// Errors of the inverse, for each component of the throttled stack.
@@ -88,9 +90,10 @@ pub(super) fn cases(observation: &Observation) -> Vec<Case> {
 }
 
 impl Fold {
-    pub(super) fn new(programs: BTreeSet<Arc<str>>) -> Self {
+    pub(super) fn new(programs: BTreeSet<Arc<str>>, ridges: Ridges) -> Self {
         Self {
             programs,
+            ridges,
             slowdown: BTreeMap::new(),
             components: BTreeMap::new(),
             troubled: BTreeMap::new(),
