@@ -17,7 +17,9 @@
 //! component may meet any other: vᵣ is what a victim suffers from, aᵣ what an
 //! aggressor does.
 //!
-//! The form of roots ([`Features::Roots`]) lets any component's root meet any other's.
+//! Of roots ([`Features::Roots`]) there are two forms: in one any component's root meets any
+//! other's, in the other what waits for a resource meets what uses it
+//! ([`Pressure`](crate::Pressure)).
 //!
 //! Since co-runners only add up, one table of what each thread costs each
 //! other serves groups of any size ([`Interference`](crate::Interference)).

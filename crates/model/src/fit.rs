@@ -4,8 +4,8 @@
 //! Equations 1 to 3 are linear in α, β, γ, δ, so each component is fitted on
 //! its own: once without δ, for the inverse and as the additive form, and once
 //! with it. Forms of low rank are fitted on the slowdown
-//! ([`Bilinear`](crate::Bilinear)), as is the one of roots, which [`Ridges`]
-//! hold back. Everything is fitted from sums over the training set
+//! ([`Bilinear`](crate::Bilinear)), as are those of roots and of pressure, which
+//! [`Ridges`] hold back. Everything is fitted from sums over the training set
 //! ([`Moments`]), which can be added up per combination of programs: that makes
 //! leave-p-out cross-validation cheap.
 //!
@@ -24,19 +24,20 @@
 //! - The order of the observations does not matter beyond rounding, nor how
 //!   they are put together (`a_training_set_may_be_put_together_from_parts`).
 
+mod held_back;
 mod least_squares;
 mod moments;
 mod rank;
-mod roots;
 #[cfg(test)]
 mod tests;
 
 use crate::forward::{Coefficients, Terms};
-use crate::{Observation, SmtMode, SmtModel};
+use crate::{Observation, Pressure, SmtMode, SmtModel};
 
+pub use held_back::Ridges;
+pub(crate) use held_back::features;
 pub(crate) use least_squares::Sums;
 pub(crate) use moments::{Moments, weight};
-pub use roots::Ridges;
 
 /// Why no model can be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,8 +87,8 @@ pub struct Fit {
     pub observed: u64,
 }
 
-/// Fits the model of one SMT mode, with the usual ridges;
-/// [`TrainingSet::fit`](crate::TrainingSet::fit) chooses them.
+/// Fits the model of one SMT mode, with the usual ridges, each component under pressure of its
+/// like; [`TrainingSet::fit`](crate::TrainingSet::fit) chooses both.
 ///
 /// # Errors
 /// When there is nothing to fit on, or observations do not belong together.
@@ -97,7 +98,7 @@ pub fn fit(mode: SmtMode, observations: &[Observation]) -> Result<Fit, FitError>
     for observation in observations {
         moments.add(observation);
     }
-    from_moments(&moments, Ridges::default())
+    from_moments(&moments, &Pressure::alike(components), Ridges::default())
 }
 
 /// Number of components, if the observations belong together.
@@ -115,7 +116,11 @@ pub(crate) fn check(mode: SmtMode, observations: &[Observation]) -> Result<usize
     Ok(want)
 }
 
-pub(crate) fn from_moments(moments: &Moments, ridges: Ridges) -> Result<Fit, FitError> {
+pub(crate) fn from_moments(
+    moments: &Moments,
+    pressure: &Pressure,
+    ridges: Ridges,
+) -> Result<Fit, FitError> {
     if moments.observed() == 0 {
         return Err(FitError::Empty);
     }
@@ -123,8 +128,14 @@ pub(crate) fn from_moments(moments: &Moments, ridges: Ridges) -> Result<Fit, Fit
     let (delta, delta_errors) = coefficients(moments, &[0, 1, 2, 3])?;
     let interaction = rank::Interaction::fit(moments).ok_or(FitError::Unsolvable)?;
     let ranks = [1, 2, 3].map(|rank| interaction.cut(rank));
-    let roots = roots::fit(moments, ridges.roots).ok_or(FitError::Unsolvable)?;
-    let model = SmtModel::new(linear, delta, ranks, roots).map_err(|_| FitError::Unsolvable)?;
+    let m = moments.components.len();
+    let of_roots = |pressure: &Pressure, ridge: f64| {
+        held_back::fit(&moments.roots, m, pressure, ridge).ok_or(FitError::Unsolvable)
+    };
+    let roots = of_roots(&Pressure::all(m), ridges.roots)?;
+    let pressure = of_roots(pressure, ridges.pressure)?;
+    let model = SmtModel::new(linear, delta, ranks, [roots, pressure]);
+    let model = model.map_err(|_| FitError::Unsolvable)?;
     Ok(Fit { model, linear_errors, delta_errors, ridges, observed: moments.observed() })
 }
 

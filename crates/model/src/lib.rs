@@ -22,8 +22,8 @@
 //!
 //! Beyond the paper: an exact inverse ([`Inversion::Constrained`]), objectives
 //! that bend ([`Objective`]), interactions between different components
-//! ([`Form::Rank1`], [`Form::Roots`]), and the measure that they are chosen by
-//! ([`headroom`](headroom())).
+//! ([`Form::Rank1`], [`Form::Roots`], [`Form::Pressure`]), and the measure that they
+//! are chosen by ([`headroom`](headroom())).
 //!
 //! Everything is a function over plain values.
 //!
@@ -66,6 +66,7 @@ mod inverse;
 mod mode;
 mod objective;
 mod observation;
+mod pressure;
 mod smt;
 mod stack;
 mod stored;
@@ -88,6 +89,7 @@ pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
 pub use mode::{SmtMode, UnknownMode};
 pub use objective::{Objective, antt, stp};
 pub use observation::{Observation, ObservationError, Observed};
+pub use pressure::Pressure;
 pub use smt::{Form, SmtModel};
 pub use stack::{Components, ComponentsError, CpiStack, Shares, StackError};
 pub use stored::{Here, Model, ModelError, Problem, Score, Trained, Training, VERSION};

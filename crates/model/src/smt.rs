@@ -27,12 +27,22 @@ pub enum Form {
     /// Interactions of the square roots of all components with all others, held back by a
     /// ridge, beyond the paper.
     Roots,
+    /// Of these interactions those that a resource stands behind which both threads use
+    /// ([`Pressure`](crate::Pressure)), likewise.
+    Pressure,
 }
 
 impl Form {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Linear, Self::Delta, Self::Rank1, Self::Rank2, Self::Rank3, Self::Roots];
+    pub const ALL: [Self; 7] = [
+        Self::Linear,
+        Self::Delta,
+        Self::Rank1,
+        Self::Rank2,
+        Self::Rank3,
+        Self::Roots,
+        Self::Pressure,
+    ];
 
     /// The name that files and reports use.
     #[must_use]
@@ -44,6 +54,7 @@ impl Form {
             Self::Rank2 => "rank-2",
             Self::Rank3 => "rank-3",
             Self::Roots => "roots",
+            Self::Pressure => "pressure",
         }
     }
 }
@@ -56,11 +67,13 @@ pub struct SmtModel {
     /// What the two say of the slowdown.
     published: [Bilinear; 2],
     ranks: [Bilinear; 3],
-    roots: Bilinear,
+    /// Of roots: all products, and those that are named.
+    held_back: [Bilinear; 2],
 }
 
 impl SmtModel {
-    /// From coefficients without δ, with δ, the forms of rank 1, 2 and 3, and the one of roots.
+    /// From coefficients without δ, with δ, the forms of rank 1, 2 and 3, and those of roots and
+    /// of pressure.
     ///
     /// # Errors
     /// [`StackError::Length`] when they are not for the same number of
@@ -70,10 +83,10 @@ impl SmtModel {
         linear: Coefficients,
         delta: Coefficients,
         ranks: [Bilinear; 3],
-        roots: Bilinear,
+        held_back: [Bilinear; 2],
     ) -> Result<Self, StackError> {
         let want = linear.terms().len();
-        let fitted = || ranks.iter().chain([&roots]);
+        let fitted = || ranks.iter().chain(&held_back);
         let lengths = [delta.terms().len()].into_iter().chain(fitted().flat_map(Bilinear::lengths));
         if let Some(got) = lengths.into_iter().find(|&got| got != want) {
             return Err(StackError::Length { got, want });
@@ -82,7 +95,7 @@ impl SmtModel {
             return Err(StackError::NotFinite(odd));
         }
         let published = [&linear, &delta].map(Bilinear::from);
-        Ok(Self { linear, delta, published, ranks, roots })
+        Ok(Self { linear, delta, published, ranks, held_back })
     }
 
     /// Number of components.
@@ -112,7 +125,8 @@ impl SmtModel {
             Form::Rank1 => &self.ranks[0],
             Form::Rank2 => &self.ranks[1],
             Form::Rank3 => &self.ranks[2],
-            Form::Roots => &self.roots,
+            Form::Roots => &self.held_back[0],
+            Form::Pressure => &self.held_back[1],
         }
     }
 

@@ -41,7 +41,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Case};
 use crate::fit::{FitError, Moments, check, from_moments, weight};
-use crate::{Components, Errors, Fit, Inversion, Observation, Ridges, Score, SmtMode};
+use crate::{
+    Components, Errors, Fit, Inversion, Observation, Pressure, Ridges, Score, SmtMode,
+};
 
 mod choose;
 mod fold;
@@ -80,6 +82,7 @@ pub enum ValidationError {
 #[derive(Debug)]
 pub struct TrainingSet<'a> {
     components: usize,
+    pressure: Pressure,
     groups: BTreeMap<BTreeSet<Arc<str>>, Group<'a>>,
 }
 
@@ -124,7 +127,16 @@ impl<'a> TrainingSet<'a> {
             }
             group.observations.push(observation);
         }
-        Ok(Self { components, groups })
+        Ok(Self { components, pressure: Pressure::alike(components), groups })
+    }
+
+    /// The same with other products in the form of pressure; unless told, each component meets
+    /// itself. Pairs beyond the components are left out.
+    #[must_use]
+    pub fn pressed_by(self, pressure: &Pressure) -> Self {
+        let known = |&&(waits, uses): &&(usize, usize)| waits.max(uses) < self.components;
+        let pairs = pressure.pairs().iter().filter(known).copied().collect();
+        Self { pressure: Pressure::between(pairs), ..self }
     }
 
     /// All programs.
@@ -139,7 +151,7 @@ impl<'a> TrainingSet<'a> {
     /// [`FitError::Unsolvable`] when observations are not finite.
     pub fn fit(&self) -> Result<Fit, FitError> {
         let (moments, _) = self.train(|_| true)?.ok_or(FitError::Empty)?;
-        from_moments(&moments, self.choose(&|_| true))
+        from_moments(&moments, &self.pressure, self.choose(&|_| true))
     }
 
     /// Leave-p-out over all sets of programs that ran together.
@@ -202,7 +214,8 @@ impl<'a> TrainingSet<'a> {
         test: impl Fn(&BTreeSet<Arc<str>>) -> bool,
     ) -> Result<Option<Fold>, FitError> {
         let Some((moments, baseline)) = self.train(&train)? else { return Ok(None) };
-        let Fit { model, ridges, .. } = from_moments(&moments, self.choose(&train))?;
+        let ridges = self.choose(&train);
+        let model = from_moments(&moments, &self.pressure, ridges)?.model;
         let mut fold = Fold::new(programs.clone(), ridges);
         for (_, group) in self.groups.iter().filter(|(programs, _)| test(programs)) {
             for observation in &group.observations {

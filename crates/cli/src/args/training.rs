@@ -14,8 +14,8 @@ pub struct Knowledge {
     /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`)
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots
-    /// [default: roots for fine stacks, else rank-2]
+    /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
+    /// pressure [default: roots for fine stacks, else rank-2]
     #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
     pub form: Option<Form>,
     /// What schedules are judged by: stp, antt or slowdown [default: stp]

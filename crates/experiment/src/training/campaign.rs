@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_model::{Components, Depth, Training};
+use symbiont_model::{Components, Depth, Pressure, Training};
 use symbiont_topology::CoreKind;
 
 use super::evaluate::{Evaluated, evaluate};
@@ -220,7 +220,8 @@ fn judge(
         note: String::new(),
     };
     let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
-    let evaluated = evaluate(&runs, &options.size, (made, components, training))?;
+    let pressure = Pressure::of(site.catalogue(), &components);
+    let evaluated = evaluate(&runs, &options.size, (made, components, training), &pressure)?;
     let mut report = page::page(&evaluated);
     for (name, value) in site.facts() {
         report.fact(name, value);

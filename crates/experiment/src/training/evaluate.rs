@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use symbiont_model::{
-    Components, Holdout, Model, Observation, Profile, SmtMode, Throttling, Together, Trained,
-    Training, TrainingSet, Validation, align,
+    Components, Holdout, Model, Observation, Pressure, Profile, SmtMode, Throttling, Together,
+    Trained, Training, TrainingSet, Validation, align,
 };
 use symbiont_policy::PairSlowdowns;
 use symbiont_topology::CoreKind;
@@ -43,7 +43,8 @@ pub struct Evaluation {
     pub throttled: f64,
 }
 
-/// Fits and validates. `made` names machine, core and catalogue.
+/// Fits and validates. `made` names machine, core and catalogue; `pressure` says where threads of
+/// a core meet.
 ///
 /// # Errors
 /// When runs are missing, or no model can be fitted on them.
@@ -51,6 +52,7 @@ pub fn evaluate(
     runs: &BTreeMap<Run, Ran>,
     size: &Size,
     (made, components, training): ((String, CoreKind, String), Components, Training),
+    pressure: &Pressure,
 ) -> Result<Evaluated, Error> {
     let isolated = alone(runs, 1)?;
     let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
@@ -62,7 +64,7 @@ pub fn evaluate(
         let throttling = Throttling::fit(&ratios).map_err(wrong)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
         let (fit, programs, combinations, captured) = {
-            let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
+            let set = TrainingSet::new(mode, &observations).map_err(wrong)?.pressed_by(pressure);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
             let fit = set.fit().map_err(wrong)?;
             let captured = if width == 2 { captured(&set).map_err(wrong)? } else { Vec::new() };

@@ -1,6 +1,8 @@
 //! From a training to its report.
 
-use symbiont_model::{BIN, Errors, Form, Inversion, Predictor, Ridges, SmtMode, Validation};
+use symbiont_model::{
+    BIN, Bilinear, Errors, Fit, Form, Inversion, Predictor, Ridges, SmtMode, Validation,
+};
 
 use super::evaluate::{Evaluated, Evaluation};
 use crate::report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
@@ -34,7 +36,7 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
         report.push(Block::Prose(told(evaluation)));
         report.push(slowdowns(*mode, evaluation));
         if let Some(trained) = evaluated.model.modes.get(mode) {
-            report.push(held_back(*mode, trained.fit.ridges, evaluation));
+            report.push(held_back(*mode, &trained.fit, evaluation));
         }
         if !evaluation.captured.is_empty() {
             report.push(gains(*mode, evaluation));
@@ -105,9 +107,10 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
 }
 
 /// What was chosen on programs that were left out of each training set.
-fn held_back(mode: SmtMode, chosen: Ridges, evaluation: &Evaluation) -> Table {
+fn held_back(mode: SmtMode, fit: &Fit, evaluation: &Evaluation) -> Table {
     let columns = vec![
         Column::text("form"),
+        Column::number("coefficients"),
         Column::number("ridge of the model"),
         Column::number("least of the folds"),
         Column::number("median"),
@@ -115,17 +118,25 @@ fn held_back(mode: SmtMode, chosen: Ridges, evaluation: &Evaluation) -> Table {
     ];
     let caption = "How far forms with many products are held back";
     let mut table = Table::new(format!("{mode}-ridges"), caption, columns);
-    for (form, ridge) in chosen.by_form() {
+    for (form, ridge) in fit.ridges.by_form() {
+        let Bilinear { own, given, factors, .. } = fit.model.form(form);
+        let products = factors.iter().flat_map(|factor| &factor.victim).filter(|w| **w != 0.0);
+        let coefficients = 1 + own.len() + given.len() + products.count();
         let of = |ridges: Ridges| ridges.by_form().into_iter().find(|(other, _)| *other == form);
         let folds: Vec<f64> = evaluation.programs.ridges().filter_map(of).map(|(_, r)| r).collect();
         table.row(vec![
             form.name().into(),
+            (coefficients as u64).into(),
             ridge.into(),
             folds.iter().copied().reduce(f64::min).into(),
             median(&folds).into(),
             folds.iter().copied().reduce(f64::max).into(),
         ]);
     }
+    table.note(
+        "roots: each component's with each other's; pressure: what waits for a resource with what \
+         uses it; coefficients: those that are not 0",
+    );
     table.note(
         "chosen within each training set, on programs that are left out of it, by what misleads a \
          pairing; folds: without the programs that they are then tested on",

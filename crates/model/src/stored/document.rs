@@ -54,6 +54,7 @@ struct Mode {
     delta: Vec<Row>,
     rank: Vec<Bilinear>,
     roots: Bilinear,
+    pressure: Bilinear,
     #[serde(default)]
     score: Vec<Score>,
 }
@@ -108,6 +109,7 @@ fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
         delta: rows(fit.model.delta(), &fit.delta_errors),
         rank: fit.model.ranks().to_vec(),
         roots: fit.model.form(Form::Roots).clone(),
+        pressure: fit.model.form(Form::Pressure).clone(),
         score: trained.scores.clone(),
     }
 }
@@ -181,8 +183,8 @@ fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
     }
     let ranks: [Bilinear; 3] =
         mode.rank.try_into().map_err(|_| "there must be three of 'rank'".to_owned())?;
-    let model = SmtModel::new(linear, delta, ranks, mode.roots)
-        .map_err(|e| format!("'rank' or 'roots': {e}"))?;
+    let model = SmtModel::new(linear, delta, ranks, [mode.roots, mode.pressure])
+        .map_err(|e| format!("'rank', 'roots' or 'pressure': {e}"))?;
     let (ridges, observed) = (mode.ridges, mode.observed);
     let fit = Fit { model, linear_errors, delta_errors, ridges, observed };
     Ok(Trained { fit, throttling: mode.throttling, scores: mode.score })

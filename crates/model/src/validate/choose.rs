@@ -28,8 +28,8 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
 use super::{Group, TrainingSet};
-use crate::Ridges;
-use crate::fit::Sums;
+use crate::fit::{Sums, features};
+use crate::{Pressure, Ridges};
 
 /// What may be chosen, in steps of about half a decade.
 const CANDIDATES: [f64; 8] = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
@@ -49,12 +49,12 @@ type Named<'g, 'a> = (&'g BTreeSet<Arc<str>>, &'g Group<'a>);
 impl<'a> TrainingSet<'a> {
     /// Chooses by the groups that are kept, and by no other.
     pub(super) fn choose(&self, keep: &dyn Fn(&BTreeSet<Arc<str>>) -> bool) -> Ridges {
-        let losses = self.losses(keep);
-        losses.map_or_else(Ridges::default, |roots| Ridges { roots: least(&roots) })
+        let Some([roots, pressure]) = self.losses(keep) else { return Ridges::default() };
+        Ridges { roots: least(&roots), pressure: least(&pressure) }
     }
 
-    /// None where nothing can be told.
-    fn losses(&self, keep: &dyn Fn(&BTreeSet<Arc<str>>) -> bool) -> Option<Losses> {
+    /// Those of the forms of roots and of pressure; none where nothing can be told.
+    fn losses(&self, keep: &dyn Fn(&BTreeSet<Arc<str>>) -> bool) -> Option<[Losses; 2]> {
         let kept: Vec<Named<'_, 'a>> =
             self.groups.iter().filter(|(programs, _)| keep(programs)).collect();
         let pairs = kept.iter().all(|(_, group)| group.width() == 2);
@@ -63,52 +63,68 @@ impl<'a> TrainingSet<'a> {
         let mut dealt: Vec<&Arc<str>> = programs.into_iter().collect();
         let blocks = if pairs { (dealt.len() / BLOCK).max(2) } else { 2 };
         let size = dealt.len().div_ceil(blocks).max(1);
+        let forms = [&Pressure::all(self.components), &self.pressure]
+            .map(|pressure| features(self.components, pressure));
         let mut losses = None;
         for round in 0..ROUNDS {
             dealt.shuffle(&mut Pcg64Mcg::seed_from_u64(round));
             for block in dealt.chunks(size) {
                 let block: BTreeSet<&Arc<str>> = block.iter().copied().collect();
-                let Some(more) = self.block(&kept, &block, pairs) else { continue };
-                let losses = losses.get_or_insert([0.0; CANDIDATES.len()]);
-                losses.iter_mut().zip(more).for_each(|(loss, more)| *loss += more);
+                let Some(tests) = left_out(&kept, &block, pairs) else { continue };
+                let mut sums = Sums::new(1 + self.components * (2 + self.components));
+                for (_, group) in kept.iter().filter(|(programs, _)| apart(programs, &block)) {
+                    sums.merge(&group.moments.roots);
+                }
+                let more = forms.each_ref().map(|form| judge(&sums, form, &tests, pairs));
+                let [Some(roots), Some(pressure)] = more else { continue };
+                let losses = losses.get_or_insert([[0.0; CANDIDATES.len()]; 2]);
+                for (losses, more) in losses.iter_mut().zip([roots, pressure]) {
+                    losses.iter_mut().zip(more).for_each(|(loss, more)| *loss += more);
+                }
             }
         }
         losses
     }
+}
 
-    /// The losses on groups of the programs of a block, of which nothing is known.
-    fn block(
-        &self,
-        kept: &[Named<'_, 'a>],
-        block: &BTreeSet<&Arc<str>>,
-        pairs: bool,
-    ) -> Option<Losses> {
-        let within = |programs: &BTreeSet<Arc<str>>| programs.iter().all(|p| block.contains(p));
-        let apart = |programs: &BTreeSet<Arc<str>>| !programs.iter().any(|p| block.contains(p));
-        // One number for each program says nothing of a program beside itself.
-        let tests: Vec<&Named<'_, 'a>> = (kept.iter())
-            .filter(|(programs, group)| within(programs) && programs.len() == group.width())
-            .collect();
-        let explained = if pairs { block.len() } else { 0 };
-        if tests.len() <= explained {
-            return None;
-        }
-        let features: Vec<usize> = (0..1 + self.components * (2 + self.components)).collect();
-        let mut sums = Sums::new(features.len());
-        for (_, group) in kept.iter().filter(|(programs, _)| apart(programs)) {
-            sums.merge(&group.moments.roots);
-        }
-        let mut losses = [0.0; CANDIDATES.len()];
-        for (loss, ridge) in losses.iter_mut().zip(CANDIDATES) {
-            let weights = sums.held_back(ridge)?;
-            let error = |(_, group): &&Named<'_, 'a>| {
-                group.moments.roots.excess(&features, &weights) / group.observations.len() as f64
-            };
-            let errors: Vec<f64> = tests.iter().map(error).collect();
-            *loss = if pairs { misleading(&tests, &errors)? } else { squares(&errors) };
-        }
-        Some(losses)
+/// Is none of its programs in the block?
+fn apart(programs: &BTreeSet<Arc<str>>, block: &BTreeSet<&Arc<str>>) -> bool {
+    !programs.iter().any(|program| block.contains(program))
+}
+
+/// The groups of programs of a block, if there are so many that they tell something. One number
+/// for each program says nothing of a program beside itself.
+fn left_out<'g, 'a>(
+    kept: &[Named<'g, 'a>],
+    block: &BTreeSet<&Arc<str>>,
+    pairs: bool,
+) -> Option<Vec<Named<'g, 'a>>> {
+    let within = |programs: &BTreeSet<Arc<str>>| programs.iter().all(|p| block.contains(p));
+    let tests: Vec<Named<'g, 'a>> = (kept.iter().copied())
+        .filter(|(programs, group)| within(programs) && programs.len() == group.width())
+        .collect();
+    let explained = if pairs { block.len() } else { 0 };
+    (tests.len() > explained).then_some(tests)
+}
+
+/// What a form with these features, fitted on sums, loses on groups that are not in them.
+fn judge(
+    sums: &Sums,
+    features: &[usize],
+    tests: &[Named<'_, '_>],
+    pairs: bool,
+) -> Option<Losses> {
+    let sums = sums.only(features);
+    let mut losses = [0.0; CANDIDATES.len()];
+    for (loss, ridge) in losses.iter_mut().zip(CANDIDATES) {
+        let weights = sums.held_back(ridge)?;
+        let error = |(_, group): &Named<'_, '_>| {
+            group.moments.roots.excess(features, &weights) / group.observations.len() as f64
+        };
+        let errors: Vec<f64> = tests.iter().map(error).collect();
+        *loss = if pairs { misleading(tests, &errors)? } else { squares(&errors) };
     }
+    Some(losses)
 }
 
 impl Group<'_> {
@@ -130,7 +146,7 @@ fn squares(errors: &[f64]) -> f64 {
 
 /// Squares of what is left of the errors of groups when that is taken away which fits a sum of one
 /// number for each program.
-fn misleading(tests: &[&Named<'_, '_>], errors: &[f64]) -> Option<f64> {
+fn misleading(tests: &[Named<'_, '_>], errors: &[f64]) -> Option<f64> {
     let mut places: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
     for program in tests.iter().flat_map(|(programs, _)| programs.iter()) {
         let next = places.len();
@@ -203,7 +219,8 @@ mod tests {
                 let world = world(delta, noise, seed);
                 let observations = world.observe(&world.all_pairs(), 4, seed + 1);
                 let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
-                set.fit().unwrap().ridges.roots.ln()
+                let Ridges { roots, pressure } = set.fit().unwrap().ridges;
+                roots.ln() + pressure.ln()
             };
             (0..4).map(of).sum()
         };
@@ -218,11 +235,10 @@ mod tests {
         let world = World::new(5, 1, Coefficients::new(World::law(2, 0.0)).unwrap(), 1);
         let observations = world.observe(&world.all_pairs(), 1, 1);
         let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
-        let groups: Vec<Named<'_, '_>> = set.groups.iter().collect();
-        let tests: Vec<&Named<'_, '_>> = groups.iter().collect();
+        let tests: Vec<Named<'_, '_>> = set.groups.iter().collect();
         let number = |program: &Arc<str>| f64::from(program.as_bytes()[9] - b'0') + 0.5;
         let mut errors: Vec<f64> =
-            groups.iter().map(|(programs, _)| programs.iter().map(number).sum()).collect();
+            tests.iter().map(|(programs, _)| programs.iter().map(number).sum()).collect();
         assert!(misleading(&tests, &errors).unwrap() < 1e-12);
         errors[3] += 1.0;
         // Ten pairs, five numbers: one pair's own direction keeps (10 − 5) / 10 of its square.

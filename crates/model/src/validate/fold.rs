@@ -20,13 +20,14 @@ pub enum Predictor {
 
 impl Predictor {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Model(Form::Linear),
         Self::Model(Form::Delta),
         Self::Model(Form::Rank1),
         Self::Model(Form::Rank2),
         Self::Model(Form::Rank3),
         Self::Model(Form::Roots),
+        Self::Model(Form::Pressure),
         Self::Constant,
         Self::VictimPlusAggressor,
     ];

@@ -1,8 +1,9 @@
-//! Interactions between square roots of all components.
+//! Interactions between square roots of components: all of them, or those that meet somewhere.
 //!
 //! Who suffers and who does harm is told by different components: a victim's stalls for the
-//! caches, an aggressor's lines that move through them. So any root may meet any other, which
-//! are many more coefficients than a training set has programs. A ridge holds all of them
+//! caches, an aggressor's lines that move through them. In the form of roots any root may meet any
+//! other; in that of pressure those meet that a shared resource stands behind ([`Pressure`]). Either
+//! way there are more coefficients than a training set has programs. A ridge holds all of them
 //! back, so that what is learnt from few programs is spread over components that vary together.
 //! It is on all features but the constant, their second moment scaled to 1, and is large, since
 //! each program is a single point however often it is observed. How large is chosen within each
@@ -10,9 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::moments::Moments;
-use crate::Form;
+use super::least_squares::Sums;
 use crate::bilinear::{Bilinear, Factor, Features};
+use crate::{Form, Pressure};
 
 /// Where there are too few programs to choose by.
 const RIDGE: f64 = 3.0;
@@ -23,19 +24,21 @@ const RIDGE: f64 = 3.0;
 pub struct Ridges {
     /// The form of roots.
     pub roots: f64,
+    /// The form of pressure.
+    pub pressure: f64,
 }
 
 impl Default for Ridges {
     fn default() -> Self {
-        Self { roots: RIDGE }
+        Self { roots: RIDGE, pressure: RIDGE }
     }
 }
 
 impl Ridges {
     /// Each with the form that it holds back.
     #[must_use]
-    pub fn by_form(self) -> [(Form, f64); 1] {
-        [(Form::Roots, self.roots)]
+    pub fn by_form(self) -> [(Form, f64); 2] {
+        [(Form::Roots, self.roots), (Form::Pressure, self.pressure)]
     }
 
     /// Are they what a fit can have?
@@ -44,29 +47,53 @@ impl Ridges {
     }
 }
 
-/// The form; none without observations.
-pub(super) fn fit(moments: &Moments, ridge: f64) -> Option<Bilinear> {
-    let m = moments.components.len();
-    let found = moments.roots.held_back(ridge)?;
+/// The features of a form, by place among those of all products of so many components.
+pub(crate) fn features(components: usize, pressure: &Pressure) -> Vec<usize> {
+    let first = 1 + 2 * components;
+    let products = pressure.pairs().iter().map(|(waits, uses)| first + waits * components + uses);
+    (0..first).chain(products).collect()
+}
+
+/// The form with the products of `pressure`, from sums over all products of so many components;
+/// none without observations.
+pub(super) fn fit(
+    sums: &Sums,
+    components: usize,
+    pressure: &Pressure,
+    ridge: f64,
+) -> Option<Bilinear> {
+    let found = sums.only(&features(components, pressure)).held_back(ridge)?;
     let (constant, found) = found.split_first()?;
-    let (own, found) = found.split_at_checked(m)?;
-    let (given, products) = found.split_at_checked(m)?;
-    let factor = |aggressor: usize| Factor {
-        victim: products.iter().skip(aggressor).step_by(m).copied().collect(),
-        aggressor: (0..m).map(|at| if at == aggressor { 1.0 } else { 0.0 }).collect(),
+    let (own, found) = found.split_at_checked(components)?;
+    let (given, products) = found.split_at_checked(components)?;
+    let mut aggressors: Vec<usize> = pressure.pairs().iter().map(|(_, uses)| *uses).collect();
+    aggressors.sort_unstable();
+    aggressors.dedup();
+    let factor = |aggressor: usize| {
+        let with = |at: usize| -> f64 {
+            let pairs = pressure.pairs().iter().zip(products);
+            let found = pairs.filter(|(pair, _)| **pair == (at, aggressor));
+            found.map(|(_, product)| product).sum()
+        };
+        Factor {
+            victim: (0..components).map(with).collect(),
+            aggressor: (0..components).map(|at| f64::from(at == aggressor)).collect(),
+        }
     };
     Some(Bilinear {
         constant: *constant,
         features: Features::Roots,
         own: own.to_vec(),
         given: given.to_vec(),
-        factors: (0..m).map(factor).collect(),
+        factors: aggressors.into_iter().map(factor).collect(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{CpiStack, Form, Observation, Observed, Shares, SmtMode, fit};
+    use crate::{
+        CpiStack, Form, Observation, Observed, Pressure, Shares, SmtMode, TrainingSet, fit,
+    };
 
     /// Three components: what suffers, what does harm, all else.
     fn stack(suffers: f64, harms: f64) -> CpiStack {
@@ -113,5 +140,13 @@ mod tests {
         let later = gained(Form::Roots, [0.1, 0.3]);
         assert!(first / 0.02 > 3.0 * later / 0.2, "{first} {later}");
         assert!(gained(Form::Linear, [0.0, 0.3]).abs() < 1e-9);
+        // Of those that are named, just they.
+        let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+        let named = set.pressed_by(&Pressure::between(vec![(0, 1)])).fit().unwrap().model;
+        let form = named.form(Form::Pressure);
+        assert_eq!(form.factors.len(), 1);
+        assert_eq!(form.factors[0].aggressor, [0.0, 1.0, 0.0]);
+        assert_eq!(form.factors[0].victim[1..], [0.0, 0.0]);
+        assert!(form.factors[0].victim[0] > 0.1, "{form:?}");
     }
 }
