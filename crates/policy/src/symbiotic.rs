@@ -38,7 +38,8 @@
 //! [`Symbiosis`] holds the model, the form of its equations, the objective and
 //! the kind of inverse. Without interaction between co-runners the sum of
 //! slowdowns is the same for every schedule, so the default objective is
-//! throughput and the default form has interactions.
+//! throughput and the default form has interactions: for the published stack equations 1 to 3 with
+//! their δ, which the paper sets to 0 for the inverse.
 //!
 //! # Properties
 //! - Slowdowns are predicted from stacks in company alone
@@ -98,14 +99,15 @@ pub struct Symbiosis {
 }
 
 impl Symbiosis {
-    /// A model with the default form, objective and inverse. Of a fine stack, square roots of
-    /// lines and stalls tell most of who should go with whom.
+    /// A model with the default form, objective and inverse: of the coarse stack, which is the
+    /// published one, the published equations with δ. Of a fine stack, square roots of lines and
+    /// stalls tell most of who should go with whom.
     #[must_use]
     pub fn new(model: Model) -> Self {
         let fine = model.components.signal() == Signal::CpiStackFine;
         Self {
             model,
-            form: if fine { Form::Roots } else { Form::Rank2 },
+            form: if fine { Form::Roots } else { Form::Delta },
             objective: Objective::Stp,
             inversion: Inversion::Constrained,
         }

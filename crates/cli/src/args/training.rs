@@ -15,7 +15,7 @@ pub struct Knowledge {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
-    /// pressure [default: roots for fine stacks, else rank-2]
+    /// pressure [default: roots for fine stacks, else delta, the published equations]
     #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
     pub form: Option<Form>,
     /// What schedules are judged by: stp, antt or slowdown [default: stp]
