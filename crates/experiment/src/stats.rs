@@ -12,6 +12,14 @@
 //! | difference of two means | Welch's t, Welch–Satterthwaite degrees of freedom |
 //! | ratio of two means | Welch's t of its logarithm |
 //! | anything skewed | percentile bootstrap of that statistic |
+//! | anything of cells that share rows and columns | the same, rows and columns drawn apart |
+//!
+//! Workloads that are drawn from the same programs are no runs apart: a program that is easy to
+//! place is so in all of them. Where such cells are drawn as if they were, an interval is too narrow
+//! however many workloads there are. [`crossed`] draws workloads and programs, each with
+//! replacement, and a cell counts as often as both together (Owen, *The pigeonhole bootstrap*,
+//! Annals of Applied Statistics 1(2), 2007; Owen and Eckles, *Bootstrapping data arrays of arbitrary
+//! order*, ibid. 6(3), 2012). No bootstrap is exact there; this one errs towards wide intervals.
 //!
 //! An interval that the data can't give (fewer than two values) is absent,
 //! never of width zero. Random draws come from a stated seed.
@@ -24,6 +32,8 @@
 //! - The interval of a mean contains it (`interval_contains_the_mean`).
 //! - The order of the runs does not matter (`order_of_the_runs_does_not_matter`).
 //! - Same data and seed, same bootstrap (`same_seed_gives_the_same_interval`).
+//! - More workloads of the same programs do not make an interval narrow
+//!   (`many_rows_of_few_columns_tell_little_of_columns`).
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -234,6 +244,32 @@ pub fn over_rounds(
     bootstrap(&numbers, of, seed)
 }
 
+/// A bootstrap over cells of some rows and columns, such as programs in workloads, where what
+/// belongs to a row or to a column is drawn together: `statistic` gets a weight for each row and
+/// each column, all 1 for the figure itself, and a cell weighs the product of both. The interval is
+/// absent for fewer than two rows or columns; the number of values is that of the rows.
+pub fn crossed(
+    (rows, columns): (usize, usize),
+    seed: u64,
+    statistic: impl Fn(&[f64], &[f64]) -> f64,
+) -> Result<Estimate, StatsError> {
+    if rows == 0 || columns == 0 {
+        return Err(StatsError::Empty);
+    }
+    let value = statistic(&vec![1.0; rows], &vec![1.0; columns]);
+    check(&[value])?;
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let interval = (rows >= 2 && columns >= 2)
+        .then(|| {
+            percentile_interval(|| {
+                let (rows, columns) = (drawn(rows, &mut random), drawn(columns, &mut random));
+                statistic(&rows, &columns)
+            })
+        })
+        .flatten();
+    Ok(Estimate { value, interval, n: rows, method: Method::Bootstrap })
+}
+
 /// `mean(top) / mean(bottom)`, both measured, with Welch's t interval of its
 /// logarithm (delta method). The interval is absent if either has fewer than
 /// two values or a mean that is not positive.
@@ -303,6 +339,17 @@ fn t_quantile(freedom: f64) -> f64 {
 fn resample(values: &[f64], random: &mut Pcg64Mcg) -> Vec<f64> {
     let n = values.len();
     (0..n).filter_map(|_| values.get(random.random_range(0..n)).copied()).collect()
+}
+
+/// How often each of `n` things is drawn, with replacement, in `n` draws.
+fn drawn(n: usize, random: &mut Pcg64Mcg) -> Vec<f64> {
+    let mut times = vec![0.0; n];
+    for _ in 0..n {
+        if let Some(times) = times.get_mut(random.random_range(0..n)) {
+            *times += 1.0;
+        }
+    }
+    times
 }
 
 fn percentile_interval(mut draw: impl FnMut() -> f64) -> Option<Interval> {

@@ -14,7 +14,8 @@
 //! so that gains over `random` are taken workload by workload.
 //!
 //! Headroom captured is Σ (STP − STP of random) / Σ (STP of the oracle − STP of
-//! random) over workloads of two programs per core.
+//! random) over workloads of two programs per core. Workloads share programs, and intervals respect
+//! that ([`crate::stats::crossed`]).
 //!
 //! Nothing of this is measured on hardware.
 //!
@@ -31,6 +32,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Campaign, Options, Record};
-pub use evaluate::{Captured, Evaluation, Gain, evaluate};
+pub use campaign::{Campaign, Options, Place, Record};
+pub use evaluate::{Captured, Contrast, Evaluation, Gain, evaluate};
 pub use plan::{Case, Run, Size, plan};

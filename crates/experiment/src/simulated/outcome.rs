@@ -85,6 +85,8 @@ pub struct AppOutcome {
     pub alone_speed: f64,
     /// Speedup, T_alone / T_together, over the repeats; below 1 as a rule.
     pub speedup: Estimate,
+    /// Turnaround time, T_together / T_alone, over the repeats.
+    pub turnaround: Estimate,
 }
 
 /// What came out.

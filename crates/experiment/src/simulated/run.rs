@@ -320,6 +320,9 @@ impl Sums {
                 target,
                 alone_speed: target as f64 / seconds / 1e9,
                 speedup: mean_estimate(&own)?,
+                turnaround: mean_estimate(
+                    &own.iter().map(|speedup| speedup.recip()).collect::<Vec<_>>(),
+                )?,
             });
         }
         let several = programs.len() > 1;

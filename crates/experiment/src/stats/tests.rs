@@ -82,6 +82,43 @@ fn bootstrap_of_a_mean_is_near_its_exact_distribution() {
     assert_eq!(e.interval, Some(Interval { low: 0.0, high: 1.0 }));
 }
 
+/// Two columns, of 0 and of 1, in a hundred rows: as above, whatever the number of rows.
+#[test]
+fn many_rows_of_few_columns_tell_little_of_columns() {
+    let of = |rows: usize| {
+        crossed((rows, 2), 5, |rows, columns| {
+            let rows: f64 = rows.iter().sum();
+            rows * columns[1] / (rows * columns.iter().sum::<f64>())
+        })
+    };
+    let estimate = of(100).unwrap();
+    assert_eq!((estimate.value, estimate.n), (0.5, 100));
+    assert_eq!(estimate.interval, Some(Interval { low: 0.0, high: 1.0 }));
+    assert_eq!(of(100), of(100));
+    // Drawn as if each row had programs of its own, it would have no width.
+    let apart = over_rounds(100, 5, |_| 0.5).unwrap();
+    assert_eq!(apart.interval.unwrap().width(), 0.0);
+    assert_eq!(of(1).unwrap().interval, None);
+    assert_eq!(of(0), Err(StatsError::Empty));
+    assert_eq!(crossed((2, 2), 1, |_, _| f64::NAN), Err(StatsError::NotFinite { index: 0 }));
+}
+
+/// With effects of rows alone it is the bootstrap over rows.
+#[test]
+fn without_effects_of_columns_rows_decide() {
+    let values: Vec<f64> = (0..12).map(|at| f64::from(at * at % 7)).collect();
+    let crossed = crossed((12, 5), 3, |rows, columns| {
+        let sum: f64 = rows.iter().zip(&values).map(|(weight, value)| weight * value).sum();
+        let all: f64 = rows.iter().sum::<f64>() * columns.iter().sum::<f64>();
+        sum * columns.iter().sum::<f64>() / all
+    });
+    let (crossed, rows) = (crossed.unwrap(), bootstrap(&values, |v| mean(v).unwrap(), 3).unwrap());
+    close(crossed.value, rows.value, 1e-12);
+    let (a, b) = (crossed.interval.unwrap(), rows.interval.unwrap());
+    close(a.low, b.low, 0.12 * b.width());
+    close(a.high, b.high, 0.12 * b.width());
+}
+
 #[test]
 fn ratio_of_means_has_the_ratio_inside() {
     let e = ratio_of_means(&[0.6, 0.7, 0.65], &[1.0, 1.02, 0.98]).unwrap();

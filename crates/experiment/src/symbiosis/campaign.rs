@@ -20,7 +20,7 @@ use super::page;
 use super::plan::{Run, Size, plan};
 use crate::harness::{Error, Journal, Progress, read_json};
 use crate::report::Report;
-use crate::simulated::{App, Form, Setup, Workload, simulate};
+use crate::simulated::{App, AppOutcome, Form, Setup, Workload, simulate};
 use crate::stats::Estimate;
 
 /// What to evaluate.
@@ -49,6 +49,8 @@ pub struct Record {
     pub run: Run,
     /// Its programs.
     pub programs: Vec<String>,
+    /// How each of them fared, in the same order.
+    pub places: Vec<Place>,
     /// System throughput over the repeats.
     pub stp: Estimate,
     /// Average normalised turnaround time over the repeats.
@@ -59,6 +61,15 @@ pub struct Record {
     pub unfinished: usize,
     /// Seconds that it took.
     pub wall_s: f64,
+}
+
+/// How a program of a workload fared: means over the repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// T_alone / T_together.
+    pub speedup: f64,
+    /// T_together / T_alone.
+    pub turnaround: f64,
 }
 
 /// What stays the same when an evaluation is interrupted.
@@ -97,12 +108,12 @@ impl Campaign {
         let done: BTreeSet<&Run> = records.iter().map(|record| &record.run).collect();
         let left: Vec<Run> = all.iter().filter(|run| !done.contains(run)).cloned().collect();
         let finished = all.len() - left.len();
-        let place = Place { workshop, profiles, options };
+        let stage = Stage { workshop, profiles, options };
         // The first run tells how long the others take.
         let mut estimate = Duration::ZERO;
         let mut rest = left.as_slice();
         if let Some((first, others)) = left.split_first() {
-            let record = place.carry_out(first)?;
+            let record = stage.carry_out(first)?;
             let threads = |run: &Run| run.case.width * run.case.cores;
             let all: usize = others.iter().map(threads).sum();
             let each = record.wall_s / threads(first) as f64 / options.workers.max(1) as f64;
@@ -113,13 +124,13 @@ impl Campaign {
         }
         progress.begin(all.len(), finished + (left.len() - rest.len()), estimate);
         let begin = Instant::now();
-        place.all_of(rest, progress, &mut |record| {
+        stage.all_of(rest, progress, &mut |record| {
             journal.append(&record)?;
             records.push(record);
             Ok(())
         })?;
         let evaluation = evaluate(&records);
-        let report = place.report(&evaluation, &records, begin.elapsed());
+        let report = stage.report(&evaluation, &records, begin.elapsed());
         report.write(folder)?;
         Ok((evaluation, report))
     }
@@ -146,13 +157,13 @@ fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
     fs::write(&path, text + "\n").map_err(Error::io(&path))
 }
 
-struct Place<'a, 'p> {
+struct Stage<'a, 'p> {
     workshop: &'a Workshop<'p>,
     profiles: &'p BTreeMap<String, Profile>,
     options: &'a Options,
 }
 
-impl Place<'_, '_> {
+impl Stage<'_, '_> {
     fn carry_out(&self, run: &Run) -> Result<Record, Error> {
         let begin = Instant::now();
         let Options { size, seed, settings, switches, errors, .. } = self.options;
@@ -178,9 +189,14 @@ impl Place<'_, '_> {
             simulate(self.workshop, &workload, self.profiles, &setup, &source, &mut go_on, None);
         let outcome = outcome
             .map_err(|why| Error::Evaluation(format!("{} {}: {why}", run.case, run.policy)))?;
+        let place = |app: &AppOutcome| Place {
+            speedup: app.speedup.value,
+            turnaround: app.turnaround.value,
+        };
         Ok(Record {
             run: run.clone(),
             programs,
+            places: outcome.apps.iter().map(place).collect(),
             stp: outcome.stp,
             antt: outcome.antt,
             moves: outcome.moves as f64 / outcome.quanta.max(1) as f64,

@@ -1,10 +1,15 @@
 //! From runs to gains.
+//!
+//! Workloads are drawn from the same programs, so what one program gains counts in several of them.
+//! All figures are sums over the places of workloads, and their intervals come from a bootstrap in
+//! which workloads and programs are drawn apart ([`crossed`]). Who else is on a program's core
+//! changes from quantum to quantum, and is not drawn.
 
 use std::collections::BTreeMap;
 
-use super::campaign::Record;
+use super::campaign::{Place, Record};
 use super::plan::{BASELINE, BOUND, Case};
-use crate::stats::{Estimate, mean_estimate, over_rounds};
+use crate::stats::{Estimate, crossed};
 
 /// Seed of the bootstrap.
 const SEED: u64 = 1;
@@ -18,9 +23,16 @@ pub struct Gain {
     pub cores: Option<usize>,
     /// The policy.
     pub policy: String,
-    /// STP over that of random, minus 1, mean over workloads.
+    /// How it compares with random placement.
+    pub over: Contrast,
+}
+
+/// A policy beside another one on the same workloads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Contrast {
+    /// STP over that of the other, minus 1, mean over workloads.
     pub stp: Estimate,
-    /// ANTT over that of random, minus 1, mean over workloads: below 0 is better.
+    /// ANTT over that of the other, minus 1, mean over workloads: below 0 is better.
     pub antt: Estimate,
     /// Moves per quantum.
     pub moves: f64,
@@ -46,7 +58,7 @@ pub struct Evaluation {
     pub unfinished: usize,
 }
 
-/// STP and ANTT of each policy on a workload.
+/// The runs of a workload, by policy.
 type Results<'r> = BTreeMap<&'r str, &'r Record>;
 
 /// Compares policies, workload by workload.
@@ -63,17 +75,21 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
         cases.keys().flat_map(|c| [(c.width, Some(c.cores)), (c.width, None)]).collect();
     groups.sort_unstable();
     groups.dedup();
+    let among = |of: &dyn Fn(&Case) -> bool| -> Vec<&Results<'_>> {
+        cases.iter().filter(|(case, _)| of(case)).map(|(_, results)| results).collect()
+    };
     let mut gains = Vec::new();
     for (width, cores) in groups {
-        let of = |case: &Case| case.width == width && cores.is_none_or(|cores| case.cores == cores);
-        let among: Vec<&Results<'_>> =
-            cases.iter().filter(|(case, _)| of(case)).map(|(_, results)| results).collect();
+        let among = among(&|case| {
+            case.width == width && cores.is_none_or(|cores| case.cores == cores)
+        });
         for policy in policies.iter().filter(|policy| **policy != BASELINE) {
-            gains.extend(gain((width, cores), policy, &among));
+            let over = contrast(&among, policy, BASELINE);
+            let policy = (*policy).to_owned();
+            gains.extend(over.map(|over| Gain { width, cores, policy, over }));
         }
     }
-    let pairs: Vec<&Results<'_>> =
-        cases.iter().filter(|(case, _)| case.width == 2).map(|(_, results)| results).collect();
+    let pairs = among(&|case| case.width == 2);
     let bounded = |policy: &&&str| ![BASELINE, BOUND].contains(*policy);
     let captured = policies
         .iter()
@@ -86,48 +102,97 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
     }
 }
 
-fn gain(
-    (width, cores): (usize, Option<usize>),
-    policy: &str,
-    among: &[&Results<'_>],
-) -> Option<Gain> {
-    let both: Vec<(&Record, &Record)> = among
-        .iter()
-        .filter_map(|results| Some((*results.get(policy)?, *results.get(BASELINE)?)))
-        .collect();
-    let over = |figure: fn(&Record) -> f64| -> Option<Estimate> {
-        let ratios: Vec<f64> =
-            both.iter().map(|(own, random)| figure(own) / figure(random) - 1.0).collect();
-        mean_estimate(&ratios).ok()
+/// A place of a workload under several policies.
+struct Cell<'r, const N: usize> {
+    workload: usize,
+    program: usize,
+    under: [&'r Place; N],
+}
+
+/// The places of all workloads that ran under each of these policies, and how many workloads and
+/// programs there are.
+fn cells<'r, const N: usize>(
+    among: &[&Results<'r>],
+    policies: [&str; N],
+) -> (Vec<Cell<'r, N>>, (usize, usize)) {
+    let (mut cells, mut workloads) = (Vec::new(), 0);
+    let mut programs: BTreeMap<&str, usize> = BTreeMap::new();
+    for results in among {
+        let found: Vec<&'r Record> =
+            policies.iter().filter_map(|policy| results.get(*policy).copied()).collect();
+        let Ok(found) = <[&'r Record; N]>::try_from(found) else { continue };
+        let names = found.first().map(|record| record.programs.as_slice()).unwrap_or_default();
+        for (at, name) in names.iter().enumerate() {
+            let next = programs.len();
+            let program = *programs.entry(name).or_insert(next);
+            let places = found.map(|record| record.places.get(at));
+            if let Some(under) = whole(places) {
+                cells.push(Cell { workload: workloads, program, under });
+            }
+        }
+        workloads += 1;
+    }
+    let programs = programs.len();
+    (cells, (workloads, programs))
+}
+
+/// All of them, if none is missing.
+fn whole<'r, const N: usize>(places: [Option<&'r Place>; N]) -> Option<[&'r Place; N]> {
+    places.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok()
+}
+
+fn contrast(among: &[&Results<'_>], own: &str, other: &str) -> Option<Contrast> {
+    let (cells, size) = cells(among, [own, other]);
+    let over = |figure: fn(&Place) -> f64| {
+        let gain = |workloads: &[f64], programs: &[f64]| -> f64 {
+            let mut sums = vec![(0.0, 0.0); workloads.len()];
+            for Cell { workload, program, under: [own, other] } in &cells {
+                let (Some(sum), Some(weight)) = (sums.get_mut(*workload), programs.get(*program))
+                else {
+                    continue;
+                };
+                *sum = (sum.0 + weight * figure(own), sum.1 + weight * figure(other));
+            }
+            let there = sums.iter().zip(workloads).filter(|((_, other), _)| *other > 0.0);
+            let (gained, all) = there.fold((0.0, 0.0), |(gained, all), ((own, other), weight)| {
+                (gained + weight * (own / other - 1.0), all + weight)
+            });
+            gained / all
+        };
+        crossed(size, SEED, gain).ok()
     };
-    let moves = both.iter().map(|(own, _)| own.moves).sum::<f64>() / both.len().max(1) as f64;
-    Some(Gain {
-        width,
-        cores,
-        policy: policy.to_owned(),
-        stp: over(|record| record.stp.value)?,
-        antt: over(|record| record.antt.value)?,
-        moves,
+    let moves: Vec<f64> = among
+        .iter()
+        .filter(|results| results.contains_key(other))
+        .filter_map(|results| Some(results.get(own)?.moves))
+        .collect();
+    Some(Contrast {
+        stp: over(|place| place.speedup)?,
+        antt: over(|place| place.turnaround)?,
+        moves: moves.iter().sum::<f64>() / moves.len().max(1) as f64,
     })
 }
 
-/// Σ gained / Σ headroom, with an interval over the workloads.
+/// Σ gained / Σ headroom.
 fn captured(policy: &str, among: &[&Results<'_>]) -> Option<Estimate> {
-    let stp = |results: &Results<'_>, policy: &str| Some(results.get(policy)?.stp.value);
-    let rooms: Vec<(f64, f64)> = among
-        .iter()
-        .filter_map(|results| {
-            let random = stp(results, BASELINE)?;
-            Some((stp(results, policy)? - random, stp(results, BOUND)? - random))
-        })
-        .collect();
-    if rooms.iter().map(|(_, room)| room).sum::<f64>() <= 0.0 {
+    let (cells, size) = cells(among, [policy, BASELINE, BOUND]);
+    let sums = |workloads: &[f64], programs: &[f64]| -> (f64, f64) {
+        let mut sums = (0.0, 0.0);
+        for Cell { workload, program, under: [own, random, oracle] } in &cells {
+            let weight = workloads.get(*workload).zip(programs.get(*program));
+            let weight = weight.map_or(0.0, |(workload, program)| workload * program);
+            sums.0 += weight * (own.speedup - random.speedup);
+            sums.1 += weight * (oracle.speedup - random.speedup);
+        }
+        sums
+    };
+    let (_, room) = sums(&vec![1.0; size.0], &vec![1.0; size.1]);
+    if room <= 0.0 {
         return None;
     }
-    let share = |drawn: &[usize]| -> f64 {
-        let sums = drawn.iter().filter_map(|&at| rooms.get(at));
-        let (gained, room) = sums.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let share = |workloads: &[f64], programs: &[f64]| {
+        let (gained, room) = sums(workloads, programs);
         gained / room
     };
-    over_rounds(rooms.len(), SEED, share).ok()
+    crossed(size, SEED, share).ok()
 }

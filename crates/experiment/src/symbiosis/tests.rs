@@ -77,7 +77,7 @@ fn a_short_evaluation_runs_and_goes_on() {
     assert_eq!(lines(), 3);
     let of = |policy: &str| evaluation.gains.iter().filter(|gain| gain.policy == policy).count();
     assert_eq!((of("oracle"), of("l1-bandwidth")), (2, 2));
-    assert!(evaluation.gains.iter().all(|gain| gain.stp.value.abs() < 1.0));
+    assert!(evaluation.gains.iter().all(|gain| gain.over.stp.value.abs() < 1.0));
     let text = report.to_json().unwrap();
     assert!(text.contains("simulated: power8-s812l") && text.contains("Published, SMT2"));
     // All is done: the same comes out.
