@@ -170,7 +170,7 @@ fn setup(args: &Simulate) -> Setup {
         switches: switches(&args.private),
         errors: if args.exact_counters { Errors::NONE } else { Errors::default() },
         share: args.share,
-        limit: None,
+        ..Setup::default()
     }
 }
 

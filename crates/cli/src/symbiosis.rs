@@ -64,6 +64,7 @@ fn size(args: &BenchSymbiosis) -> Size {
     size.workloads = args.workloads.unwrap_or(size.workloads);
     size.repeats = args.repeats.unwrap_or(size.repeats);
     size.alone = args.alone.unwrap_or(size.alone);
+    size.controls = args.controls.unwrap_or(size.controls);
     if !args.policies.is_empty() {
         size.policies.clone_from(&args.policies);
     }

@@ -48,7 +48,6 @@ mod page;
 mod pages;
 mod plan;
 mod play;
-mod shuffled;
 #[cfg(test)]
 mod tests;
 mod watch;

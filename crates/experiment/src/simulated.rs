@@ -27,6 +27,7 @@
 //!   (`programs_that_share_nothing_are_not_slowed`).
 
 mod cache;
+mod exchanged;
 mod fill;
 mod library;
 pub mod measured;
@@ -44,6 +45,8 @@ mod timeline;
 mod workload;
 
 pub use cache::{Cache, Trouble};
+pub(crate) use exchanged::Exchanged;
+pub use exchanged::Shown;
 pub use fill::fill;
 pub use library::{Library, LibraryError, Listed};
 pub use outcome::{AppOutcome, Outcome, Provenance};

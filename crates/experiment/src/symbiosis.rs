@@ -17,11 +17,16 @@
 //! random) over workloads of two programs per core. Workloads share programs, and intervals respect
 //! that ([`crate::stats::crossed`]).
 //!
+//! Negative controls ([`Terms`]): some of the workloads also run with measurements exchanged between
+//! programs, and with execution units and caches private to each thread. What `symbiotic` gains over
+//! `random` must vanish there.
+//!
 //! Nothing of this is measured on hardware.
 //!
 //! # Properties
 //! - The workloads are divided as stated, the same for the same seed
-//!   (`workloads_are_divided_as_stated`).
+//!   (`workloads_are_divided_as_stated`); controls have a baseline under the same terms
+//!   (`controls_are_planned_with_their_baseline`).
 //! - An interrupted evaluation goes on where it stopped, and a short one runs
 //!   from end to end (`a_short_evaluation_runs_and_goes_on`).
 
@@ -33,5 +38,5 @@ mod plan;
 mod tests;
 
 pub use campaign::{Campaign, Options, Place, Record};
-pub use evaluate::{Captured, Contrast, Evaluation, Gain, evaluate};
-pub use plan::{Case, Run, Size, plan};
+pub use evaluate::{Captured, Contrast, Control, Evaluation, Gain, evaluate};
+pub use plan::{Case, Run, Size, Terms, plan};

@@ -134,6 +134,10 @@ pub struct BenchSymbiosis {
     /// Repeats of each workload
     #[arg(long, value_name = "COUNT")]
     pub repeats: Option<u32>,
+    /// Workloads of each width and count of cores that are run as negative controls too:
+    /// measurements exchanged between programs, units and caches private to each thread
+    #[arg(long, value_name = "COUNT")]
+    pub controls: Option<usize>,
     /// How long each program runs alone to set its target (simulated time)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub alone: Option<Duration>,

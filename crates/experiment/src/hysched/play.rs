@@ -14,9 +14,8 @@ use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::CpuSet;
 
 use super::plan::{Contender, Part, Run, Size, Start};
-use super::shuffled::Shuffled;
 use super::watch::{self, Alone, Pairs};
-use crate::simulated::{Once, Setup, SimulateError, Stage};
+use crate::simulated::{Exchanged, Once, Setup, SimulateError, Stage};
 
 /// One finished run: a line of `runs.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -211,7 +210,7 @@ impl<'a, 'p> Player<'a, 'p> {
         let settings = Settings { seed, variant, hysteresis, together, ..Settings::default() };
         let policy = (find(name)?.make)(&settings);
         Ok(match run.contender {
-            Contender::Shuffled(_) => Box::new(Shuffled::new(policy, seed)),
+            Contender::Shuffled(_) => Box::new(Exchanged::new(policy, seed)),
             _ => policy,
         })
     }

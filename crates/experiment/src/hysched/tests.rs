@@ -12,9 +12,8 @@ use symbiont_sim::fast::Workshop;
 use symbiont_topology::Topology;
 
 use super::plan::{BEST, Part, Start};
-use super::shuffled::Shuffled;
 use super::*;
-use crate::simulated::Library;
+use crate::simulated::{Exchanged, Library};
 
 fn tiny() -> Size {
     Size {
@@ -179,7 +178,7 @@ fn measurements_are_exchanged_between_programs() {
     let sample = Sample { threads, programs, ..Sample::default() };
     let (did, in_force) = (Characterizations::new(), Placement::new());
     let view = View::new(&machine, &sample, &did, &in_force).measured(&known);
-    let mut shuffled = Shuffled::new(Box::new(Teller), 1);
+    let mut shuffled = Exchanged::new(Box::new(Teller), 1);
     let told = |placement: Placement| {
         placement.into_values().map(|a| a.reason.into_owned()).collect::<Vec<_>>()
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use symbiont_control::ControlError;
 use symbiont_machine::Signals;
-use symbiont_policy::{Entry, Settings, UnknownPolicy, find};
+use symbiont_policy::{Entry, Policy, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
 use symbiont_sim::description::Description;
@@ -15,6 +15,7 @@ use symbiont_sim::machine::{Errors, Level, SimError, Switches};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_topology::CpuSet;
 
+use super::exchanged::{Exchanged, Shown};
 use super::stage::{Once, Stage};
 use super::timeline::Timeline;
 use super::{App, AppOutcome, Form, Outcome, Provenance, Workload};
@@ -32,6 +33,8 @@ pub struct Setup {
     pub policy: String,
     /// What it is set to; its seed is another one in each repeat.
     pub settings: Settings,
+    /// Whose measurements it is shown.
+    pub shown: Shown,
     /// Period of its decisions; none: the policy's own.
     pub quantum: Option<Duration>,
     /// How long each program runs alone; what it retires then is its target.
@@ -68,6 +71,7 @@ impl Default for Setup {
         Self {
             policy: "stay".to_owned(),
             settings: Settings::default(),
+            shown: Shown::Own,
             quantum: None,
             alone: Duration::from_secs(20),
             until: Duration::from_secs(1200),
@@ -219,6 +223,10 @@ pub fn simulate<'p, L: Level<'p>>(
     for repeat in 0..setup.repeats.max(1) {
         let seed = setup.seed_of(repeat);
         let policy = (policy.make)(&Settings { seed, ..setup.settings.clone() });
+        let policy: Box<dyn Policy> = match setup.shown {
+            Shown::Own => policy,
+            Shown::Exchanged => Box::new(Exchanged::new(policy, seed)),
+        };
         let mut timeline = timeline.take();
         let done = targets.len() + repeat as usize;
         let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {

@@ -17,10 +17,10 @@ use symbiont_topology::CpuSet;
 
 use super::evaluate::{Evaluation, evaluate};
 use super::page;
-use super::plan::{Run, Size, plan};
+use super::plan::{Run, Size, Terms, plan};
 use crate::harness::{Error, Journal, Progress, read_json};
 use crate::report::Report;
-use crate::simulated::{App, AppOutcome, Form, Setup, Workload, simulate};
+use crate::simulated::{App, AppOutcome, Form, Setup, Shown, Workload, simulate};
 use crate::stats::Estimate;
 
 /// What to evaluate.
@@ -177,8 +177,17 @@ impl Stage<'_, '_> {
             settings: settings.clone(),
             alone: size.alone,
             repeats: size.repeats,
+            shown: match run.terms {
+                Terms::Exchanged => Shown::Exchanged,
+                Terms::Plain | Terms::Private => Shown::Own,
+            },
             seed: *seed,
-            switches: *switches,
+            switches: match run.terms {
+                Terms::Private => {
+                    Switches { private_units: true, private_caches: true, ..*switches }
+                }
+                Terms::Plain | Terms::Exchanged => *switches,
+            },
             errors: *errors,
             limit: Some(self.limit(run)),
             ..Setup::default()
@@ -188,7 +197,7 @@ impl Stage<'_, '_> {
         let outcome =
             simulate(self.workshop, &workload, self.profiles, &setup, &source, &mut go_on, None);
         let outcome = outcome
-            .map_err(|why| Error::Evaluation(format!("{} {}: {why}", run.case, run.policy)))?;
+            .map_err(|why| Error::Evaluation(format!("{run}: {why}")))?;
         let place = |app: &AppOutcome| Place {
             speedup: app.speedup.value,
             turnaround: app.turnaround.value,
@@ -237,7 +246,7 @@ impl Stage<'_, '_> {
             let mut result = Ok(());
             for record in told {
                 let kept = record.and_then(|record| {
-                    progress.running(&format!("{} {}", record.run.case, record.run.policy));
+                    progress.running(&record.run.to_string());
                     keep(record)
                 });
                 progress.done();

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::campaign::{Place, Record};
-use super::plan::{BASELINE, BOUND, Case};
+use super::plan::{BASELINE, BOUND, CONTROLLED, Case, Terms};
 use crate::stats::{Estimate, crossed};
 
 /// Seed of the bootstrap.
@@ -47,6 +47,18 @@ pub struct Captured {
     pub share: Option<Estimate>,
 }
 
+/// What the controlled policy gains over random placement on the workloads that were run as negative
+/// controls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Control {
+    /// Programs for each core.
+    pub width: usize,
+    /// Under which terms it decides.
+    pub terms: Terms,
+    /// How it compares with random placement; of private units and caches with such a one.
+    pub over: Contrast,
+}
+
 /// What came out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
@@ -54,19 +66,27 @@ pub struct Evaluation {
     pub gains: Vec<Gain>,
     /// In workloads of two programs per core.
     pub captured: Vec<Captured>,
+    /// By width and terms.
+    pub controls: Vec<Control>,
     /// Repeats that did not end in time.
     pub unfinished: usize,
 }
 
-/// The runs of a workload, by policy.
-type Results<'r> = BTreeMap<&'r str, &'r Record>;
+/// The runs of a workload, by policy and terms.
+type Results<'r> = BTreeMap<(&'r str, Terms), &'r Record>;
+
+/// A policy as it is.
+fn plain(policy: &str) -> (&str, Terms) {
+    (policy, Terms::Plain)
+}
 
 /// Compares policies, workload by workload.
 #[must_use]
 pub fn evaluate(records: &[Record]) -> Evaluation {
     let mut cases: BTreeMap<&Case, Results<'_>> = BTreeMap::new();
     for record in records {
-        cases.entry(&record.run.case).or_default().insert(&record.run.policy, record);
+        let by = (record.run.policy.as_str(), record.run.terms);
+        cases.entry(&record.run.case).or_default().insert(by, record);
     }
     let mut policies: Vec<&str> = records.iter().map(|r| r.run.policy.as_str()).collect();
     policies.sort_unstable();
@@ -84,9 +104,23 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
             case.width == width && cores.is_none_or(|cores| case.cores == cores)
         });
         for policy in policies.iter().filter(|policy| **policy != BASELINE) {
-            let over = contrast(&among, policy, BASELINE);
+            let over = contrast(&among, plain(policy), plain(BASELINE));
             let policy = (*policy).to_owned();
             gains.extend(over.map(|over| Gain { width, cores, policy, over }));
+        }
+    }
+    let mut controls = Vec::new();
+    for width in [2, 4] {
+        // The same workloads for all.
+        let mut among = among(&|case| case.width == width);
+        among.retain(|results| results.contains_key(&(CONTROLLED, Terms::Exchanged)));
+        for (terms, baseline) in [
+            (Terms::Plain, Terms::Plain),
+            (Terms::Exchanged, Terms::Plain),
+            (Terms::Private, Terms::Private),
+        ] {
+            let over = contrast(&among, (CONTROLLED, terms), (BASELINE, baseline));
+            controls.extend(over.map(|over| Control { width, terms, over }));
         }
     }
     let pairs = among(&|case| case.width == 2);
@@ -98,6 +132,7 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
     Evaluation {
         gains,
         captured: captured.collect(),
+        controls,
         unfinished: records.iter().map(|record| record.unfinished).sum(),
     }
 }
@@ -113,13 +148,13 @@ struct Cell<'r, const N: usize> {
 /// programs there are.
 fn cells<'r, const N: usize>(
     among: &[&Results<'r>],
-    policies: [&str; N],
+    policies: [(&str, Terms); N],
 ) -> (Vec<Cell<'r, N>>, (usize, usize)) {
     let (mut cells, mut workloads) = (Vec::new(), 0);
     let mut programs: BTreeMap<&str, usize> = BTreeMap::new();
     for results in among {
         let found: Vec<&'r Record> =
-            policies.iter().filter_map(|policy| results.get(*policy).copied()).collect();
+            policies.iter().filter_map(|policy| results.get(policy).copied()).collect();
         let Ok(found) = <[&'r Record; N]>::try_from(found) else { continue };
         let names = found.first().map(|record| record.programs.as_slice()).unwrap_or_default();
         for (at, name) in names.iter().enumerate() {
@@ -141,7 +176,11 @@ fn whole<'r, const N: usize>(places: [Option<&'r Place>; N]) -> Option<[&'r Plac
     places.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok()
 }
 
-fn contrast(among: &[&Results<'_>], own: &str, other: &str) -> Option<Contrast> {
+fn contrast(
+    among: &[&Results<'_>],
+    own: (&str, Terms),
+    other: (&str, Terms),
+) -> Option<Contrast> {
     let (cells, size) = cells(among, [own, other]);
     let over = |figure: fn(&Place) -> f64| {
         let gain = |workloads: &[f64], programs: &[f64]| -> f64 {
@@ -163,8 +202,8 @@ fn contrast(among: &[&Results<'_>], own: &str, other: &str) -> Option<Contrast> 
     };
     let moves: Vec<f64> = among
         .iter()
-        .filter(|results| results.contains_key(other))
-        .filter_map(|results| Some(results.get(own)?.moves))
+        .filter(|results| results.contains_key(&other))
+        .filter_map(|results| Some(results.get(&own)?.moves))
         .collect();
     Some(Contrast {
         stp: over(|place| place.speedup)?,
@@ -175,7 +214,7 @@ fn contrast(among: &[&Results<'_>], own: &str, other: &str) -> Option<Contrast> 
 
 /// Σ gained / Σ headroom.
 fn captured(policy: &str, among: &[&Results<'_>]) -> Option<Estimate> {
-    let (cells, size) = cells(among, [policy, BASELINE, BOUND]);
+    let (cells, size) = cells(among, [policy, BASELINE, BOUND].map(plain));
     let sums = |workloads: &[f64], programs: &[f64]| -> (f64, f64) {
         let mut sums = (0.0, 0.0);
         for Cell { workload, program, under: [own, random, oracle] } in &cells {

@@ -1,6 +1,7 @@
 //! From gains to a report.
 
 use super::evaluate::{Evaluation, Gain};
+use super::plan::Terms;
 use crate::report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
 use crate::stats::Estimate;
 
@@ -37,6 +38,9 @@ pub(super) fn page(evaluation: &Evaluation) -> Report {
     }
     report.push(summary(evaluation));
     report.push(captured(evaluation));
+    if !evaluation.controls.is_empty() {
+        report.push(controls(evaluation));
+    }
     for width in [2, 4] {
         for (id, title, figure) in [
             ("stp", "Throughput over random", (|gain| gain.over.stp) as fn(&Gain) -> Estimate),
@@ -96,6 +100,38 @@ fn captured(evaluation: &Evaluation) -> Table {
     for captured in &evaluation.captured {
         table.row(vec![captured.policy.as_str().into(), captured.share.into()]);
     }
+    table.note(DRAWN);
+    table
+}
+
+fn controls(evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("threads per core"),
+        Column::text("terms"),
+        Column::number("STP over random").unit("%"),
+        Column::number("ANTT over random").unit("%"),
+        Column::number("moves per quantum"),
+    ];
+    let caption = "symbiotic and its negative controls on the same workloads, simulated";
+    let mut table = Table::new("controls", caption, columns);
+    for control in &evaluation.controls {
+        let terms = match control.terms {
+            Terms::Plain => "as they are",
+            Terms::Exchanged => "measurements exchanged between programs",
+            Terms::Private => "execution units and caches private to each thread",
+        };
+        table.row(vec![
+            control.width.to_string().into(),
+            terms.into(),
+            percent(&control.over.stp).into(),
+            percent(&control.over.antt).into(),
+            control.over.moves.into(),
+        ]);
+    }
+    table.note(
+        "random under the same terms, except that it goes by no measurements; it moves threads every \
+         quantum, which costs it something whatever the terms",
+    );
     table.note(DRAWN);
     table
 }

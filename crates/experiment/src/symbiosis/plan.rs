@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub const BASELINE: &str = "random";
 /// The upper bound of headroom.
 pub const BOUND: &str = "oracle";
+/// The policy that negative controls are of.
+pub const CONTROLLED: &str = "symbiotic";
 
 /// A workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,6 +49,19 @@ impl Case {
     }
 }
 
+/// Under which terms a policy decides: as they are, or as a negative control, in which what it
+/// gains must vanish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Terms {
+    /// As they are.
+    Plain,
+    /// It is shown other programs' measurements.
+    Exchanged,
+    /// Execution units and caches are private to each thread.
+    Private,
+}
+
 /// A workload under a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Run {
@@ -54,6 +69,19 @@ pub struct Run {
     pub case: Case,
     /// The policy.
     pub policy: String,
+    /// Under which terms.
+    pub terms: Terms,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, policy, terms } = self;
+        match terms {
+            Terms::Plain => write!(f, "{case} {policy}"),
+            Terms::Exchanged => write!(f, "{case} {policy}, measurements exchanged"),
+            Terms::Private => write!(f, "{case} {policy}, units and caches private"),
+        }
+    }
 }
 
 /// How large an evaluation is.
@@ -71,6 +99,8 @@ pub struct Size {
     pub alone: Duration,
     /// The policies.
     pub policies: Vec<String>,
+    /// Workloads of each width and count of cores that are run as negative controls too.
+    pub controls: usize,
 }
 
 impl Size {
@@ -85,6 +115,7 @@ impl Size {
             repeats: 15,
             alone: Duration::from_secs(20),
             policies: policies.map(str::to_owned).into(),
+            controls: 3,
         }
     }
 
@@ -96,13 +127,14 @@ impl Size {
             workloads: 8,
             repeats: 2,
             alone: Duration::from_secs(2),
+            controls: 1,
             ..Self::full()
         }
     }
 }
 
-/// All runs: workload by workload, each under all policies. The oracle knows
-/// pairs only.
+/// All runs: workload by workload, each under all policies, some as negative controls too. The
+/// oracle knows pairs only.
 #[must_use]
 pub fn plan(size: &Size) -> Vec<Run> {
     let mut runs = Vec::new();
@@ -113,8 +145,22 @@ pub fn plan(size: &Size) -> Vec<Run> {
             for number in 0..size.workloads / counts + more {
                 let case = Case { width, cores, number };
                 let policies = size.policies.iter().filter(|p| *p != BOUND || width == 2);
-                let run = |policy: &String| Run { case: case.clone(), policy: policy.clone() };
-                runs.extend(policies.map(run));
+                let run = |policy: &str, terms: Terms| Run {
+                    case: case.clone(),
+                    policy: policy.to_owned(),
+                    terms,
+                };
+                runs.extend(policies.map(|policy| run(policy, Terms::Plain)));
+                let controlled = [BASELINE, CONTROLLED]
+                    .iter()
+                    .all(|name| size.policies.iter().any(|policy| policy == name));
+                if controlled && number < size.controls {
+                    runs.extend([
+                        run(CONTROLLED, Terms::Exchanged),
+                        run(CONTROLLED, Terms::Private),
+                        run(BASELINE, Terms::Private),
+                    ]);
+                }
             }
         }
     }

@@ -23,6 +23,8 @@ fn workloads_are_divided_as_stated() {
             assert_eq!(cases.iter().filter(of).count(), want);
         }
     }
+    let plain = || runs.iter().filter(|run| run.terms == Terms::Plain);
+    assert_eq!(plain().count(), 80 * 6 + 80 * 5);
     let oracles = runs.iter().filter(|run| run.policy == "oracle");
     assert!(oracles.clone().count() == 80 && oracles.clone().all(|run| run.case.width == 2));
     let programs: Vec<String> = (0..23).map(|at| format!("p{at}")).collect();
@@ -33,6 +35,66 @@ fn workloads_are_divided_as_stated() {
     assert_ne!(drawn, Case { number: 4, ..case }.programs(&programs, 1));
     let distinct: BTreeSet<&String> = drawn.iter().collect();
     assert_eq!(distinct.len(), 23);
+}
+
+#[test]
+fn controls_are_planned_with_their_baseline() {
+    let runs = plan(&Size::full());
+    let of = |policy: &str, terms: Terms| -> Vec<&Case> {
+        let ran = runs.iter().filter(|run| run.policy == policy && run.terms == terms);
+        ran.map(|run| &run.case).collect()
+    };
+    let exchanged = of("symbiotic", Terms::Exchanged);
+    assert_eq!(exchanged.len(), 2 * 7 * 3);
+    assert_eq!(exchanged, of("symbiotic", Terms::Private));
+    assert_eq!(exchanged, of("random", Terms::Private));
+    assert!(exchanged.iter().all(|case| of("random", Terms::Plain).contains(case)));
+    // Without the policy, or what it is held against, there is nothing to control.
+    let without = Size { policies: vec!["stay".to_owned(), "symbiotic".to_owned()], ..Size::full() };
+    assert!(plan(&without).iter().all(|run| run.terms == Terms::Plain));
+}
+
+/// Two programs that fare alike, one of which is in all workloads.
+fn record(number: usize, policy: &str, terms: Terms, speedup: f64) -> Record {
+    let exact = crate::stats::Estimate::exact;
+    Record {
+        run: Run { case: Case { width: 2, cores: 1, number }, policy: policy.to_owned(), terms },
+        programs: vec!["a".to_owned(), format!("b{number}")],
+        places: vec![Place { speedup, turnaround: speedup.recip() }; 2],
+        stp: exact(2.0 * speedup),
+        antt: exact(speedup.recip()),
+        moves: 1.0,
+        unfinished: 0,
+        wall_s: 0.0,
+    }
+}
+
+#[test]
+fn gains_and_controls_equal_the_hand_worked_ones() {
+    let of = |number: usize| {
+        [
+            record(number, "random", Terms::Plain, 0.5),
+            record(number, "symbiotic", Terms::Plain, 0.6),
+            record(number, "oracle", Terms::Plain, 0.7),
+            record(number, "symbiotic", Terms::Exchanged, 0.5),
+            record(number, "symbiotic", Terms::Private, 1.0),
+            record(number, "random", Terms::Private, 1.0),
+        ]
+    };
+    let records: Vec<Record> = (0..5).flat_map(of).collect();
+    let evaluation = evaluate(&records);
+    let gain = evaluation.gains.iter().find(|gain| gain.policy == "symbiotic").unwrap();
+    assert!((gain.over.stp.value - 0.2).abs() < 1e-12);
+    assert!((gain.over.antt.value - (0.5 / 0.6 - 1.0)).abs() < 1e-12);
+    let interval = gain.over.stp.interval.unwrap();
+    assert!(interval.width() < 1e-12 && gain.over.stp.n == 5);
+    assert_eq!(evaluation.captured.len(), 1);
+    assert!((evaluation.captured[0].share.unwrap().value - 0.5).abs() < 1e-12);
+    let controls: Vec<(Terms, f64)> =
+        evaluation.controls.iter().map(|c| (c.terms, c.over.stp.value)).collect();
+    assert_eq!(controls.len(), 3);
+    assert!((controls[0].1 - 0.2).abs() < 1e-12);
+    assert_eq!(controls[1..], [(Terms::Exchanged, 0.0), (Terms::Private, 0.0)]);
 }
 
 const PROGRAMS: [&str; 4] =
@@ -56,6 +118,7 @@ fn a_short_evaluation_runs_and_goes_on() {
             repeats: 2,
             alone: Duration::from_millis(500),
             policies: policies.iter().map(|&policy| policy.to_owned()).collect(),
+            controls: 0,
         },
         seed: 1,
         settings: Settings { slowdowns: Some(slowdowns.clone().into()), ..Settings::default() },

@@ -9,22 +9,32 @@ use symbiont_counters::Measured;
 use symbiont_machine::{Placement, ProgramId, Signals, Support};
 use symbiont_policy::{Finding, Policy, View};
 
+/// Whose measurements a policy is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// Each thread's own.
+    #[default]
+    Own,
+    /// Another program's, the same one throughout a repeat: a negative control.
+    Exchanged,
+}
+
 /// A policy that takes each program for another one, the same as long as it
 /// lives, so that it decides as steadily as it would otherwise.
-pub(super) struct Shuffled {
-    pub policy: Box<dyn Policy>,
+pub(crate) struct Exchanged {
+    policy: Box<dyn Policy>,
     random: Pcg64Mcg,
     /// For each program the one whose measurements are shown.
     shown: BTreeMap<ProgramId, ProgramId>,
 }
 
-impl Shuffled {
+impl Exchanged {
     pub fn new(policy: Box<dyn Policy>, seed: u64) -> Self {
         Self { policy, random: Pcg64Mcg::seed_from_u64(seed), shown: BTreeMap::new() }
     }
 }
 
-impl Policy for Shuffled {
+impl Policy for Exchanged {
     fn name(&self) -> &'static str {
         self.policy.name()
     }
