@@ -38,5 +38,5 @@ mod plan;
 mod tests;
 
 pub use campaign::{Campaign, Options, Place, Record};
-pub use evaluate::{Captured, Contrast, Control, Evaluation, Gain, evaluate};
+pub use evaluate::{Captured, Contrast, Control, Evaluation, Gain, Near, evaluate};
 pub use plan::{Case, Run, Size, Terms, plan};

@@ -124,4 +124,6 @@ pub struct Outcome {
     pub unsettled: f64,
     /// By program, in the workload's order.
     pub apps: Vec<AppOutcome>,
+    /// Share of quanta in which two programs were on one core, by their places in the workload.
+    pub together: Vec<Vec<f64>>,
 }

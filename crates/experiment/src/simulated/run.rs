@@ -15,6 +15,7 @@ use symbiont_sim::machine::{Errors, Level, SimError, Switches};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_topology::CpuSet;
 
+use super::company::Company;
 use super::exchanged::{Exchanged, Shown};
 use super::stage::{Once, Stage};
 use super::timeline::Timeline;
@@ -229,8 +230,10 @@ pub fn simulate<'p, L: Level<'p>>(
         };
         let mut timeline = timeline.take();
         let done = targets.len() + repeat as usize;
+        let company = &mut sums.company;
         let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {
             step(done)?;
+            company.add(controller.machine());
             let Some(timeline) = timeline.as_mut() else { return Ok(()) };
             Ok(timeline.add(controller.machine(), controller.machine().now())?)
         })?;
@@ -285,6 +288,7 @@ struct Sums {
     unfinished: usize,
     quanta: u64,
     moves: u64,
+    company: Company,
 }
 
 impl Sums {
@@ -350,6 +354,7 @@ impl Sums {
             quanta: self.quanta,
             moves: self.moves,
             unsettled: mean(&self.unsettled).unwrap_or_default(),
+            together: self.company.shares(apps.len()),
             apps,
         })
     }

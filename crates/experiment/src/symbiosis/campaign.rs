@@ -57,6 +57,9 @@ pub struct Record {
     pub antt: Estimate,
     /// Moves per quantum.
     pub moves: f64,
+    /// Share of quanta in which two of its programs were on one core, by their order; of some runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Vec<f64>>,
     /// Repeats that did not end in time.
     pub unfinished: usize,
     /// Seconds that it took.
@@ -209,6 +212,7 @@ impl Stage<'_, '_> {
             stp: outcome.stp,
             antt: outcome.antt,
             moves: outcome.moves as f64 / outcome.quanta.max(1) as f64,
+            together: if run.keeps_company(size) { outcome.together } else { Vec::new() },
             unfinished: outcome.unfinished,
             wall_s: begin.elapsed().as_secs_f64(),
         })
@@ -261,7 +265,7 @@ impl Stage<'_, '_> {
     }
 
     fn report(&self, evaluation: &Evaluation, records: &[Record], wall: Duration) -> Report {
-        let mut report = page::page(evaluation);
+        let mut report = page::page(evaluation, records);
         let description = self.workshop.description();
         let checked = description.checked.as_deref().unwrap_or("unchecked");
         let Options { size, seed, switches, settings, .. } = self.options;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::campaign::{Place, Record};
-use super::plan::{BASELINE, BOUND, CONTROLLED, Case, Terms};
+use super::plan::{BASELINE, BOTH_NODES, BOUND, CONTROLLED, Case, NEAR, Terms};
 use crate::stats::{Estimate, crossed};
 
 /// Seed of the bootstrap.
@@ -59,6 +59,17 @@ pub struct Control {
     pub over: Contrast,
 }
 
+/// What placing by memory gains over another policy where cores of both nodes are used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Near {
+    /// Programs for each core.
+    pub width: usize,
+    /// The other policy.
+    pub other: &'static str,
+    /// How the two compare.
+    pub over: Contrast,
+}
+
 /// What came out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
@@ -68,6 +79,8 @@ pub struct Evaluation {
     pub captured: Vec<Captured>,
     /// By width and terms.
     pub controls: Vec<Control>,
+    /// By width and policy.
+    pub near: Vec<Near>,
     /// Repeats that did not end in time.
     pub unfinished: usize,
 }
@@ -123,6 +136,14 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
             controls.extend(over.map(|over| Control { width, terms, over }));
         }
     }
+    let mut near = Vec::new();
+    for width in [2, 4] {
+        let among = among(&|case| case.width == width && case.cores >= BOTH_NODES);
+        for other in [CONTROLLED, "l1-bandwidth", "stay", BASELINE] {
+            let over = contrast(&among, plain(NEAR), plain(other));
+            near.extend(over.map(|over| Near { width, other, over }));
+        }
+    }
     let pairs = among(&|case| case.width == 2);
     let bounded = |policy: &&&str| ![BASELINE, BOUND].contains(*policy);
     let captured = policies
@@ -133,6 +154,7 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
         gains,
         captured: captured.collect(),
         controls,
+        near,
         unfinished: records.iter().map(|record| record.unfinished).sum(),
     }
 }

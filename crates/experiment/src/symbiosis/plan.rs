@@ -14,6 +14,13 @@ pub const BASELINE: &str = "random";
 pub const BOUND: &str = "oracle";
 /// The policy that negative controls are of.
 pub const CONTROLLED: &str = "symbiotic";
+/// The policy that places by memory.
+pub const NEAR: &str = "symbiotic-numa";
+/// Fewest cores of which some are on the second node.
+pub const BOTH_NODES: usize = 6;
+/// Cores of the workloads of which it is told who shared a core with whom (the paper's figures 9
+/// and 10), and how many workloads.
+pub const COMPANY: (usize, usize) = (5, 2);
 
 /// A workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -71,6 +78,19 @@ pub struct Run {
     pub policy: String,
     /// Under which terms.
     pub terms: Terms,
+}
+
+impl Run {
+    /// Is it kept who shared a core with whom?
+    #[must_use]
+    pub fn keeps_company(&self, size: &Size) -> bool {
+        let (cores, workloads) = COMPANY;
+        let among = size.cores.contains(&cores).then_some(cores).or(size.cores.first().copied());
+        self.terms == Terms::Plain
+            && self.policy == CONTROLLED
+            && Some(self.case.cores) == among
+            && self.case.number < workloads
+    }
 }
 
 impl fmt::Display for Run {

@@ -64,6 +64,7 @@ fn record(number: usize, policy: &str, terms: Terms, speedup: f64) -> Record {
         stp: exact(2.0 * speedup),
         antt: exact(speedup.recip()),
         moves: 1.0,
+        together: Vec::new(),
         unfinished: 0,
         wall_s: 0.0,
     }
@@ -143,6 +144,7 @@ fn a_short_evaluation_runs_and_goes_on() {
     assert!(evaluation.gains.iter().all(|gain| gain.over.stp.value.abs() < 1.0));
     let text = report.to_json().unwrap();
     assert!(text.contains("simulated: power8-s812l") && text.contains("Published, SMT2"));
+    assert!(!text.contains("company-smt2"), "symbiotic did not run");
     // All is done: the same comes out.
     assert_eq!(run(&other).unwrap().0, evaluation);
 }
