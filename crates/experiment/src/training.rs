@@ -22,6 +22,10 @@
 //! Linux, programs share their core with processes that execute nothing but
 //! no-operations ([`real`]).
 //!
+//! A scheduler has no stacks measured alone; what is captured of the headroom is told for profiled
+//! stacks, for those that the inverse makes of stacks in company, and for these as they are
+//! ([`Stacks`]).
+//!
 //! [`Campaign`] goes on where it stopped. Its folder holds `campaign.json` (the
 //! setting), `runs.jsonl` (a line for each run), and at the end `model.toml`,
 //! `slowdowns.json` (mean slowdowns of pairs, for the oracle) and a report.
@@ -43,6 +47,7 @@
 mod campaign;
 mod evaluate;
 mod gains;
+mod heat;
 mod page;
 mod plan;
 pub mod real;
@@ -53,6 +58,6 @@ mod watch;
 
 pub use campaign::{Campaign, Options, Record, Site};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
-pub use gains::Captured;
+pub use gains::{Captured, Stacks};
 pub use plan::{Run, Size, plan};
 pub use watch::{Ran, watch};

@@ -216,7 +216,7 @@ impl<'a> TrainingSet<'a> {
         let Some((moments, baseline)) = self.train(&train)? else { return Ok(None) };
         let ridges = self.choose(&train);
         let model = from_moments(&moments, &self.pressure, ridges)?.model;
-        let mut fold = Fold::new(programs.clone(), ridges);
+        let mut fold = Fold::new(programs.clone(), ridges, model.clone());
         for (_, group) in self.groups.iter().filter(|(programs, _)| test(programs)) {
             for observation in &group.observations {
                 fold.test(&model, &baseline, observation);

@@ -9,7 +9,7 @@ use symbiont_model::{
 use symbiont_policy::PairSlowdowns;
 use symbiont_topology::CoreKind;
 
-use super::gains::{Captured, captured};
+use super::gains::{Captured, WORKLOADS, captured};
 use super::plan::{Run, Size};
 use super::watch::Ran;
 use crate::harness::Error;
@@ -67,7 +67,10 @@ pub fn evaluate(
             let set = TrainingSet::new(mode, &observations).map_err(wrong)?.pressed_by(pressure);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
             let fit = set.fit().map_err(wrong)?;
-            let captured = if width == 2 { captured(&set).map_err(wrong)? } else { Vec::new() };
+            let captured = match width {
+                2 => captured(&set, WORKLOADS).map_err(wrong)?,
+                _ => Vec::new(),
+            };
             (fit, validate(Holdout::Programs)?, validate(Holdout::Combinations)?, captured)
         };
         let scores = [(&programs, Holdout::Programs), (&combinations, Holdout::Combinations)]

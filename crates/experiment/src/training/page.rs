@@ -1,11 +1,14 @@
 //! From a training to its report.
 
 use symbiont_model::{
-    BIN, Bilinear, Errors, Fit, Form, Inversion, Predictor, Ridges, SmtMode, Validation,
+    BIN, Bilinear, Errors, Fit, Form, Inversion, Objective, Predictor, Ridges, SmtMode, Validation,
 };
+use symbiont_policy::Symbiosis;
 
 use super::evaluate::{Evaluated, Evaluation};
-use crate::report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
+use super::gains::{Captured, Stacks};
+use super::heat;
+use crate::report::{Axis, Block, Cell, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
 use crate::stats::{Estimate, median};
 
 /// Mean absolute relative error and share within ±5 %, of the slowdown and of
@@ -17,6 +20,10 @@ fn published(mode: SmtMode) -> Option<[(f64, f64); 2]> {
         SmtMode::Smt8 => None,
     }
 }
+
+/// How intervals of shares of headroom are to be read.
+const DRAWN: &str = "intervals draw workloads and programs apart, since workloads share programs \
+                     (Owen, The pigeonhole bootstrap, 2007)";
 
 /// The report, without facts.
 pub(super) fn page(evaluated: &Evaluated) -> Report {
@@ -40,9 +47,14 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
         }
         if !evaluation.captured.is_empty() {
             report.push(gains(*mode, evaluation));
+            report.push(by_stacks(*mode, evaluation));
         }
         report.push(inverses(*mode, evaluation, &names));
         report.push(histograms(*mode, evaluation, &names));
+        if *mode == SmtMode::Smt2 {
+            let form = Symbiosis::new(evaluated.model.clone()).form;
+            heat::matrices(&evaluation.programs, form).into_iter().for_each(|p| report.push(p));
+        }
     }
     report
 }
@@ -155,7 +167,8 @@ fn gains(mode: SmtMode, evaluation: &Evaluation) -> Table {
     ];
     let caption = "Share of the oracle's gain over random pairing, workloads of eight programs";
     let mut table = Table::new(format!("{mode}-captured"), caption, columns);
-    for captured in &evaluation.captured {
+    let profiled = |captured: &&Captured| captured.stacks == Stacks::Profiled;
+    for captured in evaluation.captured.iter().filter(profiled) {
         table.row(vec![
             captured.predictor.name().into(),
             captured.objective.name().into(),
@@ -165,9 +178,41 @@ fn gains(mode: SmtMode, evaluation: &Evaluation) -> Table {
         ]);
     }
     table.note("paired by stacks measured alone, rated by mean slowdowns against throttled speed");
+    table.note(DRAWN);
     table.note(
         "stacks shuffled: programs left out, each predicted by another one's stack; a control",
     );
+    table
+}
+
+/// What is left of it when stacks have to be told from company.
+fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
+    let mut columns = vec![Column::text("form")];
+    for whom in ["left out", "known"] {
+        let named = |stacks: Stacks| Column::number(format!("{}, {whom}", stacks.name()));
+        columns.extend(Stacks::ALL.map(named));
+    }
+    let caption = "Share of the oracle's gain captured for STP, by where stacks come from";
+    let mut table = Table::new(format!("{mode}-captured-by-stacks"), caption, columns);
+    for form in Form::ALL {
+        let of = |stacks: Stacks, whom: fn(&Captured) -> Estimate| -> Cell {
+            let wanted = |c: &&Captured| {
+                (c.predictor, c.stacks, c.objective)
+                    == (Predictor::Model(form), stacks, Objective::Stp)
+            };
+            evaluation.captured.iter().find(wanted).map(whom).into()
+        };
+        let mut cells: Vec<Cell> = vec![form.name().into()];
+        cells.extend(Stacks::ALL.map(|stacks| of(stacks, |captured| captured.left_out)));
+        cells.extend(Stacks::ALL.map(|stacks| of(stacks, |captured| captured.known)));
+        table.row(cells);
+    }
+    table.note(
+        "profiled: measured alone; inverted: from random pairs, by the inverse that the policy uses; \
+         normalised: from random pairs, as they are",
+    );
+    table.note("left out, known: of training");
+    table.note(DRAWN);
     table
 }
 

@@ -50,6 +50,8 @@ pub struct Fold {
     pub programs: BTreeSet<Arc<str>>,
     /// What was chosen within its training set.
     pub ridges: Ridges,
+    /// The model that was fitted there.
+    pub model: SmtModel,
     /// Errors of the slowdown per thread and quantum.
     pub slowdown: BTreeMap<Predictor, Errors>,
     /// Errors of the inverse, for each component of the throttled stack.
@@ -67,6 +69,8 @@ pub(super) struct Cell {
     count: f64,
     measured: f64,
     predicted: BTreeMap<Predictor, f64>,
+    /// Throttled stacks, as inverses have them.
+    inverted: BTreeMap<Inversion, Vec<f64>>,
 }
 
 impl Cell {
@@ -91,10 +95,11 @@ pub(super) fn cases(observation: &Observation) -> Vec<Case> {
 }
 
 impl Fold {
-    pub(super) fn new(programs: BTreeSet<Arc<str>>, ridges: Ridges) -> Self {
+    pub(super) fn new(programs: BTreeSet<Arc<str>>, ridges: Ridges, model: SmtModel) -> Self {
         Self {
             programs,
             ridges,
+            model,
             slowdown: BTreeMap::new(),
             components: BTreeMap::new(),
             troubled: BTreeMap::new(),
@@ -128,15 +133,20 @@ impl Fold {
                 *cell.predicted.entry(predictor).or_default() += predicted;
             }
         }
+        self.test_inverse(model, observation, (alone.as_slice(), cases.as_slice()));
         for (thread, case) in observation.threads().iter().zip(cases) {
             let cell = self.cases.entry(case).or_default();
             cell.count += 1.0;
             cell.measured += thread.slowdown();
         }
-        self.test_inverse(model, observation, &alone);
     }
 
-    fn test_inverse(&mut self, model: &SmtModel, observation: &Observation, alone: &[Shares]) {
+    fn test_inverse(
+        &mut self,
+        model: &SmtModel,
+        observation: &Observation,
+        (alone, cases): (&[Shares], &[Case]),
+    ) {
         self.shares.resize(observation.components(), 0.0);
         for stack in alone {
             for (sum, share) in self.shares.iter_mut().zip(stack.parts()) {
@@ -149,7 +159,11 @@ impl Fold {
             let Ok(inverted) = model.invert(inversion, &group) else { continue };
             let errors = self.components.entry(inversion).or_default();
             errors.resize(observation.components(), Errors::default());
-            for (got, want) in inverted.stacks.iter().zip(alone) {
+            for ((got, want), case) in inverted.stacks.iter().zip(alone).zip(cases) {
+                let cell = self.cases.entry(case.clone()).or_default();
+                let sums = cell.inverted.entry(inversion).or_default();
+                sums.resize(got.parts().len(), 0.0);
+                sums.iter_mut().zip(got.parts()).for_each(|(sum, share)| *sum += share);
                 for ((errors, got), want) in errors.iter_mut().zip(got.parts()).zip(want.parts()) {
                     errors.add(*got, *want);
                 }
@@ -176,6 +190,20 @@ impl Fold {
         };
         let programs = self.programs.iter().cloned().collect();
         Some(PairTables { programs, measured: pick(|cell| cell.0), predicted: pick(|cell| cell.1) })
+    }
+
+    /// Mean throttled stacks of the programs, in their order, as an inverse has them from what was
+    /// measured while each ran beside another one: `partners` are their places. None if some of
+    /// these pairs was not observed.
+    #[must_use]
+    pub fn inverted(&self, inversion: Inversion, partners: &[usize]) -> Option<Vec<Shares>> {
+        let programs: Vec<&Arc<str>> = self.programs.iter().collect();
+        let of = |(&program, &partner): (&&Arc<str>, &usize)| {
+            let other = *programs.get(partner)?;
+            let case: Case = (Arc::clone(program), vec![Arc::clone(other)]);
+            Shares::new(self.cases.get(&case)?.inverted.get(&inversion)?.clone()).ok()
+        };
+        programs.iter().zip(partners).map(of).collect()
     }
 }
 

@@ -108,7 +108,16 @@ fn a_fold_of_a_workload_has_the_mean_slowdowns_of_its_pairs() {
         assert!(close(tables.measured[victim][other], truth[victim][other]));
     }
     assert_eq!(tables.measured[2][2], 1.0);
-    let knowing = set.keep_in(&workload).unwrap().pairs(Predictor::Model(Form::Delta)).unwrap();
+    let known = set.keep_in(&workload).unwrap();
+    // What ran side by side is inverted, and nothing else.
+    let stacks = known.inverted(Inversion::Iterated, &[1, 0, 3, 2]).unwrap();
+    for (stack, (_, phases)) in stacks.iter().zip(&world.programs) {
+        for (got, want) in stack.parts().iter().zip(phases[0].parts()) {
+            assert!((got - want).abs() < 1e-3);
+        }
+    }
+    assert_eq!(known.inverted(Inversion::Iterated, &[0, 0, 3, 2]), None);
+    let knowing = known.pairs(Predictor::Model(Form::Delta)).unwrap();
     assert_eq!(knowing.measured, tables.measured);
 }
 
