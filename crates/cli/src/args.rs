@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 pub use bench::{
-    Bench, BenchCounters, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead, BenchPhases,
-    BenchSeniority, BenchSimulatedPhases,
+    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
+    BenchPhases, BenchSeniority, BenchSimulatedPhases,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use simulated::{CheckSim, Kept, Level, Machines, Private, Simulate, Workloads};

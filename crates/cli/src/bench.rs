@@ -10,13 +10,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
 use symbiont_experiment::simulated::{Library, phases as simulated};
-use symbiont_experiment::{counting, detection, hysched, openmp, overhead, phases, seniority};
+use symbiont_experiment::{
+    counting, decision, detection, hysched, openmp, overhead, phases, seniority,
+};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 
 use crate::args::{
-    Bench, BenchCounters, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead, BenchPhases,
-    BenchSeniority, BenchSimulatedPhases,
+    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
+    BenchPhases, BenchSeniority, BenchSimulatedPhases,
 };
 use crate::prepare::{Bar, prepare};
 use crate::symbiosis;
@@ -54,6 +56,13 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let options =
                 counting::Options { output: folder(output, "counters", short), size, seed };
             let report = counting::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
+        Bench::Decision(BenchDecision { output, short, seed, json }) => {
+            let size = if short { decision::Size::short() } else { decision::Size::full() };
+            let options =
+                decision::Options { output: folder(output, "decision", short), size, seed };
+            let report = decision::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Detection(BenchDetection { output, short, seed, json }) => {

@@ -2,7 +2,7 @@
 //!
 //! Experiments on the real machine: [`phases`] (serial phases first),
 //! [`overhead`] (what managing costs), [`counting`] (what counting costs),
-//! [`detection`] (how soon phases are seen), [`openmp`] (serial phases first for
+//! [`decision`] (how long a decision takes), [`detection`] (how soon phases are seen), [`openmp`] (serial phases first for
 //! real parallel programs) and [`seniority`] (turns of parallel programs), on what
 //! they share ([`harness`]).
 //!
@@ -15,6 +15,7 @@
 //! plots and data files ([`report`]).
 
 pub mod counting;
+pub mod decision;
 pub mod detection;
 pub mod harness;
 pub mod hysched;

@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use symbiont_machine::Signal;
 
 /// Which of a catalogue's stacks a model is made of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
     /// The stack that every catalogue has.

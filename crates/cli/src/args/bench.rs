@@ -13,6 +13,7 @@ pub enum Bench {
     Phases(BenchPhases),
     Overhead(BenchOverhead),
     Counters(BenchCounters),
+    Decision(BenchDecision),
     Detection(BenchDetection),
     SimulatedPhases(BenchSimulatedPhases),
     Openmp(BenchOpenmp),
@@ -119,6 +120,28 @@ pub struct BenchCounters {
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
     /// A quarter of a minute instead of two minutes
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How long a decision of `symbiotic` takes, for 16 to 1,024 threads
+///
+/// Characterises, inverts, predicts all pairs, matches and plans for made-up threads on cores that
+/// run two and four of them, by the coarse and by the fine stack of POWER8, and plots how the time
+/// grows. Best without other load.
+#[derive(Debug, Args)]
+pub struct BenchDecision {
+    /// Folder of the report and of the raw runs [default: report/decision, or
+    /// report/decision-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Half a minute instead of some minutes
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs

@@ -1,0 +1,154 @@
+//! A machine of made-up threads: they count as they are told, and go where they are sent.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use symbiont_counters::catalogue::Catalogue;
+use symbiont_machine::{
+    Ability, Change, Counting, GroupReading, Machine, Move, Outcome, Program, ProgramId, RunState,
+    Sample, Signal, Signals, Stage, Support, Target, ThreadId, ThreadSample, Timestamp,
+};
+use symbiont_topology::Topology;
+
+/// Cycles of a quantum of 100 ms at 3 GHz.
+const CYCLES: f64 = 3e8;
+/// Instructions for each cycle.
+const IPC: f64 = 0.5;
+/// Events of the coarse stack's parts; what else is counted of a stack is a part of one of these.
+const PARTS: [&str; 5] = [
+    "PM_GRP_CMPL",
+    "PM_CMPLU_STALL",
+    "PM_GCT_NOSLOT_CYC",
+    "PM_CMPLU_STALL_THRD",
+    "PM_NTCG_ALL_FIN",
+];
+/// Share of cycles of any other event.
+const OTHER: f64 = 0.02;
+
+/// The machine.
+pub(super) struct Crowd {
+    topology: Topology,
+    support: Support,
+    counting: Arc<Counting>,
+    threads: BTreeMap<ThreadId, ThreadSample>,
+    programs: Vec<Program>,
+    now: Timestamp,
+    random: Pcg64Mcg,
+}
+
+impl Crowd {
+    /// A thread for each hardware thread, each a program of its own, all of which run.
+    pub fn new(topology: Topology, catalogue: &Catalogue, signals: &Signals) -> Self {
+        let counting = Arc::new(catalogue.counting(signals));
+        let limit = Arc::new(topology.cpus());
+        let empty = |events: usize| {
+            Ok(GroupReading {
+                opened: Timestamp(1),
+                enabled: Duration::ZERO,
+                running: Duration::ZERO,
+                counts: vec![0; events],
+            })
+        };
+        let (mut threads, mut programs) = (BTreeMap::new(), Vec::new());
+        for (number, cpu) in (0_u32..).zip(limit.iter()) {
+            let process = 1000 + number;
+            let id = ThreadId { process, thread: number, born: 0, generation: 0 };
+            let program = ProgramId(number);
+            programs.push(Program { id: program, name: format!("program {number}") });
+            let thread = ThreadSample {
+                id,
+                program,
+                state: RunState::Runnable,
+                ran: Duration::ZERO,
+                waited: Duration::ZERO,
+                switches: 0,
+                cpu: Some(cpu),
+                limit: Arc::clone(&limit),
+                stage: Stage::Settled,
+                counts: counting.groups.iter().map(|group| empty(group.events.len())).collect(),
+            };
+            threads.insert(id, thread);
+        }
+        let support = Support {
+            signals: Signal::ALL.map(|signal| (signal, Ability::Full)).into(),
+            affinity: Ability::Full,
+            boost: Ability::Full,
+            waiting: Ability::Full,
+            enrolment: Ability::Full,
+        };
+        let random = Pcg64Mcg::seed_from_u64(7);
+        Self { topology, support, counting, threads, programs, now: Timestamp(0), random }
+    }
+
+    /// Each thread counts for another quantum; groups take turns.
+    fn count(&mut self, quantum: Duration) {
+        let turns = self.counting.groups.len().max(1) as u32;
+        for (at, thread) in self.threads.values_mut().enumerate() {
+            thread.ran += quantum;
+            let lean = (at % 7) as f64 / 7.0;
+            let mut share = |event: &str| {
+                let shaken = 1.0 + 0.05 * self.random.random_range(0.0..1.0);
+                let part = PARTS.iter().position(|part| *part == event);
+                match (part, event) {
+                    (Some(part), _) if part == at % 2 => (0.4 + 0.3 * lean) * shaken,
+                    (Some(_), _) => 0.08 * shaken,
+                    (None, "PM_RUN_CYC") => 1.0,
+                    (None, "PM_RUN_INST_CMPL") => IPC,
+                    (None, _) => OTHER * shaken,
+                }
+            };
+            for (reading, group) in thread.counts.iter_mut().zip(&self.counting.groups) {
+                let Ok(reading) = reading else { continue };
+                reading.enabled += quantum;
+                reading.running += quantum / turns;
+                for (count, event) in reading.counts.iter_mut().zip(&group.events) {
+                    *count += (CYCLES / f64::from(turns) * share(event)) as u64;
+                }
+            }
+        }
+    }
+}
+
+impl Machine for Crowd {
+    type Error = Infallible;
+
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn support(&self) -> &Support {
+        &self.support
+    }
+
+    fn sample(&mut self) -> Result<Sample, Infallible> {
+        Ok(Sample {
+            at: self.now,
+            threads: self.threads.values().cloned().collect(),
+            programs: self.programs.clone(),
+            counting: Some(Arc::clone(&self.counting)),
+            ended: Vec::new(),
+        })
+    }
+
+    fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Infallible> {
+        for one in moves {
+            if let Change::Affinity(Target::Cpus(cpus)) = &one.change {
+                if let Some(thread) = self.threads.get_mut(&one.thread) {
+                    thread.cpu = cpus.first();
+                }
+            }
+        }
+        Ok(vec![Outcome::Done; moves.len()])
+    }
+
+    fn wait(&mut self, quantum: Duration) -> Result<(), Infallible> {
+        let nanos = u64::try_from(quantum.as_nanos()).unwrap_or(u64::MAX);
+        self.now = Timestamp(self.now.0.saturating_add(nanos));
+        self.count(quantum);
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! From finished runs to figures.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::campaign::Record;
+use super::plan::Load;
+use crate::harness::{Check, Error, Verdict};
+use crate::report::number;
+use crate::stats::{self, Estimate};
+
+/// Most time that a decision may take, ms, by threads and by threads of a core; none: any.
+pub const LIMITS: [(u32, Option<u32>, f64); 2] = [(40, Some(4), 1.0), (1024, None, 100.0)];
+
+/// All figures of the experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Each load.
+    pub rows: Vec<Row>,
+    /// What the experiment has to show, and whether it does.
+    pub checks: Vec<Check>,
+}
+
+/// Figures of one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Which load.
+    pub load: Load,
+    /// Median time of a decision, ms, mean over rounds.
+    pub median_ms: Estimate,
+    /// The longest of all, ms.
+    pub most_ms: f64,
+    /// Exponent of growth since the next smaller number of threads, by medians.
+    pub growth: Option<f64>,
+}
+
+/// Evaluates the finished runs.
+///
+/// # Errors
+/// When there are none, or one has no times.
+pub fn evaluate(records: &[Record]) -> Result<Evaluation, Error> {
+    let mut by_load: BTreeMap<Load, Vec<&[f64]>> = BTreeMap::new();
+    for record in records {
+        by_load.entry(record.run.load).or_default().push(&record.times_ms);
+    }
+    let mut rows: Vec<Row> = Vec::with_capacity(by_load.len());
+    for (load, runs) in by_load {
+        let medians: Vec<f64> = runs.iter().filter_map(|times| stats::median(times)).collect();
+        let median_ms = stats::mean_estimate(&medians)
+            .map_err(|why| Error::Evaluation(format!("{load}: {why}")))?;
+        let kind = |load: &Load| (load.stack, load.smt);
+        let before = rows.last().filter(|row| kind(&row.load) == kind(&load));
+        let growth = before.map(|row| {
+            let more = f64::from(load.threads) / f64::from(row.load.threads);
+            (median_ms.value / row.median_ms.value).ln() / more.ln()
+        });
+        let most_ms = runs.iter().flat_map(|times| times.iter()).copied().fold(0.0, f64::max);
+        rows.push(Row { load, median_ms, most_ms, growth });
+    }
+    if rows.is_empty() {
+        return Err(Error::Evaluation("no run has finished".to_owned()));
+    }
+    Ok(Evaluation { checks: rows.iter().filter_map(check).collect(), rows })
+}
+
+fn check(row: &Row) -> Option<Check> {
+    let limit = LIMITS.into_iter().find(|(threads, smt, _)| {
+        *threads == row.load.threads && smt.is_none_or(|smt| smt == row.load.smt)
+    });
+    let (_, _, limit_ms) = limit?;
+    Some(Check {
+        requirement: format!("{}: a decision takes at most {limit_ms} ms", row.load),
+        measured: Some(row.median_ms),
+        beside: format!("the longest took {} ms", number::plain(row.most_ms)),
+        verdict: Verdict::of(row.median_ms.value <= limit_ms),
+    })
+}

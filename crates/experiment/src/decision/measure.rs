@@ -1,0 +1,112 @@
+//! Carries out one run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use symbiont_control::Controller;
+use symbiont_counters::catalogue::Catalogue;
+use symbiont_machine::Machine;
+use symbiont_model::synthetic::World;
+use symbiont_model::{
+    Coefficients, Components, Depth, Model, SmtMode, Throttling, Trained, Training, fit,
+};
+use symbiont_planner::{Bounds, Planner};
+use symbiont_policy::{Policy, Symbiosis, Symbiotic};
+use symbiont_topology::{CoreKind, Topology};
+
+use super::crowd::Crowd;
+use super::plan::Load;
+use crate::harness::Error;
+
+/// Whose events are counted.
+const CATALOGUE: &str = "power8";
+/// Decisions before those that are timed: the first samples have nothing to compare with.
+const FIRST: u32 = 2;
+const QUANTUM: Duration = Duration::from_millis(100);
+
+/// What decisions are made by, for each stack that was asked for.
+pub(super) struct Known {
+    catalogue: Catalogue,
+    models: BTreeMap<Depth, Arc<Symbiosis>>,
+}
+
+fn wrong(why: impl std::fmt::Display) -> Error {
+    Error::Evaluation(why.to_string())
+}
+
+impl Known {
+    pub fn new() -> Result<Self, Error> {
+        let catalogue = Catalogue::named(CATALOGUE);
+        let catalogue = catalogue.ok_or_else(|| wrong(format!("no catalogue '{CATALOGUE}'")))?;
+        Ok(Self { catalogue: catalogue.map_err(wrong)?, models: BTreeMap::new() })
+    }
+
+    /// Wall time of each decision, ms.
+    ///
+    /// # Errors
+    /// When a decision does not group all threads.
+    pub fn measure(&mut self, load: Load, quanta: u32) -> Result<Vec<f64>, Error> {
+        let symbiosis = self.model(load.stack)?;
+        let line = format!("core:{} smt:{}", load.cores(), load.smt);
+        let topology = Topology::synthetic(&line).map_err(wrong)?;
+        let places = topology.cpus().len();
+        let policy = Symbiotic::new(Some(symbiosis));
+        let crowd = Crowd::new(topology, &self.catalogue, &policy.needs());
+        let planner = Planner::new(Bounds::none());
+        let mut controller = Controller::new(crowd, Box::new(policy), planner);
+        let mut times = Vec::with_capacity(quanta as usize);
+        for quantum in 0..quanta + FIRST {
+            let begin = Instant::now();
+            let step = controller.step().map_err(wrong)?;
+            let took = begin.elapsed();
+            let grouped = step.placement.values().filter(|a| a.predicted_slowdown.is_some());
+            if quantum >= FIRST {
+                let grouped = grouped.count();
+                if grouped != places {
+                    return Err(wrong(format!("{load}: {grouped} of {places} were grouped")));
+                }
+                times.push(took.as_secs_f64() * 1e3);
+            }
+            controller.machine_mut().wait(QUANTUM).map_err(wrong)?;
+        }
+        Ok(times)
+    }
+
+    fn model(&mut self, stack: Depth) -> Result<Arc<Symbiosis>, Error> {
+        if let Some(known) = self.models.get(&stack) {
+            return Ok(Arc::clone(known));
+        }
+        let symbiosis = Arc::new(Symbiosis::new(model(&self.catalogue, stack)?));
+        self.models.insert(stack, Arc::clone(&symbiosis));
+        Ok(symbiosis)
+    }
+}
+
+/// A model of programs that were made up.
+fn model(catalogue: &Catalogue, stack: Depth) -> Result<Model, Error> {
+    let components = Components::of(catalogue, stack.sum()).map_err(wrong)?;
+    let law = Coefficients::new(World::law(components.len(), 0.5)).map_err(wrong)?;
+    let world = World { noise: 0.02, ..World::new(20, 3, law, 1) };
+    let mut modes = BTreeMap::new();
+    for mode in [SmtMode::Smt2, SmtMode::Smt4] {
+        let groups = world.some_groups(mode.threads(), 100, 2);
+        let fit = fit(mode, &world.observe(&groups, 3, 3)).map_err(wrong)?;
+        let throttling = Throttling { weights: vec![1.1; components.len()], error: 0.0 };
+        modes.insert(mode, Trained { fit, throttling: Some(throttling), scores: Vec::new() });
+    }
+    let training = Training {
+        date: String::new(),
+        programs: Vec::new(),
+        quantum_ms: QUANTUM.as_millis() as u64,
+        note: String::new(),
+    };
+    Ok(Model {
+        machine: "a made-up machine".to_owned(),
+        core: CoreKind::Performance,
+        catalogue: catalogue.name().to_owned(),
+        components,
+        training,
+        modes,
+    })
+}

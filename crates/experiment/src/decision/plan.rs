@@ -1,0 +1,108 @@
+//! Which runs the experiment holds, and in what order.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+use symbiont_model::Depth;
+
+/// Numbers of threads.
+const THREADS: [u32; 7] = [16, 40, 80, 160, 320, 640, 1024];
+
+/// About how long a decision takes for each pair of threads, the making of counts included.
+const EACH: Duration = Duration::from_nanos(250);
+
+/// What is decided about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Load {
+    /// Which stack tells of threads.
+    pub stack: Depth,
+    /// Threads that a core runs.
+    pub smt: u32,
+    /// Threads altogether, as many as there are places.
+    pub threads: u32,
+}
+
+impl Load {
+    /// The loads of the experiment.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let kinds = Depth::ALL.into_iter().flat_map(|stack| [2, 4].map(|smt| (stack, smt)));
+        let of = |(stack, smt)| THREADS.map(|threads| Self { stack, smt, threads });
+        kinds.flat_map(of).collect()
+    }
+
+    /// Cores that are needed.
+    #[must_use]
+    pub fn cores(self) -> u32 {
+        self.threads.div_ceil(self.smt.max(1))
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stack, smt, threads } = self;
+        write!(f, "{threads} threads on {} cores SMT{smt}, {stack} stack", self.cores())
+    }
+}
+
+/// How large an experiment is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Rounds.
+    pub rounds: u32,
+    /// Decisions of a run.
+    pub quanta: u32,
+}
+
+impl Size {
+    /// Ten rounds: some minutes.
+    #[must_use]
+    pub fn full() -> Self {
+        Self { rounds: 10, quanta: 25 }
+    }
+
+    /// Half a minute.
+    #[must_use]
+    pub fn short() -> Self {
+        Self { rounds: 3, quanta: 9 }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// In which round, from 0.
+    pub round: u32,
+    /// What is decided about.
+    pub load: Load,
+    /// For how many quanta.
+    pub quanta: u32,
+}
+
+/// All runs in the order in which they are to be carried out.
+#[must_use]
+pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    (0..size.rounds)
+        .flat_map(|round| {
+            let run = |load| Run { round, load, quanta: size.quanta };
+            let mut runs: Vec<Run> = Load::all().into_iter().map(run).collect();
+            runs.shuffle(&mut random);
+            runs
+        })
+        .collect()
+}
+
+/// About how long runs take, one after the other.
+#[must_use]
+pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
+    let of = |run: &Run| {
+        let Load { threads, .. } = run.load;
+        EACH * threads * threads / 2 * (run.quanta + 2)
+    };
+    runs.into_iter().map(of).sum()
+}

@@ -1,0 +1,65 @@
+use std::time::Duration;
+
+use symbiont_model::Depth;
+
+use super::measure::Known;
+use super::*;
+use crate::harness::Verdict::{Fail, Pass};
+
+/// Runs in which decisions take so many ms.
+fn records(ms: impl Fn(Load) -> f64) -> Vec<Record> {
+    let runs = plan(&Size { rounds: 2, quanta: 3 }, 1).into_iter();
+    runs.map(|run| Record { times_ms: vec![ms(run.load), ms(run.load), 500.0], run }).collect()
+}
+
+#[test]
+fn verdicts_follow_the_runs() {
+    // Time in proportion to the square of threads: 0.14 ms for 40, 95 ms for 1,024.
+    let square = |load: Load| 9e-5 * f64::from(load.threads).powi(2);
+    let good = evaluate(&records(square)).unwrap();
+    assert_eq!(good.rows.len(), 28);
+    assert!(good.checks.len() == 6 && good.checks.iter().all(|check| check.verdict == Pass));
+    for row in &good.rows {
+        assert_eq!(row.growth.is_none(), row.load.threads == 16);
+        assert!(row.growth.is_none_or(|growth| (growth - 2.0).abs() < 1e-9));
+        assert_eq!(row.most_ms, 500.0);
+    }
+    let slow = evaluate(&records(|load| square(load) * 1.2)).unwrap();
+    let failed = slow.checks.iter().filter(|check| check.verdict == Fail);
+    assert_eq!(failed.count(), 4, "those of 1,024 threads");
+    page::page(&slow).html().unwrap();
+    assert!(evaluate(&[]).is_err());
+}
+
+#[test]
+fn real_decisions_are_timed() {
+    let mut known = Known::new().unwrap();
+    for (smt, threads) in [(2, 16), (4, 16)] {
+        let load = Load { stack: Depth::Coarse, smt, threads };
+        let times = known.measure(load, 3).unwrap();
+        assert_eq!(times.len(), 3);
+        assert!(times.iter().all(|ms| *ms > 0.0));
+    }
+}
+
+#[test]
+fn the_report_is_made_from_what_was_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = Size { rounds: 2, quanta: 3 };
+    let options = Options { output: folder.path().to_owned(), size, seed: 1 };
+    let lines: Vec<_> =
+        records(|_| 3.0).iter().map(|record| serde_json::to_string(record).unwrap()).collect();
+    std::fs::write(folder.path().join("runs.jsonl"), lines.join("\n") + "\n").unwrap();
+    let first = Campaign::run(&options, &mut ()).unwrap();
+    assert!(folder.path().join("growth.svg").is_file());
+    assert_eq!(Campaign::run(&options, &mut ()).unwrap(), first);
+    let other = Options { seed: 2, ..options };
+    assert!(Campaign::run(&other, &mut ()).is_err(), "the folder is of another campaign");
+}
+
+#[test]
+fn the_sizes_take_what_they_say() {
+    let time = |size: &Size| plan::estimate(&plan(size, 1));
+    assert!(time(&Size::full()) < Duration::from_secs(600));
+    assert!(time(&Size::short()) < Duration::from_secs(90));
+}
