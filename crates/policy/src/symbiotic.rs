@@ -50,11 +50,16 @@
 //! - A thread is alone where that pays (`a_thread_is_alone_where_that_pays`).
 //! - Nobody moves when nothing changes (`nobody_moves_when_nothing_changes`).
 //! - Whatever is measured, every thread gets an assignment
-//!   (`degenerate_stacks_are_survived`, and the tests over all policies).
+//!   (`degenerate_stacks_are_survived`, `measurements_that_are_none_are_taken_for_the_mean`,
+//!   `where_nobody_is_measured_nothing_is_decided`, and the tests over all policies), however many
+//!   threads there are (`any_number_of_threads_is_seated`), and copies of a program stay
+//!   (`copies_of_a_program_stay_where_they_are`).
 //! - With stacks shuffled between threads the pairs are no better than chance
 //!   (`shuffled_stacks_make_random_pairs`).
 
 mod choose;
+#[cfg(test)]
+mod degenerate_tests;
 mod estimate;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,16 @@ fn what_is_not_known_is_left_to_the_os_with_the_reason() {
 }
 
 #[test]
+fn a_program_may_be_there_several_times() {
+    let names = ["a", "b"].map(str::to_owned).to_vec();
+    let rows = vec![vec![3.0, 1.2], vec![1.5, 2.0]];
+    let known = PairSlowdowns::new("made-up".into(), names, rows).unwrap();
+    let table = known.among(&["a", "a", "b", "a"]).unwrap();
+    assert_eq!((table.slowdown(0, &[0, 1]), table.slowdown(3, &[1, 3])), (3.0, 3.0));
+    assert_eq!((table.slowdown(1, &[1, 2]), table.slowdown(2, &[1, 2])), (1.2, 1.5));
+}
+
+#[test]
 fn tables_that_are_none_are_refused() {
     let names = |count: usize| vec!["a".to_owned(), "b".to_owned()][..count].to_vec();
     for (programs, rows) in [
