@@ -7,7 +7,7 @@ use serde::Deserialize;
 use symbiont_experiment::report::Report;
 use symbiont_experiment::simulated::Library;
 use symbiont_experiment::training::real::{Real, Trainee};
-use symbiont_experiment::training::simulated::Simulated;
+use symbiont_experiment::training::simulated::{NOPS, Simulated, nops};
 use symbiont_experiment::training::{Campaign, Options, Site, Size};
 use symbiont_sim::fast::Workshop;
 use symbiont_sim::machine::Errors;
@@ -66,7 +66,8 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
         if smt >= 2 { " (--fours 0 trains pairs only)" } else { "" }
     );
     let workshop = Workshop::new(description.restricted(Some(1), Some(widest))?);
-    let profiles = library.load_all(options.programs.iter().map(String::as_str))?;
+    let mut profiles = library.load_all(options.programs.iter().map(String::as_str))?;
+    profiles.insert(NOPS.to_owned(), nops());
     let bar = Bar::new()?;
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= widest as u32).collect();
     let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &bar);

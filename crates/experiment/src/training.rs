@@ -20,7 +20,8 @@
 //! A [`Site`] carries the runs out. On the simulated machine a core is
 //! throttled by setting it up for more threads than run ([`simulated`]). On
 //! Linux, programs share their core with processes that execute nothing but
-//! no-operations ([`real`]).
+//! no-operations ([`real`]). What these cost beyond the SMT mode is measured where the two can be
+//! told apart, which is on the simulated machine.
 //!
 //! A scheduler has no stacks measured alone; what is captured of the headroom is told for profiled
 //! stacks, for those that the inverse makes of stacks in company, and for these as they are
@@ -41,6 +42,8 @@
 //! - The same instructions are compared, through changes of phase and past the end of what was
 //!   recorded (`programs_that_change_their_phases_are_set_against_themselves`), and of what it
 //!   was trained on the model explains most of what means of programs explain.
+//! - No-operations cost programs less than other programs do
+//!   (`what_no_operations_cost_is_measured_and_told`).
 //! - Equal seeds plan equal runs; each pair is there once
 //!   (`each_pair_is_planned_once`).
 

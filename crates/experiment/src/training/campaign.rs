@@ -14,7 +14,7 @@ use symbiont_topology::CoreKind;
 
 use super::evaluate::{Evaluated, evaluate};
 use super::page;
-use super::plan::{Run, Size, plan};
+use super::plan::{Run, Size, nops, plan};
 use super::watch::Ran;
 use crate::harness::{Error, Journal, Progress, read_json};
 use crate::report::Report;
@@ -35,6 +35,10 @@ pub trait Site: Sync {
 
     /// Runs that may be carried out at a time.
     fn workers(&self) -> usize;
+
+    /// Can what processes of no-operations cost be told from what the SMT mode costs, in which they
+    /// keep the core?
+    fn tells_nops(&self) -> bool;
 
     /// Carries a run out.
     ///
@@ -103,7 +107,10 @@ impl Campaign {
         let components = Components::of(site.catalogue(), options.stack.sum())
             .map_err(|why| Error::Evaluation(why.to_string()))?;
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-        let all = plan(&options.programs, &options.size, options.seed);
+        let mut all = plan(&options.programs, &options.size, options.seed);
+        if site.tells_nops() {
+            all.extend(nops(&options.programs, &options.size));
+        }
         let done: BTreeSet<&Run> = records.iter().map(|record| &record.run).collect();
         let left: Vec<&Run> = all.iter().filter(|run| !done.contains(run)).collect();
         let finished = all.len() - left.len();

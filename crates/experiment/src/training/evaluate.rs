@@ -41,6 +41,9 @@ pub struct Evaluation {
     pub captured: Vec<Captured>,
     /// Mean throttled over isolated CPI.
     pub throttled: f64,
+    /// By how much processes of no-operations slow each program down, in parts of its throttled
+    /// speed; nothing where that cannot be told.
+    pub nops: Vec<f64>,
 }
 
 /// Fits and validates. `made` names machine, core and catalogue; `pressure` says where threads of
@@ -87,6 +90,7 @@ pub fn evaluate(
                 combinations,
                 captured,
                 throttled: mean,
+                nops: nops(runs, width, &throttled)?,
             },
         );
     }
@@ -164,6 +168,22 @@ fn ratios(
         }
     }
     Ok(ratios)
+}
+
+/// What no-operations cost each program beyond the SMT mode.
+fn nops(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+    throttled: &BTreeMap<&str, Profile>,
+) -> Result<Vec<f64>, Error> {
+    let mut costs = Vec::new();
+    for (run, ran) in runs {
+        let Run::Nops { program, width: w } = run else { continue };
+        let (true, Some(quanta)) = (*w == width, ran.programs.first()) else { continue };
+        let slowdown = mean_slowdown(quanta, profile(throttled, program)?);
+        costs.extend(slowdown.map(|slowdown| slowdown - 1.0));
+    }
+    Ok(costs)
 }
 
 /// Mean slowdowns of pairs against isolated runs of the same instructions.

@@ -61,10 +61,19 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
 
 fn told(evaluation: &Evaluation) -> String {
     let (idle, uncovered) = evaluation.left_out;
+    let nops = match evaluation.nops.as_slice() {
+        [] => "What processes of no-operations cost besides cannot be told here.".to_owned(),
+        costs => format!(
+            "Processes of no-operations in the other places cost it {:.1} % more on average, {:.1} % \
+             at most (published: negligible).",
+            costs.iter().sum::<f64>() / costs.len() as f64 * 100.0,
+            costs.iter().copied().fold(f64::MIN, f64::max) * 100.0
+        ),
+    };
     format!(
         "{} quanta of groups. Left out: {idle} in which a thread slept or was not measured, \
          {uncovered} beyond the end of a run alone. Setting the core up for so many threads \
-         makes a thread alone {:.3} times as slow on average.",
+         makes a thread alone {:.3} times as slow on average. {nops}",
         evaluation.observations.len(),
         evaluation.throttled
     )

@@ -22,6 +22,13 @@ pub enum Run {
     },
     /// Programs that share the core.
     Together(Vec<String>),
+    /// A program beside so many processes of no-operations that as many threads run.
+    Nops {
+        /// The program.
+        program: String,
+        /// Threads that run.
+        width: usize,
+    },
 }
 
 impl fmt::Display for Run {
@@ -30,6 +37,7 @@ impl fmt::Display for Run {
             Self::Alone { program, width: 1 } => write!(f, "{program} isolated"),
             Self::Alone { program, width } => write!(f, "{program} alone in smt{width}"),
             Self::Together(programs) => f.write_str(&programs.join(" + ")),
+            Self::Nops { program, width } => write!(f, "{program} + {} nops", width - 1),
         }
     }
 }
@@ -41,6 +49,7 @@ impl Run {
         match self {
             Self::Alone { .. } => 1,
             Self::Together(programs) => programs.len(),
+            Self::Nops { width, .. } => *width,
         }
     }
 }
@@ -73,7 +82,9 @@ impl Size {
     #[must_use]
     pub fn readings(&self, run: &Run) -> (usize, Duration) {
         match run {
-            Run::Alone { .. } => (self.quanta * READINGS as usize, self.quantum / READINGS),
+            Run::Alone { .. } | Run::Nops { .. } => {
+                (self.quanta * READINGS as usize, self.quantum / READINGS)
+            }
             Run::Together(_) => (self.quanta, self.quantum),
         }
     }
@@ -83,6 +94,17 @@ impl Size {
     pub fn widths(&self) -> Vec<usize> {
         if self.fours > 0 { vec![2, 4] } else { vec![2] }
     }
+}
+
+/// The runs that tell what processes of no-operations cost whom they run beside.
+#[must_use]
+pub fn nops(programs: &[String], size: &Size) -> Vec<Run> {
+    let widths = size.widths();
+    let of = |program: &String| {
+        let one = |&width: &usize| Run::Nops { program: program.clone(), width };
+        widths.iter().map(one).collect::<Vec<_>>()
+    };
+    programs.iter().flat_map(of).collect()
 }
 
 /// The runs: alone first, then pairs, then groups of four, each as often with

@@ -84,7 +84,9 @@ impl Real {
         let this = std::env::current_exe().map_err(Error::io("/proc/self/exe".as_ref()))?;
         let nop = vec![this.display().to_string(), NOP.to_owned()];
         let (names, idle) = match run {
-            Run::Alone { program, width } => (std::slice::from_ref(program), width - 1),
+            Run::Alone { program, width } | Run::Nops { program, width } => {
+                (std::slice::from_ref(program), width - 1)
+            }
             Run::Together(programs) => (programs.as_slice(), 0),
         };
         let known = |name: &String| {
@@ -178,6 +180,10 @@ impl Site for Real {
         1
     }
 
+    fn tells_nops(&self) -> bool {
+        false
+    }
+
     fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
         let wrong = |why: String| Error::Evaluation(format!("{run}: {why}"));
         let host = HostTopology::read().map_err(|why| wrong(why.to_string()))?;
@@ -191,7 +197,9 @@ impl Site for Real {
             LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| wrong(why.to_string()))?;
         let started = self.start(run)?;
         let names: &[String] = match run {
-            Run::Alone { program, .. } => std::slice::from_ref(program),
+            Run::Alone { program, .. } | Run::Nops { program, .. } => {
+                std::slice::from_ref(program)
+            }
             Run::Together(programs) => programs,
         };
         for (name, child) in names.iter().zip(&started.children) {

@@ -1,15 +1,17 @@
 //! Training on the simulated machine.
 //!
 //! One core with as many hardware threads as the widest groups need. Alone, it
-//! is set up for more threads than run, which is all that processes of
-//! no-operations do to it on a real machine; what little these take of it besides is
-//! left out here. All memory is on the core's own node.
+//! is set up for more threads than run, which is what processes of
+//! no-operations are for on a real machine. What these take of it besides is left out
+//! there, and measured by itself: each program runs beside them too ([`NOPS`]). All memory is on the
+//! core's own node.
 
 use std::collections::BTreeMap;
 
 use symbiont_counters::catalogue::{Catalogue, CatalogueError};
 use symbiont_model::Components;
 use symbiont_profile::Profile;
+use symbiont_profile::test_support::no_operations;
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::{Errors, Options, SimMachine};
 use symbiont_sim::program::{Program, Shape};
@@ -17,6 +19,15 @@ use symbiont_topology::CoreKind;
 
 use super::{Ran, Run, Site, Size, watch};
 use crate::harness::Error;
+
+/// By this name the profile of [`nops`] is given.
+pub const NOPS: &str = "no-operations";
+
+/// The profile of a process that executes nothing but no-operations.
+#[must_use]
+pub fn nops() -> Profile {
+    no_operations()
+}
 
 /// How simulated machines are named in model files: never like a real one.
 #[must_use]
@@ -46,7 +57,8 @@ pub struct Simulated<'w, 'p> {
 }
 
 impl<'w, 'p> Simulated<'w, 'p> {
-    /// On a workshop of one core; `profiles` are by program.
+    /// On a workshop of one core; `profiles` are by program. With that of [`nops`] among them it is
+    /// measured too what no-operations cost.
     ///
     /// # Errors
     /// When the machine's catalogue cannot be read.
@@ -100,14 +112,19 @@ impl Site for Simulated<'_, '_> {
         self.workers
     }
 
+    fn tells_nops(&self) -> bool {
+        self.profiles.contains_key(NOPS)
+    }
+
     fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
         let wrong = |why: String| Error::Evaluation(format!("{run}: {why}"));
-        let (names, least_mode) = match run {
-            Run::Alone { program, width } => (std::slice::from_ref(program), *width as u32),
-            Run::Together(programs) => (programs.as_slice(), 0),
+        let (names, nops, least_mode) = match run {
+            Run::Alone { program, width } => (std::slice::from_ref(program), 0, *width as u32),
+            Run::Together(programs) => (programs.as_slice(), 0, 0),
+            Run::Nops { program, width } => (std::slice::from_ref(program), width - 1, 0),
         };
-        let programs =
-            names.iter().map(|name| self.program(name)).collect::<Result<Vec<_>, _>>()?;
+        let names = names.iter().map(String::as_str).chain(std::iter::repeat_n(NOPS, nops));
+        let programs = names.map(|name| self.program(name)).collect::<Result<Vec<_>, _>>()?;
         let fast = self.workshop.fast(Switches::default());
         let (seed, errors) = (self.seed, self.errors);
         let options = Options { seed, errors, least_mode, one_memory: true, ..Options::default() };

@@ -154,6 +154,27 @@ fn programs_that_change_their_phases_are_set_against_themselves() {
     }
 }
 
+/// Beside no-operations a program is hardly slower than with the core set up for as many threads.
+#[test]
+fn what_no_operations_cost_is_measured_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut profiles = profiles();
+    profiles.insert(simulated::NOPS.to_owned(), simulated::nops());
+    let workshop = workshop();
+    let site = Simulated::new(&workshop, &profiles, (Errors::NONE, 1, 2)).unwrap();
+    let size = Size { quanta: 3, ..options(folder.path()).size };
+    let options = Options { size, ..options(folder.path()) };
+    let (evaluated, report) = Campaign::run(&site, &options, &mut ()).unwrap();
+    let nops = &evaluated.modes[&SmtMode::Smt2].nops;
+    assert_eq!(nops.len(), PROGRAMS.len());
+    let slowdowns = evaluated.slowdowns.slowdowns().iter().flatten();
+    let worst = slowdowns.copied().fold(f64::MIN, f64::max) - 1.0;
+    for cost in nops {
+        assert!(*cost > -0.02 && *cost < worst, "{nops:?} {worst}");
+    }
+    assert!(report.to_json().unwrap().contains("no-operations in the other places cost it"));
+}
+
 #[test]
 fn training_gives_a_model_that_fits_and_goes_on_where_it_stopped() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -7,5 +7,6 @@
 mod programs;
 
 pub use programs::{
-    branchy, cache_resident, floating_point, phased, pointer_chasing, streaming, synthetic,
+    branchy, cache_resident, floating_point, no_operations, phased, pointer_chasing, streaming,
+    synthetic,
 };

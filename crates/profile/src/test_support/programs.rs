@@ -176,6 +176,21 @@ pub fn branchy() -> Profile {
     synthetic("branchy", phase, LENGTH)
 }
 
+/// Executes no-operations; of 64 instructions one reads a flag and one jumps back: asks next to
+/// nothing of a core but its slots.
+pub fn no_operations() -> Profile {
+    let phase = observe(|index| {
+        let slot = index % 64;
+        let at = CODE + 4 * slot;
+        match slot {
+            62 => ObservedOp { address: Some(DATA), ..ObservedOp::plain(at, OpClass::Load) },
+            63 => ObservedOp { sources: [1, 0], ..ObservedOp::plain(at, OpClass::Branch) },
+            _ => ObservedOp::plain(at, OpClass::Other),
+        }
+    });
+    synthetic("no-operations", phase, LENGTH)
+}
+
 /// A program that alternates between the only phases of two others, a billion
 /// instructions each.
 pub fn phased(first: &Profile, second: &Profile) -> Profile {
@@ -203,6 +218,8 @@ mod tests {
         assert!(misses(&pointer_chasing(1_000), 100.0) > 0.8);
         assert!(misses(&pointer_chasing(1_000), 1_100.0) < 0.01);
         assert_eq!(misses(&cache_resident(), 512.0), 0.0);
+        let nothing = &no_operations().phases[0];
+        assert!(nothing.mix.count(OpClass::Other) > 60 * nothing.mix.memory());
         assert!(floating_point().phases[0].flops_per_instruction() > 0.8);
         let branchy = branchy();
         let branches = &branchy.phases[0].branches;
