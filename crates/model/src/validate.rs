@@ -20,6 +20,11 @@
 //! Headroom is measured within one fold: all programs of a workload are left
 //! out together ([`TrainingSet::leave_out`]).
 //!
+//! *Rulers* are programs with one trait each that only help to train: they stress one resource
+//! after the other, which real programs seldom do (Zhang et al., *SMiTe*, MICRO 2014; Mars et al.,
+//! *Bubble-Up*, MICRO 2011). They are in every training set, no fold is of them, and no baseline
+//! knows them ([`TrainingSet::with_rulers`]).
+//!
 //! [`Holdout::Combinations`] leaves out the combination only; its programs stay
 //! in the training set with other partners. That is the case in which the
 //! victim-plus-aggressor baseline knows the programs.
@@ -33,6 +38,7 @@
 //!   (`a_fold_knows_nothing_of_its_programs`), nor has what was chosen for it
 //!   (`the_choice_knows_nothing_of_programs_that_are_left_out`).
 //! - Known coefficients give no error (`without_noise_there_is_no_error`).
+//! - Rulers are never left out and never judged (`rulers_train_and_are_not_judged`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,6 +89,7 @@ pub enum ValidationError {
 pub struct TrainingSet<'a> {
     components: usize,
     pressure: Pressure,
+    rulers: BTreeSet<Arc<str>>,
     groups: BTreeMap<BTreeSet<Arc<str>>, Group<'a>>,
 }
 
@@ -127,7 +134,14 @@ impl<'a> TrainingSet<'a> {
             }
             group.observations.push(observation);
         }
-        Ok(Self { components, pressure: Pressure::alike(components), groups })
+        let pressure = Pressure::alike(components);
+        Ok(Self { components, pressure, rulers: BTreeSet::new(), groups })
+    }
+
+    /// The same with some programs that only help to train.
+    #[must_use]
+    pub fn with_rulers(self, rulers: BTreeSet<Arc<str>>) -> Self {
+        Self { rulers, ..self }
     }
 
     /// The same with other products in the form of pressure; unless told, each component meets
@@ -139,10 +153,16 @@ impl<'a> TrainingSet<'a> {
         Self { pressure: Pressure::between(pairs), ..self }
     }
 
-    /// All programs.
+    /// All programs but rulers.
     #[must_use]
     pub fn programs(&self) -> BTreeSet<Arc<str>> {
-        self.groups.keys().flatten().cloned().collect()
+        let programs = self.groups.keys().flatten();
+        programs.filter(|program| !self.rulers.contains(*program)).cloned().collect()
+    }
+
+    /// Is there no ruler among them?
+    fn without_rulers(&self, programs: &BTreeSet<Arc<str>>) -> bool {
+        programs.is_disjoint(&self.rulers)
     }
 
     /// The model of everything.
@@ -160,7 +180,7 @@ impl<'a> TrainingSet<'a> {
     /// [`ValidationError::TooFew`] when no fold has a training set left.
     pub fn cross_validate(&self, holdout: Holdout) -> Result<Validation, ValidationError> {
         let mut validation = Validation { folds: Vec::new(), without_training: 0 };
-        for left_out in self.groups.keys() {
+        for left_out in self.groups.keys().filter(|programs| self.without_rulers(programs)) {
             let fold = match holdout {
                 Holdout::Programs => self.fold(
                     left_out,
@@ -232,8 +252,11 @@ impl<'a> TrainingSet<'a> {
     ) -> Result<Option<(Moments, Baseline)>, FitError> {
         let mut moments = Moments::new(self.components);
         let mut cases: BTreeMap<&Case, (f64, f64)> = BTreeMap::new();
-        for (_, group) in self.groups.iter().filter(|(programs, _)| keep(programs)) {
+        for (programs, group) in self.groups.iter().filter(|(programs, _)| keep(programs)) {
             moments.merge(&group.moments);
+            if !self.without_rulers(programs) {
+                continue;
+            }
             for (case, (count, sum)) in &group.cases {
                 let total = cases.entry(case).or_default();
                 total.0 += count;

@@ -54,6 +54,8 @@ pub struct Options {
     pub output: PathBuf,
     /// The programs.
     pub programs: Vec<String>,
+    /// Programs that only help to train, in pairs.
+    pub rulers: Vec<String>,
     /// Which stack the model is made of.
     pub stack: Depth,
     /// How large.
@@ -81,6 +83,8 @@ struct Setting {
     #[serde(default)]
     stack: Depth,
     programs: Vec<String>,
+    #[serde(default)]
+    rulers: Vec<String>,
     size: Size,
     seed: u64,
 }
@@ -107,7 +111,7 @@ impl Campaign {
         let components = Components::of(site.catalogue(), options.stack.sum())
             .map_err(|why| Error::Evaluation(why.to_string()))?;
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-        let mut all = plan(&options.programs, &options.size, options.seed);
+        let mut all = plan(&options.programs, &options.rulers, &options.size, options.seed);
         if site.tells_nops() {
             all.extend(nops(&options.programs, &options.size));
         }
@@ -147,6 +151,7 @@ fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
         catalogue: site.catalogue().name().to_owned(),
         stack: options.stack,
         programs: options.programs.clone(),
+        rulers: options.rulers.clone(),
         size: options.size.clone(),
         seed: options.seed,
     };
@@ -224,22 +229,30 @@ fn judge(
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         programs: options.programs.clone(),
         quantum_ms: options.size.quantum.as_millis() as u64,
-        note: String::new(),
+        note: match options.rulers.as_slice() {
+            [] => String::new(),
+            rulers => format!("with rulers: {}", rulers.join(", ")),
+        },
     };
     let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
     let pressure = Pressure::of(site.catalogue(), &components);
-    let evaluated = evaluate(&runs, &options.size, (made, components, training), &pressure)?;
+    let apart = (&pressure, options.rulers.as_slice());
+    let evaluated = evaluate(&runs, &options.size, (made, components, training), apart)?;
     let mut report = page::page(&evaluated);
     for (name, value) in site.facts() {
         report.fact(name, value);
     }
     let Size { quantum, quanta, fours } = &options.size;
-    let pairs = options.programs.len() * (options.programs.len() + 1) / 2;
+    let trained = options.programs.len() + options.rulers.len();
+    let pairs = trained * (trained + 1) / 2;
     report.fact(
         "Runs",
         format!("{count}: {pairs} pairs, {fours} groups of four; {quanta} quanta of {quantum:?}"),
     );
     report.fact("Time of all runs", format!("{:.1} min, one after the other", wall / 60.0));
+    if !options.rulers.is_empty() {
+        report.fact("Rulers", format!("{}: trained on, never judged", options.rulers.join(", ")));
+    }
     let depth = options.stack;
     report.fact("Stack", format!("{depth}: {}", evaluated.model.components));
     report.fact("Seed", options.seed.to_string());

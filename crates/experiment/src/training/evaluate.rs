@@ -1,6 +1,7 @@
 //! From runs to a model, and how good it is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use symbiont_model::{
     Components, Holdout, Model, Observation, Pressure, Profile, SmtMode, Throttling, Together,
@@ -46,8 +47,8 @@ pub struct Evaluation {
     pub nops: Vec<f64>,
 }
 
-/// Fits and validates. `made` names machine, core and catalogue; `pressure` says where threads of
-/// a core meet.
+/// Fits and validates. `made` names machine, core and catalogue; `pressure` says where threads of a
+/// core meet, and `rulers` which programs only help to train.
 ///
 /// # Errors
 /// When runs are missing, or no model can be fitted on them.
@@ -55,7 +56,7 @@ pub fn evaluate(
     runs: &BTreeMap<Run, Ran>,
     size: &Size,
     (made, components, training): ((String, CoreKind, String), Components, Training),
-    pressure: &Pressure,
+    (pressure, rulers): (&Pressure, &[String]),
 ) -> Result<Evaluated, Error> {
     let isolated = alone(runs, 1)?;
     let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
@@ -67,7 +68,9 @@ pub fn evaluate(
         let throttling = Throttling::fit(&ratios).map_err(wrong)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
         let (fit, programs, combinations, captured) = {
-            let set = TrainingSet::new(mode, &observations).map_err(wrong)?.pressed_by(pressure);
+            let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
+            let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
+            let set = set.pressed_by(pressure).with_rulers(rulers);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
             let fit = set.fit().map_err(wrong)?;
             let captured = match width {

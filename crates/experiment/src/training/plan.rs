@@ -107,19 +107,21 @@ pub fn nops(programs: &[String], size: &Size) -> Vec<Run> {
     programs.iter().flat_map(of).collect()
 }
 
-/// The runs: alone first, then pairs, then groups of four, each as often with
+/// The runs: alone first, then pairs, rulers among both; then groups of four, each as often with
 /// one program as with any other, but for one.
 #[must_use]
-pub fn plan(programs: &[String], size: &Size, seed: u64) -> Vec<Run> {
+pub fn plan(programs: &[String], rulers: &[String], size: &Size, seed: u64) -> Vec<Run> {
+    let everyone: Vec<&String> = programs.iter().chain(rulers).collect();
     let widths = [vec![1], size.widths()].concat();
-    let alone = programs.iter().flat_map(|program| {
-        let one = |&width: &usize| Run::Alone { program: program.clone(), width };
+    let alone = everyone.iter().flat_map(|program| {
+        let one = |&width: &usize| Run::Alone { program: (*program).clone(), width };
         widths.iter().map(one).collect::<Vec<_>>()
     });
     let mut runs: Vec<Run> = alone.collect();
-    for (at, one) in programs.iter().enumerate() {
-        let others = programs.iter().skip(at);
-        runs.extend(others.map(|other| Run::Together(vec![one.clone(), other.clone()])));
+    for (at, one) in everyone.iter().enumerate() {
+        let others = everyone.iter().skip(at);
+        let pair = |other: &&String| Run::Together(vec![(*one).clone(), (*other).clone()]);
+        runs.extend(others.map(pair));
     }
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut deck: Vec<&String> = Vec::new();

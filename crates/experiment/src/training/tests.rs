@@ -50,16 +50,17 @@ fn workshop<'p>() -> Workshop<'p> {
 fn options(folder: &Path) -> Options {
     let size = Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 };
     let programs = PROGRAMS.map(str::to_owned).to_vec();
-    Options { output: folder.to_owned(), programs, stack: Depth::Coarse, size, seed: 1 }
+    let (output, rulers) = (folder.to_owned(), Vec::new());
+    Options { output, programs, rulers, stack: Depth::Coarse, size, seed: 1 }
 }
 
 #[test]
 fn each_pair_is_planned_once() {
     let programs = ["a", "b", "c", "d", "e"].map(str::to_owned);
     let size = Size { fours: 12, ..Size::default() };
-    let runs = plan(&programs, &size, 3);
-    assert_eq!(runs, plan(&programs, &size, 3));
-    assert_ne!(runs, plan(&programs, &size, 4));
+    let runs = plan(&programs, &[], &size, 3);
+    assert_eq!(runs, plan(&programs, &[], &size, 3));
+    assert_ne!(runs, plan(&programs, &[], &size, 4));
     let of = |threads: usize| runs.iter().filter(move |run| run.threads() == threads);
     assert_eq!((of(1).count(), of(2).count(), of(4).count()), (3 * 5, 15, 12));
     let mut pairs: Vec<&Run> = of(2).collect();

@@ -60,7 +60,9 @@ impl<'a> TrainingSet<'a> {
         let pairs = kept.iter().all(|(_, group)| group.width() == 2);
         let programs: BTreeSet<&Arc<str>> =
             kept.iter().flat_map(|(programs, _)| programs.iter()).collect();
-        let mut dealt: Vec<&Arc<str>> = programs.into_iter().collect();
+        // Rulers are never left out.
+        let mut dealt: Vec<&Arc<str>> =
+            programs.into_iter().filter(|program| !self.rulers.contains(*program)).collect();
         let blocks = if pairs { (dealt.len() / BLOCK).max(2) } else { 2 };
         let size = dealt.len().div_ceil(blocks).max(1);
         let forms = [&Pressure::all(self.components), &self.pressure]
