@@ -47,9 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Case};
 use crate::fit::{FitError, Moments, check, from_moments, weight};
-use crate::{
-    Components, Errors, Fit, Inversion, Observation, Pressure, Ridges, Score, SmtMode,
-};
+use crate::{Components, Errors, Fit, Inversion, Observation, Pressure, Ridges, Score, SmtMode};
 
 mod choose;
 mod fold;

@@ -67,7 +67,10 @@ pub(super) fn page(evaluation: &Evaluation, records: &[Record]) -> Report {
             }
         }
     }
-    for record in records.iter().filter(|record| !record.together.is_empty()) {
+    let mut kept: Vec<&Record> =
+        records.iter().filter(|record| !record.together.is_empty()).collect();
+    kept.sort_by(|a, b| a.run.cmp(&b.run));
+    for record in kept {
         report.push(company(record));
     }
     report.push(Block::Prose(PUBLISHED.to_owned()));

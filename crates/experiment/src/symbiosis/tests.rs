@@ -2,11 +2,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use symbiont_policy::{PairSlowdowns, Settings};
+use symbiont_counters::catalogue::Catalogue;
+use symbiont_model::synthetic::World;
+use symbiont_model::{
+    Coefficients, Components, Depth, Form, Model, SmtMode, Throttling, Trained, Training, fit,
+};
+use symbiont_policy::{PairSlowdowns, Settings, Symbiosis};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
+use symbiont_topology::CoreKind;
 
 use super::*;
 use crate::harness::Error;
@@ -147,4 +153,65 @@ fn a_short_evaluation_runs_and_goes_on() {
     assert!(!text.contains("company-smt2"), "symbiotic did not run");
     // All is done: the same comes out.
     assert_eq!(run(&other).unwrap().0, evaluation);
+}
+
+/// A model of the fine stack, of programs that were made up.
+fn fine() -> Symbiosis {
+    let catalogue = Catalogue::named("power8").unwrap().unwrap();
+    let components = Components::of(&catalogue, Depth::Fine.sum()).unwrap();
+    let law = Coefficients::new(World::law(components.len(), 0.5)).unwrap();
+    let world = World::new(8, 2, law, 1);
+    let fit = fit(SmtMode::Smt2, &world.observe(&world.all_pairs(), 2, 2)).unwrap();
+    let throttling = Throttling { weights: vec![1.1; components.len()], error: 0.0 };
+    let trained = Trained { fit, throttling: Some(throttling), scores: Vec::new() };
+    Symbiosis::new(Model {
+        machine: "made up".to_owned(),
+        core: CoreKind::Performance,
+        catalogue: catalogue.name().to_owned(),
+        components,
+        training: Training {
+            date: String::new(),
+            programs: Vec::new(),
+            quantum_ms: 100,
+            note: String::new(),
+        },
+        modes: [(SmtMode::Smt2, trained)].into(),
+    })
+}
+
+#[test]
+fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
+    let profiles: BTreeMap<String, Profile> =
+        Library::open(Path::new("/nonexistent")).unwrap().load_all(PROGRAMS).unwrap();
+    let machine = Description::named("power8-s812l").unwrap();
+    let workshop = Workshop::new(machine.restricted(Some(2), Some(2)).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let symbiosis = fine();
+    assert_eq!(symbiosis.form, Form::Roots);
+    let options = Options {
+        output: folder.path().to_owned(),
+        size: Size {
+            widths: vec![2],
+            cores: vec![2],
+            workloads: 1,
+            repeats: 2,
+            alone: Duration::from_millis(500),
+            policies: ["random", "symbiotic"].map(str::to_owned).into(),
+            controls: 1,
+        },
+        seed: 1,
+        settings: Settings { symbiosis: Some(symbiosis.into()), ..Settings::default() },
+        switches: Switches::default(),
+        errors: Errors::default(),
+        workers: 2,
+    };
+    let (evaluation, report) = Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap();
+    let terms: Vec<Terms> = evaluation.controls.iter().map(|control| control.terms).collect();
+    assert_eq!(terms, [Terms::Plain, Terms::Exchanged, Terms::Private]);
+    // Where nobody shares units and caches, nobody gains much by who is beside whom.
+    let private = evaluation.controls[2].over.stp.value;
+    assert!(private.abs() < 0.1, "{private}");
+    let text = report.to_json().unwrap();
+    assert!(text.contains("company-smt2-2-0") && text.contains("\"id\": \"controls\""));
+    assert_eq!(Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap().0, evaluation);
 }
