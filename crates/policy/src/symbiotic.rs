@@ -105,14 +105,15 @@ pub struct Symbiosis {
 
 impl Symbiosis {
     /// A model with the default form, objective and inverse: of the coarse stack, which is the
-    /// published one, the published equations with δ. Of a fine stack, square roots of lines and
-    /// stalls tell most of who should go with whom.
+    /// published one, the published equations with δ. Of a fine stack the form that training chose: of
+    /// roots, or of pressure.
     #[must_use]
     pub fn new(model: Model) -> Self {
         let fine = model.components.signal() == Signal::CpiStackFine;
+        let chosen = model.modes.values().next().map(|trained| trained.fit.ridges.best);
         Self {
             model,
-            form: if fine { Form::Roots } else { Form::Delta },
+            form: chosen.filter(|_| fine).unwrap_or(Form::Delta),
             objective: Objective::Stp,
             inversion: Inversion::Constrained,
         }

@@ -15,7 +15,8 @@ pub struct Knowledge {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
-    /// pressure [default: roots for fine stacks, else delta, the published equations]
+    /// pressure [default: for fine stacks what training chose of the last two, else delta, the
+    /// published equations]
     #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
     pub form: Option<Form>,
     /// What schedules are judged by: stp, antt or slowdown [default: stp]

@@ -142,7 +142,7 @@ pub(super) fn captured(
 /// Predictors with the stacks that they may predict from.
 fn predictors() -> impl Iterator<Item = (Predictor, Stacks)> {
     Predictor::ALL.into_iter().flat_map(|predictor| {
-        let of_stacks = matches!(predictor, Predictor::Model(_));
+        let of_stacks = matches!(predictor, Predictor::Model(_) | Predictor::Chosen);
         let stacks = Stacks::ALL.into_iter().filter(move |s| of_stacks || *s == Stacks::Profiled);
         stacks.map(move |stacks| (predictor, stacks))
     })
@@ -182,11 +182,15 @@ fn predicted(
     stacks: Stacks,
     partners: &[usize],
 ) -> Option<Vec<Vec<f64>>> {
-    let (inversion, form) = match (stacks.inversion(), predictor) {
-        (Some(inversion), Predictor::Model(form)) => (inversion, form),
-        _ => return fold.pairs(predictor).map(|tables| tables.predicted),
+    let form = match predictor {
+        Predictor::Model(form) => Some(form),
+        Predictor::Chosen => Some(fold.ridges.best),
+        Predictor::Constant | Predictor::VictimPlusAggressor => None,
     };
-    from_company(fold, form, inversion, partners)
+    match stacks.inversion().zip(form) {
+        Some((inversion, form)) => from_company(fold, form, inversion, partners),
+        None => fold.pairs(predictor).map(|tables| tables.predicted),
+    }
 }
 
 fn from_company(
@@ -307,8 +311,8 @@ mod tests {
         let observations = world.observe(&world.all_pairs(), 2, 4);
         let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
         let all = captured(&set, 2).unwrap();
-        // Seven forms from three kinds of stacks, two baselines; three objectives.
-        assert_eq!(all.len(), (7 * 3 + 2) * 3);
+        // Seven forms and the chosen one from three kinds of stacks, two baselines; three objectives.
+        assert_eq!(all.len(), (8 * 3 + 2) * 3);
         let of = |form: Form, stacks: Stacks| {
             let wanted = |c: &&Captured| {
                 (c.predictor, c.stacks, c.objective)

@@ -136,6 +136,8 @@ fn held_back(mode: SmtMode, fit: &Fit, evaluation: &Evaluation) -> Table {
         Column::number("least of the folds"),
         Column::number("median"),
         Column::number("most"),
+        Column::text("chosen for the model"),
+        Column::number("folds that chose it").unit("%"),
     ];
     let caption = "How far forms with many products are held back";
     let mut table = Table::new(format!("{mode}-ridges"), caption, columns);
@@ -145,6 +147,8 @@ fn held_back(mode: SmtMode, fit: &Fit, evaluation: &Evaluation) -> Table {
         let coefficients = 1 + own.len() + given.len() + products.count();
         let of = |ridges: Ridges| ridges.by_form().into_iter().find(|(other, _)| *other == form);
         let folds: Vec<f64> = evaluation.programs.ridges().filter_map(of).map(|(_, r)| r).collect();
+        let chosen = if fit.ridges.best == form { "yes" } else { "no" };
+        let best = evaluation.programs.ridges().filter(|ridges| ridges.best == form).count();
         table.row(vec![
             form.name().into(),
             (coefficients as u64).into(),
@@ -152,11 +156,14 @@ fn held_back(mode: SmtMode, fit: &Fit, evaluation: &Evaluation) -> Table {
             folds.iter().copied().reduce(f64::min).into(),
             median(&folds).into(),
             folds.iter().copied().reduce(f64::max).into(),
+            chosen.into(),
+            (best as f64 / folds.len().max(1) as f64 * 100.0).into(),
         ]);
     }
     table.note(
         "roots: each component's with each other's; pressure: what waits for a resource with what \
-         uses it; coefficients: those that are not 0",
+         uses it; coefficients: those that are not 0; chosen, of predictors: of the two the one that \
+         misleads least in the same folds",
     );
     table.note(
         "chosen within each training set, on programs that are left out of it, by what misleads a \
@@ -203,15 +210,14 @@ fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
     }
     let caption = "Share of the oracle's gain captured for STP, by where stacks come from";
     let mut table = Table::new(format!("{mode}-captured-by-stacks"), caption, columns);
-    for form in Form::ALL {
+    let of_stacks = |p: &Predictor| matches!(p, Predictor::Model(_) | Predictor::Chosen);
+    for predictor in Predictor::ALL.into_iter().filter(of_stacks) {
         let of = |stacks: Stacks, whom: fn(&Captured) -> Estimate| -> Cell {
-            let wanted = |c: &&Captured| {
-                (c.predictor, c.stacks, c.objective)
-                    == (Predictor::Model(form), stacks, Objective::Stp)
-            };
+            let wanted =
+                |c: &&Captured| (c.predictor, c.stacks, c.objective) == (predictor, stacks, Objective::Stp);
             evaluation.captured.iter().find(wanted).map(whom).into()
         };
-        let mut cells: Vec<Cell> = vec![form.name().into()];
+        let mut cells: Vec<Cell> = vec![predictor.name().into()];
         cells.extend(Stacks::ALL.map(|stacks| of(stacks, |captured| captured.left_out)));
         cells.extend(Stacks::ALL.map(|stacks| of(stacks, |captured| captured.known)));
         table.row(cells);

@@ -18,7 +18,7 @@ use crate::{Form, Pressure};
 /// Where there are too few programs to choose by.
 const RIDGE: f64 = 3.0;
 
-/// By how much the forms of many products are held back.
+/// By how much the forms of many products are held back, and which of them is best.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ridges {
@@ -26,11 +26,13 @@ pub struct Ridges {
     pub roots: f64,
     /// The form of pressure.
     pub pressure: f64,
+    /// Which of the two misleads a pairing least.
+    pub best: Form,
 }
 
 impl Default for Ridges {
     fn default() -> Self {
-        Self { roots: RIDGE, pressure: RIDGE }
+        Self { roots: RIDGE, pressure: RIDGE, best: Form::Roots }
     }
 }
 
@@ -43,7 +45,9 @@ impl Ridges {
 
     /// Are they what a fit can have?
     pub(crate) fn are_sound(self) -> bool {
-        self.by_form().iter().all(|(_, ridge)| *ridge > 0.0 && ridge.is_finite())
+        let forms = self.by_form();
+        let sound = forms.iter().all(|(_, ridge)| *ridge > 0.0 && ridge.is_finite());
+        sound && forms.iter().any(|(form, _)| *form == self.best)
     }
 }
 

@@ -179,7 +179,7 @@ fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
         return Err("'throttling' needs one finite weight for each component".to_owned());
     }
     if !mode.ridges.are_sound() {
-        return Err("'ridges' need positive numbers".to_owned());
+        return Err("'ridges' need positive numbers, and the best one of them".to_owned());
     }
     let ranks: [Bilinear; 3] =
         mode.rank.try_into().map_err(|_| "there must be three of 'rank'".to_owned())?;

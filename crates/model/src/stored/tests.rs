@@ -68,6 +68,9 @@ fn a_model_with_a_number_that_is_not_finite_is_not_written() {
     let mut free = self::model();
     free.modes.get_mut(&SmtMode::Smt2).unwrap().fit.ridges.roots = 0.0;
     assert!(free.to_text().unwrap_err().to_string().contains("'ridges'"));
+    let mut odd = self::model();
+    odd.modes.get_mut(&SmtMode::Smt2).unwrap().fit.ridges.best = Form::Delta;
+    assert!(odd.to_text().is_err());
 }
 
 #[test]

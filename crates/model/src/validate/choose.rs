@@ -29,7 +29,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{Group, TrainingSet};
 use crate::fit::{Sums, features};
-use crate::{Pressure, Ridges};
+use crate::{Form, Pressure, Ridges};
 
 /// What may be chosen, in steps of about half a decade.
 const CANDIDATES: [f64; 8] = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
@@ -50,7 +50,10 @@ impl<'a> TrainingSet<'a> {
     /// Chooses by the groups that are kept, and by no other.
     pub(super) fn choose(&self, keep: &dyn Fn(&BTreeSet<Arc<str>>) -> bool) -> Ridges {
         let Some([roots, pressure]) = self.losses(keep) else { return Ridges::default() };
-        Ridges { roots: least(&roots), pressure: least(&pressure) }
+        let [(roots, lost), (pressure, lost_by_pressure)] = [roots, pressure].map(|l| least(&l));
+        // Of equal ones that with fewer coefficients.
+        let best = if lost < lost_by_pressure { Form::Roots } else { Form::Pressure };
+        Ridges { roots, pressure, best }
     }
 
     /// Those of the forms of roots and of pressure; none where nothing can be told.
@@ -136,10 +139,11 @@ impl Group<'_> {
     }
 }
 
-/// The candidate of least loss; of equal ones that which holds back most.
-fn least(losses: &Losses) -> f64 {
-    let judged = CANDIDATES.into_iter().zip(losses).rev();
-    judged.min_by(|a, b| a.1.total_cmp(b.1)).map_or(Ridges::default().roots, |(ridge, _)| ridge)
+/// The candidate of least loss, and the loss; of equal ones that which holds back most.
+fn least(losses: &Losses) -> (f64, f64) {
+    let judged = CANDIDATES.into_iter().zip(losses.iter().copied()).rev();
+    let least = judged.min_by(|a, b| a.1.total_cmp(&b.1));
+    least.unwrap_or((Ridges::default().roots, f64::INFINITY))
 }
 
 fn squares(errors: &[f64]) -> f64 {
@@ -221,7 +225,7 @@ mod tests {
                 let world = world(delta, noise, seed);
                 let observations = world.observe(&world.all_pairs(), 4, seed + 1);
                 let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
-                let Ridges { roots, pressure } = set.fit().unwrap().ridges;
+                let Ridges { roots, pressure, .. } = set.fit().unwrap().ridges;
                 roots.ln() + pressure.ln()
             };
             (0..4).map(of).sum()

@@ -11,6 +11,8 @@ use crate::{Errors, Form, Inversion, Observation, Observed, Ridges, Shares, SmtM
 pub enum Predictor {
     /// A form of the model, from stacks measured alone.
     Model(Form),
+    /// Of the forms that are held back the one that the training set chose.
+    Chosen,
     /// The mean slowdown of the training set.
     Constant,
     /// What the program suffers on average plus what the co-runners do on
@@ -20,7 +22,7 @@ pub enum Predictor {
 
 impl Predictor {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Model(Form::Linear),
         Self::Model(Form::Delta),
         Self::Model(Form::Rank1),
@@ -28,6 +30,7 @@ impl Predictor {
         Self::Model(Form::Rank3),
         Self::Model(Form::Roots),
         Self::Model(Form::Pressure),
+        Self::Chosen,
         Self::Constant,
         Self::VictimPlusAggressor,
     ];
@@ -37,6 +40,7 @@ impl Predictor {
     pub fn name(self) -> &'static str {
         match self {
             Self::Model(form) => form.name(),
+            Self::Chosen => "chosen",
             Self::Constant => "constant",
             Self::VictimPlusAggressor => "victim-plus-aggressor",
         }
@@ -120,6 +124,9 @@ impl Fold {
         for predictor in Predictor::ALL {
             let predicted = match predictor {
                 Predictor::Model(form) => model.slowdowns(form, &alone).unwrap_or_default(),
+                Predictor::Chosen => {
+                    model.slowdowns(self.ridges.best, &alone).unwrap_or_default()
+                }
                 Predictor::Constant => vec![baseline.mean; alone.len()],
                 Predictor::VictimPlusAggressor => {
                     cases.iter().map(|case| baseline.predict(case)).collect()
