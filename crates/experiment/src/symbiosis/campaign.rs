@@ -199,8 +199,7 @@ impl Stage<'_, '_> {
         let source = |_: &str| String::new();
         let outcome =
             simulate(self.workshop, &workload, self.profiles, &setup, &source, &mut go_on, None);
-        let outcome = outcome
-            .map_err(|why| Error::Evaluation(format!("{run}: {why}")))?;
+        let outcome = outcome.map_err(|why| Error::Evaluation(format!("{run}: {why}")))?;
         let place = |app: &AppOutcome| Place {
             speedup: app.speedup.value,
             turnaround: app.turnaround.value,

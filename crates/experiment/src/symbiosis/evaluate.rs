@@ -113,9 +113,8 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
     };
     let mut gains = Vec::new();
     for (width, cores) in groups {
-        let among = among(&|case| {
-            case.width == width && cores.is_none_or(|cores| case.cores == cores)
-        });
+        let among =
+            among(&|case| case.width == width && cores.is_none_or(|cores| case.cores == cores));
         for policy in policies.iter().filter(|policy| **policy != BASELINE) {
             let over = contrast(&among, plain(policy), plain(BASELINE));
             let policy = (*policy).to_owned();
@@ -194,15 +193,11 @@ fn cells<'r, const N: usize>(
 }
 
 /// All of them, if none is missing.
-fn whole<'r, const N: usize>(places: [Option<&'r Place>; N]) -> Option<[&'r Place; N]> {
+fn whole<const N: usize>(places: [Option<&Place>; N]) -> Option<[&Place; N]> {
     places.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok()
 }
 
-fn contrast(
-    among: &[&Results<'_>],
-    own: (&str, Terms),
-    other: (&str, Terms),
-) -> Option<Contrast> {
+fn contrast(among: &[&Results<'_>], own: (&str, Terms), other: (&str, Terms)) -> Option<Contrast> {
     let (cells, size) = cells(among, [own, other]);
     let over = |figure: fn(&Place) -> f64| {
         let gain = |workloads: &[f64], programs: &[f64]| -> f64 {

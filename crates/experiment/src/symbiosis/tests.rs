@@ -56,7 +56,8 @@ fn controls_are_planned_with_their_baseline() {
     assert_eq!(exchanged, of("random", Terms::Private));
     assert!(exchanged.iter().all(|case| of("random", Terms::Plain).contains(case)));
     // Without the policy, or what it is held against, there is nothing to control.
-    let without = Size { policies: vec!["stay".to_owned(), "symbiotic".to_owned()], ..Size::full() };
+    let without =
+        Size { policies: vec!["stay".to_owned(), "symbiotic".to_owned()], ..Size::full() };
     assert!(plan(&without).iter().all(|run| run.terms == Terms::Plain));
 }
 

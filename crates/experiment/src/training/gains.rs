@@ -245,11 +245,7 @@ fn rooms(
     };
     let of = |(at, (row, &program)): (usize, (&Vec<f64>, &usize))| {
         let random = random(at, row);
-        Some(Room {
-            program,
-            gained: chosen.get(at)? - random,
-            best: best.get(at)? - random,
-        })
+        Some(Room { program, gained: chosen.get(at)? - random, best: best.get(at)? - random })
     };
     measured.iter().zip(places).enumerate().map(of).collect()
 }

@@ -9,7 +9,13 @@ use crate::report::{Chart, Matrix, Plot};
 use crate::stats::Estimate;
 
 /// Measured and predicted slowdown of a victim beside another program.
-type Cells = BTreeMap<(Arc<str>, Arc<str>), (f64, f64)>;
+type Cells = BTreeMap<(Arc<str>, Arc<str>), Cell>;
+
+/// Measured, predicted.
+type Cell = (f64, f64);
+
+/// What of a cell is shown.
+type Pick = fn(&Cell) -> f64;
 
 /// The two matrices; each pair is predicted by a model that knows neither of its programs. Nothing
 /// where no pairs ran.
@@ -18,8 +24,7 @@ pub(super) fn matrices(validation: &Validation, form: Form) -> Vec<Plot> {
     if cells.is_empty() {
         return Vec::new();
     }
-    let kinds: [(&str, fn(&(f64, f64)) -> f64); 2] =
-        [("measured", |cell| cell.0), ("predicted", |cell| cell.1)];
+    let kinds: [(&str, Pick); 2] = [("measured", |cell| cell.0), ("predicted", |cell| cell.1)];
     kinds.map(|(kind, of)| matrix(&cells, (kind, of), form)).into()
 }
 
@@ -41,7 +46,7 @@ fn cells(validation: &Validation, form: Form) -> Cells {
     cells
 }
 
-fn matrix(cells: &Cells, (kind, of): (&str, fn(&(f64, f64)) -> f64), form: Form) -> Plot {
+fn matrix(cells: &Cells, (kind, of): (&str, Pick), form: Form) -> Plot {
     let programs: BTreeSet<&Arc<str>> = cells.keys().flat_map(|(a, b)| [a, b]).collect();
     let cell = |victim: &Arc<str>, other: &Arc<str>| {
         let cell = cells.get(&(Arc::clone(victim), Arc::clone(other)));

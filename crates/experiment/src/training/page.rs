@@ -213,8 +213,9 @@ fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
     let of_stacks = |p: &Predictor| matches!(p, Predictor::Model(_) | Predictor::Chosen);
     for predictor in Predictor::ALL.into_iter().filter(of_stacks) {
         let of = |stacks: Stacks, whom: fn(&Captured) -> Estimate| -> Cell {
-            let wanted =
-                |c: &&Captured| (c.predictor, c.stacks, c.objective) == (predictor, stacks, Objective::Stp);
+            let wanted = |c: &&Captured| {
+                (c.predictor, c.stacks, c.objective) == (predictor, stacks, Objective::Stp)
+            };
             evaluation.captured.iter().find(wanted).map(whom).into()
         };
         let mut cells: Vec<Cell> = vec![predictor.name().into()];

@@ -197,9 +197,7 @@ impl Site for Real {
             LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| wrong(why.to_string()))?;
         let started = self.start(run)?;
         let names: &[String] = match run {
-            Run::Alone { program, .. } | Run::Nops { program, .. } => {
-                std::slice::from_ref(program)
-            }
+            Run::Alone { program, .. } | Run::Nops { program, .. } => std::slice::from_ref(program),
             Run::Together(programs) => programs,
         };
         for (name, child) in names.iter().zip(&started.children) {

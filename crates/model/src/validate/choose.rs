@@ -113,12 +113,7 @@ fn left_out<'g, 'a>(
 }
 
 /// What a form with these features, fitted on sums, loses on groups that are not in them.
-fn judge(
-    sums: &Sums,
-    features: &[usize],
-    tests: &[Named<'_, '_>],
-    pairs: bool,
-) -> Option<Losses> {
+fn judge(sums: &Sums, features: &[usize], tests: &[Named<'_, '_>], pairs: bool) -> Option<Losses> {
     let sums = sums.only(features);
     let mut losses = [0.0; CANDIDATES.len()];
     for (loss, ridge) in losses.iter_mut().zip(CANDIDATES) {

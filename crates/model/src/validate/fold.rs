@@ -124,9 +124,7 @@ impl Fold {
         for predictor in Predictor::ALL {
             let predicted = match predictor {
                 Predictor::Model(form) => model.slowdowns(form, &alone).unwrap_or_default(),
-                Predictor::Chosen => {
-                    model.slowdowns(self.ridges.best, &alone).unwrap_or_default()
-                }
+                Predictor::Chosen => model.slowdowns(self.ridges.best, &alone).unwrap_or_default(),
                 Predictor::Constant => vec![baseline.mean; alone.len()],
                 Predictor::VictimPlusAggressor => {
                     cases.iter().map(|case| baseline.predict(case)).collect()
