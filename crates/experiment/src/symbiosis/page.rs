@@ -77,17 +77,6 @@ pub(super) fn page(evaluation: &Evaluation, records: &[Record]) -> Report {
     report
 }
 
-/// In percent.
-fn percent(estimate: &Estimate) -> Estimate {
-    let mut percent = *estimate;
-    percent.value *= 100.0;
-    if let Some(interval) = &mut percent.interval {
-        interval.low *= 100.0;
-        interval.high *= 100.0;
-    }
-    percent
-}
-
 fn summary(evaluation: &Evaluation) -> Table {
     let columns = vec![
         Column::text("threads per core"),
@@ -104,8 +93,8 @@ fn summary(evaluation: &Evaluation) -> Table {
             gain.width.to_string().into(),
             cores.into(),
             gain.policy.as_str().into(),
-            percent(&gain.over.stp).into(),
-            percent(&gain.over.antt).into(),
+            gain.over.stp.percent().into(),
+            gain.over.antt.percent().into(),
             gain.over.moves.into(),
         ]);
     }
@@ -157,9 +146,9 @@ fn near(evaluation: &Evaluation) -> Table {
         table.row(vec![
             width.to_string().into(),
             (*other).into(),
-            percent(&over.stp).into(),
+            over.stp.percent().into(),
             published(*width, other).into(),
-            percent(&over.antt).into(),
+            over.antt.percent().into(),
         ]);
     }
     table.note("stay: the simulated OS, which places by memory too; published: Linux");
@@ -214,8 +203,8 @@ fn controls(evaluation: &Evaluation) -> Table {
         table.row(vec![
             control.width.to_string().into(),
             terms.into(),
-            percent(&control.over.stp).into(),
-            percent(&control.over.antt).into(),
+            control.over.stp.percent().into(),
+            control.over.antt.percent().into(),
             control.over.moves.into(),
         ]);
     }
@@ -241,7 +230,7 @@ fn over_cores(
     policies.dedup();
     let line = |policy: &str| {
         let own = gains.iter().filter(|gain| gain.policy == policy);
-        let point = |gain: &&Gain| Some((gain.cores? as f64, percent(&figure(gain))));
+        let point = |gain: &&Gain| Some((gain.cores? as f64, figure(gain).percent()));
         Line { name: policy.to_owned(), points: own.filter_map(point).collect(), band: Vec::new() }
     };
     let series: Vec<Line> = policies.into_iter().map(line).collect();
