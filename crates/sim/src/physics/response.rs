@@ -11,6 +11,10 @@
 //! what each takes over the share of it (`Bound`): an edge that runs across all these inputs, where
 //! sums of functions of few would be wrong. So the table holds what the CPI is beyond that.
 //!
+//! What is held of a queue is a product, of how fast the thread is and how long its operations stay, each of
+//! which other inputs change; so the table holds its logarithm. Miss registers may not be held at all: of
+//! these it holds a sum. Nobody holds more than there is.
+//!
 //! # Properties
 //! - Solved with tables, threads run as fast as solved with the window model
 //!   (`tables_meet_the_direct_solve`).
@@ -24,7 +28,7 @@ use super::domains::{MemoryPlace, SortPlace};
 use super::local::{INPUTS, Local};
 use super::part;
 use super::pipeline::{
-    Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Level, Pipeline, REACHES,
+    Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Level, Pipeline, Queue, REACHES,
     STRUCTURES, predictor_size,
 };
 use super::prepared::ForCore;
@@ -41,6 +45,10 @@ const SELDOM: usize = (CYCLE_CAUSES + SLOT_CAUSES + 1).next_multiple_of(4);
 /// The predictor's size, and memory's latency; its interval follows.
 const PREDICTOR: usize = FIRST_REACH + REACHES;
 const LATENCY: usize = PREDICTOR + 1;
+
+/// A queue that is held for less, entries times cycles, is not held.
+const LEAST: f64 = 1e-2;
+const MSHR: usize = Queue::Mshr as usize;
 
 /// A cache is taken to be starved down to this part of an even share.
 const STARVED: f64 = 1.0 / 16.0;
@@ -370,9 +378,14 @@ impl ResponseTable {
         let often = self.table.often(places);
         let at = |index: usize| f64::from(often[index].max(0.0));
         let cpi = f64::from(first) + self.bound.beyond_anchor(environment);
+        let held = |queue: usize| {
+            let told = f64::from(often[1 + queue]);
+            let held = if queue == MSHR { told.max(0.0) } else { told.exp() };
+            held.min(environment.entries[queue] * cpi)
+        };
         Response {
             cpi: cpi.max(f64::from(self.fastest)),
-            held: std::array::from_fn(|queue| at(1 + queue)),
+            held: std::array::from_fn(held),
             port_cycles: std::array::from_fn(|group| at(1 + STRUCTURES + group)),
             front: at(1 + STRUCTURES + GROUPS),
         }
@@ -403,7 +416,9 @@ impl ResponseTable {
 fn split(outcome: &Outcome) -> ([f32; OFTEN], [f32; SELDOM]) {
     let mut often = [0.0; OFTEN];
     let taken = outcome.port_cycles.into_iter().chain([outcome.front]);
-    let short = [outcome.cpi].into_iter().chain(outcome.held).chain(taken);
+    let held = outcome.held.into_iter().enumerate();
+    let held = held.map(|(queue, held)| if queue == MSHR { held } else { held.max(LEAST).ln() });
+    let short = [outcome.cpi].into_iter().chain(held).chain(taken);
     often.iter_mut().zip(short).for_each(|(to, from)| *to = from as f32);
     let mut seldom = [0.0; SELDOM];
     let parts = outcome.cycles.iter().chain(&outcome.slots).chain([&outcome.vector_cycles]);
