@@ -19,14 +19,17 @@
 //! - Equal questions get equal answers (`equal_questions_get_equal_answers`).
 //! - Captured and replayed threads run beside each other
 //!   (`a_captured_program_runs_as_it_must`).
+//! - Where a core has halves, who shares one makes a difference; who sits where else makes none
+//!   (`runners_stay_in_their_half`).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use symbiont_profile::{OpClass, Phase};
 use symbiont_sim::PrepareError;
 use symbiont_sim::activity::Activity;
-use symbiont_sim::description::{CoreType, Description};
+use symbiont_sim::description::{CoreType, Description, SmtRule};
 use symbiont_sim::machine::{Contention, Level, Pace, Runner, Switches};
 
 use crate::captured::Captured;
@@ -227,6 +230,37 @@ impl<'p> Referee<'p> {
         Some(keys.iter().zip(&counts).map(|(key, counts)| self.pace(key, counts)).collect())
     }
 
+    /// Numbers of the runners in an order that stands for all others with the same answers: who
+    /// sits on which hardware thread of a core makes no difference, but for who is in a half with
+    /// whom where a core divides its threads among two.
+    fn order(&self, asked: &[Key]) -> Vec<usize> {
+        let mut cores: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (at, key) in asked.iter().enumerate() {
+            cores.entry(key.0).or_default().push(at);
+        }
+        let mut order = Vec::with_capacity(asked.len());
+        for (core, members) in cores {
+            let modes = members.iter().map(|at| asked[*at].2);
+            let mode = modes.max().unwrap_or(1).max(members.len() as u32);
+            let halved = self.sort(core).is_some_and(|(sort, _)| divides(sort, mode));
+            let step = if halved { 2 } else { 1 };
+            let half = |first: usize| {
+                let every = members.iter().skip(first).step_by(step);
+                let mut half: Vec<usize> = every.copied().collect();
+                half.sort_by_key(|at| asked[*at]);
+                half
+            };
+            let mut halves: Vec<Vec<usize>> = (0..step).map(half).collect();
+            let keys = |half: &Vec<usize>| half.iter().map(|at| asked[*at]).collect::<Vec<_>>();
+            // The longer one stays the first.
+            halves.sort_by_cached_key(|half| (Reverse(half.len()), keys(half)));
+            let longest = halves.first().map_or(0, Vec::len);
+            let each = |at: usize| halves.iter().filter_map(move |half| half.get(at).copied());
+            order.extend((0..longest).flat_map(each));
+        }
+        order
+    }
+
     fn pace(&self, key: &Key, counts: &Counts) -> Pace {
         let (width, ghz) =
             self.sort(key.0).map_or((1.0, 1.0), |(sort, ghz)| (f64::from(sort.dispatch), ghz));
@@ -238,6 +272,14 @@ impl<'p> Referee<'p> {
         let cycles = counts.all_cycles().max(1) as f64;
         Pace { speed: counts.instructions as f64 / cycles * ghz, activity, ghz, width }
     }
+}
+
+/// Does a core divide its threads, or a queue, in turn among two halves?
+fn divides(sort: &CoreType, mode: u32) -> bool {
+    let CoreType { rob, iq, fp_iq, lq, sq, mshrs, .. } = *sort;
+    let queues = [Some(rob), Some(iq), fp_iq, Some(lq), Some(sq), Some(mshrs)];
+    let halved = queues.into_iter().flatten().any(|queue| queue.smt == SmtRule::Halved);
+    mode > 1 && (halved || sort.halves_from.is_some_and(|from| mode >= from))
 }
 
 /// What a core does not see of floating-point operations: how wide they are.
@@ -297,9 +339,7 @@ impl<'p> Contention<'p> for Referee<'p> {
             (runner.core.0, runner.phase, runner.mode, home)
         };
         let asked: Vec<Key> = runners.iter().map(key).collect();
-        // Who sits on which hardware thread of a core makes no difference.
-        let mut order: Vec<usize> = (0..asked.len()).collect();
-        order.sort_by_key(|at| asked[*at]);
+        let order = self.order(&asked);
         let sorted: Vec<Key> = order.iter().map(|at| asked[*at]).collect();
         let before = self.known().answers.get(&sorted).cloned();
         let paces = before.unwrap_or_else(|| {
@@ -361,6 +401,20 @@ mod tests {
         assert!(answer.iter().all(|pace| pace.speed < alone.speed));
         // Twins are about equally fast.
         assert!((answer[0].speed / answer[1].speed - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn runners_stay_in_their_half() {
+        let order = |machine: &str, phases: &[usize]| -> Vec<usize> {
+            let machine = Description::named(machine).unwrap();
+            let referee = Referee::new(machine, Options::default(), QUICK);
+            let keys: Vec<Key> = phases.iter().map(|phase| (0, *phase, 4, 0)).collect();
+            referee.order(&keys).into_iter().map(|at| phases[at]).collect()
+        };
+        assert_eq!(order("power8-s812l", &[1, 0, 1, 0]), [0, 1, 0, 1]);
+        assert_eq!(order("power8-s812l", &[1, 1, 0, 0]), [0, 0, 1, 1]);
+        assert_eq!(order("power8-s812l", &[2, 0, 1]), [1, 0, 2]);
+        assert_eq!(order("xeon-e5-2620v4", &[1, 0]), [0, 1]);
     }
 
     #[test]

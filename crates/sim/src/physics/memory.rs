@@ -80,7 +80,7 @@ impl Servers<'_> {
             self.demands.clear();
             self.demands.extend((0..self.tasks.len()).map(|i| self.wants[i] * here(i)));
             let total: f64 = (0..self.tasks.len()).map(|i| self.traffic[i] * here(i)).sum();
-            offers(bandwidth, &self.demands, 1.0, &mut self.offers);
+            offers(bandwidth, &self.demands, &mut self.offers);
             for (index, task) in self.tasks.iter().enumerate() {
                 let others = total - self.traffic[index] * here(index);
                 let busy = (others / bandwidth).clamp(0.0, BUSIEST);

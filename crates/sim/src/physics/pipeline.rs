@@ -267,18 +267,6 @@ impl Pipeline {
         }
     }
 
-    /// Of the other threads of a core on which so many run, the share that is to be met in
-    /// the same half: the mean over all ways to divide them evenly.
-    #[must_use]
-    pub fn near(&self, peers: usize) -> f64 {
-        if !self.halved || peers < 2 {
-            return 1.0;
-        }
-        let [small, large] = [peers / 2, peers.div_ceil(2)].map(|half| half as f64);
-        let met = small * (small - 1.0) + large * (large - 1.0);
-        met / (peers * (peers - 1)) as f64
-    }
-
     /// Most threads that share what a half has, or the core if it is whole.
     #[must_use]
     pub fn sharers(&self) -> f64 {

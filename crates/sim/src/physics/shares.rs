@@ -5,8 +5,7 @@
 //! part of what is left; so one who asks little leaves the rest to the others. The share *offered*
 //! to a user is what it would get if it asked for all: the level λ with
 //! λ + Σ_{j≠i} min(demand_j, λ) = capacity. For two users that is
-//! max(capacity/2, capacity − the other's demand). Where only a share `near` of the others is
-//! met, they count that much: λ + near·Σ_{j≠i} min(demand_j, λ) = capacity.
+//! max(capacity/2, capacity − the other's demand).
 //!
 //! # Properties
 //! - Offers are what they are defined as (`offers_are_what_they_are_defined_as`).
@@ -18,20 +17,13 @@
 
 /// The share of `capacity` that is offered to each user, given what all demand.
 ///
-/// `demands` are not below zero; `offers` must be as long as they; `near` is above 0 and
-/// at most 1, or 0 if nobody is met.
-pub fn offers(capacity: f64, demands: &[f64], near: f64, offers: &mut [f64]) {
-    if near <= 0.0 {
-        offers.fill(capacity);
-        return;
-    }
-    // In units in which the others count in full.
-    let (capacity, own) = (capacity / near, 1.0 / near);
+/// `demands` are not below zero; `offers` must be as long as they.
+pub fn offers(capacity: f64, demands: &[f64], offers: &mut [f64]) {
     let (total, largest) = demands
         .iter()
         .fold((0.0, 0.0), |(sum, most): (f64, f64), &demand| (sum + demand, most.max(demand)));
     let rest = capacity - total;
-    if near >= 1.0 && rest >= largest {
+    if rest >= largest {
         // Nobody is held back: the rest is offered to each on top of its own.
         offers.iter_mut().zip(demands).for_each(|(offer, demand)| *offer = rest + demand);
         return;
@@ -48,13 +40,9 @@ pub fn offers(capacity: f64, demands: &[f64], near: f64, offers: &mut [f64]) {
     sorted.copy_from_slice(demands);
     sort(sorted);
     // Where all demands together, cut at a level, fill the capacity.
-    let full = if rest < 0.0 || own > 1.0 {
-        level(capacity, sorted, total, own - 1.0)
-    } else {
-        f64::INFINITY
-    };
+    let full = if rest < 0.0 { level(capacity, sorted, total, 0.0) } else { f64::INFINITY };
     for (offer, &demand) in offers.iter_mut().zip(demands) {
-        *offer = if demand >= full { full } else { level(capacity + demand, sorted, total, own) };
+        *offer = if demand >= full { full } else { level(capacity + demand, sorted, total, 1.0) };
     }
 }
 
@@ -104,7 +92,7 @@ mod tests {
 
     fn of(capacity: f64, demands: &[f64]) -> Vec<f64> {
         let mut result = vec![0.0; demands.len()];
-        offers(capacity, demands, 1.0, &mut result);
+        offers(capacity, demands, &mut result);
         result
     }
 
@@ -167,23 +155,6 @@ mod tests {
             for (user, offer) in of(capacity, &demands).into_iter().enumerate() {
                 let expected = plainly(capacity, &demands, user);
                 prop_assert!((offer - expected).abs() < 1e-6, "{offer} instead of {expected}");
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn who_is_half_met_counts_half(
-            capacity in 0.1_f64..100.0,
-            demands in prop::collection::vec(0.0_f64..30.0, 2..9),
-            near in 0.05_f64..1.0,
-        ) {
-            let mut found = vec![0.0; demands.len()];
-            offers(capacity, &demands, near, &mut found);
-            for (user, offer) in found.iter().enumerate() {
-                let others = demands.iter().enumerate().filter(|(index, _)| *index != user);
-                let met: f64 = others.map(|(_, demand)| demand.min(*offer)).sum();
-                prop_assert!((offer + near * met - capacity).abs() < 1e-6 * capacity.max(1.0));
             }
         }
     }
