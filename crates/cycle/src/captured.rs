@@ -14,8 +14,8 @@
 //! pages, some pages apart from where others have theirs, so that equal addresses of two programs
 //! are not always in equal sets.
 //!
-//! *Branches*: conditional and indirect ones are guessed by the core's predictor; direct
-//! jumps, calls and returns are foreseen.
+//! *Branches*: conditional and indirect ones and returns are guessed by the core's predictor; direct
+//! jumps and calls are foreseen.
 //!
 //! *Profile of the window*: [`Captured::as_profiled`] tells what a profile would say of nothing
 //! but the window, so that another simulator can be asked about the very same instructions.
@@ -241,7 +241,10 @@ impl Walk {
         });
         let (branch, taken) = match op.branch {
             None => (Branch::Foreseen, false),
-            Some(Did { kind, taken, next }) => (guessed(kind, taken, next), taken),
+            Some(Did { kind, taken, next }) => {
+                let after = op.at.wrapping_add(u64::from(op.length));
+                (guessed(kind, taken, next as u32, after as u32), taken)
+            }
         };
         Op {
             class: op.class,
@@ -257,13 +260,15 @@ impl Walk {
     }
 }
 
-fn guessed(kind: BranchKind, taken: bool, next: u64) -> Branch {
+/// `target`, `after`: the low bits of where it went, and of the address behind it.
+fn guessed(kind: BranchKind, taken: bool, target: u32, after: u32) -> Branch {
     match kind {
         BranchKind::Conditional => Branch::Conditional { taken },
-        BranchKind::IndirectJump | BranchKind::IndirectCall => {
-            Branch::Indirect { target: next as u32 }
-        }
-        BranchKind::Jump | BranchKind::Call | BranchKind::Return => Branch::Foreseen,
+        BranchKind::IndirectJump => Branch::Indirect { target },
+        BranchKind::IndirectCall => Branch::IndirectCall { target, after },
+        BranchKind::Call => Branch::Call { after },
+        BranchKind::Return => Branch::Return { target },
+        BranchKind::Jump => Branch::Foreseen,
     }
 }
 

@@ -17,8 +17,25 @@ pub enum Branch {
         /// Did it jump?
         taken: bool,
     },
-    /// A jump or call through a register or memory: the core's predictor guesses where to.
+    /// A jump through a register or memory: the core's predictor guesses where to.
     Indirect {
+        /// The low bits of where it went.
+        target: u32,
+    },
+    /// A direct call: foreseen.
+    Call {
+        /// The low bits of where it will return to.
+        after: u32,
+    },
+    /// A call through a register or memory: the core's predictor guesses where to.
+    IndirectCall {
+        /// The low bits of where it went.
+        target: u32,
+        /// The low bits of where it will return to.
+        after: u32,
+    },
+    /// A return: the core's predictor remembers where the last calls came from.
+    Return {
         /// The low bits of where it went.
         target: u32,
     },

@@ -1,13 +1,15 @@
 //! Branch predictors: tables of two-bit counters, and of targets.
 //!
 //! # Approach
-//! A table of n counters goes with n / 16 targets of indirect branches. Better predictors than
+//! A table of n counters goes with n / 16 targets of indirect branches. A return is expected to go
+//! where the last call came from; each thread has a stack of so many calls, as the profile's
+//! predictors have: deeper ones are forgotten. Better predictors than
 //! these are described by the share of the wrong guesses that remains: of as many as the table
 //! makes, every so manieth counts.
 //!
 //! # Properties
 //! `a_bias_is_learnt_by_two_bits`, `a_pattern_is_learnt_with_history_only`,
-//! `threads_spoil_a_shared_table_only`, `a_target_is_learnt`,
+//! `threads_spoil_a_shared_table_only`, `a_target_is_learnt`, `returns_are_known_so_deep`,
 //! `a_share_of_the_wrong_guesses_remains`.
 
 use crate::op::Branch;
@@ -34,6 +36,8 @@ pub enum Tables {
 
 /// Counters for each target that is remembered.
 const PER_TARGET: usize = 16;
+/// Calls of which a thread's predictor remembers where they came from.
+const RETURNS: usize = 16;
 /// Branches in the history of indirect ones.
 const TARGET_HISTORY: u64 = 0xff;
 
@@ -48,8 +52,25 @@ struct Table {
 #[derive(Debug, Clone, Copy, Default)]
 struct Past {
     history: u64,
+    /// Where the last calls return to, and which was the last.
+    returns: [u32; RETURNS],
+    top: usize,
     /// Wrong guesses that remain, not counted yet.
     owed: f64,
+}
+
+impl Past {
+    fn call(&mut self, after: u32) {
+        self.top = (self.top + 1) % RETURNS;
+        self.returns[self.top] = after;
+    }
+
+    /// Did it go elsewhere than expected?
+    fn returns(&mut self, target: u32) -> bool {
+        let expected = self.returns[self.top];
+        self.top = (self.top + RETURNS - 1) % RETURNS;
+        expected != target
+    }
 }
 
 /// The predictor of a core.
@@ -95,6 +116,15 @@ impl Predictor {
             Branch::Told { wrong } => return wrong,
             Branch::Conditional { taken } => self.direction(thread, pc, taken),
             Branch::Indirect { target } => self.target(thread, pc, target),
+            Branch::Call { after } => {
+                self.pasts[thread].call(after);
+                return false;
+            }
+            Branch::IndirectCall { target, after } => {
+                self.pasts[thread].call(after);
+                self.target(thread, pc, target)
+            }
+            Branch::Return { target } => self.pasts[thread].returns(target),
         };
         let past = &mut self.pasts[thread];
         past.owed += if wrong { self.remains } else { 0.0 };
@@ -183,6 +213,21 @@ mod tests {
         assert!(wrong(|_| 4096) < 20);
         assert!(wrong(|n| 64 * (n % 3)) < 40);
         assert!(wrong(|n| spread(n * n) % 64) > 800);
+    }
+
+    #[test]
+    fn returns_are_known_so_deep() {
+        let wrong = |depth: u32| {
+            let mut predictor = Predictor::new(64, Indexing::Address, Tables::Shared, 2, 1.0);
+            for call in 0..depth {
+                assert!(!predictor.wrong(0, 64, Branch::Call { after: call }));
+                // The other thread has a stack of its own.
+                predictor.wrong(1, 64, Branch::IndirectCall { target: 7, after: 1000 + call });
+            }
+            let returns = (0..depth).rev().map(|target| Branch::Return { target });
+            returns.filter(|branch| predictor.wrong(0, 64, *branch)).count()
+        };
+        assert_eq!([1, 16, 17, 20].map(wrong), [0, 0, 1, 4]);
     }
 
     #[test]
