@@ -10,7 +10,8 @@
 //! data must not be found in a cache then: lines of data that had not been used before the
 //! window are other lines in each pass (for 32 passes).
 //!
-//! *Memory*: a thread has addresses of its own. Its memory lies in one piece as with large
+//! *Memory*: a thread has addresses of its own (whose code is another's too, the caches are told:
+//! [`Walk::origin`]). Its memory lies in one piece as with large
 //! pages, some pages apart from where others have theirs, so that equal addresses of two programs
 //! are not always in equal sets.
 //!
@@ -181,6 +182,13 @@ impl fmt::Debug for Walk {
 }
 
 impl Walk {
+    /// Where the program's address 0 lies: what lies in the same place of two threads is as far apart
+    /// as these.
+    #[must_use]
+    pub fn origin(&self) -> u64 {
+        self.space.base.wrapping_add(self.space.moved)
+    }
+
     /// What the thread touched before the window, the least recently used first: the last `most` lines
     /// of data and of code; the window begins `ahead` instructions after now. Can be asked for once.
     pub fn past(&mut self, most: usize, ahead: u64) -> Vec<Touch> {

@@ -10,6 +10,10 @@
 //! counted, while the others run on. Threads that share a cache divide it as their speeds say, so the caches are
 //! filled a second time once the speeds are known. Answers are kept: what was asked before is not simulated again.
 //!
+//! *Twins*: threads in the same phase run the same program. The OS keeps its code once, so they find
+//! each other's in instruction caches and below; translations and predictors are of addresses that
+//! each process has apart.
+//!
 //! # What this leaves out
 //! Caches that fill after a change (answers are of threads that have been together for
 //! long), and how a phase changes within itself.
@@ -82,6 +86,8 @@ impl<'p> Known<'p> {
 struct Source<'p> {
     stream: Stream<'p>,
     past: std::iter::Peekable<std::vec::IntoIter<Touch>>,
+    /// Where its program's memory begins.
+    origin: u64,
     /// Instructions that go by outside of time.
     skimmed: u64,
 }
@@ -146,7 +152,8 @@ impl<'p> Referee<'p> {
             // The trace's lines may be shorter than the machine's.
             let most = (lines + lines / 4) * u64::from(sort.l1d.line.max(64) / 64);
             let past = walk.past(most as usize, skimmed).into_iter().peekable();
-            return Some(Source { stream: Box::new(walk), past, skimmed });
+            let origin = walk.origin();
+            return Some(Source { stream: Box::new(walk), past, origin, skimmed });
         }
         let setup = Setup {
             space: seat as u8,
@@ -158,21 +165,29 @@ impl<'p> Referee<'p> {
         };
         let replay = Replay::new(phase, &setup)?;
         let past = replay.past().into_iter().peekable();
-        Some(Source { stream: Box::new(replay), past, skimmed: 0 })
+        let origin = replay.origin();
+        Some(Source { stream: Box::new(replay), past, origin, skimmed: 0 })
     }
 
     /// Counts of each runner over a stretch in which all run; `speeds` are of each before, in
     /// instructions per ns, as far as known.
     fn run(&self, keys: &[Key], speeds: &[f64], counted: u64) -> Option<Vec<Counts>> {
-        let (mut seats, mut pasts) = (Vec::new(), Vec::new());
+        let (mut seats, mut pasts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
         for (seat, key) in keys.iter().enumerate() {
-            let Source { stream, past, skimmed } = self.source(seat, key)?;
+            let Source { stream, past, origin, skimmed } = self.source(seat, key)?;
             let speed = speeds.get(seat).copied().unwrap_or(1.0).max(1e-9);
             let core = symbiont_topology::CoreId(key.0);
             seats.push(Seat { core, mode: key.2, home: key.3, stream });
             pasts.push((past, skimmed, speed));
+            origins.push(origin);
         }
         let mut chip = Chip::new(&self.machine, seats, &self.options).ok()?;
+        // The OS keeps the code of a program once, whoever runs it.
+        for (seat, (key, origin)) in keys.iter().zip(&origins).enumerate() {
+            let first = keys.iter().zip(&origins).find(|(other, _)| other.1 == key.1);
+            let there = first.map_or(*origin, |(_, origin)| *origin);
+            chip.levels_mut().move_code(seat, there.wrapping_sub(*origin));
+        }
         // What is longest ago goes first, whoever's it is.
         loop {
             let ago = |(seat, (past, skimmed, speed)): (usize, &mut (_, u64, f64))| {

@@ -110,6 +110,7 @@ impl Levels {
                 second_tlb_latency: cycles(sort.tlb.second_latency),
                 walk_latency: cycles(sort.tlb.walk),
                 prefetcher,
+                code_moved: 0,
                 node: nodes.iter().position(|node| node.id == place.core.node).unwrap_or(0),
                 home: place.home,
             }

@@ -15,7 +15,7 @@
 //!
 //! # Properties
 //! See the crate's tests: `misses_by_set_equal_an_independent_model`, `misses_by_set_equal_a_naive_model`,
-//! `a_pending_line_is_waited_for_once`.
+//! `a_pending_line_is_waited_for_once`, `twins_find_each_others_code`.
 
 mod build;
 
@@ -85,6 +85,8 @@ struct Path {
     latency: [f64; 3],
     second_tlb_latency: f64,
     walk_latency: f64,
+    /// Its code lies so many bytes further on than its operations say.
+    code_moved: u64,
     prefetcher: usize,
     /// The core's node, and its memory's.
     node: usize,
@@ -188,9 +190,18 @@ impl Levels {
         Some(Served { ns: arrives, level, missed: true, translated })
     }
 
+    /// From now on a user's code lies so many bytes (modulo 2⁶⁴) further on than its operations say:
+    /// where another's is that runs the same program. Pages are still translated for each apart.
+    pub fn move_code(&mut self, user: usize, by: u64) {
+        if let Some(path) = self.paths.get_mut(user) {
+            path.code_moved = by;
+        }
+    }
+
     /// A fetch of an instruction line at `ns`: when it can go on.
     pub fn code(&mut self, user: usize, ns: f64, address: u64, page: u64) -> f64 {
         let path = self.paths[user];
+        let address = address.wrapping_add(path.code_moved);
         let l1i = &mut self.caches[path.l1i.cache];
         let found = l1i.find(address);
         l1i.count(path.l1i.user, address, found.is_some());
@@ -340,6 +351,7 @@ impl Levels {
     /// Uses an instruction line outside of time.
     pub fn warm_code(&mut self, user: usize, address: u64) {
         let path = self.paths[user];
+        let address = address.wrapping_add(path.code_moved);
         let known = self.warm_line(path.l1i, address, false);
         self.warm_below(&path, known, address);
     }

@@ -202,6 +202,12 @@ impl<'p> Replay<'p> {
         }
     }
 
+    /// Where its places begin: what is in the same place of two threads is as far apart as these.
+    #[must_use]
+    pub fn origin(&self) -> u64 {
+        self.base
+    }
+
     /// What a thread must touch, the least recently used first, for caches to be as if it had
     /// run for long.
     #[must_use]

@@ -60,6 +60,18 @@ fn two_threads_fight_for_a_set() {
     assert_eq!([first.misses, second.misses], [lines as u32; 2]);
 }
 
+#[test]
+fn twins_find_each_others_code() {
+    let nothing = || repeat(Op::plain(OpClass::Integer), 1);
+    let mut chip = chip(&plain(), vec![nothing(), nothing()], &OPTIONS);
+    let (here, there): (u64, u64) = (1 << 40, 1 << 41);
+    let levels = chip.levels_mut();
+    assert!(levels.code(0, 0.0, here + 640, 1) > 0.0);
+    assert!(levels.code(1, 500.0, there + 640, 2) > 500.0);
+    levels.move_code(1, here.wrapping_sub(there));
+    assert!(levels.code(1, 1000.0, there + 640, 2) == 1000.0);
+}
+
 /// A cache, plainly: each set a list, the line used last at its end.
 struct Plain {
     sets: Vec<Vec<u64>>,
