@@ -5,7 +5,12 @@
 //! a thread's part takes time to become steady ([`Filling`]).
 //!
 //! Threads in the same phase of the same program have the same code, which the OS keeps once:
-//! in instruction caches and buffers they count as one, the fastest of them.
+//! in the instruction cache they count as one, the fastest of them; in the L2 and the last level
+//! the first of them brings code and data, the others their data alone. Translations are of
+//! each process apart.
+//!
+//! # Properties
+//! `twins_bring_their_code_once`.
 
 use super::footprint::{Footprint, shared_reach};
 use super::occupancy::Filling;
@@ -71,17 +76,20 @@ pub fn set(
         let at = level as usize;
         threads.clear();
         let footprint = |member: usize| &tasks[member].phase.footprints[at];
-        if matches!(level, Level::L1i | Level::CodeTlb) {
-            let of = |member: usize| tasks[member].phase.fingerprint;
-            for (place, &member) in members.iter().enumerate() {
-                if members[..place].iter().all(|&before| of(before) != of(member)) {
-                    let alike = members[place..].iter().filter(|&&other| of(other) == of(member));
-                    let fastest = alike.map(|&other| speeds[other]).fold(speeds[member], f64::max);
-                    threads.push((footprint(member), fastest));
+        let data = |member: usize| &tasks[member].phase.footprints[Level::L1d as usize];
+        let program = |member: usize| tasks[member].phase.fingerprint;
+        for (place, &member) in members.iter().enumerate() {
+            let alike = |other: &&usize| program(**other) == program(member);
+            let twin = || members[..place].iter().any(|other| alike(&other));
+            match level {
+                Level::L1i if twin() => {}
+                Level::L1i => {
+                    let speeds = members[place..].iter().filter(alike).map(|&other| speeds[other]);
+                    threads.push((footprint(member), speeds.fold(f64::NEG_INFINITY, f64::max)));
                 }
+                Level::L2 | Level::Last if twin() => threads.push((data(member), speeds[member])),
+                _ => threads.push((footprint(member), speeds[member])),
             }
-        } else {
-            threads.extend(members.iter().map(|&member| (footprint(member), speeds[member])));
         }
         let guess = members.first().map(|&first| reaches[first][at] - speeds[first]);
         let time = shared_reach(lines, &threads, guess.filter(|guess| guess.is_finite()));
@@ -111,4 +119,62 @@ pub fn hand_over(reaches: &Reaches, environment: &mut Environment) {
     environment.reach = *reaches;
     let last = &mut environment.reach[Level::Last as usize];
     *last = last.max(reaches[Level::L2 as usize]);
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_profile::observe::{ObservedOp, Observer};
+    use symbiont_profile::{OpClass, Phase};
+
+    use super::*;
+    use crate::description::Description;
+    use crate::physics::domains::Physics;
+    use crate::physics::prepared::Prepared;
+    use crate::physics::tasks::{self, Load, Running};
+
+    /// Code of so many lines, executed from the first to the last again and again; begins with
+    /// an operation of some class.
+    fn straight(lines: u64, first: OpClass) -> Phase {
+        let mut observer = Observer::new();
+        let round = 16 * lines;
+        for index in 0..3 * round {
+            if index == round {
+                observer.reset();
+                observer.start_trace();
+            } else if index == round + 1200 {
+                observer.end_trace();
+            }
+            let class = if index % round == 0 { first } else { OpClass::Integer };
+            observer.execute(&ObservedOp::plain(4 * (index % round), class));
+        }
+        observer.finish()
+    }
+
+    #[test]
+    fn twins_bring_their_code_once() {
+        let machine = Description::named("xeon-e5-2620v4").unwrap();
+        let physics = Physics::new(&machine);
+        let [one, other] = [OpClass::Integer, OpClass::Multiply]
+            .map(|first| Prepared::new(&machine, &straight(3000, first)).unwrap());
+        let reaches = |second: &Prepared| {
+            let thread = |thread, prepared| Running { thread, prepared, pages: &[] };
+            let threads = [thread(1, &one), thread(2, second)];
+            let tasks = tasks::flatten(&physics, &[Load { core: 0, mode: 2, threads: &threads }]);
+            let mut groups = Groups::default();
+            groups.update(&physics, &tasks, false);
+            let (mut reaches, mut after) = ([[0.0; REACHES]; 2], [After::default(); 2]);
+            let span = Span { ns: None, held: &[] };
+            set(&groups, &tasks, &[0.0; 2], span, |_, _| true, &mut reaches, &mut after);
+            reaches[0]
+        };
+        let (twins, strangers) = (reaches(&one), reaches(&other));
+        let misses = |reaches: &Reaches, level: Level| {
+            one.cores[0].footprints[level as usize].misses(reaches[level as usize])
+        };
+        // The L2 holds the code of one, not of two.
+        assert!(misses(&twins, Level::L2) < 1e-3);
+        assert!(misses(&strangers, Level::L2) > 0.05);
+        assert!(twins[Level::L1i as usize] > strangers[Level::L1i as usize] + 0.5);
+        assert_eq!(twins[Level::CodeTlb as usize], strangers[Level::CodeTlb as usize]);
+    }
 }
