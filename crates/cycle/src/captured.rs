@@ -31,6 +31,7 @@
 //! `the_profile_of_a_window_is_of_its_counted_instructions`; in the referee:
 //! `a_captured_program_runs_as_it_must`.
 
+mod dated;
 mod profiled;
 
 use std::fmt;

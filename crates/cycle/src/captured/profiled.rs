@@ -7,9 +7,10 @@
 //!
 //! # Approach
 //! The window's counted instructions are observed as the capture observes a program. Reuse times
-//! are exact within the window and its warm-up; of a line that was last used before, it is as long as the
-//! cycle level takes it to be ([`super::ages`]). Predictors are warmed by the warm-up. Micro-traces are
-//! taken at even distances.
+//! are exact within the window and its warm-up; of a line that was last used before, it is as long as it
+//! takes the window to bring so many others in ([`super::dated`]): then a cache that is reckoned with
+//! reuse times holds the lines that a simulated one holds. Predictors are warmed by the warm-up.
+//! Micro-traces are taken at even distances.
 //!
 //! # Properties
 //! `the_profile_of_a_window_is_of_its_counted_instructions`,
@@ -18,13 +19,16 @@
 use symbiont_profile::observe::{ObservedOp, Observer};
 use symbiont_profile::predict::Predictors;
 use symbiont_profile::trace::{BranchKind, Line, TraceError, TraceOp};
-use symbiont_profile::{Phase, ReuseHistogram, Stream};
+use symbiont_profile::{Phase, Stream};
 
-use super::{Captured, ages};
+use super::Captured;
+use super::dated::Dated;
 
 /// Micro-traces, and instructions of each, at least.
 const TRACES: u64 = 20;
 const TRACE: u64 = 1_200;
+/// Lines of what reuse times are counted of: lines of 64 bytes, of 128, pages.
+const SIZES: [u64; 3] = [1, 2, 64];
 
 impl Captured {
     /// The first `counted` instructions behind the warm-up, as a profile of just these would
@@ -35,9 +39,9 @@ impl Captured {
     pub fn as_profiled(&self, counted: u64) -> Result<Phase, TraceError> {
         let window = self.file.window(self.index)?;
         let mut observer = Observer::new();
-        self.remember(&mut observer, &window.data, &window.code);
         let mut predictors = Predictors::new();
         let counted = counted.min(self.info.instructions - self.info.warm_up);
+        self.remember(&mut observer, counted)?;
         let stride = (counted / TRACES).max(TRACE);
         let mut begun: u64 = 0;
         for op in window.ops {
@@ -71,18 +75,34 @@ impl Captured {
         Ok(phase)
     }
 
-    /// Lets the observer know what was used before the window.
-    fn remember(&self, observer: &mut Observer, data: &[Line], code: &[Line]) {
-        let streams =
-            [(Stream::Data, data, &self.phase.data), (Stream::Instruction, code, &self.phase.code)];
-        for (stream, lines, reuse) in streams {
-            let rates = [&reuse.line_64, &reuse.line_128, &reuse.page]
-                .map(|histogram: &ReuseHistogram| self.phase.per_instruction(histogram.accesses));
-            let ages = ages(&self.phase, &reuse.line_64, lines.len());
-            for (line, age) in lines.iter().zip(ages) {
-                observer.knew(stream, line.line, rates.map(|rate| (age * rate).ceil() as u64));
+    /// Lets the observer know what was used before the window, of which so many instructions count.
+    fn remember(&self, observer: &mut Observer, counted: u64) -> Result<(), TraceError> {
+        let window = self.file.window(self.index)?;
+        let dated = |lines: &[Line], runs: bool| {
+            SIZES.map(|size| Dated::new(lines.iter().map(|line| line.line), size, runs))
+        };
+        let (mut data, mut code) = (dated(&window.data, false), dated(&window.code, true));
+        let mut begun = 0;
+        for op in window.ops {
+            let op = op?;
+            begun += u64::from(op.starts_instruction);
+            if begun > self.info.warm_up + counted {
+                break;
+            }
+            code.iter_mut().for_each(|code| code.access(op.at / 64));
+            if let Some(address) = op.address {
+                data.iter_mut().for_each(|data| data.access(address / 64));
             }
         }
+        let streams =
+            [(Stream::Data, &window.data, &data), (Stream::Instruction, &window.code, &code)];
+        for (stream, lines, dated) in streams {
+            let ages = dated.each_ref().map(Dated::ages);
+            for line in lines {
+                observer.knew(stream, line.line, ages.each_ref().map(|ages| ages.of(line.line)));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,129 @@
+//! How long ago lines were used that a window finds used.
+//!
+//! # Problem
+//! A window begins with a list of the lines that had been used before, the least recently used
+//! first, and does not tell when. A simulated cache needs their order alone: it holds the last ones.
+//! Who reckons with reuse times needs times that lead to the same: a cache of C lines must be found to
+//! reach back just to the C-th last line.
+//!
+//! # Approach
+//! The window tells it. While it goes on as it is, a line moves back by one place with each
+//! access to a line behind it, or to a new one. If b of the window's a accesses
+//! are the first to such a line, that takes a/b accesses. So a line at place k is as old as
+//! the sum of these times over all places before it, as it would be had the
+//! program always done what it does in the window. Where the window uses nothing
+//! behind a place, half an access is taken to.
+//!
+//! # Terms and units
+//! *Piece*: so many neighbouring lines of 64 bytes as make a longer line or a page. *Place*: how many
+//! other pieces were used since.
+//!
+//! # Properties
+//! `a_place_is_as_old_as_it_takes_to_get_there`.
+
+use std::collections::{HashMap, HashSet};
+
+/// Pieces that one stream used, before the window and in it.
+#[derive(Debug)]
+pub(super) struct Dated {
+    /// Lines of a piece.
+    lines: u64,
+    /// Is an access to the piece of the one before none, as of instructions?
+    runs: bool,
+    places: HashMap<u64, usize>,
+    /// By place: did the window use it?
+    again: Vec<bool>,
+    fresh: HashSet<u64>,
+    accesses: u64,
+    last: Option<u64>,
+}
+
+impl Dated {
+    /// Nothing of the window yet. `before`: the lines used before it, the least recently
+    /// used first.
+    pub(super) fn new(
+        before: impl DoubleEndedIterator<Item = u64>,
+        lines: u64,
+        runs: bool,
+    ) -> Self {
+        let mut places = HashMap::new();
+        for line in before.rev() {
+            let place = places.len();
+            places.entry(line / lines).or_insert(place);
+        }
+        let again = vec![false; places.len()];
+        Self { lines, runs, places, again, fresh: HashSet::new(), accesses: 0, last: None }
+    }
+
+    /// The window uses a line.
+    pub(super) fn access(&mut self, line: u64) {
+        let piece = line / self.lines;
+        let before = self.last.replace(piece);
+        if self.runs && before == Some(piece) {
+            return;
+        }
+        self.accesses += 1;
+        match self.places.get(&piece) {
+            Some(&place) => self.again[place] = true,
+            None => {
+                self.fresh.insert(piece);
+            }
+        }
+    }
+
+    /// How many accesses before the window's first one lines were used, all of them known by now.
+    pub(super) fn ages(&self) -> Ages<'_> {
+        let again = self.again.iter().filter(|again| **again).count();
+        let mut behind = (self.fresh.len() + again) as f64;
+        let mut age = 0.0;
+        let by_place = self.again.iter().map(|again| {
+            age += self.accesses as f64 / behind.max(0.5);
+            behind -= f64::from(u8::from(*again));
+            age
+        });
+        Ages { by_place: by_place.collect(), dated: self }
+    }
+}
+
+/// See [`Dated::ages`].
+#[derive(Debug)]
+pub(super) struct Ages<'d> {
+    by_place: Vec<f64>,
+    dated: &'d Dated,
+}
+
+impl Ages<'_> {
+    /// Of a line that was used before the window, in accesses; 0 of others.
+    pub(super) fn of(&self, line: u64) -> u64 {
+        let place = self.dated.places.get(&(line / self.dated.lines));
+        let age = place.and_then(|place| self.by_place.get(*place));
+        age.map_or(0, |age| age.ceil() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_as_old_as_it_takes_to_get_there() {
+        // Ten pieces of two lines; those at the places 2 and 9 are used again, two are new.
+        let mut dated = Dated::new((0..20).rev(), 2, false);
+        for line in [4, 19, 4, 5, 100, 102, 103, 100] {
+            dated.access(line);
+        }
+        let ages = dated.ages();
+        // Of eight accesses four are the first to something behind the first places.
+        assert_eq!([0, 2, 4].map(|line| ages.of(line)), [2, 4, 6]);
+        // Behind place 2 three.
+        assert_eq!(ages.of(6), 9);
+        assert_eq!(ages.of(18), (6.0 + 7.0 * 8.0 / 3.0_f64).ceil() as u64);
+        assert_eq!(ages.of(102), 0);
+        // Of instructions a piece counts when it is entered.
+        let mut code = Dated::new(0..20, 2, true);
+        for line in [4, 5, 100, 4, 4] {
+            code.access(line);
+        }
+        assert_eq!(code.accesses, 3);
+    }
+}
