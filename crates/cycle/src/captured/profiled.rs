@@ -10,7 +10,8 @@
 //! are exact within the window and its warm-up; of a line that was last used before, it is as long as it
 //! takes the window to bring so many others in ([`super::dated`]): then a cache that is reckoned with
 //! reuse times holds the lines that a simulated one holds. Predictors are warmed by the warm-up.
-//! Micro-traces are taken at even distances.
+//! Micro-traces are taken at even distances, so many that it matters little which: how well a few stand
+//! for a program is another question.
 //!
 //! # Properties
 //! `the_profile_of_a_window_is_of_its_counted_instructions`,
@@ -25,7 +26,7 @@ use super::Captured;
 use super::dated::Dated;
 
 /// Micro-traces, and instructions of each, at least.
-const TRACES: u64 = 20;
+const TRACES: u64 = 100;
 const TRACE: u64 = 1_200;
 /// Lines of what reuse times are counted of: lines of 64 bytes, of 128, pages.
 const SIZES: [u64; 3] = [1, 2, 64];
