@@ -30,7 +30,7 @@ impl Core<'_> {
             let back = self.holds_back(thread);
             while *left > 0 {
                 let Some(&fetched) = self.threads[thread].buffer.front() else { break };
-                if let Some(full) = self.is_full(thread, fetched.op.class, back) {
+                if let Some(full) = self.is_full(thread, &fetched, back) {
                     self.threads[thread].full = Some(full);
                     break;
                 }
@@ -49,12 +49,13 @@ impl Core<'_> {
             && self.threads.iter().enumerate().any(|(at, other)| at != thread && !other.is_done())
     }
 
-    fn is_full(&mut self, thread: usize, class: OpClass, back: bool) -> Option<Full> {
+    fn is_full(&mut self, thread: usize, fetched: &Fetched, back: bool) -> Option<Full> {
+        let class = fetched.op.class;
         let pools = &mut self.pools;
         let room = |pool: &Pool| {
             if back { pool.has_even_room(thread) } else { pool.has_room(thread) }
         };
-        let room = room(&pools.rob)
+        let room = (!fetched.opens || room(&pools.rob))
             && room(pools.queue(Op::is_vector(class)))
             && (class != OpClass::Load || pools.lq.has_room(thread));
         if !room {
@@ -67,9 +68,11 @@ impl Core<'_> {
     }
 
     fn enter(&mut self, thread: usize, fetched: &Fetched) {
-        let Fetched { op, wrong } = *fetched;
+        let Fetched { op, wrong, opens, closes } = *fetched;
         let vector = Op::is_vector(op.class);
-        self.pools.rob.take(thread);
+        if opens {
+            self.pools.rob.take(thread);
+        }
         self.pools.queue(vector).take(thread);
         match op.class {
             OpClass::Load => self.pools.lq.take(thread),
@@ -99,6 +102,7 @@ impl Core<'_> {
             cause: cause(op.class),
             starts_instruction: op.starts_instruction,
             wrong,
+            closes,
         };
         self.age += 1;
         let index = own.index(number);

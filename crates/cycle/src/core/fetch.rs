@@ -105,7 +105,9 @@ impl Core<'_> {
                 }
             }
             let wrong = self.predictor.wrong(thread, op.pc, op.branch);
-            own.buffer.push_back(Fetched { op, wrong });
+            let alone = !self.grouped;
+            let opens = alone || fetched == 0;
+            own.buffer.push_back(Fetched { op, wrong, opens, closes: alone });
             own.advance_stream();
             own.front = Waits::Flow;
             fetched += 1;
@@ -120,6 +122,9 @@ impl Core<'_> {
             if taken >= front.taken || branch && branches >= front.branches {
                 break;
             }
+        }
+        if let Some(last) = own.buffer.back_mut().filter(|_| fetched > 0) {
+            last.closes = true;
         }
         fetched as u32
     }

@@ -29,6 +29,9 @@
 //! An operation that is fetched in cycle t is thus dispatched in t + 1, issued in t + 2
 //! and, with latency l, retired in t + 2 + l at the earliest.
 //!
+//! Cores that complete operations in groups have a re-order buffer of groups: what is fetched in a
+//! cycle takes an entry for as many operations as could have been, until the last of them retires.
+//!
 //! A core that divides its threads among two halves does all that in each half, with half the width
 //! and every other of equal ports.
 //!
@@ -44,7 +47,8 @@
 //! Cycles of the core. An operation's *number* counts its thread's operations from 0.
 //!
 //! # Properties
-//! `skipping_idle_cycles_changes_nothing`, `causes_sum_to_the_cycles_and_slots`; known answers are
+//! `skipping_idle_cycles_changes_nothing`, `causes_sum_to_the_cycles_and_slots`,
+//! `a_group_takes_an_entry_of_its_own`; other known answers are
 //! in the crate's tests.
 
 mod account;
@@ -55,7 +59,7 @@ mod retire;
 mod thread;
 
 use symbiont_profile::OpClass;
-use symbiont_sim::description::CoreType;
+use symbiont_sim::description::{CoreType, Structure};
 
 pub use self::fetch::Fetch;
 use self::fetch::Front;
@@ -110,6 +114,8 @@ pub struct Core<'s> {
     width: u32,
     retire: u32,
     front: Front,
+    /// Are operations completed in groups, as they are fetched?
+    grouped: bool,
     refill: u64,
     latency: [u64; OpClass::COUNT],
     fetch: Fetch,
@@ -147,18 +153,22 @@ impl<'s> Core<'s> {
     ) -> Self {
         let count = streams.len();
         let mode = mode.max(count as u32).max(1);
+        let halves = if sort.halves_from.is_some_and(|from| mode >= from) { 2 } else { 1 };
+        let part = |count: u32| count.div_ceil(halves as u32).max(1);
+        let fetch = part(sort.fetch);
+        // A completion table has an entry for each group, full or not.
+        let grouped = sort.group_branches.is_some();
+        let group = if grouped { fetch } else { 1 };
+        let rob = Structure { entries: (sort.rob.entries / group).max(1), ..sort.rob };
         let pool = |structure| Pool::new(structure, count, mode);
         let pools = Pools {
-            rob: pool(sort.rob),
+            rob: pool(rob),
             iq: pool(sort.iq),
             fp_iq: sort.fp_iq.map(pool),
             lq: pool(sort.lq),
             sq: pool(sort.sq),
             mshrs: pool(sort.mshrs),
         };
-        let halves = if sort.halves_from.is_some_and(|from| mode >= from) { 2 } else { 1 };
-        let part = |count: u32| count.div_ceil(halves as u32).max(1);
-        let fetch = part(sort.fetch);
         let branches = sort.group_branches.map(|most| part(most).min(fetch));
         let front = Front {
             most: fetch,
@@ -168,7 +178,7 @@ impl<'s> Core<'s> {
         };
         let width = sort.dispatch.max(1);
         let buffer = (BUFFER * width / mode).max(8).max(2 * fetch) as usize;
-        let most = pools.rob.most() as usize;
+        let most = (pools.rob.most() * group) as usize;
         let thread = |(user, stream)| Thread::new(user, stream, most, buffer);
         Self {
             now: 0,
@@ -178,6 +188,7 @@ impl<'s> Core<'s> {
             width: part(width),
             retire: part(sort.retire),
             front,
+            grouped,
             refill: u64::from(sort.refill.max(1)),
             latency: OpClass::ALL
                 .map(|class| u64::from(sort.latency.of(class).unwrap_or(1).max(1))),

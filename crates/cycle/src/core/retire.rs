@@ -36,6 +36,7 @@ impl Core<'_> {
                     break;
                 }
                 let (class, starts, wrong) = (slot.class, slot.starts_instruction, slot.wrong);
+                let closes = slot.closes;
                 thread.head += 1;
                 thread.retired += 1;
                 *left -= 1;
@@ -43,7 +44,9 @@ impl Core<'_> {
                 counts.uops += 1;
                 counts.instructions += u64::from(starts);
                 counts.mispredicted += u64::from(wrong);
-                self.pools.rob.give(at);
+                if closes {
+                    self.pools.rob.give(at);
+                }
                 match class {
                     OpClass::Load => {
                         counts.loads += 1;

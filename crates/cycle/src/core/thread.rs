@@ -35,6 +35,8 @@ pub(super) struct InFlight {
     pub(super) starts_instruction: bool,
     /// A branch that was guessed wrong.
     pub(super) wrong: bool,
+    /// The last that holds its entry of the re-order buffer.
+    pub(super) closes: bool,
 }
 
 /// An operation between fetch and dispatch.
@@ -42,6 +44,9 @@ pub(super) struct InFlight {
 pub(super) struct Fetched {
     pub(super) op: Op,
     pub(super) wrong: bool,
+    /// The first of those that share an entry of the re-order buffer, and the last.
+    pub(super) opens: bool,
+    pub(super) closes: bool,
 }
 
 /// Why the front end last had to wait.
@@ -124,6 +129,7 @@ const EMPTY: InFlight = InFlight {
     cause: Cycle::Integer,
     starts_instruction: false,
     wrong: false,
+    closes: true,
 };
 
 impl<'s> Thread<'s> {

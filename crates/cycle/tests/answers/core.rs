@@ -40,6 +40,19 @@ fn the_rob_bounds_misses_in_parallel() {
 }
 
 #[test]
+fn a_group_takes_an_entry_of_its_own() {
+    let ends = |branches| {
+        let machine = machine(|_, sort| (sort.rob, sort.group_branches) = (shared(16), branches));
+        end(&machine, scattered_loads(240))
+    };
+    // Sixteen misses at a time, or four groups of three loads and the place for a branch.
+    for (branches, rounds) in [(None, 15), (Some(1), 20)] {
+        let (end, least) = (ends(branches), rounds * (MEMORY + 1));
+        assert!((least..least + 20).contains(&end), "{branches:?}: {end} for {least}");
+    }
+}
+
+#[test]
 fn miss_registers_bound_misses_in_parallel() {
     let few = machine(|_, sort| sort.mshrs = shared(4));
     let groups = 25;
