@@ -20,7 +20,8 @@
 //! makes as its `checked`; it goes with every figure from then on.
 //!
 //! *Programs that took part*: a gate means little for programs by whose figures a mechanism of either level was
-//! found. Those were lbm and cg (prefetching), gzip and openssl (what is fetched in a turn). A claim of
+//! found. Those were lbm and cg (prefetching), gzip and openssl (what is fetched in a turn), openssl (twins),
+//! stream and zstd (groups), gcc and zstd (how old lines are). A claim of
 //! agreement rests on others.
 //!
 //! # Terms and units
