@@ -81,10 +81,10 @@ fn measurements_that_are_none_are_taken_for_the_mean() {
 
 #[test]
 fn where_nobody_is_measured_nothing_is_decided() {
-    let spoil: [&dyn Fn(&mut Bench, usize); 3] = [
-        &|bench, thread| bench.set(thread, [0.0; 5]),
-        &|bench, thread| bench.forget(thread, &STACK[4..]),
-        &|bench, thread| bench.sleep(thread),
+    let spoil: [fn(&mut Bench, usize); 3] = [
+        |bench, thread| bench.set(thread, [0.0; 5]),
+        |bench, thread| bench.forget(thread, &STACK[4..]),
+        |bench, thread| bench.sleep(thread),
     ];
     for spoil in spoil {
         for count in [1, 5, 8] {
