@@ -12,7 +12,7 @@ use crate::stats::Estimate;
 pub const SERIAL_SPEEDUP: f64 = 0.97;
 /// Change of a speedup, or of a predicted throughput, that explains nothing.
 const LITTLE: f64 = 5e-3;
-/// Wall time that all runs may take together, with at most [`PAIRS`].
+/// Wall time that all runs may take together, of a matrix of five ratios.
 pub const WALL_S: f64 = 45.0 * 60.0;
 /// Pairs of five ratios.
 const PAIRS: usize = 15;
