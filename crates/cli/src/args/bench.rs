@@ -73,7 +73,8 @@ pub struct BenchHysched {
 /// An interrupted campaign goes on where it stopped.
 #[derive(Debug, Args)]
 pub struct BenchPhases {
-    /// Folder of the report and of the raw runs [default: report/phases, or report/phases-short]
+    /// Folder of the report and of the raw runs [default: report/phases, with -asymmetric,
+    /// -all-ratios and -short behind it as it applies]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
     /// Two to three minutes instead of the whole campaign

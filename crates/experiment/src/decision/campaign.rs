@@ -9,7 +9,7 @@ use super::evaluate::evaluate;
 use super::measure::Known;
 use super::page;
 use super::plan::{self, Load, Run, Size};
-use crate::harness::{Error, Journal, Machine, Progress, read_json};
+use crate::harness::{self, Error, Journal, Machine, Progress};
 use crate::report::Report;
 
 /// What to do.
@@ -60,6 +60,9 @@ impl Campaign {
         let all = plan::plan(&setting.size, setting.seed);
         let done = |run: &&Run| records.iter().any(|record: &Record| record.run == **run);
         let left: Vec<&Run> = all.iter().filter(|run| !done(run)).collect();
+        if !left.is_empty() {
+            harness::same_kernel(folder, &setting.machine)?;
+        }
         progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
         let mut known = Known::new()?;
         for run in left {
@@ -86,15 +89,9 @@ impl Campaign {
 }
 
 fn setting(options: &Options, folder: &Path) -> Result<Setting, Error> {
-    let path = folder.join("campaign.json");
     let new = Setting { size: options.size.clone(), seed: options.seed, machine: Machine::read() };
-    if path.exists() {
-        let setting: Setting = read_json(&path)?;
-        let same = (&setting.size, setting.seed, setting.machine.cpus)
-            == (&new.size, new.seed, new.machine.cpus);
-        return if same { Ok(setting) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
-    Ok(new)
+    let same = |kept: &Setting| {
+        (&kept.size, kept.seed, kept.machine.cpus) == (&new.size, new.seed, new.machine.cpus)
+    };
+    harness::keep(folder, same, || Ok(new.clone()))
 }

@@ -86,8 +86,8 @@ impl Campaign {
         let all = plan::plan(&setting.size, setting.seed);
         let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
         let left: Vec<&Run> = all.iter().filter(|run| !done.contains(&run.id())).collect();
-        if !left.is_empty() && setting.machine.kernel != Machine::read().kernel {
-            return Err(Error::OtherCampaign { path: folder.join("campaign.json") });
+        if !left.is_empty() {
+            harness::same_kernel(folder, &setting.machine)?;
         }
         progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
         for run in left {
@@ -112,23 +112,20 @@ impl Campaign {
 }
 
 fn setting(options: &Options, folder: &Path, progress: &dyn Progress) -> Result<Setting, Error> {
-    let path = folder.join("campaign.json");
     let machine = Machine::read();
-    if path.exists() {
-        let setting: Setting = read_json(&path)?;
-        let same = (&setting.size, setting.seed, setting.machine.cpus)
-            == (&options.size, options.seed, machine.cpus);
-        return if same { Ok(setting) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let rate = folder.join("rate.json");
-    let words = [options.programs.synth.display().to_string(), "calibrate".into(), "--json".into()];
-    let stderr = folder.join("rate.stderr");
-    harness::run(&words, &rate, &stderr, PATIENCE, &|| progress.cancelled())?;
-    let iterations_per_s = read_json::<Rate>(&rate)?.iterations_per_s;
-    let new = Setting { size: options.size.clone(), seed: options.seed, iterations_per_s, machine };
-    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
-    Ok(new)
+    let same = |kept: &Setting| {
+        (&kept.size, kept.seed, kept.machine.cpus) == (&options.size, options.seed, machine.cpus)
+    };
+    harness::keep(folder, same, || {
+        let rate = folder.join("rate.json");
+        let synth = options.programs.synth.display().to_string();
+        let words = [synth, "calibrate".into(), "--json".into()];
+        let stderr = folder.join("rate.stderr");
+        harness::run(&words, &rate, &stderr, PATIENCE, &|| progress.cancelled())?;
+        let iterations_per_s = read_json::<Rate>(&rate)?.iterations_per_s;
+        let (size, seed, machine) = (options.size.clone(), options.seed, machine.clone());
+        Ok(Setting { size, seed, iterations_per_s, machine })
+    })
 }
 
 fn carry_out(

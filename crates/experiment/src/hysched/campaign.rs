@@ -12,7 +12,7 @@ use super::evaluate::evaluate;
 use super::page;
 use super::plan::{self, Run, Size};
 use super::play::{PairStp, Player, Record, estimate};
-use crate::harness::{Error, Journal, Progress, read_json};
+use crate::harness::{self, Error, Journal, Progress};
 use crate::report::Report;
 use crate::simulated::{Provenance, Setup};
 
@@ -119,18 +119,11 @@ fn facts(report: &mut Report, setting: &Setting, provenance: &Provenance, all: &
 }
 
 fn setting(options: &Options, lab: &Lab<'_, '_>, folder: &Path) -> Result<Setting, Error> {
-    let path = folder.join("campaign.json");
     let new = Setting {
         size: options.size.clone(),
         seed: options.seed,
         machine: lab.workshop.description().name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    if path.exists() {
-        let setting: Setting = read_json(&path)?;
-        return if setting == new { Ok(setting) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
-    Ok(new)
+    harness::keep(folder, |kept| *kept == new, || Ok(new.clone()))
 }

@@ -13,7 +13,7 @@ use super::kernels::{self, Kernel, Told};
 use super::page::page;
 use super::plan::{self, Run, Size, What};
 use crate::harness::read_report;
-use crate::harness::{self, Error, Journal, Machine, Managed, Programs, Progress, read_json};
+use crate::harness::{self, Error, Journal, Machine, Managed, Programs, Progress};
 use crate::orders::Took;
 use crate::phases::{Cpus, command};
 use crate::report::Report;
@@ -103,8 +103,8 @@ impl Campaign {
         let all = plan::plan(&setting.size, setting.seed);
         let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
         let left: Vec<&Run> = all.iter().filter(|run| !done.contains(&run.id())).collect();
-        if !left.is_empty() && setting.machine.kernel != Machine::read().kernel {
-            return Err(Error::OtherCampaign { path: folder.join("campaign.json") });
+        if !left.is_empty() {
+            harness::same_kernel(folder, &setting.machine)?;
         }
         let estimate = plan::estimate(left.iter().copied(), setting.size.time);
         progress.begin(all.len(), all.len() - left.len(), estimate);
@@ -145,25 +145,21 @@ fn setting(
     folder: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Setting, Error> {
-    let path = folder.join("campaign.json");
     let slow: Vec<String> = options.slow.iter().map(ToString::to_string).collect();
     let machine = Machine::read();
-    if path.exists() {
-        let setting: Setting = read_json(&path)?;
-        let same = (&setting.size, setting.seed, setting.machine.cpus, &setting.slow)
-            == (&options.size, options.seed, machine.cpus, &slow);
-        return if same { Ok(setting) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let program = kernels::build(&options.compiler, folder, progress)?;
-    progress.note("fitting the kernels' work to this machine");
-    let ask = (machine.cpus, options.size.time);
-    let fit = |name: &String| kernels::fit(&program, name, ask, folder, progress);
-    let kernels = options.size.kernels.iter().map(fit).collect::<Result<_, _>>()?;
-    let (size, seed) = (options.size.clone(), options.seed);
-    let setting = Setting { size, seed, slow, machine, kernels };
-    let text = serde_json::to_string_pretty(&setting).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
-    Ok(setting)
+    let same = |kept: &Setting| {
+        (&kept.size, kept.seed, kept.machine.cpus, &kept.slow)
+            == (&options.size, options.seed, machine.cpus, &slow)
+    };
+    harness::keep(folder, same, || {
+        let program = kernels::build(&options.compiler, folder, progress)?;
+        progress.note("fitting the kernels' work to this machine");
+        let ask = (machine.cpus, options.size.time);
+        let fit = |name: &String| kernels::fit(&program, name, ask, folder, progress);
+        let kernels = options.size.kernels.iter().map(fit).collect::<Result<_, _>>()?;
+        let (size, seed) = (options.size.clone(), options.seed);
+        Ok(Setting { size, seed, slow: slow.clone(), machine: machine.clone(), kernels })
+    })
 }
 
 fn carry_out(

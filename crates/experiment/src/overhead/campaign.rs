@@ -75,8 +75,8 @@ impl Campaign {
         let all = plan::plan(&setting.size, setting.seed);
         let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
         let left: Vec<&Run> = all.iter().filter(|run| !done.contains(&run.id())).collect();
-        if !left.is_empty() && setting.machine.kernel != Machine::read().kernel {
-            return Err(Error::OtherCampaign { path: folder.join("campaign.json") });
+        if !left.is_empty() {
+            harness::same_kernel(folder, &setting.machine)?;
         }
         progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
         for run in left {
@@ -102,17 +102,11 @@ impl Campaign {
 }
 
 fn setting(options: &Options, folder: &Path) -> Result<Setting, Error> {
-    let path = folder.join("campaign.json");
     let new = Setting { size: options.size.clone(), seed: options.seed, machine: Machine::read() };
-    if path.exists() {
-        let setting: Setting = read_json(&path)?;
-        let same = (&setting.size, setting.seed, setting.machine.cpus)
-            == (&new.size, new.seed, new.machine.cpus);
-        return if same { Ok(setting) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
-    Ok(new)
+    let same = |kept: &Setting| {
+        (&kept.size, kept.seed, kept.machine.cpus) == (&new.size, new.seed, new.machine.cpus)
+    };
+    harness::keep(folder, same, || Ok(new.clone()))
 }
 
 fn carry_out(

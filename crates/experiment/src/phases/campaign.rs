@@ -102,8 +102,8 @@ impl Campaign {
         all.retain(|run| run.part != Part::Real || setting.real.is_ok());
         let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
         let left: Vec<&Run> = all.iter().filter(|run| !done.contains(&run.id())).collect();
-        if !left.is_empty() && setting.machine.kernel != Machine::read().kernel {
-            return Err(Error::OtherCampaign { path: folder.join("campaign.json") });
+        if !left.is_empty() {
+            harness::same_kernel(folder, &setting.machine)?;
         }
         progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
         let slow: &[SlowCpu] = if left.is_empty() { &[] } else { &options.slow };
@@ -141,41 +141,29 @@ fn setting(
     folder: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Setting, Error> {
-    let path = folder.join("campaign.json");
     let slow: Vec<String> = options.slow.iter().map(ToString::to_string).collect();
-    if let Ok(text) = fs::read_to_string(&path) {
-        let setting: Setting = serde_json::from_str(&text).map_err(Error::json(&path))?;
-        let same =
-            (&setting.size, setting.seed, setting.phase, setting.machine.cpus, &setting.slow)
-                == (&options.size, options.seed, options.phase, Machine::read().cpus, &slow);
-        return if same { Ok(setting) } else { Err(Error::OtherCampaign { path }) };
-    }
     let machine = Machine::read();
-    let rate = calibrate(options, folder, progress)?;
-    if rate.median_share < 0.9 {
-        progress.note("the machine is not idle: other programs will disturb the measurements");
-    }
-    let real =
-        match real::prepare(&options.tools, folder, options.size.real_time, options.seed, progress)
-        {
+    let same = |kept: &Setting| {
+        (&kept.size, kept.seed, kept.phase, kept.machine.cpus, &kept.slow)
+            == (&options.size, options.seed, options.phase, machine.cpus, &slow)
+    };
+    harness::keep(folder, same, || {
+        let rate = calibrate(options, folder, progress)?;
+        if rate.median_share < 0.9 {
+            progress.note("the machine is not idle: other programs will disturb the measurements");
+        }
+        let (time, seed) = (options.size.real_time, options.seed);
+        let real = match real::prepare(&options.tools, folder, time, seed, progress) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             other => other.map_err(|error| error.to_string()),
         };
-    if let Err(why) = &real {
-        progress.note(&format!("the real programs are left out: {why}"));
-    }
-    let setting = Setting {
-        size: options.size.clone(),
-        seed: options.seed,
-        phase: options.phase,
-        slow,
-        machine,
-        rate,
-        real,
-    };
-    let text = serde_json::to_string_pretty(&setting).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
-    Ok(setting)
+        if let Err(why) = &real {
+            progress.note(&format!("the real programs are left out: {why}"));
+        }
+        let (size, phase) = (options.size.clone(), options.phase);
+        let (slow, machine) = (slow.clone(), machine.clone());
+        Ok(Setting { size, seed, phase, slow, machine, rate, real })
+    })
 }
 
 fn calibrate(options: &Options, folder: &Path, progress: &mut dyn Progress) -> Result<Rate, Error> {

@@ -18,7 +18,7 @@ use symbiont_topology::CpuSet;
 use super::evaluate::{Evaluation, evaluate};
 use super::page;
 use super::plan::{Run, Size, Terms, plan};
-use crate::harness::{Error, Journal, Progress, read_json};
+use crate::harness::{self, Error, Journal, Progress};
 use crate::report::Report;
 use crate::simulated::{App, AppOutcome, Form, Setup, Shown, Workload, simulate};
 use crate::stats::Estimate;
@@ -140,7 +140,6 @@ impl Campaign {
 }
 
 fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
-    let path = options.output.join("campaign.json");
     let known = options.settings.symbiosis.as_ref();
     let new = Setting {
         machine: workshop.description().name.clone(),
@@ -152,12 +151,7 @@ fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
             format!("{} of {}, {by:?}", model.machine, model.training.date)
         }),
     };
-    if path.exists() {
-        let same = read_json::<Setting>(&path)? == new;
-        return if same { Ok(()) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))
+    harness::keep(&options.output, |kept| *kept == new, || Ok(new.clone())).map(drop)
 }
 
 struct Stage<'a, 'p> {

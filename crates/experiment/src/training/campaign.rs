@@ -16,7 +16,7 @@ use super::evaluate::{Evaluated, evaluate};
 use super::page;
 use super::plan::{Run, Size, nops, plan};
 use super::watch::Ran;
-use crate::harness::{Error, Journal, Progress, read_json};
+use crate::harness::{self, Error, Journal, Progress};
 use crate::report::Report;
 
 /// Where training runs are carried out.
@@ -145,7 +145,6 @@ impl Campaign {
 }
 
 fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
-    let path = options.output.join("campaign.json");
     let new = Setting {
         machine: site.machine(),
         catalogue: site.catalogue().name().to_owned(),
@@ -155,12 +154,7 @@ fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
         size: options.size.clone(),
         seed: options.seed,
     };
-    if path.exists() {
-        let same = read_json::<Setting>(&path)? == new;
-        return if same { Ok(()) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let text = serde_json::to_string_pretty(&new).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))
+    harness::keep(&options.output, |kept| *kept == new, || Ok(new.clone())).map(drop)
 }
 
 fn carry_out(

@@ -15,7 +15,7 @@ use super::carry_out::{Record, Stage};
 use super::evaluate::evaluate;
 use super::page::page;
 use super::plan::{MACHINES, Run, Size, plan};
-use crate::harness::{Error, Journal, Progress, read_json};
+use crate::harness::{self, Error, Journal, Progress};
 use crate::report::Report;
 use crate::simulated::{Library, Provenance, Setup, SimulateError};
 
@@ -41,7 +41,7 @@ pub struct Options {
 }
 
 /// What stays the same, also when the experiment is interrupted.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Setting {
     size: Size,
     seed: u64,
@@ -105,15 +105,9 @@ fn no_result(error: impl std::fmt::Display) -> Error {
 }
 
 fn setting(options: &Options, folder: &Path) -> Result<(), Error> {
-    let path = folder.join("campaign.json");
     let (size, seed) = (options.size.clone(), options.seed);
     let wanted = Setting { size, seed, version: env!("CARGO_PKG_VERSION").to_owned() };
-    if path.exists() {
-        let same = read_json::<Setting>(&path)? == wanted;
-        return if same { Ok(()) } else { Err(Error::OtherCampaign { path }) };
-    }
-    let text = serde_json::to_string_pretty(&wanted).map_err(Error::json(&path))?;
-    fs::write(&path, text + "\n").map_err(Error::io(&path))
+    harness::keep(folder, |kept| *kept == wanted, || Ok(wanted.clone())).map(drop)
 }
 
 /// All machines, in the order of [`MACHINES`].

@@ -4,7 +4,7 @@ use symbiont_synth::Ratio;
 
 use super::checks::checks;
 use super::evaluate::{Evaluation, Matrix, Point};
-use super::plan::MACHINES;
+use super::plan::{CORES, MACHINES};
 use crate::harness::Check;
 use crate::phases::evaluate::label;
 use crate::phases::plan::POLICIES;
@@ -61,7 +61,7 @@ pub fn page(evaluation: &Evaluation, machines: &[Provenance]) -> Report {
 
 /// Fig. 6 or 7.
 fn by_cores(name: &str, policy: usize, points: &[&Point]) -> Plot {
-    let x = Axis::new("Cores").range(2.0, 8.0);
+    let x = Axis::new("Cores").range(2.0, f64::from(CORES));
     let y = Axis::new("Performance of the serial program").unit("threads on a small core");
     let measured = Line {
         name: format!("simulated, {}", POLICIES[policy]),
