@@ -6,10 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a bench that cannot run stops")]
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
-use symbiont_counters::catalogue::{Quantity, Unit, Value};
-use symbiont_counters::{Characterizations, Measured};
+use symbiont_counters::catalogue::{Quantity, Unit};
+use symbiont_counters::{Characterizations, Measured, Measurement, Outputs};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{Placement, RunState, Sample};
 use symbiont_policy::{Hysched, Policy, Variant, View};
@@ -28,14 +29,20 @@ const NAMES: [&str; 9] = [
     "dram_bound",
 ];
 
-fn measured(category: usize, ipc: f64) -> Measured {
-    let unit = Unit::Per(Quantity::Instructions, Quantity::Cycles);
+/// What is measured is called the same for all threads of a machine.
+fn outputs() -> Arc<Outputs> {
+    let categories = NAMES.map(Arc::from).to_vec();
+    let names = [&categories[..], &["ipc".into()]].concat();
+    let list = ("TopB2M3L".into(), categories);
+    Arc::new(Outputs { names, categories: vec![list], ..Outputs::default() })
+}
+
+fn measured(outputs: &Arc<Outputs>, category: usize, ipc: f64) -> Measured {
     let share = |index| if index == category { 0.5 } else { 0.05 };
-    let shares = NAMES.iter().enumerate();
-    let shares = shares.map(|(i, name)| (*name, Value { value: share(i), unit: Unit::Fraction }));
-    let variant = Variant::TopB2M3L.signal();
-    Measured::of(shares.chain([("ipc", Value { value: ipc, unit })]))
-        .with_categories(variant, &NAMES)
+    let fresh = |value, unit| Ok(Measurement { value, unit, coverage: 1.0, age: 0 });
+    let shares = (0..NAMES.len()).map(|index| fresh(share(index), Unit::Fraction));
+    let ipc = fresh(ipc, Unit::Per(Quantity::Instructions, Quantity::Cycles));
+    Measured::new(Arc::clone(outputs), shares.chain([ipc]).collect())
 }
 
 fn main() {
@@ -57,12 +64,13 @@ fn main() {
         let mut policy = Hysched::new(Variant::TopB2M3L);
         let mut in_force = Placement::new();
         let mut times = Vec::new();
+        let outputs = outputs();
         for quantum in 0..QUANTA {
             let of = |number: u32| {
                 // A seventh of the threads changes its category.
                 let turn = if number % 7 == 0 { quantum } else { 0 };
                 let category = (number.wrapping_mul(2_654_435_761) >> 16).wrapping_add(turn) % 9;
-                measured(category as usize, f64::from(number % 97) / 50.0)
+                measured(&outputs, category as usize, f64::from(number % 97) / 50.0)
             };
             let known: Vec<Measured> = (0..threads).map(of).collect();
             let mut view = View::new(&machine, &sample, &did, &in_force);

@@ -171,7 +171,11 @@ impl Hysched {
     }
 
     /// What there is to know of a thread, or why not.
-    fn read(&self, thread: &ThreadView<'_>, index: usize) -> Result<Party, Cow<'static, str>> {
+    fn read<'a>(
+        &self,
+        thread: &ThreadView<'a>,
+        index: usize,
+    ) -> Result<Party<'a>, Cow<'static, str>> {
         let ran =
             thread.state == RunState::Runnable || thread.did.is_some_and(|did| did.running > 0.0);
         if !ran {
@@ -181,17 +185,16 @@ impl Hysched {
         let missing = |why| Cow::Owned(format!("not measured: {why}"));
         let ipc = measured.get("ipc").map_err(missing)?.value;
         let shares = measured.categories(self.variant.signal()).map_err(missing)?;
-        let names = shares.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let shares: Vec<f64> = shares.iter().map(|(_, share)| share.value).collect();
+        let shares: Vec<_> = shares.into_iter().map(|(name, share)| (name, share.value)).collect();
         let category = self.category(thread.id, &shares);
-        Ok(Party { members: vec![index], names, shares, category, ipc, reason: "alone".into() })
+        Ok(Party { members: vec![index], shares, category, ipc, reason: "alone".into() })
     }
 
-    fn category(&self, id: ThreadId, shares: &[f64]) -> usize {
-        let now = dominant(shares);
-        let before = self.last.get(&id).and_then(|&last| Some((last, *shares.get(last)?)));
+    fn category(&self, id: ThreadId, shares: &[(&str, f64)]) -> usize {
+        let now = dominant(shares.iter().map(|(_, share)| *share));
+        let before = self.last.get(&id).and_then(|&last| Some((last, shares.get(last)?.1)));
         match (before, shares.get(now)) {
-            (Some((last, kept)), Some(&largest)) if largest - kept <= self.hysteresis => last,
+            (Some((last, kept)), Some((_, largest))) if largest - kept <= self.hysteresis => last,
             _ => now,
         }
     }
@@ -199,22 +202,21 @@ impl Hysched {
 
 /// Threads that share a core, or one alone.
 #[derive(Debug, Clone)]
-struct Party {
+struct Party<'a> {
     members: Vec<usize>,
-    /// Of the categories.
-    names: Vec<String>,
-    shares: Vec<f64>,
+    /// Of each category, by name.
+    shares: Vec<(&'a str, f64)>,
     category: usize,
     ipc: f64,
     reason: Cow<'static, str>,
 }
 
-impl Party {
-    fn name(&self) -> &str {
-        self.names.get(self.category).map_or("?", String::as_str)
+impl<'a> Party<'a> {
+    fn name(&self) -> &'a str {
+        self.shares.get(self.category).map_or("?", |(name, _)| name)
     }
 
-    fn join(self, other: Self, criterion: Criterion) -> Self {
+    fn join(mut self, other: Self, criterion: Criterion) -> Self {
         let reason = match criterion {
             Criterion::CombineCategories => {
                 format!("different categories: {} with {}", self.name(), other.name())
@@ -226,28 +228,32 @@ impl Party {
                 other.ipc
             ),
         };
-        let shares: Vec<f64> = self.shares.iter().zip(&other.shares).map(|(a, b)| a + b).collect();
-        Self {
-            members: [self.members, other.members].concat(),
-            names: self.names,
-            category: dominant(&shares),
-            shares,
-            ipc: self.ipc + other.ipc,
-            reason: reason.into(),
+        self.members.extend(other.members);
+        for ((_, share), (_, more)) in self.shares.iter_mut().zip(other.shares) {
+            *share += more;
         }
+        self.category = dominant(self.shares.iter().map(|(_, share)| *share));
+        self.ipc += other.ipc;
+        self.reason = reason.into();
+        self
     }
 }
 
 /// The dominant category of these shares, by number: the first of the largest.
 /// 0 where there is none.
 #[must_use]
-pub fn dominant(shares: &[f64]) -> usize {
-    let largest = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    shares.iter().position(|share| *share >= largest).unwrap_or(0)
+pub fn dominant(shares: impl IntoIterator<Item = f64>) -> usize {
+    let mut first = (0, f64::NEG_INFINITY);
+    for (number, share) in shares.into_iter().enumerate() {
+        if share > first.1 {
+            first = (number, share);
+        }
+    }
+    first.0
 }
 
 /// Pairs parties until each has a core of its own.
-fn form(mut parties: Vec<Party>, cores: usize, tally: &mut Tally) -> Vec<Party> {
+fn form<'a>(mut parties: Vec<Party<'a>>, cores: usize, tally: &mut Tally) -> Vec<Party<'a>> {
     let mut pairs = Tally::default();
     let mut first = true;
     while parties.len() > cores.max(1) {
@@ -263,7 +269,7 @@ fn form(mut parties: Vec<Party>, cores: usize, tally: &mut Tally) -> Vec<Party> 
 }
 
 /// One round of pairs: not more than are needed for the parties to fit.
-fn halve(parties: Vec<Party>, cores: usize, tally: &mut Tally) -> Vec<Party> {
+fn halve<'a>(parties: Vec<Party<'a>>, cores: usize, tally: &mut Tally) -> Vec<Party<'a>> {
     let seen: Vec<Application> =
         parties.iter().map(|p| Application { category: p.category, ipc: p.ipc }).collect();
     let mut pairing = pair(&seen);
@@ -273,7 +279,7 @@ fn halve(parties: Vec<Party>, cores: usize, tally: &mut Tally) -> Vec<Party> {
     tally.pairs += made as u64;
     tally.same += pairing.same_category() as u64;
     tally.fewest += fewest_same_category(&seen, made) as u64;
-    let mut parties: Vec<Option<Party>> = parties.into_iter().map(Some).collect();
+    let mut parties: Vec<Option<Party<'a>>> = parties.into_iter().map(Some).collect();
     let mut take = |index: usize| parties.get_mut(index).and_then(Option::take);
     let mut formed = Vec::with_capacity(seen.len());
     for (one, other, criterion) in pairing.pairs {
@@ -316,14 +322,13 @@ impl Policy for Hysched {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let mut parties: BTreeMap<usize, Party> = BTreeMap::new();
-        let read = |index: usize, thread: &ThreadView<'_>| {
-            self.read(thread, index).map(|party| parties.insert(index, party)).err()
-        };
-        let (pools, mut placement) = pools(view, read);
-        let now: BTreeMap<ThreadId, usize> = parties
-            .iter()
-            .filter_map(|(&at, party)| Some((view.threads.get(at)?.id, party.category)))
+        let mut parties: Vec<Option<Party<'_>>> = vec![None; view.threads.len()];
+        let (pools, mut placement) = pools(view, |index, thread| {
+            self.read(thread, index).map(|party| parties[index] = Some(party)).err()
+        });
+        let judged = view.threads.iter().zip(&parties);
+        let now: BTreeMap<ThreadId, usize> = judged
+            .filter_map(|(thread, party)| Some((thread.id, party.as_ref()?.category)))
             .collect();
         for (id, category) in &now {
             if let Some(before) = self.last.get(id) {
@@ -357,10 +362,11 @@ impl Policy for Hysched {
 fn groups(
     seats: &Seats,
     pool: &Pool,
-    parties: &mut BTreeMap<usize, Party>,
+    parties: &mut [Option<Party<'_>>],
     tally: &mut Tally,
 ) -> Vec<Group> {
-    let members = pool.threads.iter().filter_map(|thread| parties.remove(thread)).collect();
+    let members =
+        pool.threads.iter().filter_map(|&thread| parties.get_mut(thread)?.take()).collect();
     form(members, seats.cores(pool), tally)
         .into_iter()
         .map(|party| Group { members: party.members, reason: party.reason })

@@ -20,6 +20,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use symbiont_machine::{Assignment, Placement, Target};
 use symbiont_topology::{CpuSet, PuId, Topology};
@@ -37,13 +38,18 @@ pub(crate) struct Pool {
 /// Sorts the threads of a view into pools, those with fewer places first. Who
 /// cannot be placed is left to the OS in the placement, with the reason; so is
 /// whom `spare`, given the index and the thread, has a reason to leave out.
-pub(crate) fn pools(
-    view: &View<'_>,
-    mut spare: impl FnMut(usize, &ThreadView<'_>) -> Option<Cow<'static, str>>,
+pub(crate) fn pools<'a>(
+    view: &View<'a>,
+    mut spare: impl FnMut(usize, &ThreadView<'a>) -> Option<Cow<'static, str>>,
 ) -> (Vec<Pool>, Placement) {
     let (mut pools, mut left) = (Vec::<Pool>::new(), Placement::new());
+    // Most threads have the limit of the one before.
+    let mut last: Option<(&CpuSet, CpuSet)> = None;
     for (index, thread) in view.threads.iter().enumerate() {
-        let allowed = view.allowed(thread);
+        let (_, allowed) = match last.take() {
+            Some(before) if before.0 == thread.limit => last.insert(before),
+            _ => last.insert((thread.limit, view.allowed(thread))),
+        };
         let reason = if !thread.stage.is_settled() {
             Some("not settled yet".into())
         } else if allowed.is_empty() {
@@ -53,10 +59,10 @@ pub(crate) fn pools(
         };
         if let Some(reason) = reason {
             left.insert(thread.id, Assignment::os(reason));
-        } else if let Some(pool) = pools.iter_mut().find(|pool| pool.allowed == allowed) {
+        } else if let Some(pool) = pools.iter_mut().find(|pool| pool.allowed == *allowed) {
             pool.threads.push(index);
         } else {
-            pools.push(Pool { allowed, threads: vec![index] });
+            pools.push(Pool { allowed: allowed.clone(), threads: vec![index] });
         }
     }
     pools.sort_by_key(|pool| pool.allowed.len());
@@ -133,13 +139,13 @@ impl Seats {
                 self.sit(view, pool, &groups[group], core, placement);
             }
         }
+        let room = |core: &Core, at| (core.groups, Reverse(core.capacity), at);
+        let mut rooms: BTreeSet<_> =
+            offered.into_iter().map(|at| room(&self.cores[at], at)).collect();
         for (group, _) in groups.iter().zip(&seated).filter(|(_, seated)| !**seated) {
-            let room = |&&core: &&usize| {
-                let seat = &self.cores[core];
-                (seat.groups, Reverse(seat.capacity), core)
-            };
-            if let Some(&core) = offered.iter().min_by_key(room) {
-                self.sit(view, pool, group, core, placement);
+            if let Some((.., at)) = rooms.pop_first() {
+                self.sit(view, pool, group, at, placement);
+                rooms.insert(room(&self.cores[at], at));
             }
         }
     }
@@ -173,17 +179,15 @@ impl Seats {
     ) {
         let core = &mut self.cores[core];
         core.groups += 1;
-        let mut members: Vec<&ThreadView<'_>> =
-            group.members.iter().filter_map(|&member| view.threads.get(member)).collect();
-        let is_home = |thread: &ThreadView<'_>, pu: PuId| home(thread) == Some(pu);
-        members.sort_by_key(|thread| !core.loads.iter().any(|(pu, _)| is_home(thread, *pu)));
-        for thread in members {
+        let members = group.members.iter().filter_map(|&member| view.threads.get(member));
+        let mut members: Vec<_> = members.map(|thread| (thread.id, home(thread))).collect();
+        members.sort_by_key(|(_, home)| !core.loads.iter().any(|(pu, _)| *home == Some(*pu)));
+        for (id, home) in members {
             let places = core.loads.iter_mut().filter(|(pu, _)| pool.allowed.contains(*pu));
-            let best = places.min_by_key(|(pu, load)| (*load, !is_home(thread, *pu)));
+            let best = places.min_by_key(|(pu, load)| (*load, home != Some(*pu)));
             if let Some((pu, load)) = best {
                 *load += 1;
-                let seat = Assignment::on((*pu).into(), group.reason.clone());
-                placement.insert(thread.id, seat);
+                placement.insert(id, Assignment::on((*pu).into(), group.reason.clone()));
             }
         }
     }
@@ -192,7 +196,7 @@ impl Seats {
 /// The hardware thread that a thread was given, or else where it ran last.
 fn home(thread: &ThreadView<'_>) -> Option<PuId> {
     match thread.in_force.map(|assignment| &assignment.target) {
-        Some(Target::Cpus(cpus)) if cpus.len() == 1 => cpus.first(),
+        Some(Target::Cpus(cpus)) => cpus.only().or(thread.cpu),
         _ => thread.cpu,
     }
 }

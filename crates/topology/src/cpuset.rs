@@ -74,8 +74,10 @@ impl CpuSet {
     /// The members in increasing order.
     pub fn iter(&self) -> impl Iterator<Item = PuId> + '_ {
         self.words.iter().zip(0u32..).flat_map(|(&word, index)| {
-            (0..64u32)
-                .filter_map(move |bit| (word >> bit & 1 == 1).then_some(PuId(index * 64 + bit)))
+            let without_lowest = |left: &u64| Some(left & left.wrapping_sub(1));
+            let left = std::iter::successors(Some(word), without_lowest);
+            left.take_while(|&left| left != 0)
+                .map(move |left| PuId(index * 64 + left.trailing_zeros()))
         })
     }
 
@@ -83,6 +85,13 @@ impl CpuSet {
     #[must_use]
     pub fn first(&self) -> Option<PuId> {
         self.iter().next()
+    }
+
+    /// The member of a set that has just one.
+    #[must_use]
+    pub fn only(&self) -> Option<PuId> {
+        let mut members = self.iter();
+        members.next().filter(|_| members.next().is_none())
     }
 
     /// Members of both sets.
@@ -295,6 +304,9 @@ mod tests {
             prop_assert_eq!(x.is_disjoint(&y), a.is_disjoint(&b));
             prop_assert_eq!(x.len(), a.len());
             prop_assert_eq!(x.is_empty(), a.is_empty());
+            prop_assert!(x.iter().map(|pu| pu.0).eq(a.iter().copied()));
+            let only = a.first().filter(|_| a.len() == 1).map(|&cpu| PuId(cpu));
+            prop_assert_eq!(x.only(), only);
         }
 
         #[test]

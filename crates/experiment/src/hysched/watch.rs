@@ -31,8 +31,8 @@ impl Seen {
     /// The dominant category of the means.
     #[must_use]
     pub fn category(&self) -> Option<&str> {
-        let shares: Vec<f64> = self.shares.iter().map(|(_, share)| *share).collect();
-        self.shares.get(dominant(&shares)).map(|(name, _)| name.as_str())
+        let dominant = dominant(self.shares.iter().map(|(_, share)| *share));
+        self.shares.get(dominant).map(|(name, _)| name.as_str())
     }
 }
 
@@ -52,8 +52,8 @@ pub(super) fn pairs(controller: &Steered<'_, '_>, variant: Variant, pairs: &mut 
     }
     let category = |id: &ThreadId| {
         let shares = step.measurements.get(id)?.categories(variant.signal()).ok()?;
-        let values: Vec<f64> = shares.iter().map(|(_, share)| share.value).collect();
-        shares.get(dominant(&values)).map(|(name, _)| (*name).to_owned())
+        let dominant = dominant(shares.iter().map(|(_, share)| share.value));
+        shares.get(dominant).map(|(name, _)| (*name).to_owned())
     };
     for threads in cores.values() {
         let [one, other] = threads[..] else { continue };
@@ -97,7 +97,7 @@ impl Sums {
                 seen.shares = vec![0.0; values.len()];
             }
             seen.shares.iter_mut().zip(&values).for_each(|(sum, value)| *sum += value);
-            let now = dominant(&values);
+            let now = dominant(values.iter().copied());
             seen.changes += u64::from(seen.last.is_some_and(|last| last != now));
             seen.last = Some(now);
         }

@@ -70,11 +70,11 @@ pub fn classify(program: &Program, catalogue: &Catalogue) -> Result<Classified, 
         for name in &list.members {
             shares.push((name.clone(), value(name)? / (1.0 - contention)));
         }
-        let values: Vec<f64> = shares.iter().map(|(_, share)| *share).collect();
-        let (category, share) = shares.get(dominant(&values)).cloned().unwrap_or_default();
+        let dominant = dominant(shares.iter().map(|(_, share)| *share));
+        let (category, share) = shares.get(dominant).cloned().unwrap_or_default();
         Ok(Dominant { category, share, shares })
     };
-    let own = dominant(&program.own);
+    let own = dominant(program.own);
     Ok(Classified {
         program: program.name.clone(),
         top: list(Variant::TopL)?,
@@ -104,7 +104,7 @@ fn count(counts: &Counts, slots: f64, event: &str) -> Option<f64> {
 }
 
 fn seconds(seconds: &[Shares]) -> Option<Second> {
-    let categories: Vec<usize> = seconds.iter().map(|shares| dominant(shares)).collect();
+    let categories: Vec<usize> = seconds.iter().map(|shares| dominant(*shares)).collect();
     let changes = categories.windows(2).filter(|pair| pair[0] != pair[1]).count();
     let mut dominated = [0.0; 4];
     for category in &categories {

@@ -84,7 +84,11 @@ pub fn pair(applications: &[Application]) -> Pairing {
 /// the largest category can be too large for the others.
 #[must_use]
 pub fn fewest_same_category(applications: &[Application], pairs: usize) -> usize {
-    let largest = by_category(applications).last().map_or(0, Vec::len);
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for application in applications {
+        *counts.entry(application.category).or_default() += 1;
+    }
+    let largest = counts.into_values().max().unwrap_or(0);
     pairs.saturating_sub(applications.len() - largest)
 }
 

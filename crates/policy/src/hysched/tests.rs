@@ -183,11 +183,15 @@ fn a_category_is_kept_within_the_margin() {
     for (margin, expected) in [(0.0, 1), (0.1, 0), (0.05, 0), (0.04, 1)] {
         let mut policy = topl().with_hysteresis(margin);
         policy.last.insert(id, 0);
-        assert_eq!(policy.category(id, &[0.40, 0.4499, 0.1]), expected, "{margin}");
+        assert_eq!(
+            policy.category(id, &[("a", 0.40), ("b", 0.4499), ("c", 0.1)]),
+            expected,
+            "{margin}"
+        );
     }
     let mut policy = topl();
     policy.last.insert(id, 1);
-    assert_eq!(policy.category(id, &[0.5, 0.5]), 1, "a tie is no change");
+    assert_eq!(policy.category(id, &[("a", 0.5), ("b", 0.5)]), 1, "a tie is no change");
 }
 
 /// Share of pairs of different categories when half of 16 threads are of one
