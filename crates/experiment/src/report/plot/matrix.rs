@@ -7,11 +7,14 @@ use super::{Matrix, Plot, PlotError, cell, check_length, text};
 use crate::report::number;
 use crate::report::table::{Cell, Column, Table, with_unit};
 use crate::stats::Estimate;
+use plotters::style::FontTransform;
 use plotters::style::text_anchor::{HPos, VPos};
 
 const CELL: i32 = 44;
 const MOST_WIDTH: i32 = 110;
 const LABEL_ROOM: f64 = 160.0;
+/// Font size of intervals.
+const LEAST: f64 = 11.0;
 /// Most lines of a name; more are cut.
 const MOST_LINES: usize = 3;
 /// Deepest colour of a cell; text must stay readable on it.
@@ -36,9 +39,38 @@ pub(super) fn draw(title: &str, chart: &Matrix) -> Result<String, PlotError> {
     })
 }
 
+/// Names of columns.
+enum Heads {
+    /// In lines, each as wide as its column.
+    Across(Vec<Vec<String>>),
+    /// Written upwards, where columns are too narrow for their words.
+    Upright(Vec<String>),
+}
+
+impl Heads {
+    fn new(names: &[String], width: f64) -> Self {
+        let fits = |name: &String| name.split(' ').all(|word| text::width(word, SMALL) <= width);
+        if names.iter().all(fits) {
+            let lines = |name: &String| text::wrap_to(name, SMALL, width, MOST_LINES);
+            Self::Across(names.iter().map(lines).collect())
+        } else {
+            Self::Upright(names.iter().map(|name| text::fit(name, SMALL, LABEL_ROOM)).collect())
+        }
+    }
+
+    fn height(&self) -> i32 {
+        match self {
+            Self::Across(heads) => 16 * heads.iter().map(Vec::len).max().unwrap_or(1) as i32,
+            Self::Upright(heads) => {
+                heads.iter().map(|head| text::width(head, SMALL)).fold(16.0, f64::max).ceil() as i32
+            }
+        }
+    }
+}
+
 /// Where cells lie.
 struct Layout {
-    heads: Vec<Vec<String>>,
+    heads: Heads,
     row_label: String,
     left: i32,
     top: i32,
@@ -52,10 +84,8 @@ impl Layout {
         let row_label = text::fit(&chart.row, LABEL, LABEL_ROOM);
         let left = 28 + names.min(LABEL_ROOM).max(text::width(&row_label, LABEL)).ceil() as i32;
         let width = ((WIDTH - left - 16) / chart.columns.len() as i32).min(MOST_WIDTH);
-        let head = |name: &String| text::wrap_to(name, SMALL, f64::from(width - 6), MOST_LINES);
-        let heads: Vec<Vec<String>> = chart.columns.iter().map(head).collect();
-        let lines = heads.iter().map(Vec::len).max().unwrap_or(1) as i32;
-        let top = below + 22 + 16 * lines + 4;
+        let heads = Heads::new(&chart.columns, f64::from(width - 6));
+        let top = below + 22 + heads.height() + 4;
         let bottom = top + CELL * chart.rows.len() as i32;
         Self { heads, row_label, left, top, bottom, width }
     }
@@ -71,11 +101,22 @@ impl Layout {
         let column_label = text::fit(&chart.column, LABEL, room);
         canvas.text(&column_label, (self.left, below + 10), strong.clone())?;
         canvas.text(&self.row_label, (16, self.top - 14), strong)?;
-        for (c, head) in self.heads.iter().enumerate() {
-            let x = self.corner(0, c).0 + self.width / 2;
-            for (k, line) in head.iter().enumerate() {
-                let center = style(SMALL, Role::Text, (HPos::Center, VPos::Center));
-                canvas.text(line, (x, below + 30 + 16 * k as i32), center)?;
+        let middle = |c: usize| self.corner(0, c).0 + self.width / 2;
+        match &self.heads {
+            Heads::Across(heads) => {
+                for (c, head) in heads.iter().enumerate() {
+                    for (k, line) in head.iter().enumerate() {
+                        let center = style(SMALL, Role::Text, (HPos::Center, VPos::Center));
+                        canvas.text(line, (middle(c), below + 30 + 16 * k as i32), center)?;
+                    }
+                }
+            }
+            Heads::Upright(heads) => {
+                for (c, head) in heads.iter().enumerate() {
+                    let begin = style(SMALL, Role::Text, (HPos::Left, VPos::Center));
+                    let upwards = begin.transform(FontTransform::Rotate270);
+                    canvas.text(head, (middle(c), self.top - 6), upwards)?;
+                }
             }
         }
         for (r, name) in chart.rows.iter().enumerate() {
@@ -107,11 +148,15 @@ fn draw_cell(
     let center = (HPos::Center, VPos::Center);
     let room = f64::from(width - 4);
     let (value, spread) = number::beside(value, span);
-    let spread = spread.filter(|spread| text::width(spread, 11.0) < room);
+    let spread = spread.filter(|spread| text::width(spread, LEAST) < room);
     let above = if spread.is_some() { 7 } else { 0 };
-    canvas.text(&value, (middle, y + CELL / 2 - above), style(LABEL, Role::Text, center))?;
+    // The colour alone tells, where no digits fit.
+    let sizes = [LABEL, SMALL, LEAST, LEAST - 2.0];
+    if let Some(size) = sizes.into_iter().find(|size| text::width(&value, *size) <= room + 2.0) {
+        canvas.text(&value, (middle, y + CELL / 2 - above), style(size, Role::Text, center))?;
+    }
     spread.map_or(Ok(()), |spread| {
-        canvas.text(&spread, (middle, y + CELL / 2 + 10), style(11.0, Role::Text, center))
+        canvas.text(&spread, (middle, y + CELL / 2 + 10), style(LEAST, Role::Text, center))
     })
 }
 

@@ -88,18 +88,23 @@ fn extent(
     values: impl Iterator<Item = f64>,
     range: Option<(f64, f64)>,
 ) -> (f64, f64) {
+    // Differences of what is left can be told; the rest is kept at the edge.
+    const MOST: f64 = f64::MAX / 8.0;
     let wider = |(l, h): (f64, f64), v: f64| (l.min(v), h.max(v));
+    let values = values.map(|v| v.clamp(-MOST, MOST));
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), wider);
     let held = |v: f64| range.is_some_and(|(from, to)| from <= v && v <= to);
     let (airy_low, airy_high) = match scale {
         Scale::Log if low > high => range.unwrap_or((1.0, 10.0)),
         Scale::Linear if low > high => range.unwrap_or((0.0, 1.0)),
-        Scale::Log => (low / 1.15, (high * 1.15).min(f64::MAX)),
+        Scale::Log => (low / 1.15, high * 1.15),
         Scale::Linear => {
-            let air = if high > low { 0.06 * (high - low) } else { 0.5 * high.abs().max(0.1) };
+            // Ticks of a narrower span are no normal numbers.
+            let wide = high - low > 1e12 * f64::MIN_POSITIVE;
+            let air = if wide { 0.06 * (high - low) } else { 0.5 * high.abs().max(0.1) };
             // Values near zero start there: an axis from 0.02 deceives.
             let from = if low >= 0.0 && low < 0.35 * high { 0.0 } else { low - air };
-            (from.max(-f64::MAX / 4.0), (high + air).min(f64::MAX / 4.0))
+            (from, high + air)
         }
     };
     match range {
@@ -178,6 +183,17 @@ mod tests {
         for values in [&[][..], &[3.0], &[0.0], &[-2.0], &[f64::NAN]] {
             let ruler = Ruler::new(&Axis::new("x"), values.iter().copied(), 6).unwrap();
             assert!(ruler.low < ruler.high && !ruler.ticks.is_empty(), "{values:?}: {ruler:?}");
+        }
+    }
+
+    #[test]
+    fn extreme_values_have_few_ticks_too() {
+        let tiny = f64::MIN_POSITIVE;
+        for values in [[0.0, tiny], [-0.8 * tiny, 0.0], [f64::MAX, f64::MAX], [-f64::MAX, f64::MAX]]
+        {
+            let ruler = Ruler::new(&Axis::new("x"), values, 6).unwrap();
+            assert!(ruler.low < ruler.high, "{values:?}: {ruler:?}");
+            assert!((1..=7).contains(&ruler.ticks.len()), "{values:?}: {ruler:?}");
         }
     }
 
