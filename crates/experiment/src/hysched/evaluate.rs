@@ -9,7 +9,10 @@ use super::play::{PairStp, Record};
 use super::watch::Alone;
 use crate::harness::Error;
 use crate::metrics;
-use crate::stats::{Estimate, difference_of_means, mean, mean_estimate, standard_deviation};
+use crate::stats::{Estimate, mean, mean_estimate, over_rounds, standard_deviation};
+
+/// Seed of the bootstrap.
+const SEED: u64 = 1;
 
 /// All figures.
 #[derive(Debug, Clone, Default)]
@@ -147,21 +150,40 @@ fn premise(
     alone: &BTreeMap<String, Alone>,
 ) -> Premise {
     let category = |program: &str| alone.get(program)?.seen.get(&variant.to_string())?.category();
+    let number: BTreeMap<&str, usize> = alone.keys().map(String::as_str).zip(0..).collect();
     let (mut different, mut same, mut copies) = (Vec::new(), Vec::new(), Vec::new());
     for ((one, other), stp) in pairs {
+        let numbers = number.get(one.as_str()).zip(number.get(other.as_str()));
         if one == other {
             copies.push(*stp);
-        } else if let (Some(a), Some(b)) = (category(one), category(other)) {
-            if a == b { same.push(*stp) } else { different.push(*stp) }
+        } else if let (Some(a), Some(b), Some((&i, &k))) = (category(one), category(other), numbers)
+        {
+            if a == b { same.push(([i, k], *stp)) } else { different.push(([i, k], *stp)) }
         }
     }
+    let over = |statistic: &dyn Fn(&[f64]) -> f64| {
+        let weigh = |drawn: &[usize]| {
+            let mut weights = vec![0.0; number.len()];
+            drawn.iter().for_each(|&program| weights[program] += 1.0);
+            statistic(&weights)
+        };
+        over_rounds(number.len(), SEED, weigh).ok()
+    };
     Premise {
         variant,
-        different: estimate(&different),
-        same: estimate(&same),
-        difference: difference_of_means(&different, &same).ok(),
+        different: over(&|weights| weighted(&different, weights)),
+        same: over(&|weights| weighted(&same, weights)),
+        difference: over(&|weights| weighted(&different, weights) - weighted(&same, weights)),
         copies: estimate(&copies),
     }
+}
+
+/// The mean over pairs of programs, each of which counts so many times; no number
+/// if none of the pairs counts.
+fn weighted(pairs: &[([usize; 2], f64)], weights: &[f64]) -> f64 {
+    let weight = |[one, other]: [usize; 2]| weights[one] * weights[other];
+    let sum: f64 = pairs.iter().map(|(pair, value)| weight(*pair) * value).sum();
+    sum / pairs.iter().map(|(pair, _)| weight(*pair)).sum::<f64>()
 }
 
 fn pinned(records: &[Record]) -> Vec<(String, Option<Estimate>, Option<Estimate>)> {

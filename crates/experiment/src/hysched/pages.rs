@@ -53,7 +53,7 @@ fn premise(evaluation: &Evaluation) -> Table {
     }
     table.note(
         "A program's category is the dominant one of its run alone. Two copies of one program are \
-         in neither column. Pairs share programs, so their intervals are too narrow.",
+         in neither column. Pairs share programs: intervals draw programs, not pairs.",
     );
     table
 }
