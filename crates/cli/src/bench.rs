@@ -26,7 +26,10 @@ use crate::symbiosis;
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
     let begin = Instant::now();
-    let mut progress = Terminal::new()?;
+    let mut progress = Terminal::new(match &command {
+        Bench::Hysched(_) | Bench::Symbiosis(_) | Bench::SimulatedPhases(_) => Figures::Simulated,
+        _ => Figures::Measured,
+    })?;
     let (report, output, json) = match command {
         Bench::Phases(BenchPhases { output, short, all_ratios, seed, slow_cpu, json }) => {
             let size = if short { phases::Size::short() } else { phases::Size::full() };
@@ -206,14 +209,24 @@ fn text(table: &Table) -> String {
     format!("{}\n{drawn}", table.caption)
 }
 
+/// Where a campaign's figures come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Figures {
+    /// From this machine, which therefore should do nothing else.
+    Measured,
+    /// From a simulated machine, whatever this one does.
+    Simulated,
+}
+
 /// A progress bar; plain lines where standard error is no terminal.
 pub(crate) struct Terminal {
     bar: ProgressBar,
     cancelled: Arc<AtomicBool>,
+    figures: Figures,
 }
 
 impl Terminal {
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new(figures: Figures) -> anyhow::Result<Self> {
         let cancelled = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             // The first asks to stop in good order, the next ends at once.
@@ -223,7 +236,7 @@ impl Terminal {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = "{elapsed_precise} of about {prefix} {bar:30} {pos}/{len} {msg}";
         bar.set_style(ProgressStyle::with_template(style)?);
-        Ok(Self { bar, cancelled })
+        Ok(Self { bar, cancelled, figures })
     }
 
     fn line(&self, text: &str) {
@@ -245,9 +258,12 @@ impl Progress for Terminal {
             return;
         }
         let minutes = estimate.as_secs().div_ceil(60);
+        let advice = match self.figures {
+            Figures::Measured => " The machine should do nothing else meanwhile.",
+            Figures::Simulated => "",
+        };
         self.line(&format!(
-            "{} runs, about {minutes} min; what is measured needs a quiet machine. ^C stops; the same \
-             command then goes on from there.",
+            "{} runs, about {minutes} min.{advice} ^C stops; the same command then goes on from there.",
             runs - done
         ));
         if done > 0 {

@@ -14,7 +14,7 @@ use symbiont_sim::machine::Errors;
 use symbiont_topology::{HostTopology, PuId};
 
 use crate::args::Train;
-use crate::bench::Terminal;
+use crate::bench::{Figures, Terminal};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::Fitting;
 use crate::prepare::{Bar, prepare};
@@ -81,7 +81,7 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
     let errors = if args.exact_counters { Errors::NONE } else { Errors::default() };
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
     let site = Simulated::new(&workshop, &profiles, (errors, args.seed, workers))?;
-    train(&site, &options, args.json)
+    train(&site, &options, Figures::Simulated, args.json)
 }
 
 fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
@@ -111,11 +111,11 @@ fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
     let scratch: PathBuf = std::path::absolute(options.output.join("state"))?;
     let (name, core) = (fitting.name().to_owned(), fitting.core());
     let site = Real::new(read.job, fitting.into_catalogue(), (cpus, core), name, scratch);
-    train(&site, &options, args.json)
+    train(&site, &options, Figures::Measured, args.json)
 }
 
-fn train(site: &dyn Site, options: &Options, json: bool) -> anyhow::Result<()> {
-    let (evaluated, report) = Campaign::run(site, options, &mut Terminal::new()?)?;
+fn train(site: &dyn Site, options: &Options, figures: Figures, json: bool) -> anyhow::Result<()> {
+    let (evaluated, report) = Campaign::run(site, options, &mut Terminal::new(figures)?)?;
     if json {
         say!("{}", report.to_json()?);
         return Ok(());
