@@ -5,7 +5,8 @@
 //! part of what is left; so one who asks little leaves the rest to the others. The share *offered*
 //! to a user is what it would get if it asked for all: the level λ with
 //! λ + Σ_{j≠i} min(demand_j, λ) = capacity. For two users that is
-//! max(capacity/2, capacity − the other's demand).
+//! max(capacity/2, capacity − the other's demand). Levels are sought in one pass over the sorted
+//! demands, since who demands more has a higher one.
 //!
 //! # Properties
 //! - Offers are what they are defined as (`offers_are_what_they_are_defined_as`).
@@ -19,70 +20,103 @@
 ///
 /// `demands` are not below zero; `offers` must be as long as they.
 pub fn offers(capacity: f64, demands: &[f64], offers: &mut [f64]) {
-    let (total, largest) = demands
-        .iter()
-        .fold((0.0, 0.0), |(sum, most): (f64, f64), &demand| (sum + demand, most.max(demand)));
+    let (mut total, mut least, mut most) = (0.0, f64::INFINITY, 0.0_f64);
+    for &demand in demands {
+        total += demand;
+        least = least.min(demand);
+        most = most.max(demand);
+    }
     let rest = capacity - total;
-    if rest >= largest {
+    if rest + least >= most {
         // Nobody is held back: the rest is offered to each on top of its own.
         offers.iter_mut().zip(demands).for_each(|(offer, demand)| *offer = rest + demand);
         return;
     }
-    let mut sorted = [0.0; FEW];
-    let mut many = Vec::new();
-    let sorted = match sorted.get_mut(..demands.len()) {
-        Some(few) => few,
-        None => {
-            many.resize(demands.len(), 0.0);
-            &mut many[..]
-        }
-    };
-    sorted.copy_from_slice(demands);
-    sort(sorted);
-    // Where all demands together, cut at a level, fill the capacity.
-    let full = if rest < 0.0 { level(capacity, sorted, total, 0.0) } else { f64::INFINITY };
-    for (offer, &demand) in offers.iter_mut().zip(demands) {
-        *offer = if demand >= full { full } else { level(capacity + demand, sorted, total, 1.0) };
+    let scarce = Scarce { capacity, total };
+    match demands.len() {
+        count @ ..=FEW => scarce.share(demands, &mut [(0.0, 0); FEW][..count], offers),
+        count @ ..=MANY => scarce.share(demands, &mut [(0.0, 0); MANY][..count], offers),
+        count => scarce.share(demands, &mut vec![(0.0, 0); count], offers),
     }
 }
 
+/// Up to so many users are sorted by inserting one after the other.
+const FEW: usize = 8;
 /// Up to so many users need no allocation.
-const FEW: usize = 48;
+const MANY: usize = 48;
 
-/// Sorts numbers; few by inserting one after the other.
-fn sort(numbers: &mut [f64]) {
-    if numbers.len() > FEW {
-        numbers.sort_unstable_by(f64::total_cmp);
+/// Something of which somebody wants more than is left.
+struct Scarce {
+    capacity: f64,
+    /// Of all demands.
+    total: f64,
+}
+
+impl Scarce {
+    /// Shares it out; `order` is room for each demand with its user.
+    fn share(&self, demands: &[f64], order: &mut [(f64, usize)], offers: &mut [f64]) {
+        let Self { capacity, total } = *self;
+        for (user, (slot, &demand)) in order.iter_mut().zip(demands).enumerate() {
+            *slot = (demand, user);
+        }
+        sort(order);
+        // Where all demands together, cut at a level, fill the capacity.
+        let full = if capacity < total {
+            Cut { below: total, above: 0.0, left: order.len() }.level(capacity, order)
+        } else {
+            f64::INFINITY
+        };
+        // Who demands less has a lower level: each search goes on where the last one ended.
+        let mut cut = Cut { below: total, above: 1.0, left: order.len() };
+        for &(demand, user) in order.iter().rev() {
+            offers[user] = if demand >= full { full } else { cut.level(capacity + demand, order) };
+        }
+    }
+}
+
+/// Sorts demands.
+fn sort(order: &mut [(f64, usize)]) {
+    if order.len() > FEW {
+        order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         return;
     }
-    for end in 1..numbers.len() {
-        let number = numbers[end];
+    for end in 1..order.len() {
+        let next = order[end];
         let mut at = end;
-        while at > 0 && numbers[at - 1] > number {
-            numbers[at] = numbers[at - 1];
+        while at > 0 && order[at - 1].0 > next.0 {
+            order[at] = order[at - 1];
             at -= 1;
         }
-        numbers[at] = number;
+        order[at] = next;
     }
 }
 
-/// The level at which `sorted` demands (of that `total`), cut there, and `more` times the level
-/// itself sum to `capacity`.
-fn level(capacity: f64, sorted: &[f64], total: f64, more: f64) -> f64 {
-    let mut below = total;
-    let mut above = more;
-    let mut level = f64::INFINITY;
-    for &demand in sorted.iter().rev() {
-        if above > 0.0 {
-            level = (capacity - below) / above;
-            if level >= demand {
-                return level;
+/// A level at which demands are cut, sought from above.
+struct Cut {
+    /// The sum of those demands that are not cut.
+    below: f64,
+    /// How often the level counts: once for each demand that is cut.
+    above: f64,
+    /// How many demands are not cut.
+    left: usize,
+}
+
+impl Cut {
+    /// The level at which all sums to `capacity`, which is no more than at the last call.
+    fn level(&mut self, capacity: f64, sorted: &[(f64, usize)]) -> f64 {
+        for &(demand, _) in sorted[..self.left].iter().rev() {
+            if self.above > 0.0 {
+                let level = (capacity - self.below) / self.above;
+                if level >= demand {
+                    return level;
+                }
             }
+            self.below -= demand;
+            self.above += 1.0;
+            self.left -= 1;
         }
-        below -= demand;
-        above += 1.0;
+        if self.above > 0.0 { (capacity - self.below) / self.above } else { f64::INFINITY }
     }
-    if above > 0.0 { (capacity - below) / above } else { level }
 }
 
 #[cfg(test)]
@@ -150,7 +184,7 @@ mod tests {
         #[test]
         fn offers_are_what_they_are_defined_as(
             capacity in 0.1_f64..100.0,
-            demands in prop::collection::vec(0.0_f64..30.0, 1..30),
+            demands in prop::collection::vec(0.0_f64..30.0, 1..70),
         ) {
             for (user, offer) in of(capacity, &demands).into_iter().enumerate() {
                 let expected = plainly(capacity, &demands, user);
