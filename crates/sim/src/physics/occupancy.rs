@@ -9,19 +9,23 @@
 //! part *shrinks* to it as others fill the cache: o(t + Δ) = o∞ + (o − o∞)·e^(−kΔ), k the misses
 //! of all sharers per line of the cache.
 //!
-//! Over a span the mean counts: the reach with which as much is missed.
+//! Over a span the mean counts: the reach with which as much is missed. Where what is fetched until
+//! all is steady is next to nothing beside what is missed in the whole span, that is the steady
+//! reach; it is not sought then.
 //!
 //! # Terms and units
 //! Lines; ns; reaches are log₂ of instructions.
 //!
 //! # Properties
 //! `a_cold_thread_misses_what_it_fetches`, `two_spans_are_one`,
-//! `what_is_too_much_decays`.
+//! `what_is_too_much_decays`, `what_nobody_notices_is_not_sought`.
 
 use super::footprint::Footprint;
 
 /// Differences of occupancy that matter, as a share of the steady part.
 const NOTABLE: f64 = 0.005;
+/// More misses that nobody notices: as a share of all of them, and per instruction.
+const UNNOTICED: (f64, f64) = (1e-3, 1e-6);
 
 /// A thread's part of a cache, over a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,18 +62,22 @@ impl Filling<'_> {
         if (before - part).abs() <= NOTABLE * part {
             return Part { reach: steady, held: part, changing: false };
         }
-        let part = if before < part { self.grow(part, span) } else { self.shrink(part, span) };
-        Part { reach: part.reach.min(steady.max(footprint.reach(before))), ..part }
+        if before < part { self.grow(part, span) } else { self.shrink(part, span) }
     }
 
     fn grow(&self, part: f64, span: f64) -> Part {
         let Self { footprint, before, steady, speed, .. } = *self;
         let instructions = (speed.exp2() * span).max(1.0);
+        let (long, missed) = (steady.exp2(), footprint.misses(steady));
+        let unnoticed = (UNNOTICED.0 * missed + UNNOTICED.1) * instructions;
+        if long <= instructions && part - before <= unnoticed {
+            return Part { reach: steady, held: part, changing: false };
+        }
         let from = if before > 0.0 { footprint.reach(before).exp2() } else { 0.0 };
-        let grown = (steady.exp2() - from).clamp(0.0, instructions);
+        let grown = (long - from).clamp(0.0, instructions);
         let held = footprint.lines((from + grown).max(1.0).log2()).min(part);
         let fetched = (held - before).max(0.0);
-        let later = footprint.misses(steady) * (instructions - grown);
+        let later = missed * (instructions - grown);
         let reach = footprint.reach_with_misses((fetched + later) / instructions);
         let changing = (held - part).abs() > NOTABLE * part;
         Part { reach: reach.min(steady), held, changing }
@@ -78,7 +86,12 @@ impl Filling<'_> {
     fn shrink(&self, part: f64, span: f64) -> Part {
         let (mean, held) = relax(self.before, part, self.refill, span);
         let changing = (held - part).abs() > NOTABLE * part;
-        Part { reach: self.footprint.reach(mean).max(self.steady), held, changing }
+        let reach = if mean - part <= NOTABLE * part {
+            self.steady
+        } else {
+            self.footprint.reach(mean).max(self.steady)
+        };
+        Part { reach, held, changing }
     }
 }
 
@@ -131,6 +144,26 @@ mod tests {
             let twice = filling(&footprint, half.held).over(span);
             assert!((once.held / twice.held - 1.0).abs() < 0.02, "{before}: {once:?} {twice:?}");
         }
+    }
+
+    /// One access in ten misses, for as long as it may.
+    #[test]
+    fn what_nobody_notices_is_not_sought() {
+        let mut histogram = ReuseHistogram { accesses: 500_000, ..ReuseHistogram::default() };
+        histogram.add(ReuseBin::of(64), 900);
+        histogram.add(ReuseBin::of(1 << 16), 100);
+        let footprint = Footprint::new(&[&Stream::new(&histogram, 1_000_000)]);
+        let (part, missed) = (footprint.lines(11.0), footprint.misses(11.0));
+        let span = 1e6;
+        let few = 0.5e-3 * missed * span;
+        for (missing, sought) in [(few, false), (part, true)] {
+            let filling = Filling { steady: 11.0, ..filling(&footprint, part - missing) };
+            let soon = filling.over(span);
+            assert!(!soon.changing && (soon.held / part - 1.0).abs() < 1e-6);
+            assert_eq!(soon.reach < 11.0, sought, "{missing} of {part}: {soon:?}");
+            assert!(footprint.misses(soon.reach) < missed * 1.01 + 1e-6);
+        }
+        assert!(few > 2.0 * NOTABLE * part && part > 3.0 * few, "{few} of {part}");
     }
 
     #[test]
