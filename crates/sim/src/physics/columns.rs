@@ -135,15 +135,15 @@ impl Columns {
         };
         for task in tasks {
             let Some(memo) = memo(task.thread) else {
-                let mut alone = [tasks::alone(physics, task)];
-                let nothing = [0.0];
-                let one = std::slice::from_ref(task);
-                memory::set(physics, one, &nothing, &nothing, true, &mut alone);
-                let response = respond.respond(task, &alone[0]);
+                let mut alone = tasks::alone(physics, task);
+                let (latency, interval) = memory::alone(physics, task);
+                alone.memory_latency = latency * task.ghz;
+                alone.memory_interval = interval * task.ghz;
+                let response = respond.respond(task, &alone);
                 columns.used.push(0.0);
                 columns.held.push([None; 2]);
-                columns.reaches.push(alone[0].reach);
-                columns.environments.push(alone[0]);
+                columns.reaches.push(alone.reach);
+                columns.environments.push(alone);
                 columns.ipc.push(1.0 / response.cpi.max(1e-9) / task.peers as f64);
                 columns.responses.push(response);
                 continue;

@@ -14,9 +14,11 @@
 //! # Terms and units
 //! Traffic: 10⁹ bytes per second. Times: ns.
 
+use std::ops::Range;
+
 use super::domains::{BUSIEST, Physics};
 use super::pipeline::Environment;
-use super::shares::offers;
+use super::shares;
 use super::tasks::Task;
 
 /// Mean wait of a request of so many bytes, others keeping the server busy.
@@ -42,106 +44,86 @@ pub fn share(task: &Task<'_>, node: usize) -> f64 {
     }
 }
 
-/// Memory and links, as the threads meet them one after the other.
-struct Servers<'a> {
-    tasks: &'a [Task<'a>],
-    traffic: &'a [f64],
+/// What a thread meets alone: latency, and time between two lines, ns.
+pub fn alone(physics: &Physics, task: &Task<'_>) -> (f64, f64) {
+    let place = &physics.memory;
+    let (line, written) = (f64::from(task.pipeline.line), task.facts.written);
+    let (mut latency, mut interval) = (0.0, 0.0_f64);
+    for node in 0..physics.nodes.len() {
+        let part = share(task, node);
+        if part <= 0.0 {
+            continue;
+        }
+        let near = node == task.node;
+        let far = if near { 0.0 } else { place.link_interval(line, written) };
+        latency += part * place.latency * if near { 1.0 } else { place.remote };
+        interval = interval.max(part * place.interval(line, written).max(far));
+    }
+    (latency, interval)
+}
+
+/// A thread at a server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct User {
+    task: usize,
+    /// The share of its requests that goes there.
+    part: f64,
+    /// Bytes of a line.
+    line: f64,
+    /// Of each line that is fetched, so much is written back.
+    written: f64,
+}
+
+impl User {
+    /// Of each byte that it fetches in all, so many go this way there.
+    fn bytes(&self, way: usize) -> f64 {
+        let bytes = match way {
+            0 => 1.0,
+            1 => self.written,
+            _ => 1.0 + self.written,
+        };
+        self.part * bytes
+    }
+}
+
+/// A node's memory, or a link.
+#[derive(Debug, Clone, PartialEq)]
+struct Server {
+    /// What it reads, writes, and does of both at most.
+    ways: [f64; 3],
+    users: Range<usize>,
+}
+
+/// Memory and links as the threads use them. Its room is kept from call to call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Memory {
+    /// Those that anybody uses.
+    servers: Vec<Server>,
+    users: Vec<User>,
+    /// What each thread meets alone: latency and interval, ns.
+    alone: Vec<(f64, f64)>,
+    /// What each meets.
+    met: Vec<(f64, f64)>,
     wants: Vec<f64>,
-    /// Of each thread's requests, the share that goes to the server that is looked at.
-    parts: Vec<f64>,
     demands: Vec<f64>,
     offers: Vec<f64>,
-    /// The share of time for which others keep it busy.
+    /// The share of time for which others keep a server busy.
     busy: Vec<f64>,
-    /// Of a request of each thread, ns; and between two of them.
-    latency: Vec<f64>,
-    interval: Vec<f64>,
 }
 
-impl Servers<'_> {
-    /// Adds what threads meet at a server. `ways`: what it reads, writes, and does of both at most;
-    /// `part` of each thread's requests goes there.
-    fn meet(&mut self, ways: [f64; 3], part: impl Fn(&Task<'_>) -> f64) {
-        self.parts.clear();
-        self.parts.extend(self.tasks.iter().map(part));
-        // Memory and links that nobody uses are not looked at.
-        if self.parts.iter().all(|part| *part <= 0.0) {
+impl Memory {
+    /// Who uses what. With `private` everyone is alone.
+    pub fn lay_out(&mut self, physics: &Physics, tasks: &[Task<'_>], private: bool) {
+        self.servers.clear();
+        self.users.clear();
+        self.alone.clear();
+        self.alone.extend(tasks.iter().map(|task| alone(physics, task)));
+        if private {
             return;
         }
-        self.busy.fill(0.0);
-        for (way, bandwidth) in ways.into_iter().enumerate() {
-            // Of each byte that is fetched, so many go this way.
-            let bytes = |index: usize| match way {
-                0 => 1.0,
-                1 => self.tasks[index].facts.written,
-                _ => 1.0 + self.tasks[index].facts.written,
-            };
-            let here = |index: usize| self.parts[index] * bytes(index);
-            self.demands.clear();
-            self.demands.extend((0..self.tasks.len()).map(|i| self.wants[i] * here(i)));
-            let total: f64 = (0..self.tasks.len()).map(|i| self.traffic[i] * here(i)).sum();
-            offers(bandwidth, &self.demands, &mut self.offers);
-            for (index, task) in self.tasks.iter().enumerate() {
-                let others = total - self.traffic[index] * here(index);
-                let busy = (others / bandwidth).clamp(0.0, BUSIEST);
-                self.busy[index] = self.busy[index].max(busy);
-                let bytes = f64::from(task.pipeline.line) * here(index);
-                if bytes > 0.0 {
-                    self.interval[index] = self.interval[index].max(bytes / self.offers[index]);
-                }
-            }
-        }
-        for (index, task) in self.tasks.iter().enumerate() {
-            let wait = wait(f64::from(task.pipeline.line), ways[0], self.busy[index]);
-            self.latency[index] += self.parts[index] * wait;
-        }
-    }
-}
-
-/// Sets latency and interval of memory, from the lines that each thread fetches (`traffic`) and
-/// the share that it takes of what it is offered (`used`).
-pub fn set(
-    physics: &Physics,
-    tasks: &[Task<'_>],
-    traffic: &[f64],
-    used: &[f64],
-    private: bool,
-    environments: &mut [Environment],
-) {
-    let (nodes, count) = (physics.nodes.len(), tasks.len());
-    let place = &physics.memory;
-    let mut servers = Servers {
-        tasks,
-        traffic,
-        wants: traffic.iter().zip(used).map(|(taken, used)| wanted(*taken, *used)).collect(),
-        parts: Vec::with_capacity(count),
-        demands: Vec::with_capacity(count),
-        offers: vec![0.0; count],
-        busy: vec![0.0; count],
-        latency: vec![0.0; count],
-        interval: vec![0.0; count],
-    };
-    // As if nobody else were there.
-    for (index, task) in tasks.iter().enumerate() {
-        let (line, written) = (f64::from(task.pipeline.line), task.facts.written);
+        let (nodes, place) = (physics.nodes.len(), &physics.memory);
         for node in 0..nodes {
-            let part = share(task, node);
-            if part <= 0.0 {
-                continue;
-            }
-            let mut between = place.interval(line, written);
-            let mut latency = place.latency;
-            if node != task.node {
-                between = between.max(place.link_interval(line, written));
-                latency *= place.remote;
-            }
-            servers.latency[index] += part * latency;
-            servers.interval[index] = servers.interval[index].max(part * between);
-        }
-    }
-    if !private {
-        for node in 0..nodes {
-            servers.meet([place.read, place.write, place.total], |task| share(task, node));
+            self.add([place.read, place.write, place.total], tasks, |task| share(task, node));
         }
         for a in 0..nodes {
             for b in a + 1..nodes {
@@ -151,13 +133,68 @@ pub fn set(
                     _ => 0.0,
                 };
                 let both = place.link + place.link_write;
-                servers.meet([place.link, place.link_write, both], crosses);
+                self.add([place.link, place.link_write, both], tasks, crosses);
             }
         }
     }
-    let found = servers.latency.iter().zip(&servers.interval);
-    for ((task, environment), (latency, interval)) in tasks.iter().zip(environments).zip(found) {
-        environment.memory_latency = latency * task.ghz;
-        environment.memory_interval = interval * task.ghz;
+
+    /// Adds a server, where `part` of each thread's requests goes.
+    fn add(&mut self, ways: [f64; 3], tasks: &[Task<'_>], part: impl Fn(&Task<'_>) -> f64) {
+        let start = self.users.len();
+        for (index, task) in tasks.iter().enumerate() {
+            let part = part(task);
+            if part > 0.0 {
+                let (line, written) = (f64::from(task.pipeline.line), task.facts.written);
+                self.users.push(User { task: index, part, line, written });
+            }
+        }
+        if self.users.len() > start {
+            self.servers.push(Server { ways, users: start..self.users.len() });
+        }
+    }
+
+    /// Sets latency and interval of memory, from what each thread fetches (`traffic`) and the share
+    /// that it takes of what it is offered (`used`).
+    pub fn set(
+        &mut self,
+        tasks: &[Task<'_>],
+        traffic: &[f64],
+        used: &[f64],
+        environments: &mut [Environment],
+    ) {
+        let Self { servers, users, alone, met, wants, demands, offers, busy } = self;
+        wants.clear();
+        wants.extend(traffic.iter().zip(used).map(|(taken, used)| wanted(*taken, *used)));
+        met.clone_from(alone);
+        for server in servers {
+            let users = &users[server.users.clone()];
+            offers.resize(users.len(), 0.0);
+            busy.clear();
+            busy.resize(users.len(), 0.0);
+            for (way, bandwidth) in server.ways.into_iter().enumerate() {
+                demands.clear();
+                demands.extend(users.iter().map(|user| wants[user.task] * user.bytes(way)));
+                let takes = |user: &User| traffic[user.task] * user.bytes(way);
+                let total: f64 = users.iter().map(takes).sum();
+                shares::offers(bandwidth, demands, offers);
+                for ((user, busy), offer) in users.iter().zip(&mut *busy).zip(&*offers) {
+                    let others = (total - takes(user)) / bandwidth;
+                    *busy = busy.max(others.clamp(0.0, BUSIEST));
+                    let bytes = user.line * user.bytes(way);
+                    if bytes > 0.0 {
+                        let interval = &mut met[user.task].1;
+                        *interval = interval.max(bytes / offer);
+                    }
+                }
+            }
+            for (user, busy) in users.iter().zip(&*busy) {
+                met[user.task].0 += user.part * wait(user.line, server.ways[0], *busy);
+            }
+        }
+        let meet = tasks.iter().zip(environments).zip(&*met);
+        for ((task, environment), (latency, interval)) in meet {
+            environment.memory_latency = *latency * task.ghz;
+            environment.memory_interval = *interval * task.ghz;
+        }
     }
 }

@@ -29,7 +29,7 @@ use super::caches::{self, Span};
 use super::columns::{Columns, Memo};
 use super::coupling;
 use super::domains::Physics;
-use super::memory;
+use super::memory::Memory;
 use super::pipeline::{FIRST_REACH, Level};
 use super::rates::{Rates, misses};
 use super::tasks::{self, Groups, Load, Switches, Task};
@@ -50,6 +50,7 @@ pub struct State {
     memos: BTreeMap<u64, Memo>,
     columns: Columns,
     groups: Groups,
+    memory: Memory,
     switches: Switches,
     /// Calls that did not settle.
     pub unsettled: u64,
@@ -106,11 +107,12 @@ impl Physics {
             state.columns = Columns::new(self, respond, &tasks, |thread| memos.get(&thread));
         }
         state.switches = switches;
-        let State { columns, groups, .. } = state;
+        state.memory.lay_out(self, &tasks, switches.private_bandwidth);
+        let State { columns, groups, memory, .. } = state;
         let (mut rounds, mut settled) = (0, tasks.is_empty());
         while !settled && rounds < ROUNDS {
             rounds += 1;
-            self.surroundings(&tasks, groups, switches, span, columns);
+            self.surroundings(&tasks, groups, memory, switches, span, columns);
             settled = columns.ask(respond, &tasks) && columns.check(respond, &tasks);
         }
         let rates = self.finish(respond, &tasks, groups, span, columns);
@@ -126,6 +128,7 @@ impl Physics {
         &self,
         tasks: &[Task<'_>],
         groups: &Groups,
+        memory: &mut Memory,
         switches: Switches,
         span: Option<f64>,
         columns: &mut Columns,
@@ -152,9 +155,7 @@ impl Physics {
                 * columns.ipc[index]
                 * task.ghz;
         }
-        let private = switches.private_bandwidth;
-        let (traffic, used) = (&columns.traffic, &columns.used);
-        memory::set(self, tasks, traffic, used, private, &mut columns.environments);
+        memory.set(tasks, &columns.traffic, &columns.used, &mut columns.environments);
         for range in tasks::by_core(tasks) {
             if !columns.moved[range.clone()].contains(&true) {
                 continue;
