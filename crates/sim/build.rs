@@ -10,11 +10,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// The fixed point: what is made ready for it does not follow from it.
-const FIXED_POINT: [&str; 11] = [
+const FIXED_POINT: [&str; 13] = [
     "columns.rs",
     "coupling.rs",
+    "groups.rs",
     "local.rs",
     "memory.rs",
+    "mixing.rs",
     "near.rs",
     "occupancy.rs",
     "rates.rs",

@@ -80,7 +80,10 @@ fn quanta(bencher: Bencher<'_, '_>, shuffle: bool) {
         quantum();
     }
     bencher.counter(ItemsCount::new(CORES)).bench_local(quantum);
-    println!("rounds per quantum: {:.2}", state.rounds as f64 / state.calls as f64);
+    let per_call = |count: u64| count as f64 / state.calls as f64;
+    println!("rounds per quantum: {:.2}", per_call(state.rounds));
+    println!("of each core: {:.2}", per_call(state.sweeps) / CORES as f64);
+    println!("answers of each core: {:.2}", per_call(state.answers) / CORES as f64);
     println!("unsettled: {} of {}", state.unsettled, state.calls);
 }
 

@@ -13,9 +13,10 @@
 //! `twins_bring_their_code_once`.
 
 use super::footprint::{Footprint, shared_reach};
+use super::groups::Group;
 use super::occupancy::Filling;
 use super::pipeline::{Environment, Level, REACHES};
-use super::tasks::{Groups, Task};
+use super::tasks::Task;
 
 /// Lines that a thread holds of its L2 and its last level; absent: nothing is known, it
 /// holds its steady part.
@@ -59,8 +60,8 @@ pub type Reaches = [f64; REACHES];
 /// Sets the reaches of those that share each of the `groups` for which `wanted` says so;
 /// `speeds` are log₂ of instructions per ns. Tells in `after` what is held at
 /// the end of the span. `reaches` hold the last ones, from which the search begins.
-pub fn set(
-    groups: &Groups,
+pub(super) fn set<'g>(
+    groups: impl Iterator<Item = Group<'g>>,
     tasks: &[Task<'_>],
     speeds: &[f64],
     span: Span<'_>,
@@ -68,8 +69,8 @@ pub fn set(
     reaches: &mut [Reaches],
     after: &mut [After],
 ) {
-    let mut threads: Vec<(&Footprint, f64)> = Vec::with_capacity(tasks.len());
-    for (level, lines, members) in groups.iter() {
+    let mut threads: Vec<(&Footprint, f64)> = Vec::new();
+    for (level, lines, members) in groups {
         if !wanted(level, members) {
             continue;
         }
@@ -129,6 +130,7 @@ mod tests {
     use super::*;
     use crate::description::Description;
     use crate::physics::domains::Physics;
+    use crate::physics::groups::Groups;
     use crate::physics::prepared::Prepared;
     use crate::physics::tasks::{self, Load, Running};
 
@@ -164,7 +166,8 @@ mod tests {
             groups.update(&physics, &tasks, false);
             let (mut reaches, mut after) = ([[0.0; REACHES]; 2], [After::default(); 2]);
             let span = Span { ns: None, held: &[] };
-            set(&groups, &tasks, &[0.0; 2], span, |_, _| true, &mut reaches, &mut after);
+            let of_core = groups.of_core(0);
+            set(of_core, &tasks, &[0.0; 2], span, |_, _| true, &mut reaches, &mut after);
             reaches[0]
         };
         let (twins, strangers) = (reaches(&one), reaches(&other));

@@ -53,13 +53,19 @@ impl Local {
     #[must_use]
     pub fn reaches(&self, from: &Environment, to: &Environment) -> bool {
         let all = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| near(*a, *b));
-        let reach = || from.reach.iter().zip(&to.reach).all(|(a, b)| (a - b).abs() <= OCTAVES);
         near(from.dispatch, to.dispatch)
             && from.predictor == to.predictor
-            && (!self.memory || near(from.memory_latency, to.memory_latency))
-            && reach()
+            && self.reaches_beyond(from, to)
             && all(&from.ports, &to.ports)
             && all(&from.entries, &to.entries)
+    }
+
+    /// The same of caches and memory alone.
+    #[must_use]
+    pub fn reaches_beyond(&self, from: &Environment, to: &Environment) -> bool {
+        let mut reaches = from.reach.iter().zip(&to.reach);
+        (!self.memory || near(from.memory_latency, to.memory_latency))
+            && reaches.all(|(from, to)| (from - to).abs() <= OCTAVES)
     }
 
     /// Does memory grant about as much, as far as that matters?
@@ -71,18 +77,26 @@ impl Local {
     /// Cycles per instruction there.
     #[must_use]
     pub fn cpi(&self, from: &Environment, to: &Environment) -> f64 {
-        let slopes = &self.slopes;
-        let sum = |first: usize, from: &[f64], to: &[f64]| -> f64 {
-            let steps = from.iter().zip(to).map(|(from, to)| to - from);
-            slopes[first..].iter().zip(steps).map(|(slope, step)| f64::from(*slope) * step).sum()
-        };
-        let steps = sum(0, &[from.dispatch], &[to.dispatch])
-            + sum(FIRST_PORT, &from.ports, &to.ports)
-            + sum(FIRST_ENTRIES, &from.entries, &to.entries)
-            + sum(FIRST_REACH, &from.reach, &to.reach)
-            + sum(INPUTS - 2, &[from.memory_latency], &[to.memory_latency])
-            + sum(INPUTS - 1, &[from.memory_interval], &[to.memory_interval]);
+        let steps = self.along(0, &[from.dispatch], &[to.dispatch])
+            + self.along(FIRST_PORT, &from.ports, &to.ports)
+            + self.along(FIRST_ENTRIES, &from.entries, &to.entries)
+            + self.beyond(from, to);
         (self.base + steps + self.bound.beyond_anchor(to)).max(f64::from(self.fastest))
+    }
+
+    /// By how many cycles caches and memory change the CPI between two environments near by.
+    #[must_use]
+    pub fn beyond(&self, from: &Environment, to: &Environment) -> f64 {
+        self.along(FIRST_REACH, &from.reach, &to.reach)
+            + self.along(INPUTS - 2, &[from.memory_latency], &[to.memory_latency])
+            + self.along(INPUTS - 1, &[from.memory_interval], &[to.memory_interval])
+    }
+
+    /// By how many cycles the inputs from the `first` on change the CPI.
+    fn along(&self, first: usize, from: &[f64], to: &[f64]) -> f64 {
+        let steps = from.iter().zip(to).map(|(from, to)| to - from);
+        let slopes = self.slopes[first..].iter();
+        slopes.zip(steps).map(|(slope, step)| f64::from(*slope) * step).sum()
     }
 }
 

@@ -16,8 +16,8 @@
 //! | [`table`], [`response`], [`part`] | the window model's answers, tabulated |
 //! | [`footprint`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
 //! | [`shares`], [`coupling`], [`memory`] | what others leave of slots, ports, queues, bandwidth |
-//! | [`domains`], [`tasks`] | the machine and the threads, laid out |
-//! | [`solve`] with `columns`, `near`, [`local`], [`respond`], [`step`] | the fixed point of all that |
+//! | [`domains`], [`tasks`], `groups` | the machine and the threads, laid out |
+//! | [`solve`] with `columns`, `near`, [`local`], [`respond`], [`step`], `mixing` | the fixed point of all that |
 //! | [`rates`] | what comes out |
 //!
 //! # Terms and units
@@ -42,8 +42,10 @@ mod columns;
 pub mod coupling;
 pub mod domains;
 pub mod footprint;
+mod groups;
 pub mod local;
 pub mod memory;
+mod mixing;
 mod near;
 pub mod occupancy;
 pub mod part;

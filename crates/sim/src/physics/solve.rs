@@ -5,41 +5,58 @@
 //! fast they run.
 //!
 //! # Approach
-//! Guess all IPCs (the last ones of the thread, where known); from them follow the
-//! shares of slots, ports and queues inside each core, the reach of each shared
-//! cache, and queueing at memory and links; from these, by the window model, new
-//! IPCs. A part of each step is taken ([`Step`]), until none exceeds [`CLOSE`]. Only where
-//! surroundings have moved far is a table looked up again; nearby, its slopes tell the CPI
-//! ([`local`]). Once all has settled, full answers are asked for where they may differ notably from
-//! the last ones, and must be what followed from slopes. So when one thread enters another phase,
-//! that costs answers for itself and for whoever notices it on its core, in shared caches and at
-//! memory. What does not settle within [`ROUNDS`] is used as it is and told
-//! ([`Solution::settled`]).
+//! Two fixed points, one within the other. *Within* a core: guess all IPCs (the last ones of the
+//! thread, where known); from them follow the shares of slots, ports and queues, and the reach of
+//! the caches that are the core's own; from these, by the window model, new IPCs. A part of each
+//! step is taken ([`Step`]), until none exceeds [`CLOSE`]. *Between* cores: from the speeds of all
+//! follow the reach of caches that several cores share, and queueing at memory and links. Few
+//! numbers tell all of that, so a few rounds settle it, by steps that learn from the last ones
+//! (`mixing`).
+//!
+//! A core takes part in a round only if one of its threads is in another phase, or notices what
+//! cores leave each other by now; the others sleep. So when one thread enters another phase, that
+//! costs rounds of its core and of whoever notices it in shared caches and at memory.
+//!
+//! Only where surroundings have moved far is a table looked up again; nearby, its slopes tell the
+//! CPI ([`local`]). Once all has settled, full answers are asked for where they may differ notably
+//! from the last ones, and must be what followed from slopes. What does not settle within [`ROUNDS`]
+//! is used as it is and told ([`Solution::settled`]).
 //!
 //! # Terms and units
-//! *Speed*: log₂ of instructions per ns. *Round*: one evaluation of all threads that
-//! moved.
+//! *Speed*: log₂ of instructions per ns. *Sweep*: one evaluation of all threads of a core. *Round*:
+//! sweeps of each core that is awake, until it has settled; then of what cores share.
+//!
+//! # Properties
+//! - Solved on from where it was, a machine is as if solved anew, over many changes of phase, and
+//!   takes fewer answers (`what_changed_alone_is_solved_again`), whether cores meet at memory alone
+//!   or in caches too (`cores_that_meet_in_caches_are_solved_on_as_anew`).
+//! - Who shares nothing with others is not disturbed by them (`who_notices_nothing_sleeps`).
 //!
 //! [`Step`]: super::step::Step
 //! [`local`]: super::local
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::caches::{self, Span};
 use super::columns::{Columns, Memo};
 use super::coupling;
 use super::domains::Physics;
+use super::groups::Groups;
 use super::memory::Memory;
+use super::mixing::Mixing;
 use super::pipeline::{FIRST_REACH, Level};
-use super::rates::{Rates, misses};
-use super::tasks::{self, Groups, Load, Switches, Task};
+use super::rates::Rates;
+use super::tasks::{self, Load, Switches, Task};
 
 pub use super::respond::{Direct, Respond, Tables};
 
 /// Largest relative change of an IPC that counts as none.
 pub const CLOSE: f64 = 2e-3;
 /// Most rounds.
-pub const ROUNDS: u32 = 40;
+pub const ROUNDS: u32 = 16;
+/// Most sweeps of a core in a round.
+const SWEEPS: u32 = 6;
 /// Change of a speed, in octaves, below which caches are not solved again.
 const STILL: f64 = 2e-3;
 
@@ -51,11 +68,14 @@ pub struct State {
     columns: Columns,
     groups: Groups,
     memory: Memory,
+    mixing: Mixing,
     switches: Switches,
     /// Calls that did not settle.
     pub unsettled: u64,
     /// Rounds of all calls.
     pub rounds: u64,
+    /// Sweeps of all cores in all calls.
+    pub sweeps: u64,
     /// Calls.
     pub calls: u64,
     /// Answers that were asked for in all calls.
@@ -97,9 +117,12 @@ impl Physics {
     ) -> Solution {
         let tasks = tasks::flatten(self, loads);
         state.groups.update(self, &tasks, switches.private_caches);
-        if state.columns.fit(&tasks) {
+        let fits = state.columns.fit(&tasks);
+        // Has what cores share followed from what threads do now?
+        let mut followed = false;
+        if fits {
             let all = state.switches != switches;
-            state.columns.resume(respond, &tasks, all);
+            followed = state.columns.resume(respond, &tasks, all) && !all;
         } else {
             let columns = std::mem::take(&mut state.columns);
             state.memos.extend(columns.memos());
@@ -108,37 +131,92 @@ impl Physics {
         }
         state.switches = switches;
         state.memory.lay_out(self, &tasks, switches.private_bandwidth);
-        let State { columns, groups, memory, .. } = state;
+        let State { columns, groups, memory, mixing, .. } = state;
+        let groups = &*groups;
+        let call = Call { tasks: &tasks, groups, switches, span };
+        mixing.begin();
+        columns.rouse(groups);
+        if fits {
+            call.spread(columns);
+            columns.wake(&tasks, groups);
+        } else {
+            // Nothing is known of memory yet.
+            call.between(memory, columns);
+            followed = true;
+        }
         let (mut rounds, mut settled) = (0, tasks.is_empty());
         while !settled && rounds < ROUNDS {
             rounds += 1;
-            self.surroundings(&tasks, groups, memory, switches, span, columns);
-            settled = columns.ask(respond, &tasks) && columns.check(respond, &tasks);
+            let stirs = columns.awake.contains(&true);
+            settled = call.within(respond, columns)
+                && followed
+                && columns.agrees(&tasks, groups)
+                && columns.check(respond, &tasks, groups);
+            if settled {
+                break;
+            }
+            // What follows from a change of phase is no answer to what was shown before.
+            if !followed || !stirs {
+                mixing.begin();
+                columns.show(&tasks, None);
+            } else {
+                columns.show(&tasks, Some(&mut *mixing));
+            }
+            call.between(memory, columns);
+            followed = true;
         }
-        let rates = self.finish(respond, &tasks, groups, span, columns);
+        let rates = call.finish(respond, columns);
         state.answers += std::mem::take(&mut columns.answers);
+        state.sweeps += std::mem::take(&mut columns.sweeps);
         state.calls += 1;
         state.rounds += u64::from(rounds);
         state.unsettled += u64::from(!settled);
         Solution { rates, rounds, settled }
     }
+}
 
-    /// Environments that follow from the IPCs.
-    fn surroundings(
-        &self,
-        tasks: &[Task<'_>],
-        groups: &Groups,
-        memory: &mut Memory,
-        switches: Switches,
-        span: Option<f64>,
-        columns: &mut Columns,
-    ) {
-        for (index, task) in tasks.iter().enumerate() {
-            let speed = (columns.ipc[index] * task.ghz).log2();
+/// What does not change while a machine is solved.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    tasks: &'a [Task<'a>],
+    groups: &'a Groups,
+    switches: Switches,
+    span: Option<f64>,
+}
+
+impl Call<'_> {
+    /// Settles each core that is awake by itself. Have all of them settled?
+    fn within(&self, respond: &mut dyn Respond, columns: &mut Columns) -> bool {
+        for core in 0..self.groups.cores() {
+            if columns.awake[core] {
+                columns.stirred[core] = true;
+                columns.awake[core] = !self.settle(respond, core, columns);
+            }
+        }
+        !columns.awake.contains(&true)
+    }
+
+    fn settle(&self, respond: &mut dyn Respond, core: usize, columns: &mut Columns) -> bool {
+        (0..SWEEPS).any(|_| {
+            self.surroundings(core, columns);
+            columns.ask(respond, self.tasks, self.groups.tasks(core))
+        })
+    }
+
+    /// What the threads of a core leave each other.
+    fn surroundings(&self, core: usize, columns: &mut Columns) {
+        let (tasks, range) = (self.tasks, self.groups.tasks(core));
+        for index in range.clone() {
+            let speed = columns.speed(&tasks[index], index);
             if columns.moved[index] || (speed - columns.speeds[index]).abs() > STILL {
                 columns.moved[index] = true;
                 columns.speeds[index] = speed;
             }
+        }
+        let moves = columns.moved[range.clone()].contains(&true);
+        let fills = columns.filling[range.clone()].iter().any(|slots| slots.contains(&true));
+        if !moves && !fills {
+            return;
         }
         let Columns { moved, filling, cares, speeds, reaches, after, held, .. } = columns;
         let wanted = |level: Level, members: &[usize]| {
@@ -146,39 +224,72 @@ impl Physics {
             members.iter().any(|&member| moved[member] || fills(member))
                 && matters(cares, level, members)
         };
-        caches::set(groups, tasks, speeds, Span { ns: span, held }, wanted, reaches, after);
-        for (index, task) in tasks.iter().enumerate() {
-            let environment = &mut columns.environments[index];
-            caches::hand_over(&columns.reaches[index], environment);
-            columns.traffic[index] = misses(task, environment, Level::Last)
-                * f64::from(task.pipeline.line)
-                * columns.ipc[index]
-                * task.ghz;
+        let span = Span { ns: self.span, held };
+        caches::set(self.groups.of_core(core), tasks, speeds, span, wanted, reaches, after);
+        for index in range.clone() {
+            caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
         }
-        memory.set(tasks, &columns.traffic, &columns.used, &mut columns.environments);
-        for range in tasks::by_core(tasks) {
-            if !columns.moved[range.clone()].contains(&true) {
-                continue;
+        if moves {
+            self.share_out(range.clone(), columns);
+        }
+        columns.moved[range.clone()].fill(false);
+        columns.filling[range].fill([false; 2]);
+    }
+
+    /// Front end, ports and queues of a core.
+    fn share_out(&self, range: Range<usize>, columns: &mut Columns) {
+        let cares = columns.cares[range.clone()].iter().fold(0, |all, own| all | own);
+        let (ipc, responses) = (&columns.ipc[range.clone()], &columns.responses[range.clone()]);
+        let environments = &mut columns.environments[range.clone()];
+        coupling::set(&self.tasks[range], ipc, responses, self.switches, cares, environments);
+    }
+
+    /// What cores leave each other, by what they show; those who notice that wake.
+    fn between(&self, memory: &mut Memory, columns: &mut Columns) {
+        self.spread(columns);
+        let Columns { bytes, shown, traffic, used, environments, .. } = columns;
+        let pairs = bytes.iter().zip(&*shown);
+        traffic.clear();
+        traffic.extend(pairs.map(|(bytes, speed)| *bytes * speed.exp2()));
+        memory.set(self.tasks, traffic, used, environments);
+        columns.wake(self.tasks, self.groups);
+    }
+
+    /// Caches that several cores share.
+    fn spread(&self, columns: &mut Columns) {
+        if self.groups.of_several().next().is_none() {
+            return;
+        }
+        let Columns { shown, spread, filling, cares, reaches, after, held, .. } = &mut *columns;
+        let wanted = |level: Level, members: &[usize]| {
+            let new = |member: usize| {
+                let fills = caches::kept(level).is_some_and(|at| filling[member][at]);
+                fills || (shown[member] - spread[member]).abs() > STILL
+            };
+            members.iter().any(|&member| new(member)) && matters(cares, level, members)
+        };
+        let span = Span { ns: self.span, held };
+        let groups = self.groups.of_several();
+        caches::set(groups, self.tasks, shown, span, wanted, reaches, after);
+        for (spread, shown) in spread.iter_mut().zip(&*shown) {
+            if (*shown - *spread).abs() > STILL {
+                *spread = *shown;
             }
-            let cares = columns.cares[range.clone()].iter().fold(0, |all, own| all | own);
-            let (ipc, responses) = (&columns.ipc[range.clone()], &columns.responses[range.clone()]);
-            let environments = &mut columns.environments[range.clone()];
-            coupling::set(&tasks[range], ipc, responses, switches, cares, environments);
         }
-        columns.moved.fill(false);
-        columns.filling.fill([false; 2]);
+        for (index, task) in self.tasks.iter().enumerate() {
+            let environment = &mut columns.environments[index];
+            let before = environment.reach[Level::Last as usize];
+            caches::hand_over(&columns.reaches[index], environment);
+            if environment.reach[Level::Last as usize] != before {
+                columns.fetches(task, index);
+            }
+        }
     }
 
     /// Reaches that mattered to no speed, and rates.
-    fn finish(
-        &self,
-        respond: &mut dyn Respond,
-        tasks: &[Task<'_>],
-        groups: &Groups,
-        span: Option<f64>,
-        columns: &mut Columns,
-    ) -> Vec<(u64, Rates)> {
-        let Columns { cares, speeds, told, filling, reaches, after, held, .. } = columns;
+    fn finish(&self, respond: &mut dyn Respond, columns: &mut Columns) -> Vec<(u64, Rates)> {
+        let Columns { cares, speeds, told, filling, reaches, after, held, stirred, .. } =
+            &mut *columns;
         filling.iter_mut().zip(&*after).for_each(|(filling, after)| *filling = after.changing);
         let left = |level: Level, members: &[usize]| {
             let new = |member: usize| {
@@ -187,16 +298,29 @@ impl Physics {
             };
             !matters(cares, level, members) && members.iter().any(|&member| new(member))
         };
-        caches::set(groups, tasks, speeds, Span { ns: span, held }, left, reaches, after);
+        let span = Span { ns: self.span, held };
+        for core in (0..self.groups.cores()).filter(|core| stirred[*core]) {
+            let groups = self.groups.of_core(core);
+            caches::set(groups, self.tasks, speeds, span, left, reaches, after);
+        }
+        caches::set(self.groups.of_several(), self.tasks, speeds, span, left, reaches, after);
         for (told, speed) in told.iter_mut().zip(&*speeds) {
             if is_new(*told, *speed) {
                 *told = *speed;
             }
         }
-        let mut rates = Vec::with_capacity(tasks.len());
-        for (index, task) in tasks.iter().enumerate() {
-            caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
-            rates.push((task.thread, *columns.rated(respond, task, index)));
+        let mut rates = Vec::with_capacity(self.tasks.len());
+        for core in 0..self.groups.cores() {
+            for index in self.groups.tasks(core) {
+                let task = &self.tasks[index];
+                let known = columns.rates[index].as_ref().filter(|_| !columns.stirred[core]);
+                if let Some((_, known)) = known {
+                    rates.push((task.thread, *known));
+                    continue;
+                }
+                caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
+                rates.push((task.thread, *columns.rated(respond, task, index)));
+            }
         }
         rates
     }

@@ -1,7 +1,5 @@
 //! The threads that run, laid out for the fixed point.
 
-use std::collections::BTreeMap;
-
 use super::domains::Physics;
 use super::pipeline::{Environment, Level, Pipeline, REACHES};
 use super::prepared::{Facts, ForCore, Prepared};
@@ -119,51 +117,6 @@ pub fn by_core<'t>(tasks: &'t [Task<'_>]) -> impl Iterator<Item = std::ops::Rang
         start = range.end;
         range
     })
-}
-
-/// Instances of caches and who shares each.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Groups {
-    /// Core of each task, and whether all is private: what the rest follows from.
-    of: (Vec<usize>, bool),
-    members: Vec<usize>,
-    groups: Vec<(Level, f64, std::ops::Range<usize>)>,
-}
-
-impl Groups {
-    /// Who shares which instance. With `private` everyone has all of one.
-    /// What is still right is kept.
-    pub fn update(&mut self, physics: &Physics, tasks: &[Task<'_>], private: bool) {
-        let cores = || tasks.iter().map(|task| task.core);
-        if self.of.1 == private && cores().eq(self.of.0.iter().copied()) {
-            return;
-        }
-        *self = Self { of: (cores().collect(), private), ..Self::default() };
-        for level in Level::ALL {
-            // Instances are numbered by core, cluster or LLC domain.
-            let mut instances: BTreeMap<(usize, usize), (f64, Vec<usize>)> = BTreeMap::new();
-            for (index, task) in tasks.iter().enumerate() {
-                let cache = physics.cores[task.core].caches[level as usize];
-                let key = match cache.shared.filter(|_| !private) {
-                    Some(number) => (number, usize::MAX),
-                    None => (usize::MAX, index),
-                };
-                instances.entry(key).or_insert((cache.lines, Vec::new())).1.push(index);
-            }
-            for (lines, members) in instances.into_values() {
-                let start = self.members.len();
-                self.members.extend(members);
-                self.groups.push((level, lines, start..self.members.len()));
-            }
-        }
-    }
-
-    /// Level, lines of the instance, indices of the tasks that share it.
-    pub fn iter(&self) -> impl Iterator<Item = (Level, f64, &[usize])> {
-        self.groups
-            .iter()
-            .map(|(level, lines, range)| (*level, *lines, &self.members[range.clone()]))
-    }
 }
 
 /// The environment of a thread that is alone on the machine.

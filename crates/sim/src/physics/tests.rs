@@ -311,11 +311,9 @@ fn mixes(count: usize, threads: usize) -> Vec<Vec<&'static str>> {
     (0..count).map(|_| (0..threads).map(|_| draw()).collect()).collect()
 }
 
-/// Threads of five cores of which one after the other enters another phase; each time solved on
-/// from the last and anew. The differences of CPI, sorted, and the answers that each took.
-fn on_and_anew(mode: usize, changes: usize) -> (Vec<f64>, [u64; 2]) {
-    static BENCH: OnceLock<Bench> = OnceLock::new();
-    let bench = BENCH.get_or_init(|| Bench::new("power8-s812l"));
+/// Threads of five cores of which so many `at_once` enter another phase, again and again; each time
+/// solved on from the last and anew. The differences of CPI, sorted, and the answers that each took.
+fn on_and_anew(bench: &Bench, mode: usize, changes: usize, at_once: usize) -> (Vec<f64>, [u64; 2]) {
     let mut draws = 99_u64;
     let mut draw = |below: usize| {
         draws =
@@ -326,8 +324,10 @@ fn on_and_anew(mode: usize, changes: usize) -> (Vec<f64>, [u64; 2]) {
     let mut on = State::default();
     let (mut errors, mut anews) = (Vec::new(), 0);
     for _ in 0..changes {
-        let changed = draw(names.len());
-        names[changed] = NAMES[draw(NAMES.len())];
+        for _ in 0..at_once {
+            let changed = draw(names.len());
+            names[changed] = NAMES[draw(NAMES.len())];
+        }
         let cores: Vec<_> = names.chunks(mode).zip(0..).map(|(n, c)| (c, mode as u32, n)).collect();
         let solve = |state: &mut State| {
             let mut tables = Tables { physics: &bench.physics };
@@ -343,18 +343,58 @@ fn on_and_anew(mode: usize, changes: usize) -> (Vec<f64>, [u64; 2]) {
     (errors, [on.answers, anews])
 }
 
+/// Solved on, threads run as fast as anew.
+fn assert_alike(what: &str, errors: &[f64]) {
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    let worst = errors[errors.len() - 1];
+    let p95 = errors[errors.len() * 95 / 100];
+    println!("{what}: mean {mean:.5}, p95 {p95:.5}, worst {worst:.5}");
+    assert!(mean < 0.001 && p95 < 0.005, "{what}: mean {mean}, p95 {p95}");
+    assert!(worst < 0.02, "{what}: {worst}");
+}
+
 #[test]
 fn what_changed_alone_is_solved_again() {
+    let bench = Bench::new("power8-s812l");
     for mode in [1, 4] {
-        let (errors, [on, anew]) = on_and_anew(mode, 100);
-        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-        let worst = errors[errors.len() - 1];
-        let p95 = errors[errors.len() * 95 / 100];
-        println!("SMT{mode}: mean {mean:.5}, p95 {p95:.5}, worst {worst:.5}");
-        assert!(mean < 0.001 && p95 < 0.005, "SMT{mode}: mean {mean}, p95 {p95}");
-        assert!(worst < 0.02, "SMT{mode}: {worst}");
+        let (errors, [on, anew]) = on_and_anew(&bench, mode, 100, 1);
+        assert_alike(&format!("SMT{mode}"), &errors);
         assert!(on * 2 < anew, "SMT{mode}: {on} answers on, {anew} anew");
+        let (errors, _) = on_and_anew(&bench, mode, 40, 4);
+        assert_alike(&format!("SMT{mode}, four at once"), &errors);
     }
+}
+
+#[test]
+fn cores_that_meet_in_caches_are_solved_on_as_anew() {
+    let bench = Bench::new("xeon-e5-2620v4");
+    let (errors, [on, anew]) = on_and_anew(&bench, 2, 60, 1);
+    assert_alike("Xeon", &errors);
+    assert!(on * 2 < anew, "{on} answers on, {anew} anew");
+}
+
+#[test]
+fn who_notices_nothing_sleeps() {
+    let bench = Bench::new("power8-s812l");
+    let mut state = State::default();
+    let mut solve = |first: &'static str| {
+        let mut tables = Tables { physics: &bench.physics };
+        let others = ["resident"; 4];
+        let mine = [first, "resident", "resident", "resident"];
+        let cores: [(usize, u32, &[&str]); 3] = [(0, 4, &mine), (1, 4, &others), (2, 4, &others)];
+        let solved = bench.solve(&mut tables, Switches::default(), &cores, None, &mut state);
+        assert!(solved.settled);
+        (solved.rates, state.sweeps)
+    };
+    let (before, sweeps) = solve("resident");
+    let (after, more) = solve("branchy");
+    assert_ne!(before[..4], after[..4]);
+    assert_eq!(before[4..], after[4..]);
+    assert!(more - sweeps < sweeps, "{} sweeps, {sweeps} before", more - sweeps);
+    // And what is asked again without any change is not solved at all.
+    let (again, none) = solve("branchy");
+    assert_eq!(after, again);
+    assert_eq!(more, none);
 }
 
 #[test]
