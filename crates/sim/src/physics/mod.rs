@@ -17,7 +17,7 @@
 //! | [`footprint`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
 //! | [`shares`], [`coupling`], [`memory`] | what others leave of slots, ports, queues, bandwidth |
 //! | [`domains`], [`tasks`], `groups` | the machine and the threads, laid out |
-//! | [`solve`] with `columns`, `near`, [`local`], [`respond`], [`step`], `mixing` | the fixed point of all that |
+//! | [`solve`] with `columns`, `asking`, `near`, [`local`], [`respond`], [`step`], `mixing` | the fixed point of all that |
 //! | [`rates`] | what comes out |
 //!
 //! # Terms and units
@@ -37,6 +37,7 @@
 //! - Equal inputs give equal rates (`equal_inputs_give_equal_rates`).
 //! - Tables meet the window model (`tables_meet_the_direct_solve`).
 
+mod asking;
 pub mod caches;
 mod columns;
 pub mod coupling;
