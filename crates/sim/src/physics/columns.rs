@@ -7,6 +7,12 @@
 //!
 //! A core *sleeps* while nothing that its threads notice has changed: it takes no part in rounds,
 //! and what its threads do is as before.
+//!
+//! Programs come back to their phases: a thread that enters one begins where the last one was that
+//! left it ([`Left`]). That is a start only; whatever follows from it is held against where the
+//! thread is now.
+
+use std::collections::BTreeMap;
 
 use super::caches::{self, After, Held, Reaches};
 use super::domains::Physics;
@@ -21,6 +27,7 @@ use super::response::Response;
 use super::solve::CLOSE;
 use super::step::Step;
 use super::tasks::{self, Task};
+use super::window::Outcome;
 
 /// Of all traffic, what a thread may fetch more or less without anybody minding.
 const LITTLE: f64 = 2e-4;
@@ -35,6 +42,20 @@ pub(super) struct Memo {
     used: f64,
     held: Held,
 }
+
+/// What was known of a phase when a thread left it last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Left {
+    ipc: f64,
+    response: Response,
+    used: f64,
+    asked: Option<(Environment, Option<Local>)>,
+    /// What the window model says, and where.
+    window: Option<(Environment, Outcome)>,
+}
+
+/// Phases that were left: by fingerprint, sort of core and mode.
+pub(super) type Phases = BTreeMap<(u64, usize, u32), Left>;
 
 /// A thread's place and what it does there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,16 +213,18 @@ impl Columns {
         respond: &mut dyn Respond,
         tasks: &[Task<'_>],
         all: bool,
+        phases: &mut Phases,
     ) -> bool {
         let mut same = true;
         for (index, task) in tasks.iter().enumerate() {
-            let other = self.phases[index] != task.phase.fingerprint;
+            let (before, now) = (self.phases[index], task.phase.fingerprint);
+            let other = before != now;
             same &= !other;
             if other {
-                self.phases[index] = task.phase.fingerprint;
+                phases.insert((before, task.sort, task.mode), self.left(index));
+                self.phases[index] = now;
                 self.cares[index] = respond.cares(task);
-                self.asked[index] = None;
-                self.rates[index] = None;
+                self.enter(task, index, phases.get(&(now, task.sort, task.mode)));
             }
             self.steps[index] = Step::default();
             self.held[index] = self.after[index].held;
@@ -213,6 +236,33 @@ impl Columns {
             self.filling[index] = self.after[index].changing;
         }
         same
+    }
+
+    /// What is known of the phase that a thread is in.
+    fn left(&self, index: usize) -> Left {
+        let window = self.rates[index].as_ref().map(|(of, rates)| (of[0], rates.window));
+        Left {
+            ipc: self.ipc[index],
+            response: self.responses[index],
+            used: self.used[index],
+            asked: self.asked[index],
+            window,
+        }
+    }
+
+    /// Enters a phase, of which so much is known.
+    fn enter(&mut self, task: &Task<'_>, index: usize, known: Option<&Left>) {
+        let Some(left) = known else {
+            self.asked[index] = None;
+            self.rates[index] = None;
+            return;
+        };
+        self.ipc[index] = left.ipc;
+        self.responses[index] = left.response;
+        self.used[index] = left.used;
+        self.asked[index] = left.asked;
+        let rates = |(of, window)| ([of; 2], Rates::new(task, &of, window));
+        self.rates[index] = left.window.map(rates);
     }
 
     /// Cores are awake that were left so, or whose threads have reason to be.

@@ -31,6 +31,7 @@
 //!   takes fewer answers (`what_changed_alone_is_solved_again`), whether cores meet at memory alone
 //!   or in caches too (`cores_that_meet_in_caches_are_solved_on_as_anew`).
 //! - Who shares nothing with others is not disturbed by them (`who_notices_nothing_sleeps`).
+//! - A phase that comes again takes few answers (`a_phase_that_comes_again_takes_few_answers`).
 //!
 //! [`Step`]: super::step::Step
 //! [`local`]: super::local
@@ -39,7 +40,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::caches::{self, Span};
-use super::columns::{Columns, Memo};
+use super::columns::{Columns, Memo, Phases};
 use super::coupling;
 use super::domains::Physics;
 use super::groups::Groups;
@@ -65,6 +66,7 @@ const STILL: f64 = 2e-3;
 pub struct State {
     /// Of threads that do not run now.
     memos: BTreeMap<u64, Memo>,
+    phases: Phases,
     columns: Columns,
     groups: Groups,
     memory: Memory,
@@ -122,7 +124,7 @@ impl Physics {
         let mut followed = false;
         if fits {
             let all = state.switches != switches;
-            followed = state.columns.resume(respond, &tasks, all) && !all;
+            followed = state.columns.resume(respond, &tasks, all, &mut state.phases) && !all;
         } else {
             let columns = std::mem::take(&mut state.columns);
             state.memos.extend(columns.memos());

@@ -11,7 +11,7 @@ use super::pipeline::{Group, Queue};
 use super::prepared::Prepared;
 use super::rates::Rates;
 use super::respond::{Direct, Respond, Tables};
-use super::solve::{Solution, State};
+use super::solve::{CLOSE, Solution, State};
 use super::tasks::{Load, Running, Switches};
 use crate::description::Description;
 
@@ -395,6 +395,27 @@ fn who_notices_nothing_sleeps() {
     let (again, none) = solve("branchy");
     assert_eq!(after, again);
     assert_eq!(more, none);
+}
+
+#[test]
+fn a_phase_that_comes_again_takes_few_answers() {
+    let bench = Bench::new("power8-s812l");
+    let mut state = State::default();
+    let mut both = || {
+        let mut tables = Tables { physics: &bench.physics };
+        let solved = ["branchy", "small-chasing"].map(|first| {
+            let cores: [(usize, u32, &[&str]); 2] = [(0, 1, &[first]), (1, 1, &["resident"])];
+            let solved = bench.solve(&mut tables, Switches::default(), &cores, None, &mut state);
+            solved.rates.iter().map(|(_, rates)| rates.cpi).collect::<Vec<_>>()
+        });
+        (solved, std::mem::take(&mut state.answers))
+    };
+    let (before, first) = both();
+    let (after, again) = both();
+    assert!(again * 2 < first, "{again} answers, {first} at first");
+    for (before, after) in before.iter().flatten().zip(after.iter().flatten()) {
+        assert!((before / after - 1.0).abs() < 2.0 * CLOSE, "{before} {after}");
+    }
 }
 
 #[test]
