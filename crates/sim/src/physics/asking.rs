@@ -13,18 +13,21 @@ use super::groups::Groups;
 use super::local::Local;
 use super::near::{self, SAME};
 use super::pipeline::{Environment, GROUPS, STRUCTURES};
-use super::rates::Rates;
+use super::rates::{self, Rates};
 use super::respond::Respond;
 use super::response::Response;
 use super::solve::CLOSE;
 use super::step::Step;
 use super::tasks::Task;
+use super::window::Outcome;
 
 /// A thread whose surroundings are the same as before rests when its IPC is so near; who is so near
 /// does not notice what changed.
 const RESTS: f64 = CLOSE / 4.0;
 /// Environments that differ by no more have the same misses.
 const EQUAL: f64 = 2e-4;
+/// So far slopes tell the CPI without a full answer that confirms it.
+const TRUSTED: f64 = 5e-3;
 /// What a thread takes of its core by no more of all of it is taken as before.
 const TAKEN: f64 = 0.05;
 
@@ -115,16 +118,17 @@ impl Columns {
 
     /// See [`Columns::check`].
     fn is_right(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> bool {
-        let rates = self.rated(respond, task, index);
-        let (full, taken) = (rates.cpi, Response::from(&rates.window));
+        let (window, anew) = self.window(respond, task, index);
+        let (full, taken) = (window.cpi, Response::from(&window));
         let response = &mut self.responses[index];
         if (full / self.cpi[index] - 1.0).abs() > CLOSE {
             // Either of them may be what is wrong.
             self.asked[index] = None;
-            self.rates[index] = None;
+            self.windows[index] = None;
             return false;
         }
-        if matches!(self.asked[index], Some((_, Some(_))))
+        if anew
+            && matches!(self.asked[index], Some((_, Some(_))))
             && takes_otherwise(task, self.ipc[index], response, &taken)
         {
             let taken = Response { cpi: response.cpi, ..taken };
@@ -136,46 +140,61 @@ impl Columns {
         true
     }
 
-    /// The rates of a thread, all of it settled. What the window model says is asked for
-    /// only if the environment differs enough.
+    /// The rates of a thread, all of it settled.
     pub(super) fn rated(
         &mut self,
         respond: &mut dyn Respond,
         task: &Task<'_>,
         index: usize,
     ) -> &Rates {
+        let (window, _) = self.window(respond, task, index);
         let environment = self.environments[index];
-        let known = self.is_rated(task, index);
-        let answers = &mut self.answers;
-        let mut anew = || {
-            *answers += 1;
-            let window = respond.detail(task, &environment);
-            ([environment; 2], Rates::new(task, &environment, window))
+        let right = |(of, rates): &(Environment, Rates)| {
+            of.is_near(&environment, EQUAL) && (rates.cpi / window.cpi - 1.0).abs() <= EQUAL
         };
-        let rated = &mut self.rates[index];
-        if !known {
-            *rated = Some(anew());
+        let rates = &mut self.rates[index];
+        if !rates.as_ref().is_some_and(right) {
+            *rates = None;
         }
-        let (of, rates) = rated.get_or_insert_with(anew);
-        if !of[1].is_near(&environment, EQUAL) {
-            of[1] = environment;
-            *rates = Rates::new(task, &environment, rates.window);
-        }
+        let anew = || (environment, Rates::new(task, &environment, window));
+        let (_, rates) = rates.get_or_insert_with(anew);
         rates
     }
 
-    /// Is what the window model said of a thread still right?
-    fn is_rated(&self, task: &Task<'_>, index: usize) -> bool {
-        let Some(([window, _], rates)) = &self.rates[index] else { return false };
+    /// What the window model says of a thread here, in full. It is asked only if the last answer does
+    /// not lead here; was it?
+    fn window(
+        &mut self,
+        respond: &mut dyn Respond,
+        task: &Task<'_>,
+        index: usize,
+    ) -> (Outcome, bool) {
+        if let Some(window) = self.known(task, index) {
+            return (window, false);
+        }
+        let environment = self.environments[index];
+        let window = respond.detail(task, &environment);
+        self.answers += 1;
+        self.windows[index] = Some((environment, window));
+        self.rates[index] = None;
+        (window, true)
+    }
+
+    /// What the last full answer says of a thread here, if it leads here.
+    fn known(&self, task: &Task<'_>, index: usize) -> Option<Outcome> {
+        let (of, window) = self.windows[index].as_ref()?;
         let environment = &self.environments[index];
         if let Some((from, Some(local))) = &self.asked[index] {
             let cpi = self.responses[index].cpi;
-            let here = |from: &Environment| leads(task, local, cpi, from, environment);
-            if here(from) && here(window) {
-                return (local.cpi(from, environment) / rates.cpi - 1.0).abs() <= SAME;
+            let there = |to: &Environment| leads(task, local, cpi, from, to);
+            if there(environment) && there(of) {
+                let more = local.cpi(from, environment) - local.cpi(from, of);
+                let trusted = more.abs() <= TRUSTED * window.cpi;
+                return trusted.then(|| rates::with_cpi(window, window.cpi + more));
             }
         }
-        near::change(task, self.cares[index], rates.cpi, window, environment) <= SAME
+        let change = near::change(task, self.cares[index], window.cpi, of, environment);
+        (change <= SAME).then_some(*window)
     }
 
     /// Wakes the cores of those who notice what cores leave each other by now.

@@ -50,7 +50,7 @@ pub(super) struct Left {
     response: Response,
     used: f64,
     asked: Option<(Environment, Option<Local>)>,
-    /// What the window model says, and where.
+    /// The last full answer, and where it was asked for.
     window: Option<(Environment, Outcome)>,
 }
 
@@ -114,9 +114,10 @@ pub(super) struct Columns {
     pub cares: Vec<u32>,
     pub held: Vec<Held>,
     pub after: Vec<After>,
-    /// The last rates; the environments to which what the window model says and the rest of them
-    /// belong.
-    pub rates: Vec<Option<([Environment; 2], Rates)>>,
+    /// The last full answers, and the environments in which they were asked for.
+    pub windows: Vec<Option<(Environment, Outcome)>>,
+    /// The last rates, and the environments to which they belong.
+    pub rates: Vec<Option<(Environment, Rates)>>,
     /// By core: is it awake, and was it in this call?
     pub awake: Vec<bool>,
     pub stirred: Vec<bool>,
@@ -171,6 +172,7 @@ impl Columns {
             traffic: vec![0.0; count],
             cares: tasks.iter().map(|task| respond.cares(task)).collect(),
             after: vec![After::default(); count],
+            windows: vec![None; count],
             rates: vec![None; count],
             ..Self::default()
         };
@@ -224,7 +226,7 @@ impl Columns {
                 phases.insert((before, task.sort, task.mode), self.left(index));
                 self.phases[index] = now;
                 self.cares[index] = respond.cares(task);
-                self.enter(task, index, phases.get(&(now, task.sort, task.mode)));
+                self.enter(index, phases.get(&(now, task.sort, task.mode)));
             }
             self.steps[index] = Step::default();
             self.held[index] = self.after[index].held;
@@ -240,29 +242,28 @@ impl Columns {
 
     /// What is known of the phase that a thread is in.
     fn left(&self, index: usize) -> Left {
-        let window = self.rates[index].as_ref().map(|(of, rates)| (of[0], rates.window));
         Left {
             ipc: self.ipc[index],
             response: self.responses[index],
             used: self.used[index],
             asked: self.asked[index],
-            window,
+            window: self.windows[index],
         }
     }
 
     /// Enters a phase, of which so much is known.
-    fn enter(&mut self, task: &Task<'_>, index: usize, known: Option<&Left>) {
+    fn enter(&mut self, index: usize, known: Option<&Left>) {
+        self.rates[index] = None;
         let Some(left) = known else {
             self.asked[index] = None;
-            self.rates[index] = None;
+            self.windows[index] = None;
             return;
         };
         self.ipc[index] = left.ipc;
         self.responses[index] = left.response;
         self.used[index] = left.used;
         self.asked[index] = left.asked;
-        let rates = |(of, window)| ([of; 2], Rates::new(task, &of, window));
-        self.rates[index] = left.window.map(rates);
+        self.windows[index] = left.window;
     }
 
     /// Cores are awake that were left so, or whose threads have reason to be.

@@ -76,6 +76,18 @@ pub(super) fn misses(task: &Task<'_>, environment: &Environment, level: Level) -
     task.phase.footprints[level as usize].misses(environment.reach[level as usize])
 }
 
+/// An answer for an environment near by where the CPI is another: its parts change alike.
+pub(super) fn with_cpi(window: &Outcome, cpi: f64) -> Outcome {
+    let part = cpi / window.cpi.max(1e-9);
+    Outcome {
+        cpi,
+        cycles: window.cycles.map(|cycles| cycles * part),
+        slots: window.slots.map(|slots| slots * part),
+        vector_cycles: window.vector_cycles * part,
+        ..*window
+    }
+}
+
 impl Rates {
     pub(super) fn new(task: &Task<'_>, environment: &Environment, window: Outcome) -> Self {
         let facts = task.facts;

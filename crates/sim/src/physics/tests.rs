@@ -322,7 +322,7 @@ fn on_and_anew(bench: &Bench, mode: usize, changes: usize, at_once: usize) -> (V
     };
     let mut names: Vec<&str> = (0..5 * mode).map(|_| NAMES[draw(NAMES.len())]).collect();
     let mut on = State::default();
-    let (mut errors, mut anews) = (Vec::new(), 0);
+    let (mut errors, mut stacks, mut anews) = (Vec::new(), Vec::new(), 0);
     for _ in 0..changes {
         for _ in 0..at_once {
             let changed = draw(names.len());
@@ -336,9 +336,16 @@ fn on_and_anew(bench: &Bench, mode: usize, changes: usize, at_once: usize) -> (V
         let mut anew = State::default();
         let rates = [solve(&mut on), solve(&mut anew)];
         anews += anew.answers;
-        let pairs = rates[0].iter().zip(&rates[1]);
-        errors.extend(pairs.map(|((_, on), (_, anew))| (on.cpi / anew.cpi - 1.0).abs()));
+        for ((_, on), (_, anew)) in rates[0].iter().zip(&rates[1]) {
+            errors.push((on.cpi / anew.cpi - 1.0).abs());
+            assert!((on.window.cycles.iter().sum::<f64>() / on.cpi - 1.0).abs() < 1e-6);
+            let causes = on.window.cycles.iter().zip(&anew.window.cycles);
+            let apart = causes.map(|(on, anew)| (on - anew).abs()).sum::<f64>() / anew.cpi;
+            stacks.push(apart);
+        }
     }
+    let apart = stacks.iter().sum::<f64>() / stacks.len() as f64;
+    assert!(apart < 0.01, "stacks differ by {apart}");
     errors.sort_by(f64::total_cmp);
     (errors, [on.answers, anews])
 }
