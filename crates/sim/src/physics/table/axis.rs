@@ -40,7 +40,6 @@ impl Range {
 
 /// An input of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Nodes", into = "Nodes")]
 pub struct Axis {
     /// Which input of the function it is.
     pub input: usize,
@@ -48,81 +47,6 @@ pub struct Axis {
     coordinates: Vec<f32>,
     /// The position of each.
     positions: Vec<f32>,
-    /// From each node but the last to the next one, close together.
-    ways: Vec<Way>,
-    /// The first coordinate.
-    first: f32,
-    /// The node at or before the start of each of [`BUCKETS`] equal parts.
-    starts: [u8; BUCKETS],
-    /// Parts per unit of the coordinate.
-    scale: f32,
-}
-
-/// Equal parts in which a node is looked for.
-const BUCKETS: usize = 32;
-
-/// From one node to the next.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Way {
-    /// Coordinate and position of the node.
-    from: f32,
-    position: f32,
-    /// Share of the way per unit of the coordinate.
-    rise: f32,
-    /// Positions to the next.
-    step: f32,
-}
-
-/// What an axis follows from.
-#[derive(Clone, Serialize, Deserialize)]
-struct Nodes {
-    input: usize,
-    coordinates: Vec<f32>,
-    positions: Vec<f32>,
-}
-
-impl From<Nodes> for Axis {
-    fn from(nodes: Nodes) -> Self {
-        let Nodes { input, coordinates, positions } = nodes;
-        let first = coordinates.first().copied().unwrap_or_default();
-        let last = coordinates.last().copied().unwrap_or_default();
-        let width = (last - first) / BUCKETS as f32;
-        let starts = std::array::from_fn(|bucket| {
-            let start = first + bucket as f32 * width;
-            let after = coordinates.iter().skip(1).take_while(|node| **node <= start).count();
-            u8::try_from(after.min(coordinates.len().saturating_sub(2))).unwrap_or(u8::MAX)
-        });
-        let scale = if width > 0.0 { 1.0 / width } else { 0.0 };
-        let way = |(at, to): (&[f32], &[f32])| Way {
-            from: at[0],
-            position: to[0],
-            rise: if at[1] > at[0] { 1.0 / (at[1] - at[0]) } else { 0.0 },
-            step: to[1] - to[0],
-        };
-        let ways = coordinates.windows(2).zip(positions.windows(2)).map(way).collect();
-        Self { input, coordinates, positions, ways, first, starts, scale }
-    }
-}
-
-impl From<Axis> for Nodes {
-    fn from(axis: Axis) -> Self {
-        Self { input: axis.input, coordinates: axis.coordinates, positions: axis.positions }
-    }
-}
-
-/// Where a coordinate lies on an axis.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Place {
-    /// The node before it, and the share of the way to the next.
-    pub node: u32,
-    /// 0 to 1.
-    pub share: f32,
-    /// Its position, 0 to [`STEPS`].
-    pub position: f32,
-    /// Share of the way per unit of the coordinate; 0 beyond the ends.
-    pub rise: f32,
-    /// Positions per unit of the coordinate; 0 beyond the ends.
-    pub pace: f32,
 }
 
 impl Axis {
@@ -157,7 +81,7 @@ impl Axis {
             spread(at, nodes.len() - 1, middle, end);
         }
         let coordinates = nodes.iter().map(|node| node.0 as f32).collect();
-        Nodes { input, coordinates, positions }.into()
+        Self { input, coordinates, positions }
     }
 
     /// Is it as [`Axis::new`] makes them?
@@ -186,23 +110,16 @@ impl Axis {
         (whole(self.positions.first()), whole(self.positions.last()))
     }
 
-    /// Where a coordinate lies; one beyond the ends at the end.
+    /// Coordinates of the nodes, rising.
     #[must_use]
-    pub fn place(&self, coordinate: f64) -> Place {
-        let coordinate = coordinate as f32;
-        // A cast from a float saturates.
-        let bucket = ((coordinate - self.first) * self.scale) as u32 as usize;
-        let mut node = usize::from(self.starts[bucket.min(BUCKETS - 1)]);
-        while self.ways.get(node + 1).is_some_and(|next| next.from <= coordinate) {
-            node += 1;
-        }
-        let Some(way) = self.ways.get(node) else { return Place::default() };
-        let share = (coordinate - way.from) * way.rise;
-        let within = (0.0..=1.0).contains(&share);
-        let share = share.clamp(0.0, 1.0);
-        let rise = if within { way.rise } else { 0.0 };
-        let position = way.position + share * way.step;
-        Place { node: node as u32, share, position, rise, pace: rise * way.step }
+    pub fn coordinates(&self) -> &[f32] {
+        &self.coordinates
+    }
+
+    /// Positions of the nodes.
+    #[must_use]
+    pub fn positions(&self) -> &[f32] {
+        &self.positions
     }
 
     /// The coordinate at a position.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::axis::{Axis, MIDDLE, Range, STEPS};
-use super::{MOST_AXES, Table, Term, nodes_at};
+use super::{MOST_AXES, Parts, Table, Term, nodes_at};
 
 /// How closely a table shall meet its function, as shares of the answer between best and
 /// anchor.
@@ -120,7 +120,7 @@ pub fn build<const H: usize, const C: usize>(
     let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
     let least = f64::from(function(&best, Effort::Full).0[0]).abs();
     let scale = (f64::from(middle.0[0]).abs() * least).sqrt().max(1e-9);
-    let mut table = Table {
+    let mut table = Parts {
         axes: Vec::new(),
         terms: Vec::new(),
         first: Vec::new(),
@@ -156,7 +156,7 @@ pub fn build<const H: usize, const C: usize>(
     // What is left out of answers need not be kept.
     table.often.truncate(alone);
     table.seldom.truncate(with_pairs);
-    table
+    table.into()
 }
 
 /// Inputs that do something at the best or the worst corner, at the anchor, or at two
@@ -254,7 +254,7 @@ fn scan<const H: usize, const C: usize>(
 
 /// Adds what two and three axes do together; tells the rows there are without what three do.
 fn combine<const H: usize, const C: usize>(
-    table: &mut Table<H, C>,
+    table: &mut Parts<H, C>,
     known: &mut Known<'_, H, C>,
     tolerance: f64,
 ) -> usize {
@@ -300,7 +300,7 @@ fn grid(axes: &[u8], stride: usize) -> Vec<Key> {
 /// Adds what axes do together, if that is anything; down to `finest` positions. Quick answers
 /// tell whether it is.
 fn add_term<const H: usize, const C: usize>(
-    table: &mut Table<H, C>,
+    table: &mut Parts<H, C>,
     known: &mut Known<'_, H, C>,
     axes: &[u8],
     tolerance: f64,

@@ -29,13 +29,15 @@
 
 pub mod axis;
 pub mod build;
+mod layout;
 mod slopes;
 #[cfg(test)]
 mod tests;
 
 pub use axis::Range;
-use axis::{Axis, MIDDLE, Place, STEPS};
+use axis::{Axis, MIDDLE, STEPS};
 pub use build::build;
+use layout::{Layout, Place};
 use serde::{Deserialize, Serialize};
 
 /// Most inputs that a table tells apart.
@@ -58,18 +60,47 @@ struct Term {
 
 /// A tabulated function; `H` values that are often asked for, `C` that are not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Parts<H, C>", into = "Parts<H, C>")]
 pub struct Table<const H: usize, const C: usize> {
     axes: Vec<Axis>,
+    /// Those over one axis, then those over two, then those over three.
     terms: Vec<Term>,
-    /// The first value again, close together.
-    #[serde(with = "rows")]
+    /// The first value of all terms.
     first: Vec<[f32; 1]>,
     /// Of terms over one axis alone.
-    #[serde(with = "rows")]
     often: Vec<[f32; H]>,
     /// Of terms over one or two axes.
+    seldom: Vec<[f32; C]>,
+    /// Axes, and the first value of terms over several, once more.
+    layout: Layout,
+}
+
+/// What a table follows from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Parts<const H: usize, const C: usize> {
+    axes: Vec<Axis>,
+    terms: Vec<Term>,
+    #[serde(with = "rows")]
+    first: Vec<[f32; 1]>,
+    #[serde(with = "rows")]
+    often: Vec<[f32; H]>,
     #[serde(with = "rows")]
     seldom: Vec<[f32; C]>,
+}
+
+impl<const H: usize, const C: usize> From<Parts<H, C>> for Table<H, C> {
+    fn from(parts: Parts<H, C>) -> Self {
+        let Parts { axes, terms, first, often, seldom } = parts;
+        let layout = Layout::new(&axes, &terms, &first);
+        Self { axes, terms, first, often, seldom, layout }
+    }
+}
+
+impl<const H: usize, const C: usize> From<Table<H, C>> for Parts<H, C> {
+    fn from(table: Table<H, C>) -> Self {
+        let Table { axes, terms, first, often, seldom, layout: _ } = table;
+        Self { axes, terms, first, often, seldom }
+    }
 }
 
 /// Where inputs lie on the axes of a table: the place, and the cell of each of `GRIDS`.
@@ -97,18 +128,13 @@ impl<const H: usize, const C: usize> Table<H, C> {
     /// Where inputs lie; `input` tells the coordinate of each, as the function had them.
     #[must_use]
     pub fn places(&self, input: impl Fn(usize) -> f64) -> Places {
-        let mut places = Places([(Place::default(), [(0, 0.0); 3]); MOST_AXES]);
-        for (slot, axis) in places.0.iter_mut().zip(&self.axes) {
-            let place = axis.place(input(axis.input));
-            *slot = (place, GRIDS.map(|grid| cell(grid, place.position)));
-        }
-        places
+        self.layout.places(input)
     }
 
     /// The first of the values, in full; [`Table::rising`] tells its slopes, too.
     #[must_use]
     pub fn first(&self, places: &Places) -> f32 {
-        self.sum(&self.first, 3, places)[0]
+        self.rising(places).0
     }
 
     /// The values that are often asked for; what several inputs do together is left
@@ -155,11 +181,12 @@ impl<const H: usize, const C: usize> Table<H, C> {
             && self.axes.len() <= MOST_AXES
             && self.axes.iter().all(Axis::is_sound)
             && self.terms.iter().all(term)
+            && self.terms.is_sorted_by_key(|term| term.order)
     }
 
     fn sum<const N: usize>(&self, values: &[[f32; N]], most: u8, places: &Places) -> [f32; N] {
         let mut sum = values.first().copied().unwrap_or([0.0; N]);
-        for term in self.terms.iter().filter(|term| term.order <= most) {
+        for term in self.terms.iter().take_while(|term| term.order <= most) {
             let start = term.start as usize;
             let [a, b, c] = term.axes.map(|axis| &places.0[usize::from(axis) % MOST_AXES]);
             let (grid, n) = (usize::from(term.grid) % GRIDS.len(), term.nodes as usize);

@@ -93,6 +93,23 @@ fn slopes_lead_to_what_is_near() {
 }
 
 #[test]
+fn cells_say_what_their_nodes_say() {
+    let f = |x: &[f64]| {
+        let together = x[0] * x[2] + 0.5 * x[1] * x[2] * x[3] + (3.0 * x[0] * x[1]).sin();
+        1.0 + x[0] + (2.0 * x[1]).exp() / 5.0 + together
+    };
+    let (table, _) = table(4, f);
+    assert!([1, 2, 3].iter().all(|order| table.terms.iter().any(|term| term.order == *order)));
+    for x in points(4) {
+        // Beyond the ends, too.
+        let places = table.places(|i| 1.2 * x[i] - 0.1);
+        let [plain] = table.sum(&table.first, 3, &places);
+        let of_cells = table.first(&places);
+        assert!((of_cells - plain).abs() < 1e-5 * plain.abs(), "{x:?}: {of_cells}, not {plain}");
+    }
+}
+
+#[test]
 fn an_input_without_effect_is_left_out() {
     let (one, few) = table(1, |x| 1.0 + x[0]);
     let (many, more) = table(20, |x| 1.0 + x[7]);
