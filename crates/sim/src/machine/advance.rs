@@ -6,7 +6,6 @@ use super::SimMachine;
 use super::contention::{Contention, Pace, Runner};
 use super::launch::NONE_LEFT;
 use super::threads::{Stage, Thread};
-use crate::activity::Activity;
 use crate::os::{self, TICK_NS, Task};
 
 /// How much longer than another a thread may have run before that one takes its
@@ -65,9 +64,24 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     }
 
     /// Threads that run, with their paces.
-    fn running(&self) -> impl Iterator<Item = (&Thread<'_>, Pace)> {
+    fn running(&self) -> impl Iterator<Item = (&Thread<'_>, &Pace)> {
         let threads = self.current.iter().flatten().filter_map(|at| self.threads.get(*at));
-        threads.filter_map(|thread| Some((thread, thread.pace?)))
+        threads.filter_map(|thread| Some((thread, thread.pace.as_ref()?)))
+    }
+
+    /// The mode of the core on which a thread ran last, as an index into the modes of an activity.
+    pub(super) fn mode(&self, thread: &Thread<'_>) -> usize {
+        let mode = thread.warm.and_then(|at| self.modes.get(self.map.place(at).core));
+        mode.copied().unwrap_or_default().max(1).ilog2().min(3) as usize
+    }
+
+    /// Counts what a thread did; before its pace or the mode of its core changes, and before anybody
+    /// looks.
+    pub(super) fn count(&mut self, thread: usize) {
+        let Some(mode) = self.threads.get(thread).map(|thread| self.mode(thread)) else { return };
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.count(mode, &self.options.errors);
+        }
     }
 
     /// Everybody does what can be done in `ns`.
@@ -76,17 +90,14 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         for at in 0..self.current.len() {
             let Some(running) = self.current[at] else { continue };
             runs[running] = true;
-            let mode = self.modes[self.map.place(at).core].max(1).ilog2().min(3) as usize;
             let thread = &mut self.threads[running];
-            let Some(pace) = thread.pace else { continue };
+            let Some(pace) = &thread.pace else { continue };
             let still = thread.still_ns.min(ns);
             thread.still_ns -= still;
             let instructions = pace.speed * (ns - still);
-            let mut activity = pace.activity.times(instructions);
-            activity += &Activity::stalled(still * pace.ghz, pace.width);
-            activity.modes[mode] = activity.all_cycles();
-            thread.meter.count(ns, &activity, &self.options.errors);
-            thread.done += &activity;
+            thread.uncounted.ns += ns;
+            thread.uncounted.still_ns += still;
+            thread.uncounted.instructions += instructions;
             thread.ran_ns += ns;
             thread.virtual_ns += ns * 1024.0 / os::weight(thread.priority);
             self.stale |= thread.course.go(instructions);
@@ -177,6 +188,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 *now = None;
             }
         }
+        self.count(thread);
         self.threads[thread].pace = None;
         self.stale = true;
     }
@@ -236,9 +248,13 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let paces = self.contention.paces(&runners, (until - self.now) as f64);
         self.filling = false;
         for (at, pace) in who.into_iter().zip(paces) {
-            let before = self.threads[at].pace.replace(pace);
+            let before = self.threads[at].pace.as_ref();
             let change = before.map_or(1.0, |before| (pace.speed / before.speed - 1.0).abs());
             self.filling |= change > SAME;
+            if before != Some(&pace) {
+                self.count(at);
+                self.threads[at].pace = Some(pace);
+            }
         }
         self.stale = false;
     }
@@ -253,6 +269,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 continue;
             }
             let first = self.modes[core] == 0;
+            current.iter().for_each(|thread| self.count(*thread));
             self.modes[core] = mode;
             for thread in current {
                 if !first {

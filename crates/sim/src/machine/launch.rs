@@ -10,7 +10,7 @@ use symbiont_topology::NodeId;
 
 use super::contention::Contention;
 use super::meter::Meter;
-use super::threads::{Run, Stage, Thread};
+use super::threads::{Run, Stage, Thread, Uncounted};
 use super::{Completion, SimMachine};
 use crate::activity::Activity;
 use crate::os::{self, Queues, Task};
@@ -81,6 +81,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 still_ns: 0.0,
                 warm: None,
                 pace: None,
+                uncounted: Uncounted::default(),
                 meter: Meter::new(Arc::clone(&self.reader), Timestamp(self.now)),
                 done: Activity::default(),
             });

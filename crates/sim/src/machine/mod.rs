@@ -35,7 +35,7 @@
 //!   (`equal_seeds_give_equal_samples`).
 //! - No count runs backwards (`no_count_runs_backwards`).
 //! - Work is conserved: what threads retired is what their paces and running times
-//!   make (`work_is_conserved`), and a hardware thread is never idle while a thread
+//!   make (`work_is_conserved`), what is counted too (`what_is_done_is_counted`), and a hardware thread is never idle while a thread
 //!   waits that may run there (`nobody_waits_beside_an_idle_place`).
 //! - A program does the same each time, alone and in company
 //!   (`a_program_does_the_same_alone_and_in_company`).
@@ -339,7 +339,11 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             id: thread.id,
             slot: thread.slot,
             cpu: thread.pace.is_some().then(|| self.map.place(thread.at).pu),
-            done: thread.done,
+            done: {
+                let mut done = thread.done;
+                done += &thread.lately(self.mode(thread));
+                done
+            },
         })
     }
 
@@ -366,6 +370,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
 
     /// Reads the counters of a thread.
     fn counts(&mut self, thread: usize) -> Vec<GroupCounts> {
+        self.count(thread);
         let Some(thread) = self.threads.get_mut(thread) else { return Vec::new() };
         let pace = thread.pace.filter(|_| thread.still_ns <= 0.0);
         let per_ns = pace.map(|pace| pace.activity.times(pace.speed));
@@ -412,6 +417,7 @@ impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
         // The catalogue was read when the machine was made.
         let Ok(reader) = Reader::new(&self.catalogue, signals) else { return };
         self.reader = Arc::new(reader);
+        (0..self.threads.len()).for_each(|thread| self.count(thread));
         let opened = Timestamp(self.now);
         for thread in &mut self.threads {
             thread.meter = meter::Meter::new(Arc::clone(&self.reader), opened);

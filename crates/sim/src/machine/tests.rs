@@ -190,6 +190,29 @@ fn work_is_conserved() {
     }
 }
 
+/// Whenever somebody looks: what was done makes up the time that was run.
+#[test]
+fn what_is_done_is_counted() {
+    let profile = two_phases();
+    let programs = (0..6).map(|_| program(&profile, Shape::Single, Some(9 * MS))).collect();
+    let mut machine = start("power8-s812l", programs, limited("0-3", 3));
+    machine.measure(&[Signal::CpiStack].into());
+    for _ in 0..40 {
+        machine.wait(Duration::from_micros(1700)).unwrap();
+        let done: Vec<Activity> = machine.truth().map(|truth| truth.done).collect();
+        machine.sample().unwrap();
+        for (thread, done) in machine.threads.iter().zip(&done) {
+            // One cycle in each ns.
+            let cycles = done.all_cycles();
+            assert!((cycles - thread.ran_ns).abs() < 1e-6 * thread.ran_ns + 1e-3, "{cycles}");
+            let modes: f64 = done.modes.iter().sum();
+            assert!((modes - cycles).abs() < 1e-6 * cycles + 1e-3, "{modes} of {cycles}");
+            // That somebody looked changes nothing.
+            assert!((thread.done.instructions - done.instructions).abs() < 1e-3);
+        }
+    }
+}
+
 #[test]
 fn cutting_time_changes_nothing() {
     let profile = two_phases();

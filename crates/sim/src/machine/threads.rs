@@ -6,7 +6,7 @@ use symbiont_machine::{Priority, ThreadId};
 use symbiont_topology::{CpuSet, NodeId};
 
 use super::contention::Pace;
-use super::meter::Meter;
+use super::meter::{Errors, Meter};
 use crate::activity::Activity;
 use crate::program::Course;
 
@@ -38,9 +38,42 @@ pub(super) struct Thread<'p> {
     pub warm: Option<usize>,
     /// How fast it runs; none if it does not run now.
     pub pace: Option<Pace>,
+    /// What is in neither of the next two yet.
+    pub uncounted: Uncounted,
     pub meter: Meter,
     /// What it really did so far.
     pub done: Activity,
+}
+
+/// What a thread did since that was counted last: all of it at one pace, with its core in one mode.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Uncounted {
+    pub ns: f64,
+    /// Of these, those in which it stood still.
+    pub still_ns: f64,
+    pub instructions: f64,
+}
+
+impl Thread<'_> {
+    /// What is not counted yet; `mode` is an index into [`Activity::modes`].
+    pub(super) fn lately(&self, mode: usize) -> Activity {
+        let Some(pace) = &self.pace else { return Activity::default() };
+        let Uncounted { still_ns, instructions, .. } = self.uncounted;
+        let mut activity = pace.activity.times(instructions);
+        activity += &Activity::stalled(still_ns * pace.ghz, pace.width);
+        activity.modes[mode] = activity.all_cycles();
+        activity
+    }
+
+    /// Counts that.
+    pub(super) fn count(&mut self, mode: usize, errors: &Errors) {
+        if self.uncounted.ns > 0.0 {
+            let activity = self.lately(mode);
+            self.meter.count(self.uncounted.ns, &activity, errors);
+            self.done += &activity;
+            self.uncounted = Uncounted::default();
+        }
+    }
 }
 
 /// What a slot's program does now.
