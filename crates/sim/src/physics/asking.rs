@@ -21,8 +21,7 @@ use super::step::Step;
 use super::tasks::Task;
 use super::window::Outcome;
 
-/// A thread whose surroundings are the same as before rests when its IPC is so near; who is so near
-/// does not notice what changed.
+/// A thread whose surroundings are the same as before rests when its IPC is so near.
 const RESTS: f64 = CLOSE / 4.0;
 /// Environments that differ by no more have the same misses.
 const EQUAL: f64 = 2e-4;
@@ -217,7 +216,7 @@ impl Columns {
             Some(local) => {
                 !local.reaches_beyond(from, now)
                     || !is_granted(task, local, cpi, from, now)
-                    || local.beyond(felt, now).abs() > RESTS * cpi
+                    || local.beyond(felt, now).abs() > SAME * cpi
             }
             None => near::change(task, self.cares[index], cpi, from, now) > SAME,
         }
