@@ -118,35 +118,49 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
     }
 
     fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Pace> {
-        let mut cores: BTreeMap<usize, (u32, Vec<Running<'_>>)> = BTreeMap::new();
-        for runner in runners {
+        let mut order: Vec<usize> = (0..runners.len()).collect();
+        order.sort_by_key(|&at| runners[at].core);
+        // Core by core: its mode, and how many run there.
+        let mut cores: Vec<(usize, u32, usize)> = Vec::new();
+        let mut threads: Vec<Running<'_>> = Vec::with_capacity(runners.len());
+        for runner in order.iter().map(|&at| &runners[at]) {
             let node = self.nodes.iter().position(|node| *node == runner.home);
             let (Some(prepared), Some(pages)) =
                 (self.phases.get(runner.phase), self.pages.get(node.unwrap_or(0)))
             else {
                 continue;
             };
-            let core = cores.entry(runner.core.0 as usize).or_default();
-            core.0 = core.0.max(runner.mode);
-            core.1.push(Running { thread: runner.thread, prepared, pages });
+            threads.push(Running { thread: runner.thread, prepared, pages });
+            let here = runner.core.0 as usize;
+            match cores.last_mut() {
+                Some((core, mode, count)) if *core == here => {
+                    *mode = runner.mode.max(*mode);
+                    *count += 1;
+                }
+                _ => cores.push((here, runner.mode, 1)),
+            }
         }
-        let loads: Vec<Load<'_>> = cores
-            .iter()
-            .map(|(core, (mode, threads))| Load { core: *core, mode: *mode, threads })
-            .collect();
+        let mut rest = &threads[..];
+        let load = |&(core, mode, count): &(usize, u32, usize)| {
+            let (threads, others) = rest.split_at(count);
+            rest = others;
+            Load { core, mode, threads }
+        };
+        let loads: Vec<Load<'_>> = cores.iter().map(load).collect();
         let physics = &self.workshop.physics;
         let mut tables = Tables { physics };
         let solution =
             physics.solve(&mut tables, self.switches, &loads, Some(span_ns), &mut self.state);
-        let mut known: Vec<(u64, &Rates)> =
-            solution.rates.iter().map(|(thread, rates)| (*thread, rates)).collect();
-        known.sort_unstable_by_key(|(thread, _)| *thread);
         let still = Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
-        let pace = |runner: &Runner| {
-            let at = known.binary_search_by_key(&runner.thread, |(thread, _)| *thread);
-            at.ok().and_then(|at| known.get(at)).map_or(still, |(_, rates)| pace(rates))
-        };
-        runners.iter().map(pace).collect()
+        let mut paces = vec![still; runners.len()];
+        // Rates come in the same order; whom the physics cannot place has none.
+        let mut order = order.into_iter();
+        for (thread, rates) in &solution.rates {
+            if let Some(at) = order.find(|&at| runners[at].thread == *thread) {
+                paces[at] = pace(rates);
+            }
+        }
+        paces
     }
 
     fn forget(&mut self, thread: u64) {
