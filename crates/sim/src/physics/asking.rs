@@ -48,8 +48,10 @@ impl Columns {
                 None => {
                     let before = self.responses[index];
                     let cpi = self.look_up(respond, task, index);
-                    let now = &self.responses[index];
-                    settled &= !takes_otherwise(task, self.ipc[index], &before, now);
+                    // Where the window model is run, half of each change is taken: no end.
+                    let (ipc, now) = (self.ipc[index], &self.responses[index]);
+                    let otherwise = takes_otherwise(task, ipc, &before, now);
+                    settled &= !(otherwise && self.is_local(index));
                     cpi
                 }
             };
@@ -119,24 +121,26 @@ impl Columns {
     fn is_right(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> bool {
         let (window, anew) = self.window(respond, task, index);
         let (full, taken) = (window.cpi, Response::from(&window));
-        let response = &mut self.responses[index];
+        let known = self.responses[index];
         if (full / self.cpi[index] - 1.0).abs() > CLOSE {
             // Either of them may be what is wrong.
             self.asked[index] = None;
             self.windows[index] = None;
             return false;
         }
-        if anew
-            && matches!(self.asked[index], Some((_, Some(_))))
-            && takes_otherwise(task, self.ipc[index], response, &taken)
-        {
-            let taken = Response { cpi: response.cpi, ..taken };
+        if anew && self.is_local(index) && takes_otherwise(task, self.ipc[index], &known, &taken) {
+            let taken = Response { cpi: known.cpi, ..taken };
             let half = self.steps[index].swings();
-            *response = if half { taken.half_way(response) } else { taken };
+            self.responses[index] = if half { taken.half_way(&known) } else { taken };
             self.moved[index] = true;
             return false;
         }
         true
+    }
+
+    /// Did the last look-up of a thread tell slopes?
+    fn is_local(&self, index: usize) -> bool {
+        matches!(self.asked[index], Some((_, Some(_))))
     }
 
     /// The rates of a thread, all of it settled.
