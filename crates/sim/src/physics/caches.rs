@@ -97,12 +97,13 @@ pub(super) fn set<'g>(
         let slot = kept(level);
         if let (Some(slot), Some(ns)) = (slot, span.ns) {
             let missed = |(f, speed): &(&Footprint, f64)| f.misses(time + speed) * speed.exp2();
-            let all: f64 = threads.iter().map(missed).sum();
+            let mut known = None;
+            let mut refill =
+                || *known.get_or_insert_with(|| threads.iter().map(missed).sum::<f64>() / lines);
             for (&member, &(footprint, speed)) in members.iter().zip(&threads) {
                 let steady = time + speed;
                 let before = span.held[member][slot].unwrap_or_else(|| footprint.lines(steady));
-                let refill = all / lines;
-                let part = Filling { footprint, before, steady, speed, refill }.over(ns);
+                let part = Filling { footprint, before, steady, speed }.over(ns, &mut refill);
                 reaches[member][at] = part.reach;
                 after[member].held[slot] = Some(part.held);
                 after[member].changing[slot] = part.changing;

@@ -49,24 +49,23 @@ pub struct Filling<'a> {
     pub steady: f64,
     /// log₂ of its instructions per ns.
     pub speed: f64,
-    /// Part of the cache's lines that all sharers replace per ns.
-    pub refill: f64,
 }
 
 impl Filling<'_> {
-    /// After `span` ns.
+    /// After `span` ns. `refill` tells the part of the cache's lines that all sharers replace per
+    /// ns, if that matters.
     #[must_use]
-    pub fn over(&self, span: f64) -> Part {
+    pub fn over(&self, span: f64, refill: impl FnOnce() -> f64) -> Part {
         let Self { footprint, before, steady, .. } = *self;
         let part = footprint.lines(steady);
         if (before - part).abs() <= NOTABLE * part {
             return Part { reach: steady, held: part, changing: false };
         }
-        if before < part { self.grow(part, span) } else { self.shrink(part, span) }
+        if before < part { self.grow(part, span) } else { self.shrink(part, span, refill()) }
     }
 
     fn grow(&self, part: f64, span: f64) -> Part {
-        let Self { footprint, before, steady, speed, .. } = *self;
+        let Self { footprint, before, steady, speed } = *self;
         let instructions = (speed.exp2() * span).max(1.0);
         let (long, missed) = (steady.exp2(), footprint.misses(steady));
         let unnoticed = (UNNOTICED.0 * missed + UNNOTICED.1) * instructions;
@@ -83,8 +82,8 @@ impl Filling<'_> {
         Part { reach: reach.min(steady), held, changing }
     }
 
-    fn shrink(&self, part: f64, span: f64) -> Part {
-        let (mean, held) = relax(self.before, part, self.refill, span);
+    fn shrink(&self, part: f64, span: f64, refill: f64) -> Part {
+        let (mean, held) = relax(self.before, part, refill, span);
         let changing = (held - part).abs() > NOTABLE * part;
         let reach = if mean - part <= NOTABLE * part {
             self.steady
@@ -120,18 +119,22 @@ mod tests {
     }
 
     fn filling(footprint: &Footprint, before: f64) -> Filling<'_> {
-        Filling { footprint, before, steady: 20.0, speed: 0.0, refill: 1e-4 }
+        Filling { footprint, before, steady: 20.0, speed: 0.0 }
+    }
+
+    fn over(filling: &Filling<'_>, span: f64) -> Part {
+        filling.over(span, || 1e-4)
     }
 
     #[test]
     fn a_cold_thread_misses_what_it_fetches() {
         let footprint = footprint();
         // As many instructions as bring in half of what it uses.
-        let part = filling(&footprint, 0.0).over(4096.0);
+        let part = over(&filling(&footprint, 0.0), 4096.0);
         assert!((part.held / 2048.0 - 1.0).abs() < 0.05 && part.changing);
         assert!((footprint.misses(part.reach) - 0.5).abs() < 0.05);
         // Long after, what it fetched once hardly counts.
-        let part = filling(&footprint, 0.0).over(1e8);
+        let part = over(&filling(&footprint, 0.0), 1e8);
         assert!(!part.changing && footprint.misses(part.reach) < 0.001);
     }
 
@@ -139,9 +142,9 @@ mod tests {
     fn two_spans_are_one() {
         let footprint = footprint();
         for (before, span) in [(0.0, 1000.0), (1000.0, 500.0), (60_000.0, 5_000.0)] {
-            let once = filling(&footprint, before).over(2.0 * span);
-            let half = filling(&footprint, before).over(span);
-            let twice = filling(&footprint, half.held).over(span);
+            let once = over(&filling(&footprint, before), 2.0 * span);
+            let half = over(&filling(&footprint, before), span);
+            let twice = over(&filling(&footprint, half.held), span);
             assert!((once.held / twice.held - 1.0).abs() < 0.02, "{before}: {once:?} {twice:?}");
         }
     }
@@ -158,7 +161,7 @@ mod tests {
         let few = 0.5e-3 * missed * span;
         for (missing, sought) in [(few, false), (part, true)] {
             let filling = Filling { steady: 11.0, ..filling(&footprint, part - missing) };
-            let soon = filling.over(span);
+            let soon = over(&filling, span);
             assert!(!soon.changing && (soon.held / part - 1.0).abs() < 1e-6);
             assert_eq!(soon.reach < 11.0, sought, "{missing} of {part}: {soon:?}");
             assert!(footprint.misses(soon.reach) < missed * 1.01 + 1e-6);
@@ -170,7 +173,7 @@ mod tests {
     fn what_is_too_much_decays() {
         let footprint = footprint();
         let tight = Filling { steady: 10.0, ..filling(&footprint, 4000.0) };
-        let (soon, late) = (tight.over(1000.0), tight.over(1e6));
+        let (soon, late) = (over(&tight, 1000.0), over(&tight, 1e6));
         assert!(soon.held < 4000.0 && soon.held > late.held && soon.reach > late.reach);
         assert!((late.held / footprint.lines(10.0) - 1.0).abs() < 0.01);
         assert!((late.reach - 10.0).abs() < 0.2);
