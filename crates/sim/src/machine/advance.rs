@@ -229,7 +229,13 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         if !self.stale {
             return;
         }
-        self.seat();
+        // Where nobody waits everyone sits where it should.
+        let ready = self.threads.iter().filter(|thread| thread.ready).count();
+        if ready > self.current.iter().flatten().count() {
+            self.seat();
+        } else {
+            self.set_modes();
+        }
         let mut runners = Vec::new();
         let mut who = Vec::new();
         for (at, now) in self.current.iter().enumerate() {
@@ -262,12 +268,13 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// Cores repartition when their number of threads asks for it.
     fn set_modes(&mut self) {
         for core in 0..self.modes.len() {
-            let current: Vec<usize> =
-                self.map.core(core).iter().filter_map(|&at| self.current[at]).collect();
-            let mode = current.len().next_power_of_two().max(self.options.least_mode as usize);
-            if current.is_empty() || mode == self.modes[core] {
+            let here = self.map.core(core);
+            let count = here.iter().filter(|at| self.current[**at].is_some()).count();
+            let mode = count.next_power_of_two().max(self.options.least_mode as usize);
+            if count == 0 || mode == self.modes[core] {
                 continue;
             }
+            let current: Vec<usize> = here.iter().filter_map(|&at| self.current[at]).collect();
             let first = self.modes[core] == 0;
             current.iter().for_each(|thread| self.count(*thread));
             self.modes[core] = mode;
