@@ -138,6 +138,14 @@ impl Memory {
         }
     }
 
+    /// A thread is in another phase than when all was laid out: it may write back more or less.
+    pub fn change(&mut self, physics: &Physics, index: usize, task: &Task<'_>) {
+        self.alone[index] = alone(physics, task);
+        for user in self.users.iter_mut().filter(|user| user.task == index) {
+            user.written = task.facts.written;
+        }
+    }
+
     /// Adds a server, where `part` of each thread's requests goes.
     fn add(&mut self, ways: [f64; 3], tasks: &[Task<'_>], part: impl Fn(&Task<'_>) -> f64) {
         let start = self.users.len();

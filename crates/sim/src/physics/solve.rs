@@ -120,10 +120,10 @@ impl Physics {
         let tasks = tasks::flatten(self, loads);
         state.groups.update(self, &tasks, switches.private_caches);
         let fits = state.columns.fit(&tasks);
+        let all = !fits || state.switches != switches;
         // Has what cores share followed from what threads do now?
         let mut followed = false;
         if fits {
-            let all = state.switches != switches;
             followed = state.columns.resume(respond, &tasks, all, &mut state.phases) && !all;
         } else {
             let columns = std::mem::take(&mut state.columns);
@@ -132,7 +132,12 @@ impl Physics {
             state.columns = Columns::new(self, respond, &tasks, |thread| memos.get(&thread));
         }
         state.switches = switches;
-        state.memory.lay_out(self, &tasks, switches.private_bandwidth);
+        if all {
+            state.memory.lay_out(self, &tasks, switches.private_bandwidth);
+        } else {
+            let changed = tasks.iter().enumerate().filter(|(index, _)| state.columns.moved[*index]);
+            changed.for_each(|(index, task)| state.memory.change(self, index, task));
+        }
         let State { columns, groups, memory, mixing, .. } = state;
         let groups = &*groups;
         let call = Call { tasks: &tasks, groups, switches, span };
