@@ -2,13 +2,18 @@
 //!
 //! Ten POWER8 cores in SMT4, forty threads that share last level and memory;
 //! every quantum has another coschedule, so that no answer repeats. Time per core
-//! and quantum is a tenth of what is shown.
+//! and quantum is a tenth of what is shown. Synthetic programs have few tables, all of them in
+//! the caches of the computer; those of real programs are not.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use symbiont_profile::test_support;
+use symbiont_profile::{Profile, test_support};
 use symbiont_sim::description::Description;
 use symbiont_sim::physics::State;
 use symbiont_sim::physics::domains::Physics;
@@ -38,12 +43,45 @@ fn programs(machine: &Description) -> Vec<Prepared> {
     profiles.iter().map(|profile| Prepared::new(machine, &profile.phases[0]).unwrap()).collect()
 }
 
-/// One quantum after the other: `shuffle` says whether threads change places in each, and whether
-/// each thread may be in another phase than before.
-fn quanta(bencher: Bencher<'_, '_>, shuffle: bool) {
+/// Real programs, and phases of each.
+const REAL: (usize, usize) = (12, 2);
+
+/// Which programs run.
+#[derive(Debug, Clone, Copy)]
+enum Programs {
+    Synthetic,
+    Real,
+}
+
+impl Programs {
+    /// On POWER8.
+    fn prepared(self) -> &'static [Prepared] {
+        static MADE: [OnceLock<Vec<Prepared>>; 2] = [const { OnceLock::new() }; 2];
+        let machine = Description::named("power8-s812l").unwrap();
+        MADE[self as usize].get_or_init(|| match self {
+            Self::Synthetic => programs(&machine),
+            Self::Real => real(&machine),
+        })
+    }
+}
+
+fn real(machine: &Description) -> Vec<Prepared> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles");
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let profiles: Vec<Profile> =
+        paths.iter().take(REAL.0).map(|path| Profile::read(path).unwrap()).collect();
+    let phases = profiles.iter().flat_map(|profile| profile.phases.iter().take(REAL.1));
+    phases.map(|phase| Prepared::new(machine, phase).unwrap()).collect()
+}
+
+/// One quantum after the other: `shuffle` says whether threads change places in each, `entering` how
+/// many of them may enter another phase.
+fn quanta(bencher: Bencher<'_, '_>, programs: Programs, shuffle: bool, entering: usize) {
     let machine = Description::named("power8-s812l").unwrap();
     let physics = Physics::new(&machine);
-    let programs = programs(&machine);
+    let programs = programs.prepared();
     let mut draws = 1_u64;
     let mut draw = move |below: usize| {
         draws =
@@ -60,8 +98,10 @@ fn quanta(bencher: Bencher<'_, '_>, shuffle: bool) {
                 order.swap(last, draw(last + 1));
             }
         }
-        let changed = draw(order.len());
-        phases[changed] = draw(programs.len());
+        for _ in 0..entering {
+            let changed = draw(order.len());
+            phases[changed] = draw(programs.len());
+        }
         let running = |&thread: &usize| Running {
             thread: thread as u64,
             prepared: &programs[phases[thread]],
@@ -76,6 +116,9 @@ fn quanta(bencher: Bencher<'_, '_>, shuffle: bool) {
         physics.solve(&mut respond, Switches::default(), &loads, Some(1e8), &mut state)
     };
     // Tables are made before the clock starts.
+    for prepared in programs {
+        physics.prepare(prepared, 0, MODE as u32).unwrap();
+    }
     for _ in 0..50 {
         quantum();
     }
@@ -87,14 +130,19 @@ fn quanta(bencher: Bencher<'_, '_>, shuffle: bool) {
     println!("unsettled: {} of {}", state.unsettled, state.calls);
 }
 
-#[divan::bench(sample_count = 500)]
-fn forty_threads_change_places(bencher: Bencher<'_, '_>) {
-    quanta(bencher, true);
+#[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 500)]
+fn forty_threads_change_places(bencher: Bencher<'_, '_>, programs: Programs) {
+    quanta(bencher, programs, true, 1);
 }
 
-#[divan::bench(sample_count = 500)]
-fn forty_threads_stay(bencher: Bencher<'_, '_>) {
-    quanta(bencher, false);
+#[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 500)]
+fn forty_threads_change_phase(bencher: Bencher<'_, '_>, programs: Programs) {
+    quanta(bencher, programs, false, CORES * MODE);
+}
+
+#[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 500)]
+fn one_of_forty_threads_changes_phase(bencher: Bencher<'_, '_>, programs: Programs) {
+    quanta(bencher, programs, false, 1);
 }
 
 #[divan::bench]
