@@ -120,22 +120,23 @@ impl Columns {
     /// See [`Columns::check`].
     fn is_right(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> bool {
         let (window, anew) = self.window(respond, task, index);
-        let (full, taken) = (window.cpi, Response::from(&window));
-        let known = self.responses[index];
-        if (full / self.cpi[index] - 1.0).abs() > CLOSE {
-            // Either of them may be what is wrong.
-            self.asked[index] = None;
-            self.windows[index] = None;
-            return false;
+        let right = (window.cpi / self.cpi[index] - 1.0).abs() <= CLOSE;
+        if !(anew && self.is_local(index)) {
+            if !right {
+                // Either of them may be what is wrong.
+                self.asked[index] = None;
+                self.windows[index] = None;
+            }
+            return right;
         }
-        if anew && self.is_local(index) && takes_otherwise(task, self.ipc[index], &known, &taken) {
-            let taken = Response { cpi: known.cpi, ..taken };
-            let half = self.steps[index].swings();
-            self.responses[index] = if half { taken.half_way(&known) } else { taken };
-            self.moved[index] = true;
-            return false;
+        let (known, taken) = (self.responses[index], Response::from(&window));
+        if right && !takes_otherwise(task, self.ipc[index], &known, &taken) {
+            return true;
         }
-        true
+        let half = self.steps[index].swings();
+        self.responses[index] = if half { taken.half_way(&known) } else { taken };
+        self.moved[index] = true;
+        false
     }
 
     /// Did the last look-up of a thread tell slopes?
@@ -165,7 +166,7 @@ impl Columns {
     }
 
     /// What the window model says of a thread here, in full. It is asked only if the last answer does
-    /// not lead here; was it?
+    /// not lead here; was it? Slopes then lead on from here.
     fn window(
         &mut self,
         respond: &mut dyn Respond,
@@ -176,10 +177,14 @@ impl Columns {
             return (window, false);
         }
         let environment = self.environments[index];
-        let window = respond.detail(task, &environment);
+        let (window, local) = respond.detail_around(task, &environment);
         self.answers += 1;
         self.windows[index] = Some((environment, window));
         self.rates[index] = None;
+        if local.is_some() {
+            self.asked[index] = Some((environment, local));
+            self.responses[index].cpi = window.cpi;
+        }
         (window, true)
     }
 

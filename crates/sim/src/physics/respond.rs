@@ -18,6 +18,14 @@ pub trait Respond {
     }
     /// In full, once all is settled.
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome;
+    /// In full, with what follows from it nearby, where that can be told.
+    fn detail_around(
+        &mut self,
+        task: &Task<'_>,
+        environment: &Environment,
+    ) -> (Outcome, Option<Local>) {
+        (self.detail(task, environment), None)
+    }
     /// Inputs that do anything to the thread, one bit each.
     fn cares(&mut self, task: &Task<'_>) -> u32;
 }
@@ -99,7 +107,16 @@ impl Respond for Tables<'_> {
     }
 
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
-        self.table(task).detail(environment, task.pipeline.width)
+        self.detail_around(task, environment).0
+    }
+
+    fn detail_around(
+        &mut self,
+        task: &Task<'_>,
+        environment: &Environment,
+    ) -> (Outcome, Option<Local>) {
+        let (outcome, local) = self.table(task).detail(environment, task.pipeline.width);
+        (outcome, Some(local))
     }
 
     fn cares(&mut self, task: &Task<'_>) -> u32 {

@@ -358,15 +358,20 @@ impl ResponseTable {
     #[must_use]
     pub fn around(&self, environment: &Environment) -> (Response, Local) {
         let places = self.places(environment);
-        let (first, along) = self.table.rising(&places);
+        let (first, local) = self.local(&places, environment);
+        (self.short(&places, first, environment), local)
+    }
+
+    /// The table's first value there, and what follows from that nearby.
+    fn local(&self, places: &Places, environment: &Environment) -> (f32, Local) {
+        let (first, along) = self.table.rising(places);
         let mut slopes = [0.0; INPUTS];
         for (input, slope) in self.table.inputs().zip(along) {
             if let Some(of) = slopes.get_mut(input) {
                 *of = slope * rise(environment, input) as f32;
             }
         }
-        let local = Local::new(first.into(), slopes, self.bound, self.fastest, self.cares);
-        (self.short(&places, first, environment), local)
+        (first, Local::new(first.into(), slopes, self.bound, self.fastest, self.cares))
     }
 
     fn places(&self, environment: &Environment) -> Places {
@@ -391,16 +396,17 @@ impl ResponseTable {
         }
     }
 
-    /// In full. The stacks sum to the CPI, as those of the window model do.
+    /// In full, and what follows from that nearby. The stacks sum to the CPI, as those of the window
+    /// model do.
     #[must_use]
-    pub fn detail(&self, environment: &Environment, width: f64) -> Outcome {
+    pub fn detail(&self, environment: &Environment, width: f64) -> (Outcome, Local) {
         let places = self.places(environment);
-        let Response { cpi, held, port_cycles, front } =
-            self.short(&places, self.table.first(&places), environment);
+        let (first, local) = self.local(&places, environment);
+        let Response { cpi, held, port_cycles, front } = self.short(&places, first, environment);
         let seldom = self.table.seldom(&places);
         let (cycles, rest) = seldom.split_at(CYCLE_CAUSES);
         let (slots, vector) = rest.split_at(SLOT_CAUSES);
-        Outcome {
+        let outcome = Outcome {
             cpi,
             cycles: fit(cycles, cpi),
             slots: fit(slots, cpi * width),
@@ -408,7 +414,8 @@ impl ResponseTable {
             port_cycles,
             front,
             vector_cycles: f64::from(vector[0]).clamp(0.0, cpi),
-        }
+        };
+        (outcome, local)
     }
 }
 
@@ -491,7 +498,7 @@ mod tests {
         #[test]
         fn parts_sum_to_the_whole(inputs in off_the_anchor()) {
             let made = made();
-            let table = made.table.detail(&environment(&inputs), made.pipeline.width);
+            let table = made.table.detail(&environment(&inputs), made.pipeline.width).0;
             prop_assert!((table.cycles.iter().sum::<f64>() / table.cpi - 1.0).abs() < 1e-6);
         }
     }
