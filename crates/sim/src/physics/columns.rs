@@ -36,11 +36,10 @@ const LITTLE: f64 = 2e-4;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Memo {
     core: usize,
-    ipc: f64,
     reaches: Reaches,
-    response: Response,
-    used: f64,
     held: Held,
+    key: Key,
+    left: Left,
 }
 
 /// What was known of a phase when a thread left it last.
@@ -54,14 +53,22 @@ pub(super) struct Left {
     window: Option<(Environment, Outcome)>,
 }
 
-/// Phases that were left: by fingerprint, sort of core and mode.
-pub(super) type Phases = BTreeMap<(u64, usize, u32), Left>;
+/// A phase on a sort of core in a mode: fingerprint, sort, mode.
+type Key = (u64, usize, u32);
+
+fn key(task: &Task<'_>) -> Key {
+    (task.phase.fingerprint, task.sort, task.mode)
+}
+
+/// Phases that were left.
+pub(super) type Phases = BTreeMap<Key, Left>;
 
 /// A thread's place and what it does there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seat {
     pub thread: u64,
     pub core: usize,
+    sort: usize,
     mode: u32,
     peers: usize,
     /// Tells where its pages lie from elsewhere.
@@ -70,9 +77,9 @@ pub(super) struct Seat {
 
 impl Seat {
     pub(super) fn of(task: &Task<'_>) -> Self {
-        let Task { thread, core, mode, peers, .. } = *task;
+        let Task { thread, core, sort, mode, peers, .. } = *task;
         let mark = |mark: u64, part: &f64| mark.rotate_left(9) ^ part.to_bits();
-        Self { thread, core, mode, peers, pages: task.pages.iter().fold(0, mark) }
+        Self { thread, core, sort, mode, peers, pages: task.pages.iter().fold(0, mark) }
     }
 }
 
@@ -138,11 +145,10 @@ impl Columns {
         self.seats.iter().enumerate().map(|(index, seat)| {
             let memo = Memo {
                 core: seat.core,
-                ipc: self.ipc[index],
                 reaches: self.reaches[index],
-                response: self.responses[index],
-                used: self.used[index],
                 held: self.after[index].held,
+                key: (self.phases[index], seat.sort, seat.mode),
+                left: self.left(index),
             };
             (seat.thread, memo)
         })
@@ -176,7 +182,7 @@ impl Columns {
             rates: vec![None; count],
             ..Self::default()
         };
-        for task in tasks {
+        for (index, task) in tasks.iter().enumerate() {
             let Some(memo) = memo(task.thread) else {
                 let mut alone = tasks::alone(physics, task);
                 let (latency, interval) = memory::alone(physics, task);
@@ -193,12 +199,16 @@ impl Columns {
             };
             let mut environment = task.pipeline.alone(memo.reaches, 1.0, 1.0);
             caches::hand_over(&memo.reaches, &mut environment);
-            columns.used.push(memo.used);
+            columns.used.push(memo.left.used);
             columns.held.push(still_held(physics, task, memo));
             columns.reaches.push(memo.reaches);
             columns.environments.push(environment);
-            columns.ipc.push(memo.ipc);
-            columns.responses.push(memo.response);
+            columns.ipc.push(memo.left.ipc);
+            columns.responses.push(memo.left.response);
+            if memo.key == key(task) {
+                columns.asked[index] = memo.left.asked;
+                columns.windows[index] = memo.left.window;
+            }
         }
         columns.felt.clone_from(&columns.environments);
         columns.shown = (0..count).map(|index| columns.speed(&tasks[index], index)).collect();
@@ -219,14 +229,13 @@ impl Columns {
     ) -> bool {
         let mut same = true;
         for (index, task) in tasks.iter().enumerate() {
-            let (before, now) = (self.phases[index], task.phase.fingerprint);
-            let other = before != now;
+            let other = self.phases[index] != task.phase.fingerprint;
             same &= !other;
             if other {
-                phases.insert((before, task.sort, task.mode), self.left(index));
-                self.phases[index] = now;
+                phases.insert((self.phases[index], task.sort, task.mode), self.left(index));
+                self.phases[index] = task.phase.fingerprint;
                 self.cares[index] = respond.cares(task);
-                self.enter(index, phases.get(&(now, task.sort, task.mode)));
+                self.enter(index, phases.get(&key(task)));
             }
             self.steps[index] = Step::default();
             self.held[index] = self.after[index].held;

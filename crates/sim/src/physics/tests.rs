@@ -350,6 +350,12 @@ fn on_and_anew(bench: &Bench, mode: usize, changes: usize, at_once: usize) -> (V
     (errors, [on.answers, anews])
 }
 
+/// With the tables that tests have made so far.
+fn power8() -> &'static Bench {
+    static BENCH: OnceLock<Bench> = OnceLock::new();
+    BENCH.get_or_init(|| Bench::new("power8-s812l"))
+}
+
 /// Solved on, threads run as fast as anew.
 fn assert_alike(what: &str, errors: &[f64]) {
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
@@ -362,12 +368,11 @@ fn assert_alike(what: &str, errors: &[f64]) {
 
 #[test]
 fn what_changed_alone_is_solved_again() {
-    let bench = Bench::new("power8-s812l");
     for mode in [1, 4] {
-        let (errors, [on, anew]) = on_and_anew(&bench, mode, 100, 1);
+        let (errors, [on, anew]) = on_and_anew(power8(), mode, 100, 1);
         assert_alike(&format!("SMT{mode}"), &errors);
         assert!(on * 2 < anew, "SMT{mode}: {on} answers on, {anew} anew");
-        let (errors, _) = on_and_anew(&bench, mode, 40, 4);
+        let (errors, _) = on_and_anew(power8(), mode, 40, 4);
         assert_alike(&format!("SMT{mode}, four at once"), &errors);
     }
 }
@@ -382,7 +387,7 @@ fn cores_that_meet_in_caches_are_solved_on_as_anew() {
 
 #[test]
 fn who_notices_nothing_sleeps() {
-    let bench = Bench::new("power8-s812l");
+    let bench = power8();
     let mut state = State::default();
     let mut solve = |first: &'static str| {
         let mut tables = Tables { physics: &bench.physics };
@@ -404,9 +409,35 @@ fn who_notices_nothing_sleeps() {
     assert_eq!(more, none);
 }
 
+/// One thread more, on a core of its own, minds nobody: what was known of all others still is.
+#[test]
+fn who_stays_where_it_was_takes_no_answers() {
+    let bench = power8();
+    let mut state = State::default();
+    let mut solve = |cores: &[Vec<usize>]| {
+        let running = |&thread: &usize| {
+            let prepared = &bench.programs[pick(thread)];
+            Running { thread: thread as u64, prepared, pages: &[] }
+        };
+        let threads: Vec<Vec<Running<'_>>> =
+            cores.iter().map(|threads| threads.iter().map(running).collect()).collect();
+        let load = |(threads, core)| Load { core, mode: 4, threads };
+        let loads: Vec<Load<'_>> = threads.iter().map(Vec::as_slice).zip(0..).map(load).collect();
+        let mut tables = Tables { physics: &bench.physics };
+        bench.physics.solve(&mut tables, Switches::default(), &loads, None, &mut state);
+        std::mem::take(&mut state.answers)
+    };
+    let resident = NAMES.iter().position(|name| *name == "resident").unwrap();
+    let mut cores = vec![vec![0, 1, 2], vec![3, 4], vec![5, 6, 7]];
+    let first = solve(&cores);
+    cores.push(vec![6 * NAMES.len() + resident]);
+    let more = solve(&cores);
+    assert!(more * 3 < first, "{more} answers, {first} at first");
+}
+
 #[test]
 fn a_phase_that_comes_again_takes_few_answers() {
-    let bench = Bench::new("power8-s812l");
+    let bench = power8();
     let mut state = State::default();
     let mut both = || {
         let mut tables = Tables { physics: &bench.physics };
