@@ -5,8 +5,8 @@
 //! such change costs more than all else that is to be solved.
 //!
 //! # Approach
-//! A table that is looked up tells its slopes, too. While the surroundings are near
-//! ([`Local::reaches`]), the CPI follows straight from there; what the front end and ports
+//! A table that is looked up tells its slopes, too. While the surroundings are near in all that does
+//! anything to the thread ([`Local::reaches`]), the CPI follows straight from there; what the front end and ports
 //! allow at least is counted anew, since that has edges.
 //!
 //! # Properties
@@ -32,8 +32,8 @@ pub struct Local {
     slopes: [f32; INPUTS],
     bound: Bound,
     fastest: f32,
-    /// Does anything of memory matter? Its interval changes much, often without any effect.
-    memory: bool,
+    /// Inputs that do anything, one bit each.
+    cares: u32,
 }
 
 impl Local {
@@ -45,33 +45,45 @@ impl Local {
         fastest: f32,
         cares: u32,
     ) -> Self {
-        let memory = cares >> (INPUTS - 2) & 0b11 != 0;
-        Self { base, slopes, bound, fastest, memory }
+        Self { base, slopes, bound, fastest, cares }
+    }
+
+    /// Is all alike that matters of the inputs from the `first` on?
+    fn alike(
+        &self,
+        first: usize,
+        from: &[f64],
+        to: &[f64],
+        alike: impl Fn(f64, f64) -> bool,
+    ) -> bool {
+        let cares = |index: usize| self.cares >> (first + index) & 1 == 1;
+        let mut pairs = from.iter().zip(to).enumerate();
+        pairs.all(|(index, (from, to))| !cares(index) || alike(*from, *to))
     }
 
     /// Is this environment near enough to the one where it was looked up, but for memory's interval?
     #[must_use]
     pub fn reaches(&self, from: &Environment, to: &Environment) -> bool {
-        let all = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| near(*a, *b));
-        near(from.dispatch, to.dispatch)
-            && from.predictor == to.predictor
+        self.alike(0, &[from.dispatch], &[to.dispatch], near)
+            && self.alike(INPUTS - 3, &[from.predictor], &[to.predictor], |a, b| a == b)
             && self.reaches_beyond(from, to)
-            && all(&from.ports, &to.ports)
-            && all(&from.entries, &to.entries)
+            && self.alike(FIRST_PORT, &from.ports, &to.ports, near)
+            && self.alike(FIRST_ENTRIES, &from.entries, &to.entries, near)
     }
 
     /// The same of caches and memory alone.
     #[must_use]
     pub fn reaches_beyond(&self, from: &Environment, to: &Environment) -> bool {
-        let mut reaches = from.reach.iter().zip(&to.reach);
-        (!self.memory || near(from.memory_latency, to.memory_latency))
-            && reaches.all(|(from, to)| (from - to).abs() <= OCTAVES)
+        let close = |from: f64, to: f64| (from - to).abs() <= OCTAVES;
+        self.alike(INPUTS - 2, &[from.memory_latency], &[to.memory_latency], near)
+            && self.alike(FIRST_REACH, &from.reach, &to.reach, close)
     }
 
-    /// Does memory grant about as much, as far as that matters?
+    /// Does memory grant about as much, as far as that matters? It changes much, often without any
+    /// effect.
     #[must_use]
     pub fn is_granted_alike(&self, from: &Environment, to: &Environment) -> bool {
-        !self.memory || near(from.memory_interval, to.memory_interval)
+        self.alike(INPUTS - 1, &[from.memory_interval], &[to.memory_interval], near)
     }
 
     /// Cycles per instruction there.
