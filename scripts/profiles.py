@@ -42,7 +42,8 @@ def prepare(program, folder):
     """Makes inputs and compiles what is ours."""
     if source := program.get("source"):
         compiler = "g++" if source.endswith(".cc") else "gcc"
-        command = [compiler, "-O2", "-o", program["name"], PROGRAMS / "src" / source, "-lm"]
+        command = [compiler, "-O2", "-o", program["name"], PROGRAMS / "src" / source]
+        command += [*program.get("libraries", []), "-lm"]
         subprocess.run(command, cwd=folder, check=True)
     else:
         inputs = [sys.executable, PROGRAMS / "inputs.py"]
