@@ -14,6 +14,7 @@ import sys
 # No folder of compiled modules beside the sources.
 sys.dont_write_bytecode = True
 
+import computing
 from draw import Draw, text, write
 
 
@@ -251,6 +252,7 @@ INPUTS = {
     "gcc": c_source,
     "x264": video,
     "calculix": beam,
+    **computing.INPUTS,
 }
 
 
