@@ -15,6 +15,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import computing
+import science
 from draw import Draw, text, write
 
 
@@ -253,6 +254,7 @@ INPUTS = {
     "x264": video,
     "calculix": beam,
     **computing.INPUTS,
+    **science.INPUTS,
 }
 
 
