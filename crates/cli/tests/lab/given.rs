@@ -10,6 +10,9 @@ pub const FILE: &str = "/lab/given.json";
 /// Names of the scenarios that are to be played, as JSON.
 pub const SCENARIOS: &str = "/lab/scenarios.json";
 
+/// Memory of a NUMA node, where nothing else is said.
+const NODE_MIB: u32 = 512;
+
 /// A machine as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
@@ -21,6 +24,8 @@ pub struct Given {
     pub llcs: Vec<Vec<u32>>,
     /// CPUs of each NUMA node.
     pub nodes: Vec<Vec<u32>>,
+    /// Memory of each NUMA node in MiB.
+    pub memory_mib: Vec<u32>,
     /// CPUs of each socket.
     pub packages: Vec<Vec<u32>>,
     /// Speed of each core, 1024 for the fastest.
@@ -69,6 +74,7 @@ impl Given {
             cores: groups(threads),
             llcs: packages.clone(),
             nodes: packages.clone(),
+            memory_mib: vec![NODE_MIB; sockets as usize],
             capacities: vec![1024; (sockets * cores) as usize],
             packages,
             counters: None,

@@ -61,13 +61,17 @@ fn counters(given: &Given) -> bool {
     given.counters.is_some()
 }
 
+fn kernel_and_counters(given: &Given) -> bool {
+    kernel(given) && counters(given)
+}
+
 /// All scenarios, in the order in which they are played.
 pub const SCENARIOS: &[Scenario] = &[
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
-    scenario("groups_beyond_the_counters_are_scaled", counters, counters::multiplexed),
-    scenario("groups_take_turns_by_quanta", counters, counters::rotated),
-    scenario("stat_tells_what_was_executed", counters, counters::told),
+    scenario("groups_beyond_the_counters_are_scaled", kernel_and_counters, counters::multiplexed),
+    scenario("groups_take_turns_by_quanta", kernel_and_counters, counters::rotated),
+    scenario("stat_tells_what_was_executed", kernel_and_counters, counters::told),
     scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
     scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
     scenario("a_scheduler_that_somebody_loaded_is_respected", whole, scheduler::loaded),

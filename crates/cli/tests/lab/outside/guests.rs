@@ -21,7 +21,14 @@ pub struct Guest {
 
 /// All guests of the lab.
 pub fn all() -> Vec<Guest> {
-    vec![x86_two_sockets(), x86_smt4(), x86_two_llcs(), arm64::clusters(), power::power9()]
+    vec![
+        x86_two_sockets(),
+        x86_smt4(),
+        x86_two_llcs(),
+        arm64::clusters(),
+        power::power9(),
+        power::power8(),
+    ]
 }
 
 fn x86(given: Given) -> Guest {
@@ -35,16 +42,13 @@ fn x86(given: Given) -> Guest {
     }
 }
 
-/// Memory of each NUMA node in MiB.
-const NODE_MIB: usize = 512;
-
 /// Memory, and the NUMA nodes that were given.
 pub fn nodes(guest: &mut Guest) {
-    let nodes = &guest.given.nodes;
-    let mut words = format!("-m {}M", NODE_MIB * nodes.len());
-    for (node, cpus) in nodes.iter().enumerate() {
+    let given = &guest.given;
+    let mut words = format!("-m {}M", given.memory_mib.iter().sum::<u32>());
+    for (node, (cpus, mib)) in given.nodes.iter().zip(&given.memory_mib).enumerate() {
         words += &format!(
-            " -object memory-backend-ram,id=m{node},size={NODE_MIB}M \
+            " -object memory-backend-ram,id=m{node},size={mib}M \
              -numa node,nodeid={node},cpus={}-{},memdev=m{node}",
             cpus[0],
             cpus[cpus.len() - 1]
