@@ -11,7 +11,7 @@ pub const FILE: &str = "/lab/given.json";
 pub const SCENARIOS: &str = "/lab/scenarios.json";
 
 /// Memory of a NUMA node, where nothing else is said.
-const NODE_MIB: u32 = 512;
+pub const NODE_MIB: u32 = 512;
 
 /// A machine as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Given {
     pub llcs: Vec<Vec<u32>>,
     /// CPUs of each NUMA node.
     pub nodes: Vec<Vec<u32>>,
-    /// Memory of each NUMA node in MiB.
+    /// Memory of each NUMA node in MiB; some may have none.
     pub memory_mib: Vec<u32>,
     /// CPUs of each socket.
     pub packages: Vec<Vec<u32>>,

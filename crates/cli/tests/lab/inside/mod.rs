@@ -13,6 +13,7 @@ mod crash;
 mod elf;
 mod enrolment;
 mod init;
+mod memory;
 mod scheduler;
 mod siblings;
 mod topology;
@@ -61,6 +62,10 @@ fn counters(given: &Given) -> bool {
     given.counters.is_some()
 }
 
+fn far_memory(given: &Given) -> bool {
+    given.memory_mib.contains(&0)
+}
+
 fn kernel_and_counters(given: &Given) -> bool {
     kernel(given) && counters(given)
 }
@@ -74,6 +79,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("stat_tells_what_was_executed", kernel_and_counters, counters::told),
     scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
     scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
+    scenario("who_asks_most_of_memory_runs_near_it", far_memory, memory::near),
     scenario("a_scheduler_that_somebody_loaded_is_respected", whole, scheduler::loaded),
     scenario("masks_come_back_at_the_end", kernel, crash::end),
     scenario("masks_come_back_by_restore_after_a_crash", kernel, crash::restored),

@@ -13,7 +13,7 @@ use super::workers::{WORKER, command};
 use super::{INIT, STAND_IN};
 
 /// How often in a row a placement must be seen.
-const LASTS: u32 = 5;
+pub const LASTS: u32 = 5;
 
 /// A worker's role.
 fn role(process: u32) -> Option<String> {

@@ -16,6 +16,9 @@ pub fn as_given(given: &Given) {
     assert_eq!(groups(host.cores().iter().map(|core| &core.cpus)), given.cores, "cores");
     assert_eq!(groups(host.llcs().iter().map(|llc| &llc.cpus)), given.llcs, "LLC domains");
     assert_eq!(groups(host.nodes().iter().map(|node| &node.cpus)), given.nodes, "NUMA nodes");
+    let memory: Vec<bool> = host.nodes().iter().map(|node| node.memory_bytes != Some(0)).collect();
+    let given_memory: Vec<bool> = given.memory_mib.iter().map(|mib| *mib > 0).collect();
+    assert_eq!(memory, given_memory, "nodes with memory");
     let packages = groups(host.packages().iter().map(|package| &package.cpus));
     assert_eq!(packages, given.packages, "packages");
     for core in host.cores() {

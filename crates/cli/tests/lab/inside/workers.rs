@@ -9,6 +9,8 @@ use rustix::thread::CpuSet;
 pub const WORKER: &str = "worker";
 /// Where the sign to eat is waited for.
 pub const EAT: &str = "/tmp/eat";
+/// Where the sign to change places is waited for.
+pub const TURN: &str = "/tmp/turn";
 /// Pages that are touched at a time.
 const PAGES: usize = 500;
 /// More than allocators keep for later: it is mapped anew each time.
@@ -17,8 +19,9 @@ const LARGE: usize = 40 << 20;
 /// `group CPUS COUNT ROLE…`: confines itself to CPUs (`all` or `1,3`) and starts
 /// COUNT of each ROLE. `hungry` has page faults all the time, `modest` has none,
 /// `sleeper` wakes now and then, `eater` takes ever more memory once there is a file
-/// [`EAT`]; they run until their parent is gone. `births` starts
-/// a sleeper twenty times a second, ten in all.
+/// [`EAT`]; `early` is hungry until there is a file [`TURN`] and modest from then on, `late`
+/// the other way round. They run until their parent is gone. `births` starts a sleeper
+/// twenty times a second, ten in all.
 pub fn main(arguments: &[String]) {
     match arguments {
         [role, cpus, count, roles @ ..] if role == "group" => {
@@ -64,12 +67,22 @@ fn wait_for(children: Vec<Child>) {
     }
 }
 
+/// What somebody does who changes places.
+fn at_the_moment(role: &str) -> &str {
+    let turned = || std::fs::exists(TURN).unwrap_or_default();
+    match role {
+        "early" => ["hungry", "modest"][usize::from(turned())],
+        "late" => ["modest", "hungry"][usize::from(turned())],
+        _ => role,
+    }
+}
+
 fn busy(role: &str) {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let parent = rustix::process::getppid();
     let mut eaten = Vec::new();
     while rustix::process::getppid() == parent {
-        match role {
+        match at_the_moment(role) {
             "hungry" => {
                 let page = rustix::param::page_size();
                 let mut memory: Vec<u8> = Vec::with_capacity(LARGE);

@@ -2,7 +2,7 @@
 
 use super::device_tree::Edit;
 use super::{arm64, power};
-use crate::given::{Given, Scope};
+use crate::given::{Given, NODE_MIB, Scope};
 
 /// A machine to emulate.
 #[derive(Debug, Clone)]
@@ -47,12 +47,13 @@ pub fn nodes(guest: &mut Guest) {
     let given = &guest.given;
     let mut words = format!("-m {}M", given.memory_mib.iter().sum::<u32>());
     for (node, (cpus, mib)) in given.nodes.iter().zip(&given.memory_mib).enumerate() {
-        words += &format!(
-            " -object memory-backend-ram,id=m{node},size={mib}M \
-             -numa node,nodeid={node},cpus={}-{},memdev=m{node}",
-            cpus[0],
-            cpus[cpus.len() - 1]
-        );
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        let mut options = format!("node,nodeid={node},cpus={first}-{last}");
+        if *mib > 0 {
+            words += &format!(" -object memory-backend-ram,id=m{node},size={mib}M");
+            options += &format!(",memdev=m{node}");
+        }
+        words += &format!(" -numa {options}");
     }
     guest.machine.extend(words.split_whitespace().map(str::to_owned));
 }
@@ -80,12 +81,14 @@ fn x86_smt4() -> Guest {
     guest
 }
 
-/// One socket × 2 cores × 4 threads; each core has a last-level cache of its own. (QEMU
-/// 10.0 dies of Intel processors with dies or modules, and emulates no AMD topology, so a
-/// domain of several cores cannot be had.)
+/// One socket × 2 cores × 4 threads; each core has a last-level cache of its own and is a
+/// NUMA node, of which the second has no memory. (QEMU 10.0 dies of Intel processors with
+/// dies or modules, and emulates no AMD topology, so a domain of several cores cannot be
+/// had.)
 fn x86_two_llcs() -> Guest {
     let regular = Given::regular("x86-two-llcs", 1, 2, 4);
-    let mut guest = x86(Given { llcs: regular.cores.clone(), ..regular });
+    let (llcs, nodes) = (regular.cores.clone(), regular.cores.clone());
+    let mut guest = x86(Given { llcs, nodes, memory_mib: vec![NODE_MIB, 0], ..regular });
     let words = ["-M", "smp-cache.0.cache=l3,smp-cache.0.topology=core"];
     guest.machine.extend(words.map(str::to_owned));
     sockets(&mut guest, 1, 2, 4);
