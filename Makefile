@@ -10,7 +10,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test lab build lint oracles guests all-guests bench setup setup-test man clean
+.PHONY: run test lab build lint oracles guests all-guests bench os-baseline setup setup-test man clean
 
 run: setup
 	$(CARGO) build --release --locked
@@ -27,7 +27,8 @@ lint:
 
 # Symbiont on emulated machines: all guests and all scenarios.
 lab: setup-test all-guests
-	$(CARGO) test -p symbiont-cli --all-features --locked --test lab -- --include-ignored
+	$(CARGO) test -p symbiont-cli --all-features --locked --test lab -- \
+		--include-ignored --skip x86-watched::
 
 # QEMU and a kernel for the guest of make test; once, about 70 MB.
 guests:
@@ -40,6 +41,11 @@ all-guests:
 # Tables that the event catalogues are checked against; once, about 150 MB.
 oracles:
 	scripts/fetch-oracles.sh
+
+# Records how Linux places spinning threads, and writes the report of the simulated
+# machine's scheduler beside it (crates/sim/baseline).
+os-baseline: setup-test
+	scripts/os-baseline.sh
 
 # The whole campaign of serial phases (30 to 45 minutes on a quiet machine).
 bench: build

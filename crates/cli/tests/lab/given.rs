@@ -39,6 +39,8 @@ pub struct Given {
 /// How much is tried on a guest: what others tell as well, slower ones need not repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Scope {
+    /// Nothing: it is recorded what the kernel does.
+    Watched,
     /// What differs from machine to machine.
     Machine,
     /// And what differs between kernels of different architectures.

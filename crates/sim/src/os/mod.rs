@@ -32,8 +32,12 @@
 //!   before others (`cores_near_the_memory_fill_first`).
 //! - Balancing ends, and leaves nothing to balance
 //!   (`balancing_reaches_a_state_that_it_leaves_alone`).
+//! - What differs from the kernel is known
+//!   (`the_report_beside_linux_is_what_this_scheduler_does`).
 
 mod balance;
+#[cfg(test)]
+mod beside_linux;
 mod map;
 mod place;
 #[cfg(test)]

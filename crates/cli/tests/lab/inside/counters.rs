@@ -3,8 +3,6 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use symbiont_linux::perf::{
     Alive, Counted as Counts, Group, GroupOptions, HARDWARE, Modes, Sharing, Spec, Watch,
@@ -17,6 +15,7 @@ use crate::place::{Place, stderr};
 
 use super::counted::Counted;
 use super::skip;
+use super::workers::confine;
 
 const TURNS: u32 = 10_000_000;
 /// What the kernel does on the program's behalf, beside what others do.
@@ -38,10 +37,7 @@ fn start(given: &Given, place: &Place, turns: u32) -> Counted {
         .unwrap_or_else(|| skip("no program of known length for this architecture"));
     let speeds = given.cores.iter().zip(&given.capacities);
     let (fastest, _) = speeds.max_by_key(|(_, capacity)| **capacity).unwrap();
-    let mut set = CpuSet::new();
-    set.set(fastest[0] as usize);
-    let pid = i32::try_from(program.id()).ok().and_then(Pid::from_raw);
-    sched_setaffinity(pid, &set).unwrap();
+    confine(Some(program.id()), &fastest[..1]);
     std::thread::sleep(SETTLED);
     program
 }

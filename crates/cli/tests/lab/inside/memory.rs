@@ -64,13 +64,18 @@ fn processor() -> String {
     named.trim_start_matches(['\t', ' ', ':']).trim_end().to_owned()
 }
 
-/// Nodes that hold some of a process's memory (proc_pid_numa_maps(5)).
-fn nodes_of(process: u32) -> BTreeSet<usize> {
+/// Pages of a process on each node that holds some (proc_pid_numa_maps(5)).
+pub fn pages_by_node(process: u32) -> BTreeMap<usize, u64> {
     let maps = fs::read_to_string(format!("/proc/{process}/numa_maps")).unwrap();
-    let node = |word: &str| -> Option<usize> {
-        word.strip_prefix('N')?.split_once('=')?.0.parse().ok()
+    let told = |word: &str| -> Option<(usize, u64)> {
+        let (node, pages) = word.strip_prefix('N')?.split_once('=')?;
+        Some((node.parse().ok()?, pages.parse().ok()?))
     };
-    maps.split_whitespace().filter_map(node).collect()
+    let mut by_node = BTreeMap::new();
+    for (node, pages) in maps.split_whitespace().filter_map(told) {
+        *by_node.entry(node).or_default() += pages;
+    }
+    by_node
 }
 
 /// One program asks much of memory, another one little; then they change places. Each time
@@ -106,8 +111,8 @@ pub fn near(given: &Given) {
     fs::write(TURN, "").unwrap();
     wait_until_near("late", "early");
 
-    let holders = nodes_of(workers(&program, "late")[0]);
-    println!("its memory is on nodes {holders:?}");
-    let right = holders.iter().all(|node| given.memory_mib[*node] > 0);
-    assert!(right && !holders.is_empty(), "memory on nodes {holders:?}");
+    let holders = pages_by_node(workers(&program, "late")[0]);
+    println!("its pages by node: {holders:?}");
+    let right = holders.keys().all(|node| given.memory_mib[*node] > 0);
+    assert!(right && !holders.is_empty(), "pages by node: {holders:?}");
 }

@@ -16,6 +16,7 @@ mod init;
 mod memory;
 mod scheduler;
 mod siblings;
+mod spinners;
 mod topology;
 mod trouble;
 mod workers;
@@ -42,8 +43,12 @@ const fn scenario(name: &'static str, fits: fn(&Given) -> bool, play: fn(&Given)
     Scenario { name, fits, play }
 }
 
-fn any(_: &Given) -> bool {
-    true
+fn watched(given: &Given) -> bool {
+    given.scope == Scope::Watched
+}
+
+fn any(given: &Given) -> bool {
+    given.scope >= Scope::Machine
 }
 
 fn kernel(given: &Given) -> bool {
@@ -55,7 +60,7 @@ fn whole(given: &Given) -> bool {
 }
 
 fn smt(given: &Given) -> bool {
-    given.smt() > 1
+    any(given) && given.smt() > 1
 }
 
 fn counters(given: &Given) -> bool {
@@ -72,6 +77,7 @@ fn kernel_and_counters(given: &Given) -> bool {
 
 /// All scenarios, in the order in which they are played.
 pub const SCENARIOS: &[Scenario] = &[
+    scenario("the_kernel_places_spinners", watched, spinners::recorded),
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
     scenario("groups_beyond_the_counters_are_scaled", kernel_and_counters, counters::multiplexed),

@@ -3,7 +3,8 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::thread::CpuSet;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// What the command line of a worker begins with.
 pub const WORKER: &str = "worker";
@@ -15,17 +16,22 @@ pub const TURN: &str = "/tmp/turn";
 const PAGES: usize = 500;
 /// More than allocators keep for later: it is mapped anew each time.
 const LARGE: usize = 40 << 20;
+/// Bytes that a `dweller` reads.
+pub const DWELLING: usize = 32 << 20;
 
 /// `group CPUS COUNT ROLE…`: confines itself to CPUs (`all` or `1,3`) and starts
 /// COUNT of each ROLE. `hungry` has page faults all the time, `modest` has none,
 /// `sleeper` wakes now and then, `eater` takes ever more memory once there is a file
 /// [`EAT`]; `early` is hungry until there is a file [`TURN`] and modest from then on, `late`
-/// the other way round. They run until their parent is gone. `births` starts a sleeper
-/// twenty times a second, ten in all.
+/// the other way round; `dweller` reads the same memory all the time. They run until their
+/// parent is gone. `births` starts a sleeper twenty times a second, ten in all.
 pub fn main(arguments: &[String]) {
     match arguments {
         [role, cpus, count, roles @ ..] if role == "group" => {
-            confine(cpus);
+            if cpus != "all" {
+                let cpus: Vec<u32> = cpus.split(',').map(|cpu| cpu.parse().unwrap()).collect();
+                confine(None, &cpus);
+            }
             let count: usize = count.parse().unwrap();
             let children = (0..count).flat_map(|_| roles).map(|role| start(role)).collect();
             wait_for(children);
@@ -47,16 +53,16 @@ pub fn command<'a>(words: &[&'a str]) -> Vec<&'a str> {
     [&[super::INIT, WORKER], words].concat()
 }
 
-fn confine(cpus: &str) {
-    if cpus == "all" {
-        return;
-    }
+/// Confines a process, or the calling one, to CPUs.
+pub fn confine(process: Option<u32>, cpus: &[u32]) {
     let mut set = CpuSet::new();
-    cpus.split(',').for_each(|cpu| set.set(cpu.parse().unwrap()));
-    rustix::thread::sched_setaffinity(None, &set).unwrap();
+    cpus.iter().for_each(|cpu| set.set(*cpu as usize));
+    let pid = process.and_then(|process| Pid::from_raw(i32::try_from(process).ok()?));
+    sched_setaffinity(pid, &set).unwrap();
 }
 
-fn start(role: &str) -> Child {
+/// Starts one.
+pub fn start(role: &str) -> Child {
     let mut command = Command::new(super::INIT);
     command.args([WORKER, role]).stdin(Stdio::null()).spawn().unwrap()
 }
@@ -81,6 +87,7 @@ fn busy(role: &str) {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let parent = rustix::process::getppid();
     let mut eaten = Vec::new();
+    let dwelling = vec![1_u8; if role == "dweller" { DWELLING } else { 0 }];
     while rustix::process::getppid() == parent {
         match at_the_moment(role) {
             "hungry" => {
@@ -99,6 +106,9 @@ fn busy(role: &str) {
                 if std::fs::exists(EAT).unwrap_or_default() {
                     eaten.push(std::hint::black_box(vec![1_u8; 1 << 20]));
                 }
+            }
+            "dweller" => {
+                std::hint::black_box(dwelling.iter().step_by(64).filter(|byte| **byte > 0).count());
             }
             _ => panic!("what is a {role}?"),
         }

@@ -25,6 +25,7 @@ pub fn all() -> Vec<Guest> {
         x86_two_sockets(),
         x86_smt4(),
         x86_two_llcs(),
+        x86_watched(),
         arm64::clusters(),
         power::power9(),
         power::power8(),
@@ -32,7 +33,11 @@ pub fn all() -> Vec<Guest> {
 }
 
 fn x86(given: Given) -> Guest {
-    let words = "-M q35 -accel tcg,thread=multi -cpu Nehalem";
+    x86_executing(given, "-accel tcg,thread=multi")
+}
+
+fn x86_executing(given: Given, how: &str) -> Guest {
+    let words = format!("-M q35 -cpu Nehalem {how}");
     Guest {
         given,
         architecture: "x86_64",
@@ -92,5 +97,15 @@ fn x86_two_llcs() -> Guest {
     let words = ["-M", "smp-cache.0.cache=l3,smp-cache.0.topology=core"];
     guest.machine.extend(words.map(str::to_owned));
     sockets(&mut guest, 1, 2, 4);
+    guest
+}
+
+/// As the first, but it executes by counting, four virtual nanoseconds an instruction: to
+/// the kernel all CPUs run at the same time, however few there are outside.
+fn x86_watched() -> Guest {
+    let how = "-accel tcg -icount shift=2,sleep=off -rtc base=2026-01-01,clock=vm -seed 1";
+    let given = Given { scope: Scope::Watched, ..Given::regular("x86-watched", 2, 4, 2) };
+    let mut guest = x86_executing(given, how);
+    sockets(&mut guest, 2, 4, 2);
     guest
 }
