@@ -30,8 +30,19 @@ pub fn main() {
         let skipped = arguments.skip.iter().any(|skip| name.contains(skip));
         !skipped && arguments.filter.as_ref().is_none_or(|filter| name.contains(filter))
     };
-    let trials = guests::all().into_iter().flat_map(|guest| trials(guest, &asked));
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    let guests = guests::all().into_iter().map(|guest| trials(guest, &asked)).collect();
+    libtest_mimic::run(&arguments, in_turns(guests)).exit();
+}
+
+/// One of each guest, then another one of each, and so on: as many guests are booted at a
+/// time as tests are run.
+fn in_turns(mut guests: Vec<Vec<Trial>>) -> Vec<Trial> {
+    guests.iter_mut().for_each(|trials| trials.reverse());
+    let mut turns = Vec::new();
+    while guests.iter().any(|trials| !trials.is_empty()) {
+        turns.extend(guests.iter_mut().filter_map(Vec::pop));
+    }
+    turns
 }
 
 fn trials(guest: Guest, asked: &impl Fn(&str) -> bool) -> Vec<Trial> {
