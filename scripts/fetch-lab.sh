@@ -41,18 +41,19 @@ about() {
 
 complete() { [ -s "$lab/$1/complete" ]; }
 
-# The lists of this machine's packages and of the guest's.
+# The lists of this machine's packages and of the guests'.
 configure() {
-    [ "${configured:-}" != "$debian" ] || return 0
+    [ -z "${configured:-}" ] || return 0
     mkdir -p "$work/parts" "$work/none" "$work/lists/partial" "$work/cache/archives/partial"
     : >"$work/status"
-    both=$(printf 'amd64\n%s\n' "$debian" | sort -u)
+    # shellcheck disable=SC2086 # the list is meant to be split
+    all=$(printf '%s\n' $debians | sort -u)
     cat >"$work/parts/lab.sources" <<END
 Types: deb
 URIs: $mirror
 Suites: $suite $suite-backports
 Components: main
-Architectures: $(echo $both)
+Architectures: $(echo $all)
 Signed-By: $keyring
 END
     cat >"$work/apt.conf" <<END
@@ -65,7 +66,7 @@ Dir::State::Lists "$work/lists";
 Dir::State::status "$work/status";
 Dir::Cache "$work/cache";
 APT::Architecture "amd64";
-APT::Architectures { $(printf '"%s"; ' $both)};
+APT::Architectures { $(printf '"%s"; ' $all)};
 APT::Sandbox::User "$(id -un)";
 Acquire::Languages "none";
 Acquire::Retries "3";
@@ -76,14 +77,14 @@ END
     # A list that is missing, as while a mirror is renewed, need not be one that matters.
     apt-get -q update >"$work/log" 2>&1 || [ -n "$(apt-cache madison "$emulator")" ] ||
         skip "apt-get update: $(tail -n1 "$work/log")"
-    configured=$debian
+    configured=yes
 }
 
 download() { (cd "$work/cache/archives" && apt-get -q download "$@") >"$work/log" 2>&1; }
 
 # unpack FOLDER: all that was downloaded, as $lab/FOLDER.
 unpack() {
-    mkdir "$work/new"
+    mkdir -p "$work/new"
     for package in "$work"/cache/archives/*.deb; do
         dpkg-deb -x "$package" "$work/new"
     done
@@ -133,13 +134,20 @@ fetch_kernel() {
 # rustc (the suite's is the oldest that builds Symbiont) and lld, with every library
 # down to libc; the standard libraries for this machine, whose build scripts it compiles,
 # and for the guest; libc and what a compiler adds to static programs. What is for this
-# machine is linked by its own cc.
+# machine is linked by its own cc, and fetched once for all guests that are asked for.
 fetch_rust() {
-    own=$(first_dependency libstd-rust-dev 'libstd-rust-1[^ :]*')
-    download rustc "$own" libstd-rust-dev lld-19 libllvm19 libxml2 libz3-4 libedit2 \
-        libtinfo6 libffi8 libbsd0 libmd0 liblzma5 zlib1g libzstd1 libstdc++6 libgcc-s1 libc6 \
-        "libstd-rust-dev:$debian" "libc6-dev:$debian" "libgcc-14-dev:$debian" ||
-        skip "rustc for $1: $(tail -n1 "$work/log")"
+    guests="libstd-rust-dev:$debian libc6-dev:$debian libgcc-14-dev:$debian"
+    if [ -n "${fetched:-}" ]; then
+        own=
+        mkdir "$work/new"
+        cp -al "$lab/$fetched/usr" "$work/new"
+    else
+        own="rustc $(first_dependency libstd-rust-dev 'libstd-rust-1[^ :]*') libstd-rust-dev
+            lld-19 libllvm19 libxml2 libz3-4 libedit2 libtinfo6 libffi8 libbsd0 libmd0 liblzma5
+            zlib1g libzstd1 libstdc++6 libgcc-s1 libc6"
+    fi
+    # shellcheck disable=SC2086 # the lists are meant to be split
+    download $own $guests || skip "rustc for $1: $(tail -n1 "$work/log")"
     unpack "rust-$1"
     # shellcheck disable=SC2016 # these are for the scripts
     root='$root/usr' all='"$@"'
@@ -151,6 +159,7 @@ fetch_rust() {
     "$lab/rust-$1/rustc" --version >"$work/version" 2>&1 ||
         skip "rustc for $1: $(tail -n1 "$work/version")"
     cp "$work/version" "$lab/rust-$1/complete"
+    fetched=rust-$1
 }
 
 # tool ARCHITECTURE NAME PROGRAM ARGUMENTS [OPTIONS]: a script that runs a program by the
@@ -167,6 +176,11 @@ END
 }
 
 [ $# -gt 0 ] || set -- x86_64
+debians=amd64
+for architecture in "$@"; do
+    about "$architecture"
+    debians="$debians $debian"
+done
 for architecture in "$@"; do
     about "$architecture"
     complete "qemu-$architecture" || { configure; fetch_qemu "$architecture"; }

@@ -51,12 +51,14 @@ fn own() -> Result<Programs, String> {
 fn build(cache: &Cache) -> Result<Programs, String> {
     let target = format!("{}-unknown-linux-gnu", cache.architecture());
     let linker = format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase());
-    let flags = ["-C", "target-feature=+crt-static", "-C", "linker-flavor=ld", "-C", "debuginfo=0"];
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(cache.architecture());
+    let flags = ["-C", "target-feature=+crt-static", "-C", "linker-flavor=ld"];
+    // One for all architectures: what is built for this machine is built once.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["build", "--locked", "--all-features", "-p", env!("CARGO_PKG_NAME")])
-        .args(["--bin", "symbiont", "--test", "lab", "--message-format", "json-render-diagnostics"])
+        .args(["build", "--locked", "--all-features", "--profile", "guest"])
+        .args(["-p", env!("CARGO_PKG_NAME"), "--bin", "symbiont", "--test", "lab"])
+        .args(["--message-format", "json-render-diagnostics"])
         .args(["--target", &target, "--target-dir"])
         .arg(folder)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
