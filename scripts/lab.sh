@@ -10,7 +10,8 @@ after() {
 }
 
 play() {
-    scripts/cargo.sh test -p symbiont-cli --profile guest --all-features --locked --test lab "$@"
+    scripts/cargo.sh test -p symbiont-cli --no-default-features --profile guest --locked \
+        --test lab "$@"
 }
 
 scripts/fetch-lab.sh x86_64 aarch64 powerpc64le &

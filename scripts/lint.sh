@@ -12,6 +12,9 @@ fi
 
 if scripts/cargo.sh clippy --version >/dev/null 2>&1; then
     scripts/cargo.sh clippy --workspace --all-targets --all-features --locked -- -D warnings
+    # As guests of the lab get it.
+    scripts/cargo.sh clippy -p symbiont-cli --bin symbiont --no-default-features --locked -- \
+        -D warnings
 else
     echo "lint: clippy is not installed; lints not checked"
 fi

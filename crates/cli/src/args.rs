@@ -1,24 +1,36 @@
 //! The command line, as data. Help texts teach: what it does, what it leaves
 //! alone, one example each.
 
+#[cfg(feature = "research")]
 mod bench;
+mod knowledge;
+#[cfg(feature = "research")]
+mod research;
+#[cfg(feature = "research")]
 mod simulated;
+#[cfg(feature = "research")]
 mod training;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+#[cfg(feature = "research")]
 pub use bench::{
     Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
     BenchPhases, BenchSeniority, BenchSimulatedPhases,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use knowledge::Knowledge;
+#[cfg(feature = "research")]
+pub use research::{Analyze, AnalyzePhases, AnalyzeTopdown, Generate, Profile, Research};
+#[cfg(feature = "research")]
 pub use simulated::{CheckSim, Kept, Level, Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_policy::{Together, Variant};
-pub use training::{BenchSymbiosis, Knowledge, Train};
+#[cfg(feature = "research")]
+pub use training::{BenchSymbiosis, Train};
 
 /// Puts the right threads together: places the threads of programs on the
 /// hardware threads where they disturb each other least.
@@ -33,36 +45,18 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is soon taken apart")]
 pub enum Command {
     Run(Run),
     Stat(Stat),
     Doctor(Doctor),
     Policies(Policies),
     Restore(Restore),
-    Profile(Profile),
-    Simulate(Simulate),
-    CheckSim(CheckSim),
-    Train(Train),
-    Machines(Machines),
-    Workloads(Workloads),
-    /// Compare policies on this machine with real runs; writes a report
-    ///
-    /// Each experiment writes a folder: one page with tables and plots (index.html), the same data
-    /// as CSV and JSON, and the raw runs. Keep the machine quiet meanwhile. Start with --short;
-    /// the whole campaigns say at the start how long they take.
-    #[command(subcommand)]
-    Bench(Bench),
-    /// Evaluate what a published model predicts; runs nothing
-    #[command(subcommand)]
-    Analyze(Analyze),
+    #[cfg(feature = "research")]
+    #[command(flatten)]
+    Research(Research),
     #[command(hide = true)]
     SlowCpu(SlowCpuArgs),
-    /// Execute no-operations: what training lets run beside a program
-    #[command(hide = true)]
-    Nop,
-    /// Write man pages or shell completions into a folder
-    #[command(subcommand)]
-    Generate(Generate),
 }
 
 /// Run programs managed
@@ -322,131 +316,6 @@ pub struct Restore {
     pub state: State,
 }
 
-/// Capture what a program does, for the simulator
-///
-/// Runs COMMAND in QEMU's user-mode emulator (package qemu-user) and observes each
-/// instruction: the kinds of instructions, branches, reuse of data and code,
-/// activity of cache regions, and short traces, per kind of phase. The profile fits
-/// any machine description of the simulator. Threads and forked children are observed,
-/// and the programs that children execute where the kernel allows it; what was not
-/// observed is told.
-///
-/// The program runs 10 to 50 times slower than natively, with a fixed environment
-/// (add to it with --env). Profiling a program of one thread again gives the same file.
-///
-/// An interrupted or failing program gives no profile.
-#[derive(Debug, Args)]
-#[command(
-    override_usage = "symbiont profile [OPTIONS] [--] <COMMAND>...\n       \
-                      symbiont profile --show <FILE>",
-    after_help = "\
-Examples:
-  symbiont profile -- gzip -9 -k -f big.tar
-  symbiont profile -o bc.profile --stdout /dev/null -- sh -c 'echo \"scale=2000; 4*a(1)\" | bc -l'
-  symbiont profile --show gzip.profile
-  symbiont profile --trace gzip.profile -- gzip -9 -k -f big.tar"
-)]
-pub struct Profile {
-    /// Where the profile goes [default: NAME.profile], or the trace [NAME.trace]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// What workloads call the program [default: its file name]
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Add a variable to the program's environment; may be repeated
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
-    pub variables: Vec<(String, String)>,
-    /// Write the program's standard output to FILE
-    #[arg(long, value_name = "FILE")]
-    pub stdout: Option<PathBuf>,
-    /// Instructions of an interval [default: 50 million]
-    #[arg(long, value_name = "INSTRUCTIONS", value_parser = clap::value_parser!(u64).range(10_000..))]
-    pub interval: Option<u64>,
-    /// The plugin of the emulator [default: beside symbiont]
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
-    /// Write the summary to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write windows of instruction traces instead, in the phases that PROFILE, of the
-    /// same program, tells of
-    #[arg(long, value_name = "PROFILE")]
-    pub trace: Option<PathBuf>,
-    /// Windows at most, one for each phase, the most frequent first [default: 4]
-    #[arg(long, value_name = "COUNT", requires = "trace", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub windows: Option<u16>,
-    /// Instructions of a window to warm up with [default: 2 million]
-    #[arg(long, value_name = "INSTRUCTIONS", requires = "trace", value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
-    pub warm_up: Option<u64>,
-    /// Instructions of a window behind these [default: 2 million]
-    #[arg(long, value_name = "INSTRUCTIONS", requires = "trace", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub length: Option<u64>,
-    /// Tell what a profile or a trace holds, instead of making one
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "output", "name", "variables", "stdout", "interval", "plugin", "trace"])]
-    pub show: Option<PathBuf>,
-    /// The command and its arguments
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "show")]
-    pub command: Vec<std::ffi::OsString>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Analyze {
-    Phases(AnalyzePhases),
-    Topdown(AnalyzeTopdown),
-}
-
-/// Dominant Top-Down categories of recorded programs (Navarro et al., section 4.1)
-///
-/// FOLDER holds a folder for each program with the files that `wspy` writes on AMD Zen 4:
-/// ipc.topdown.txt (counts of the whole run) and, if there is one, amdtopdown.csv (level 1 second
-/// by second). The catalogue's formulas, by which `hysched` classifies running threads, are applied
-/// to the counts, and the files' own percentages printed beside. Slots that the other thread of the
-/// core had are excluded. Levels 1 and 2 are all that these files have.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  symbiont analyze topdown spec2017-topdown-zen4")]
-pub struct AnalyzeTopdown {
-    /// The folder of series
-    #[arg(value_name = "FOLDER")]
-    pub folder: PathBuf,
-    /// Write JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Speedups and fairness of programs in serial and parallel phases (Morad et al.)
-///
-/// Least, average and largest speedup in each joint state under a scheduler that
-/// treats all threads as equal (the paper's Table 1) and under one that gives
-/// serial threads the fastest cores (Table 3), and the worst fairness (Table 2).
-/// A speedup is against the same phase alone on the machine.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  symbiont analyze phases --cores 8 --fast 2
-  symbiont analyze phases --machine 'core:4 | core:4 capacity:512' --ready 1,3,8")]
-pub struct AnalyzePhases {
-    /// Cores of the machine
-    #[arg(long, value_name = "N", required_unless_present = "machine")]
-    pub cores: Option<u32>,
-    /// How many times as fast as the others one core is
-    #[arg(long, value_name = "A", default_value_t = 1.0)]
-    pub fast: f64,
-    /// Any machine instead, described in a line: the speed of its cores is their capacity
-    #[arg(long, value_name = "LINE", conflicts_with_all = ["cores", "fast"])]
-    pub machine: Option<String>,
-    /// Ready threads of each program, in one joint state [default: two programs
-    /// with one thread or as many as cores, in all four joint states]
-    #[arg(long, value_name = "THREADS", value_delimiter = ',')]
-    pub ready: Vec<u32>,
-    /// Ready threads above which a program counts as parallel
-    /// [default: 2 with more than two cores, else 1.1]
-    #[arg(long, value_name = "THREADS", requires = "ready")]
-    pub threshold: Option<f64>,
-    /// Write JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Make a CPU slower until this command ends, for experiments
 ///
 /// Takes the CPU away from all other programs for a part of each 4 ms. Ends by
@@ -463,32 +332,6 @@ pub struct SlowCpuArgs {
     /// The process that it shall end with [default: the parent]
     #[arg(long, value_name = "PID")]
     pub parent: Option<u32>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Generate {
-    /// Man pages of symbiont and its commands
-    Man {
-        /// Where to write them
-        folder: PathBuf,
-    },
-    /// Completions for bash, zsh, fish and elvish
-    Completions {
-        /// Where to write them
-        folder: PathBuf,
-    },
-}
-
-fn parse_variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a variable is written NAME=VALUE".to_owned()),
-    }
-}
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|count| (1..=1000).contains(count));
-    count.ok_or_else(|| "a count here is a number from 1 to 1000".to_owned())
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -531,12 +374,6 @@ mod tests {
         let Command::Run(run) = cli.command else { panic!("not run") };
         assert_eq!(run.command, ["make", "--report", "-j4"]);
         assert!(run.report.is_none());
-    }
-
-    #[test]
-    fn variables_have_a_name() {
-        assert_eq!(parse_variable("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
-        assert!(parse_variable("A").is_err() && parse_variable("=b").is_err());
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! What policies are given beforehand: interference models, slowdowns of pairs.
 
+#[cfg(feature = "research")]
+mod training;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_experiment::harness::Machine;
-use symbiont_experiment::training::simulated;
-use symbiont_linux::perf::{processors, select, support};
+use symbiont_linux::perf::{processor_name, processors, select, support};
 use symbiont_model::{Here, Model};
 use symbiont_policy::{Entry, Settings, Symbiosis};
-use symbiont_sim::description::Description;
 use symbiont_topology::{CoreKind, Topology};
 
 use crate::args::Knowledge;
@@ -23,16 +23,10 @@ pub struct Fitting {
 }
 
 impl Fitting {
-    /// A simulated machine.
-    pub fn simulated(machine: &Description) -> anyhow::Result<Self> {
-        let core = one_sort(&machine.topology)?;
-        let catalogue = simulated::catalogue(machine)?;
-        Ok(Self { name: simulated::machine_name(machine), core, catalogue })
-    }
-
     /// This machine, counted by a catalogue; none: its own.
     pub fn here(topology: &Topology, catalogue: Option<Catalogue>) -> anyhow::Result<Self> {
-        let name = Machine::read().processor.unwrap_or_else(|| "an unknown processor".to_owned());
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let name = processor_name(&cpuinfo).unwrap_or_else(|| "an unknown processor".to_owned());
         let catalogue = match catalogue {
             Some(catalogue) => catalogue,
             None => {
@@ -41,18 +35,6 @@ impl Fitting {
             }
         };
         Ok(Self { name, core: one_sort(topology)?, catalogue })
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn core(&self) -> CoreKind {
-        self.core
-    }
-
-    pub fn into_catalogue(self) -> Catalogue {
-        self.catalogue
     }
 }
 

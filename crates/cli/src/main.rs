@@ -4,26 +4,38 @@
 #[macro_use]
 mod out;
 
+#[cfg(feature = "research")]
 mod analyze;
 mod args;
+#[cfg(feature = "research")]
 mod bench;
+#[cfg(feature = "research")]
 mod check_sim;
 mod doctor;
+#[cfg(feature = "research")]
 mod generate;
 mod knowledge;
+#[cfg(feature = "research")]
 mod machines;
 mod manage;
 mod policies;
+#[cfg(feature = "research")]
 mod prepare;
+#[cfg(feature = "research")]
 mod profile;
 mod report;
 mod restore;
 mod run;
+#[cfg(feature = "research")]
 mod simulate;
 mod stat;
+#[cfg(feature = "research")]
 mod symbiosis;
+#[cfg(feature = "research")]
 mod topdown;
+#[cfg(feature = "research")]
 mod traces;
+#[cfg(feature = "research")]
 mod train;
 
 use std::io::Write;
@@ -31,7 +43,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Analyze, Cli, Command, Generate, SlowCpuArgs};
+#[cfg(feature = "research")]
+use args::{Analyze, Generate, Research};
+use args::{Cli, Command, SlowCpuArgs};
 
 fn main() -> ExitCode {
     // `run` ends as its program ends, so its own errors need a code that
@@ -77,24 +91,32 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Run(args) => run::run(&args),
         Command::Stat(args) => stat::stat(&args),
         Command::Doctor(args) => doctor::doctor(&args),
-        Command::Analyze(Analyze::Phases(args)) => analyze::phases(&args),
-        Command::Analyze(Analyze::Topdown(args)) => topdown::topdown(&args),
         Command::Policies(args) => policies::list(args.json),
         Command::Restore(args) => restore::run(&args),
-        Command::Profile(args) => profile::profile(&args),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::CheckSim(args) => check_sim::run(&args),
-        Command::Machines(args) => machines::machines(&args),
-        Command::Workloads(args) => machines::workloads(&args),
-        Command::Bench(command) => bench::bench(command),
-        Command::Train(args) => train::run(&args),
-        Command::Nop => {
+        #[cfg(feature = "research")]
+        Command::Research(command) => research(command),
+        Command::SlowCpu(args) => slow_cpu(&args),
+    }
+}
+
+#[cfg(feature = "research")]
+fn research(command: Research) -> anyhow::Result<()> {
+    match command {
+        Research::Analyze(Analyze::Phases(args)) => analyze::phases(&args),
+        Research::Analyze(Analyze::Topdown(args)) => topdown::topdown(&args),
+        Research::Profile(args) => profile::profile(&args),
+        Research::Simulate(args) => simulate::run(&args),
+        Research::CheckSim(args) => check_sim::run(&args),
+        Research::Machines(args) => machines::machines(&args),
+        Research::Workloads(args) => machines::workloads(&args),
+        Research::Bench(command) => bench::bench(command),
+        Research::Train(args) => train::run(&args),
+        Research::Nop => {
             symbiont_experiment::training::real::nop();
             Ok(())
         }
-        Command::SlowCpu(args) => slow_cpu(&args),
-        Command::Generate(Generate::Man { folder }) => generate::man(&folder),
-        Command::Generate(Generate::Completions { folder }) => generate::completions(&folder),
+        Research::Generate(Generate::Man { folder }) => generate::man(&folder),
+        Research::Generate(Generate::Completions { folder }) => generate::completions(&folder),
     }
 }
 

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use symbiont_experiment::report::number;
 use symbiont_linux::actuate::{NotRestored, RestoreReport};
 use symbiont_linux::launch::{JobStatus, Status};
 use symbiont_linux::machine::{LinuxMachine, Wait};
 use symbiont_policy::Finding;
+
+use crate::stat::short;
 
 /// The manager's part.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -233,7 +234,7 @@ impl ManagerReport {
             }
         }
         for Finding { name, value, unit } in &self.findings {
-            writeln!(text, "  {name}: {} {unit}", number::plain(*value))?;
+            writeln!(text, "  {name}: {} {unit}", short(*value))?;
         }
         for trouble in &self.trouble {
             writeln!(text, "  trouble: {trouble}")?;

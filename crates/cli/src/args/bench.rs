@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use symbiont_linux::slow::SlowCpu;
 
-use super::{BenchSymbiosis, Kept, parse_count, parse_limit};
+use super::{BenchSymbiosis, Kept, parse_limit};
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -249,4 +249,9 @@ pub struct BenchSimulatedPhases {
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=1000).contains(count));
+    count.ok_or_else(|| "a count here is a number from 1 to 1000".to_owned())
 }

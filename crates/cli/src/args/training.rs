@@ -1,35 +1,12 @@
-//! The arguments of training, and of what uses what was trained.
+//! The arguments of training, and of what tries what was trained.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use symbiont_model::{Depth, Form, Inversion, Objective};
+use symbiont_model::Depth;
 
-use super::{Kept, Private, parse_duration};
-
-/// What policies are given beforehand.
-#[derive(Debug, Args)]
-pub struct Knowledge {
-    /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`)
-    #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
-    /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
-    /// pressure [default: for fine stacks what training chose of the last two, else delta, the
-    /// published equations]
-    #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
-    pub form: Option<Form>,
-    /// What schedules are judged by: stp, antt or slowdown [default: stp]
-    #[arg(long, value_name = "NAME", value_parser = parse_objective, requires = "model")]
-    pub objective: Option<Objective>,
-    /// How stacks in company become stacks alone: normalised, published, quadratic, constrained
-    /// or iterated [default: constrained]
-    #[arg(long, value_name = "NAME", value_parser = parse_inversion, requires = "model")]
-    pub inversion: Option<Inversion>,
-    /// Slowdowns of pairs that `oracle` knows (see `symbiont train`)
-    #[arg(long, value_name = "FILE")]
-    pub slowdowns: Option<PathBuf>,
-}
+use super::{Kept, Knowledge, Private, parse_duration};
 
 /// Learn how threads on one core slow each other down
 ///
@@ -166,24 +143,4 @@ pub struct BenchSymbiosis {
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
-    let known = all.iter().copied().find(|one| name(*one) == text);
-    known.ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
-        format!("there are: {}", names.join(", "))
-    })
-}
-
-fn parse_form(text: &str) -> Result<Form, String> {
-    one_of(text, &Form::ALL, Form::name)
-}
-
-fn parse_objective(text: &str) -> Result<Objective, String> {
-    one_of(text, &Objective::ALL, Objective::name)
-}
-
-fn parse_inversion(text: &str) -> Result<Inversion, String> {
-    one_of(text, &Inversion::ALL, Inversion::name)
 }

@@ -21,6 +21,8 @@ use symbiont_linux::observe::{self, Watcher, raise_descriptor_limit};
 use symbiont_linux::perf::{Alive, Sharing, Watch, WatchOptions, descriptor_budget, support};
 use symbiont_machine::{ProgramId, ThreadId};
 
+pub use show::short;
+
 use crate::args::Stat;
 use account::{Earlier, Subject, totals};
 use plan::Plan;

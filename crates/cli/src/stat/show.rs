@@ -200,7 +200,7 @@ fn seconds(time: f64) -> String {
 }
 
 /// Three digits that matter, with a letter for thousands and more.
-fn short(number: f64) -> String {
+pub fn short(number: f64) -> String {
     let size = number.abs();
     let scales = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
     let (divisor, letter) =

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use symbiont_linux::perf::processor_name;
 
 /// The machine as it is now; what it does not tell is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,7 @@ impl Machine {
             time: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
             cpus: std::thread::available_parallelism()
                 .map_or(1, |n| n.get().try_into().unwrap_or(u32::MAX)),
-            processor: processor(&cpuinfo),
+            processor: processor_name(&cpuinfo),
             kernel: line("/proc/sys/kernel/osrelease"),
             autogroup: line("/proc/sys/kernel/sched_autogroup_enabled").map(|text| text == "1"),
             load,
@@ -76,29 +77,9 @@ fn first_words(text: &str, count: usize) -> String {
     text.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
 }
 
-/// The name in `/proc/cpuinfo`: x86 says "model name", POWER "cpu", others
-/// "Hardware" or "Model".
-fn processor(cpuinfo: &str) -> Option<String> {
-    ["model name", "cpu", "Hardware", "Model"].iter().find_map(|wanted| {
-        cpuinfo.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            (name.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_processor_is_named_on_several_architectures() {
-        let x86 = "processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\ncpu MHz\t: 2\n";
-        assert_eq!(processor(x86).as_deref(), Some("Fast CPU @ 3 GHz"));
-        let power = "processor\t: 0\ncpu\t\t: POWER8E (raw), altivec supported\n";
-        assert_eq!(processor(power).as_deref(), Some("POWER8E (raw), altivec supported"));
-        assert_eq!(processor(""), None);
-    }
 
     #[test]
     fn what_is_not_told_is_said_to_be_unknown() {

@@ -44,6 +44,18 @@ pub fn processors(root: &Path, pmus: &BTreeMap<String, Pmu>) -> Vec<CpuIdentity>
     }
 }
 
+/// What the first processor of `/proc/cpuinfo` calls itself: x86 says "model name", POWER
+/// "cpu", others "Hardware" or "Model". None if it does not say.
+#[must_use]
+pub fn processor_name(cpuinfo: &str) -> Option<String> {
+    ["model name", "cpu", "Hardware", "Model"].iter().find_map(|wanted| {
+        cpuinfo.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
+        })
+    })
+}
+
 /// What the first processor of `/proc/cpuinfo` is.
 fn identity(cpuinfo: &str) -> Option<CpuIdentity> {
     let field = |wanted: &str| {
@@ -160,6 +172,15 @@ mod tests {
         assert_eq!(here(arm, None, &[]), [CpuIdentity::Arm { midr: 0x413f_d0c1 }]);
         assert_eq!(here("", Some("0x00000000413fd0c1\n"), &[]), here(arm, None, &[]));
         assert_eq!(here("processor : 0\nisa : rv64imafdc\n", None, &[]), []);
+    }
+
+    #[test]
+    fn the_processor_is_named_on_several_architectures() {
+        let x86 = "processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\ncpu MHz\t: 2\n";
+        assert_eq!(processor_name(x86).as_deref(), Some("Fast CPU @ 3 GHz"));
+        let power = "processor\t: 0\ncpu\t\t: POWER8E (raw), altivec supported\n";
+        assert_eq!(processor_name(power).as_deref(), Some("POWER8E (raw), altivec supported"));
+        assert_eq!(processor_name(""), None);
     }
 
     #[test]

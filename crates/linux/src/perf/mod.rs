@@ -78,7 +78,7 @@ pub use choice::Choice;
 pub use error::{OpenError, ReadError, Reason, paranoid_level};
 pub use event::{UnknownEvent, event};
 pub use group::{Group, GroupOptions};
-pub use host::{Selection, processors, select};
+pub use host::{Selection, processor_name, processors, select};
 pub use pmu::{Pmu, pmus};
 pub use reading::Reading;
 pub use spec::{HARDWARE, Modes, SOFTWARE, Spec};

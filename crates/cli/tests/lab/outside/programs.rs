@@ -47,7 +47,7 @@ fn own() -> Result<Programs, String> {
 }
 
 /// Builds both for the guest's architecture, statically linked, by the compiler that
-/// was fetched for it; cargo is this machine's.
+/// was fetched for it; cargo is this machine's. What only research needs is left out.
 fn build(cache: &Cache) -> Result<Programs, String> {
     let target = format!("{}-unknown-linux-gnu", cache.architecture());
     let linker = format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase());
@@ -56,7 +56,7 @@ fn build(cache: &Cache) -> Result<Programs, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["build", "--locked", "--all-features", "--profile", "guest"])
+        .args(["build", "--locked", "--no-default-features", "--profile", "guest"])
         .args(["-p", env!("CARGO_PKG_NAME"), "--bin", "symbiont", "--test", "lab"])
         .args(["--message-format", "json-render-diagnostics"])
         .args(["--target", &target, "--target-dir"])

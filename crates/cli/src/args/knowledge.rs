@@ -1,0 +1,49 @@
+//! What policies are given beforehand, as arguments.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use symbiont_model::{Form, Inversion, Objective};
+
+/// What policies are given beforehand.
+#[derive(Debug, Args)]
+pub struct Knowledge {
+    /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`)
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
+    /// pressure [default: for fine stacks what training chose of the last two, else delta, the
+    /// published equations]
+    #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
+    pub form: Option<Form>,
+    /// What schedules are judged by: stp, antt or slowdown [default: stp]
+    #[arg(long, value_name = "NAME", value_parser = parse_objective, requires = "model")]
+    pub objective: Option<Objective>,
+    /// How stacks in company become stacks alone: normalised, published, quadratic, constrained
+    /// or iterated [default: constrained]
+    #[arg(long, value_name = "NAME", value_parser = parse_inversion, requires = "model")]
+    pub inversion: Option<Inversion>,
+    /// Slowdowns of pairs that `oracle` knows (see `symbiont train`)
+    #[arg(long, value_name = "FILE")]
+    pub slowdowns: Option<PathBuf>,
+}
+
+fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
+    let known = all.iter().copied().find(|one| name(*one) == text);
+    known.ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
+        format!("there are: {}", names.join(", "))
+    })
+}
+
+fn parse_form(text: &str) -> Result<Form, String> {
+    one_of(text, &Form::ALL, Form::name)
+}
+
+fn parse_objective(text: &str) -> Result<Objective, String> {
+    one_of(text, &Objective::ALL, Objective::name)
+}
+
+fn parse_inversion(text: &str) -> Result<Inversion, String> {
+    one_of(text, &Inversion::ALL, Inversion::name)
+}
