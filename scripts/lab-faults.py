@@ -94,7 +94,8 @@ def take_back(*files: str) -> None:
 
 def play(guest: str, scenarios: list[str]) -> str:
     """What the lab prints when a guest plays these scenarios."""
-    test = ["cargo", "test", "-p", "symbiont-cli", "--all-features", "--locked", "--test", "lab", "--"]
+    test = ["cargo", "test", "-p", "symbiont-cli", "--no-default-features", "--profile", "guest",
+            "--locked", "--test", "lab", "--"]
     listed = subprocess.run(
         [*test, "--list", "--include-ignored", f"{guest}::"],
         cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True).stdout
