@@ -4,7 +4,8 @@ turn red, takes the fault back, and so on for all faults, or for those that are 
 
     scripts/lab-faults.py [FAULT...]
 
-Prints for each scenario the line that it failed with, or SURVIVED; ends with 1 if any survived.
+Before that it plays them without a fault, with the same patience: they must pass. Prints for
+each scenario the line that it failed with, or SURVIVED; ends with 1 if any survived.
 The files that faults go into must not have changes that were not committed.
 """
 
@@ -25,6 +26,9 @@ FAULTS = [
     ("octuples-halved", "crates/topology/src/sysfs/cpu.rs",
      "core: siblings.unwrap_or(pu.0),", "core: siblings.unwrap_or(pu.0) + pu.0 % 8 / 4,",
      "power8-smt8", ["topology_is_read_as_it_was_given"]),
+    ("speeds-overlooked", "crates/topology/src/sysfs/cpu.rs",
+     'capacity: sys.value(&file("cpu_capacity"), value::capacity)?,', "capacity: None,",
+     "arm64-clusters", ["topology_is_read_as_it_was_given"]),
     ("caches-overlooked", "crates/topology/src/sysfs/cpu.rs",
      "const LOWEST_LLC_LEVEL: u64 = 2;", "const LOWEST_LLC_LEVEL: u64 = 9;",
      "x86-two-llcs", ["topology_is_read_as_it_was_given"]),
@@ -38,6 +42,10 @@ FAULTS = [
      "(Target::Cpus(core.cpus.intersection(&allowed)), \"a core of its own\")",
      "(Target::Cpus(allowed.difference(&core.cpus)), \"a core of its own\")",
      X86, ["a_serial_program_gets_a_whole_core"]),
+    ("slowest-first", "crates/policy/src/phases/serial.rs",
+     "(Reverse(core.capacity), in_the_way, stays, id)",
+     "(Reverse(1024 - core.capacity), in_the_way, stays, id)",
+     "arm64-clusters", ["a_serial_program_gets_a_whole_core"]),
     ("memory-overlooked", "crates/policy/src/symbiotic_numa.rs",
      ".filter(|node| node.memory_bytes != Some(0))", ".filter(|_| true)",
      "x86-two-llcs", ["who_asks_most_of_memory_runs_near_it"]),
@@ -50,6 +58,9 @@ FAULTS = [
            "a_cpu_goes_offline_and_comes_back", "a_cpuset_shrinks_and_grows",
            "an_isolated_partition_takes_a_core_and_gives_it_back",
            "a_program_is_frozen_and_thawed", "one_of_several_runs_out_of_memory"]),
+    ("refusals-uncounted", "crates/control/src/tally.rs",
+     "Outcome::Refused(_) => &mut self.refused,", "Outcome::Refused(_) => &mut self.gone,",
+     X86, ["an_isolated_partition_takes_a_core_and_gives_it_back"]),
     ("births-unheard", "crates/linux/src/observe/state.rs",
      "|event| tree.apply(event, hook)", "|_| { let _ = (&mut *tree, &mut *hook); }",
      X86, ["births_are_told_by_the_proc_connector"]),
@@ -109,10 +120,37 @@ def play(guest: str, scenarios: list[str]) -> str:
         cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout
 
 
+def play_changed(changes: list[tuple[str, str, str]], guest: str, scenarios: list[str]) -> str:
+    """The same with less patience and with other changes, all of them taken back."""
+    changes = [PATIENCE, *changes]
+    files = [file for file, *_ in changes]
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *files], cwd=ROOT).returncode:
+        sys.exit(f"there are changes that were not committed in {', '.join(files)}")
+    try:
+        for change in changes:
+            put(*change)
+        return play(guest, scenarios)
+    finally:
+        take_back(*files)
+
+
 def failing_line(printed: str, scenario: str) -> str | None:
     """The first line of what a scenario failed with."""
     _, found, rest = printed.partition(f"::{scenario} ----\n")
     return rest.splitlines()[0] if found else None
+
+
+def control(faults: list[tuple]) -> None:
+    """Ends if a scenario fails without a fault, or is not played."""
+    for guest in dict.fromkeys(fault[4] for fault in faults):
+        scenarios = {name for fault in faults if fault[4] == guest for name in fault[5]}
+        printed = play_changed([], guest, sorted(scenarios))
+        for scenario in sorted(scenarios):
+            # As in "test power8-smt8::SCENARIO ... ok", where only names are padded.
+            lines = [line for line in printed.splitlines() if f"::{scenario} " in line]
+            if not any(line.rstrip().endswith("ok") for line in lines):
+                sys.exit(f"{guest}::{scenario} does not pass without a fault:\n{printed}")
+        print(f"{guest}: {len(scenarios)} scenarios pass without a fault", flush=True)
 
 
 def main() -> None:
@@ -120,19 +158,11 @@ def main() -> None:
     unknown = set(asked) - {name for name, *_ in FAULTS}
     if unknown:
         sys.exit(f"no fault is called {', '.join(unknown)}")
+    faults = [fault for fault in FAULTS if not asked or fault[0] in asked]
+    control(faults)
     survived = False
-    for name, file, old, new, guest, scenarios in FAULTS:
-        if asked and name not in asked:
-            continue
-        files = (file, PATIENCE[0])
-        if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *files], cwd=ROOT).returncode:
-            sys.exit(f"{file} has changes that were not committed")
-        try:
-            put(*PATIENCE)
-            put(file, old, new)
-            printed = play(guest, scenarios)
-        finally:
-            take_back(*files)
+    for name, file, old, new, guest, scenarios in faults:
+        printed = play_changed([(file, old, new)], guest, scenarios)
         for scenario in scenarios:
             line = failing_line(printed, scenario)
             survived |= line is None
