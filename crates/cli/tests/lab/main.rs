@@ -20,6 +20,10 @@
 //! command's: it would compile everything twice. Nor is all that the first guest tells
 //! tried on each of the others ([`given::Scope`]).
 //!
+//! One guest is only watched: what its kernel does with threads that nobody places is
+//! recorded, for the simulated machine's scheduler to be held against
+//! (`scripts/os-baseline.sh`).
+//!
 //! The emulator and the kernels come from `scripts/fetch-lab.sh`. Without them
 //! the tests are reported as ignored, with the reason; where all guests were asked for,
 //! they fail with it.
