@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use symbiont_counters::catalogue::Catalogue;
+use symbiont_linux::perf::processor_name;
 use symbiont_model::{Components, Depth, Model, Training};
 use symbiont_topology::CoreKind;
 
@@ -39,7 +40,7 @@ fn knowledge(place: &Place) -> [PathBuf; 2] {
     let text = [STAND_IN.1, STACK].concat();
     let catalogue = Catalogue::parse("stand-in", &text).unwrap();
     let model = Model {
-        machine: processor(),
+        machine: processor_name(&fs::read_to_string("/proc/cpuinfo").unwrap()).unwrap(),
         core: CoreKind::default(),
         catalogue: catalogue.name().to_owned(),
         components: Components::of(&catalogue, Depth::Coarse.sum()).unwrap(),
@@ -55,13 +56,6 @@ fn knowledge(place: &Place) -> [PathBuf; 2] {
     fs::write(&paths[0], text).unwrap();
     model.save(&paths[1]).unwrap();
     paths
-}
-
-/// What the processor calls itself.
-fn processor() -> String {
-    let told = fs::read_to_string("/proc/cpuinfo").unwrap();
-    let named = told.lines().find_map(|line| line.strip_prefix("model name")).unwrap();
-    named.trim_start_matches(['\t', ' ', ':']).trim_end().to_owned()
 }
 
 /// Pages of a process on each node that holds some (proc_pid_numa_maps(5)).
