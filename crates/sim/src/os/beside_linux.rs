@@ -17,6 +17,13 @@
 //! | a core becomes idle | as many threads are on it half a second later |
 //! | memory on the other node | in the end most of it is where the thread runs |
 //!
+//! # What differs
+//! Of more threads than hardware threads Linux moves some all the time, so that all get
+//! about as much; here they stay in their queues. Into a core that becomes idle among full
+//! ones Linux lets two threads from two cores, here one goes: as many have a core for
+//! themselves then. A crowd begins a little less evenly there. And memory follows a thread
+//! that was sent away, where here the thread goes back to its memory.
+//!
 //! # What it leaves out
 //! The moment of births: the recording tells where each thread was right after its own.
 //! Threads that sleep, and priorities.
