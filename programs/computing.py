@@ -1,6 +1,6 @@
 """Inputs of interpreters, solvers, tools and codecs."""
 
-from draw import write
+from draw import text, write
 
 
 def xalan(draw):
@@ -32,6 +32,45 @@ select="translate(., 'abc', 'xyz')"/></xsl:if></l></xsl:template>
     )
 
 
+def verilog(draw):
+    """Gates and registers that were drawn, simulated event by event."""
+    gates, registers = 2600, 900
+    lines = ["`timescale 1ns/1ns", "module top; reg clock = 0; integer i;"]
+    source = lambda n: f"w{draw.below(n)}" if n and draw.below(2) else f"r{draw.below(registers)}"
+    lines += [f"reg r{n} = {draw.below(2)};" for n in range(registers)]
+    for n in range(gates):
+        kind = draw.pick(["nand", "nor", "xor", "and", "or"])
+        lines.append(f"wire w{n}; {kind} #{1 + draw.below(4)} (w{n}, {source(n)}, {source(n)});")
+    lines.append("initial begin for (i = 0; i < 130; i = i + 1)")
+    lines.append('begin #60 clock = 1; #60 clock = 0; end $display("%b", r0); $finish; end')
+    lines.append("always @(posedge clock) begin")
+    lines += [f"r{n} <= w{draw.below(gates)} ^ r{draw.below(registers)};" for n in range(registers)]
+    write("gates.v", "\n".join(lines + ["end", "endmodule", ""]))
+
+
+def awk(draw):
+    write("text.txt", text(draw, 1_200_000))
+    write(
+        "count.awk",
+        """{
+    for (i = 1; i <= NF; i++) {
+        word = $i; sub(/[.]$/, "", word)
+        count[word]++; pair[last, word] += length(word)
+        if (word ~ /^[a-m].*[aeiou]$/) total += index($0, word) % 7
+        last = word
+    }
+}
+END {
+    for (key in pair) { split(key, parts, SUBSEP); by[parts[1]] += pair[key] * count[parts[2]] }
+    for (word in by) if (by[word] > best) { best = by[word]; which = word }
+    print which, best, total, length(pair)
+}
+""",
+    )
+
+
 INPUTS = {
     "xalan": xalan,
+    "iverilog": verilog,
+    "gawk": awk,
 }
