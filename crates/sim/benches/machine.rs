@@ -1,76 +1,119 @@
-//! How long simulated time takes: 20 programs on 5 cores of POWER8 in SMT4, shuffled
-//! every 100 ms, so that each quantum has coschedules that were never seen.
+//! How long simulated time takes: 20 programs on 5 cores of POWER8 in SMT4, quanta of 100 ms.
+//!
+//! Shuffled, each quantum has coschedules that were never seen; left alone, what changes are the
+//! phases of programs. Real programs change theirs as their profiles say: the mean time of a
+//! quantum and a core is what is shown by 500, all work of the machine included.
 
+#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use divan::Bencher;
+use divan::counter::ItemsCount;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use symbiont_machine::{Change, Machine, Move, Signal, Target};
 use symbiont_profile::{Profile, test_support as synthetic};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Fast, Switches, Workshop};
 use symbiont_sim::machine::{Options, SimMachine};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::PuId;
 
 const QUANTUM: Duration = Duration::from_millis(100);
-const QUANTA: u32 = 100;
+const QUANTA: usize = 100;
+const CORES: usize = 5;
+
+/// Real programs: some that stay in caches and some that wait for memory.
+const REAL: [&str; 5] = ["povray", "gcc", "bwa", "lbm", "gzip"];
 
 fn main() {
     divan::main();
 }
 
-/// One in twenty of 200 simulated seconds: multiply by 20.
-#[divan::bench(sample_count = 10)]
-fn ten_simulated_seconds(bencher: Bencher<'_, '_>) {
-    let makers: [fn() -> Profile; 4] = [
-        synthetic::streaming,
-        synthetic::cache_resident,
-        synthetic::floating_point,
-        synthetic::branchy,
-    ];
-    let profiles: Vec<Profile> = makers.iter().map(|make| make()).collect();
-    let power8 = Description::named("power8-s812l").map(|all| all.restricted(Some(5), Some(4)));
-    let Ok(Ok(description)) = power8 else { return };
-    let workshop = Workshop::new(description);
-    bencher
-        .with_inputs(|| {
-            let programs: Vec<Program<'_>> = profiles
-                .iter()
-                .cycle()
-                .take(20)
-                .map(|profile| Program {
-                    name: profile.program.clone(),
-                    profile,
-                    shape: Shape::Single,
-                    target: None,
-                })
-                .collect();
-            let fast = workshop.fast(Switches::default());
-            let options = Options { seed: 1, ..Options::default() };
-            SimMachine::new(workshop.description(), fast, programs, &[], options)
-        })
-        .bench_local_values(|machine| {
-            let Ok(mut machine) = machine else { return 0.0 };
-            machine.measure(&[Signal::CpiStack].into());
-            let mut random = Pcg64Mcg::seed_from_u64(7);
-            for _ in 0..QUANTA {
-                let Ok(sample) = machine.sample() else { return 0.0 };
-                let mut pus: Vec<PuId> = machine.topology().cpus().iter().collect();
-                pus.shuffle(&mut random);
-                let to = |pu: PuId| Change::Affinity(Target::Cpus([pu].into_iter().collect()));
-                let moves: Vec<Move> = sample
-                    .threads
-                    .iter()
-                    .zip(pus)
-                    .map(|(thread, pu)| Move { thread: thread.id, change: to(pu) })
-                    .collect();
-                if machine.apply(&moves).and_then(|_| machine.wait(QUANTUM)).is_err() {
-                    return 0.0;
-                }
+#[derive(Debug, Clone, Copy)]
+enum Programs {
+    Synthetic,
+    Real,
+}
+
+impl Programs {
+    fn profiles(self) -> Vec<Profile> {
+        match self {
+            Self::Synthetic => vec![
+                synthetic::streaming(),
+                synthetic::cache_resident(),
+                synthetic::floating_point(),
+                synthetic::branchy(),
+            ],
+            Self::Real => {
+                let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles");
+                let read = |name| PathBuf::from(folder).join(format!("{name}.profile"));
+                REAL.iter().map(|name| Profile::read(&read(name)).unwrap()).collect()
             }
-            machine.retired(0).unwrap_or_default()
-        });
+        }
+    }
+}
+
+/// One in twenty of 200 simulated seconds: multiply by 20.
+fn ten_simulated_seconds(bencher: Bencher<'_, '_>, programs: Programs, shuffled: bool) {
+    let profiles = programs.profiles();
+    let power8 = Description::named("power8-s812l").unwrap();
+    let workshop = Workshop::new(power8.restricted(Some(CORES), Some(4)).unwrap());
+    let machine = || {
+        let programs: Vec<Program<'_>> = profiles
+            .iter()
+            .cycle()
+            .take(20)
+            .map(|profile| Program {
+                name: profile.program.clone(),
+                profile,
+                shape: Shape::Single,
+                target: None,
+            })
+            .collect();
+        let fast = workshop.fast(Switches::default());
+        let options = Options { seed: 1, ..Options::default() };
+        SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap()
+    };
+    // What is run for the first time makes tables.
+    let done = run(machine(), shuffled);
+    println!("10⁹ instructions of each slot: {done:.3?}");
+    let core_quanta = ItemsCount::new(QUANTA * CORES);
+    bencher
+        .counter(core_quanta)
+        .with_inputs(machine)
+        .bench_local_values(|machine| run(machine, shuffled));
+}
+
+/// What each slot retires, 10⁹ instructions.
+fn run<'p>(mut machine: SimMachine<'p, Fast<'_, 'p>>, shuffled: bool) -> Vec<f64> {
+    machine.measure(&[Signal::CpiStack].into());
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    for _ in 0..QUANTA {
+        let sample = machine.sample().unwrap();
+        if shuffled {
+            let mut pus: Vec<PuId> = machine.topology().cpus().iter().collect();
+            pus.shuffle(&mut random);
+            let to = |pu: PuId| Change::Affinity(Target::Cpus([pu].into_iter().collect()));
+            let threads = sample.threads.iter().zip(pus);
+            let moves: Vec<Move> =
+                threads.map(|(thread, pu)| Move { thread: thread.id, change: to(pu) }).collect();
+            machine.apply(&moves).unwrap();
+        }
+        machine.wait(QUANTUM).unwrap();
+    }
+    (0..20).map(|slot| machine.retired(slot).unwrap_or_default() / 1e9).collect()
+}
+
+#[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
+fn shuffled_each_quantum(bencher: Bencher<'_, '_>, programs: Programs) {
+    ten_simulated_seconds(bencher, programs, true);
+}
+
+#[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
+fn left_alone(bencher: Bencher<'_, '_>, programs: Programs) {
+    ten_simulated_seconds(bencher, programs, false);
 }
