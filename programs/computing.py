@@ -69,8 +69,16 @@ END {
     )
 
 
+def lines_to_sort(draw):
+    write("lines.txt", "".join(
+        f"{draw.word('abcdefghijklmnop', 4, 10)} {draw.below(100000)} {draw.word('xyz', 5, 25)}\n"
+        for _ in range(270_000)
+    ))
+
+
 INPUTS = {
     "xalan": xalan,
     "iverilog": verilog,
     "gawk": awk,
+    "sort": lines_to_sort,
 }
