@@ -222,8 +222,8 @@ fn categories() -> Signals {
 }
 
 /// About how long a run takes on one CPU of today, for the estimate that a user
-/// is told: a tenth of a millisecond for each thread and simulated millisecond.
+/// is told: a hundredth of a millisecond for each thread and simulated millisecond.
 pub(super) fn estimate<'r>(runs: impl IntoIterator<Item = &'r Run>, size: &Size) -> Duration {
-    let of = |run: &Run| size.alone.mul_f64(run.scene.programs.len() as f64 * 0.1);
+    let of = |run: &Run| size.alone.mul_f64(run.scene.programs.len() as f64 * 0.01);
     runs.into_iter().map(of).sum()
 }
