@@ -187,11 +187,23 @@ impl Measured {
         let list = self.outputs.categories.iter().find(|(name, _)| Some(&**name) == wanted);
         let (_, members) = list.ok_or_else(|| Unmeasured::Unknown(signal.to_string()))?;
         let none = Measurement { value: 0.0, unit: Unit::Fraction, coverage: 1.0, age: 0 };
-        let share = |name: &str| match self.get(name) {
-            Err(Unmeasured::ZeroDivisor) => Ok(none),
-            other => other,
-        };
-        members.iter().map(|name| Ok((&**name, share(name)?))).collect()
+        let mut shares = Vec::with_capacity(members.len());
+        // The names of a list mostly follow each other.
+        let mut at = 0;
+        for member in members {
+            let mut from_there = (at..self.values.len()).chain(0..at);
+            let found = from_there.find(|&at| self.outputs.names.get(at) == Some(member));
+            let value = found.and_then(|at| self.values.get(at));
+            let share = match value {
+                Some(Ok(share)) => *share,
+                Some(Err(Unmeasured::ZeroDivisor)) => none,
+                Some(Err(why)) => return Err(why.clone()),
+                None => return Err(Unmeasured::Unknown((**member).to_owned())),
+            };
+            shares.push((&**member, share));
+            at = found.map_or(0, |at| at + 1);
+        }
+        Ok(shares)
     }
 }
 

@@ -50,7 +50,7 @@ use std::time::Duration;
 
 use symbiont_machine::{Ability, Placement, RunState, Signal, Signals, Support, ThreadId};
 
-use crate::seats::{Group, Pool, Seats, pools};
+use crate::seats::{Group, Seats, pools};
 use crate::{Entry, Finding, Policy, ThreadView, View};
 use pairing::{Application, Criterion, fewest_same_category, pair};
 
@@ -186,13 +186,16 @@ impl Hysched {
         let ipc = measured.get("ipc").map_err(missing)?.value;
         let shares = measured.categories(self.variant.signal()).map_err(missing)?;
         let shares: Vec<_> = shares.into_iter().map(|(name, share)| (name, share.value)).collect();
-        let category = self.category(thread.id, &shares);
-        Ok(Party { members: vec![index], shares, category, ipc, reason: "alone".into() })
+        let before = self.last.get(&thread.id).copied();
+        let category = self.category(before, &shares);
+        let name = name(&shares, category);
+        let members = vec![index];
+        Ok(Party { members, before, category, name, ipc, reason: "alone".into() })
     }
 
-    fn category(&self, id: ThreadId, shares: &[(&str, f64)]) -> usize {
+    fn category(&self, before: Option<usize>, shares: &[(&str, f64)]) -> usize {
         let now = dominant(shares.iter().map(|(_, share)| *share));
-        let before = self.last.get(&id).and_then(|&last| Some((last, shares.get(last)?.1)));
+        let before = before.and_then(|last| Some((last, shares.get(last)?.1)));
         match (before, shares.get(now)) {
             (Some((last, kept)), Some((_, largest))) if largest - kept <= self.hysteresis => last,
             _ => now,
@@ -204,39 +207,52 @@ impl Hysched {
 #[derive(Debug, Clone)]
 struct Party<'a> {
     members: Vec<usize>,
-    /// Of each category, by name.
-    shares: Vec<(&'a str, f64)>,
+    /// The category of a thread in the quantum before.
+    before: Option<usize>,
     category: usize,
+    /// Of the category.
+    name: &'a str,
     ipc: f64,
     reason: Cow<'static, str>,
 }
 
-impl<'a> Party<'a> {
-    fn name(&self) -> &'a str {
-        self.shares.get(self.category).map_or("?", |(name, _)| name)
-    }
-
+impl Party<'_> {
+    /// Both together; the category is still that of the first.
     fn join(mut self, other: Self, criterion: Criterion) -> Self {
         let reason = match criterion {
             Criterion::CombineCategories => {
-                format!("different categories: {} with {}", self.name(), other.name())
+                format!("different categories: {} with {}", self.name, other.name)
             }
             Criterion::BalanceIpc => format!(
                 "one category, {}: IPC {:.2} balances {:.2}",
-                self.name(),
-                self.ipc,
-                other.ipc
+                self.name, self.ipc, other.ipc
             ),
         };
         self.members.extend(other.members);
-        for ((_, share), (_, more)) in self.shares.iter_mut().zip(other.shares) {
-            *share += more;
-        }
-        self.category = dominant(self.shares.iter().map(|(_, share)| *share));
         self.ipc += other.ipc;
         self.reason = reason.into();
         self
     }
+}
+
+fn name<'a>(shares: &[(&'a str, f64)], category: usize) -> &'a str {
+    shares.get(category).map_or("?", |(name, _)| name)
+}
+
+/// The dominant category, and its name, of the sum of the shares of some threads.
+fn together<'a>(view: &View<'a>, signal: Signal, members: &[usize]) -> (usize, &'a str) {
+    let mut sums: Vec<(&str, f64)> = Vec::new();
+    let measured = members.iter().filter_map(|&member| view.threads.get(member)?.measured);
+    for shares in measured.filter_map(|measured| measured.categories(signal).ok()) {
+        if sums.is_empty() {
+            sums = shares.iter().map(|(name, _)| (*name, 0.0)).collect();
+        }
+        for ((_, sum), (_, share)) in sums.iter_mut().zip(shares) {
+            *sum += share.value;
+        }
+    }
+    let category = dominant(sums.iter().map(|(_, sum)| *sum));
+    (category, name(&sums, category))
 }
 
 /// The dominant category of these shares, by number: the first of the largest.
@@ -252,19 +268,25 @@ pub fn dominant(shares: impl IntoIterator<Item = f64>) -> usize {
     first.0
 }
 
-/// Pairs parties until each has a core of its own.
-fn form<'a>(mut parties: Vec<Party<'a>>, cores: usize, tally: &mut Tally) -> Vec<Party<'a>> {
-    let mut pairs = Tally::default();
-    let mut first = true;
-    while parties.len() > cores.max(1) {
-        // Pairs of pairs are not counted.
-        let mut ignored = Tally::default();
-        parties = halve(parties, cores, if first { &mut pairs } else { &mut ignored });
-        first = false;
+/// Pairs parties until each has a core of its own; `judge` tells the category of
+/// several threads, and its name.
+fn form<'a>(
+    mut parties: Vec<Party<'a>>,
+    cores: usize,
+    tally: &mut Tally,
+    judge: impl Fn(&[usize]) -> (usize, &'a str),
+) -> Vec<Party<'a>> {
+    let cores = cores.max(1);
+    if parties.len() > cores {
+        parties = halve(parties, cores, tally);
     }
-    tally.pairs += pairs.pairs;
-    tally.same += pairs.same;
-    tally.fewest += pairs.fewest;
+    while parties.len() > cores {
+        for party in parties.iter_mut().filter(|party| party.members.len() > 1) {
+            (party.category, party.name) = judge(&party.members);
+        }
+        // Pairs of pairs are not counted.
+        parties = halve(parties, cores, &mut Tally::default());
+    }
     parties
 }
 
@@ -326,20 +348,22 @@ impl Policy for Hysched {
         let (pools, mut placement) = pools(view, |index, thread| {
             self.read(thread, index).map(|party| parties[index] = Some(party)).err()
         });
-        let judged = view.threads.iter().zip(&parties);
-        let now: BTreeMap<ThreadId, usize> = judged
-            .filter_map(|(thread, party)| Some((thread.id, party.as_ref()?.category)))
-            .collect();
-        for (id, category) in &now {
-            if let Some(before) = self.last.get(id) {
-                self.tally.judged += 1;
-                self.tally.changes += u64::from(before != category);
-            }
+        for party in parties.iter().flatten() {
+            self.tally.judged += u64::from(party.before.is_some());
+            self.tally.changes += u64::from(party.before.is_some_and(|it| it != party.category));
         }
-        self.last = now;
+        let now = view.threads.iter().zip(&parties);
+        let now = now.filter_map(|(thread, party)| Some((thread.id, party.as_ref()?.category)));
+        self.last = now.collect();
+        let signal = self.variant.signal();
         let mut seats = Seats::new(view.topology);
         for pool in &pools {
-            let groups = groups(&seats, pool, &mut parties, &mut self.tally);
+            let members =
+                pool.threads.iter().filter_map(|&thread| parties.get_mut(thread)?.take()).collect();
+            let judge = |members: &[usize]| together(view, signal, members);
+            let formed = form(members, seats.cores(pool), &mut self.tally, judge);
+            let group = |party: Party<'_>| Group { members: party.members, reason: party.reason };
+            let groups: Vec<Group> = formed.into_iter().map(group).collect();
             seats.seat(view, pool, &groups, &mut placement);
         }
         placement
@@ -357,20 +381,6 @@ impl Policy for Hysched {
         ];
         changed.into_iter().chain(made.into_iter().flatten()).collect()
     }
-}
-
-fn groups(
-    seats: &Seats,
-    pool: &Pool,
-    parties: &mut [Option<Party<'_>>],
-    tally: &mut Tally,
-) -> Vec<Group> {
-    let members =
-        pool.threads.iter().filter_map(|&thread| parties.get_mut(thread)?.take()).collect();
-    form(members, seats.cores(pool), tally)
-        .into_iter()
-        .map(|party| Group { members: party.members, reason: party.reason })
-        .collect()
 }
 
 #[cfg(test)]

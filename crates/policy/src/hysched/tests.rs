@@ -179,19 +179,14 @@ fn the_deepest_categories_there_are_are_taken() {
 
 #[test]
 fn a_category_is_kept_within_the_margin() {
-    let id = ThreadId { process: 1, thread: 1, born: 0, generation: 0 };
     for (margin, expected) in [(0.0, 1), (0.1, 0), (0.05, 0), (0.04, 1)] {
-        let mut policy = topl().with_hysteresis(margin);
-        policy.last.insert(id, 0);
-        assert_eq!(
-            policy.category(id, &[("a", 0.40), ("b", 0.4499), ("c", 0.1)]),
-            expected,
-            "{margin}"
-        );
+        let policy = topl().with_hysteresis(margin);
+        let shares = [("a", 0.40), ("b", 0.4499), ("c", 0.1)];
+        assert_eq!(policy.category(Some(0), &shares), expected, "{margin}");
     }
-    let mut policy = topl();
-    policy.last.insert(id, 1);
-    assert_eq!(policy.category(id, &[("a", 0.5), ("b", 0.5)]), 1, "a tie is no change");
+    let even = [("a", 0.5), ("b", 0.5)];
+    assert_eq!(topl().category(Some(1), &even), 1, "a tie is no change");
+    assert_eq!(topl().category(None, &even), 0);
 }
 
 /// Share of pairs of different categories when half of 16 threads are of one
