@@ -11,8 +11,8 @@
 //! renamed: whole, or not there. One that is damaged all the same, or is not what its name says,
 //! is told of, made anew and replaced.
 //!
-//! Files lie in a folder for each version of the code; a new version's removes the
-//! others.
+//! Files lie in a folder for each version of the code; a new version's removes those to
+//! which nothing was added for a week, so that two versions can be compared.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -30,6 +30,7 @@ use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use std::{fs, io};
 
 use sha2::{Digest, Sha256};
@@ -144,14 +145,19 @@ fn table(bytes: &[u8], name: &[u8; 32]) -> Option<ResponseTable> {
     table.is_sound().then_some(table)
 }
 
-/// Removes what other versions of the code have kept beside `folder`, as far as possible.
+/// How long nothing was added to a folder that is removed.
+const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Removes what other versions of the code kept long ago beside `folder`, as far as possible.
 fn remove_others(folder: &Path) {
     let beside = folder.parent().and_then(|beside| fs::read_dir(beside).ok());
     for entry in beside.into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let version = name.len() == CODE.len() && name.bytes().all(|b| b.is_ascii_hexdigit());
-        if version && entry.path() != folder {
+        let added = entry.metadata().and_then(|it| it.modified()).ok();
+        let old = added.and_then(|at| at.elapsed().ok()).is_some_and(|ago| ago > FORGOTTEN);
+        if version && old && entry.path() != folder {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -160,6 +166,7 @@ fn remove_others(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
+    use std::time::SystemTime;
 
     use symbiont_profile::test_support;
     use symbiont_sim::description::Description;
@@ -196,8 +203,15 @@ mod tests {
         assert_eq!(files(&cache).len(), 3);
         let later = Cache::of_code(folder.path(), "0123456789abcdef");
         assert_eq!(made(&later, "xsim", &phase), 1);
-        assert!(!cache.folder.exists(), "the older version's tables are gone");
         assert_eq!(made(&later, "xsim", &phase), 0);
+        assert!(cache.folder.exists(), "the other version may be used, too");
+        for kept in [&cache, &later] {
+            let long_ago = SystemTime::now() - 2 * FORGOTTEN;
+            fs::File::open(&kept.folder).unwrap().set_modified(long_ago).unwrap();
+        }
+        let latest = Cache::of_code(folder.path(), "fedcba9876543210");
+        assert_eq!(made(&latest, "xsim", &phase), 1);
+        assert!(!cache.folder.exists() && !later.folder.exists(), "tables that nobody uses");
     }
 
     #[test]
