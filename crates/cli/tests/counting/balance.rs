@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use symbiont_counters::{History, Measurements};
 use symbiont_linux::perf::support;
-use symbiont_machine::{Change, Outcome, Target};
+use symbiont_machine::{Change, Outcome, Target, ThreadId};
 use symbiont_topology::{CpuSet, HostTopology, PuId};
 use symbiont_trace::{Quantum, Reader};
 use tempfile::TempDir;
@@ -19,8 +19,13 @@ const STAND_IN: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../linux/tests/counting/stand-in.toml");
 /// No wait in these tests is longer; all but the broken end much sooner.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often in a row the placement must be seen to be right.
+/// How often in a row the placement must be seen to be right, and how many recorded
+/// quanta must be judged.
 const LASTS: u32 = 10;
+/// Long beside a time slice: on a busy machine, too, all run in most quanta.
+const QUANTUM: Duration = Duration::from_millis(100);
+/// Who ran less since it was counted before need not have had a page fault, hungry or not.
+const ENOUGH: Duration = Duration::from_millis(2);
 
 pub fn skip(why: &str) {
     eprintln!("skipped: {why}");
@@ -58,7 +63,7 @@ impl Program {
     /// Managed as these arguments say.
     pub fn start(state: &TempDir, args: &[&str], record: &Path, cpus: [PuId; 2]) -> Self {
         let mut command = symbiont(state);
-        command.args(args).args(["--quantum", "20ms"]);
+        command.args(args).args(["--quantum", &format!("{}ms", QUANTUM.as_millis())]);
         command.arg("--record").arg(record).arg("--").arg(std::env::current_exe().unwrap());
         command.args([WORKER, "parent"]).args(cpus.map(|pu| pu.0.to_string()));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -79,15 +84,22 @@ impl Program {
     }
 
     /// Waits until each role has its processes on different hardware threads,
-    /// several times in a row.
-    pub fn wait_until_apart(&self, record: &Path) {
+    /// several times in a row, and until enough quanta of the recording could be judged.
+    pub fn wait_until_apart(&self, record: &Path, judge: impl Fn(&Path) -> u32) {
         let begin = Instant::now();
-        let mut right = 0;
-        while right < LASTS {
+        let (mut right, mut judged) = (0, 0);
+        while right < LASTS || judged < LASTS {
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "{right} times in a row balanced, {judged} quanta judged; {}",
+                tail(record)
+            );
+            std::thread::sleep(QUANTUM);
             let apart = self.is_apart("hungry") && self.is_apart("modest");
             right = if apart { right + 1 } else { 0 };
-            assert!(begin.elapsed() < PATIENCE, "never balanced; {}", tail(record));
-            std::thread::sleep(Duration::from_millis(20));
+            if right >= LASTS {
+                judged = judge(record);
+            }
         }
     }
 
@@ -137,36 +149,59 @@ pub fn balanced() {
     let hungry = program.processes["hungry"].clone();
 
     // The affinity of the real threads.
-    program.wait_until_apart(&record);
+    program.wait_until_apart(&record, |record| judge(record, &hungry));
     program.finish();
 
     // How it came to be: counts, what they mean, placement, moves.
     let mut reader = Reader::open(&record).unwrap();
     assert!(reader.header().support.signals.len() > 1, "{:?}", reader.header().support);
-    let mut history = History::default();
-    let (mut judged, mut apart, mut done) = (0, 0, 0);
+    let mut done = 0;
     while let Some(quantum) = reader.next_quantum().unwrap() {
-        let known = history.take(&quantum.sample).unwrap();
-        done += quantum
-            .moves
-            .iter()
-            .filter(|(asked, outcome)| {
-                matches!((&asked.change, outcome), (Change::Affinity(_), Outcome::Done))
-            })
-            .count();
-        if let Some(is_apart) = judge(&quantum, &known, &hungry) {
-            judged += 1;
-            apart += u32::from(is_apart);
-        }
+        let moves = quantum.moves.iter().filter(|(asked, outcome)| {
+            matches!((&asked.change, outcome), (Change::Affinity(_), Outcome::Done))
+        });
+        done += moves.count();
     }
-    assert!(judged >= LASTS, "{judged}");
-    assert_eq!(apart, judged, "whenever all are measured, the hungry are kept apart");
     assert!(done >= 4, "{done}");
+    assert!(judge(&record, &hungry) >= LASTS);
 }
 
-/// If all four run, settled, with fresh enough counts: are the hungry on
-/// different hardware threads? Checks what was measured of them.
-fn judge(quantum: &Quantum, known: &Measurements, hungry: &[u32]) -> Option<bool> {
+/// The quanta of a recording before which each of the four had run long enough to tell who is
+/// who, with what was known then.
+pub fn told_apart(record: &Path) -> Vec<(Quantum, Measurements)> {
+    let mut reader = Reader::open(record).unwrap();
+    let mut history = History::default();
+    let mut counted: BTreeMap<ThreadId, Duration> = BTreeMap::new();
+    let mut quanta = Vec::new();
+    while let Some(quantum) = reader.next_quantum().unwrap() {
+        let known = history.take(&quantum.sample).unwrap();
+        let before = std::mem::take(&mut counted);
+        for thread in &quantum.sample.threads {
+            if let Some(Ok(reading)) = thread.counts.first() {
+                counted.insert(thread.id, reading.running);
+            }
+        }
+        let long = |(id, running): &(&ThreadId, &Duration)| {
+            before.get(id).is_some_and(|last| running.saturating_sub(*last) >= ENOUGH)
+        };
+        if counted.iter().filter(long).count() == 4 {
+            quanta.push((quantum, known));
+        }
+    }
+    quanta
+}
+
+/// Whenever all run, settled, and were counted for long enough, the hungry are kept apart.
+/// How often was that?
+fn judge(record: &Path, hungry: &[u32]) -> u32 {
+    let quanta = told_apart(record);
+    let judged = quanta.iter().filter_map(|(quantum, known)| are_apart(quantum, known, hungry));
+    judged.inspect(|apart| assert!(apart, "{}", tail(record))).count().try_into().unwrap()
+}
+
+/// If all four run, settled: are the hungry on different hardware threads? Checks what was
+/// measured of them.
+fn are_apart(quantum: &Quantum, known: &Measurements, hungry: &[u32]) -> Option<bool> {
     let mut demands = Vec::new();
     let mut places = Vec::new();
     let runnable = |state| state == symbiont_machine::RunState::Runnable;

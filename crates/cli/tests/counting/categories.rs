@@ -1,11 +1,12 @@
 //! `symbiont run --policy hysched` over a catalogue of software events that stand for
 //! Top-Down categories.
 
+use std::path::Path;
+
 use symbiont_linux::perf::support;
 use symbiont_machine::Target;
-use symbiont_trace::Reader;
 
-use crate::balance::{Program, Stage, run, skip};
+use crate::balance::{Program, Stage, run, skip, told_apart};
 
 const SLOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/slots.toml");
 const ARGS: [&str; 4] = ["--policy", "hysched", "--catalogue", SLOTS];
@@ -17,14 +18,16 @@ pub fn paired() {
     let program = Program::start(&state, &ARGS, &record, cpus);
     let hungry = program.processes["hungry"].clone();
     assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);
-    program.wait_until_apart(&record);
+    program.wait_until_apart(&record, |record| judge(record, &hungry));
     program.finish();
+    assert!(judge(&record, &hungry) >= 10);
+}
 
-    // Whenever all four have a place, the two of a category are apart, and the
-    // reason says why.
-    let mut reader = Reader::open(&record).unwrap();
+/// Whenever all four have a place and were counted for long enough, the two of a category are
+/// apart, and the reason says why. How often was that?
+fn judge(record: &Path, hungry: &[u32]) -> u32 {
     let mut judged = 0;
-    while let Some(quantum) = reader.next_quantum().unwrap() {
+    for (quantum, _) in told_apart(record) {
         let placed: Vec<_> = (quantum.placement.iter())
             .filter_map(|(id, assignment)| match &assignment.target {
                 Target::Cpus(cpus) => Some((id, cpus, &assignment.reason)),
@@ -47,7 +50,7 @@ pub fn paired() {
             assert!(reason.contains("retiring") && reason.contains("backend_bound"), "{reason}");
         }
     }
-    assert!(judged >= 10, "{judged}");
+    judged
 }
 
 /// The catalogue has the first level only; the default variant is the third.

@@ -1,10 +1,12 @@
 //! Runs that change nothing, and reports about what was done.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use serde_json::Value;
+use symbiont_trace::Reader;
 
 use crate::place::{Place, stderr, wait_until};
 use crate::settings::{changed, own};
@@ -19,18 +21,21 @@ pub fn trials() -> Vec<Trial> {
 
 fn dry_run() {
     let (place, own) = (Place::new(), own());
-    let stop = place.path("stop");
+    let (stop, record) = (place.path("stop"), place.path("recording.jsonl"));
     let busy = "while [ ! -e \"$0\" ]; do :; done";
     let program = ["sh", "-c", busy, stop.to_str().expect("UTF-8")];
-    let options = ["--dry-run", "--policy", "random", "--quantum", "10ms"];
+    let options = ["--dry-run", "--policy", "random", "--quantum", "10ms", "--record"];
+    let options = [&options[..], &[record.to_str().expect("UTF-8")]].concat();
     let program = place.start(place.run(&options, &program).stderr(Stdio::piped()));
     wait_until("the manager is there", || place.manager().is_some());
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(1) {
+    // On a busy machine it takes a while until the program has started and would be moved.
+    let would_move = || own_cpus().len() < 2 || has_moves(&record);
+    wait_until("the program would have been moved", || {
         let changed = changed(program.id(), &own);
         assert!(changed.is_empty(), "{changed:?}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+        begin.elapsed() >= Duration::from_secs(1) && would_move()
+    });
     assert!(place.journals().iter().all(|journal| {
         std::fs::read_to_string(journal).is_ok_and(|text| text.lines().count() <= 1)
     }));
@@ -42,6 +47,13 @@ fn dry_run() {
     if own_cpus().len() > 1 {
         assert!(said.contains("would have been made"), "tells the moves: {said}");
     }
+}
+
+/// Has any move been recorded by now?
+fn has_moves(record: &Path) -> bool {
+    let Ok(mut reader) = Reader::open(record) else { return false };
+    let quanta = std::iter::from_fn(|| reader.next_quantum().ok().flatten());
+    { quanta }.any(|quantum| !quantum.moves.is_empty())
 }
 
 fn reports() {
