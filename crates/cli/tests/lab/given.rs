@@ -93,9 +93,4 @@ impl Given {
     pub fn cpus(&self) -> Vec<u32> {
         self.cores.iter().flatten().copied().collect()
     }
-
-    /// Two cores, as far apart as this machine has them.
-    pub fn two_cores(&self) -> [&[u32]; 2] {
-        [&self.cores[1], &self.cores[self.cores.len() - 2]]
-    }
 }

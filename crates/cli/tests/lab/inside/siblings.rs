@@ -6,14 +6,16 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::given::Given;
-use crate::place::{Place, Program, wait_until};
+use crate::place::{PATIENCE, Place, Program, wait_until};
 use crate::settings::tree;
 
 use super::workers::{WORKER, command};
-use super::{INIT, STAND_IN};
+use super::{EVEN, INIT};
 
 /// How often in a row a placement must be seen.
 pub const LASTS: u32 = 5;
+/// Of the policy that balances.
+const QUANTUM: Duration = Duration::from_secs(1);
 
 /// A worker's role.
 fn role(process: u32) -> Option<String> {
@@ -44,13 +46,14 @@ pub fn cpus_of(process: u32) -> BTreeSet<u32> {
     mask.map(|mask| cpus(mask.trim())).unwrap_or_default()
 }
 
-/// For each of these cores, how many of the processes are held to it; none if
-/// one of them is held to neither.
-fn on_cores(processes: &[u32], cores: &[&[u32]; 2]) -> Option<[usize; 2]> {
-    let mut counts = [0; 2];
+/// For each core, how many of the processes are held to it; none if one of them is held to
+/// no core.
+fn on_cores(processes: &[u32], cores: &[Vec<u32>]) -> Option<Vec<usize>> {
+    let mut counts = vec![0; cores.len()];
     for process in processes {
         let mask = cpus_of(*process);
-        let within = |core: &&[u32]| !mask.is_empty() && mask.iter().all(|cpu| core.contains(cpu));
+        let within =
+            |core: &Vec<u32>| !mask.is_empty() && mask.iter().all(|cpu| core.contains(cpu));
         counts[cores.iter().position(within)?] += 1;
     }
     Some(counts)
@@ -76,37 +79,52 @@ fn at_rest<T>(place: &Place, look: impl FnOnce() -> T) -> Option<T> {
     (switches()? == before).then_some(seen)
 }
 
-/// Two full cores; half of the threads have page faults, which stand for
-/// accesses to the L1 cache: each core gets half of them, as pairs, quadruples
-/// or octuples. Who is about to be moved is not looked at: many threads take an
-/// emulated machine a while. On a busy machine rates are uneven now and then: of
-/// the last placements, a quantum apart, eight of ten are right, of octuples three of four.
+/// As many threads as hardware threads; half of them have page faults, which stand for
+/// accesses to the L1 cache: each core gets equally many of these, as pairs, quadruples or
+/// octuples. The threads rest most of the time, so that no host is too small for many of
+/// them. Who is about to be moved is not looked at.
 pub fn balanced(given: &Given) {
     let place = Place::new();
-    let cores = given.two_cores();
-    let count = given.smt().to_string();
-    let words = ["group", &list(&cores.concat()), &count, "hungry", "modest"];
-    // On a guest of sixteen busy CPUs a manager takes seconds to read and move all.
-    let (quantum_ms, looks, enough) = if given.smt() > 4 { (5000, 4, 3) } else { (500, 10, 8) };
-    let quantum = format!("{quantum_ms}ms");
-    let policy = ["--policy", "l1-bandwidth", "--catalogue", STAND_IN.0];
+    let half = given.smt() / 2;
+    let count = given.cores.len() * half;
+    let quantum = format!("{}ms", QUANTUM.as_millis());
+    let policy = ["--policy", "l1-bandwidth", "--catalogue", EVEN.0];
     let options = [&policy[..], &["--quantum", quantum.as_str()]].concat();
+    let words = ["group", "all", &count.to_string(), "nibbler", "dozer"];
     let program = place.start(&mut place.run(&options, &command(&words)));
-    let look = || {
-        let [hungry, modest] = ["hungry", "modest"].map(|role| workers(&program, role));
-        at_rest(&place, || (on_cores(&hungry, &cores), on_cores(&modest, &cores)))
-    };
-    wait_until("all are placed", || matches!(look(), Some((Some(_), Some(_)))));
-    let right = Some([given.smt() / 2; 2]);
-    let mut last = VecDeque::from(vec![None; looks]);
-    wait_until_seen("each core has as many hungry as modest ones", |seen| {
-        let Some(now) = look() else { return false };
-        last.pop_front();
-        last.push_back(Some(now));
-        *seen = format!("hungry and modest by core, the last ones: {last:?}");
-        std::thread::sleep(Duration::from_millis(quantum_ms));
-        last.iter().filter(|now| **now == Some((right, right))).count() >= enough
+    let mut hungry = Vec::new();
+    wait_until("all have begun", || {
+        hungry = workers(&program, "nibbler");
+        hungry.len() == count
     });
+    let look = || at_rest(&place, || on_cores(&hungry, &given.cores));
+    let right = vec![half; given.cores.len()];
+    let enough = often_enough(given);
+    let (mut row, mut last) = (0, VecDeque::new());
+    wait_until_seen("each core has as many hungry ones as the others", |seen| {
+        let Some(Some(now)) = look() else { return false };
+        row = if now == right { row + 1 } else { 0 };
+        last.push_back(now);
+        last.drain(..last.len().saturating_sub(10));
+        *seen = format!("{row} of {enough} in a row; hungry ones by core, the last: {last:?}");
+        std::thread::sleep(QUANTUM);
+        row >= enough
+    });
+}
+
+/// How often in a row a placement must be right, so that one which is drawn by lot each
+/// quantum passes in less than one of a hundred plays.
+fn often_enough(given: &Given) -> u32 {
+    let ways = |of: usize, many: usize| -> f64 {
+        (0..many).map(|n| (of - n) as f64 / (many - n) as f64).product()
+    };
+    let (smt, cores) = (given.smt(), given.cores.len());
+    let all = ways(smt * cores, smt * cores / 2);
+    let chance = ways(smt, smt / 2).powi(i32::try_from(cores).unwrap()) / all;
+    let looks = PATIENCE.as_secs_f64() / QUANTUM.as_secs_f64();
+    let row = ((0.01 / looks).ln() / chance.ln()).ceil();
+    // Of eight hardware threads on two cores, eleven.
+    LASTS.max(row as u32)
 }
 
 /// [`wait_until`], telling what was seen last if it never comes.

@@ -16,12 +16,18 @@ pub const TURN: &str = "/tmp/turn";
 const PAGES: usize = 500;
 /// More than allocators keep for later: it is mapped anew each time.
 const LARGE: usize = 40 << 20;
+/// What a `modest` one counts to at a time.
+const TURNS: usize = 100_000;
+/// What part of that a `nibbler` and a `dozer` do at a time, and how long they rest then: a
+/// few host CPUs bear many of them.
+const PART: usize = 16;
+const REST: Duration = Duration::from_millis(100);
 /// Bytes that a `dweller` reads.
 pub const DWELLING: usize = 32 << 20;
 
 /// `group CPUS COUNT ROLE…`: confines itself to CPUs (`all` or `1,3`) and starts
-/// COUNT of each ROLE. `hungry` has page faults all the time, `modest` has none,
-/// `sleeper` wakes now and then, `eater` takes ever more memory once there is a file
+/// COUNT of each ROLE. `hungry` has page faults all the time, `modest` has none; a `nibbler`
+/// and a `dozer` are like them for a moment now and then; `sleeper` wakes now and then, `eater` takes ever more memory once there is a file
 /// [`EAT`]; `early` is hungry until there is a file [`TURN`] and modest from then on, `late`
 /// the other way round; `dweller` reads the same memory all the time. They run until their
 /// parent is gone. `births` starts a sleeper twenty times a second, ten in all.
@@ -83,6 +89,22 @@ fn at_the_moment(role: &str) -> &str {
     }
 }
 
+/// Has page faults.
+fn fault(pages: usize) {
+    let page = rustix::param::page_size();
+    let mut memory: Vec<u8> = Vec::with_capacity(LARGE);
+    for byte in memory.spare_capacity_mut().iter_mut().step_by(page).take(pages) {
+        std::hint::black_box(byte.write(1));
+    }
+}
+
+/// Has none.
+fn spin(turns: usize) {
+    (0..turns).for_each(|n| {
+        std::hint::black_box(n);
+    });
+}
+
 fn busy(role: &str) {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let parent = rustix::process::getppid();
@@ -90,16 +112,16 @@ fn busy(role: &str) {
     let dwelling = vec![1_u8; if role == "dweller" { DWELLING } else { 0 }];
     while rustix::process::getppid() == parent {
         match at_the_moment(role) {
-            "hungry" => {
-                let page = rustix::param::page_size();
-                let mut memory: Vec<u8> = Vec::with_capacity(LARGE);
-                for byte in memory.spare_capacity_mut().iter_mut().step_by(page).take(PAGES) {
-                    std::hint::black_box(byte.write(1));
-                }
+            "hungry" => fault(PAGES),
+            "nibbler" => {
+                fault(PAGES / PART);
+                std::thread::sleep(REST);
             }
-            "modest" => (0..100_000).for_each(|n| {
-                std::hint::black_box(n);
-            }),
+            "modest" => spin(TURNS),
+            "dozer" => {
+                spin(TURNS / PART);
+                std::thread::sleep(REST);
+            }
             "sleeper" => std::thread::sleep(Duration::from_millis(100)),
             "eater" => {
                 std::thread::sleep(Duration::from_millis(10));

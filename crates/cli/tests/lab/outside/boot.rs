@@ -12,7 +12,7 @@ use super::initramfs::Initramfs;
 use super::serial::Report;
 use super::{device_tree, programs};
 use crate::given;
-use crate::inside::{INIT, STAND_IN};
+use crate::inside::{EVEN, INIT, STAND_IN};
 
 /// Saves time; and a busy machine delays the timer's interrupts beyond what the
 /// kernel's check of the timer allows.
@@ -121,6 +121,8 @@ fn initramfs(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Vec<u8>
     archive.file(Path::new(given::FILE), &given);
     let scenarios = serde_json::to_vec(scenarios).map_err(json)?;
     archive.file(Path::new(given::SCENARIOS), &scenarios);
-    archive.file(Path::new(STAND_IN.0), STAND_IN.1.as_bytes());
+    for (path, catalogue) in [STAND_IN, EVEN] {
+        archive.file(Path::new(path), catalogue.as_bytes());
+    }
     Ok(archive.finish())
 }
