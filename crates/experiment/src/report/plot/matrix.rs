@@ -10,7 +10,8 @@ use crate::stats::Estimate;
 use plotters::style::FontTransform;
 use plotters::style::text_anchor::{HPos, VPos};
 
-const CELL: i32 = 44;
+/// Height of a cell: its width, within these.
+const HEIGHTS: (i32, i32) = (24, 44);
 const MOST_WIDTH: i32 = 110;
 const LABEL_ROOM: f64 = 160.0;
 /// Font size of intervals.
@@ -31,7 +32,7 @@ pub(super) fn draw(title: &str, chart: &Matrix) -> Result<String, PlotError> {
         for (r, row) in chart.cells.iter().enumerate() {
             for (c, value) in row.iter().enumerate() {
                 if let Some(value) = value.filter(|v| v.value.is_finite()) {
-                    draw_cell(canvas, layout.corner(r, c), layout.width, &value, (chart, span))?;
+                    draw_cell(canvas, layout.cell(r, c), &value, (chart, span))?;
                 }
             }
         }
@@ -76,6 +77,7 @@ struct Layout {
     top: i32,
     bottom: i32,
     width: i32,
+    height: i32,
 }
 
 impl Layout {
@@ -86,13 +88,19 @@ impl Layout {
         let width = ((WIDTH - left - 16) / chart.columns.len() as i32).min(MOST_WIDTH);
         let heads = Heads::new(&chart.columns, f64::from(width - 6));
         let top = below + 22 + heads.height() + 4;
-        let bottom = top + CELL * chart.rows.len() as i32;
-        Self { heads, row_label, left, top, bottom, width }
+        let height = width.clamp(HEIGHTS.0, HEIGHTS.1);
+        let bottom = top + height * chart.rows.len() as i32;
+        Self { heads, row_label, left, top, bottom, width, height }
     }
 
     /// The upper left corner of a cell.
     fn corner(&self, row: usize, column: usize) -> (i32, i32) {
-        (self.left + self.width * column as i32, self.top + CELL * row as i32)
+        (self.left + self.width * column as i32, self.top + self.height * row as i32)
+    }
+
+    /// The upper left and the lower right corner of a cell.
+    fn cell(&self, row: usize, column: usize) -> [(i32, i32); 2] {
+        [self.corner(row, column), self.corner(row + 1, column + 1)]
     }
 
     fn draw_names(&self, canvas: &Canvas<'_>, chart: &Matrix, below: i32) -> Result<(), PlotError> {
@@ -120,8 +128,9 @@ impl Layout {
             }
         }
         for (r, name) in chart.rows.iter().enumerate() {
-            let lines = text::wrap_to(name, SMALL, f64::from(self.left - 26), MOST_LINES);
-            let first = self.corner(r, 0).1 + CELL / 2 - 7 * (lines.len() as i32 - 1);
+            let most = (self.height / 14) as usize;
+            let lines = text::wrap_to(name, SMALL, f64::from(self.left - 26), most);
+            let first = self.corner(r, 0).1 + self.height / 2 - 7 * (lines.len() as i32 - 1);
             for (k, line) in lines.iter().enumerate() {
                 let right = style(SMALL, Role::Text, (HPos::Right, VPos::Center));
                 canvas.text(line, (self.left - 10, first + 14 * k as i32), right)?;
@@ -134,29 +143,29 @@ impl Layout {
 /// A cell, coloured by how far its value lies from neutral, as a share of `span`.
 fn draw_cell(
     canvas: &Canvas<'_>,
-    (x, y): (i32, i32),
-    width: i32,
+    [(x, y), (right, below)]: [(i32, i32); 2],
     value: &Estimate,
     (chart, span): (&Matrix, f64),
 ) -> Result<(), PlotError> {
     let depth = (value.value - chart.neutral) / span;
-    let corners = [(x + 1, y + 1), (x + width - 1, y + CELL - 1)];
+    let corners = [(x + 1, y + 1), (right - 1, below - 1)];
     let role = if depth < 0.0 { Role::Below } else { Role::Above };
     canvas.rectangle(corners, filling(role, DEEPEST * depth.abs().min(1.0)))?;
     canvas.rectangle(corners, stroke(Role::Grid, 1))?;
-    let middle = x + width / 2;
+    let (across, down) = ((x + right) / 2, (y + below) / 2);
     let center = (HPos::Center, VPos::Center);
-    let room = f64::from(width - 4);
+    let room = f64::from(right - x - 4);
     let (value, spread) = number::beside(value, span);
-    let spread = spread.filter(|spread| text::width(spread, LEAST) < room);
+    let tall = below - y >= HEIGHTS.1;
+    let spread = spread.filter(|spread| tall && text::width(spread, LEAST) < room);
     let above = if spread.is_some() { 7 } else { 0 };
     // The colour alone tells, where no digits fit.
     let sizes = [LABEL, SMALL, LEAST, LEAST - 2.0];
     if let Some(size) = sizes.into_iter().find(|size| text::width(&value, *size) <= room + 2.0) {
-        canvas.text(&value, (middle, y + CELL / 2 - above), style(size, Role::Text, center))?;
+        canvas.text(&value, (across, down - above), style(size, Role::Text, center))?;
     }
     spread.map_or(Ok(()), |spread| {
-        canvas.text(&spread, (middle, y + CELL / 2 + 10), style(LEAST, Role::Text, center))
+        canvas.text(&spread, (across, down + 10), style(LEAST, Role::Text, center))
     })
 }
 
