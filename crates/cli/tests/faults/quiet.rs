@@ -52,8 +52,8 @@ fn dry_run() {
 /// Has any move been recorded by now?
 fn has_moves(record: &Path) -> bool {
     let Ok(mut reader) = Reader::open(record) else { return false };
-    let quanta = std::iter::from_fn(|| reader.next_quantum().ok().flatten());
-    { quanta }.any(|quantum| !quantum.moves.is_empty())
+    let mut quanta = std::iter::from_fn(|| reader.next_quantum().ok().flatten());
+    quanta.any(|quantum| !quantum.moves.is_empty())
 }
 
 fn reports() {
