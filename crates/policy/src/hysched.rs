@@ -43,7 +43,6 @@
 pub mod pairing;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -129,8 +128,8 @@ impl FromStr for Variant {
 pub struct Hysched {
     variant: Variant,
     hysteresis: f64,
-    /// The category of each thread in the last quantum.
-    last: BTreeMap<ThreadId, usize>,
+    /// The category of each thread in the last quantum, in order of the threads.
+    last: Vec<(ThreadId, usize)>,
     tally: Tally,
 }
 
@@ -153,7 +152,7 @@ impl Hysched {
     /// Looks at the categories of a variant.
     #[must_use]
     pub fn new(variant: Variant) -> Self {
-        Self { variant, hysteresis: 0.0, last: BTreeMap::new(), tally: Tally::default() }
+        Self { variant, hysteresis: 0.0, last: Vec::new(), tally: Tally::default() }
     }
 
     /// A thread changes its category only if the new one's share of the issue
@@ -163,11 +162,11 @@ impl Hysched {
         Self { hysteresis: margin, ..self }
     }
 
-    /// The categories of the last decision, by their number in the catalogue's
-    /// list.
-    #[must_use]
-    pub fn categories(&self) -> &BTreeMap<ThreadId, usize> {
-        &self.last
+    /// The category of a thread in the last quantum, by its number in the
+    /// catalogue's list.
+    fn before(&self, thread: ThreadId) -> Option<usize> {
+        let at = self.last.binary_search_by_key(&thread, |(id, _)| *id).ok()?;
+        self.last.get(at).map(|(_, category)| *category)
     }
 
     /// What there is to know of a thread, or why not.
@@ -186,7 +185,7 @@ impl Hysched {
         let ipc = measured.get("ipc").map_err(missing)?.value;
         let shares = measured.categories(self.variant.signal()).map_err(missing)?;
         let shares: Vec<_> = shares.into_iter().map(|(name, share)| (name, share.value)).collect();
-        let before = self.last.get(&thread.id).copied();
+        let before = self.before(thread.id);
         let category = self.category(before, &shares);
         let name = name(&shares, category);
         let members = vec![index];
@@ -221,7 +220,7 @@ impl Party<'_> {
     fn join(mut self, other: Self, criterion: Criterion) -> Self {
         let reason = match criterion {
             Criterion::CombineCategories => {
-                format!("different categories: {} with {}", self.name, other.name)
+                ["different categories: ", self.name, " with ", other.name].concat()
             }
             Criterion::BalanceIpc => format!(
                 "one category, {}: IPC {:.2} balances {:.2}",
@@ -355,6 +354,7 @@ impl Policy for Hysched {
         let now = view.threads.iter().zip(&parties);
         let now = now.filter_map(|(thread, party)| Some((thread.id, party.as_ref()?.category)));
         self.last = now.collect();
+        self.last.sort_unstable();
         let signal = self.variant.signal();
         let mut seats = Seats::new(view.topology);
         for pool in &pools {

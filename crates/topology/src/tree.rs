@@ -149,8 +149,9 @@ pub struct Topology {
     llcs: Vec<Llc>,
     nodes: Vec<NumaNode>,
     packages: Vec<Package>,
+    /// In order of the hardware threads.
     #[serde(skip)]
-    core_of: BTreeMap<PuId, CoreId>,
+    core_of: Vec<(PuId, CoreId)>,
 }
 
 /// A topology as it was written out; only one that is a tree is read back.
@@ -168,7 +169,7 @@ impl TryFrom<Written> for Topology {
 
     fn try_from(written: Written) -> Result<Self, TopologyError> {
         let Written { origin, cores, llcs, nodes, packages } = written;
-        let as_written = Self { origin, cores, llcs, nodes, packages, core_of: BTreeMap::new() };
+        let as_written = Self { origin, cores, llcs, nodes, packages, core_of: Vec::new() };
         let rebuilt = Self::new(
             as_written.origin.clone(),
             as_written.hardware_threads(),
@@ -238,11 +239,11 @@ impl Topology {
         let mut packages: BTreeMap<PackageId, Package> = BTreeMap::new();
         let mut llcs: BTreeMap<LlcId, Llc> = BTreeMap::new();
         let mut cores: BTreeMap<CoreId, Core> = BTreeMap::new();
-        let mut core_of = BTreeMap::new();
+        let mut core_of = Vec::with_capacity(threads.len());
         for t in &threads {
             let llc = LlcId(llc_index[&t.llc]);
             let core = CoreId(core_index[&t.core]);
-            core_of.insert(t.pu, core);
+            core_of.push((t.pu, core));
             nodes.entry(t.node).or_insert_with(|| bare_node(t.node)).cpus.insert(t.pu);
             let package = Package { id: t.package, cpus: CpuSet::new() };
             packages.entry(t.package).or_insert(package).cpus.insert(t.pu);
@@ -260,6 +261,7 @@ impl Topology {
             };
             cores.entry(core).or_insert(whole).cpus.insert(t.pu);
         }
+        core_of.sort_unstable();
         Ok(Self {
             origin,
             cores: cores.into_values().collect(),
@@ -303,13 +305,14 @@ impl Topology {
     /// All online hardware threads.
     #[must_use]
     pub fn cpus(&self) -> CpuSet {
-        self.core_of.keys().copied().collect()
+        self.core_of.iter().map(|(pu, _)| *pu).collect()
     }
 
     /// The core of a hardware thread; none if it is not online here.
     #[must_use]
     pub fn core_of(&self, pu: PuId) -> Option<&Core> {
-        self.core_of.get(&pu).and_then(|id| self.cores.get(id.0 as usize))
+        let at = self.core_of.binary_search_by_key(&pu, |(pu, _)| *pu).ok()?;
+        self.core_of.get(at).and_then(|(_, core)| self.cores.get(core.0 as usize))
     }
 
     /// Largest number of hardware threads in a core: n of SMTn.
