@@ -6,7 +6,7 @@ use super::SimMachine;
 use super::contention::{Contention, Pace, Runner};
 use super::launch::NONE_LEFT;
 use super::threads::{Stage, Thread};
-use crate::os::{self, TICK_NS, Task};
+use crate::os::{self, Ready, TICK_NS, Task};
 
 /// How much longer than another a thread may have run before that one takes its
 /// place between two ticks.
@@ -108,7 +108,12 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 Stage::Serial(left) | Stage::Parallel { left, .. } => *left -= instructions,
             }
         }
+        let left = os::left_after(ns);
+        for (used, now) in self.used.iter_mut().zip(&self.current) {
+            *used = os::follow(*used, left, now.is_some());
+        }
         for (thread, runs) in self.threads.iter_mut().zip(runs) {
+            thread.used = os::follow(thread.used, left, runs);
             if thread.ready && !runs {
                 thread.waited_ns += ns;
             }
@@ -137,6 +142,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// What the operating system does at a tick.
     fn tick(&mut self) {
         self.balance();
+        self.share();
         for at in 0..self.current.len() {
             let next = self.first_in(at, None);
             if next != self.current[at] {
@@ -153,17 +159,42 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             (0..self.threads.len()).filter(|&at| self.threads[at].ready).collect();
         let tasks: Vec<Task<'_>> = ready
             .iter()
-            .map(|&at| {
-                let thread = &self.threads[at];
-                let home = self.runs[thread.slot].home;
-                Task { at: thread.at, allowed: &thread.allowed, home }
-            })
+            .map(|&at| self.threads[at].task(self.runs[self.threads[at].slot].home))
             .collect();
         let shifts = os::balance(&self.map, &tasks);
         self.unbalanced = !shifts.is_empty();
         for (task, to) in shifts {
             self.stop(ready[task]);
             self.join(ready[task], to);
+        }
+    }
+
+    /// In a crowd busy hardware threads take from others.
+    fn share(&mut self) {
+        let queues = self.queues();
+        if (0..self.map.len()).all(|at| queues.len(at) < 2) {
+            return;
+        }
+        let who: Vec<usize> =
+            (0..self.threads.len()).filter(|&at| self.threads[at].ready).collect();
+        let ready: Vec<Ready<'_>> = who
+            .iter()
+            .map(|&at| {
+                let thread = &self.threads[at];
+                Ready {
+                    task: thread.task(self.runs[thread.slot].home),
+                    weight: os::weight(thread.priority) as u64,
+                    used: thread.used,
+                    runs: self.current[thread.at] == Some(at),
+                    turn: thread.virtual_ns,
+                }
+            })
+            .collect();
+        let shifts = self.crowd.tick(&self.map, &ready, &self.used, self.now / TICK_NS);
+        self.unbalanced |= !shifts.is_empty();
+        for (task, to) in shifts {
+            self.stop(who[task]);
+            self.join(who[task], to);
         }
     }
 

@@ -76,6 +76,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 priority: Priority::Normal,
                 virtual_ns: 0.0,
                 ran_ns: 0.0,
+                used: os::newborn(self.used[at]),
                 waited_ns: 0.0,
                 switches: 0,
                 still_ns: 0.0,
@@ -85,6 +86,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 meter: Meter::new(Arc::clone(&self.reader), Timestamp(self.now)),
                 done: Activity::default(),
             });
+            self.used[at] += os::newborn(self.used[at]);
             self.join(self.threads.len() - 1, at);
         }
         let counts = lead.is_none();
@@ -175,7 +177,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
     }
 
-    fn sleep(&mut self, thread: usize) {
+    pub(super) fn sleep(&mut self, thread: usize) {
         self.threads[thread].ready = false;
         self.stop(thread);
         self.unbalanced = true;
@@ -204,7 +206,9 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let others = self.threads.iter().filter(|t| t.ready && t.at == at && t.number != number);
         let least = others.map(|t| t.virtual_ns).reduce(f64::min);
         let joining = &mut self.threads[thread];
-        joining.at = at;
+        let from = std::mem::replace(&mut joining.at, at);
+        self.used[from] = (self.used[from] - joining.used).max(0.0);
+        self.used[at] += joining.used;
         joining.virtual_ns = least.unwrap_or(joining.virtual_ns);
         self.stale = true;
     }
@@ -224,6 +228,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         for at in 0..self.threads.len() {
             if self.threads[at].slot == slot {
                 self.stop(at);
+                let was = self.threads[at].at;
+                self.used[was] = (self.used[was] - self.threads[at].used).max(0.0);
                 self.contention.forget(self.threads[at].number);
                 if self.reader.counting().is_some() {
                     let id = self.threads[at].id;

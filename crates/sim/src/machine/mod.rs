@@ -45,6 +45,8 @@
 //!   for caches that fill (`cutting_time_changes_nothing`).
 
 mod advance;
+#[cfg(test)]
+mod beside_linux;
 mod contention;
 mod launch;
 mod meter;
@@ -71,7 +73,7 @@ use self::threads::{Run, Thread};
 use crate::activity::Activity;
 use crate::description::{Costs, Description};
 use crate::events::Reader;
-use crate::os::Map;
+use crate::os::{Crowd, Map};
 use crate::program::Program;
 
 /// What can go wrong with a simulated machine.
@@ -218,6 +220,9 @@ pub struct SimMachine<'p, C> {
     filling: bool,
     /// Has anything changed that balancing may mend?
     unbalanced: bool,
+    crowd: Crowd,
+    /// How much each hardware thread ran lately, 0 … 1.
+    used: Vec<f64>,
 }
 
 impl<'p, C: Contention<'p>> SimMachine<'p, C> {
@@ -277,7 +282,6 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let mut machine = Self {
             current: vec![None; map.len()],
             modes: vec![0; map.cores()],
-            map,
             costs: description.costs.clone(),
             memory_nodes: description.memory.nodes.clone(),
             contention,
@@ -293,6 +297,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             measured: Signals::new(),
             now: 0,
             born: 0,
+            crowd: Crowd::new(&map, options.seed ^ 0x6C6F_6F6B_7300_0001),
+            used: vec![0.0; map.len()],
             random: Pcg64Mcg::seed_from_u64(options.seed),
             noise: Pcg64Mcg::seed_from_u64(options.seed ^ 0x6E6F_6973_6500_0001),
             options,
@@ -303,6 +309,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             stale: true,
             filling: false,
             unbalanced: true,
+            map,
         };
         machine.launch_all(leads);
         Ok(machine)

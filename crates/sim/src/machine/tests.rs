@@ -12,7 +12,7 @@ use crate::program::{Alternating, Shape};
 /// A physics that can be worked out by hand: a phase's CPI alone is its loads
 /// per instruction, and each co-runner on the core adds half of that.
 #[derive(Debug, Default)]
-struct Toy {
+pub(super) struct Toy {
     phases: Vec<f64>,
 }
 
@@ -43,7 +43,7 @@ impl<'p> Contention<'p> for Toy {
 
 /// A profile whose phases have these CPIs, and this sequence of phase and
 /// instructions.
-fn profile(cpis: &[u64], sequence: &[(u16, u64)]) -> Profile {
+pub(super) fn profile(cpis: &[u64], sequence: &[(u16, u64)]) -> Profile {
     let phase = |cpi: &u64| {
         let mut phase = Phase { instructions: 1, ..Phase::default() };
         phase.mix.ops[OpClass::Load.index()] = *cpi;
@@ -67,7 +67,7 @@ fn two_phases() -> Profile {
     profile(&[1, 3], &[(0, 7 * MS), (1, 2 * MS), (0, 5 * MS), (1, 3 * MS)])
 }
 
-fn program<'p>(profile: &'p Profile, shape: Shape, target: Option<u64>) -> Program<'p> {
+pub(super) fn program<'p>(profile: &'p Profile, shape: Shape, target: Option<u64>) -> Program<'p> {
     Program { name: profile.program.clone(), profile, shape, target }
 }
 
@@ -299,6 +299,27 @@ fn nobody_waits_beside_an_idle_place() {
     }
     // A tick falls on each of these moments: waking threads may have just come.
     assert!(idle < 25, "{idle} of 500 moments");
+}
+
+/// Of 24 on 16 hardware threads 8 have a place for themselves, in turn.
+#[test]
+fn all_in_a_crowd_get_about_as_much() {
+    let profile = profile(&[1], &[(0, 1000 * MS)]);
+    for (name, places, count) in [
+        ("xeon-e5-2620v4", 16.0, 24),
+        ("xeon-e5-2620v4", 16.0, 20),
+        ("morad-8-symmetric", 8.0, 12),
+        ("morad-8-symmetric", 8.0, 9),
+    ] {
+        let programs = (0..count).map(|_| program(&profile, Shape::Single, None)).collect();
+        let mut machine = start(name, programs, Options::default());
+        machine.wait(Duration::from_secs(60)).unwrap();
+        let share = places / f64::from(count);
+        for thread in &machine.threads {
+            let got = thread.ran_ns / 60e9;
+            assert!((got - share).abs() < 0.05, "{got}, not {share}: {count} on {name}");
+        }
+    }
 }
 
 #[test]

