@@ -1,4 +1,5 @@
-//! How long simulated time takes: 20 programs on 5 cores of POWER8 in SMT4, quanta of 100 ms.
+//! How long simulated time takes: 20 programs on 5 cores of POWER8 in SMT4, quanta of 100 ms;
+//! in a crowd 30 programs.
 //!
 //! Shuffled, each quantum has coschedules that were never seen; left alone, what changes are the
 //! phases of programs. Real programs change theirs as their profiles say: the mean time of a
@@ -58,7 +59,12 @@ impl Programs {
 }
 
 /// One in twenty of 200 simulated seconds: multiply by 20.
-fn ten_simulated_seconds(bencher: Bencher<'_, '_>, programs: Programs, shuffled: bool) {
+fn ten_simulated_seconds(
+    bencher: Bencher<'_, '_>,
+    programs: Programs,
+    count: usize,
+    shuffled: bool,
+) {
     let profiles = programs.profiles();
     let power8 = Description::named("power8-s812l").unwrap();
     let workshop = Workshop::new(power8.restricted(Some(CORES), Some(4)).unwrap());
@@ -66,7 +72,7 @@ fn ten_simulated_seconds(bencher: Bencher<'_, '_>, programs: Programs, shuffled:
         let programs: Vec<Program<'_>> = profiles
             .iter()
             .cycle()
-            .take(20)
+            .take(count)
             .map(|profile| Program {
                 name: profile.program.clone(),
                 profile,
@@ -105,15 +111,22 @@ fn run<'p>(mut machine: SimMachine<'p, Fast<'_, 'p>>, shuffled: bool) -> Vec<f64
         }
         machine.wait(QUANTUM).unwrap();
     }
-    (0..20).map(|slot| machine.retired(slot).unwrap_or_default() / 1e9).collect()
+    (0..machine.programs().len())
+        .map(|slot| machine.retired(slot).unwrap_or_default() / 1e9)
+        .collect()
 }
 
 #[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
 fn shuffled_each_quantum(bencher: Bencher<'_, '_>, programs: Programs) {
-    ten_simulated_seconds(bencher, programs, true);
+    ten_simulated_seconds(bencher, programs, 20, true);
 }
 
 #[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
 fn left_alone(bencher: Bencher<'_, '_>, programs: Programs) {
-    ten_simulated_seconds(bencher, programs, false);
+    ten_simulated_seconds(bencher, programs, 20, false);
+}
+
+#[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
+fn left_alone_in_a_crowd(bencher: Bencher<'_, '_>, programs: Programs) {
+    ten_simulated_seconds(bencher, programs, 30, false);
 }

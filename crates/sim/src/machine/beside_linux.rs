@@ -21,10 +21,9 @@
 //! # What differs
 //! Beginning: the guest's own process that starts the threads takes a hardware thread
 //! while it does, so that a full machine begins a little less evenly there; here nobody but
-//! the threads runs. An idle core: idle hardware threads take at once here, Linux's first fail a few
-//! times to take who runs; and of nodes that differ by two threads the fuller gives one
-//! there (`sibling_imbalance` between nodes), which here only cores do. Memory follows a
-//! thread that was sent away, where here the thread goes back to its memory.
+//! the threads runs. An idle core: here idle hardware threads take at once, Linux's first
+//! fail a few times to take who runs. Memory follows a thread that was sent away, where
+//! here the thread goes back to its memory.
 //!
 //! How often a crowd moves depends on what is drawn by a few percent only
 //! (`how_often_a_crowd_moves_is_hardly_drawn`).

@@ -11,7 +11,8 @@ pub(crate) fn balance(map: &Map, tasks: &[Task<'_>]) -> Vec<Shift> {
     let mut at: Vec<usize> = tasks.iter().map(|task| task.at).collect();
     let mut shifts = Vec::new();
     // Each shift lowers, in this order: the sum of length²/capacity of queues, the
-    // sum of squares of threads per core, the threads away from home. So it ends.
+    // sum of squares of threads per core, that of threads per node of equal size (but for
+    // few threads), the threads away from home. So it ends.
     for _ in 0..2 * tasks.len() {
         let Some((task, to)) = next(map, &queues, tasks, &at) else { break };
         queues.remove(map, at[task]);
@@ -25,11 +26,12 @@ pub(crate) fn balance(map: &Map, tasks: &[Task<'_>]) -> Vec<Shift> {
 /// The shift that helps most.
 fn next(map: &Map, queues: &Queues, tasks: &[Task<'_>], at: &[usize]) -> Option<Shift> {
     let mut best: Option<(Gain, Shift)> = None;
+    let even = !queues.uneven_nodes(map);
     for (number, task) in tasks.iter().enumerate() {
         let from = at[number];
         let alone = queues.len(from) == 1 && queues.siblings(map, from) == 0;
         let place = map.place(from);
-        if alone && place.node == task.home && place.capacity == 1024 {
+        if alone && even && place.node == task.home && place.capacity == 1024 {
             continue;
         }
         for (to, target) in map.iter() {
@@ -66,6 +68,10 @@ fn gain(map: &Map, queues: &Queues, task: &Task<'_>, from: usize, to: usize) -> 
     if would < beside {
         return Some((2, near));
     }
+    if would == beside && queues.evens_nodes(map, from, to) {
+        return Some((1, near));
+    }
     let homeward = here.node != task.home && there.node == task.home;
-    (would == beside && homeward).then_some((1, near))
+    let may = would == beside && homeward && queues.may_return(map, from, to);
+    may.then_some((0, near))
 }

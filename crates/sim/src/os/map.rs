@@ -2,6 +2,8 @@
 
 use symbiont_topology::{NodeId, PuId, Topology};
 
+use super::nodes::Nodes;
+
 /// One hardware thread and what it belongs to, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -17,6 +19,7 @@ pub(crate) struct Place {
 pub(crate) struct Map {
     places: Vec<Place>,
     cores: Vec<Vec<usize>>,
+    nodes: Nodes,
 }
 
 impl Map {
@@ -39,7 +42,7 @@ impl Map {
                 core.push(at);
             }
         }
-        Self { places, cores }
+        Self { nodes: Nodes::new(&places), places, cores }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -80,17 +83,22 @@ impl Map {
     }
 }
 
-/// How many threads are in each queue, and how many queues of each core have
-/// any.
+/// How many threads are in each queue and on each node, and how many queues of each
+/// core have any.
 #[derive(Debug, Clone)]
 pub(crate) struct Queues {
     lengths: Vec<u32>,
     busy: Vec<u32>,
+    on_nodes: Vec<i64>,
 }
 
 impl Queues {
     pub(crate) fn new(map: &Map, at: impl Iterator<Item = usize>) -> Self {
-        let mut queues = Self { lengths: vec![0; map.len()], busy: vec![0; map.cores()] };
+        let mut queues = Self {
+            lengths: vec![0; map.len()],
+            busy: vec![0; map.cores()],
+            on_nodes: vec![0; map.nodes.len()],
+        };
         at.for_each(|at| queues.add(map, at));
         queues
     }
@@ -100,9 +108,11 @@ impl Queues {
             self.busy[map.place(at).core] += 1;
         }
         self.lengths[at] += 1;
+        self.on_nodes[map.nodes.of(at)] += 1;
     }
 
     pub(crate) fn remove(&mut self, map: &Map, at: usize) {
+        self.on_nodes[map.nodes.of(at)] -= i64::from(self.lengths[at] > 0);
         self.lengths[at] = self.lengths[at].saturating_sub(1);
         if self.lengths[at] == 0 {
             let busy = &mut self.busy[map.place(at).core];
@@ -118,5 +128,23 @@ impl Queues {
     /// Queues of the core of `at` that are not empty, that of `at` left out.
     pub(crate) fn siblings(&self, map: &Map, at: usize) -> u32 {
         self.busy[map.place(at).core] - u32::from(self.lengths[at] > 0)
+    }
+
+    /// Should any node give a thread to another?
+    pub(crate) fn uneven_nodes(&self, map: &Map) -> bool {
+        let nodes = 0..map.nodes.len();
+        let gives = |from, to| from != to && map.nodes.gives(&self.on_nodes, from, to);
+        nodes.clone().any(|from| nodes.clone().any(|to| gives(from, to)))
+    }
+
+    /// Would a thread that goes from one to the other even out their nodes?
+    pub(crate) fn evens_nodes(&self, map: &Map, from: usize, to: usize) -> bool {
+        let (from, to) = (map.nodes.of(from), map.nodes.of(to));
+        from != to && map.nodes.gives(&self.on_nodes, from, to)
+    }
+
+    /// May a thread go from one to the other to be at its memory?
+    pub(crate) fn may_return(&self, map: &Map, from: usize, to: usize) -> bool {
+        map.nodes.may_return(&self.on_nodes, map.nodes.of(from), map.nodes.of(to))
     }
 }

@@ -16,7 +16,8 @@
 //! | idle hardware threads take threads, by number in relation to capacity, so that a busy thread leaves a slow core when a fast one is idle; the nearest queue gives | sched-domains.rst; sched-capacity.rst, misfit; sched-energy.rst does not apply |
 //! | busy hardware threads look at intervals, core by core, LLC domain by LLC domain, node by node, whether another has more than they; so threads of a crowd change places (`crowd`) | sched-domains.rst; kernel/sched/fair.c, sched_balance_rq |
 //! | threads that share a core are spread to idle cores | SD_PREFER_SIBLING |
-//! | a thread goes to the node of its memory when a core is as free there | numa_balancing in admin-guide/sysctl/kernel.rst, task_numa_migrate |
+//! | idle hardware threads take threads of a node with more than theirs | sibling_imbalance, adjust_numa_imbalance |
+//! | a thread goes to the node of its memory when a core is as free there, and the nodes stay even | numa_balancing in admin-guide/sysctl/kernel.rst, task_numa_migrate |
 //! | threads of one hardware thread take turns by weight, 1.25 for each nice level, idle class 3 of 1024 | sched-nice-design.rst; sched-design-CFS.rst |
 //!
 //! What Linux has beyond that (autogroups, cgroups, energy, swaps between nodes)
@@ -31,6 +32,7 @@
 //! - Idle cores fill first (`idle_cores_fill_before_siblings_share`), fast ones
 //!   before slow ones (`fast_cores_fill_before_slow_ones`), those near the memory
 //!   before others (`cores_near_the_memory_fill_first`).
+//! - Nodes are evened (`nodes_are_evened_but_for_a_few_threads`).
 //! - What idle ones take ends, and nobody waits then beside an idle one
 //!   (`balancing_reaches_a_state_that_it_leaves_alone`).
 //! - A crowd's threads go on changing places, but all queues stay about even
@@ -45,6 +47,7 @@ mod crowd_tests;
 mod levels;
 mod look;
 mod map;
+mod nodes;
 mod place;
 #[cfg(test)]
 mod tests;

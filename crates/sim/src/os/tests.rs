@@ -100,6 +100,28 @@ fn a_busy_thread_leaves_a_slow_core_for_an_idle_fast_one() {
     assert_eq!(after, [0]);
 }
 
+#[test]
+fn nodes_are_evened_but_for_a_few_threads() {
+    // Eight hardware threads on each of two nodes.
+    let map = map("package:2 core:4 smt:2");
+    let allowed = all(&map);
+    let node = |at: usize| map.place(at).node == NodeId(1);
+    for (begun, expected) in [
+        (vec![0, 2, 8], 1),
+        (vec![0, 2], 0),
+        (vec![0, 2, 4], 1),
+        (vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 5),
+        (vec![2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], 7),
+    ] {
+        let (after, _) = balanced(&map, &begun, &allowed, NodeId(0));
+        assert_eq!(count(&after, node), expected, "{begun:?}: {after:?}");
+        assert_eq!(balanced(&map, &after, &allowed, NodeId(0)).1, 0);
+    }
+    // A thread goes back to its memory.
+    let (after, _) = balanced(&map, &[15], &allowed, NodeId(0));
+    assert_eq!(count(&after, node), 0);
+}
+
 proptest! {
     #[test]
     fn threads_stay_where_they_may_run(
