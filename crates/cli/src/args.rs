@@ -143,6 +143,10 @@ pub struct Run {
     /// with the kernel sharing the counters among them
     #[arg(long)]
     pub rotate: bool,
+    /// How long to wait for a word of the manager before the programs go on without it
+    /// [default: 10s at the start, 30s at the end]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub patience: Option<Duration>,
     /// Keep what was measured and decided in FILE (JSON lines)
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde::Deserialize;
 use symbiont_linux::actuate::{managed_by, visible_state_dirs};
-use symbiont_linux::launch::{Command, Job, Supervised, exec_in_place, finish, supervise};
+use symbiont_linux::launch::{
+    Command, Job, Patience, Supervised, exec_in_place, finish, supervise,
+};
 use symbiont_linux::machine::CountOptions;
 use symbiont_linux::observe::Choice;
 use symbiont_linux::perf::Sharing;
@@ -53,14 +55,15 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         Some(pid) => manager.fail(&format!("process {pid} manages it already")),
         None => manage(manager, &plan),
     };
+    let patience = args.patience.map_or_else(Patience::default, Patience::of);
     let speaks_at_the_end = args.jobs.is_some() || form.is_some() || args.record.is_some();
     if let (false, [job]) = (speaks_at_the_end, jobs.as_slice()) {
-        let error = exec_in_place(&job.command, &[], notice, manage);
+        let error = exec_in_place(&job.command, &[], patience, notice, manage);
         notice(&error.to_string());
         std::process::exit(error.exit_code());
     }
     let keep: Vec<_> = record.iter().map(AsFd::as_fd).collect();
-    let supervised = supervise(&jobs, &keep, notice, manage)?;
+    let supervised = supervise(&jobs, &keep, patience, notice, manage)?;
     match form {
         Some(form) => tell(form, report_file, &supervised)?,
         None => tell_trouble(&supervised),

@@ -72,6 +72,10 @@ impl Place {
     pub fn symbiont(&self, command: &str) -> Command {
         let mut symbiont = Command::new(env!("CARGO_BIN_EXE_symbiont"));
         symbiont.arg(command).arg("--state-dir").arg(self.state_dir()).stdin(Stdio::null());
+        if command == "run" {
+            // A machine that is starved of CPU time is waited for as long as by these tests.
+            symbiont.arg("--patience").arg(format!("{}s", PATIENCE.as_secs()));
+        }
         symbiont
     }
 

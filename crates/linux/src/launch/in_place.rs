@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::fd::BorrowedFd;
 
 use super::manager::{self, Caller, Manager, Root};
-use super::{Command, ExecError, Unmanaged, inherited, raw};
+use super::{Command, ExecError, Patience, Unmanaged, inherited, raw};
 
 /// Starts a manager, waits until it has enrolled this process, and becomes the
 /// program. Comes back only if the program cannot be run; the manager then
@@ -22,10 +22,11 @@ use super::{Command, ExecError, Unmanaged, inherited, raw};
 pub fn exec_in_place(
     command: &Command,
     keep: &[BorrowedFd<'_>],
+    patience: Patience,
     notice: impl FnOnce(&str),
     manage: impl FnOnce(Manager),
 ) -> ExecError {
-    match enrol(command, keep, manage) {
+    match enrol(command, keep, patience, manage) {
         Ok(notes) if notes.is_empty() => {}
         Ok(notes) => notice(&notes),
         Err(why) => notice(&format!("runs unmanaged: {why}")),
@@ -40,10 +41,11 @@ pub fn exec_in_place(
 fn enrol(
     command: &Command,
     keep: &[BorrowedFd<'_>],
+    patience: Patience,
     manage: impl FnOnce(Manager),
 ) -> Result<String, Unmanaged> {
     let root = Root::hold(command.name(), rustix::process::getpid())
         .map_err(Unmanaged::system("open a pidfd (Linux 5.3 or later)"))?;
-    let enrolled = manager::start(vec![root], keep, Caller::Leaves, manage)?;
+    let enrolled = manager::start(vec![root], keep, Caller::Leaves, patience.to_enrol, manage)?;
     Ok(enrolled.notes)
 }

@@ -13,8 +13,8 @@ use super::handshake::{Channel, Message, ReceiveError};
 use super::raw::{self, ForkError, Side, SignalSet};
 use crate::observe::raise_descriptor_limit;
 
-/// How long the caller waits for the manager before it goes on without.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the rest of a message may take whose begin is there.
+const BETWEEN_BYTES: Duration = Duration::from_secs(10);
 
 /// Signals that ask a manager to put everything back and end.
 const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
@@ -195,7 +195,7 @@ impl Manager {
         }
         if self.awaits_finish && self.channel.as_ref().map_or(Ok(false), is_readable)? {
             self.awaits_finish = false;
-            match self.channel.as_mut().map(|channel| channel.receive(PATIENCE)) {
+            match self.channel.as_mut().map(|channel| channel.receive(BETWEEN_BYTES)) {
                 Some(Ok(Message::Finish)) => return Ok(Some(Wake::Finish)),
                 _ => {
                     self.channel = None;
@@ -242,11 +242,12 @@ pub(super) struct Enrolled {
     pub(super) notes: String,
 }
 
-/// Starts a manager and waits until it has enrolled the roots.
+/// Starts a manager and waits until it has enrolled the roots, `patience` long at most.
 pub(super) fn start(
     roots: Vec<Root>,
     keep: &[BorrowedFd<'_>],
     caller: Caller,
+    patience: Duration,
     manage: impl FnOnce(Manager),
 ) -> Result<Enrolled, Unmanaged> {
     let (mut ours, theirs) = Channel::pair().map_err(Unmanaged::system("make a socket pair"))?;
@@ -266,7 +267,7 @@ pub(super) fn start(
             }
         }
     }
-    match ours.receive(PATIENCE) {
+    match ours.receive(patience) {
         Ok(Message::Ready(notes)) => Ok(Enrolled { channel: ours, notes }),
         Ok(Message::Failed(why)) => Err(Unmanaged::Failed(why)),
         Ok(_) => Err(Unmanaged::Nonsense),

@@ -53,7 +53,8 @@
 //! - A pipeline ends with the program although the manager lives longer
 //!   (`pipeline_*`).
 //! - A manager that fails, dies or hangs costs the management, never the
-//!   program; it holds nothing of the caller's (`manager_*`).
+//!   program; it is waited for as long as was asked, and holds nothing of the
+//!   caller's (`manager_*`).
 //! - A signal sent to the supervisor reaches the program once; the program
 //!   outlives a killed supervisor (`supervisor_*`).
 //! - Several jobs run as described; the first failure in their order is the
@@ -66,6 +67,7 @@ mod in_place;
 mod inherited;
 mod job;
 mod manager;
+mod patience;
 mod raw;
 mod relay;
 mod status;
@@ -77,6 +79,7 @@ pub use command::{Command, CommandError, ExecError};
 pub use in_place::exec_in_place;
 pub use job::{Job, Session, VariableError, Variables};
 pub use manager::{Abandoned, Manager, Root, Wake};
+pub use patience::Patience;
 pub use status::{JobStatus, Status, finish};
 pub use supervise::{Supervised, supervise};
 

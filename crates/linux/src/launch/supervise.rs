@@ -2,16 +2,12 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 use super::children::{self, Prepared, Running};
 use super::handshake::Message;
 use super::manager::{self, Caller, Enrolled, Manager, Root};
 use super::relay::{Signals, relay};
-use super::{Job, JobStatus, LaunchError, Unmanaged, raw};
-
-/// How long the manager may take to put everything back.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::{Job, JobStatus, LaunchError, Patience, Unmanaged, raw};
 
 /// What became of supervised jobs.
 #[derive(Debug)]
@@ -45,6 +41,7 @@ pub struct Supervised {
 pub fn supervise(
     jobs: &[Job],
     keep: &[BorrowedFd<'_>],
+    patience: Patience,
     mut notice: impl FnMut(&str),
     manage: impl FnOnce(Manager),
 ) -> Result<Supervised, LaunchError> {
@@ -62,7 +59,7 @@ pub fn supervise(
         drop(prepared);
         // A writer into this standard input shall see when the jobs close it.
         let _ = let_go_of_stdin();
-        let enrolled = enrol(&running, keep, manage);
+        let enrolled = enrol(&running, keep, patience, manage);
         match &enrolled {
             Ok(manager) if manager.notes.is_empty() => {}
             Ok(manager) => notice(&manager.notes),
@@ -82,12 +79,17 @@ pub fn supervise(
     let (running, enrolled) = ended?;
     let statuses = running.into_iter().filter_map(Running::into_status).collect();
     let managed = enrolled.is_ok();
-    Ok(Supervised { statuses, managed, report: enrolled.and_then(collect_report) })
+    Ok(Supervised {
+        statuses,
+        managed,
+        report: enrolled.and_then(|manager| collect_report(manager, patience)),
+    })
 }
 
 fn enrol(
     running: &[Running],
     keep: &[BorrowedFd<'_>],
+    patience: Patience,
     manage: impl FnOnce(Manager),
 ) -> Result<Enrolled, Unmanaged> {
     let roots = running
@@ -95,13 +97,13 @@ fn enrol(
         .map(|job| Root::hold(job.name.clone(), job.pid))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Unmanaged::system("open a pidfd (Linux 5.3 or later)"))?;
-    manager::start(roots, keep, Caller::Stays, manage)
+    manager::start(roots, keep, Caller::Stays, patience.to_enrol, manage)
 }
 
-fn collect_report(mut manager: Enrolled) -> Result<Vec<u8>, Unmanaged> {
+fn collect_report(mut manager: Enrolled, patience: Patience) -> Result<Vec<u8>, Unmanaged> {
     // If it is gone, hearing tells why.
     let _ = manager.channel.send(&Message::Finish);
-    match manager.channel.receive(PATIENCE)? {
+    match manager.channel.receive(patience.to_put_back)? {
         Message::Report(bytes) => Ok(bytes),
         Message::Failed(why) => Err(Unmanaged::Failed(why)),
         Message::Ready(_) | Message::Finish => Err(Unmanaged::Nonsense),

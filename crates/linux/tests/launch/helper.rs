@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use symbiont_linux::launch::{
-    Command, Job, Manager, Session, Wake, exec_in_place, finish, supervise,
+    Command, Job, Manager, Patience, Session, Wake, exec_in_place, finish, supervise,
 };
 
 /// No wait in these tests is longer; all but the broken end much sooner.
@@ -31,6 +31,8 @@ struct Options {
     thread: bool,
     /// `--tell`: say when the report came.
     tell: bool,
+    /// `--patience SECONDS`: how long the caller waits for the manager.
+    patience: Patience,
     /// `--file JOBS`: a TOML file with several jobs.
     file: Option<PathBuf>,
 }
@@ -55,6 +57,11 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
             "--tell" => options.tell = true,
             "--own" => options.own = true,
             "--linger" => options.linger = arguments.next().map(PathBuf::from),
+            "--patience" => {
+                let seconds = arguments.next().and_then(|text| text.parse().ok());
+                let seconds = seconds.expect("seconds");
+                options.patience = Patience::of(Duration::from_secs(seconds));
+            }
             "--file" => options.file = arguments.next().map(PathBuf::from),
             manner => options.manner = Some(manner.to_owned()),
         }
@@ -66,7 +73,9 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
     let say = |line: &str| eprintln!("launch: {line}");
     if role == "@run" {
         let command = Command::new(arguments).expect("a command");
-        let error = exec_in_place(&command, &keep, say, |manager| manage(manager, &options));
+        let error = exec_in_place(&command, &keep, options.patience, say, |manager| {
+            manage(manager, &options);
+        });
         say(&error.to_string());
         std::process::exit(error.exit_code());
     }
@@ -78,7 +87,7 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
         job.session = if options.own { Session::Own } else { Session::Shared };
         vec![job]
     };
-    match supervise(&jobs, &keep, say, |manager| manage(manager, &options)) {
+    match supervise(&jobs, &keep, options.patience, say, |manager| manage(manager, &options)) {
         Err(error) => {
             say(&error.to_string());
             std::process::exit(125);

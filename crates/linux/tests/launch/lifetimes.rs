@@ -4,12 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
+use symbiont_linux::launch::Patience;
 
 use crate::exits::{WAYS, launched};
-use crate::helper::{is_alive, wait_until};
+use crate::helper::{PATIENCE, is_alive, wait_until};
 
 /// A directory with the file that lets lingering managers end.
 struct Linger {
@@ -164,6 +166,25 @@ pub fn trials() -> Vec<Trial> {
                 let said = String::from_utf8_lossy(&output.stderr);
                 assert!(said.contains("did not answer in time"), "{said}");
                 linger.end();
+            }
+            Ok(())
+        }),
+        Trial::test("manager_is_waited_for_as_long_as_was_asked", || {
+            let usual = Patience::default().to_enrol;
+            let asked = (usual + PATIENCE).as_secs().to_string();
+            let runs = ["@run", "@job"].map(|role| {
+                let linger = Linger::new();
+                let way = [role, "--hang", "--patience", &asked, "--linger", &linger.file(), "--"];
+                let mut command = launched(&way, &["echo", "ran"]);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                (linger, command.spawn().expect("the launcher starts"))
+            });
+            std::thread::sleep(usual + Duration::from_secs(1));
+            for (linger, child) in runs {
+                fs::write(linger.path(""), "")?;
+                let output = child.wait_with_output()?;
+                assert_eq!(output.stdout, b"ran\n");
+                assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it is managed");
             }
             Ok(())
         }),

@@ -15,6 +15,7 @@ mod enrolment;
 mod init;
 mod memory;
 mod scheduler;
+mod serving;
 mod siblings;
 mod spinners;
 mod topology;
@@ -91,6 +92,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("a_scheduler_that_somebody_loaded_is_respected", whole, scheduler::loaded),
     scenario("masks_come_back_at_the_end", kernel, crash::end),
     scenario("masks_come_back_by_restore_after_a_crash", kernel, crash::restored),
+    scenario("who_comes_second_is_told_and_left_alone", whole, serving::second),
+    scenario("programs_are_managed_on_without_who_started_them", whole, serving::orphaned),
     scenario("births_are_told_by_the_proc_connector", kernel, enrolment::connector),
     scenario("births_are_found_in_proc", whole, enrolment::scan),
     scenario("a_cpu_goes_offline_and_comes_back", kernel, cpus::hotplug),
