@@ -56,8 +56,8 @@ pub struct Counters {
     pub instructions: String,
     /// How often instructions can be counted at a time.
     pub at_a_time: usize,
-    /// What each instruction takes.
-    pub cycles_per_instruction: u32,
+    /// What each instruction takes, where time is counted by instructions; else it is not known.
+    pub cycles_per_instruction: Option<u32>,
     /// What others do is counted too: so much at the most, in percent.
     pub others: u32,
 }

@@ -24,7 +24,7 @@ pub fn clusters() -> Guest {
         counters: Some(Counters {
             instructions: "inst_retired".to_owned(),
             at_a_time: 6,
-            cycles_per_instruction: 1 << SHIFT,
+            cycles_per_instruction: Some(1 << SHIFT),
             others: 2,
         }),
         scope: Scope::Kernel,
