@@ -22,6 +22,8 @@ const TURNS: u32 = 10_000_000;
 const KERNEL: f64 = 0.13;
 /// Until the kernel has done what it puts off while it boots; idle time costs nothing.
 const SETTLED: Duration = Duration::from_secs(10);
+/// How often it is looked whether counts are exact.
+const ROUNDS: usize = 5;
 /// Three groups of three, more than there are counters.
 const GROUPS: usize = 3;
 const EACH: usize = 3;
@@ -70,24 +72,41 @@ pub fn exact(given: &Given) {
     let group = [cycles, instructions("instructions")];
     let group = Group::open(program.id(), &group, GroupOptions::default()).unwrap();
     assert!(group.missing().is_empty(), "{:?}", group.missing());
-    for _ in 0..3 {
-        let before = group.read().unwrap();
-        program.round();
-        let change = group.read().unwrap().since(&before).unwrap();
-        assert_eq!(change.enabled, change.running, "counters are enough");
-        let known = program.each_round as f64;
-        is_about(
-            change.count("instructions").unwrap() as f64,
-            known,
-            others(given),
-            "instructions",
-        );
-        let cycles = change.count("cycles").unwrap() as f64;
-        match cycles_per_instruction(given) {
-            Some(each) => is_about(cycles, known * each, others(given), "cycles"),
-            None => assert!(cycles > 0.0, "cycles pass"),
-        }
+    let rounds: Vec<(f64, f64)> = (0..ROUNDS)
+        .map(|_| {
+            let before = group.read().unwrap();
+            program.round();
+            let change = group.read().unwrap().since(&before).unwrap();
+            assert_eq!(change.enabled, change.running, "counters are enough");
+            let count = |name| change.count(name).unwrap() as f64;
+            (count("instructions"), count("cycles"))
+        })
+        .collect();
+    let known = program.each_round as f64;
+    match cycles_per_instruction(given) {
+        Some(each) => all_are_about(given, &rounds, known, known * each),
+        None => least_is_about(given, &rounds, known),
     }
+}
+
+/// Each round, where nothing depends on the machine outside.
+fn all_are_about(given: &Given, rounds: &[(f64, f64)], instructions: f64, cycles: f64) {
+    for round in rounds {
+        is_about(round.0, instructions, others(given), "instructions");
+        is_about(round.1, cycles, others(given), "cycles");
+    }
+}
+
+/// Elsewhere the kernel may do much in one of the rounds, but not in all of them. Never are
+/// there fewer than the program's own.
+fn least_is_about(given: &Given, rounds: &[(f64, f64)], instructions: f64) {
+    for round in rounds {
+        println!("instructions: {} of {instructions}, cycles: {}", round.0, round.1);
+        assert!(round.0 >= instructions, "{} counted, {instructions} known", round.0);
+        assert!(round.1 > 0.0, "cycles pass");
+    }
+    let least = rounds.iter().map(|round| round.0).fold(f64::INFINITY, f64::min);
+    is_about(least, instructions, others(given), "the least instructions of a round");
 }
 
 /// A watch of more events than there are counters.
