@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::time::Instant;
 
 use rustix::process::Signal;
 
@@ -53,21 +54,25 @@ pub fn second(given: &Given) {
         place.start(place.run(&RANDOM, &command(&SLEEPERS)).stderr(said))
     };
     let said = |by: &str| fs::read_to_string(place.path(by)).unwrap();
+    let begin = Instant::now();
     let first = start("first");
     wait_for_change(first.id(), &own());
+    let until_placed = begin.elapsed();
     let managed = sleepers(&first, 4);
     let manager = place.manager().expect("a manager");
 
     let second = start("second");
     sleepers(&second, 4);
-    for _ in 0..3 {
+    // Longer than it takes until somebody is placed who is managed.
+    let begin = Instant::now();
+    while begin.elapsed() < 2 * until_placed {
         wait_until_dealt_anew(&managed, 1);
         let touched = changed(second.id(), &own());
         assert!(touched.is_empty(), "threads of the second: {touched:?}");
     }
     println!("{}", said("second"));
     let line = format!("runs unmanaged: another symbiont (process {manager}) manages programs");
-    assert!(said("second").contains(&line), "{}", said("second"));
+    assert!(said("second").contains(&line), "no word of process {manager}: {}", said("second"));
     assert_eq!(place.manager(), Some(manager));
 
     goes(given, &place, &managed);
