@@ -29,6 +29,9 @@ ENVIRONMENT = {
     "PERL_HASH_SEED": "0",
     "PYTHONHASHSEED": "0",
 }
+# Where the loader finds libraries. Without that it looks them up in its cache, which takes a few
+# instructions more or fewer with each package that somebody installs.
+LIBRARIES = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib"
 
 
 def missing(packages):
@@ -71,7 +74,7 @@ def prepared(program):
 def observe(program, symbiont, folder, out, *options):
     """Observes one program into the file `out`; gives the time that took."""
     command = [symbiont, "profile", "--name", program["name"], "-o", out, *options]
-    command += ["--stdout", "/dev/null", "--", *program["command"]]
+    command += ["--env", LIBRARIES, "--stdout", "/dev/null", "--", *program["command"]]
     begin = time.monotonic()
     done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
     if done.returncode != 0:

@@ -44,7 +44,8 @@ pub enum Research {
 /// observed is told.
 ///
 /// The program runs 10 to 50 times slower than natively, with a fixed environment
-/// (add to it with --env). Profiling a program of one thread again gives the same file.
+/// (add to it with --env). Profiling a program of one thread again gives the same file, as
+/// long as no libraries are installed or removed: the loader looks its own up among all.
 ///
 /// An interrupted or failing program gives no profile.
 #[derive(Debug, Args)]

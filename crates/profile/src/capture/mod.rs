@@ -16,6 +16,9 @@
 //! ([`environment`]), the processor is the emulator's most capable one, guest
 //! addresses are the emulator's (no randomisation), and the random bytes that
 //! the kernel hands a new program are seeded.
+//! What libraries the machine has is left: the loader looks for the program's in its
+//! cache of all (`/etc/ld.so.cache`), in a few instructions more or fewer as that grows,
+//! unless `LD_LIBRARY_PATH` among the variables names their folders.
 //!
 //! Threads that wait for each other wait in another order each time, so profiles of
 //! a program with several differ: instructions, micro-operations of each class,
