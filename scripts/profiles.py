@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -113,7 +114,15 @@ def each(programs, make):
     sys.exit(1 if left_out else 0)
 
 
+def heed_signals():
+    """Undoes what nohup and the like do: programs ask which signals they were told to ignore."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main():
+    heed_signals()
     programs, options = arguments(__doc__, ROOT / "profiles")
 
     def make(program):

@@ -17,7 +17,7 @@ import pathlib
 import shutil
 import subprocess
 
-from profiles import ENVIRONMENT, ROOT, arguments, each, observe, prepared
+from profiles import ENVIRONMENT, ROOT, arguments, each, heed_signals, observe, prepared
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
 
@@ -34,6 +34,7 @@ def is_of(profile, symbiont, executable):
 
 
 def main():
+    heed_signals()
     programs, options = arguments(__doc__, CACHE / "symbiont/traces")
 
     def make(program):

@@ -18,7 +18,9 @@
 //! the kernel hands a new program are seeded.
 //! What libraries the machine has is left: the loader looks for the program's in its
 //! cache of all (`/etc/ld.so.cache`), in a few instructions more or fewer as that grows,
-//! unless `LD_LIBRARY_PATH` among the variables names their folders.
+//! unless `LD_LIBRARY_PATH` among the variables names their folders. Which signals the
+//! caller ignores is left, too (`nohup` does, and shells for what runs in the background):
+//! some programs ask for it.
 //!
 //! Threads that wait for each other wait in another order each time, so profiles of
 //! a program with several differ: instructions, micro-operations of each class,
