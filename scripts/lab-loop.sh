@@ -32,7 +32,7 @@ while [ "$run" -lt "$times" ]; do
     esac
     guest=$(sed -n "s/^lab: .*: the guest's log is in //p" "$name.log")
     [ ! -r "$guest" ] || cp "$guest" "$name-guest.log"
-    again=$(grep -c "the guest's kernel died" "$name.log") || :
+    again=$(grep -c '^lab: .*: attempt [0-9]' "$name.log") || :
     [ "$how" = well ] || failed=$((failed + 1))
     echo "$run of $times: $how: ${result:-nothing played}; $took s; booted again $again times;" \
         "load $(cut -d' ' -f1 /proc/loadavg)" | tee -a "$folder/summary"

@@ -52,7 +52,8 @@ pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, 
         if report.hello.is_some() && !report.kernel_died() {
             break;
         }
-        eprintln!("lab: {name}: attempt {attempt} of {TRIES}: the guest's kernel died");
+        let why = if report.kernel_died() { "the guest's kernel died" } else { "no init" };
+        eprintln!("lab: {name}: attempt {attempt} of {TRIES}: {why}");
     }
     let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}.log"));
     std::fs::write(&log, &report.log).map_err(|why| why.to_string())?;
