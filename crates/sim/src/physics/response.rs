@@ -38,13 +38,14 @@ use super::trace::Trace;
 use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
 use super::window::{Outcome, Window};
 
-/// What each round asks for: CPI, what is held, how long ports and the front end are taken.
-const OFTEN: usize = 1 + STRUCTURES + GROUPS + 1;
+/// What each round asks for: CPI, what is held, how long ports and the front end are taken; in fours.
+const OFTEN: usize = (1 + STRUCTURES + GROUPS + 1).next_multiple_of(4);
 /// The stacks, and cycles with vector operations; in fours.
 const SELDOM: usize = (CYCLE_CAUSES + SLOT_CAUSES + 1).next_multiple_of(4);
-/// The predictor's size, and memory's latency; its interval follows.
+/// The predictor's size, and memory's latency and interval.
 const PREDICTOR: usize = FIRST_REACH + REACHES;
 const LATENCY: usize = PREDICTOR + 1;
+const INTERVAL: usize = LATENCY + 1;
 
 /// A queue that is held for less, entries times cycles, is not held.
 const LEAST: f64 = 1e-2;
@@ -146,31 +147,43 @@ impl Response {
     }
 }
 
-/// The coordinate of an input in an environment.
-fn coordinate(environment: &Environment, input: usize) -> f64 {
-    match input {
-        0 => 1.0 / environment.dispatch,
-        FIRST_PORT..FIRST_ENTRIES => 1.0 / environment.ports[input - FIRST_PORT],
-        FIRST_ENTRIES..FIRST_REACH => environment.entries[input - FIRST_ENTRIES].log2(),
-        FIRST_REACH..PREDICTOR => environment.reach[input - FIRST_REACH],
-        PREDICTOR => predictor_size(environment.predictor) as f64,
-        LATENCY => environment.memory_latency,
-        _ => environment.memory_interval.log2(),
+/// The coordinates of an environment, by input; those that take long to tell if they are cared for, one
+/// bit each.
+fn coordinates(environment: &Environment, cares: u32) -> [f64; INPUTS] {
+    let Environment { dispatch, ports, entries, reach, .. } = environment;
+    let cared = |input: usize, of: f64| if cares >> input & 1 == 1 { of.log2() } else { 0.0 };
+    let mut inputs = [0.0; INPUTS];
+    inputs[0] = 1.0 / dispatch;
+    for (input, share) in inputs[FIRST_PORT..FIRST_ENTRIES].iter_mut().zip(ports) {
+        *input = 1.0 / share;
     }
+    for (queue, entries) in entries.iter().enumerate() {
+        inputs[FIRST_ENTRIES + queue] = cared(FIRST_ENTRIES + queue, *entries);
+    }
+    inputs[FIRST_REACH..PREDICTOR].copy_from_slice(reach);
+    if cares >> PREDICTOR & 1 == 1 {
+        inputs[PREDICTOR] = predictor_size(environment.predictor) as f64;
+    }
+    inputs[LATENCY] = environment.memory_latency;
+    inputs[INTERVAL] = cared(INTERVAL, environment.memory_interval);
+    inputs
 }
 
-/// How much the coordinate of an input rises per unit of that part of the environment.
-fn rise(environment: &Environment, input: usize) -> f64 {
+/// How much each coordinate rises per unit of that part of the environment.
+fn rises(environment: &Environment) -> [f64; INPUTS] {
     let log2 = |of: f64| 1.0 / (of * std::f64::consts::LN_2);
-    match input {
-        0 => -environment.dispatch.powi(-2),
-        FIRST_PORT..FIRST_ENTRIES => -environment.ports[input - FIRST_PORT].powi(-2),
-        FIRST_ENTRIES..FIRST_REACH => log2(environment.entries[input - FIRST_ENTRIES]),
-        // Sizes of the predictor are told apart, not between.
-        PREDICTOR => 0.0,
-        FIRST_REACH..PREDICTOR | LATENCY => 1.0,
-        _ => log2(environment.memory_interval),
+    let mut rises = [1.0; INPUTS];
+    rises[0] = -environment.dispatch.powi(-2);
+    for (rise, share) in rises[FIRST_PORT..FIRST_ENTRIES].iter_mut().zip(&environment.ports) {
+        *rise = -share.powi(-2);
     }
+    for (rise, entries) in rises[FIRST_ENTRIES..FIRST_REACH].iter_mut().zip(&environment.entries) {
+        *rise = log2(*entries);
+    }
+    // Sizes of the predictor are told apart, not between.
+    rises[PREDICTOR] = 0.0;
+    rises[INTERVAL] = log2(environment.memory_interval);
+    rises
 }
 
 /// The environment with such coordinates.
@@ -184,7 +197,7 @@ fn environment(inputs: &[f64]) -> Environment {
         reach: std::array::from_fn(|level| at(FIRST_REACH + level)),
         predictor: f64::from(PREDICTOR_ENTRIES[size]),
         memory_latency: at(LATENCY),
-        memory_interval: at(LATENCY + 1).exp2(),
+        memory_interval: at(INTERVAL).exp2(),
     }
 }
 
@@ -350,37 +363,31 @@ impl ResponseTable {
     /// In short.
     #[must_use]
     pub fn respond(&self, environment: &Environment) -> Response {
-        let places = self.places(environment);
-        self.short(&places, self.table.first(&places), environment)
+        self.around(environment).0
     }
 
     /// In short, and what follows from that nearby.
     #[must_use]
     pub fn around(&self, environment: &Environment) -> (Response, Local) {
-        let places = self.places(environment);
-        let (first, local) = self.local(&places, environment);
-        (self.short(&places, first, environment), local)
+        self.short(&self.places(environment), environment)
     }
 
-    /// The table's first value there, and what follows from that nearby.
-    fn local(&self, places: &Places, environment: &Environment) -> (f32, Local) {
-        let (first, along) = self.table.rising(places);
+    #[inline(always)]
+    fn places(&self, environment: &Environment) -> Places {
+        let coordinates = coordinates(environment, self.cares);
+        self.table.places(|input| coordinates.get(input).copied().unwrap_or_default())
+    }
+
+    fn short(&self, places: &Places, environment: &Environment) -> (Response, Local) {
+        let (first, along, often) = self.table.rising(places);
+        let rises = rises(environment);
         let mut slopes = [0.0; INPUTS];
         for (input, slope) in self.table.inputs().zip(along) {
-            if let Some(of) = slopes.get_mut(input) {
-                *of = slope * rise(environment, input) as f32;
+            if let (Some(of), Some(rise)) = (slopes.get_mut(input), rises.get(input)) {
+                *of = slope * *rise as f32;
             }
         }
-        (first, Local::new(first.into(), slopes, self.bound, self.fastest, self.cares))
-    }
-
-    fn places(&self, environment: &Environment) -> Places {
-        self.table.places(|input| coordinate(environment, input))
-    }
-
-    /// `first`: the table's first value there.
-    fn short(&self, places: &Places, first: f32, environment: &Environment) -> Response {
-        let often = self.table.often(places);
+        let local = Local::new(first.into(), slopes, self.bound, self.fastest, self.cares);
         let at = |index: usize| f64::from(often[index].max(0.0));
         let cpi = f64::from(first) + self.bound.beyond_anchor(environment);
         let held = |queue: usize| {
@@ -388,12 +395,13 @@ impl ResponseTable {
             let held = if queue == MSHR { told.max(0.0) } else { told.exp() };
             held.min(environment.entries[queue] * cpi)
         };
-        Response {
+        let response = Response {
             cpi: cpi.max(f64::from(self.fastest)),
             held: std::array::from_fn(held),
             port_cycles: std::array::from_fn(|group| at(1 + STRUCTURES + group)),
             front: at(1 + STRUCTURES + GROUPS),
-        }
+        };
+        (response, local)
     }
 
     /// In full, and what follows from that nearby. The stacks sum to the CPI, as those of the window
@@ -401,8 +409,8 @@ impl ResponseTable {
     #[must_use]
     pub fn detail(&self, environment: &Environment, width: f64) -> (Outcome, Local) {
         let places = self.places(environment);
-        let (first, local) = self.local(&places, environment);
-        let Response { cpi, held, port_cycles, front } = self.short(&places, first, environment);
+        let (response, local) = self.short(&places, environment);
+        let Response { cpi, held, port_cycles, front } = response;
         let seldom = self.table.seldom(&places);
         let (cycles, rest) = seldom.split_at(CYCLE_CAUSES);
         let (slots, vector) = rest.split_at(SLOT_CAUSES);
@@ -563,8 +571,8 @@ mod tests {
     fn coordinates_and_environments_are_inverse() {
         let anchor: Vec<f64> = made().ranges.iter().map(|range| range.anchor).collect();
         let environment = environment(&anchor);
-        for (input, anchor) in anchor.iter().enumerate() {
-            let again = coordinate(&environment, input);
+        let coordinates = coordinates(&environment, u32::MAX);
+        for (input, (anchor, again)) in anchor.iter().zip(coordinates).enumerate() {
             assert!((again - anchor).abs() < 1e-9, "input {input}: {again} for {anchor}");
         }
     }

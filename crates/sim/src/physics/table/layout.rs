@@ -13,7 +13,7 @@
 //! Cells say what the nodes say between which they lie (`cells_say_what_their_nodes_say`).
 
 use super::axis::Axis;
-use super::{GRIDS, MOST_AXES, Places, Term, cell};
+use super::{GRIDS, MOST_AXES, Places, Term, cells};
 
 /// Equal parts of an axis in which a node is looked for.
 const BUCKETS: usize = 32;
@@ -37,12 +37,12 @@ pub(super) struct Place {
     pub node: u32,
     /// 0 to 1.
     pub share: f32,
-    /// Its position.
-    pub position: f32,
     /// Share of the way per unit of the coordinate; 0 beyond the ends.
     pub rise: f32,
     /// Positions per unit of the coordinate; 0 beyond the ends.
     pub pace: f32,
+    /// Its cell in each of `GRIDS`, and where in the cell.
+    pub cells: [(u32, f32); GRIDS.len()],
 }
 
 /// An axis.
@@ -153,17 +153,23 @@ impl Layout {
         self.heads.push(Head { input: axis.input, ways, first, scale, starts });
     }
 
+    /// The inputs of the axes.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
+        self.heads.iter().map(|head| head.input)
+    }
+
     /// Where inputs lie; `input` tells the coordinate of each.
+    #[inline(always)]
     pub(super) fn places(&self, input: impl Fn(usize) -> f64) -> Places {
-        let mut places = Places([(Place::default(), [(0, 0.0); 3]); MOST_AXES]);
-        for (slot, head) in places.0.iter_mut().zip(&self.heads) {
-            let place = self.place(head, input(head.input));
-            *slot = (place, GRIDS.map(|grid| cell(grid, place.position)));
+        let mut places = Places([Place::default(); MOST_AXES]);
+        for (place, head) in places.0.iter_mut().zip(&self.heads) {
+            *place = self.place(head, input(head.input));
         }
         places
     }
 
     /// Where a coordinate lies; one beyond the ends at the end.
+    #[inline(always)]
     fn place(&self, head: &Head, coordinate: f64) -> Place {
         let coordinate = coordinate as f32;
         let (start, end) = (head.ways.0 as usize, head.ways.1 as usize);
@@ -180,25 +186,26 @@ impl Layout {
         let share = share.clamp(0.0, 1.0);
         let rise = if within { way.rise } else { 0.0 };
         let position = way.position + share * way.step;
-        Place { node: node as u32, share, position, rise, pace: rise * way.step }
+        let (pace, cells) = (rise * way.step, cells(position));
+        Place { node: node as u32, share, rise, pace, cells }
     }
 
     /// What several axes do together to the first value; adds how that rises along each axis.
     pub(super) fn together(&self, places: &Places, slopes: &mut [f32; MOST_AXES]) -> f32 {
         let mut sum = 0.0;
         for Together { axes, grid, start } in &self.pairs {
-            let [a, b] = axes.map(|axis| usize::from(axis) % MOST_AXES);
+            let [a, b] = axes.map(|axis| usize::from(axis).min(MOST_AXES - 1));
             let (density, cells) = GRIDS[usize::from(*grid)];
-            let [(i, x), (j, y)] = [a, b].map(|axis| places.0[axis].1[usize::from(*grid)]);
+            let [(i, x), (j, y)] = [a, b].map(|axis| places.0[axis].cells[usize::from(*grid)]);
             let Square([one, of_x, of_y, of_xy]) = self.squares[(start + i * cells + j) as usize];
             sum += one + x * of_x + y * (of_y + x * of_xy);
-            slopes[a] += density * places.0[a].0.pace * (of_x + y * of_xy);
-            slopes[b] += density * places.0[b].0.pace * (of_y + x * of_xy);
+            slopes[a] += density * places.0[a].pace * (of_x + y * of_xy);
+            slopes[b] += density * places.0[b].pace * (of_y + x * of_xy);
         }
         for Together { axes, grid, start } in &self.triples {
-            let [a, b, c] = axes.map(|axis| usize::from(axis) % MOST_AXES);
+            let [a, b, c] = axes.map(|axis| usize::from(axis).min(MOST_AXES - 1));
             let (density, cells) = GRIDS[usize::from(*grid)];
-            let at = [a, b, c].map(|axis| places.0[axis].1[usize::from(*grid)]);
+            let at = [a, b, c].map(|axis| places.0[axis].cells[usize::from(*grid)]);
             let [(i, x), (j, y), (k, z)] = at;
             let cell = start + (i * cells + j) * cells + k;
             let Cube([one, of_x, of_y, of_z, of_xy, of_xz, of_yz, of_xyz]) =
@@ -207,9 +214,9 @@ impl Layout {
             let (of_y, of_xy) = (of_y + z * of_yz, of_xy + z * of_xyz);
             sum += one + x * of_x + y * (of_y + x * of_xy);
             let rise = of_z + x * of_xz + y * (of_yz + x * of_xyz);
-            slopes[a] += density * places.0[a].0.pace * (of_x + y * of_xy);
-            slopes[b] += density * places.0[b].0.pace * (of_y + x * of_xy);
-            slopes[c] += density * places.0[c].0.pace * rise;
+            slopes[a] += density * places.0[a].pace * (of_x + y * of_xy);
+            slopes[b] += density * places.0[b].pace * (of_y + x * of_xy);
+            slopes[c] += density * places.0[c].pace * rise;
         }
         sum
     }

@@ -31,6 +31,7 @@ pub mod axis;
 pub mod build;
 mod layout;
 mod slopes;
+mod sums;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,7 @@ use axis::{Axis, MIDDLE, STEPS};
 pub use build::build;
 use layout::{Layout, Place};
 use serde::{Deserialize, Serialize};
+use sums::Sum;
 
 /// Most inputs that a table tells apart.
 pub const MOST_AXES: usize = 24;
@@ -103,9 +105,9 @@ impl<const H: usize, const C: usize> From<Table<H, C>> for Parts<H, C> {
     }
 }
 
-/// Where inputs lie on the axes of a table: the place, and the cell of each of `GRIDS`.
+/// Where inputs lie on the axes of a table.
 #[derive(Debug, Clone, Copy)]
-pub struct Places([(Place, [(u32, f32); 3]); MOST_AXES]);
+pub struct Places([Place; MOST_AXES]);
 
 impl<const H: usize, const C: usize> Table<H, C> {
     /// How many points were looked at to make it, beyond those that were left out.
@@ -122,26 +124,14 @@ impl<const H: usize, const C: usize> Table<H, C> {
 
     /// The inputs that do anything.
     pub fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
-        self.axes.iter().map(|axis| axis.input)
+        self.layout.inputs()
     }
 
     /// Where inputs lie; `input` tells the coordinate of each, as the function had them.
+    #[inline(always)]
     #[must_use]
     pub fn places(&self, input: impl Fn(usize) -> f64) -> Places {
         self.layout.places(input)
-    }
-
-    /// The first of the values, in full; [`Table::rising`] tells its slopes, too.
-    #[must_use]
-    pub fn first(&self, places: &Places) -> f32 {
-        self.rising(places).0
-    }
-
-    /// The values that are often asked for; what several inputs do together is left
-    /// out.
-    #[must_use]
-    pub fn often(&self, places: &Places) -> [f32; H] {
-        self.sum(&self.often, 1, places)
     }
 
     /// The values that are seldom asked for; what three inputs do together is left
@@ -185,70 +175,29 @@ impl<const H: usize, const C: usize> Table<H, C> {
     }
 
     fn sum<const N: usize>(&self, values: &[[f32; N]], most: u8, places: &Places) -> [f32; N] {
-        let mut sum = values.first().copied().unwrap_or([0.0; N]);
+        let mut sum = Sum::new(values);
         for term in self.terms.iter().take_while(|term| term.order <= most) {
-            let start = term.start as usize;
-            let [a, b, c] = term.axes.map(|axis| &places.0[usize::from(axis) % MOST_AXES]);
-            let (grid, n) = (usize::from(term.grid) % GRIDS.len(), term.nodes as usize);
-            let [(i, x), (j, y), (k, z)] = [a, b, c].map(|axis| node(axis.1[grid]));
-            match term.order {
-                1 => {
-                    let (place, _) = a;
-                    let rows = &values[start + place.node as usize..][..2];
-                    add(&mut sum, &rows[0], 1.0 - place.share);
-                    add(&mut sum, &rows[1], place.share);
-                }
-                2 => square(&mut sum, &values[start + i * n + j..], n, x, y, 1.0),
-                _ => {
-                    let at = start + (i * n + j) * n + k;
-                    for (di, wi) in [(0, 1.0 - x), (n * n, x)] {
-                        square(&mut sum, &values[at + di..], n, y, z, wi);
-                    }
-                }
-            }
+            sum.add(term, places);
         }
-        sum
+        sum.all()
     }
 }
 
-/// The grids of terms over several axes: nodes per position, and cells.
+/// The grids of terms over several axes: nodes per position, and cells. Each is twice as fine as the
+/// one before.
 const GRIDS: [(f32, u32); 3] = {
     let half = (STEPS / MIDDLE) as u32;
     [(0.25, half), (0.5, 2 * half), (1.0, 4 * half)]
 };
 
-/// The cell of a grid that a position lies in, and where in it.
-fn cell((density, cells): (f32, u32), position: f32) -> (u32, f32) {
-    let at = position * density;
-    let index = (at as u32).min(cells - 1);
-    (index, at - index as f32)
-}
-
-/// The node at the start of a cell, and where in the cell.
-fn node((index, share): (u32, f32)) -> (usize, f32) {
-    (index as usize, share)
-}
-
-/// Adds what lies between the four nodes at the start of `rows`, two of them a row of `n` later.
-fn square<const N: usize>(
-    sum: &mut [f32; N],
-    rows: &[[f32; N]],
-    n: usize,
-    x: f32,
-    y: f32,
-    weight: f32,
-) {
-    let (near, far) = (&rows[..2], &rows[n..n + 2]);
-    add(sum, &near[0], weight * (1.0 - x) * (1.0 - y));
-    add(sum, &near[1], weight * (1.0 - x) * y);
-    add(sum, &far[0], weight * x * (1.0 - y));
-    add(sum, &far[1], weight * x * y);
-}
-
-fn add<const N: usize>(sum: &mut [f32; N], value: &[f32; N], weight: f32) {
-    for (sum, value) in sum.iter_mut().zip(value) {
-        *sum += weight * value;
-    }
+/// The cells of the grids that a position lies in, and where in each.
+fn cells(position: f32) -> [(u32, f32); GRIDS.len()] {
+    let finest = GRIDS[GRIDS.len() - 1].1;
+    let whole = (position as u32).min(finest - 1);
+    GRIDS.map(|(density, cells)| {
+        let index = whole / (finest / cells);
+        (index, position * density - index as f32)
+    })
 }
 
 /// Nodes of a term that has one every `stride` positions.
