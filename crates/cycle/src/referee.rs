@@ -347,7 +347,7 @@ impl<'p> Contention<'p> for Referee<'p> {
         }
     }
 
-    fn paces(&mut self, runners: &[Runner], _span_ns: f64) -> Vec<Pace> {
+    fn paces(&mut self, runners: &[Runner], _span_ns: f64) -> Vec<Arc<Pace>> {
         let nodes = self.machine.topology.nodes();
         let key = |runner: &Runner| {
             let home = nodes.iter().position(|node| node.id == runner.home).unwrap_or(0);
@@ -365,7 +365,7 @@ impl<'p> Contention<'p> for Referee<'p> {
         });
         let mut answer: Vec<(usize, Pace)> = order.into_iter().zip(paces).collect();
         answer.sort_by_key(|(at, _)| *at);
-        answer.into_iter().map(|(_, pace)| pace).collect()
+        answer.into_iter().map(|(_, pace)| Arc::new(pace)).collect()
     }
 }
 
@@ -394,12 +394,12 @@ mod tests {
     fn known_programs_run_as_they_must() {
         // One load in four instructions, each after the one before, from L1 or L2.
         let profile = synthetic::pointer_chasing(2_000);
-        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0];
+        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0].clone();
         let cpi = pace.activity.all_cycles();
         let expected = (4.0 + 8.0 * profile.phases[0].data.line_64.curve().misses(512.0)) / 4.0;
         assert!((cpi / expected - 1.0).abs() < 0.07, "{cpi} {expected}");
         let profile = synthetic::cache_resident();
-        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0];
+        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0].clone();
         assert!(pace.activity.all_cycles() < 0.45, "{}", pace.activity.all_cycles());
         assert!((pace.speed - pace.ghz / pace.activity.all_cycles()).abs() < 1e-9);
     }
@@ -412,7 +412,7 @@ mod tests {
         let answer = first.paces(&both, 1e6);
         assert_eq!(answer, first.paces(&both, 5e6));
         assert_eq!(answer, referee(&profile).paces(&both, 1e6));
-        let alone = first.paces(&both[..1], 1e6)[0];
+        let alone = first.paces(&both[..1], 1e6)[0].clone();
         assert!(answer.iter().all(|pace| pace.speed < alone.speed));
         // Twins are about equally fast.
         assert!((answer[0].speed / answer[1].speed - 1.0).abs() < 0.05);
@@ -441,7 +441,7 @@ mod tests {
         let captured = Captured::new(&made.file(), 0, &profile.phases[0]).unwrap();
         assert_eq!(captured.info().warm_up, PASS as u64 / 2);
         first.trace(&profile.phases[0], captured);
-        let pace = first.paces(&[runner(0, 1)], 1e6)[0];
+        let pace = first.paces(&[runner(0, 1)], 1e6)[0].clone();
         let sort = &first.description().core_types[0];
         let cpi = pace.activity.all_cycles();
         let expected = f64::from(sort.l2.latency) / 2.0;

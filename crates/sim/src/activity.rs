@@ -29,20 +29,26 @@ macro_rules! activity {
             /// All of it, multiplied.
             #[must_use]
             pub fn times(mut self, factor: f64) -> Self {
-                let arrays = [&mut self.cycles[..], &mut self.slots, &mut self.modes];
-                arrays.into_iter().flatten().for_each(|sum| *sum *= factor);
+                self.cycles.iter_mut().for_each(|sum| *sum *= factor);
+                self.slots.iter_mut().for_each(|sum| *sum *= factor);
+                self.modes.iter_mut().for_each(|sum| *sum *= factor);
                 $(self.$name *= factor;)*
                 self
+            }
+
+            /// Adds another, multiplied.
+            pub fn add_times(&mut self, more: &Self, factor: f64) {
+                let add = |(sum, more): (&mut f64, &f64)| *sum += more * factor;
+                self.cycles.iter_mut().zip(&more.cycles).for_each(add);
+                self.slots.iter_mut().zip(&more.slots).for_each(add);
+                self.modes.iter_mut().zip(&more.modes).for_each(add);
+                $(self.$name += more.$name * factor;)*
             }
         }
 
         impl AddAssign<&Activity> for Activity {
             fn add_assign(&mut self, more: &Self) {
-                let pairs = self.cycles.iter_mut().zip(&more.cycles)
-                    .chain(self.slots.iter_mut().zip(&more.slots))
-                    .chain(self.modes.iter_mut().zip(&more.modes));
-                pairs.for_each(|(sum, more)| *sum += more);
-                $(self.$name += more.$name;)*
+                self.add_times(more, 1.0);
             }
         }
     };
@@ -129,14 +135,11 @@ impl Activity {
         self.slots.iter().sum()
     }
 
-    /// `cycles` in which nothing moved because memory was awaited, on a core
+    /// Adds `cycles` in which nothing moved because memory was awaited, on a core
     /// that dispatches `width` micro-ops a cycle: refilling caches, draining.
-    #[must_use]
-    pub fn stalled(cycles: f64, width: f64) -> Self {
-        let mut activity = Self::default();
-        activity.cycles[Cycle::Memory as usize] = cycles;
-        activity.slots[Slot::Memory as usize] = cycles * width;
-        activity
+    pub fn stall(&mut self, cycles: f64, width: f64) {
+        self.cycles[Cycle::Memory as usize] += cycles;
+        self.slots[Slot::Memory as usize] += cycles * width;
     }
 }
 

@@ -54,7 +54,8 @@ impl<'p> Workshop<'p> {
         let nodes: Vec<NodeId> = self.physics.nodes.clone();
         let whole = |at: usize| (0..nodes.len()).map(|node| f64::from(node == at)).collect();
         let pages = (0..nodes.len()).map(whole).collect();
-        Fast { workshop: self, switches, phases: Vec::new(), pages, nodes, state: State::default() }
+        let (state, paces) = (State::default(), Vec::new());
+        Fast { workshop: self, switches, phases: Vec::new(), pages, nodes, state, paces }
     }
 
     /// The physics.
@@ -90,6 +91,8 @@ pub struct Fast<'w, 'p> {
     pages: Vec<Vec<f64>>,
     nodes: Vec<NodeId>,
     state: State,
+    /// What was told last, in the order of the state's rates.
+    paces: Vec<Arc<Pace>>,
 }
 
 impl<'p> Level<'p> for Workshop<'p> {
@@ -117,11 +120,11 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         Ok(self.phases.len() - 1)
     }
 
-    fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Pace> {
+    fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<Pace>> {
         let mut order: Vec<usize> = (0..runners.len()).collect();
         order.sort_by_key(|&at| runners[at].core);
         // Core by core: its mode, and how many run there.
-        let mut cores: Vec<(usize, u32, usize)> = Vec::new();
+        let mut cores: Vec<(usize, u32, usize)> = Vec::with_capacity(runners.len());
         let mut threads: Vec<Running<'_>> = Vec::with_capacity(runners.len());
         for runner in order.iter().map(|&at| &runners[at]) {
             let node = self.nodes.iter().position(|node| *node == runner.home);
@@ -149,18 +152,24 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         let loads: Vec<Load<'_>> = cores.iter().map(load).collect();
         let physics = &self.workshop.physics;
         let mut tables = Tables { physics };
-        let solution =
-            physics.solve(&mut tables, self.switches, &loads, Some(span_ns), &mut self.state);
-        let still = Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
-        let mut paces = vec![still; runners.len()];
+        physics.settle(&mut tables, self.switches, &loads, Some(span_ns), &mut self.state);
+        let mut known = std::mem::take(&mut self.paces).into_iter();
+        let told = self.state.rates().map(|(thread, rates, renewed)| {
+            let known = known.next().filter(|_| !renewed);
+            (thread, known.unwrap_or_else(|| Arc::new(pace(rates))))
+        });
+        let told: Vec<(u64, Arc<Pace>)> = told.collect();
+        let mut paces = vec![None; runners.len()];
         // Rates come in the same order; whom the physics cannot place has none.
         let mut order = order.into_iter();
-        for (thread, rates) in &solution.rates {
+        for (thread, pace) in &told {
             if let Some(at) = order.find(|&at| runners[at].thread == *thread) {
-                paces[at] = pace(rates);
+                paces[at] = Some(Arc::clone(pace));
             }
         }
-        paces
+        self.paces = told.into_iter().map(|(_, pace)| pace).collect();
+        let still = || Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
+        paces.into_iter().map(|pace| pace.unwrap_or_else(|| Arc::new(still()))).collect()
     }
 
     fn forget(&mut self, thread: u64) {

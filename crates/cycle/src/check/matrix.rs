@@ -120,7 +120,7 @@ pub fn measure<'p, C: Contention<'p>>(
         runners.iter().for_each(|runner| level.forget(runner.thread));
         asked += 1;
         on = told(asked, of);
-        paces.iter().map(measured).collect()
+        paces.iter().map(|pace| measured(pace)).collect()
     };
     let mut single = |mode| -> Vec<Measured> {
         (0..plan.programs.len()).flat_map(|program| ask(&[program], mode)).collect()

@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use symbiont_profile::{Phase, Profile, test_support as synthetic};
 use symbiont_sim::activity::{Activity, Cycle};
@@ -22,14 +23,14 @@ impl<'p> Contention<'p> for Toy {
         Ok(self.phases - 1)
     }
 
-    fn paces(&mut self, runners: &[Runner], _: f64) -> Vec<Pace> {
+    fn paces(&mut self, runners: &[Runner], _: f64) -> Vec<Arc<Pace>> {
         let pace = |runner: &Runner| {
             let own = runner.phase as f64 + 1.0;
             let cpi = own * (1.0 + self.slope * own * (runners.len() - 1) as f64);
             let mut activity = Activity::default();
             activity.cycles[Cycle::Retiring as usize] = own;
             activity.cycles[Cycle::Memory as usize] = cpi - own;
-            Pace { speed: 2.0 / cpi, activity, ghz: 2.0, width: 4.0 }
+            Arc::new(Pace { speed: 2.0 / cpi, activity, ghz: 2.0, width: 4.0 })
         };
         runners.iter().map(pace).collect()
     }

@@ -1,5 +1,7 @@
 //! Time: from event to event.
 
+use std::sync::Arc;
+
 use symbiont_topology::{CoreId, CpuSet};
 
 use super::SimMachine;
@@ -66,7 +68,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// Threads that run, with their paces.
     fn running(&self) -> impl Iterator<Item = (&Thread<'_>, &Pace)> {
         let threads = self.current.iter().flatten().filter_map(|at| self.threads.get(*at));
-        threads.filter_map(|thread| Some((thread, thread.pace.as_ref()?)))
+        threads.filter_map(|thread| Some((thread, thread.pace.as_deref()?)))
     }
 
     /// The mode of the core on which a thread ran last, as an index into the modes of an activity.
@@ -267,8 +269,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         } else {
             self.set_modes();
         }
-        let mut runners = Vec::new();
-        let mut who = Vec::new();
+        let mut runners = Vec::with_capacity(self.current.len());
+        let mut who = Vec::with_capacity(self.current.len());
         for (at, now) in self.current.iter().enumerate() {
             let Some(thread) = now.and_then(|now| self.threads.get(now)) else { continue };
             let numbers = &self.phases[self.runs[thread.slot].program];
@@ -286,6 +288,9 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.filling = false;
         for (at, pace) in who.into_iter().zip(paces) {
             let before = self.threads[at].pace.as_ref();
+            if before.is_some_and(|before| Arc::ptr_eq(before, &pace)) {
+                continue;
+            }
             let change = before.map_or(1.0, |before| (pace.speed / before.speed - 1.0).abs());
             self.filling |= change > SAME;
             if before != Some(&pace) {

@@ -1,5 +1,7 @@
 //! What the machine asks of its physics.
 
+use std::sync::Arc;
+
 use symbiont_profile::Phase;
 use symbiont_topology::{CoreId, NodeId};
 
@@ -52,8 +54,9 @@ pub trait Contention<'p> {
     fn prepare(&mut self, phase: &'p Phase) -> Result<usize, Self::Error>;
 
     /// How fast each runs on average over the next `span_ns` nanoseconds, in
-    /// the order of `runners`, which is that of their hardware threads.
-    fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Pace>;
+    /// the order of `runners`, which is that of their hardware threads. A pace that is as
+    /// before may be the very one that was told before.
+    fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<Pace>>;
 
     /// A thread has ended.
     fn forget(&mut self, thread: u64) {

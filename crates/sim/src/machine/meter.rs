@@ -97,7 +97,7 @@ impl Meter {
             let on = if errors.multiplex { turns(from, to, number, groups) } else { ns };
             if on > 0.0 {
                 share.running_ns += on;
-                share.sums += &activity.times(on / ns);
+                share.sums.add_times(activity, on / ns);
             }
         }
     }
@@ -118,10 +118,10 @@ impl Meter {
                 if share.enabled_ns > 0.0 { share.running_ns / share.enabled_ns } else { 0.0 };
             let mut seen = share.sums;
             if let Some(pace) = pace {
-                seen += &pace.times(-lag * part);
+                seen.add_times(pace, -lag * part);
             }
             let mut step = seen;
-            step += &share.told_at.times(-1.0);
+            step.add_times(&share.told_at, -1.0);
             for (event, told) in share.told.iter_mut().enumerate() {
                 let (more, how) = reader.count(number, event, &step);
                 let untold = match how {

@@ -379,7 +379,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     fn counts(&mut self, thread: usize) -> Vec<GroupCounts> {
         self.count(thread);
         let Some(thread) = self.threads.get_mut(thread) else { return Vec::new() };
-        let pace = thread.pace.filter(|_| thread.still_ns <= 0.0);
+        let pace = thread.pace.as_ref().filter(|_| thread.still_ns <= 0.0);
         let per_ns = pace.map(|pace| pace.activity.times(pace.speed));
         let readings = thread.meter.read(per_ns.as_ref(), &self.options.errors, &mut self.noise);
         readings.into_iter().map(Ok).collect()

@@ -24,7 +24,7 @@ impl<'p> Contention<'p> for Toy {
         Ok(self.phases.len() - 1)
     }
 
-    fn paces(&mut self, running: &[Runner], _span_ns: f64) -> Vec<Pace> {
+    fn paces(&mut self, running: &[Runner], _span_ns: f64) -> Vec<Arc<Pace>> {
         let beside = |core: CoreId| running.iter().filter(|r| r.core == core).count() - 1;
         running
             .iter()
@@ -35,7 +35,7 @@ impl<'p> Contention<'p> for Toy {
                 activity.cycles[Cycle::Memory as usize] = cpi - 0.5;
                 activity.slots[Slot::Retiring as usize] = 1.0;
                 activity.slots[Slot::Memory as usize] = 8.0 * cpi - 1.0;
-                Pace { speed: 1.0 / cpi, activity, ghz: 1.0, width: 8.0 }
+                Arc::new(Pace { speed: 1.0 / cpi, activity, ghz: 1.0, width: 8.0 })
             })
             .collect()
     }

@@ -40,7 +40,7 @@ pub(super) struct Thread<'p> {
     /// Where it ran last.
     pub warm: Option<usize>,
     /// How fast it runs; none if it does not run now.
-    pub pace: Option<Pace>,
+    pub pace: Option<Arc<Pace>>,
     /// What is in neither of the next two yet.
     pub uncounted: Uncounted,
     pub meter: Meter,
@@ -68,7 +68,7 @@ impl Thread<'_> {
         let Some(pace) = &self.pace else { return Activity::default() };
         let Uncounted { still_ns, instructions, .. } = self.uncounted;
         let mut activity = pace.activity.times(instructions);
-        activity += &Activity::stalled(still_ns * pace.ghz, pace.width);
+        activity.stall(still_ns * pace.ghz, pace.width);
         activity.modes[mode] = activity.all_cycles();
         activity
     }

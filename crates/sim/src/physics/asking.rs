@@ -19,7 +19,6 @@ use super::response::Response;
 use super::solve::CLOSE;
 use super::step::Step;
 use super::tasks::Task;
-use super::window::Outcome;
 
 /// A thread whose surroundings are the same as before rests when its IPC is so near.
 const RESTS: f64 = CLOSE / 4.0;
@@ -66,6 +65,7 @@ impl Columns {
             if missing.abs() > RESTS * self.ipc[index] {
                 settled &= missing.abs() <= CLOSE * self.ipc[index];
                 self.ipc[index] += self.steps[index].next(missing, self.ipc[index]);
+                self.note_speed(task, index);
             }
         }
         settled
@@ -119,17 +119,18 @@ impl Columns {
 
     /// See [`Columns::check`].
     fn is_right(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> bool {
-        let (window, anew) = self.window(respond, task, index);
-        let right = (window.cpi / self.cpi[index] - 1.0).abs() <= CLOSE;
-        if !(anew && self.is_local(index)) {
+        let (cpi, anew) = self.window(respond, task, index);
+        let right = (cpi / self.cpi[index] - 1.0).abs() <= CLOSE;
+        let full = self.windows[index].as_ref().filter(|_| anew && self.is_local(index));
+        let Some((_, window)) = full else {
             if !right {
                 // Either of them may be what is wrong.
                 self.asked[index] = None;
                 self.windows[index] = None;
             }
             return right;
-        }
-        let (known, taken) = (self.responses[index], Response::from(&window));
+        };
+        let (known, taken) = (self.responses[index], Response::from(window));
         if right && !takes_otherwise(task, self.ipc[index], &known, &taken) {
             return true;
         }
@@ -144,65 +145,62 @@ impl Columns {
         matches!(self.asked[index], Some((_, Some(_))))
     }
 
-    /// The rates of a thread, all of it settled.
-    pub(super) fn rated(
+    /// Sets the rates of a thread, all of it settled. Are they others than before?
+    pub(super) fn rate(
         &mut self,
         respond: &mut dyn Respond,
         task: &Task<'_>,
         index: usize,
-    ) -> &Rates {
-        let (window, _) = self.window(respond, task, index);
-        let environment = self.environments[index];
+    ) -> bool {
+        let (cpi, _) = self.window(respond, task, index);
+        let environment = &self.environments[index];
         let right = |(of, rates): &(Environment, Rates)| {
-            of.is_near(&environment, EQUAL) && (rates.cpi / window.cpi - 1.0).abs() <= EQUAL
+            of.is_near(environment, EQUAL) && (rates.cpi / cpi - 1.0).abs() <= EQUAL
         };
-        let rates = &mut self.rates[index];
-        if !rates.as_ref().is_some_and(right) {
-            *rates = None;
-        }
-        let anew = || (environment, Rates::new(task, &environment, window));
-        let (_, rates) = rates.get_or_insert_with(anew);
-        rates
+        let full = self.windows[index].as_ref();
+        let full = full.filter(|_| !self.rates[index].as_ref().is_some_and(right));
+        let Some((_, window)) = full else { return false };
+        let rates = Rates::new(task, environment, rates::with_cpi(window, cpi));
+        self.rates[index] = Some((*environment, rates));
+        true
     }
 
-    /// What the window model says of a thread here, in full. It is asked only if the last answer does
-    /// not lead here; was it? Slopes then lead on from here.
-    fn window(
-        &mut self,
-        respond: &mut dyn Respond,
-        task: &Task<'_>,
-        index: usize,
-    ) -> (Outcome, bool) {
-        if let Some(window) = self.known(task, index) {
-            return (window, false);
+    /// The CPI that the window model says of a thread here, in full. It is asked only if the last
+    /// answer does not lead here; was it? Slopes then lead on from here.
+    fn window(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> (f64, bool) {
+        if let Some(cpi) = self.known(task, index) {
+            return (cpi, false);
         }
         let environment = self.environments[index];
         let (window, local) = respond.detail_around(task, &environment);
+        let cpi = window.cpi;
         self.answers += 1;
         self.windows[index] = Some((environment, window));
         self.rates[index] = None;
         if local.is_some() {
             self.asked[index] = Some((environment, local));
-            self.responses[index].cpi = window.cpi;
+            self.responses[index].cpi = cpi;
         }
-        (window, true)
+        (cpi, true)
     }
 
-    /// What the last full answer says of a thread here, if it leads here.
-    fn known(&self, task: &Task<'_>, index: usize) -> Option<Outcome> {
+    /// The CPI that the last full answer says of a thread here, if it leads here.
+    fn known(&self, task: &Task<'_>, index: usize) -> Option<f64> {
         let (of, window) = self.windows[index].as_ref()?;
         let environment = &self.environments[index];
         if let Some((from, Some(local))) = &self.asked[index] {
             let cpi = self.responses[index].cpi;
             let there = |to: &Environment| leads(task, local, cpi, from, to);
-            if there(environment) && there(of) {
-                let more = local.cpi(from, environment) - local.cpi(from, of);
+            let same = of == from;
+            if there(environment) && (same || there(of)) {
+                let before = if same { local.there(from) } else { local.cpi(from, of) };
+                let more = local.cpi(from, environment) - before;
                 let trusted = more.abs() <= TRUSTED * window.cpi;
-                return trusted.then(|| rates::with_cpi(window, window.cpi + more));
+                return trusted.then_some(window.cpi + more);
             }
         }
         let change = near::change(task, self.cares[index], window.cpi, of, environment);
-        (change <= SAME).then_some(*window)
+        (change <= SAME).then_some(window.cpi)
     }
 
     /// Wakes the cores of those who notice what cores leave each other by now.

@@ -90,6 +90,8 @@ pub(super) struct Columns {
     /// Fingerprints of the phases.
     pub phases: Vec<u64>,
     pub ipc: Vec<f64>,
+    /// log₂ of each thread's instructions per ns.
+    pub fast: Vec<f64>,
     /// What the environments make of the CPI.
     pub cpi: Vec<f64>,
     pub steps: Vec<Step>,
@@ -125,6 +127,8 @@ pub(super) struct Columns {
     pub windows: Vec<Option<(Environment, Outcome)>>,
     /// The last rates, and the environments to which they belong.
     pub rates: Vec<Option<(Environment, Rates)>>,
+    /// Are these others than at the end of the last call?
+    pub renewed: Vec<bool>,
     /// By core: is it awake, and was it in this call?
     pub awake: Vec<bool>,
     pub stirred: Vec<bool>,
@@ -180,6 +184,7 @@ impl Columns {
             after: vec![After::default(); count],
             windows: vec![None; count],
             rates: vec![None; count],
+            renewed: vec![true; count],
             ..Self::default()
         };
         for (index, task) in tasks.iter().enumerate() {
@@ -211,10 +216,12 @@ impl Columns {
             }
         }
         columns.felt.clone_from(&columns.environments);
-        columns.shown = (0..count).map(|index| columns.speed(&tasks[index], index)).collect();
+        columns.fast.resize(count, 0.0);
         for (index, task) in tasks.iter().enumerate() {
+            columns.note_speed(task, index);
             columns.fetches(task, index);
         }
+        columns.shown.clone_from(&columns.fast);
         columns
     }
 
@@ -236,6 +243,7 @@ impl Columns {
                 self.phases[index] = task.phase.fingerprint;
                 self.cares[index] = respond.cares(task);
                 self.enter(index, phases.get(&key(task)));
+                self.note_speed(task, index);
             }
             self.steps[index] = Step::default();
             self.held[index] = self.after[index].held;
@@ -288,9 +296,9 @@ impl Columns {
         self.stirred.resize(groups.cores(), false);
     }
 
-    /// log₂ of a thread's instructions per ns.
-    pub(super) fn speed(&self, task: &Task<'_>, index: usize) -> f64 {
-        (self.ipc[index] * task.ghz).log2()
+    /// Notes how fast a thread is, whose IPC is another.
+    pub(super) fn note_speed(&mut self, task: &Task<'_>, index: usize) {
+        self.fast[index] = (self.ipc[index] * task.ghz).log2();
     }
 
     /// Notes what a thread fetches with what it reaches now; tells its misses of the last level.
@@ -307,18 +315,17 @@ impl Columns {
         tasks.iter().enumerate().all(|(index, task)| {
             let known = self.traffic[index];
             let now = self.bytes[index] * self.ipc[index] * task.ghz;
-            let near = alone || (self.speed(task, index) - self.shown[index]).abs() <= 1.5 * CLOSE;
+            let near = alone || (self.fast[index] - self.shown[index]).abs() <= 1.5 * CLOSE;
             near && (now - known).abs() <= CLOSE * known + little
         })
     }
 
     /// Shows other cores what each thread does; by `mixing` they are to expect what will be.
-    pub(super) fn show(&mut self, tasks: &[Task<'_>], mixing: Option<&mut Mixing>) {
-        let speeds = tasks.iter().enumerate().map(|(index, task)| self.speed(task, index));
+    pub(super) fn show(&mut self, mixing: Option<&mut Mixing>) {
         match mixing {
-            None => self.shown = speeds.collect(),
+            None => self.shown.clone_from(&self.fast),
             Some(mixing) => {
-                let missing = speeds.zip(&self.shown).map(|(now, shown)| now - shown);
+                let missing = self.fast.iter().zip(&self.shown).map(|(now, shown)| now - shown);
                 let missing: Vec<f64> = missing.collect();
                 mixing.step(&mut self.shown, &missing);
             }

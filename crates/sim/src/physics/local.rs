@@ -96,6 +96,12 @@ impl Local {
         (self.base + steps + self.bound.beyond_anchor(to)).max(f64::from(self.fastest))
     }
 
+    /// Cycles per instruction where it was looked up.
+    #[must_use]
+    pub fn there(&self, from: &Environment) -> f64 {
+        (self.base + self.bound.beyond_anchor(from)).max(f64::from(self.fastest))
+    }
+
     /// By how many cycles caches and memory change the CPI between two environments near by.
     #[must_use]
     pub fn beyond(&self, from: &Environment, to: &Environment) -> f64 {

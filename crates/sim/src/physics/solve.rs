@@ -85,6 +85,16 @@ pub struct State {
 }
 
 impl State {
+    /// Of all threads of the last call, in the order of the loads and their threads: the thread, its
+    /// rates, and whether they are others than those of the call before.
+    pub(crate) fn rates(&self) -> impl Iterator<Item = (u64, &Rates, bool)> {
+        let Columns { seats, rates, renewed, .. } = &self.columns;
+        let known = seats.iter().zip(rates).zip(renewed);
+        known.filter_map(|((seat, rates), renewed)| {
+            rates.as_ref().map(|(_, rates)| (seat.thread, rates, *renewed))
+        })
+    }
+
     /// Nothing is known any more of a thread.
     pub fn forget(&mut self, thread: u64) {
         self.memos.remove(&thread);
@@ -117,6 +127,20 @@ impl Physics {
         span: Option<f64>,
         state: &mut State,
     ) -> Solution {
+        let Settled { rounds, settled } = self.settle(respond, switches, loads, span, state);
+        let rates = state.rates().map(|(thread, rates, _)| (thread, *rates)).collect();
+        Solution { rates, rounds, settled }
+    }
+
+    /// The same; what came out is in [`State::rates`].
+    pub(crate) fn settle(
+        &self,
+        respond: &mut dyn Respond,
+        switches: Switches,
+        loads: &[Load<'_>],
+        span: Option<f64>,
+        state: &mut State,
+    ) -> Settled {
         let tasks = tasks::flatten(self, loads);
         state.groups.update(self, &tasks, switches.private_caches);
         let fits = state.columns.fit(&tasks);
@@ -165,21 +189,30 @@ impl Physics {
             // What follows from a change of phase is no answer to what was shown before.
             if !followed || !stirs {
                 mixing.begin();
-                columns.show(&tasks, None);
+                columns.show(None);
             } else {
-                columns.show(&tasks, Some(&mut *mixing));
+                columns.show(Some(&mut *mixing));
             }
             call.between(memory, columns);
             followed = true;
         }
-        let rates = call.finish(respond, columns);
+        call.finish(respond, columns);
         state.answers += std::mem::take(&mut columns.answers);
         state.sweeps += std::mem::take(&mut columns.sweeps);
         state.calls += 1;
         state.rounds += u64::from(rounds);
         state.unsettled += u64::from(!settled);
-        Solution { rates, rounds, settled }
+        Settled { rounds, settled }
     }
+}
+
+/// How a fixed point was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled {
+    /// Rounds it took.
+    rounds: u32,
+    /// Did all IPCs settle?
+    settled: bool,
 }
 
 /// What does not change while a machine is solved.
@@ -214,7 +247,7 @@ impl Call<'_> {
     fn surroundings(&self, core: usize, columns: &mut Columns) {
         let (tasks, range) = (self.tasks, self.groups.tasks(core));
         for index in range.clone() {
-            let speed = columns.speed(&tasks[index], index);
+            let speed = columns.fast[index];
             if columns.moved[index] || (speed - columns.speeds[index]).abs() > STILL {
                 columns.moved[index] = true;
                 columns.speeds[index] = speed;
@@ -294,7 +327,7 @@ impl Call<'_> {
     }
 
     /// Reaches that mattered to no speed, and rates.
-    fn finish(&self, respond: &mut dyn Respond, columns: &mut Columns) -> Vec<(u64, Rates)> {
+    fn finish(&self, respond: &mut dyn Respond, columns: &mut Columns) {
         let Columns { cares, speeds, told, filling, reaches, after, held, stirred, .. } =
             &mut *columns;
         filling.iter_mut().zip(&*after).for_each(|(filling, after)| *filling = after.changing);
@@ -316,20 +349,15 @@ impl Call<'_> {
                 *told = *speed;
             }
         }
-        let mut rates = Vec::with_capacity(self.tasks.len());
         for core in 0..self.groups.cores() {
             for index in self.groups.tasks(core) {
-                let task = &self.tasks[index];
-                let known = columns.rates[index].as_ref().filter(|_| !columns.stirred[core]);
-                if let Some((_, known)) = known {
-                    rates.push((task.thread, *known));
-                    continue;
-                }
-                caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
-                rates.push((task.thread, *columns.rated(respond, task, index)));
+                let known = columns.rates[index].is_some() && !columns.stirred[core];
+                columns.renewed[index] = !known && {
+                    caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
+                    columns.rate(respond, &self.tasks[index], index)
+                };
             }
         }
-        rates
     }
 }
 
