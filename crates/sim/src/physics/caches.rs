@@ -69,7 +69,8 @@ pub(super) fn set<'g>(
     reaches: &mut [Reaches],
     after: &mut [After],
 ) {
-    let mut threads: Vec<(&Footprint, f64)> = Vec::new();
+    let mut threads: Vec<(&Footprint, f64)> = Vec::with_capacity(tasks.len());
+    let mut twins = Twins { members: &[], of: Vec::with_capacity(tasks.len()), any: false };
     for (level, lines, members) in groups {
         if !wanted(level, members) {
             continue;
@@ -78,13 +79,15 @@ pub(super) fn set<'g>(
         threads.clear();
         let footprint = |member: usize| &tasks[member].phase.footprints[at];
         let data = |member: usize| &tasks[member].phase.footprints[Level::L1d as usize];
-        let program = |member: usize| tasks[member].phase.fingerprint;
+        if matches!(level, Level::L1i | Level::L2 | Level::Last) {
+            twins.find(tasks, members);
+        }
         for (place, &member) in members.iter().enumerate() {
-            let alike = |other: &&usize| program(**other) == program(member);
-            let twin = || members[..place].iter().any(|other| alike(&other));
+            let twin = || twins.any && twins.of[place];
             match level {
                 Level::L1i if twin() => {}
-                Level::L1i => {
+                Level::L1i if twins.any => {
+                    let alike = |other: &&usize| are_twins(tasks, **other, member);
                     let speeds = members[place..].iter().filter(alike).map(|&other| speeds[other]);
                     threads.push((footprint(member), speeds.fold(f64::NEG_INFINITY, f64::max)));
                 }
@@ -113,6 +116,35 @@ pub(super) fn set<'g>(
         for &member in members {
             reaches[member][at] = time + speeds[member];
         }
+    }
+}
+
+/// Are two threads in the same phase of the same program?
+fn are_twins(tasks: &[Task<'_>], one: usize, other: usize) -> bool {
+    tasks[one].phase.fingerprint == tasks[other].phase.fingerprint
+}
+
+/// Who of some members has a twin before it.
+struct Twins<'g> {
+    members: &'g [usize],
+    of: Vec<bool>,
+    /// Does anybody?
+    any: bool,
+}
+
+impl<'g> Twins<'g> {
+    /// Looks at these members, if they are not those of last time.
+    fn find(&mut self, tasks: &[Task<'_>], members: &'g [usize]) {
+        if self.members == members {
+            return;
+        }
+        let before = |(place, member): (usize, &usize)| {
+            members[..place].iter().any(|other| are_twins(tasks, *other, *member))
+        };
+        self.of.clear();
+        self.of.extend(members.iter().enumerate().map(before));
+        self.any = self.of.contains(&true);
+        self.members = members;
     }
 }
 

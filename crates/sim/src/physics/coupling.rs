@@ -24,36 +24,45 @@ use super::tasks::{Switches, Task};
 /// Most threads of a core.
 const MOST: usize = 8;
 
-/// Threads of a core that meet each other: every so manieth, in the order of their hardware threads.
+/// Threads of a core that meet each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Meeting {
-    first: usize,
-    step: usize,
-    /// Threads of the core.
-    peers: usize,
+    members: [usize; MOST],
+    count: usize,
 }
 
 impl Meeting {
-    /// Who meets whom, of so many: those of each half, or all.
-    fn of(peers: usize, halved: bool) -> impl Iterator<Item = Self> {
-        let step = if halved { 2 } else { 1 };
-        (0..step).map(move |first| Self { first, step, peers })
+    /// Every so manieth of so many threads, in the order of their hardware threads.
+    fn of(peers: usize, first: usize, step: usize) -> Self {
+        let (mut members, mut count) = ([0; MOST], 0);
+        for (slot, member) in members.iter_mut().zip((first..peers).step_by(step)) {
+            *slot = member;
+            count += 1;
+        }
+        Self { members, count }
+    }
+
+    /// Those of each half.
+    fn halves(peers: usize) -> [Self; 2] {
+        [Self::of(peers, 0, 2), Self::of(peers, 1, 2)]
+    }
+
+    /// All of them.
+    fn all(peers: usize) -> [Self; 1] {
+        [Self::of(peers, 0, 1)]
     }
 
     /// Numbers of its threads.
-    fn members(self) -> impl Iterator<Item = usize> {
-        (self.first..self.peers).step_by(self.step)
+    fn members(&self) -> &[usize] {
+        &self.members[..self.count.min(MOST)]
     }
 
     /// What is offered to each, max-min, in the order of the members; others are left at 0.
-    fn offered(self, capacity: f64, demand: impl Fn(usize) -> f64) -> [f64; MOST] {
+    fn offered(&self, capacity: f64, demand: impl Fn(usize) -> f64) -> [f64; MOST] {
         let (mut demands, mut shares) = ([0.0; MOST], [0.0; MOST]);
-        let mut count = 0;
-        for (slot, member) in demands.iter_mut().zip(self.members()) {
-            *slot = demand(member);
-            count += 1;
-        }
-        offers(capacity, &demands[..count], &mut shares[..count]);
+        let members = self.members();
+        demands.iter_mut().zip(members).for_each(|(slot, member)| *slot = demand(*member));
+        offers(capacity, &demands[..members.len()], &mut shares[..members.len()]);
         shares
     }
 }
@@ -77,10 +86,12 @@ pub fn set(
     if switches.private_units || !(2..=MOST).contains(&peers) {
         return;
     }
-    for meeting in Meeting::of(peers, core.halved) {
+    let (halves, all) = (Meeting::halves(peers), Meeting::all(peers));
+    let meetings = |halved: bool| if halved { &halves[..] } else { &all[..] };
+    for meeting in meetings(core.halved) {
         let turns = meeting.offered(1.0, |thread| responses[thread].front * ipc[thread]);
-        for (thread, share) in meeting.members().zip(turns) {
-            environments[thread].dispatch = share * core.width;
+        for (thread, share) in meeting.members().iter().zip(turns) {
+            environments[*thread].dispatch = share * core.width;
         }
         for group in 0..GROUPS {
             let ports = core.group_size(group);
@@ -89,8 +100,8 @@ pub fn set(
                 continue;
             }
             let demand = |thread: usize| responses[thread].port_cycles[group] * ipc[thread];
-            for (thread, share) in meeting.members().zip(meeting.offered(ports, demand)) {
-                environments[thread].ports[group] = share / ports;
+            for (thread, share) in meeting.members().iter().zip(meeting.offered(ports, demand)) {
+                environments[*thread].ports[group] = share / ports;
             }
         }
     }
@@ -100,10 +111,11 @@ pub fn set(
         if !cared || !room.shared {
             continue;
         }
-        for meeting in Meeting::of(peers, room.halved) {
+        for meeting in meetings(room.halved) {
             let demand = |thread: usize| responses[thread].held[queue] * ipc[thread];
-            for (thread, share) in meeting.members().zip(meeting.offered(room.total, demand)) {
-                environments[thread].entries[queue] = share.min(room.most);
+            for (thread, share) in meeting.members().iter().zip(meeting.offered(room.total, demand))
+            {
+                environments[*thread].entries[queue] = share.min(room.most);
             }
         }
     }
@@ -114,22 +126,20 @@ mod tests {
     use super::*;
 
     fn offered(meeting: Meeting, demands: &[f64]) -> Vec<(usize, f64)> {
-        meeting.members().zip(meeting.offered(1.0, |thread| demands[thread])).collect()
+        let offered = meeting.offered(1.0, |thread| demands[thread]);
+        meeting.members().iter().copied().zip(offered).collect()
     }
 
     #[test]
     fn threads_of_a_half_meet_each_other_only() {
         let demands = [0.875, 0.125, 0.25];
-        let [even, odd] = Meeting::of(3, true).collect::<Vec<_>>()[..] else {
-            panic!("two halves")
-        };
+        let [even, odd] = Meeting::halves(3);
         assert_eq!(offered(even, &demands), [(0, 0.75), (2, 0.5)]);
         assert_eq!(offered(odd, &demands), [(1, 1.0)]);
-        let [all] = Meeting::of(3, false).collect::<Vec<_>>()[..] else { panic!("one core") };
-        assert_eq!(all.members().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(Meeting::all(3)[0].members(), [0, 1, 2]);
         // A core of two threads has one in each half.
-        for half in Meeting::of(2, true) {
-            assert_eq!(half.members().count(), 1);
+        for half in Meeting::halves(2) {
+            assert_eq!(half.members().len(), 1);
             assert_eq!(half.offered(1.0, |_| 0.75)[0], 1.0);
         }
     }

@@ -42,7 +42,9 @@ const POINTS: usize = STEPS * LONGEST + 1;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Footprint {
     /// Lines at each point of time, and misses per instruction beyond.
-    points: Vec<(f32, f32)>,
+    points: Box<[(f32, f32); POINTS]>,
+    /// Lines that are ever touched.
+    most: f64,
 }
 
 /// One stream: its curve and its accesses per instruction.
@@ -71,12 +73,13 @@ impl Footprint {
                 streams.iter().map(|s| s.rate * s.curve.survival(s.rate * time)).sum();
             (lines as f32, misses as f32)
         };
-        Self { points: (0..POINTS).map(point).collect() }
+        let points: [(f32, f32); POINTS] = std::array::from_fn(point);
+        Self { most: f64::from(points[POINTS - 1].0), points: Box::new(points) }
     }
 
     /// Feeds it to a hash.
     pub(super) fn mark(&self, hasher: &mut impl Hasher) {
-        for (lines, misses) in &self.points {
+        for (lines, misses) in self.points.iter() {
             (lines.to_bits(), misses.to_bits()).hash(hasher);
         }
     }
@@ -84,14 +87,14 @@ impl Footprint {
     /// Point before `time` and the share of the step after it.
     fn place(time: f64) -> (usize, f64) {
         let at = (time * STEPS as f64).clamp(0.0, (POINTS - 1) as f64);
-        let index = (at as usize).min(POINTS - 2);
+        let index = (at as u32 as usize).min(POINTS - 2);
         (index, at - index as f64)
     }
 
     /// Distinct lines in 2^`time` instructions, and their rise per octave.
     fn lines_and_rise(&self, time: f64) -> (f64, f64) {
         let (index, share) = Self::place(time);
-        let [(a, _), (b, _)] = self.points[index..index + 2] else { return (0.0, 0.0) };
+        let (a, b) = (self.points[index].0, self.points[index + 1].0);
         let (a, rise) = (f64::from(a), f64::from(b) - f64::from(a));
         // Below the first point lines grow with time.
         if time < 0.0 {
@@ -111,7 +114,7 @@ impl Footprint {
     #[must_use]
     pub fn misses(&self, time: f64) -> f64 {
         let (index, share) = Self::place(time);
-        let [(_, a), (_, b)] = self.points[index..index + 2] else { return 0.0 };
+        let (a, b) = (self.points[index].1, self.points[index + 1].1);
         f64::from(a) + share * (f64::from(b) - f64::from(a))
     }
 
@@ -136,7 +139,7 @@ impl Footprint {
     /// longest if they never are.
     #[must_use]
     pub fn reach(&self, lines: f64) -> f64 {
-        if self.most() <= lines {
+        if self.most <= lines {
             return FOREVER;
         }
         let after = self.points.partition_point(|point| f64::from(point.0) <= lines);
@@ -146,11 +149,6 @@ impl Footprint {
             return (lines / at(0)).log2().max(-8.0);
         };
         (before as f64 + (lines - at(before)) / (at(after) - at(before))) / STEPS as f64
-    }
-
-    /// Lines that are ever touched.
-    fn most(&self) -> f64 {
-        self.points.last().map_or(0.0, |point| f64::from(point.0))
     }
 }
 
@@ -174,7 +172,7 @@ pub fn shared_reach(lines: f64, threads: &[(&Footprint, f64)], guess: Option<f64
     let slowest = threads.iter().map(|thread| thread.1).fold(f64::INFINITY, f64::min);
     let (mut low, mut high) = (-8.0 - slowest.max(0.0), FOREVER - slowest);
     // At that end everyone has touched all that it ever does.
-    let most: f64 = threads.iter().map(|(footprint, _)| footprint.most()).sum();
+    let most: f64 = threads.iter().map(|(footprint, _)| footprint.most).sum();
     if !slowest.is_finite() || most <= lines {
         return high;
     }

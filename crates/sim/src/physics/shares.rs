@@ -23,8 +23,8 @@ pub fn offers(capacity: f64, demands: &[f64], offers: &mut [f64]) {
     let (mut total, mut least, mut most) = (0.0, f64::INFINITY, 0.0_f64);
     for &demand in demands {
         total += demand;
-        least = least.min(demand);
-        most = most.max(demand);
+        least = if demand < least { demand } else { least };
+        most = if demand > most { demand } else { most };
     }
     let rest = capacity - total;
     if rest + least >= most {
