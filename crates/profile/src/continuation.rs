@@ -30,15 +30,16 @@ impl<'a> Continuation<'a> {
 
     fn draw(&mut self) -> Option<Span> {
         let last = self.last?;
-        let pairs = self.recorded.windows(2);
-        let followers: Vec<Span> = pairs
-            .filter_map(|pair| match pair {
+        let followers = || {
+            self.recorded.windows(2).filter_map(|pair| match pair {
                 [before, after] if before.phase == last.phase => Some(*after),
                 _ => None,
             })
-            .collect();
-        if !followers.is_empty() {
-            return followers.get(self.random.random_range(0..followers.len())).copied();
+        };
+        let count = followers().count();
+        if count > 0 {
+            let at = self.random.random_range(0..count);
+            return followers().nth(at);
         }
         let any = if self.recorded.len() > 1 { &self.recorded[1..] } else { self.recorded };
         let total = any.iter().fold(0_u64, |sum, span| sum.saturating_add(span.instructions));

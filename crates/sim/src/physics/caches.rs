@@ -70,7 +70,7 @@ pub(super) fn set<'g>(
     after: &mut [After],
 ) {
     let mut threads: Vec<(&Footprint, f64)> = Vec::with_capacity(tasks.len());
-    let mut twins = Twins { members: &[], of: Vec::with_capacity(tasks.len()), any: false };
+    let mut twins = Twins { members: &[], any: false };
     for (level, lines, members) in groups {
         if !wanted(level, members) {
             continue;
@@ -83,7 +83,7 @@ pub(super) fn set<'g>(
             twins.find(tasks, members);
         }
         for (place, &member) in members.iter().enumerate() {
-            let twin = || twins.any && twins.of[place];
+            let twin = || twins.any && has_twin(tasks, &members[..place], member);
             match level {
                 Level::L1i if twin() => {}
                 Level::L1i if twins.any => {
@@ -124,27 +124,25 @@ fn are_twins(tasks: &[Task<'_>], one: usize, other: usize) -> bool {
     tasks[one].phase.fingerprint == tasks[other].phase.fingerprint
 }
 
-/// Who of some members has a twin before it.
+/// Is a twin of a thread among others?
+fn has_twin(tasks: &[Task<'_>], others: &[usize], member: usize) -> bool {
+    others.iter().any(|other| are_twins(tasks, *other, member))
+}
+
+/// Are there twins among some members?
 struct Twins<'g> {
     members: &'g [usize],
-    of: Vec<bool>,
-    /// Does anybody?
     any: bool,
 }
 
 impl<'g> Twins<'g> {
     /// Looks at these members, if they are not those of last time.
     fn find(&mut self, tasks: &[Task<'_>], members: &'g [usize]) {
-        if self.members == members {
-            return;
+        if self.members != members {
+            let mut places = members.iter().enumerate();
+            self.any = places.any(|(place, member)| has_twin(tasks, &members[..place], *member));
+            self.members = members;
         }
-        let before = |(place, member): (usize, &usize)| {
-            members[..place].iter().any(|other| are_twins(tasks, *other, *member))
-        };
-        self.of.clear();
-        self.of.extend(members.iter().enumerate().map(before));
-        self.any = self.of.contains(&true);
-        self.members = members;
     }
 }
 

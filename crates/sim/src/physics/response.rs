@@ -369,13 +369,16 @@ impl ResponseTable {
     /// In short, and what follows from that nearby.
     #[must_use]
     pub fn around(&self, environment: &Environment) -> (Response, Local) {
-        self.short(&self.places(environment), environment)
+        let mut places = Places::default();
+        self.locate(environment, &mut places);
+        self.short(&places, environment)
     }
 
     #[inline(always)]
-    fn places(&self, environment: &Environment) -> Places {
+    fn locate(&self, environment: &Environment, places: &mut Places) {
         let coordinates = coordinates(environment, self.cares);
-        self.table.places(|input| coordinates.get(input).copied().unwrap_or_default())
+        let of = |input: usize| coordinates.get(input).copied().unwrap_or_default();
+        self.table.locate(of, places);
     }
 
     fn short(&self, places: &Places, environment: &Environment) -> (Response, Local) {
@@ -408,7 +411,8 @@ impl ResponseTable {
     /// model do.
     #[must_use]
     pub fn detail(&self, environment: &Environment, width: f64) -> (Outcome, Local) {
-        let places = self.places(environment);
+        let mut places = Places::default();
+        self.locate(environment, &mut places);
         let (response, local) = self.short(&places, environment);
         let Response { cpi, held, port_cycles, front } = response;
         let seldom = self.table.seldom(&places);

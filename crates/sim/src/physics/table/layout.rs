@@ -158,14 +158,12 @@ impl Layout {
         self.heads.iter().map(|head| head.input)
     }
 
-    /// Where inputs lie; `input` tells the coordinate of each.
+    /// Sets where inputs lie; `input` tells the coordinate of each.
     #[inline(always)]
-    pub(super) fn places(&self, input: impl Fn(usize) -> f64) -> Places {
-        let mut places = Places([Place::default(); MOST_AXES]);
+    pub(super) fn locate(&self, input: impl Fn(usize) -> f64, places: &mut Places) {
         for (place, head) in places.0.iter_mut().zip(&self.heads) {
             *place = self.place(head, input(head.input));
         }
-        places
     }
 
     /// Where a coordinate lies; one beyond the ends at the end.

@@ -106,7 +106,7 @@ impl<const H: usize, const C: usize> From<Table<H, C>> for Parts<H, C> {
 }
 
 /// Where inputs lie on the axes of a table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub struct Places([Place; MOST_AXES]);
 
 impl<const H: usize, const C: usize> Table<H, C> {
@@ -127,11 +127,10 @@ impl<const H: usize, const C: usize> Table<H, C> {
         self.layout.inputs()
     }
 
-    /// Where inputs lie; `input` tells the coordinate of each, as the function had them.
+    /// Sets where inputs lie; `input` tells the coordinate of each, as the function had them.
     #[inline(always)]
-    #[must_use]
-    pub fn places(&self, input: impl Fn(usize) -> f64) -> Places {
-        self.layout.places(input)
+    pub fn locate(&self, input: impl Fn(usize) -> f64, places: &mut Places) {
+        self.layout.locate(input, places);
     }
 
     /// The values that are seldom asked for; what three inputs do together is left
