@@ -25,8 +25,7 @@ pub fn clusters() -> Guest {
             instructions: "inst_retired".to_owned(),
             at_a_time: 6,
             cycles_per_instruction: Some(1 << SHIFT),
-            // 1.9 at each tick's work on other CPUs; and now and then work that was put off.
-            others: 4,
+            others: 2,
         }),
         scope: Scope::Kernel,
         ..regular
