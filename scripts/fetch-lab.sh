@@ -74,9 +74,20 @@ Acquire::http::Timeout "30";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 END
     export APT_CONFIG="$work/apt.conf"
-    # A list that is missing, as while a mirror is renewed, need not be one that matters.
-    apt-get -q update >"$work/log" 2>&1 || [ -n "$(apt-cache madison "$emulator")" ] ||
-        skip "apt-get update: $(tail -n1 "$work/log")"
+    # While a mirror is renewed a list is missing; one that stays away need not matter.
+    why=none
+    for pause in 0 5 20; do
+        sleep "$pause"
+        if apt-get -q -o APT::Update::Error-Mode=any update >"$work/log" 2>&1; then
+            why=
+            break
+        fi
+        why="apt-get update: $(grep '^[EW]: ' "$work/log" | head -n1)"
+    done
+    if [ -n "$why" ]; then
+        [ -n "$(apt-cache madison "$emulator")" ] || skip "$why"
+        echo "lab: a list is missing, and newer kernels may be with it: $why" >&2
+    fi
     configured=yes
 }
 

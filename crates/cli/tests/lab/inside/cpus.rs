@@ -19,6 +19,11 @@ fn switch(cpu: u32, online: bool) {
     fs::write(path, if online { "1" } else { "0" }).unwrap();
 }
 
+/// Takes all CPUs away but one.
+pub fn only_online(given: &Given, left: u32) {
+    given.cpus().into_iter().filter(|cpu| *cpu != left).for_each(|cpu| switch(cpu, false));
+}
+
 /// Brings back what a scenario took away.
 pub fn all_online() {
     for entry in fs::read_dir("/sys/devices/system/cpu").unwrap().flatten() {

@@ -25,7 +25,8 @@ pub fn clusters() -> Guest {
             instructions: "inst_retired".to_owned(),
             at_a_time: 6,
             cycles_per_instruction: Some(1 << SHIFT),
-            others: 2,
+            // All of them are switched off.
+            others: 0,
         }),
         scope: Scope::Kernel,
         ..regular

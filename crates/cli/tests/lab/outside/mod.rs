@@ -30,7 +30,10 @@ pub fn main() {
         let skipped = arguments.skip.iter().any(|skip| name.contains(skip));
         !skipped && arguments.filter.as_ref().is_none_or(|filter| name.contains(filter))
     };
-    let guests = guests::all().into_iter().map(|guest| trials(guest, &asked)).collect();
+    // Who asks for more than the plain test command does is not content with nothing.
+    let content = !(arguments.include_ignored || arguments.ignored);
+    let trials = |guest| trials(guest, &asked, content);
+    let guests = guests::all().into_iter().map(trials).collect();
     libtest_mimic::run(&arguments, in_turns(guests)).exit();
 }
 
@@ -45,7 +48,8 @@ fn in_turns(mut guests: Vec<Vec<Trial>>) -> Vec<Trial> {
     turns
 }
 
-fn trials(guest: Guest, asked: &impl Fn(&str) -> bool) -> Vec<Trial> {
+/// A guest's scenarios. Is who asked content if it can't be booted here?
+fn trials(guest: Guest, asked: &impl Fn(&str) -> bool, content: bool) -> Vec<Trial> {
     let name = guest.given.name.clone();
     let cache = Cache::find(guest.architecture);
     if let Err(why) = &cache {
@@ -72,8 +76,7 @@ fn trials(guest: Guest, asked: &impl Fn(&str) -> bool) -> Vec<Trial> {
                     Ended::Skipped(why) => Ok(Completion::ignored_with(why)),
                     Ended::Badly(why) => Err(format!("{why}\n{}", report.about(scenario)).into()),
                 },
-                // Who asked for the whole lab is not content with nothing.
-                Err(why) if short => Ok(Completion::ignored_with(why)),
+                Err(why) if content => Ok(Completion::ignored_with(why)),
                 Err(why) => Err(why.into()),
             }
         })
