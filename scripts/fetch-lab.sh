@@ -41,19 +41,20 @@ about() {
 
 complete() { [ -s "$lab/$1/complete" ]; }
 
-# The lists of this machine's packages and of the guests'.
+# The lists of this machine's packages and of the guest's. One guest's are not spoilt by a list
+# of another one that cannot be had: apt takes all of a suite or none.
 configure() {
-    [ -z "${configured:-}" ] || return 0
+    [ "${configured:-}" != "$debian" ] || return 0
     mkdir -p "$work/parts" "$work/none" "$work/lists/partial" "$work/cache/archives/partial"
     : >"$work/status"
-    # shellcheck disable=SC2086 # the list is meant to be split
-    all=$(printf '%s\n' $debians | sort -u)
+    all=amd64
+    [ "$debian" = amd64 ] || all="amd64 $debian"
     cat >"$work/parts/lab.sources" <<END
 Types: deb
 URIs: $mirror
 Suites: $suite $suite-backports
 Components: main
-Architectures: $(echo $all)
+Architectures: $all
 Signed-By: $keyring
 END
     cat >"$work/apt.conf" <<END
@@ -66,7 +67,7 @@ Dir::State::Lists "$work/lists";
 Dir::State::status "$work/status";
 Dir::Cache "$work/cache";
 APT::Architecture "amd64";
-APT::Architectures { $(printf '"%s"; ' $all)};
+APT::Architectures { "amd64"; "$debian"; };
 APT::Sandbox::User "$(id -un)";
 Acquire::Languages "none";
 Acquire::Retries "3";
@@ -88,7 +89,7 @@ END
         [ -n "$(apt-cache madison "$emulator")" ] || skip "$why"
         echo "lab: a list is missing, and newer kernels may be with it: $why" >&2
     fi
-    configured=yes
+    configured=$debian
 }
 
 download() { (cd "$work/cache/archives" && apt-get -q download "$@") >"$work/log" 2>&1; }
@@ -187,11 +188,6 @@ END
 }
 
 [ $# -gt 0 ] || set -- x86_64
-debians=amd64
-for architecture in "$@"; do
-    about "$architecture"
-    debians="$debians $debian"
-done
 for architecture in "$@"; do
     about "$architecture"
     complete "qemu-$architecture" || { configure; fetch_qemu "$architecture"; }

@@ -58,7 +58,7 @@ pub struct Counters {
     pub at_a_time: usize,
     /// What each instruction takes, where time is counted by instructions; else it is not known.
     pub cycles_per_instruction: Option<u32>,
-    /// What others do is counted too: so much at the most, in percent.
+    /// What others or the kernel do is counted too: so much at the most, in percent.
     pub others: u32,
 }
 

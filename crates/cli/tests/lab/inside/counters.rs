@@ -57,7 +57,7 @@ fn cycles_per_instruction(given: &Given) -> Option<f64> {
     given.counters.as_ref().unwrap().cycles_per_instruction.map(f64::from)
 }
 
-/// By how much what others do adds to a count.
+/// By how much what is not the program's adds to a count.
 fn others(given: &Given) -> f64 {
     f64::from(given.counters.as_ref().unwrap().others) / 100.0
 }
@@ -217,5 +217,7 @@ pub fn told(given: &Given) {
     is_about(counted, program.each_round as f64, others(given) + KERNEL, "instructions");
     let ipc = thread["values"]["ipc"]["value"].as_f64().expect("instructions per cycle");
     let known = 1.0 / cycles_per_instruction(given).expect("known");
-    assert_eq!(ipc, known, "instructions per cycle");
+    // A virtual nanosecond passes in the kernel, too.
+    let right = (ipc / known - 1.0).abs() <= others(given);
+    assert!(right, "{ipc} instructions per cycle, {known} known");
 }

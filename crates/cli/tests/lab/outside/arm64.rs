@@ -25,7 +25,7 @@ pub fn clusters() -> Guest {
             instructions: "inst_retired".to_owned(),
             at_a_time: 6,
             cycles_per_instruction: Some(1 << SHIFT),
-            // All of them are switched off.
+            // The kernel is not counted, and other CPUs are switched off.
             others: 0,
         }),
         scope: Scope::Kernel,

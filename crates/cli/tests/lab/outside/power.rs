@@ -2,9 +2,9 @@
 //!
 //! POWER9 executes by counting, as the arm64 guest does. Its PMU counts the instructions of
 //! the CPU that it belongs to, and as cycles the nanoseconds of virtual time (QEMU,
-//! target/ppc/power8-pmu.c), in which other CPUs have their turns as well. It counts on
-//! while the kernel runs, though asked for the user's side alone. No cache beyond the
-//! first level is told, so the socket stands for the last-level cache's domain.
+//! target/ppc/power8-pmu.c), in which other CPUs have their turns as well; they are switched
+//! off. It counts on while the kernel runs, though asked for the user's side alone. No cache
+//! beyond the first level is told, so the socket stands for the last-level cache's domain.
 
 use super::guests::{Guest, nodes};
 use crate::given::{Counters, Given, Scope};
@@ -26,7 +26,7 @@ pub fn power9() -> Guest {
         instructions: "instructions".to_owned(),
         at_a_time: 4,
         cycles_per_instruction: Some(1 << SHIFT),
-        others: 5,
+        others: 2,
     };
     let how =
         format!("-accel tcg -icount shift={SHIFT},sleep=off -rtc base=2026-01-01,clock=vm -seed 1");
