@@ -192,12 +192,18 @@ fn tell(report: &Report, output: &Path, wall: Duration) {
     say!("Report: {}", page.canonicalize().unwrap_or(page).display());
 }
 
+/// Columns of a table that is not written to a terminal: reasons in words wrap there, too.
+const WIDTH: u16 = 160;
+
 /// A table for the terminal.
 fn text(table: &Table) -> String {
     let mut drawn = comfy_table::Table::new();
     drawn.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     drawn.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
     drawn.set_header(table.columns.iter().map(Column::head));
+    if !drawn.is_tty() {
+        drawn.set_width(WIDTH);
+    }
     for row in &table.rows {
         drawn.add_row(row.iter().map(|cell| match &cell.value {
             Value::Text(text) => text.clone(),
