@@ -153,21 +153,23 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         let physics = &self.workshop.physics;
         let mut tables = Tables { physics };
         physics.settle(&mut tables, self.switches, &loads, Some(span_ns), &mut self.state);
-        let mut known = std::mem::take(&mut self.paces).into_iter();
-        let told = self.state.rates().map(|(thread, rates, renewed)| {
-            let known = known.next().filter(|_| !renewed);
-            (thread, known.unwrap_or_else(|| Arc::new(pace(rates))))
-        });
-        let told: Vec<(u64, Arc<Pace>)> = told.collect();
+        // Whose rates are as before keeps its pace.
         let mut paces = vec![None; runners.len()];
         // Rates come in the same order; whom the physics cannot place has none.
         let mut order = order.into_iter();
-        for (thread, pace) in &told {
-            if let Some(at) = order.find(|&at| runners[at].thread == *thread) {
-                paces[at] = Some(Arc::clone(pace));
+        let mut count = 0;
+        for (thread, rates, renewed) in self.state.rates() {
+            match self.paces.get_mut(count) {
+                Some(known) if renewed => *known = Arc::new(pace(rates)),
+                Some(_) => {}
+                None => self.paces.push(Arc::new(pace(rates))),
             }
+            if let Some(at) = order.find(|&at| runners[at].thread == thread) {
+                paces[at] = Some(Arc::clone(&self.paces[count]));
+            }
+            count += 1;
         }
-        self.paces = told.into_iter().map(|(_, pace)| pace).collect();
+        self.paces.truncate(count);
         let still = || Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
         paces.into_iter().map(|pace| pace.unwrap_or_else(|| Arc::new(still()))).collect()
     }

@@ -35,18 +35,26 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     }
 
     /// When the operating system next has anything to do.
-    fn next_tick(&self) -> Option<u64> {
-        let queues = self.queues();
-        let crowded = (0..self.map.len()).any(|at| queues.len(at) > 1);
-        (crowded || self.unbalanced).then(|| (self.now / TICK_NS + 1) * TICK_NS)
+    fn next_tick(&mut self) -> Option<u64> {
+        (self.unbalanced || self.is_crowded()).then(|| (self.now / TICK_NS + 1) * TICK_NS)
+    }
+
+    /// Are there two in a queue?
+    fn is_crowded(&mut self) -> bool {
+        self.marks.clear();
+        self.marks.resize(self.map.len(), false);
+        let ready = self.threads.iter().filter(|thread| thread.ready);
+        ready.into_iter().any(|thread| std::mem::replace(&mut self.marks[thread.at], true))
     }
 
     /// When something that is done next ends by itself; perhaps too early,
     /// never too late.
-    fn next_event(&self) -> u64 {
+    fn next_event(&mut self) -> u64 {
         // Of each run: how fast its threads are together, and when the first of
         // them goes on.
-        let mut runs = vec![(0.0, f64::INFINITY); self.runs.len()];
+        let mut runs = std::mem::take(&mut self.speeds);
+        runs.clear();
+        runs.resize(self.runs.len(), (0.0, f64::INFINITY));
         let mut soonest = f64::INFINITY;
         for (thread, pace) in self.running() {
             if let Some((speed, still)) = runs.get_mut(thread.slot) {
@@ -55,12 +63,13 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             }
             soonest = soonest.min(thread.still_ns + thread.course.left() / pace.speed);
         }
-        for (run, (speed, still)) in self.runs.iter().zip(runs) {
+        for (run, &(speed, still)) in self.runs.iter().zip(&runs) {
             let left = run.left().min(run.target - run.retired);
             if speed > 0.0 {
                 soonest = soonest.min(still + left / speed);
             }
         }
+        self.speeds = runs;
         // A cast from a float saturates.
         self.now.saturating_add((soonest.ceil() as u64).max(1))
     }
@@ -88,7 +97,9 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
 
     /// Everybody does what can be done in `ns`.
     fn progress(&mut self, ns: f64) {
-        let mut runs = vec![false; self.threads.len()];
+        let mut runs = std::mem::take(&mut self.marks);
+        runs.clear();
+        runs.resize(self.threads.len(), false);
         for at in 0..self.current.len() {
             let Some(running) = self.current[at] else { continue };
             runs[running] = true;
@@ -114,12 +125,13 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         for (used, now) in self.used.iter_mut().zip(&self.current) {
             *used = os::follow(*used, left, now.is_some());
         }
-        for (thread, runs) in self.threads.iter_mut().zip(runs) {
-            thread.used = os::follow(thread.used, left, runs);
+        for (thread, runs) in self.threads.iter_mut().zip(&runs) {
+            thread.used = os::follow(thread.used, left, *runs);
             if thread.ready && !runs {
                 thread.waited_ns += ns;
             }
         }
+        self.marks = runs;
     }
 
     /// Ends what has ended.

@@ -223,6 +223,9 @@ pub struct SimMachine<'p, C> {
     crowd: Crowd,
     /// How much each hardware thread ran lately, 0 … 1.
     used: Vec<f64>,
+    /// Room for marks, and for speeds, from event to event.
+    marks: Vec<bool>,
+    speeds: Vec<(f64, f64)>,
 }
 
 impl<'p, C: Contention<'p>> SimMachine<'p, C> {
@@ -309,6 +312,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             stale: true,
             filling: false,
             unbalanced: true,
+            marks: Vec::new(),
+            speeds: Vec::new(),
             map,
         };
         machine.launch_all(leads);

@@ -69,7 +69,7 @@ pub(super) fn set<'g>(
     reaches: &mut [Reaches],
     after: &mut [After],
 ) {
-    let mut threads: Vec<(&Footprint, f64)> = Vec::with_capacity(tasks.len());
+    let mut threads: Vec<(&Footprint, f64)> = Vec::new();
     let mut twins = Twins { members: &[], any: false };
     for (level, lines, members) in groups {
         if !wanted(level, members) {
@@ -77,6 +77,7 @@ pub(super) fn set<'g>(
         }
         let at = level as usize;
         threads.clear();
+        threads.reserve(members.len());
         let footprint = |member: usize| &tasks[member].phase.footprints[at];
         let data = |member: usize| &tasks[member].phase.footprints[Level::L1d as usize];
         if matches!(level, Level::L1i | Level::L2 | Level::Last) {

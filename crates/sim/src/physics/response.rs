@@ -169,21 +169,18 @@ fn coordinates(environment: &Environment, cares: u32) -> [f64; INPUTS] {
     inputs
 }
 
-/// How much each coordinate rises per unit of that part of the environment.
-fn rises(environment: &Environment) -> [f64; INPUTS] {
+/// How much a coordinate rises per unit of that part of the environment.
+fn rise(environment: &Environment, input: usize) -> f64 {
     let log2 = |of: f64| 1.0 / (of * std::f64::consts::LN_2);
-    let mut rises = [1.0; INPUTS];
-    rises[0] = -environment.dispatch.powi(-2);
-    for (rise, share) in rises[FIRST_PORT..FIRST_ENTRIES].iter_mut().zip(&environment.ports) {
-        *rise = -share.powi(-2);
+    match input {
+        0 => -environment.dispatch.powi(-2),
+        FIRST_PORT..FIRST_ENTRIES => -environment.ports[input - FIRST_PORT].powi(-2),
+        FIRST_ENTRIES..FIRST_REACH => log2(environment.entries[input - FIRST_ENTRIES]),
+        // Sizes of the predictor are told apart, not between.
+        PREDICTOR => 0.0,
+        INTERVAL => log2(environment.memory_interval),
+        _ => 1.0,
     }
-    for (rise, entries) in rises[FIRST_ENTRIES..FIRST_REACH].iter_mut().zip(&environment.entries) {
-        *rise = log2(*entries);
-    }
-    // Sizes of the predictor are told apart, not between.
-    rises[PREDICTOR] = 0.0;
-    rises[INTERVAL] = log2(environment.memory_interval);
-    rises
 }
 
 /// The environment with such coordinates.
@@ -383,11 +380,10 @@ impl ResponseTable {
 
     fn short(&self, places: &Places, environment: &Environment) -> (Response, Local) {
         let (first, along, often) = self.table.rising(places);
-        let rises = rises(environment);
         let mut slopes = [0.0; INPUTS];
         for (input, slope) in self.table.inputs().zip(along) {
-            if let (Some(of), Some(rise)) = (slopes.get_mut(input), rises.get(input)) {
-                *of = slope * *rise as f32;
+            if let Some(of) = slopes.get_mut(input) {
+                *of = slope * rise(environment, input) as f32;
             }
         }
         let local = Local::new(first.into(), slopes, self.bound, self.fastest, self.cares);
