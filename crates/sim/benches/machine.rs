@@ -1,9 +1,9 @@
 //! How long simulated time takes: 20 programs on 5 cores of POWER8 in SMT4, quanta of 100 ms;
-//! in a crowd 30 programs.
+//! in a crowd 30 programs, on ten cores 40.
 //!
 //! Shuffled, each quantum has coschedules that were never seen; left alone, what changes are the
 //! phases of programs. Real programs change theirs as their profiles say: the mean time of a
-//! quantum and a core is what is shown by 500, all work of the machine included.
+//! quantum and a core is what is shown by 500 (on ten cores by 1,000), all work of the machine included.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
@@ -62,12 +62,12 @@ impl Programs {
 fn ten_simulated_seconds(
     bencher: Bencher<'_, '_>,
     programs: Programs,
-    count: usize,
+    (cores, count): (usize, usize),
     shuffled: bool,
 ) {
     let profiles = programs.profiles();
     let power8 = Description::named("power8-s812l").unwrap();
-    let workshop = Workshop::new(power8.restricted(Some(CORES), Some(4)).unwrap());
+    let workshop = Workshop::new(power8.restricted(Some(cores), Some(4)).unwrap());
     let machine = || {
         let programs: Vec<Program<'_>> = profiles
             .iter()
@@ -87,7 +87,7 @@ fn ten_simulated_seconds(
     // What is run for the first time makes tables.
     let done = run(machine(), shuffled);
     println!("10⁹ instructions of each slot: {done:.3?}");
-    let core_quanta = ItemsCount::new(QUANTA * CORES);
+    let core_quanta = ItemsCount::new(QUANTA * cores);
     bencher
         .counter(core_quanta)
         .with_inputs(machine)
@@ -118,15 +118,20 @@ fn run<'p>(mut machine: SimMachine<'p, Fast<'_, 'p>>, shuffled: bool) -> Vec<f64
 
 #[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
 fn shuffled_each_quantum(bencher: Bencher<'_, '_>, programs: Programs) {
-    ten_simulated_seconds(bencher, programs, 20, true);
+    ten_simulated_seconds(bencher, programs, (CORES, 20), true);
 }
 
 #[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
 fn left_alone(bencher: Bencher<'_, '_>, programs: Programs) {
-    ten_simulated_seconds(bencher, programs, 20, false);
+    ten_simulated_seconds(bencher, programs, (CORES, 20), false);
+}
+
+#[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
+fn left_alone_on_ten_cores(bencher: Bencher<'_, '_>, programs: Programs) {
+    ten_simulated_seconds(bencher, programs, (10, 40), false);
 }
 
 #[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
 fn left_alone_in_a_crowd(bencher: Bencher<'_, '_>, programs: Programs) {
-    ten_simulated_seconds(bencher, programs, 30, false);
+    ten_simulated_seconds(bencher, programs, (CORES, 30), false);
 }
