@@ -15,7 +15,7 @@
 //! corners are left out; a term over several inputs is made where the corners show that
 //! it does something, and refined while finer values differ from interpolated ones. To
 //! learn that most do nothing together, quick answers are enough ([`build::Effort`]). What answers
-//! jitter by is taken out of the anchor's, and is nothing that inputs do together ([`jitter`]).
+//! jitter by is taken out of the anchor's, and is nothing that inputs do together (`jitter`).
 //! What is tabulated is a vector; its first element steers all that.
 //!
 //! # Terms and units
