@@ -49,7 +49,7 @@ fn main() {
                     }
                     stacks
                 });
-                for form in [Form::Delta, Form::Rank3] {
+                for form in [Form::Delta, Form::Rank3, Form::Kernel] {
                     let predict = || Interference::predict(model.form(form), &stacks).unwrap();
                     let (table, found) = time(predict);
                     let (costs, _) = time(|| {

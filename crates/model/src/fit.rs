@@ -5,7 +5,7 @@
 //! its own: once without δ, for the inverse and as the additive form, and once
 //! with it. Forms of low rank are fitted on the slowdown
 //! ([`Bilinear`](crate::Bilinear)), as are those of roots and of pressure, which
-//! [`Ridges`] hold back. Everything is fitted from sums over the training set
+//! [`Ridges`] hold back. All but the [`Kernel`] is fitted from sums over the training set
 //! ([`Moments`]), which can be added up per combination of programs: that makes
 //! leave-p-out cross-validation cheap.
 //!
@@ -31,12 +31,16 @@ mod rank;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
+use crate::baseline::Case;
 use crate::forward::{Coefficients, Terms};
+use crate::kernel::{Held, Kernel, Meeting, Table};
 use crate::{Observation, Pressure, SmtMode, SmtModel};
 
 pub use held_back::Ridges;
 pub(crate) use held_back::features;
-pub(crate) use least_squares::Sums;
+pub(crate) use least_squares::{Sums, unexplained};
 pub(crate) use moments::{Moments, weight};
 
 /// Why no model can be fitted.
@@ -87,18 +91,23 @@ pub struct Fit {
     pub observed: u64,
 }
 
-/// Fits the model of one SMT mode, with the usual ridges, each component under pressure of its
-/// like; [`TrainingSet::fit`](crate::TrainingSet::fit) chooses both.
+/// Fits the model of one SMT mode, with the usual ridges and length, each component under pressure
+/// of its like; [`TrainingSet::fit`](crate::TrainingSet::fit) chooses all of them.
 ///
 /// # Errors
 /// When there is nothing to fit on, or observations do not belong together.
 pub fn fit(mode: SmtMode, observations: &[Observation]) -> Result<Fit, FitError> {
     let components = check(mode, observations)?;
     let mut moments = Moments::new(components);
+    let mut meetings: BTreeMap<Case, Meeting> = BTreeMap::new();
     for observation in observations {
         moments.add(observation);
+        for (case, thread) in observation.cases().into_iter().zip(observation.threads()) {
+            meetings.entry(case).or_default().add(thread);
+        }
     }
-    from_moments(&moments, &Pressure::alike(components), Ridges::default())
+    let kernel = Kernel::fit(&Table::of(meetings.iter()), Held::default())?;
+    from_moments(&moments, &Pressure::alike(components), Ridges::default(), kernel)
 }
 
 /// Number of components, if the observations belong together.
@@ -120,6 +129,7 @@ pub(crate) fn from_moments(
     moments: &Moments,
     pressure: &Pressure,
     ridges: Ridges,
+    kernel: Kernel,
 ) -> Result<Fit, FitError> {
     if moments.observed() == 0 {
         return Err(FitError::Empty);
@@ -134,7 +144,7 @@ pub(crate) fn from_moments(
     };
     let roots = of_roots(&Pressure::all(m), ridges.roots)?;
     let pressure = of_roots(pressure, ridges.pressure)?;
-    let model = SmtModel::new(linear, delta, ranks, [roots, pressure]);
+    let model = SmtModel::new(linear, delta, ranks, [roots, pressure], kernel);
     let model = model.map_err(|_| FitError::Unsolvable)?;
     Ok(Fit { model, linear_errors, delta_errors, ridges, observed: moments.observed() })
 }

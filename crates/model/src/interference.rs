@@ -1,13 +1,66 @@
 //! What every thread would cost every other: the table that decisions use.
 //!
 //! Co-runners only add up in the model ([`Bilinear`]), so n² numbers tell the
-//! slowdown of every thread in every group: own + Σ impact of the co-runners.
+//! slowdown of every thread in every group: own + Σ impact of the co-runners. Of a [`Kernel`] that sum
+//! is the speed, and the slowdown is 1/speed.
 //! Making the table takes n² r multiplications for r factors; a pair's cost is
 //! two look-ups then, and a group of g threads g (g − 1).
 
 use crate::bilinear::{Bilinear, dot};
 use crate::forward::{LEAST_SLOWDOWN, check};
-use crate::{Objective, Shares, StackError};
+use crate::{Kernel, Objective, Shares, StackError};
+
+/// What slowdowns are predicted by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Law<'m> {
+    /// Slowdowns, of throttled stacks.
+    Bilinear(&'m Bilinear),
+    /// Speeds, of stacks in company.
+    Kernel(&'m Kernel),
+}
+
+impl<'m> From<&'m Bilinear> for Law<'m> {
+    fn from(form: &'m Bilinear) -> Self {
+        Self::Bilinear(form)
+    }
+}
+
+impl<'m> From<&'m Kernel> for Law<'m> {
+    fn from(form: &'m Kernel) -> Self {
+        Self::Kernel(form)
+    }
+}
+
+impl<'m> Law<'m> {
+    fn components(self) -> usize {
+        match self {
+            Self::Bilinear(form) => form.own.len(),
+            Self::Kernel(kernel) => kernel.components(),
+        }
+    }
+
+    fn features(self, stack: &Shares) -> Vec<f64> {
+        match self {
+            Self::Bilinear(form) => form.features.of(stack),
+            Self::Kernel(kernel) => kernel.features(stack),
+        }
+    }
+
+    fn sum(self) -> (&'m Bilinear, Sum) {
+        match self {
+            Self::Bilinear(form) => (form, Sum::Slowdown),
+            Self::Kernel(kernel) => (kernel.speed(), Sum::Speed(kernel.limits())),
+        }
+    }
+}
+
+/// What own and impacts add up to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Sum {
+    Slowdown,
+    /// Kept between the least and the greatest.
+    Speed((f64, f64)),
+}
 
 /// Slowdowns that a set of threads would cause each other on a core.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,18 +70,22 @@ pub struct Interference {
     impact: Vec<f64>,
     /// CPI throttled over CPI isolated.
     throttling: Vec<f64>,
+    sum: Sum,
 }
 
 impl Interference {
-    /// Predicts all slowdowns among threads from their throttled stacks.
+    /// Predicts all slowdowns among threads from their stacks: throttled, or in company, as the form
+    /// has them.
     ///
     /// # Errors
     /// [`StackError::Length`] when a stack has another number of components
     /// than the form.
-    pub fn predict(form: &Bilinear, stacks: &[Shares]) -> Result<Self, StackError> {
+    pub fn predict<'m>(form: impl Into<Law<'m>>, stacks: &[Shares]) -> Result<Self, StackError> {
+        let law = form.into();
         let all: Vec<&Shares> = stacks.iter().collect();
-        check(&all, form.own.len())?;
-        let features: Vec<Vec<f64>> = stacks.iter().map(|s| form.features.of(s)).collect();
+        check(&all, law.components())?;
+        let features: Vec<Vec<f64>> = stacks.iter().map(|s| law.features(s)).collect();
+        let (form, sum) = law.sum();
         let own: Vec<f64> = features.iter().map(|one| form.own(one)).collect();
         let given: Vec<f64> = features.iter().map(|one| form.given(one)).collect();
         let rank = form.factors.len();
@@ -49,7 +106,7 @@ impl Interference {
             }
         }
         let throttling = vec![1.0; stacks.len()];
-        Ok(Self { own, impact, throttling })
+        Ok(Self { own, impact, throttling, sum })
     }
 
     /// From measured slowdowns of pairs, victim by co-runner, as an oracle
@@ -60,7 +117,8 @@ impl Interference {
         let square = slowdowns.iter().all(|row| row.len() == n);
         let impact: Vec<f64> = slowdowns.iter().flatten().copied().collect();
         let finite = impact.iter().all(|slowdown| slowdown.is_finite());
-        (square && finite).then(|| Self { own: vec![0.0; n], impact, throttling: vec![1.0; n] })
+        let (own, throttling, sum) = (vec![0.0; n], vec![1.0; n], Sum::Slowdown);
+        (square && finite).then_some(Self { own, impact, throttling, sum })
     }
 
     /// Refers costs to each thread's isolated speed: `ratios` are CPI
@@ -99,7 +157,11 @@ impl Interference {
         let others = group.iter().filter(|&&other| other != thread);
         let impacts = others.filter_map(|&other| row.get(other));
         let (sum, count) = impacts.fold((*own, 0), |(sum, count), one| (sum + one, count + 1));
-        if count == 0 { 1.0 } else { sum.max(LEAST_SLOWDOWN) }
+        match self.sum {
+            _ if count == 0 => 1.0,
+            Sum::Slowdown => sum.max(LEAST_SLOWDOWN),
+            Sum::Speed((least, most)) => sum.max(least).min(most).recip(),
+        }
     }
 
     /// Cost of running a group on a core; lower is better. A group of one is

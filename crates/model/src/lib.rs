@@ -22,8 +22,11 @@
 //!
 //! Beyond the paper: an exact inverse ([`Inversion::Constrained`]), objectives
 //! that bend ([`Objective`]), interactions between different components
-//! ([`Form::Rank1`], [`Form::Roots`], [`Form::Pressure`]), and the measure that they
-//! are chosen by ([`headroom`](headroom())).
+//! ([`Form::Rank1`], [`Form::Roots`], [`Form::Pressure`]), speed by what is like a thread in company
+//! ([`Kernel`]), and the measure that they are chosen by ([`headroom`](headroom())).
+//!
+//! All forms but the last predict from stacks alone, throttled; that one from stacks in company, as
+//! they are, so nothing has to be inverted for it ([`Form::in_company`]).
 //!
 //! Everything is a function over plain values.
 //!
@@ -63,6 +66,7 @@ mod forward;
 mod headroom;
 mod interference;
 mod inverse;
+mod kernel;
 mod mode;
 mod objective;
 mod observation;
@@ -84,8 +88,9 @@ pub use errors::{BIN, BINS, Errors};
 pub use fit::{Fit, FitError, Ridges, fit};
 pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};
 pub use headroom::{Headroom, additive, headroom, low_rank};
-pub use interference::Interference;
+pub use interference::{Interference, Law};
 pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
+pub use kernel::{Held, Kernel};
 pub use mode::{SmtMode, UnknownMode};
 pub use objective::{Objective, antt, stp};
 pub use observation::{Observation, ObservationError, Observed};

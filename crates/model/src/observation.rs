@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::Case;
 use crate::{CpiStack, Shares, SmtMode, StackError};
 
 /// One thread of a group over one quantum.
@@ -96,6 +97,18 @@ impl Observation {
     #[must_use]
     pub fn programs(&self) -> BTreeSet<Arc<str>> {
         self.0.iter().map(|thread| Arc::clone(&thread.program)).collect()
+    }
+
+    /// Each thread's program among the others'.
+    pub(crate) fn cases(&self) -> Vec<Case> {
+        let others = |victim: usize| {
+            let others = self.0.iter().enumerate().filter(|(at, _)| *at != victim);
+            let mut others: Vec<_> = others.map(|(_, other)| Arc::clone(&other.program)).collect();
+            others.sort_unstable();
+            others
+        };
+        let one = |(at, thread): (usize, &Observed)| (Arc::clone(&thread.program), others(at));
+        self.0.iter().enumerate().map(one).collect()
     }
 
     /// Shares of all threads alone.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::bilinear::Bilinear;
 use crate::forward::Coefficients;
 use crate::inverse::{Inversion, Inverted, invert};
-use crate::{Interference, Shares, StackError};
+use crate::{Interference, Kernel, Law, Shares, StackError};
 
 /// Which terms predict the slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,11 +30,13 @@ pub enum Form {
     /// Of these interactions those that a resource stands behind which both threads use
     /// ([`Pressure`](crate::Pressure)), likewise.
     Pressure,
+    /// Speeds of programs that are alike in company ([`Kernel`]), beyond the paper.
+    Kernel,
 }
 
 impl Form {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Linear,
         Self::Delta,
         Self::Rank1,
@@ -42,7 +44,14 @@ impl Form {
         Self::Rank3,
         Self::Roots,
         Self::Pressure,
+        Self::Kernel,
     ];
+
+    /// Does it predict from mean stacks in company, instead of throttled stacks alone?
+    #[must_use]
+    pub fn in_company(self) -> bool {
+        self == Self::Kernel
+    }
 
     /// The name that files and reports use.
     #[must_use]
@@ -55,6 +64,7 @@ impl Form {
             Self::Rank3 => "rank-3",
             Self::Roots => "roots",
             Self::Pressure => "pressure",
+            Self::Kernel => "kernel",
         }
     }
 }
@@ -69,11 +79,12 @@ pub struct SmtModel {
     ranks: [Bilinear; 3],
     /// Of roots: all products, and those that are named.
     held_back: [Bilinear; 2],
+    kernel: Kernel,
 }
 
 impl SmtModel {
-    /// From coefficients without δ, with δ, the forms of rank 1, 2 and 3, and those of roots and
-    /// of pressure.
+    /// From coefficients without δ, with δ, the forms of rank 1, 2 and 3, those of roots and of
+    /// pressure, and the kernel.
     ///
     /// # Errors
     /// [`StackError::Length`] when they are not for the same number of
@@ -84,6 +95,7 @@ impl SmtModel {
         delta: Coefficients,
         ranks: [Bilinear; 3],
         held_back: [Bilinear; 2],
+        kernel: Kernel,
     ) -> Result<Self, StackError> {
         let want = linear.terms().len();
         let fitted = || ranks.iter().chain(&held_back);
@@ -94,8 +106,9 @@ impl SmtModel {
         if let Some(odd) = fitted().position(|form| !form.is_finite()) {
             return Err(StackError::NotFinite(odd));
         }
+        kernel.check(want)?;
         let published = [&linear, &delta].map(Bilinear::from);
-        Ok(Self { linear, delta, published, ranks, held_back })
+        Ok(Self { linear, delta, published, ranks, held_back, kernel })
     }
 
     /// Number of components.
@@ -116,10 +129,10 @@ impl SmtModel {
         &self.delta
     }
 
-    /// The slowdown in one of its forms.
+    /// One of its forms.
     #[must_use]
-    pub fn form(&self, form: Form) -> &Bilinear {
-        match form {
+    pub fn form(&self, form: Form) -> Law<'_> {
+        let bilinear = match form {
             Form::Linear => &self.published[0],
             Form::Delta => &self.published[1],
             Form::Rank1 => &self.ranks[0],
@@ -127,7 +140,21 @@ impl SmtModel {
             Form::Rank3 => &self.ranks[2],
             Form::Roots => &self.held_back[0],
             Form::Pressure => &self.held_back[1],
-        }
+            Form::Kernel => return Law::Kernel(&self.kernel),
+        };
+        Law::Bilinear(bilinear)
+    }
+
+    /// The forms of roots and of pressure.
+    #[must_use]
+    pub fn held_back(&self) -> &[Bilinear; 2] {
+        &self.held_back
+    }
+
+    /// The kernel form.
+    #[must_use]
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
     }
 
     /// The forms of rank 1, 2 and 3.
@@ -144,7 +171,8 @@ impl SmtModel {
         invert(method, &self.linear, &self.delta, group)
     }
 
-    /// Slowdown of each thread of a group from throttled stacks.
+    /// Slowdown of each thread of a group from throttled stacks, or from mean stacks in company where
+    /// the form predicts from those ([`Form::in_company`]).
     ///
     /// # Errors
     /// [`StackError::Length`] when a thread has another number of components.

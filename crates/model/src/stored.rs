@@ -38,7 +38,7 @@ mod tests;
 pub use error::{ModelError, Problem};
 
 /// Version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Everything that was learnt about sharing a core on one machine.
 #[derive(Debug, Clone, PartialEq)]

@@ -47,9 +47,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Case};
 use crate::fit::{FitError, Moments, check, from_moments, weight};
-use crate::{Components, Errors, Fit, Inversion, Observation, Pressure, Ridges, Score, SmtMode};
+use crate::kernel::Meeting;
+use crate::{
+    Components, Errors, Fit, Inversion, Observation, Pressure, Ridges, Score, Shares, SmtMode,
+};
 
 mod choose;
+mod company;
 mod fold;
 #[cfg(test)]
 mod tests;
@@ -97,6 +101,7 @@ struct Group<'a> {
     moments: Moments,
     /// Weights of the threads observed, and weighted sum of their slowdowns.
     cases: BTreeMap<Case, (f64, f64)>,
+    meetings: BTreeMap<Case, Meeting>,
     observations: Vec<&'a Observation>,
 }
 
@@ -121,10 +126,12 @@ impl<'a> TrainingSet<'a> {
             let group = groups.entry(observation.programs()).or_insert_with(|| Group {
                 moments: Moments::new(components),
                 cases: BTreeMap::new(),
+                meetings: BTreeMap::new(),
                 observations: Vec::new(),
             });
             group.moments.add(observation);
-            for (case, thread) in fold::cases(observation).into_iter().zip(observation.threads()) {
+            for (case, thread) in observation.cases().into_iter().zip(observation.threads()) {
+                group.meetings.entry(case.clone()).or_default().add(thread);
                 let (count, sum) = group.cases.entry(case).or_default();
                 let weight = weight(thread.slowdown());
                 *count += weight;
@@ -169,7 +176,7 @@ impl<'a> TrainingSet<'a> {
     /// [`FitError::Unsolvable`] when observations are not finite.
     pub fn fit(&self) -> Result<Fit, FitError> {
         let (moments, _) = self.train(|_| true)?.ok_or(FitError::Empty)?;
-        from_moments(&moments, &self.pressure, self.choose(&|_| true))
+        from_moments(&moments, &self.pressure, self.choose(&|_| true), self.kernel(|_| true)?)
     }
 
     /// Leave-p-out over all sets of programs that ran together.
@@ -233,11 +240,16 @@ impl<'a> TrainingSet<'a> {
     ) -> Result<Option<Fold>, FitError> {
         let Some((moments, baseline)) = self.train(&train)? else { return Ok(None) };
         let ridges = self.choose(&train);
-        let model = from_moments(&moments, &self.pressure, ridges)?.model;
+        let kernel = self.kernel(&train)?;
+        let model = from_moments(&moments, &self.pressure, ridges, kernel)?.model;
         let mut fold = Fold::new(programs.clone(), ridges, model.clone());
-        for (_, group) in self.groups.iter().filter(|(programs, _)| test(programs)) {
+        let tested = || self.groups.iter().filter(|(programs, _)| test(programs));
+        let company: BTreeMap<Arc<str>, Shares> = (tested().flat_map(|(programs, _)| programs))
+            .filter_map(|program| Some((Arc::clone(program), self.met(program, |p| !test(p))?)))
+            .collect();
+        for (_, group) in tested() {
             for observation in &group.observations {
-                fold.test(&model, &baseline, observation);
+                fold.test(&model, (&baseline, &company), observation);
             }
         }
         Ok(Some(fold))

@@ -141,8 +141,8 @@ fn held_back(mode: SmtMode, fit: &Fit, evaluation: &Evaluation) -> Table {
     ];
     let caption = "How far forms with many products are held back";
     let mut table = Table::new(format!("{mode}-ridges"), caption, columns);
-    for (form, ridge) in fit.ridges.by_form() {
-        let Bilinear { own, given, factors, .. } = fit.model.form(form);
+    for ((form, ridge), fitted) in fit.ridges.by_form().into_iter().zip(fit.model.held_back()) {
+        let Bilinear { own, given, factors, .. } = fitted;
         let products = factors.iter().flat_map(|factor| &factor.victim).filter(|w| **w != 0.0);
         let coefficients = 1 + own.len() + given.len() + products.count();
         let of = |ridges: Ridges| ridges.by_form().into_iter().find(|(other, _)| *other == form);

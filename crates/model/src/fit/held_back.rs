@@ -147,7 +147,7 @@ mod tests {
         // Of those that are named, just they.
         let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
         let named = set.pressed_by(&Pressure::between(vec![(0, 1)])).fit().unwrap().model;
-        let form = named.form(Form::Pressure);
+        let [_, form] = named.held_back();
         assert_eq!(form.factors.len(), 1);
         assert_eq!(form.factors[0].aggressor, [0.0, 1.0, 0.0]);
         assert_eq!(form.factors[0].victim[1..], [0.0, 0.0]);

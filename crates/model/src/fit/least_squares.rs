@@ -1,6 +1,8 @@
 //! Ordinary least squares from sums, so that parts of a training set can be
 //! put together in any way without going through it again.
 
+use std::collections::BTreeMap;
+
 use nalgebra::{Cholesky, DMatrix, DVector};
 
 use crate::eigen::Eigen;
@@ -143,6 +145,31 @@ impl Sums {
             .collect();
         Some(Solution { values, errors })
     }
+}
+
+/// Squares of what is left of the errors of groups when that is taken away which fits a sum of one
+/// number for each member.
+pub(crate) fn unexplained(groups: &[&[usize]], errors: &[f64]) -> Option<f64> {
+    let mut places: BTreeMap<usize, usize> = BTreeMap::new();
+    for member in groups.iter().copied().flatten() {
+        let next = places.len();
+        places.entry(*member).or_insert(next);
+    }
+    let row = |group: &&[usize]| -> Vec<f64> {
+        let mut row = vec![0.0; places.len()];
+        for cell in group.iter().filter_map(|member| places.get(member)) {
+            row[*cell] = 1.0;
+        }
+        row
+    };
+    let rows: Vec<Vec<f64>> = groups.iter().map(row).collect();
+    let mut sums = Sums::new(places.len());
+    for (row, error) in rows.iter().zip(errors) {
+        sums.add(row, *error, 1.0);
+    }
+    let effects = sums.solve(|_| 0.0)?.values;
+    let effect = |row: &[f64]| -> f64 { row.iter().zip(&effects).map(|(a, b)| a * b).sum() };
+    Some(rows.iter().zip(errors).map(|(row, error)| (error - effect(row)).powi(2)).sum())
 }
 
 #[cfg(test)]

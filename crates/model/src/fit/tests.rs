@@ -44,7 +44,7 @@ proptest! {
         let fitted = fit(SmtMode::Smt2, &world.observe(&world.all_pairs(), 6, seed)).unwrap();
         prop_assert!(distance(fitted.model.linear(), &world.coefficients) < 1e-4);
         // Nothing is left for an interaction to explain. Roots are not what made these.
-        let of_roots = [Form::Roots, Form::Pressure];
+        let of_roots = [Form::Roots, Form::Pressure, Form::Kernel];
         for form in Form::ALL.into_iter().filter(|form| !of_roots.contains(form)) {
             let pair: Vec<Shares> =
                 world.programs.iter().take(2).map(|(_, phases)| phases[0].clone()).collect();
@@ -102,7 +102,8 @@ fn a_training_set_may_be_put_together_from_parts() {
         part.iter().for_each(|observation| sums.add(observation));
         moments.merge(&sums);
     }
-    let parts = from_moments(&moments, &Pressure::alike(4), Ridges::default()).unwrap();
+    let kernel = whole.model.kernel().clone();
+    let parts = from_moments(&moments, &Pressure::alike(4), Ridges::default(), kernel).unwrap();
     assert!(distance(parts.model.delta(), whole.model.delta()) < 1e-8);
     assert_eq!(parts.observed, whole.observed);
 }

@@ -7,7 +7,7 @@ use symbiont_topology::CoreKind;
 
 use super::{Model, Problem, Score, Trained, Training, VERSION};
 use crate::{
-    Bilinear, Coefficients, Components, Fit, Form, Ridges, SmtMode, SmtModel, Terms, Throttling,
+    Bilinear, Coefficients, Components, Fit, Kernel, Ridges, SmtMode, SmtModel, Terms, Throttling,
 };
 
 const TITLE: &str = "# Interference model of Symbiont, made by training; edits are refused.\n";
@@ -55,6 +55,7 @@ struct Mode {
     rank: Vec<Bilinear>,
     roots: Bilinear,
     pressure: Bilinear,
+    kernel: Kernel,
     #[serde(default)]
     score: Vec<Score>,
 }
@@ -91,6 +92,7 @@ pub(super) fn write(model: &Model) -> Result<String, Problem> {
 
 fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
     let fit = &trained.fit;
+    let [roots, pressure] = fit.model.held_back().clone();
     let rows = |values: &Coefficients, errors: &[Terms]| {
         let pairs = values.terms().iter().zip(errors).zip(model.components.names());
         let row = |((value, error), name): ((&Terms, &Terms), &str)| Row {
@@ -108,8 +110,9 @@ fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
         linear: rows(fit.model.linear(), &fit.linear_errors),
         delta: rows(fit.model.delta(), &fit.delta_errors),
         rank: fit.model.ranks().to_vec(),
-        roots: fit.model.form(Form::Roots).clone(),
-        pressure: fit.model.form(Form::Pressure).clone(),
+        roots,
+        pressure,
+        kernel: fit.model.kernel().clone(),
         score: trained.scores.clone(),
     }
 }
@@ -183,8 +186,8 @@ fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
     }
     let ranks: [Bilinear; 3] =
         mode.rank.try_into().map_err(|_| "there must be three of 'rank'".to_owned())?;
-    let model = SmtModel::new(linear, delta, ranks, [mode.roots, mode.pressure])
-        .map_err(|e| format!("'rank', 'roots' or 'pressure': {e}"))?;
+    let model = SmtModel::new(linear, delta, ranks, [mode.roots, mode.pressure], mode.kernel)
+        .map_err(|e| format!("'rank', 'roots', 'pressure' or 'kernel': {e}"))?;
     let (ridges, observed) = (mode.ridges, mode.observed);
     let fit = Fit { model, linear_errors, delta_errors, ridges, observed };
     Ok(Trained { fit, throttling: mode.throttling, scores: mode.score })

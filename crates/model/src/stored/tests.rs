@@ -52,9 +52,9 @@ fn models_that_do_not_fit_are_refused_with_the_reason() {
 
 #[test]
 fn another_version_is_refused_before_anything_else() {
-    let text = model().to_text().unwrap().replacen("version = 3", "version = 2", 1);
+    let text = model().to_text().unwrap().replacen("version = 4", "version = 3", 1);
     let error = Model::parse(&text).unwrap_err();
-    assert!(matches!(error, Problem::Version(2)), "{error}");
+    assert!(matches!(error, Problem::Version(3)), "{error}");
     let future = Model::parse("version = 9\nanything = [1, 2]\n").unwrap_err();
     assert!(matches!(future, Problem::Version(9)), "{future}");
 }

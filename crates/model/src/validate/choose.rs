@@ -28,7 +28,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
 use super::{Group, TrainingSet};
-use crate::fit::{Sums, features};
+use crate::fit::{Sums, features, unexplained};
 use crate::{Form, Pressure, Ridges};
 
 /// What may be chosen, in steps of about half a decade.
@@ -153,25 +153,11 @@ fn misleading(tests: &[Named<'_, '_>], errors: &[f64]) -> Option<f64> {
         let next = places.len();
         places.entry(program).or_insert(next);
     }
-    let rows: Vec<Vec<f64>> = (tests.iter())
-        .map(|(programs, _)| {
-            let mut row = vec![0.0; places.len()];
-            for place in programs.iter().filter_map(|program| places.get(program)) {
-                if let Some(cell) = row.get_mut(*place) {
-                    *cell = 1.0;
-                }
-            }
-            row
-        })
-        .collect();
-    let mut sums = Sums::new(places.len());
-    for (row, error) in rows.iter().zip(errors) {
-        sums.add(row, *error, 1.0);
-    }
-    let effects = sums.solve(|_| 0.0)?.values;
-    let effect = |row: &[f64]| -> f64 { row.iter().zip(&effects).map(|(a, b)| a * b).sum() };
-    let rest: Vec<f64> = rows.iter().zip(errors).map(|(row, error)| error - effect(row)).collect();
-    Some(squares(&rest))
+    let members = |(programs, _): &Named<'_, '_>| -> Vec<usize> {
+        programs.iter().filter_map(|program| places.get(program).copied()).collect()
+    };
+    let groups: Vec<Vec<usize>> = tests.iter().map(members).collect();
+    unexplained(&groups.iter().map(Vec::as_slice).collect::<Vec<_>>(), errors)
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::baseline::{Baseline, Case};
-use crate::{Errors, Form, Inversion, Observation, Observed, Ridges, Shares, SmtModel};
+use crate::{Errors, Form, Inversion, Observation, Ridges, Shares, SmtModel};
 
 /// What predicts a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Predictor {
-    /// A form of the model, from stacks measured alone.
+    /// A form of the model, from stacks measured alone, or from mean stacks beside others than the
+    /// co-runners ([`Form::in_company`]).
     Model(Form),
     /// Of the forms that are held back the one that the training set chose.
     Chosen,
@@ -22,7 +23,7 @@ pub enum Predictor {
 
 impl Predictor {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Model(Form::Linear),
         Self::Model(Form::Delta),
         Self::Model(Form::Rank1),
@@ -30,6 +31,7 @@ impl Predictor {
         Self::Model(Form::Rank3),
         Self::Model(Form::Roots),
         Self::Model(Form::Pressure),
+        Self::Model(Form::Kernel),
         Self::Chosen,
         Self::Constant,
         Self::VictimPlusAggressor,
@@ -85,19 +87,6 @@ impl Cell {
     }
 }
 
-/// Each thread's program among the others'.
-pub(super) fn cases(observation: &Observation) -> Vec<Case> {
-    let threads = observation.threads();
-    let others = |victim: usize| {
-        let others = threads.iter().enumerate().filter(|(at, _)| *at != victim);
-        let mut others: Vec<_> = others.map(|(_, other)| Arc::clone(&other.program)).collect();
-        others.sort_unstable();
-        others
-    };
-    let one = |(at, thread): (usize, &Observed)| (Arc::clone(&thread.program), others(at));
-    threads.iter().enumerate().map(one).collect()
-}
-
 impl Fold {
     pub(super) fn new(programs: BTreeSet<Arc<str>>, ridges: Ridges, model: SmtModel) -> Self {
         Self {
@@ -116,14 +105,20 @@ impl Fold {
     pub(super) fn test(
         &mut self,
         model: &SmtModel,
-        baseline: &Baseline,
+        (baseline, company): (&Baseline, &BTreeMap<Arc<str>, Shares>),
         observation: &Observation,
     ) {
         let alone = observation.alone();
-        let cases = cases(observation);
+        let cases = observation.cases();
+        let known = cases.iter().map(|(program, _)| company.get(program).cloned());
+        let company: Option<Vec<Shares>> = known.collect();
         for predictor in Predictor::ALL {
             let predicted = match predictor {
-                Predictor::Model(form) => model.slowdowns(form, &alone).unwrap_or_default(),
+                Predictor::Model(form) => {
+                    let stacks = if form.in_company() { company.as_ref() } else { Some(&alone) };
+                    let predicted = stacks.and_then(|stacks| model.slowdowns(form, stacks).ok());
+                    predicted.unwrap_or_default()
+                }
                 Predictor::Chosen => model.slowdowns(self.ridges.best, &alone).unwrap_or_default(),
                 Predictor::Constant => vec![baseline.mean; alone.len()],
                 Predictor::VictimPlusAggressor => {
