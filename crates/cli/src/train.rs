@@ -6,9 +6,13 @@ use anyhow::Context;
 use serde::Deserialize;
 use symbiont_experiment::report::Report;
 use symbiont_experiment::simulated::Library;
+use symbiont_experiment::stats::Estimate;
 use symbiont_experiment::training::real::{Real, Trainee};
 use symbiont_experiment::training::simulated::{NOPS, Simulated, nops};
-use symbiont_experiment::training::{Campaign, Options, Site, Size};
+use symbiont_experiment::training::{
+    Campaign, Captured, Evaluation, GATE, InCompany, Options, Site, Size,
+};
+use symbiont_model::{Objective, Predictor};
 use symbiont_sim::fast::Workshop;
 use symbiont_sim::machine::Errors;
 use symbiont_topology::{HostTopology, PuId};
@@ -135,8 +139,52 @@ fn train(site: &dyn Site, options: &Options, figures: Figures, json: bool) -> an
             );
         }
     }
+    evaluated.modes.values().for_each(tell_captured);
     tell(&options.output, &report);
     Ok(())
+}
+
+/// What pairing gains of programs that were left out, and whether that is enough.
+fn tell_captured(evaluation: &Evaluation) {
+    let (captured, in_company) = (&evaluation.captured, &evaluation.in_company);
+    let of_stp: Vec<&Captured> = (captured.iter())
+        .filter(|c| c.predictor == Predictor::Chosen && c.objective == Objective::Stp)
+        .collect();
+    let of_stp_in_company: Vec<&InCompany> =
+        in_company.iter().filter(|c| c.objective == Objective::Stp).collect();
+    if of_stp.is_empty() && of_stp_in_company.is_empty() {
+        return;
+    }
+    say!(
+        "share of the oracle's gain over random pairing that is captured, eight programs left out:"
+    );
+    let tell = |what: &str, left_out: &Estimate, known: &Estimate, shuffled: &Estimate| {
+        say!(
+            "  {what:<34} {}; known {}; shuffled {} ({} workloads)",
+            share(left_out),
+            share(known),
+            share(shuffled),
+            left_out.n
+        );
+    };
+    for found in of_stp {
+        let what = format!("chosen form, {} stacks", found.stacks.name());
+        tell(&what, &found.left_out, &found.known, &found.shuffled);
+    }
+    for found in &of_stp_in_company {
+        let what = format!("kernel, stacks beside {} of 7", found.partners);
+        tell(&what, &found.left_out, &found.known, &found.shuffled);
+    }
+    for found in of_stp_in_company {
+        let judged = if found.passes() { "met" } else { "missed" };
+        let partners = found.partners;
+        say!("gate: lower end above {GATE} with stacks beside {partners} of 7: {judged}");
+    }
+}
+
+fn share(estimate: &Estimate) -> String {
+    let interval = estimate.interval.map(|i| format!(" [{:.2}, {:.2}]", i.low, i.high));
+    format!("{:.2}{}", estimate.value, interval.unwrap_or_default())
 }
 
 fn tell(folder: &Path, report: &Report) {

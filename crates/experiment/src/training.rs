@@ -25,7 +25,8 @@
 //!
 //! A scheduler has no stacks measured alone; what is captured of the headroom is told for profiled
 //! stacks, for those that the inverse makes of stacks in company, and for these as they are
-//! ([`Stacks`]).
+//! ([`Stacks`]). The kernel form predicts from these, and is rated on the mean over one partner and over
+//! seven ([`InCompany`]).
 //!
 //! [`Campaign`] goes on where it stopped. Its folder holds `campaign.json` (the
 //! setting), `runs.jsonl` (a line for each run), and at the end `model.toml`,
@@ -48,6 +49,7 @@
 //!   (`each_pair_is_planned_once`).
 
 mod campaign;
+mod company;
 mod evaluate;
 mod gains;
 mod heat;
@@ -60,6 +62,7 @@ mod tests;
 mod watch;
 
 pub use campaign::{Campaign, Options, Record, Site};
+pub use company::{GATE, InCompany, PARTNERS};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
 pub use gains::{Captured, Stacks};
 pub use plan::{Run, Size, plan};

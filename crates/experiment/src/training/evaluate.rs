@@ -10,6 +10,7 @@ use symbiont_model::{
 use symbiont_policy::PairSlowdowns;
 use symbiont_topology::CoreKind;
 
+use super::company::{self, InCompany, in_company};
 use super::gains::{Captured, WORKLOADS, captured};
 use super::plan::{Run, Size};
 use super::watch::Ran;
@@ -40,6 +41,8 @@ pub struct Evaluation {
     pub combinations: Validation,
     /// What pairing by it gains; of pairs only.
     pub captured: Vec<Captured>,
+    /// The same of the kernel form, from stacks in company.
+    pub in_company: Vec<InCompany>,
     /// Mean throttled over isolated CPI.
     pub throttled: f64,
     /// By how much processes of no-operations slow each program down, in parts of its throttled
@@ -67,15 +70,18 @@ pub fn evaluate(
         let ratios = ratios(runs, width, &isolated)?;
         let throttling = Throttling::fit(&ratios).map_err(wrong)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
-        let (fit, programs, combinations, captured) = {
+        let (fit, programs, combinations, (captured, in_company)) = {
             let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
             let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
             let set = set.pressed_by(pressure).with_rulers(rulers);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
             let fit = set.fit().map_err(wrong)?;
             let captured = match width {
-                2 => captured(&set, WORKLOADS).map_err(wrong)?,
-                _ => Vec::new(),
+                2 => (
+                    captured(&set, WORKLOADS).map_err(wrong)?,
+                    in_company(&set, company::WORKLOADS).map_err(wrong)?,
+                ),
+                _ => Default::default(),
             };
             (fit, validate(Holdout::Programs)?, validate(Holdout::Combinations)?, captured)
         };
@@ -92,6 +98,7 @@ pub fn evaluate(
                 programs,
                 combinations,
                 captured,
+                in_company,
                 throttled: mean,
                 nops: nops(runs, width, &throttled)?,
             },

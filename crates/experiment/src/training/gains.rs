@@ -9,7 +9,8 @@
 //! Stacks are *profiled*, measured alone; or *inverted* from what was measured in company, where
 //! programs ran in pairs that were drawn at random; or *normalised*, taken from there as they are
 //! (Feliu et al., section 3.3). Only the first are the model's own affair; the second are what a
-//! scheduler has.
+//! scheduler has. The kernel form predicts from stacks in company and is rated apart
+//! ([`company`](super::company)).
 //!
 //! Workloads share programs, and intervals respect that: what the oracle and what the predictor
 //! gain is a sum over programs, and workloads and programs are drawn apart ([`crossed`]).
@@ -28,10 +29,10 @@ use symbiont_model::{
 use crate::stats::{Estimate, crossed};
 
 /// Programs of a workload.
-const PROGRAMS: usize = 8;
-/// Workloads that are drawn.
+pub(super) const PROGRAMS: usize = 8;
+/// Workloads that are drawn for the forms of throttled stacks; each takes several fits.
 pub(super) const WORKLOADS: usize = 40;
-const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 
 /// Where the stacks come from that a prediction is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,25 +96,19 @@ pub(super) fn captured(
     set: &TrainingSet<'_>,
     workloads: usize,
 ) -> Result<Vec<Captured>, ValidationError> {
-    let programs: Vec<Arc<str>> = set.programs().into_iter().collect();
-    if programs.len() < PROGRAMS + 4 {
-        return Ok(Vec::new());
-    }
-    let [mut random, mut pairing] = [SEED, SEED + 1].map(Pcg64Mcg::seed_from_u64);
+    let all = set.programs().len();
+    let mut pairing = Pcg64Mcg::seed_from_u64(SEED + 1);
     let mut all_drawn = Vec::with_capacity(workloads);
-    for _ in 0..workloads {
-        let drawn = programs.iter().cloned().choose_multiple(&mut random, PROGRAMS);
-        let drawn: BTreeSet<Arc<str>> = drawn.into_iter().collect();
-        let mut order: Vec<usize> = (0..PROGRAMS).collect();
-        order.shuffle(&mut random);
-        let place = |program: &Arc<str>| programs.iter().position(|known| known == program);
+    for workload in draw(set, workloads) {
         all_drawn.push(Drawn {
-            left_out: set.leave_out(&drawn)?,
-            known: set.keep_in(&drawn)?,
-            places: drawn.iter().filter_map(place).collect(),
-            order,
+            left_out: set.leave_out(&workload.programs)?,
+            known: set.keep_in(&workload.programs)?,
+            workload,
             partners: partners(&mut pairing),
         });
+    }
+    if all_drawn.is_empty() {
+        return Ok(Vec::new());
     }
     let in_order: Vec<usize> = (0..PROGRAMS).collect();
     let mut found = Vec::new();
@@ -121,12 +116,14 @@ pub(super) fn captured(
         for objective in Objective::ALL {
             let of_all = |of: fn(&Drawn) -> &Fold, order: Option<&[usize]>| {
                 let rooms = all_drawn.iter().filter_map(|drawn| {
-                    let order = order.unwrap_or(&drawn.order);
+                    let order = order.unwrap_or(&drawn.workload.order);
                     let fold = of(drawn);
                     let predicted = predicted(fold, predictor, stacks, &drawn.partners)?;
-                    rooms(fold, &exchanged(&predicted, order)?, objective, &drawn.places)
+                    let guess = Interference::measured(&exchanged(&predicted, order)?)?;
+                    let measured = fold.pairs(Predictor::Constant)?.measured;
+                    rooms(&measured, &guess, objective, &drawn.workload.places)
                 });
-                share(&rooms.collect::<Vec<_>>(), programs.len())
+                share(&rooms.collect::<Vec<_>>(), all)
             };
             let left_out = of_all(|drawn| &drawn.left_out, Some(in_order.as_slice()));
             let known = of_all(|drawn| &drawn.known, Some(in_order.as_slice()));
@@ -141,22 +138,54 @@ pub(super) fn captured(
 
 /// Predictors with the stacks that they may predict from.
 fn predictors() -> impl Iterator<Item = (Predictor, Stacks)> {
-    Predictor::ALL.into_iter().flat_map(|predictor| {
-        let of_stacks = matches!(predictor, Predictor::Model(_) | Predictor::Chosen);
+    let in_company = Predictor::Model(Form::Kernel);
+    Predictor::ALL.into_iter().filter(move |p| *p != in_company).flat_map(|predictor| {
+        let of_stacks = of_stacks(&predictor);
         let stacks = Stacks::ALL.into_iter().filter(move |s| of_stacks || *s == Stacks::Profiled);
         stacks.map(move |stacks| (predictor, stacks))
     })
 }
 
+/// Does it predict from throttled stacks?
+pub(super) fn of_stacks(predictor: &Predictor) -> bool {
+    match predictor {
+        Predictor::Model(form) => !form.in_company(),
+        Predictor::Chosen => true,
+        Predictor::Constant | Predictor::VictimPlusAggressor => false,
+    }
+}
+
 /// A workload that was drawn.
+pub(super) struct Workload {
+    pub(super) programs: BTreeSet<Arc<str>>,
+    /// The places of its programs among all.
+    pub(super) places: Vec<usize>,
+    /// Which program each is taken for, as a control.
+    pub(super) order: Vec<usize>,
+}
+
+/// Draws workloads, the first ones always the same; none where there are too few programs.
+pub(super) fn draw(set: &TrainingSet<'_>, workloads: usize) -> Vec<Workload> {
+    let programs: Vec<Arc<str>> = set.programs().into_iter().collect();
+    let mut random = Pcg64Mcg::seed_from_u64(SEED);
+    let mut one = |_| {
+        let drawn = programs.iter().cloned().choose_multiple(&mut random, PROGRAMS);
+        let drawn: BTreeSet<Arc<str>> = drawn.into_iter().collect();
+        let mut order: Vec<usize> = (0..PROGRAMS).collect();
+        order.shuffle(&mut random);
+        let place = |program: &Arc<str>| programs.iter().position(|known| known == program);
+        Workload { places: drawn.iter().filter_map(place).collect(), programs: drawn, order }
+    };
+    let workloads = if programs.len() < PROGRAMS + 4 { 0 } else { workloads };
+    (0..workloads).map(&mut one).collect()
+}
+
+/// A workload with the models that it is predicted by.
 struct Drawn {
     /// By models that know none of its programs, and by one that knows all.
     left_out: Fold,
     known: Fold,
-    /// The places of its programs among all.
-    places: Vec<usize>,
-    /// Which program each is taken for, as a control.
-    order: Vec<usize>,
+    workload: Workload,
     /// Beside whom each ran when it was measured in company.
     partners: Vec<usize>,
 }
@@ -218,7 +247,7 @@ fn exchanged(table: &[Vec<f64>], order: &[usize]) -> Option<Vec<Vec<f64>>> {
 }
 
 /// What a program gains over the mean of all its partners, in parts of its throttled speed.
-struct Room {
+pub(super) struct Room {
     /// Its place among all programs.
     program: usize,
     /// By the pairs of the prediction.
@@ -227,17 +256,16 @@ struct Room {
     best: f64,
 }
 
-fn rooms(
-    fold: &Fold,
-    predicted: &[Vec<f64>],
+/// Rates pairs by what was measured, victim by co-runner.
+pub(super) fn rooms(
+    measured: &[Vec<f64>],
+    guess: &Interference,
     objective: Objective,
     places: &[usize],
 ) -> Option<Vec<Room>> {
-    let measured = fold.pairs(Predictor::Constant)?.measured;
-    let guess = Interference::measured(predicted)?;
-    let truth = Interference::measured(&measured)?;
-    let chosen = speeds(&measured, &matched(&guess, objective));
-    let best = speeds(&measured, &matched(&truth, Objective::Stp));
+    let truth = Interference::measured(measured)?;
+    let chosen = speeds(measured, &matched(guess, objective));
+    let best = speeds(measured, &matched(&truth, Objective::Stp));
     let random = |victim: usize, row: &[f64]| {
         let others = row.iter().enumerate().filter(|(other, _)| *other != victim);
         others.map(|(_, slowdown)| slowdown.recip()).sum::<f64>()
@@ -278,7 +306,7 @@ fn speeds(slowdowns: &[Vec<f64>], pairs: &[(usize, usize)]) -> Vec<f64> {
 }
 
 /// Σ gained / Σ headroom, of so many programs altogether.
-fn share(rooms: &[Vec<Room>], programs: usize) -> Option<Estimate> {
+pub(super) fn share(rooms: &[Vec<Room>], programs: usize) -> Option<Estimate> {
     let sums = |workloads: &[f64], programs: &[f64]| -> f64 {
         let mut sums = (0.0, 0.0);
         for (rooms, workload) in rooms.iter().zip(workloads) {
@@ -308,7 +336,8 @@ mod tests {
         let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
         // Of one workload: no interval, which would take most of the time.
         let all = captured(&set, 1).unwrap();
-        // Seven forms and the chosen one from three kinds of stacks, two baselines; three objectives.
+        // Seven forms of throttled stacks and the chosen one from three kinds of these, two baselines;
+        // three objectives.
         assert_eq!(all.len(), (8 * 3 + 2) * 3);
         let of = |form: Form, stacks: Stacks| {
             let wanted = |c: &&Captured| {

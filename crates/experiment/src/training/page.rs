@@ -5,8 +5,9 @@ use symbiont_model::{
 };
 use symbiont_policy::Symbiosis;
 
+use super::company::{GATE, PARTNERS};
 use super::evaluate::{Evaluated, Evaluation};
-use super::gains::{Captured, Stacks};
+use super::gains::{Captured, Stacks, of_stacks};
 use super::heat;
 use crate::report::{Axis, Block, Cell, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
 use crate::stats::{Estimate, median};
@@ -48,6 +49,9 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
         if !evaluation.captured.is_empty() {
             report.push(gains(*mode, evaluation));
             report.push(by_stacks(*mode, evaluation));
+        }
+        if !evaluation.in_company.is_empty() {
+            report.push(in_company(*mode, evaluation));
         }
         report.push(inverses(*mode, evaluation, &names));
         report.push(histograms(*mode, evaluation, &names));
@@ -96,7 +100,7 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
     ];
     let mut table = Table::new(
         format!("{mode}-slowdown"),
-        "Mean absolute error of the predicted slowdown, from stacks measured alone",
+        "Mean absolute error of the predicted slowdown",
         columns,
     );
     for predictor in Predictor::ALL {
@@ -123,6 +127,10 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
             none.into(),
         ]);
     }
+    table.note(
+        "from stacks measured alone, of the same quantum; kernel: from mean stacks of programs beside \
+         others than the co-runners",
+    );
     table.note("constant: the mean of the training set; victim-plus-aggressor: means of programs, of those that it knows");
     table
 }
@@ -165,11 +173,25 @@ fn held_back(mode: SmtMode, fit: &Fit, evaluation: &Evaluation) -> Table {
          uses it; coefficients: those that are not 0; chosen, of predictors: of the two the one that \
          misleads least in the same folds",
     );
+    table.note(format!("kernel: {}", kernel(fit)));
     table.note(
         "chosen within each training set, on programs that are left out of it, by what misleads a \
          pairing; folds: without the programs that they are then tested on",
     );
     table
+}
+
+fn kernel(fit: &Fit) -> String {
+    let (kernel, held) = (fit.model.kernel(), fit.model.kernel().held());
+    format!(
+        "{} programs, interaction of rank {}; chosen as the ridges are: length {}, ridge of the \
+         interaction {}, of the effects {}",
+        kernel.points(),
+        kernel.rank(),
+        held.length,
+        held.interaction,
+        held.effects
+    )
 }
 
 /// Low errors alone say nothing about who should go with whom.
@@ -210,7 +232,6 @@ fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
     }
     let caption = "Share of the oracle's gain captured for STP, by where stacks come from";
     let mut table = Table::new(format!("{mode}-captured-by-stacks"), caption, columns);
-    let of_stacks = |p: &Predictor| matches!(p, Predictor::Model(_) | Predictor::Chosen);
     for predictor in Predictor::ALL.into_iter().filter(of_stacks) {
         let of = |stacks: Stacks, whom: fn(&Captured) -> Estimate| -> Cell {
             let wanted = |c: &&Captured| {
@@ -228,6 +249,44 @@ fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
          normalised: from random pairs, as they are",
     );
     table.note("left out, known: of training");
+    table.note(DRAWN);
+    table
+}
+
+/// The kernel form has nothing to be told from company: it predicts from that.
+fn in_company(mode: SmtMode, evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::number("partners met"),
+        Column::text("objective"),
+        Column::number("captured, programs left out"),
+        Column::number("captured, programs known"),
+        Column::number("captured, stacks shuffled"),
+        Column::number("workloads"),
+        Column::text("gate, left out"),
+    ];
+    let caption = "Share of the oracle's gain captured by the kernel form, from stacks in company";
+    let mut table = Table::new(format!("{mode}-captured-in-company"), caption, columns);
+    for found in &evaluation.in_company {
+        table.row(vec![
+            (found.partners as u64).into(),
+            found.objective.name().into(),
+            found.left_out.into(),
+            found.known.into(),
+            found.shuffled.into(),
+            (found.left_out.n as u64).into(),
+            if found.passes() { "met" } else { "missed" }.into(),
+        ]);
+    }
+    let [least, most] = PARTNERS;
+    table.note(format!(
+        "workloads of eight programs; stacks are the mean beside {least} or {most} different partners of \
+         the workload; rated by mean slowdowns against throttled speed"
+    ));
+    table.note(format!("gate: the lower end of the interval is above {GATE}"));
+    table.note(
+        "left out: the form is chosen and fitted without any program of the workload; shuffled: so, \
+         each predicted by another one's stack; a control",
+    );
     table.note(DRAWN);
     table
 }
