@@ -18,18 +18,17 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Predicts from throttled stacks, for the modes that are asked for and
-    /// that the model knows.
+    /// Predicts for the modes that are asked for and that the model knows: from the stacks that the
+    /// form predicts from ([`Form::in_company`]), and, how much a mode throttles, from throttled ones.
     ///
     /// # Errors
     /// [`StackError::Length`] when a stack has another number of components
     /// than the model.
     pub fn predict(
         model: &Model,
-        form: Form,
-        objective: Objective,
+        (form, objective): (Form, Objective),
         modes: &[SmtMode],
-        stacks: &[Shares],
+        (stacks, throttled): (&[Shares], &[Shares]),
     ) -> Result<Self, StackError> {
         let mut tables = BTreeMap::new();
         let mut comparable = true;
@@ -37,7 +36,7 @@ impl Costs {
             let mut table = Interference::predict(trained.fit.model.form(form), stacks)?;
             match &trained.throttling {
                 Some(throttling) => {
-                    let ratios: Vec<f64> = stacks.iter().map(|s| throttling.ratio(s)).collect();
+                    let ratios: Vec<f64> = throttled.iter().map(|s| throttling.ratio(s)).collect();
                     table = table.throttled_by(&ratios);
                 }
                 None => comparable = false,
@@ -97,7 +96,8 @@ mod tests {
     }
 
     fn costs(model: &Model, modes: &[SmtMode]) -> Costs {
-        Costs::predict(model, Form::Delta, Objective::Antt, modes, &stacks()).unwrap()
+        let stacks = stacks();
+        Costs::predict(model, (Form::Delta, Objective::Antt), modes, (&stacks, &stacks)).unwrap()
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(costs.cost(group), f64::INFINITY);
         }
         assert!(
-            Costs::predict(&model, Form::Delta, Objective::Stp, &[], &stacks())
+            Costs::predict(&model, (Form::Delta, Objective::Stp), &[], (&stacks(), &stacks()))
                 .is_ok_and(|none| none.pair(0, 1) == f64::INFINITY)
         );
     }
@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn a_stack_of_another_length_is_refused() {
         let odd = [Shares::new(vec![1.0; 3]).unwrap()];
-        let refused = Costs::predict(&model(), Form::Delta, Objective::Stp, &[SmtMode::Smt2], &odd);
+        let by = (Form::Delta, Objective::Stp);
+        let refused = Costs::predict(&model(), by, &[SmtMode::Smt2], (&odd, &odd));
         assert_eq!(refused, Err(StackError::Length { got: 3, want: 6 }));
     }
 }

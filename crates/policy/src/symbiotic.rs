@@ -12,6 +12,7 @@
 //! |---|---|
 //! | 1. CPI stacks of the last quantum, in company | `estimate` |
 //! | 2. the inverse model: stacks alone, throttled to the SMT mode | `estimate` |
+//! | or mean stacks in company, where the form predicts from those | `company` |
 //! | 3. slowdowns of all pairs, cheapest matching | `choose` |
 //! | 4. slowdowns of pairs of pairs, matched again | `choose` |
 //! | 5. each two groups rearranged where that pays | `choose` |
@@ -39,7 +40,11 @@
 //! the kind of inverse. Without interaction between co-runners the sum of
 //! slowdowns is the same for every schedule, so the default objective is
 //! throughput and the default form has interactions: for the published stack equations 1 to 3 with
-//! their δ, which the paper sets to 0 for the inverse.
+//! their δ, which the paper sets to 0 for the inverse. For a fine stack it is the kernel, which predicts
+//! from each thread's mean stack in company: nothing is inverted, and partners that a thread met are
+//! remembered, with a half-life of ten quanta (`company`). It is the default since, of
+//! programs left out of training, it captured most of what pairing can gain (the table of captured
+//! shares that `symbiont train` writes, cross-validated).
 //!
 //! # Properties
 //! - Slowdowns are predicted from stacks in company alone
@@ -56,11 +61,16 @@
 //!   (`copies_of_a_program_stay_where_they_are`).
 //! - With stacks shuffled between threads the pairs are no better than chance
 //!   (`shuffled_stacks_make_random_pairs`).
+//! - By the kernel, too, threads that need the same are kept apart and stay, and new phases are
+//!   followed (`threads_that_need_the_same_are_kept_apart_and_stay`, `a_new_phase_is_followed`).
 
 mod choose;
+mod company;
 #[cfg(test)]
 mod degenerate_tests;
 mod estimate;
+#[cfg(test)]
+mod kernel_tests;
 #[cfg(test)]
 mod tests;
 
@@ -105,15 +115,13 @@ pub struct Symbiosis {
 
 impl Symbiosis {
     /// A model with the default form, objective and inverse: of the coarse stack, which is the
-    /// published one, the published equations with δ. Of a fine stack the form that training chose: of
-    /// roots, or of pressure.
+    /// published one, the published equations with δ. Of a fine stack the kernel.
     #[must_use]
     pub fn new(model: Model) -> Self {
         let fine = model.components.signal() == Signal::CpiStackFine;
-        let chosen = model.modes.values().next().map(|trained| trained.fit.ridges.best);
         Self {
             model,
-            form: chosen.filter(|_| fine).unwrap_or(Form::Delta),
+            form: if fine { Form::Kernel } else { Form::Delta },
             objective: Objective::Stp,
             inversion: Inversion::Constrained,
         }

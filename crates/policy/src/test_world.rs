@@ -136,6 +136,11 @@ impl Bench {
         self.placement = placement;
     }
 
+    /// Threads do something else from now on.
+    pub(crate) fn change(&mut self, stacks: &[[f64; 5]]) {
+        self.stacks = stacks.iter().map(|parts| Shares::new(parts.to_vec()).unwrap()).collect();
+    }
+
     pub(crate) fn placement(&self) -> &Placement {
         &self.placement
     }

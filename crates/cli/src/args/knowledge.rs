@@ -12,15 +12,15 @@ pub struct Knowledge {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
-    /// pressure [default: for fine stacks what training chose of the last two, else delta, the
-    /// published equations]
+    /// pressure, kernel [default: for fine stacks kernel, which predicts from mean stacks in
+    /// company; else delta, the published equations]
     #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
     pub form: Option<Form>,
     /// What schedules are judged by: stp, antt or slowdown [default: stp]
     #[arg(long, value_name = "NAME", value_parser = parse_objective, requires = "model")]
     pub objective: Option<Objective>,
-    /// How stacks in company become stacks alone: normalised, published, quadratic, constrained
-    /// or iterated [default: constrained]
+    /// How stacks in company become stacks alone, for all forms but kernel: normalised, published,
+    /// quadratic, constrained or iterated [default: constrained]
     #[arg(long, value_name = "NAME", value_parser = parse_inversion, requires = "model")]
     pub inversion: Option<Inversion>,
     /// Slowdowns of pairs that `oracle` knows (see `symbiont train`)

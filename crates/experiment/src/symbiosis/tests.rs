@@ -188,7 +188,7 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     let workshop = Workshop::new(machine.restricted(Some(2), Some(2)).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let symbiosis = fine();
-    assert_eq!(symbiosis.form, Form::Roots);
+    assert_eq!(symbiosis.form, Form::Kernel);
     let options = Options {
         output: folder.path().to_owned(),
         size: Size {

@@ -1,9 +1,10 @@
-//! Steps 3 to 5: who shares a core with whom, from throttled stacks.
+//! Steps 3 to 5: who shares a core with whom, from throttled stacks or mean stacks in company.
 
 use symbiont_matching::{GroupError, Request, group};
-use symbiont_model::{Costs, Shares, SmtMode, StackError};
+use symbiont_model::{Costs, SmtMode, StackError};
 
 use super::Symbiosis;
+use super::estimate::Stacks;
 
 /// Differences of costs that are smaller mean nothing: groups that cost the same
 /// but for these stay together.
@@ -35,21 +36,22 @@ pub(super) enum Undecided {
 /// costs do not tell groups apart, those of before stay.
 pub(super) fn choose(
     symbiosis: &Symbiosis,
-    stacks: &[Shares],
+    stacks: &Stacks,
     (cores, places): (usize, usize),
     previous: &[Vec<usize>],
 ) -> Result<Chosen, Undecided> {
     let &Symbiosis { ref model, form, objective, .. } = symbiosis;
-    let wanted = stacks.len().div_ceil(cores.max(1)).next_power_of_two();
+    let Stacks { by, throttled } = stacks;
+    let wanted = by.len().div_ceil(cores.max(1)).next_power_of_two();
     let width = width(symbiosis, places.max(wanted));
     if width < wanted.min(places) {
         return Err(Undecided::Mode(wanted.min(places)));
     }
-    let costs = Costs::predict(model, form, objective, &SmtMode::ALL, stacks)?;
+    let costs = Costs::predict(model, (form, objective), &SmtMode::ALL, (by, throttled))?;
     let request = Request {
-        cores: cores.max(stacks.len().div_ceil(width)),
+        cores: cores.max(by.len().div_ceil(width)),
         previous,
-        ..Request::new(stacks.len(), cores, width)
+        ..Request::new(by.len(), cores, width)
     };
     let cost = |members: &[usize]| (costs.cost(members) / RESOLUTION).round() * RESOLUTION;
     let grouping = group(&request, cost)?;
@@ -58,7 +60,7 @@ pub(super) fn choose(
         let trained = mode.and_then(|mode| Some((costs.table(mode)?, model.modes.get(&mode)?)));
         let Some((table, trained)) = trained else { return vec![1.0; members.len()] };
         let one = |&thread: &usize| {
-            let throttling = (trained.throttling.as_ref()).zip(stacks.get(thread));
+            let throttling = (trained.throttling.as_ref()).zip(throttled.get(thread));
             let ratio = throttling.map_or(1.0, |(throttling, stack)| throttling.ratio(stack));
             table.slowdown(thread, members) * ratio
         };

@@ -1,19 +1,33 @@
 //! Steps 1 and 2: each thread's stack alone, throttled to the SMT mode of its
-//! group, from the stacks of a quantum in company.
+//! group, from the stacks of a quantum in company; and its mean stack in company, for forms that
+//! predict from that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::ThreadId;
 use symbiont_model::{Shares, SmtMode};
 use symbiont_topology::CoreId;
 
+use super::company::Company;
 use super::{Symbiosis, ran};
 use crate::{ThreadView, View};
 
-/// What is known of each thread's throttled stack.
+/// What is known of each thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimates {
+    /// Throttled stacks.
     known: BTreeMap<ThreadId, Shares>,
+    /// Stacks in company, where the form predicts from them.
+    company: BTreeMap<ThreadId, Company>,
+}
+
+/// Stacks of some threads.
+#[derive(Debug, Clone)]
+pub(super) struct Stacks {
+    /// What the form predicts from.
+    pub by: Vec<Shares>,
+    /// Throttled.
+    pub throttled: Vec<Shares>,
 }
 
 impl Estimates {
@@ -25,7 +39,9 @@ impl Estimates {
     /// Takes the quantum that has just ended. A thread that did not run, or
     /// could not be measured, keeps what was known of it.
     pub fn take(&mut self, symbiosis: &Symbiosis, view: &View<'_>) {
-        self.known.retain(|id, _| view.threads.iter().any(|thread| thread.id == *id));
+        let here: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
+        self.known.retain(|id, _| here.contains(id));
+        self.company.retain(|id, _| here.contains(id));
         let measured: Vec<Option<Shares>> =
             view.threads.iter().map(|thread| read(symbiosis, thread)).collect();
         let Some(mean) = mean(measured.iter().flatten()) else { return };
@@ -50,16 +66,47 @@ impl Estimates {
                     self.known.insert(thread.id, stack);
                 }
             }
+            if symbiosis.form.in_company() {
+                self.meet(view, group, &measured);
+            }
         }
     }
 
-    /// The throttled stacks of some threads of the view. Who is not known is
+    /// Adds what threads measured that shared a core.
+    fn meet(&mut self, view: &View<'_>, group: &[usize], measured: &[Option<Shares>]) {
+        let id = |at: usize| view.threads.get(at).map(|thread| thread.id);
+        for &at in group {
+            let Some((thread, stack)) = id(at).zip(measured.get(at).and_then(Option::as_ref))
+            else {
+                continue;
+            };
+            let others = group.iter().filter(|&&other| other != at);
+            let mut others: Vec<ThreadId> = others.filter_map(|&other| id(other)).collect();
+            others.sort_unstable();
+            let company = self.company.entry(thread).or_default();
+            company.age();
+            company.add(others, stack);
+        }
+    }
+
+    /// The stacks of some threads of the view. Who is not known is
     /// taken for the mean of all.
-    pub fn of(&self, symbiosis: &Symbiosis, view: &View<'_>, threads: &[usize]) -> Vec<Shares> {
-        let all = mean(self.known.values());
-        let mean = all.unwrap_or_else(|| Shares::uniform(&symbiosis.model.components));
-        let known = |&at: &usize| self.known.get(&view.threads.get(at)?.id).cloned();
-        threads.iter().map(|at| known(at).unwrap_or_else(|| mean.clone())).collect()
+    pub fn of(&self, symbiosis: &Symbiosis, view: &View<'_>, threads: &[usize]) -> Stacks {
+        let filled = |known: &BTreeMap<ThreadId, Shares>| -> Vec<Shares> {
+            let all = mean(known.values());
+            let mean = all.unwrap_or_else(|| Shares::uniform(&symbiosis.model.components));
+            let known = |&at: &usize| known.get(&view.threads.get(at)?.id).cloned();
+            threads.iter().map(|at| known(at).unwrap_or_else(|| mean.clone())).collect()
+        };
+        let throttled = filled(&self.known);
+        let by = if symbiosis.form.in_company() {
+            let means =
+                self.company.iter().filter_map(|(id, company)| Some((*id, company.mean()?)));
+            filled(&means.collect())
+        } else {
+            throttled.clone()
+        };
+        Stacks { by, throttled }
     }
 }
 

@@ -1,0 +1,114 @@
+//! The kernel form: pairs by mean stacks in company, nothing inverted.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use symbiont_machine::{Sample, Target};
+use symbiont_topology::Topology;
+
+use super::*;
+use crate::test_world::{Bench, model};
+
+const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
+const WAITING: [f64; 5] = [10.0, 70.0, 5.0, 10.0, 5.0];
+
+fn policy() -> Symbiotic {
+    let by = Symbiosis { form: Form::Kernel, ..Symbiosis::new(model()) };
+    Symbiotic::new(Some(Arc::new(by)))
+}
+
+fn mixed(bench: &Bench, eager: usize) -> bool {
+    let groups = bench.groups();
+    groups.iter().all(|g| g.iter().filter(|at| **at < eager).count() == eager / groups.len())
+}
+
+#[test]
+fn threads_that_need_the_same_are_kept_apart_and_stay() {
+    for (machine, half) in [("core:2 smt:2", 2), ("core:2 smt:4", 4), ("core:4 smt:2", 4)] {
+        let stacks = [vec![EAGER; half], vec![WAITING; half]].concat();
+        let (mut bench, mut policy) = (Bench::new(machine, &stacks), policy());
+        assert!(!mixed(&bench, half), "they begin with their like");
+        bench.step(&mut policy);
+        assert!(mixed(&bench, half), "{machine}: {:?}", bench.groups());
+        let before = bench.targets();
+        for _ in 0..30 {
+            bench.step(&mut policy);
+            assert_eq!(bench.targets(), before, "{machine}");
+        }
+        let assignment = bench.placement().values().next().unwrap();
+        assert!(assignment.reason.contains("by form kernel"), "{}", assignment.reason);
+        assert!(assignment.predicted_slowdown.is_some_and(|s| s > 1.0 && s < 4.0));
+    }
+}
+
+#[test]
+fn a_new_phase_is_followed() {
+    let stacks = [EAGER, EAGER, WAITING, WAITING];
+    let (mut bench, mut policy) = (Bench::new("core:2 smt:2", &stacks), policy());
+    (0..20).for_each(|_| bench.step(&mut policy));
+    assert!(mixed(&bench, 2));
+    // Who shares a core does the same from now on.
+    let groups = bench.groups();
+    let phases: Vec<[f64; 5]> =
+        (0..4).map(|at| if groups[0].contains(&at) { EAGER } else { WAITING }).collect();
+    bench.change(&phases);
+    (0..30).for_each(|_| bench.step(&mut policy));
+    let alike = |group: &Vec<usize>| phases[group[0]] == phases[group[1]];
+    assert!(!bench.groups().iter().any(alike), "{:?}", bench.groups());
+}
+
+#[test]
+fn whatever_is_measured_everybody_is_seated() {
+    for odd in [f64::NAN, f64::INFINITY, f64::MAX, 1e300, 0.0, -1.0] {
+        for (machine, count) in [("core:2 smt:2", 4), ("core:1 smt:4", 4), ("core:3 smt:2", 5)] {
+            let stacks: Vec<[f64; 5]> = [EAGER, WAITING].into_iter().cycle().take(count).collect();
+            let (mut bench, mut policy) = (Bench::new(machine, &stacks), policy());
+            for _ in 0..3 {
+                bench.measure();
+                bench.set(0, [odd; 5]);
+                bench.set(1, [1.0, odd, 1.0, 1.0, 1.0]);
+                bench.decide(&mut policy);
+                assert!(bench.placement().values().all(|a| a.target != Target::Os));
+                let sound = |slowdown: &f64| slowdown.is_finite() && *slowdown >= 0.5;
+                assert!(bench.predicted().iter().all(|p| p.as_ref().is_some_and(sound)));
+            }
+        }
+    }
+}
+
+/// Negative control.
+#[test]
+fn shuffled_stacks_make_random_pairs() {
+    let mut random = Pcg64Mcg::seed_from_u64(3);
+    let (mut told, mut shuffled, mut lot) = (0.0, 0.0, 0.0);
+    for _ in 0..150 {
+        let mut stacks = [vec![EAGER; 4], vec![WAITING; 4]].concat();
+        stacks.shuffle(&mut random);
+        let mut right = Bench::new("core:4 smt:2", &stacks);
+        right.step(&mut policy());
+        told += right.stp();
+        let mut wrong = Bench::new("core:4 smt:2", &stacks);
+        wrong.measure();
+        wrong.shuffle(&mut random);
+        wrong.decide(&mut policy());
+        shuffled += wrong.stp();
+        let mut chance = Bench::new("core:4 smt:2", &stacks);
+        chance.step(&mut crate::Random::new(rand::Rng::random(&mut random)));
+        lot += chance.stp();
+    }
+    let gain = told - lot;
+    assert!(gain > 0.02 * lot, "{told} {lot}");
+    assert!((shuffled - lot).abs() < 0.2 * gain, "{told} {shuffled} {lot}");
+}
+
+#[test]
+fn threads_that_end_are_forgotten() {
+    let mut policy = policy();
+    let mut bench = Bench::new("core:2 smt:2", &[EAGER, WAITING]);
+    bench.step(&mut policy);
+    assert!(!policy.estimates.is_empty());
+    let machine = Topology::synthetic("core:2 smt:2").unwrap();
+    let (sample, known, in_force) = (Sample::default(), BTreeMap::new(), Placement::new());
+    policy.place(&View::new(&machine, &sample, &known, &in_force));
+    assert!(policy.estimates.is_empty());
+}
