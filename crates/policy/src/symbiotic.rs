@@ -42,9 +42,10 @@
 //! throughput and the default form has interactions: for the published stack equations 1 to 3 with
 //! their δ, which the paper sets to 0 for the inverse. For a fine stack it is the kernel, which predicts
 //! from each thread's mean stack in company: nothing is inverted, and partners that a thread met are
-//! remembered, with a half-life of ten quanta (`company`). It is the default since, of
-//! programs left out of training, it captured most of what pairing can gain (the table of captured
-//! shares that `symbiont train` writes, cross-validated).
+//! remembered, with a half-life of ten quanta (`company`). It is the default since it captures more of
+//! what pairing can gain of programs that it was trained on than the other forms do, and errs least on
+//! those that it was not. Of the latter it captures more than them only within the intervals, and
+//! less while a thread has met one partner only; `symbiont train` tells all of it.
 //!
 //! # Properties
 //! - Slowdowns are predicted from stacks in company alone
