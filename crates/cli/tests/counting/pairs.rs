@@ -90,7 +90,7 @@ pub fn refused() {
     std::fs::write(&other, text.replace("made up", "edited")).unwrap();
     let damaged = said(&["--model", path]);
     assert!(damaged.contains("damaged: its checksum"), "{damaged}");
-    std::fs::write(&other, text.replace("version = 3", "version = 2")).unwrap();
+    std::fs::write(&other, text.replace("version = 4", "version = 3")).unwrap();
     let older = said(&["--model", path]);
-    assert!(older.contains("its format is version 2"), "{older}");
+    assert!(older.contains("its format is version 3"), "{older}");
 }
