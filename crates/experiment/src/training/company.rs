@@ -4,7 +4,8 @@
 //! takes but one small fit. What a scheduler has is what programs did beside each other: in so many
 //! quanta, each of other pairs, every program met so many different partners of its workload
 //! ([`PARTNERS`]), and its stack is the mean beside them. One quantum is the least that there can be;
-//! after seven of them everybody has met everybody.
+//! after seven of them everybody has met everybody, those with whom it is then predicted, too: that is
+//! what a scheduler has that tried them all, not what it knows of pairs that were never together.
 //!
 //! *Left out*: the form was chosen and fitted without any of the workload's programs; nothing of them is
 //! known but these stacks. *Known*: on all programs. *Shuffled*: left out, each predicted by the

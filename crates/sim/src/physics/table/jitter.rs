@@ -47,7 +47,8 @@ impl<const H: usize, const C: usize> Jitter<H, C> {
     ) -> Self {
         let mut beside = |pair: usize, side: f64| {
             let input = |(number, range): (usize, &Range)| {
-                // Signs of Hadamard's matrix: no two inputs go the same way in all pairs.
+                // Signs of Hadamard's matrix: of eight inputs in a row no two go the same way in
+                // all pairs.
                 let up = (number & pair).count_ones() % 2 == 0;
                 let way = if up { side } else { -side };
                 let end = if way > 0.0 { range.worst } else { range.best };
