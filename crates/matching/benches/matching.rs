@@ -4,9 +4,9 @@
 //!     RUSTFLAGS='--cfg integer_blossom' cargo bench -p symbiont-matching
 //!
 //! The second also times integer-blossom, which needs a newer Rust than the
-//! project. All get the same weights: slowdowns of pairs as an interference
-//! model predicts them, or uniform ones; asking for the weights is part of the
-//! time of each.
+//! project. All get the same weights: costs of pairs as an interference model
+//! predicts them, of programs that all differ or of copies of a few, or uniform
+//! ones; asking for the weights is part of the time of each.
 #![allow(clippy::unwrap_used, reason = "a failed benchmark panics")]
 
 #[path = "../tests/it/instances.rs"]
@@ -27,6 +27,7 @@ fn main() {
 #[derive(Clone, Copy)]
 enum Kind {
     Interaction,
+    Copies,
     Uniform,
 }
 
@@ -38,6 +39,7 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.0 {
             Kind::Interaction => "interaction",
+            Kind::Copies => "copies",
             Kind::Uniform => "uniform",
         };
         write!(f, "{kind} {:>5}", self.1)
@@ -47,7 +49,8 @@ impl fmt::Display for Case {
 const SIZES: [usize; 8] = [16, 40, 80, 128, 160, 320, 640, 1024];
 
 fn cases() -> impl Iterator<Item = Case> {
-    [Kind::Interaction, Kind::Uniform].into_iter().flat_map(|kind| SIZES.map(|n| Case(kind, n)))
+    let kinds = [Kind::Interaction, Kind::Copies, Kind::Uniform];
+    kinds.into_iter().flat_map(|kind| SIZES.map(|n| Case(kind, n)))
 }
 
 /// The cost of a pair.
@@ -56,6 +59,11 @@ fn cost(Case(kind, threads): Case) -> Box<dyn Fn(usize, usize) -> f64> {
         Kind::Interaction => {
             let stacks = Stacks::new(threads, 1);
             Box::new(move |i, j| stacks.slowdown(&[i, j]))
+        }
+        // In steps, as costs that differ by less mean nothing.
+        Kind::Copies => {
+            let stacks = Stacks::copies(threads, 14, 1);
+            Box::new(move |i, j| (stacks.loss(&[i, j]) * 8192.0).round() / 8192.0)
         }
         Kind::Uniform => {
             let mut random = Random::new(1);

@@ -82,14 +82,50 @@ pub struct Grouping {
     pub excess: Option<f64>,
 }
 
+/// What groups of threads cost on a core.
+pub trait GroupCosts {
+    /// Cost of one or more threads, given in order.
+    fn cost(&mut self, group: &[usize]) -> f64;
+
+    /// Costs of parts of a union of at most eight threads, given in order. All parts have `size`
+    /// threads, one or more; which ones, the bits of each mask say, the lowest for the union's first.
+    ///
+    /// Asked about each two groups that are rearranged, so it decides how long that takes: whoever can
+    /// tell all parts of a union faster than one after the other should.
+    fn parts(&mut self, union: &[usize], size: usize, masks: &[u8], costs: &mut Vec<f64>) {
+        let mut part = Vec::with_capacity(size);
+        costs.clear();
+        costs.extend(masks.iter().map(|&mask| {
+            select(union, mask, &mut part);
+            self.cost(&part)
+        }));
+    }
+}
+
+/// Writes the threads of a union that a mask names, in order.
+pub(crate) fn select(union: &[usize], mask: u8, part: &mut Vec<usize>) {
+    part.clear();
+    let named = union.iter().enumerate().filter(|(k, _)| mask >> k & 1 == 1);
+    part.extend(named.map(|(_, &thread)| thread));
+}
+
+/// Costs that a function tells.
+struct Told<F>(F);
+
+impl<F: FnMut(&[usize]) -> f64> GroupCosts for Told<F> {
+    fn cost(&mut self, group: &[usize]) -> f64 {
+        (self.0)(group)
+    }
+}
+
 /// Asks for costs and remembers the first that is not finite.
-pub(crate) struct Costs<F> {
-    ask: F,
+pub(crate) struct Costs<C> {
+    ask: C,
     wrong: Option<GroupError>,
 }
 
-impl<F: FnMut(&[usize]) -> f64> Costs<F> {
-    pub(crate) fn new(ask: F) -> Self {
+impl<C: GroupCosts> Costs<C> {
+    pub(crate) fn new(ask: C) -> Self {
         Self { ask, wrong: None }
     }
 
@@ -98,11 +134,38 @@ impl<F: FnMut(&[usize]) -> f64> Costs<F> {
         if group.is_empty() {
             return 0.0;
         }
-        let cost = (self.ask)(group);
+        let cost = self.ask.cost(group);
+        self.checked(cost, || group.to_vec())
+    }
+
+    /// Costs of the parts of a union that masks name, all of `size` threads; nothing for none.
+    pub(crate) fn parts(
+        &mut self,
+        union: &[usize],
+        size: usize,
+        masks: &[u8],
+        costs: &mut Vec<f64>,
+    ) {
+        if size == 0 {
+            costs.clear();
+            costs.resize(masks.len(), 0.0);
+            return;
+        }
+        self.ask.parts(union, size, masks, costs);
+        for (cost, &mask) in costs.iter_mut().zip(masks) {
+            *cost = self.checked(*cost, || {
+                let mut part = Vec::new();
+                select(union, mask, &mut part);
+                part
+            });
+        }
+    }
+
+    fn checked(&mut self, cost: f64, group: impl FnOnce() -> Vec<usize>) -> f64 {
         if cost.is_finite() {
             return cost;
         }
-        self.wrong.get_or_insert_with(|| GroupError::NotFinite { group: group.to_vec(), cost });
+        self.wrong.get_or_insert_with(|| GroupError::NotFinite { group: group(), cost });
         0.0
     }
 
@@ -131,6 +194,14 @@ pub fn group(
     request: &Request<'_>,
     cost: impl FnMut(&[usize]) -> f64,
 ) -> Result<Grouping, GroupError> {
+    group_by(request, Told(cost))
+}
+
+/// The same by costs that know a way of their own to tell many groups at once.
+///
+/// # Errors
+/// Those of [`group`].
+pub fn group_by(request: &Request<'_>, costs: impl GroupCosts) -> Result<Grouping, GroupError> {
     let &Request { threads, cores, width, previous, sweeps } = request;
     if !width.is_power_of_two() {
         return Err(GroupError::Width { width });
@@ -138,7 +209,7 @@ pub fn group(
     if threads > cores.saturating_mul(width) {
         return Err(GroupError::NoRoom { threads, cores, width });
     }
-    let mut costs = Costs::new(cost);
+    let mut costs = Costs::new(costs);
     let before = Before::new(threads, previous);
     let mut groups: Vec<Vec<usize>> = (0..threads).map(|thread| vec![thread]).collect();
     let mut excess = 0.0;
@@ -206,11 +277,11 @@ impl Before {
 ///
 /// A group that stays as it is gets a partner that stands for nothing. There
 /// are as many of those as places allow.
-fn merge<F: FnMut(&[usize]) -> f64>(
+fn merge<C: GroupCosts>(
     groups: &[Vec<usize>],
     places: usize,
     before: &Before,
-    costs: &mut Costs<F>,
+    costs: &mut Costs<C>,
 ) -> Result<(Vec<Vec<usize>>, f64), GroupError> {
     let count = groups.len();
     let vertices = places.saturating_mul(2).min(2 * count);
@@ -241,10 +312,10 @@ fn join(some: &[usize], more: &[usize], union: &mut Vec<usize>) {
 }
 
 /// Puts the previous grouping in place of one that is no cheaper.
-fn keep_previous<F: FnMut(&[usize]) -> f64>(
+fn keep_previous<C: GroupCosts>(
     groups: &mut Vec<Vec<usize>>,
     request: &Request<'_>,
-    costs: &mut Costs<F>,
+    costs: &mut Costs<C>,
 ) {
     let living = |group: &Vec<usize>| -> Vec<usize> {
         group.iter().copied().filter(|&thread| thread < request.threads).collect()

@@ -8,7 +8,8 @@
 //! optimal co-scheduling on chip multiprocessors*, 2008).
 //!
 //! # Approach
-//! [`group`] works for any cost of groups and any width that is a power of two.
+//! [`group`] works for any cost of groups and any width that is a power of two
+//! ([`group_by`] for costs that tell all parts of a union at once).
 //! Threads are matched to pairs, pairs to groups of four, and so on, each level
 //! exactly; then each two groups are rearranged where that makes them cheaper
 //! (Jiang et al.; Feliu et al., section 4.2). Where cores allow it, a thread
@@ -67,7 +68,10 @@
 //!   (`groups_of_four_are_near_the_best`).
 //! - What is no number is refused, with its pair or group
 //!   (`weights_that_are_no_numbers_are_refused_with_their_pair`,
-//!   `costs_that_are_no_numbers_are_refused_with_their_group`).
+//!   `costs_that_are_no_numbers_are_refused_with_their_group`,
+//!   `a_part_whose_cost_is_no_number_is_named`).
+//! - Costs that tell many groups at once ([`GroupCosts::parts`]) make the same groups
+//!   (`parts_told_at_once_make_the_same_groups`).
 //!
 //! # Example
 //! ```
@@ -95,6 +99,6 @@ mod search;
 mod solve;
 mod weights;
 
-pub use group::{GroupError, Grouping, Request, group};
+pub use group::{GroupCosts, GroupError, Grouping, Request, group, group_by};
 pub use perfect::{Matching, OddVertices, perfect_matching};
 pub use weights::{WeightError, Weights};

@@ -1,6 +1,6 @@
 //! Rearranging the threads of two groups.
 
-use crate::group::Costs;
+use crate::group::{Costs, GroupCosts, select};
 
 /// Largest union that is split in every possible way.
 const ALL_WAYS: usize = 8;
@@ -32,15 +32,16 @@ struct Group {
 /// Up to eight threads are split in the best of all ways; more by the best of
 /// all moves of one thread and swaps of two, again and again. Once no group
 /// changed since they were looked at, two groups are not looked at again.
-pub(crate) fn improve<F: FnMut(&[usize]) -> f64>(
+pub(crate) fn improve<C: GroupCosts>(
     groups: &mut Vec<Vec<usize>>,
     limits: Limits,
-    costs: &mut Costs<F>,
+    costs: &mut Costs<C>,
 ) {
     let mut all: Vec<Group> = std::mem::take(groups)
         .into_iter()
         .map(|threads| Group { cost: costs.of(&threads), threads, changed: 0 })
         .collect();
+    let mut ways = Ways::default();
     let mut sweep = 0;
     let mut better = true;
     while better && sweep < limits.sweeps {
@@ -56,7 +57,7 @@ pub(crate) fn improve<F: FnMut(&[usize]) -> f64>(
             let Some(two) = tail.first_mut() else { break };
             for one in head {
                 let fresh = one.changed.max(two.changed) + 1 >= sweep;
-                if fresh && rearrange(one, two, limits.width, costs) {
+                if fresh && rearrange(one, two, &mut ways, limits.width, costs) {
                     (one.changed, two.changed) = (sweep, sweep);
                     better = true;
                 }
@@ -67,14 +68,15 @@ pub(crate) fn improve<F: FnMut(&[usize]) -> f64>(
 }
 
 /// Makes two groups cheaper, if that can be.
-fn rearrange<F: FnMut(&[usize]) -> f64>(
+fn rearrange<C: GroupCosts>(
     one: &mut Group,
     two: &mut Group,
+    ways: &mut Ways,
     width: usize,
-    costs: &mut Costs<F>,
+    costs: &mut Costs<C>,
 ) -> bool {
     if one.threads.len() + two.threads.len() <= ALL_WAYS {
-        return split(one, two, width, costs);
+        return split(one, two, ways, width, costs);
     }
     let mut better = false;
     while exchange(one, two, width, costs) {
@@ -87,47 +89,77 @@ fn worth(before: f64, after: f64) -> bool {
     after < before - WORTH * before.abs()
 }
 
-/// The best of all ways to split the union.
-fn split<F: FnMut(&[usize]) -> f64>(
-    one: &mut Group,
-    two: &mut Group,
-    width: usize,
-    costs: &mut Costs<F>,
-) -> bool {
-    let mut union = [one.threads.as_slice(), &two.threads].concat();
-    union.sort_unstable();
-    let before = one.cost + two.cost;
-    let mut best = before;
-    let mut found = false;
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    // The last thread stays on the right: which core is which does not matter.
-    for chosen in 0..1_u32 << union.len().saturating_sub(1) {
-        let count = chosen.count_ones() as usize;
-        if count > width || union.len() - count > width {
-            continue;
-        }
-        left.clear();
-        right.clear();
-        for (k, &thread) in union.iter().enumerate() {
-            let side = if chosen >> k & 1 == 1 { &mut left } else { &mut right };
-            side.push(thread);
-        }
-        let (a, b) = (costs.of(&left), costs.of(&right));
-        if worth(before, a + b) && a + b < best {
-            (one.cost, two.cost, best, found) = (a, b, a + b, true);
-            one.threads.clone_from(&left);
-            two.threads.clone_from(&right);
+/// All ways to split a union of some threads, by how many are in the first part.
+#[derive(Default)]
+struct Ways {
+    /// The union that was looked at last.
+    union: Vec<usize>,
+    /// For each size, the parts of that size: ascending, so that what a part leaves over stands as far
+    /// from the end of the parts of the size that is left.
+    masks: Vec<Vec<u8>>,
+    /// The cost of each, of that union.
+    costs: Vec<Vec<f64>>,
+}
+
+impl Ways {
+    /// Makes them those of the union of two groups.
+    fn fit(&mut self, one: &[usize], two: &[usize]) {
+        self.union.clear();
+        self.union.extend_from_slice(one);
+        self.union.extend_from_slice(two);
+        self.union.sort_unstable();
+        let threads = self.union.len();
+        if self.masks.len() != threads + 1 {
+            self.masks = vec![Vec::new(); threads + 1];
+            self.costs = self.masks.iter().map(|_| Vec::new()).collect();
+            for mask in 0..=u8::MAX.checked_shr(8 - threads as u32).unwrap_or(0) {
+                self.masks[mask.count_ones() as usize].push(mask);
+            }
         }
     }
-    found
+}
+
+/// The best of all ways to split the union.
+fn split<C: GroupCosts>(
+    one: &mut Group,
+    two: &mut Group,
+    ways: &mut Ways,
+    width: usize,
+    costs: &mut Costs<C>,
+) -> bool {
+    ways.fit(&one.threads, &two.threads);
+    let Ways { union, masks, costs: told } = ways;
+    let threads = union.len();
+    let sizes = threads.saturating_sub(width)..=width.min(threads);
+    for size in sizes.clone() {
+        costs.parts(union, size, &masks[size], &mut told[size]);
+    }
+    let before = one.cost + two.cost;
+    let mut best = before;
+    let mut found = None;
+    for size in sizes {
+        let rest = told[threads - size].iter().rev();
+        for ((&mask, &a), &b) in masks[size].iter().zip(&told[size]).zip(rest) {
+            // The last thread stays on the right: which core is which does not matter.
+            let right = usize::from(mask) >> threads.saturating_sub(1) == 0;
+            if right && a + b < best && worth(before, a + b) {
+                (best, found) = (a + b, Some((mask, a, b)));
+            }
+        }
+    }
+    let Some((mask, a, b)) = found else { return false };
+    (one.cost, two.cost) = (a, b);
+    select(union, mask, &mut one.threads);
+    select(union, !mask, &mut two.threads);
+    true
 }
 
 /// The best move of one thread or swap of two.
-fn exchange<F: FnMut(&[usize]) -> f64>(
+fn exchange<C: GroupCosts>(
     one: &mut Group,
     two: &mut Group,
     width: usize,
-    costs: &mut Costs<F>,
+    costs: &mut Costs<C>,
 ) -> bool {
     let before = one.cost + two.cost;
     let mut best: Option<(Group, Group)> = None;

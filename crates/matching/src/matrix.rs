@@ -3,8 +3,9 @@
 /// Weight of a vertex with itself: larger than any edge, small enough to add.
 pub(crate) const FAR: i64 = 1 << 60;
 
-/// Side of the squares in which the matrix is mirrored.
-const TILE: usize = 32;
+/// Side of the squares in which pairs are looked at where both ends' rows are: what has been read of
+/// a row is still in the cache when it is needed again.
+pub(crate) const TILE: usize = 32;
 
 /// Weights of all pairs of `n` vertices, as a full row-major matrix.
 ///

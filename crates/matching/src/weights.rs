@@ -1,6 +1,6 @@
 //! Weights of pairs, as whole numbers.
 
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, TILE};
 
 /// Weights that cannot be matched on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -92,7 +92,7 @@ impl Weights {
         }
         let finest = (range / Self::max_range(vertices) as f64).max(f64::MIN_POSITIVE);
         let step = if range > 0.0 { power_of_two(finest) } else { 1.0 };
-        let steps = given.into_iter().map(|w| ((w - least) / step).round() as i64).collect();
+        let steps = given.into_iter().map(|w| nearest((w - least) / step)).collect();
         Ok(Self { vertices, steps, least, step, exact: range == 0.0 })
     }
 
@@ -142,6 +142,12 @@ impl Weights {
     }
 }
 
+/// The nearest whole number of one that is not negative.
+fn nearest(x: f64) -> i64 {
+    let whole = x as i64;
+    whole + i64::from(x - whole as f64 >= 0.5)
+}
+
 /// The least power of two that is not below a normal positive number.
 fn power_of_two(x: f64) -> f64 {
     // Without its fraction a float is the power of two below it.
@@ -149,10 +155,23 @@ fn power_of_two(x: f64) -> f64 {
     if below < x { 2.0 * below } else { below }
 }
 
-fn upper_triangle<T>(n: usize, mut weight: impl FnMut(usize, usize) -> T) -> Vec<T> {
-    let mut cells = Vec::with_capacity(n * n.saturating_sub(1) / 2);
-    for i in 0..n {
-        cells.extend((i + 1..n).map(|j| weight(i, j)));
+/// Asks square by square, so that what is looked up by either end stays in the cache.
+fn upper_triangle<T: Clone + Default>(
+    n: usize,
+    mut weight: impl FnMut(usize, usize) -> T,
+) -> Vec<T> {
+    let mut cells = vec![T::default(); n * n.saturating_sub(1) / 2];
+    let tile = |k: usize| k..(k + TILE).min(n);
+    for low in (0..n).step_by(TILE) {
+        for high in (low..n).step_by(TILE) {
+            for i in tile(low) {
+                // Rows of n − 1, n − 2, … pairs stand before that of i.
+                let row = i * (2 * n - i - 1) / 2;
+                for j in tile(high).filter(|&j| j > i) {
+                    cells[row + j - i - 1] = weight(i, j);
+                }
+            }
+        }
     }
     cells
 }

@@ -63,19 +63,36 @@ impl Costs {
     /// known about groups of that size.
     #[must_use]
     pub fn cost(&self, group: &[usize]) -> f64 {
-        match SmtMode::of(group.len()) {
-            Some(mode) => {
-                self.table(mode).map_or(f64::INFINITY, |table| table.cost(self.objective, group))
-            }
-            None if group.len() > 1 => f64::INFINITY,
-            None => group.iter().map(|_| self.objective.cost(1.0, 1.0)).sum(),
-        }
+        let mode = match *group {
+            [] => return 0.0,
+            [_] => return self.objective.cost(1.0, 1.0),
+            [a, b] => return self.pair(a, b),
+            _ => SmtMode::of(group.len()),
+        };
+        let table = mode.and_then(|mode| self.table(mode));
+        table.map_or(f64::INFINITY, |table| table.cost(self.objective, group))
     }
 
     /// Cost of a pair.
     #[must_use]
     pub fn pair(&self, a: usize, b: usize) -> f64 {
-        self.cost(&[a, b])
+        let table = self.table(SmtMode::Smt2);
+        table.map_or(f64::INFINITY, |table| table.pair_cost(self.objective, a, b))
+    }
+
+    /// Costs of parts of a union of at most eight different threads, all of `size` threads; the same as
+    /// [`Costs::cost`] of each, but for rounding. Masks name their threads, a bit for each of the union.
+    pub fn parts(&self, union: &[usize], size: usize, masks: &[u8], costs: &mut Vec<f64>) {
+        if let Some(table) = SmtMode::of(size).and_then(|mode| self.table(mode)) {
+            return table.parts(self.objective, union, masks, costs);
+        }
+        let each = match size {
+            0 => 0.0,
+            1 => self.objective.cost(1.0, 1.0),
+            _ => f64::INFINITY,
+        };
+        costs.clear();
+        costs.resize(masks.len(), each);
     }
 
     /// Cost of a thread alone on a core.
@@ -118,6 +135,27 @@ mod tests {
         let [two, four] =
             [SmtMode::Smt2, SmtMode::Smt4].map(|mode| table(mode).pair_cost(Objective::Antt, 0, 1));
         assert!(close(four, two * 1.5 / 1.1));
+    }
+
+    #[test]
+    fn parts_of_a_union_cost_what_they_cost_one_by_one() {
+        let mut model = model();
+        model.modes.insert(SmtMode::Smt4, model.modes[&SmtMode::Smt2].clone());
+        let costs = costs(&model, &SmtMode::ALL);
+        let union = [4, 0, 2, 1, 3];
+        for size in 1..=union.len() {
+            let masks: Vec<u8> =
+                (0..32_u8).filter(|mask| mask.count_ones() as usize == size).collect();
+            let mut told = Vec::new();
+            costs.parts(&union, size, &masks, &mut told);
+            for (told, mask) in told.iter().zip(&masks) {
+                let named = (0..union.len()).filter(|at| mask >> at & 1 == 1);
+                let part: Vec<usize> = named.map(|at| union[at]).collect();
+                let cost = costs.cost(&part);
+                assert!(*told == cost || close(*told, cost), "{part:?} {told} {cost}");
+            }
+            assert_eq!(told.len(), masks.len());
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! slowdown of every thread in every group: own + Σ impact of the co-runners. Of a [`Kernel`] that sum
 //! is the speed, and the slowdown is 1/speed.
 //! Making the table takes n² r multiplications for r factors; a pair's cost is
-//! two look-ups then, and a group of g threads g (g − 1).
+//! two look-ups then, and a group of g threads g (g − 1). Who splits a union of threads in all ways
+//! asks for all of its parts at once ([`Interference::parts`]).
 
 use crate::bilinear::{Bilinear, dot};
 use crate::forward::{LEAST_SLOWDOWN, check};
@@ -88,21 +89,19 @@ impl Interference {
         let (form, sum) = law.sum();
         let own: Vec<f64> = features.iter().map(|one| form.own(one)).collect();
         let given: Vec<f64> = features.iter().map(|one| form.given(one)).collect();
-        let rank = form.factors.len();
-        let done: Vec<f64> = (features.iter())
-            .flat_map(|one| form.factors.iter().map(|f| dot(&f.aggressor, one)))
+        // Factor by factor over all co-runners, so that no sum waits for the one before.
+        let done: Vec<Vec<f64>> = (form.factors.iter())
+            .map(|factor| features.iter().map(|one| dot(&factor.aggressor, one)).collect())
             .collect();
         let mut impact = Vec::with_capacity(stacks.len() * stacks.len());
-        let mut suffered = vec![0.0; rank];
         for victim in &features {
-            for (suffered, factor) in suffered.iter_mut().zip(&form.factors) {
-                *suffered = dot(&factor.victim, victim);
-            }
-            if rank == 0 {
-                impact.extend_from_slice(&given);
-            } else {
-                let rows = given.iter().zip(done.chunks_exact(rank));
-                impact.extend(rows.map(|(given, done)| given + dot(&suffered, done)));
+            let row = impact.len();
+            impact.extend_from_slice(&given);
+            for (factor, done) in form.factors.iter().zip(&done) {
+                let suffered = dot(&factor.victim, victim);
+                for (impact, done) in impact[row..].iter_mut().zip(done) {
+                    *impact += suffered * done;
+                }
             }
         }
         let throttling = vec![1.0; stacks.len()];
@@ -157,8 +156,12 @@ impl Interference {
         let others = group.iter().filter(|&&other| other != thread);
         let impacts = others.filter_map(|&other| row.get(other));
         let (sum, count) = impacts.fold((*own, 0), |(sum, count), one| (sum + one, count + 1));
+        if count == 0 { 1.0 } else { self.slowdown_of(sum) }
+    }
+
+    /// The slowdown that own and impacts add up to.
+    fn slowdown_of(&self, sum: f64) -> f64 {
         match self.sum {
-            _ if count == 0 => 1.0,
             Sum::Slowdown => sum.max(LEAST_SLOWDOWN),
             Sum::Speed((least, most)) => sum.max(least).min(most).recip(),
         }
@@ -181,8 +184,52 @@ impl Interference {
     /// Cost of a pair; the same as [`Interference::cost`] of the two.
     #[must_use]
     pub fn pair_cost(&self, objective: Objective, a: usize, b: usize) -> f64 {
-        self.cost(objective, &[a, b])
+        if a == b || a.max(b) >= self.len() {
+            return self.cost(objective, &[a, b]);
+        }
+        let one = |victim: usize, other: usize| {
+            let sum = self.own[victim] + self.impact[victim * self.len() + other];
+            objective.cost(self.slowdown_of(sum), self.throttling[victim])
+        };
+        one(a, b) + one(b, a)
     }
+
+    /// Costs of parts of a union of at most eight different threads; the same as
+    /// [`Interference::cost`] of each, but for rounding. Each part has two threads or more, which its
+    /// mask names: a bit for each thread of the union.
+    ///
+    /// What each thread suffers is looked up once and added up for four others at a time, so that
+    /// all 70 halves of eight threads take about as long as a few of them do one by one.
+    pub fn parts(&self, objective: Objective, union: &[usize], masks: &[u8], costs: &mut Vec<f64>) {
+        costs.clear();
+        costs.resize(masks.len(), 0.0);
+        for (at, &victim) in union.iter().enumerate().take(8) {
+            let alone = self.own.get(victim).zip(self.throttling.get(victim));
+            let Some((&own, &throttling)) = alone else { continue };
+            let row = self.impact.get(victim * self.len()..).unwrap_or_default();
+            let mut impacts = [0.0; 8];
+            for (k, (impact, &other)) in impacts.iter_mut().zip(union).enumerate() {
+                *impact = if k == at { 0.0 } else { row.get(other).copied().unwrap_or(0.0) };
+            }
+            let [low, high] = [&impacts[..4], &impacts[4..]].map(sums);
+            for (cost, &mask) in costs.iter_mut().zip(masks) {
+                if mask >> at & 1 == 1 {
+                    let others = low[usize::from(mask & 15)] + high[usize::from(mask >> 4)];
+                    *cost += objective.cost(self.slowdown_of(own + others), throttling);
+                }
+            }
+        }
+    }
+}
+
+/// Sums of all subsets of four numbers, by the bits that name them.
+fn sums(of: &[f64]) -> [f64; 16] {
+    let mut sums = [0.0; 16];
+    for mask in 1..16_usize {
+        let last = of.get(mask.trailing_zeros() as usize).copied().unwrap_or(0.0);
+        sums[mask] = sums[mask & (mask - 1)] + last;
+    }
+    sums
 }
 
 #[cfg(test)]
@@ -251,6 +298,40 @@ mod tests {
             let table = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
             for objective in Objective::ALL {
                 prop_assert!(table.pair_cost(objective, 0, 1).is_finite());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_of_a_union_cost_what_they_cost_one_by_one(
+            c in terms(0.3),
+            stacks in stacks(),
+            ratios in prop::collection::vec(1.0..2.0_f64, 8),
+            measured in prop::bool::ANY,
+        ) {
+            let n = stacks.len();
+            let made = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
+            let table = match measured {
+                true => Interference { sum: Sum::Speed((0.05, 2.0)), ..made },
+                false => made,
+            };
+            let table = table.throttled_by(&ratios);
+            let union: Vec<usize> = (0..n).rev().collect();
+            let masks: Vec<u8> = (0..=u8::MAX >> (8 - n)).filter(|m| m.count_ones() > 1).collect();
+            for objective in Objective::ALL {
+                let mut costs = vec![7.0];
+                table.parts(objective, &union, &masks, &mut costs);
+                prop_assert_eq!(costs.len(), masks.len());
+                for (cost, mask) in costs.iter().zip(&masks) {
+                    let named = (0..n).filter(|at| mask >> at & 1 == 1).map(|at| union[at]);
+                    let part: Vec<usize> = named.collect();
+                    prop_assert!((cost - table.cost(objective, &part)).abs() < 1e-9);
+                    if let [a, b] = part[..] {
+                        let pair = table.pair_cost(objective, a, b);
+                        prop_assert!((pair - table.cost(objective, &part)).abs() < 1e-12);
+                    }
+                }
             }
         }
     }

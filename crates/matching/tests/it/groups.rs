@@ -1,7 +1,7 @@
 //! Groupings: partitions, least cost, threads alone, ties, refusals.
 
 use proptest::prelude::*;
-use symbiont_matching::{GroupError, Request, group};
+use symbiont_matching::{GroupCosts, GroupError, Request, group, group_by};
 
 use crate::brute_force::{assert_partition, least_cost};
 use crate::instances::{Random, Stacks};
@@ -187,4 +187,52 @@ fn equal_requests_give_equal_groupings() {
         let first = group(&request, |g| stacks.loss(g)).unwrap();
         assert_eq!(group(&request, |g| stacks.loss(g)).unwrap(), first);
     }
+}
+
+/// Costs that tell all parts of a union at once, and how often they were asked to.
+struct AtOnce<'s> {
+    stacks: &'s Stacks,
+    /// Added to the cost of a part that holds all of these.
+    worse: (Vec<usize>, f64),
+    asked: usize,
+}
+
+impl GroupCosts for &mut AtOnce<'_> {
+    fn cost(&mut self, group: &[usize]) -> f64 {
+        self.stacks.loss(group)
+    }
+
+    fn parts(&mut self, union: &[usize], size: usize, masks: &[u8], costs: &mut Vec<f64>) {
+        self.asked += 1;
+        costs.clear();
+        for mask in masks {
+            let named = (0..union.len()).filter(|k| mask >> k & 1 == 1);
+            let part: Vec<usize> = named.map(|k| union[k]).collect();
+            assert_eq!(part.len(), size);
+            let held = self.worse.0.iter().all(|thread| part.contains(thread));
+            costs.push(self.stacks.loss(&part) + if held { self.worse.1 } else { 0.0 });
+        }
+    }
+}
+
+#[test]
+fn parts_told_at_once_make_the_same_groups() {
+    let stacks = Stacks::new(30, 5);
+    for (width, cores) in [(2, 15), (4, 8), (4, 11), (8, 5)] {
+        let request = Request::new(30, cores, width);
+        let mut costs = AtOnce { stacks: &stacks, worse: (vec![99], 0.0), asked: 0 };
+        let found = group_by(&request, &mut costs).unwrap();
+        assert_eq!(found, group(&request, |g| stacks.loss(g)).unwrap());
+        assert!(width != 4 || costs.asked > 0, "groups of four are split in all ways");
+    }
+}
+
+#[test]
+fn a_part_whose_cost_is_no_number_is_named() {
+    let stacks = Stacks::new(8, 5);
+    let request = Request::new(8, 2, 4);
+    let worse = (vec![0, 1, 2, 3], f64::NAN);
+    let found = group_by(&request, &mut AtOnce { stacks: &stacks, worse, asked: 0 });
+    let Err(GroupError::NotFinite { group, cost }) = found else { panic!("{found:?}") };
+    assert!(group == [0, 1, 2, 3] && cost.is_nan());
 }

@@ -53,6 +53,18 @@ impl Stacks {
         Self { threads, model }
     }
 
+    /// Threads of few programs, each of which runs in many copies that differ by a little.
+    pub fn copies(threads: usize, programs: usize, seed: u64) -> Self {
+        let own = Self::new(programs, seed);
+        let mut random = Random::new(!seed);
+        let mut copy = |at: usize| {
+            let raw = own.threads[at % programs].map(|x| x * (1.0 + 0.05 * random.unit()));
+            let sum: f64 = raw.iter().sum();
+            raw.map(|x| x / sum)
+        };
+        Self { threads: (0..threads).map(&mut copy).collect(), model: own.model }
+    }
+
     /// Slowdown of each thread of a group.
     fn slowdowns<'a>(&'a self, group: &'a [usize]) -> impl Iterator<Item = f64> + 'a {
         let mut sums = [0.0; COMPONENTS];

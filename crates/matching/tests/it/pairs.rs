@@ -5,7 +5,7 @@ use symbiont_matching::{Matching, OddVertices, WeightError, Weights, perfect_mat
 
 use crate::brute_force::lightest;
 use crate::families::{FAMILIES, instance};
-use crate::instances::Random;
+use crate::instances::{Random, Stacks};
 
 fn weights(cells: &[Vec<i64>]) -> Weights {
     Weights::from_integers(cells.len(), |i, j| cells[i][j]).unwrap()
@@ -81,6 +81,20 @@ proptest! {
         prop_assert!(sum <= best + weights.rounding() + 1e-14 * scale * half as f64);
         prop_assert!((sum - found.weight).abs() <= weights.rounding() + 1e-14 * scale * half as f64);
         prop_assert!(weights.rounding() <= 1e-11 * scale);
+    }
+}
+
+/// Whoever has many partners that are nearly as good.
+#[test]
+fn copies_of_few_programs_are_matched_at_least_cost() {
+    for (threads, programs) in [(40, 1), (150, 3), (300, 14)] {
+        let stacks = Stacks::copies(threads, programs, 1);
+        let cost = |i, j| (stacks.loss(&[i, j]) * 8192.0).round();
+        let weights = Weights::from_floats(threads, cost).unwrap();
+        let found = perfect_matching(&weights, |_, _| false).unwrap();
+        assert_perfect(&found);
+        let sum: f64 = found.pairs().map(|(i, j)| cost(i, j)).sum();
+        assert!((sum - found.lower_bound).abs() <= weights.rounding());
     }
 }
 

@@ -1,14 +1,35 @@
 //! Steps 3 to 5: who shares a core with whom, from throttled stacks or mean stacks in company.
 
-use symbiont_matching::{GroupError, Request, group};
+use symbiont_matching::{GroupCosts, GroupError, Request, group_by};
 use symbiont_model::{Costs, SmtMode, StackError};
 
 use super::Symbiosis;
 use super::estimate::Stacks;
 
 /// Differences of costs that are smaller mean nothing: groups that cost the same
-/// but for these stay together.
-const RESOLUTION: f64 = 1e-4;
+/// but for these stay together. A power of two, so that sums of such costs are exact.
+const RESOLUTION: f64 = 1.0 / 8192.0;
+
+/// Costs in whole steps of [`RESOLUTION`].
+struct InSteps<'c>(&'c Costs);
+
+/// The nearest whole number of steps; what is no number stays so. Beside this much, floats have no
+/// smaller digits than a step (two operations, where rounding takes a call on many a CPU).
+fn in_steps(cost: f64) -> f64 {
+    const MUCH: f64 = RESOLUTION * 1.5 / f64::EPSILON;
+    (cost + MUCH) - MUCH
+}
+
+impl GroupCosts for InSteps<'_> {
+    fn cost(&mut self, group: &[usize]) -> f64 {
+        in_steps(self.0.cost(group))
+    }
+
+    fn parts(&mut self, union: &[usize], size: usize, masks: &[u8], costs: &mut Vec<f64>) {
+        self.0.parts(union, size, masks, costs);
+        costs.iter_mut().for_each(|cost| *cost = in_steps(*cost));
+    }
+}
 
 /// A decision about threads that are numbered from 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,14 +68,15 @@ pub(super) fn choose(
     if width < wanted.min(places) {
         return Err(Undecided::Mode(wanted.min(places)));
     }
-    let costs = Costs::predict(model, (form, objective), &SmtMode::ALL, (by, throttled))?;
+    let modes: Vec<SmtMode> =
+        SmtMode::ALL.into_iter().filter(|mode| mode.threads() <= width).collect();
+    let costs = Costs::predict(model, (form, objective), &modes, (by, throttled))?;
     let request = Request {
         cores: cores.max(by.len().div_ceil(width)),
         previous,
         ..Request::new(by.len(), cores, width)
     };
-    let cost = |members: &[usize]| (costs.cost(members) / RESOLUTION).round() * RESOLUTION;
-    let grouping = group(&request, cost)?;
+    let grouping = group_by(&request, InSteps(&costs))?;
     let slowdowns = |members: &[usize]| -> Vec<f64> {
         let mode = SmtMode::of(members.len());
         let trained = mode.and_then(|mode| Some((costs.table(mode)?, model.modes.get(&mode)?)));
@@ -81,4 +103,20 @@ fn width(symbiosis: &Symbiosis, most: usize) -> usize {
     let known = modes.take_while(|mode| symbiosis.model.modes.contains_key(mode));
     let fitting = known.map(SmtMode::threads).take_while(|&threads| threads <= most);
     fitting.last().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_rounded_to_whole_steps_and_stay_what_is_no_number() {
+        for cost in [-1234.567_f64, -1.0, -3e-5, 0.0, 0.3, 7.0, 1e6 + 0.1] {
+            let rounded = in_steps(cost);
+            assert_eq!((rounded / RESOLUTION).fract(), 0.0);
+            assert!((rounded - cost).abs() <= RESOLUTION / 2.0, "{cost} {rounded}");
+        }
+        assert!(in_steps(f64::NAN).is_nan());
+        assert_eq!(in_steps(f64::INFINITY), f64::INFINITY);
+    }
 }
