@@ -223,7 +223,7 @@ fn tell_programs(sanity: &Sanity) {
 }
 
 fn tell_gains(gains: &Gains) {
-    let Gains { provenance, alone, modes, published } = gains;
+    let Gains { provenance, alone, modes, split, published } = gains;
     let spread =
         |spread: &Spread| format!("{:.2} ({:.2} to {:.2})", spread.mean, spread.low, spread.high);
     say!(
@@ -240,6 +240,11 @@ fn tell_gains(gains: &Gains) {
             spread(&mode.copies),
             spread(&mode.groups),
             spread(&mode.full)
+        );
+    }
+    if let Some(Spread { mean, low, high }) = split.map(Spread::percent) {
+        say!(
+            "two ways to split four programs among halves differ by {mean:.2} % ({low:.2} to {high:.2})"
         );
     }
     for published in published {

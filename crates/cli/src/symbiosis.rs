@@ -4,8 +4,9 @@ use std::path::Path;
 
 use symbiont_experiment::report::Report;
 use symbiont_experiment::simulated::Library;
-use symbiont_experiment::symbiosis::{Campaign, Options, Size};
+use symbiont_experiment::symbiosis::{Campaign, Options, Size, WIDE};
 use symbiont_policy::{Settings, find};
+use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 use symbiont_sim::machine::Errors;
 
@@ -27,7 +28,7 @@ pub fn run(
         [] => library.list().into_iter().filter(|listed| listed.real).map(|l| l.name).collect(),
         some => some.to_vec(),
     };
-    let size = size(args);
+    let size = size(args, &description);
     // The first policy that lacks anything is told before anything runs.
     let mut settings = Settings::default();
     for policy in &size.policies {
@@ -37,7 +38,8 @@ pub fn run(
     let profiles = library.load_all(programs.iter().map(String::as_str))?;
     let workshop = Workshop::new(description);
     let bar = Bar::new()?;
-    let widest = size.widths.iter().copied().max().unwrap_or(2) as u32;
+    let widths = size.widths.iter().copied().chain(size.runs_wide().then_some(WIDE));
+    let widest = widths.max().unwrap_or(2) as u32;
     let modes: Vec<u32> = [1, 2, 4, 8].into_iter().filter(|mode| *mode <= widest).collect();
     let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &bar);
     bar.end();
@@ -54,7 +56,7 @@ pub fn run(
     Ok(Campaign::run(&workshop, &profiles, &options, progress)?.1)
 }
 
-fn size(args: &BenchSymbiosis) -> Size {
+fn size(args: &BenchSymbiosis, machine: &Description) -> Size {
     let mut size = if args.short { Size::short() } else { Size::full() };
     let some = |given: &[usize], standard: Vec<usize>| {
         if given.is_empty() { standard } else { given.to_vec() }
@@ -65,6 +67,9 @@ fn size(args: &BenchSymbiosis) -> Size {
     size.repeats = args.repeats.unwrap_or(size.repeats);
     size.alone = args.alone.unwrap_or(size.alone);
     size.controls = args.controls.unwrap_or(size.controls);
+    let wide = machine.topology.cores().iter().filter(|core| core.cpus.len() >= WIDE).count();
+    size.wide.0 = args.smt8.unwrap_or(size.wide.0);
+    size.wide.1.retain(|cores| *cores <= wide);
     if !args.policies.is_empty() {
         size.policies.clone_from(&args.policies);
     }

@@ -88,7 +88,8 @@ pub struct Train {
 /// Runs workloads of two and of four programs for each core, on 4 to 10 cores, under random
 /// placement, the simulated OS, l1-bandwidth, symbiotic, symbiotic-numa and (pairs only) the
 /// oracle, and writes a report with gains in STP and ANTT over random placement (Feliu et
-/// al., section 6). An interrupted evaluation goes on where it stopped. Nothing of it is
+/// al., section 6); and workloads of eight programs for each core under the simulated OS, in SMT8 and
+/// in SMT4 (section 5). An interrupted evaluation goes on where it stopped. Nothing of it is
 /// measured on hardware.
 #[derive(Debug, Args)]
 pub struct BenchSymbiosis {
@@ -120,6 +121,10 @@ pub struct BenchSymbiosis {
     /// measurements exchanged between programs, units and caches private to each thread
     #[arg(long, value_name = "COUNT")]
     pub controls: Option<usize>,
+    /// Workloads of eight programs for each of 4 and of 10 cores, run in SMT8 and in SMT4 by the
+    /// simulated OS, where the machine has SMT8
+    #[arg(long, value_name = "COUNT")]
+    pub smt8: Option<usize>,
     /// How long each program runs alone to set its target (simulated time)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub alone: Option<Duration>,

@@ -3,7 +3,9 @@
 //! *Gain*: the speeds of the threads of a group, each over its speed alone on the machine, summed
 //! (STP); per core where all cores are busy. *Copies*: n copies of one program on one core.
 //! *Groups*: n programs drawn at random, on one core. *Full*: such groups on all cores at once,
-//! which share last level and memory.
+//! which share last level and memory. *Split*: where a core is divided into halves, four programs
+//! can be split among them in three ways; the difference that it makes (Feliu et al., section 4.2, ABCD
+//! against ACBD).
 //!
 //! A look, not a proof: published figures are of other programs, and no limit is
 //! enforced.
@@ -25,6 +27,8 @@ use super::{Provenance, Setup};
 const GROUPS: usize = 60;
 /// Times that all cores are filled.
 const FULL: usize = 6;
+/// Quadruples that are split in two ways: as many as Feliu et al. tried.
+const SPLIT: usize = 50;
 
 /// What multithreading gains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,6 +39,10 @@ pub struct Gains {
     pub alone: Spread,
     /// By threads of a core.
     pub modes: Vec<Mode>,
+    /// Of four programs on a core of halves: by how much a part the gain differs between two ways to
+    /// split them; none where a core has no halves then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<Spread>,
     /// What was published of this machine or its like, with the source.
     pub published: Vec<&'static str>,
 }
@@ -74,10 +82,17 @@ impl Spread {
             high: at(0.9).unwrap_or_default(),
         }
     }
+
+    /// In percent.
+    #[must_use]
+    pub fn percent(self) -> Self {
+        let Self { mean, low, high } = self;
+        Self { mean: 100.0 * mean, low: 100.0 * low, high: 100.0 * high }
+    }
 }
 
 /// Published gains, by the beginning of a machine's name.
-const PUBLISHED: [(&str, &str); 7] = [
+const PUBLISHED: [(&str, &str); 8] = [
     (
         "power8",
         "SMT2 1.43, at most 1.84, SMT4 about 2 in many programs: copies of integer programs of \
@@ -87,6 +102,11 @@ const PUBLISHED: [(&str, &str); 7] = [
         "power8",
         "SMT8 1.009 times SMT4 on 4 full cores, 0.92 on 10: SPEC CPU2006, Linux (Feliu et al., \
          section 5)",
+    ),
+    (
+        "power8",
+        "two ways to split four programs among halves: 0.9 % on average over 50 combinations of SPEC \
+         CPU2006 (Feliu et al., section 4.2)",
     ),
     (
         "xeon",
@@ -180,11 +200,23 @@ pub fn look(
             ),
         });
     }
+    let halved = |description: &Description| {
+        description.core_types.iter().any(|core| core.halves_from.is_some_and(|from| from <= 4))
+    };
+    let split = (halved(description) && width >= 4 && !steady.programs.is_empty()).then(|| {
+        let difference = |_| {
+            let [a, b, c, d] = [(); 4].map(|()| group(1)).map(|one| one[0]);
+            let [one, other] = [vec![a, b, c, d], vec![a, c, b, d]].map(|g| look.gain(&[g]));
+            (one / other - 1.0).abs()
+        };
+        Spread::of((0..SPLIT).map(difference).collect())
+    });
     let known = PUBLISHED.iter().filter(|(name, _)| description.name.starts_with(name));
     Ok(Gains {
         provenance: Provenance::new(description, &Setup::default()),
         alone: Spread::of(steady.programs.iter().zip(&alone).map(ipc).collect()),
         modes,
+        split,
         published: known.map(|(_, text)| *text).collect(),
     })
 }
@@ -210,6 +242,17 @@ mod tests {
                 assert!(spread.low <= spread.mean && spread.mean <= spread.high, "{mode:?}");
             }
         }
+    }
+
+    #[test]
+    fn it_matters_a_little_who_shares_half_of_a_core() {
+        let library = Library::open(Path::new("/nonexistent")).unwrap();
+        let programs = ["synthetic-integer", "synthetic-branchy", "synthetic-float"];
+        let profiles = library.load_all(programs).unwrap();
+        let gains = |name: &str| look(&Description::named(name).unwrap(), &profiles).unwrap();
+        assert_eq!(gains("xsim").split, None, "its cores have no halves");
+        let split = gains("power8-s812l").split.unwrap();
+        assert!(split.mean > 0.0 && split.high < 0.2, "{split:?}");
     }
 
     #[test]

@@ -176,17 +176,18 @@ impl Stage<'_, '_> {
             repeats: size.repeats,
             shown: match run.terms {
                 Terms::Exchanged => Shown::Exchanged,
-                Terms::Plain | Terms::Private => Shown::Own,
+                Terms::Plain | Terms::Private | Terms::Narrow => Shown::Own,
             },
             seed: *seed,
             switches: match run.terms {
                 Terms::Private => {
                     Switches { private_units: true, private_caches: true, ..*switches }
                 }
-                Terms::Plain | Terms::Exchanged => *switches,
+                Terms::Plain | Terms::Exchanged | Terms::Narrow => *switches,
             },
             errors: *errors,
             limit: Some(self.limit(run)),
+            share: run.terms == Terms::Narrow,
             ..Setup::default()
         };
         let mut go_on = |_| ControlFlow::Continue(());
@@ -214,7 +215,11 @@ impl Stage<'_, '_> {
     /// The first hardware threads of the first cores.
     fn limit(&self, run: &Run) -> CpuSet {
         let cores = self.workshop.description().topology.cores().iter().take(run.case.cores);
-        cores.flat_map(|core| core.cpus.iter().take(run.case.width)).collect()
+        let width = match run.terms {
+            Terms::Narrow => run.case.width / 2,
+            Terms::Plain | Terms::Exchanged | Terms::Private => run.case.width,
+        };
+        cores.flat_map(|core| core.cpus.iter().take(width)).collect()
     }
 
     /// Carries runs out by several workers; `keep` gets each, in any order.

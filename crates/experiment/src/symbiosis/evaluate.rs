@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::campaign::{Place, Record};
-use super::plan::{BASELINE, BOTH_NODES, BOUND, CONTROLLED, Case, NEAR, Terms};
+use super::plan::{BASELINE, BOTH_NODES, BOUND, CONTROLLED, Case, NEAR, OS, Terms, WIDE};
 use crate::stats::{Estimate, crossed};
 
 /// Seed of the bootstrap.
@@ -70,6 +70,15 @@ pub struct Near {
     pub over: Contrast,
 }
 
+/// SMT8 beside SMT4, under the OS.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wide {
+    /// Cores.
+    pub cores: usize,
+    /// Eight hardware threads of each core over four of each, for the same programs.
+    pub over: Contrast,
+}
+
 /// What came out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
@@ -81,6 +90,8 @@ pub struct Evaluation {
     pub controls: Vec<Control>,
     /// By width and policy.
     pub near: Vec<Near>,
+    /// By cores.
+    pub wide: Vec<Wide>,
     /// Repeats that did not end in time.
     pub unfinished: usize,
 }
@@ -143,6 +154,14 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
             near.extend(over.map(|over| Near { width, other, over }));
         }
     }
+    let mut counts: Vec<usize> = cases.keys().map(|case| case.cores).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let wide = counts.into_iter().filter_map(|cores| {
+        let among = among(&|case| case.width == WIDE && case.cores == cores);
+        Some(Wide { cores, over: contrast(&among, (OS, Terms::Plain), (OS, Terms::Narrow))? })
+    });
+    let wide = wide.collect();
     let pairs = among(&|case| case.width == 2);
     let bounded = |policy: &&&str| ![BASELINE, BOUND].contains(*policy);
     let captured = policies
@@ -154,6 +173,7 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
         captured: captured.collect(),
         controls,
         near,
+        wide,
         unfinished: records.iter().map(|record| record.unfinished).sum(),
     }
 }

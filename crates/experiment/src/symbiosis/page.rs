@@ -1,7 +1,7 @@
 //! From gains to a report.
 
 use super::campaign::Record;
-use super::evaluate::{Evaluation, Gain, Near};
+use super::evaluate::{Evaluation, Gain, Near, Wide};
 use super::plan::{CONTROLLED, Case, Terms};
 use crate::report::{Axis, Block, Chart, Column, Line, Lines, Matrix, Plot, Report, Table};
 use crate::stats::Estimate;
@@ -56,6 +56,9 @@ pub(super) fn page(evaluation: &Evaluation, records: &[Record]) -> Report {
     }
     if !evaluation.near.is_empty() {
         report.push(near(evaluation));
+    }
+    if !evaluation.wide.is_empty() {
+        report.push(wide(evaluation));
     }
     for width in [2, 4] {
         for (id, title, figure) in [
@@ -156,6 +159,30 @@ fn near(evaluation: &Evaluation) -> Table {
     table
 }
 
+fn wide(evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("cores"),
+        Column::number("STP").unit("%"),
+        Column::number("STP, published").unit("%"),
+        Column::number("ANTT").unit("%"),
+    ];
+    let caption = "SMT8 over SMT4 under the OS, eight programs for each core, simulated";
+    let mut table = Table::new("smt8", caption, columns);
+    for Wide { cores, over } in &evaluation.wide {
+        let published = [(4, 0.9), (10, -7.8)].into_iter().find(|(of, _)| of == cores);
+        table.row(vec![
+            cores.to_string().into(),
+            over.stp.percent().into(),
+            published.map(|(_, percent)| percent).into(),
+            over.antt.percent().into(),
+        ]);
+    }
+    table.note("SMT4: the same programs take turns on four hardware threads of each core");
+    table.note("published: Linux, ten workloads of SPEC CPU2006 (section 5)");
+    table.note(DRAWN);
+    table
+}
+
 /// The paper's figures 9 and 10.
 fn company(record: &Record) -> Plot {
     let share = |one: usize, other: usize, share: f64| {
@@ -199,6 +226,7 @@ fn controls(evaluation: &Evaluation) -> Table {
             Terms::Plain => "as they are",
             Terms::Exchanged => "measurements exchanged between programs",
             Terms::Private => "execution units and caches private to each thread",
+            Terms::Narrow => "half of the hardware threads of each core",
         };
         table.row(vec![
             control.width.to_string().into(),

@@ -1,5 +1,6 @@
 //! Which workloads run under which policies.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ pub const CONTROLLED: &str = "symbiotic";
 pub const NEAR: &str = "symbiotic-numa";
 /// Fewest cores of which some are on the second node.
 pub const BOTH_NODES: usize = 6;
+/// The simulated OS.
+pub const OS: &str = "stay";
+/// Programs for each core where SMT8 is held against SMT4.
+pub const WIDE: usize = 8;
 /// Cores of the workloads of which it is told who shared a core with whom (the paper's figures 9
 /// and 10), and how many workloads.
 pub const COMPANY: (usize, usize) = (5, 2);
@@ -56,8 +61,8 @@ impl Case {
     }
 }
 
-/// Under which terms a policy decides: as they are, or as a negative control, in which what it
-/// gains must vanish.
+/// Under which terms a policy decides: as they are; as a negative control, in which what it gains must
+/// vanish; or with fewer hardware threads than programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Terms {
@@ -67,6 +72,8 @@ pub enum Terms {
     Exchanged,
     /// Execution units and caches are private to each thread.
     Private,
+    /// Half of the hardware threads of each core: programs take turns.
+    Narrow,
 }
 
 /// A workload under a policy.
@@ -100,6 +107,7 @@ impl fmt::Display for Run {
             Terms::Plain => write!(f, "{case} {policy}"),
             Terms::Exchanged => write!(f, "{case} {policy}, measurements exchanged"),
             Terms::Private => write!(f, "{case} {policy}, units and caches private"),
+            Terms::Narrow => write!(f, "{case} {policy}, on half of the hardware threads"),
         }
     }
 }
@@ -121,9 +129,18 @@ pub struct Size {
     pub policies: Vec<String>,
     /// Workloads of each width and count of cores that are run as negative controls too.
     pub controls: usize,
+    /// Workloads of eight programs for each core that the OS runs in SMT8, and in SMT4 in turns, and
+    /// the counts of cores with so many each.
+    pub wide: (usize, Vec<usize>),
 }
 
 impl Size {
+    /// Is SMT8 held against SMT4?
+    #[must_use]
+    pub fn runs_wide(&self) -> bool {
+        self.wide.0 > 0 && !self.wide.1.is_empty()
+    }
+
     /// The paper's, with shorter runs.
     #[must_use]
     pub fn full() -> Self {
@@ -136,6 +153,7 @@ impl Size {
             alone: Duration::from_secs(20),
             policies: policies.map(str::to_owned).into(),
             controls: 3,
+            wide: (10, vec![4, 10]),
         }
     }
 
@@ -148,6 +166,7 @@ impl Size {
             repeats: 2,
             alone: Duration::from_secs(2),
             controls: 1,
+            wide: (2, vec![4]),
             ..Self::full()
         }
     }
@@ -184,5 +203,16 @@ pub fn plan(size: &Size) -> Vec<Run> {
             }
         }
     }
+    let (workloads, counts) = &size.wide;
+    for &cores in counts {
+        for number in 0..*workloads {
+            let case = Case { width: WIDE, cores, number };
+            let run = |terms| Run { case: case.clone(), policy: OS.to_owned(), terms };
+            runs.extend([Terms::Plain, Terms::Narrow].map(run));
+        }
+    }
+    // The wide ones may be among those that were asked for anyway.
+    let mut planned = BTreeSet::new();
+    runs.retain(|run| planned.insert(run.clone()));
     runs
 }

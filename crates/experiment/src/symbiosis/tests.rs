@@ -21,7 +21,8 @@ use crate::simulated::Library;
 #[test]
 fn workloads_are_divided_as_stated() {
     let runs = plan(&Size::full());
-    let cases: BTreeSet<&Case> = runs.iter().map(|run| &run.case).collect();
+    let cases: BTreeSet<&Case> =
+        runs.iter().map(|run| &run.case).filter(|case| case.width < 8).collect();
     assert_eq!(cases.len(), 160);
     for (cores, want) in [(4, 12), (6, 12), (7, 11), (10, 11)] {
         for width in [2, 4] {
@@ -29,7 +30,7 @@ fn workloads_are_divided_as_stated() {
             assert_eq!(cases.iter().filter(of).count(), want);
         }
     }
-    let plain = || runs.iter().filter(|run| run.terms == Terms::Plain);
+    let plain = || runs.iter().filter(|run| run.terms == Terms::Plain && run.case.width < 8);
     assert_eq!(plain().count(), 80 * 6 + 80 * 5);
     let oracles = runs.iter().filter(|run| run.policy == "oracle");
     assert!(oracles.clone().count() == 80 && oracles.clone().all(|run| run.case.width == 2));
@@ -58,7 +59,8 @@ fn controls_are_planned_with_their_baseline() {
     // Without the policy, or what it is held against, there is nothing to control.
     let without =
         Size { policies: vec!["stay".to_owned(), "symbiotic".to_owned()], ..Size::full() };
-    assert!(plan(&without).iter().all(|run| run.terms == Terms::Plain));
+    let controls = [Terms::Exchanged, Terms::Private];
+    assert!(plan(&without).iter().all(|run| !controls.contains(&run.terms)));
 }
 
 /// Two programs that fare alike, one of which is in all workloads.
@@ -127,6 +129,7 @@ fn a_short_evaluation_runs_and_goes_on() {
             alone: Duration::from_millis(500),
             policies: policies.iter().map(|&policy| policy.to_owned()).collect(),
             controls: 0,
+            wide: (0, Vec::new()),
         },
         seed: 1,
         settings: Settings { slowdowns: Some(slowdowns.clone().into()), ..Settings::default() },
@@ -199,6 +202,7 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
             alone: Duration::from_millis(500),
             policies: ["random", "symbiotic"].map(str::to_owned).into(),
             controls: 1,
+            wide: (0, Vec::new()),
         },
         seed: 1,
         settings: Settings { symbiosis: Some(symbiosis.into()), ..Settings::default() },
@@ -215,4 +219,46 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     let text = report.to_json().unwrap();
     assert!(text.contains("company-smt2-2-0") && text.contains("\"id\": \"controls\""));
     assert_eq!(Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap().0, evaluation);
+}
+
+#[test]
+fn eight_programs_a_core_run_in_smt8_and_in_smt4() {
+    let runs = plan(&Size::full());
+    let of = |terms: Terms| -> Vec<&Case> {
+        let wide = runs.iter().filter(|run| run.case.width == 8 && run.terms == terms);
+        wide.map(|run| &run.case).collect()
+    };
+    assert_eq!((of(Terms::Plain).len(), of(Terms::Plain)), (20, of(Terms::Narrow)));
+    // Asked for as a width as well, each run is there once.
+    let twice = plan(&Size { widths: vec![8], ..Size::full() });
+    assert_eq!(twice.iter().collect::<BTreeSet<_>>().len(), twice.len());
+
+    let profiles: BTreeMap<String, Profile> =
+        Library::open(Path::new("/nonexistent")).unwrap().load_all(PROGRAMS).unwrap();
+    let machine = Description::named("power8-s812l").unwrap();
+    let workshop = Workshop::new(machine.restricted(Some(1), Some(8)).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        output: folder.path().to_owned(),
+        size: Size {
+            widths: Vec::new(),
+            cores: Vec::new(),
+            workloads: 0,
+            repeats: 2,
+            alone: Duration::from_millis(500),
+            policies: Vec::new(),
+            controls: 0,
+            wide: (1, vec![1]),
+        },
+        seed: 1,
+        settings: Settings::default(),
+        switches: Switches::default(),
+        errors: Errors::default(),
+        workers: 2,
+    };
+    let (evaluation, report) = Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap();
+    let [Wide { cores: 1, over }] = &evaluation.wide[..] else { panic!("{evaluation:?}") };
+    assert!(over.stp.value.abs() < 1.0 && over.stp.value != 0.0, "{over:?}");
+    assert!(evaluation.gains.is_empty() && evaluation.controls.is_empty());
+    assert!(report.to_json().unwrap().contains("\"id\": \"smt8\""));
 }
