@@ -18,7 +18,7 @@ use symbiont_sim::fast::Workshop;
 
 use crate::args::{
     Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
-    BenchPhases, BenchSeniority, BenchSimulatedPhases,
+    BenchPhases, BenchSeniority, BenchSimulatedPhases, Part,
 };
 use crate::prepare::{Bar, prepare};
 use crate::symbiosis;
@@ -31,9 +31,11 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
         _ => Figures::Measured,
     })?;
     let (report, output, json) = match command {
-        Bench::Phases(BenchPhases { output, short, all_ratios, seed, slow_cpu, json }) => {
+        Bench::Phases(BenchPhases { output, short, all_ratios, parts, seed, slow_cpu, json }) => {
             let size = if short { phases::Size::short() } else { phases::Size::full() };
             let size = if all_ratios { size.with_all_ratios() } else { size };
+            let parts: Vec<phases::Part> = parts.into_iter().map(part).collect();
+            let size = size.only(&parts);
             let name = match (slow_cpu.is_empty(), all_ratios) {
                 (true, false) => "phases",
                 (true, true) => "phases-all-ratios",
@@ -117,6 +119,14 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
         tell(&report, &output, begin.elapsed());
     }
     Ok(())
+}
+
+fn part(named: Part) -> phases::Part {
+    match named {
+        Part::Headline => phases::Part::Headline,
+        Part::Matrix => phases::Part::Matrix,
+        Part::Real => phases::Part::Real,
+    }
 }
 
 /// The experiment on Hy-Sched, with its programs made ready.

@@ -40,7 +40,8 @@
 //! of progress, which are the inverse of its performances.
 //!
 //! # Properties
-//! - A round holds each run once (`a_round_holds_each_run_once`).
+//! - A round holds each run once (`a_round_holds_each_run_once`); parts that are not asked for are left
+//!   out (`parts_that_are_not_asked_for_are_left_out`).
 //! - Policies meet the same programs (`policies_meet_the_same_programs`).
 //! - A seed fixes the plan (`a_seed_fixes_the_plan`).
 //! - An interrupted campaign goes on where it stopped

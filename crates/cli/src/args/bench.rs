@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use symbiont_linux::slow::SlowCpu;
 
 use super::{BenchSymbiosis, Kept, parse_limit};
@@ -64,6 +64,17 @@ pub struct BenchHysched {
     pub json: bool,
 }
 
+/// A part of the campaign on serial phases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// A parallel program beside a serial one, in many rounds
+    Headline,
+    /// All pairs of ratios
+    Matrix,
+    /// Two real programs
+    Real,
+}
+
 /// Serial phases first (Morad et al.) against the OS, with real runs
 ///
 /// Runs the synthetic benchmark in pairs under `stay` and `phases`, interleaved,
@@ -83,6 +94,9 @@ pub struct BenchPhases {
     /// All pairs of the paper's nine ratios (Tables 4 and 5, Fig. 8) instead of five: about 75 minutes
     #[arg(long)]
     pub all_ratios: bool,
+    /// Parts of the campaign, separated by commas [default: all]
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
+    pub parts: Vec<Part>,
     /// Seed of the order of runs and of the programs' phases
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -75,6 +75,20 @@ impl Size {
     pub fn with_all_ratios(self) -> Self {
         Self { matrix_ratios: ratios(&NINE), ..self }
     }
+
+    /// Only these parts of it; all if none is named.
+    #[must_use]
+    pub fn only(self, parts: &[Part]) -> Self {
+        let rounds = |part: Part, rounds: u32| {
+            if parts.is_empty() || parts.contains(&part) { rounds } else { 0 }
+        };
+        Self {
+            headline_rounds: rounds(Part::Headline, self.headline_rounds),
+            matrix_rounds: rounds(Part::Matrix, self.matrix_rounds),
+            real_rounds: rounds(Part::Real, self.real_rounds),
+            ..self
+        }
+    }
 }
 
 /// Ratios from labels that are known to be good (`the_sizes_hold_all_their_ratios`).
@@ -331,6 +345,19 @@ mod tests {
         assert!((0..30).all(|round| of_round(Part::Headline, round) == 6));
         assert!((0..5).all(|round| of_round(Part::Matrix, round) == 65));
         assert!((0..10).all(|round| of_round(Part::Real, round) == 5));
+    }
+
+    #[test]
+    fn parts_that_are_not_asked_for_are_left_out() {
+        let parts = [Part::Headline, Part::Matrix, Part::Real];
+        let whole = plan(&Size::short(), 1);
+        assert_eq!(plan(&Size::short().only(&[]), 1), whole);
+        assert_eq!(plan(&Size::short().only(&parts), 1), whole);
+        for part in parts {
+            let some = plan(&Size::short().only(&[part]), 1);
+            assert_eq!(some.len(), whole.iter().filter(|run| run.part == part).count());
+            assert!(some.iter().all(|run| run.part == part));
+        }
     }
 
     #[test]
