@@ -8,7 +8,7 @@ use anyhow::Context;
 use symbiont_cycle::{Options, Referee, Sample};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::{
-    Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
+    Decision, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
 };
 use symbiont_experiment::stats::Estimate;
 use symbiont_policy::Settings;
@@ -170,6 +170,10 @@ fn setup(args: &Simulate) -> Setup {
         switches: switches(&args.private),
         errors: if args.exact_counters { Errors::NONE } else { Errors::default() },
         share: args.share,
+        decision: Decision {
+            takes: args.decision.unwrap_or_default(),
+            reserved: args.reserve_core,
+        },
         ..Setup::default()
     }
 }
@@ -215,6 +219,10 @@ fn tell(outcome: &Outcome) {
         outcome.moves,
         outcome.quanta
     );
+    if let Some(ms) = outcome.decision_ms {
+        let reserved = if outcome.reserved_core { ", the last core reserved for them" } else { "" };
+        say!("decisions take {} ms each{reserved}", number::plain(ms));
+    }
     if outcome.unfinished > 0 {
         say!("{} repeats did not end in time and are left out", outcome.unfinished);
     }

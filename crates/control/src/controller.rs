@@ -8,9 +8,10 @@ use symbiont_counters::{Characterizations, History, Measurements, characterize};
 use symbiont_machine::{Machine, Move, Outcome, Placement, Sample, Signal, Signals, ThreadId};
 use symbiont_planner::{Plan, Planner, Situation, release};
 use symbiont_policy::{Policy, View};
+use symbiont_topology::CpuSet;
 
-use crate::Tally;
 use crate::ledger::Ledger;
+use crate::{Deciding, Tally};
 
 /// All that one round of the loop saw and did.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +73,7 @@ pub struct Controller<M> {
     planner: Planner,
     /// Measured beside what the policy needs, where it can be.
     wishes: Signals,
+    deciding: Deciding,
     history: History,
     ledger: Ledger,
     tally: Tally,
@@ -83,7 +85,16 @@ impl<M: Machine> Controller<M> {
     pub fn new(machine: M, policy: Box<dyn Policy>, planner: Planner) -> Self {
         let (ledger, tally) = (Ledger::default(), Tally::default());
         let (wishes, history) = (Signals::new(), History::default());
-        Self { machine, policy, planner, wishes, history, ledger, tally, last: None }
+        let deciding = Deciding::default();
+        Self { machine, policy, planner, wishes, deciding, history, ledger, tally, last: None }
+    }
+
+    /// Has programs run on elsewhere, or for some virtual time, while it decides. To be called
+    /// before the first step.
+    #[must_use]
+    pub fn deciding(mut self, deciding: Deciding) -> Self {
+        self.deciding = deciding;
+        self
     }
 
     /// Has more measured than the policy needs, as far as the machine can. To
@@ -130,10 +141,12 @@ impl<M: Machine> Controller<M> {
             before.as_ref().map_or_else(Characterizations::new, |b| characterize(b, &sample));
         let measurements = self.history.take(&sample)?;
 
-        let topology = self.machine.topology();
+        let online = self.machine.topology().cpus();
+        let before_deciding = self.make_room(&sample, &online)?;
         let in_force = self.ledger.in_force();
-        let view =
-            View::new(topology, &sample, &characterizations, in_force).measured(&measurements);
+        let seen = before_deciding.as_ref().unwrap_or(in_force);
+        let view = View::new(self.machine.topology(), &sample, &characterizations, seen);
+        let view = view.measured(&measurements);
         let placement = self.policy.place(&view);
         let barred = self.ledger.barred(self.tally.quanta);
         let situation = Situation {
@@ -222,6 +235,33 @@ impl<M: Machine> Controller<M> {
     #[must_use]
     pub fn into_machine(self) -> M {
         self.machine
+    }
+
+    /// Leaves the reserved hardware threads to whoever decides, and lets the decision's time pass. Gives
+    /// what was in force before, if that has changed.
+    fn make_room(
+        &mut self,
+        sample: &Sample,
+        online: &CpuSet,
+    ) -> Result<Option<Placement>, ControlError<M::Error>> {
+        let Deciding { reserved, takes } = self.deciding.clone();
+        let mut before = None;
+        if !reserved.is_empty() {
+            let in_force = self.ledger.in_force();
+            let wanted = self.deciding.elsewhere(sample, online, in_force);
+            let barred = self.ledger.barred(self.tally.quanta);
+            let support = self.machine.support();
+            let situation = Situation { sample, online, support, in_force, barred: &barred };
+            let plan = self.planner.plan(&situation, &wanted);
+            before = Some(in_force.clone());
+            for outcome in self.apply(&plan.moves, &wanted)? {
+                self.tally.add_outcome(&outcome);
+            }
+        }
+        if !takes.is_zero() {
+            self.machine.wait(takes).map_err(ControlError::Machine)?;
+        }
+        Ok(before)
     }
 
     /// Asks the machine for moves and books what became of them.

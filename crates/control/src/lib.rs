@@ -18,6 +18,9 @@
 //!   doubled with each refusal in a row; a success starts over.
 //! - *Not enforced*: the machine does not act. Nothing is in force.
 //!
+//! Programs run on while a decision is taken. [`Deciding`] says where: as they are, or under the OS
+//! off a core that is reserved for it. What the policy sees is from before in both cases.
+//!
 //! When a process replaces its program (exec), the machine puts back what was
 //! in force: the thread that lives on is a new one, with nothing in force.
 //!
@@ -32,11 +35,15 @@
 //!   (`a_missing_signal_is_told_before_anything_is_done`).
 //! - What is kept in memory belongs to living threads
 //!   (`nothing_is_kept_of_threads_that_are_gone`).
+//! - A reserved core is left while a decision is taken, and all are placed after it
+//!   (`a_reserved_core_is_left_while_it_is_decided`).
 //! - Releasing leaves nothing in force (`release_puts_everything_back`).
 
 mod controller;
+mod deciding;
 mod ledger;
 mod tally;
 
 pub use controller::{ControlError, Controller, Step};
+pub use deciding::Deciding;
 pub use tally::Tally;

@@ -4,9 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "tests may")]
 
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use symbiont_control::{ControlError, Controller};
+use symbiont_control::{ControlError, Controller, Deciding};
 use symbiont_machine::test_support::FakeMachine;
 use symbiont_machine::{
     Ability, Assignment, Change, Machine, Move, Outcome, Placement, Priority, Signal, Signals,
@@ -152,6 +153,50 @@ fn a_machine_without_threads_is_left_in_peace<M: Stage>() {
     assert_eq!((c.tally().quanta, c.tally().moves()), (3, 0));
 }
 
+/// Keeps each thread where it is first put, and notes where it saw them in force.
+#[derive(Default)]
+struct Settler(Arc<Mutex<Vec<Placement>>>);
+
+impl Policy for Settler {
+    fn name(&self) -> &'static str {
+        "settler"
+    }
+
+    fn needs(&self) -> Signals {
+        Signals::new()
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let seen = view.threads.iter().filter_map(|t| Some((t.id, t.in_force?.clone())));
+        self.0.lock().unwrap().push(seen.collect());
+        let on = |at: usize| Assignment::on([PuId(at as u32 % 2)].into_iter().collect(), "settled");
+        view.threads.iter().enumerate().map(|(at, thread)| (thread.id, on(at))).collect()
+    }
+}
+
+fn a_reserved_core_is_left_while_it_is_decided<M: Stage>() {
+    let mut machine = M::new();
+    let threads = [1, 2].map(|number| machine.start(0, number));
+    let settler = Settler::default();
+    let seen = Arc::clone(&settler.0);
+    let last: CpuSet = [PuId(1)].into_iter().collect();
+    let deciding = Deciding { reserved: last.clone(), takes: QUANTUM / 10 };
+    let planner = Planner::new(Bounds::none());
+    let mut controller = Controller::new(machine, Box::new(settler), planner).deciding(deciding);
+    for _ in 0..3 {
+        controller.step().unwrap();
+        controller.machine_mut().wait(QUANTUM).unwrap();
+    }
+    let place = |at: usize| controller.machine().place_of(threads[at]);
+    assert_eq!((place(0), place(1)), (Some([PuId(0)].into_iter().collect()), Some(last)));
+    // Both leave the reserved core at first, the second comes back; then it leaves and comes back.
+    assert_eq!(controller.tally().done, 3 + 2 + 2);
+    let seen = seen.lock().unwrap();
+    assert_eq!((seen[0].len(), seen[1].len()), (0, 2));
+    assert_eq!(seen[1][&threads[1]].target, Target::Cpus([PuId(1)].into_iter().collect()));
+    assert_eq!(seen[1], seen[2], "the policy sees what was in force before");
+}
+
 macro_rules! each_scenario_on_each_machine {
     (scenarios $scenarios:tt machines { $($name:ident: $machine:ty,)* }) => {
         $(each_scenario_on_each_machine!(@one $name $machine, $scenarios);)*
@@ -172,6 +217,7 @@ each_scenario_on_each_machine! {
         a_serial_thread_gets_a_core_and_gives_it_back
         a_thread_born_mid_run_is_placed
         release_puts_everything_back
+        a_reserved_core_is_left_while_it_is_decided
         nothing_is_kept_of_threads_that_are_gone
         a_machine_without_threads_is_left_in_peace
     }

@@ -21,6 +21,10 @@
 //! programs, and with execution units and caches private to each thread. What `symbiotic` gains over
 //! `random` must vanish there.
 //!
+//! Programs run on while a decision is taken (section 4.3). The same workloads are run with decisions
+//! that take a millisecond, in which programs stay where they are, or are left to the OS on all cores but
+//! one, as in the paper ([`Terms::Late`], [`Terms::Reserved`]).
+//!
 //! Section 5 of the paper leaves SMT8 out because the OS gained nothing by it. That is looked at too:
 //! workloads of eight programs for each core, run by the simulated OS on all eight hardware threads
 //! of each core, and in turns on four of them ([`Terms::Narrow`]).

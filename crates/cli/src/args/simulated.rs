@@ -89,6 +89,12 @@ pub struct Simulate {
     /// Period of the policy's decisions, e.g. 20ms or 1s [default: the policy's own]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub quantum: Option<Duration>,
+    /// Time that each decision takes; programs run on meanwhile [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub decision: Option<Duration>,
+    /// Leave the last core to the decision; the simulated OS runs the programs on the others
+    #[arg(long, requires = "decision")]
+    pub reserve_core: bool,
     /// How long each program runs alone to set its target (simulated time)
     #[arg(long, value_name = "TIME", value_parser = parse_limit, default_value = "20s")]
     pub alone: Duration,

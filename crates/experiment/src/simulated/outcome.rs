@@ -100,6 +100,12 @@ pub struct Outcome {
     pub policy: String,
     /// Period of its decisions, ms.
     pub quantum_ms: f64,
+    /// How long each of its decisions takes, ms; none: no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision_ms: Option<f64>,
+    /// Is the last core left to the decision meanwhile?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reserved_core: bool,
     /// Seed of everything that is random.
     pub seed: u64,
     /// Time alone that sets the targets, s.

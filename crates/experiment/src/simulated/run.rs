@@ -57,6 +57,18 @@ pub struct Setup {
     pub share: bool,
     /// Hardware threads that the programs may use; none: all.
     pub limit: Option<CpuSet>,
+    /// What a decision costs.
+    pub decision: Decision,
+}
+
+/// Programs run on while a decision is taken (Feliu et al., section 4.3). What whoever decides takes
+/// from a hardware thread that is not reserved for it is not simulated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// How long each takes; at most a quantum.
+    pub takes: Duration,
+    /// Is the last core left to it meanwhile? The OS runs the programs on the others.
+    pub reserved: bool,
 }
 
 impl Setup {
@@ -83,6 +95,7 @@ impl Default for Setup {
             errors: Errors::default(),
             share: false,
             limit: None,
+            decision: Decision::default(),
         }
     }
 }
@@ -343,6 +356,8 @@ impl Sums {
             workload: workload.name.clone(),
             policy: policy.name.to_owned(),
             quantum_ms: quantum.as_secs_f64() * 1e3,
+            decision_ms: Some(setup.decision.takes.as_secs_f64() * 1e3).filter(|ms| *ms > 0.0),
+            reserved_core: setup.decision.reserved,
             seed: setup.seed,
             alone_s: seconds,
             repeats: self.speedups.len(),

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use symbiont_control::Controller;
+use symbiont_control::{Controller, Deciding};
 use symbiont_machine::{Machine, Signals};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Finding, Policy};
 use symbiont_sim::fast::Workshop;
 use symbiont_sim::machine::{Contention, Level, Options, SimMachine};
 use symbiont_sim::program::Program;
+use symbiont_topology::CpuSet;
 
 use super::{Setup, SimulateError};
 
@@ -71,6 +72,23 @@ impl<'a, L> Stage<'a, L> {
         Ok(SimMachine::new(description, physics, programs, leads, options)?)
     }
 
+    /// What happens while a decision is taken.
+    fn deciding<'p>(self, quantum: Duration) -> Deciding
+    where
+        L: Level<'p>,
+    {
+        let limit = |cpus: &CpuSet| match &self.setup.limit {
+            Some(limit) => cpus.intersection(limit),
+            None => cpus.clone(),
+        };
+        let cores = self.level.description().topology.cores().iter();
+        let last = cores.map(|core| limit(&core.cpus)).rfind(|cpus| !cpus.is_empty());
+        Deciding {
+            reserved: last.filter(|_| self.setup.decision.reserved).unwrap_or_default(),
+            takes: self.setup.decision.takes.min(quantum),
+        }
+    }
+
     /// Instructions that a program retires alone in the time that sets its
     /// target.
     pub fn alone<'p>(self, program: &Program<'p>) -> Result<f64, SimulateError>
@@ -103,14 +121,17 @@ impl<'a, L> Stage<'a, L> {
         };
         let leads: Vec<u64> = programs.iter().map(lead).collect();
         let machine = self.machine(programs.to_vec(), &leads, seed)?;
-        let mut controller =
-            Controller::new(machine, policy, Planner::new(Bounds::none())).measuring(self.wishes);
+        let deciding = self.deciding(quantum);
+        let left = quantum.saturating_sub(deciding.takes);
+        let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()))
+            .measuring(self.wishes)
+            .deciding(deciding);
         let mut speedups = vec![None; programs.len()];
         let mut now = Duration::ZERO;
         while now < self.setup.until && speedups.iter().any(Option::is_none) {
             controller.step()?;
             let machine = controller.machine_mut();
-            machine.wait(quantum)?;
+            machine.wait(left)?;
             now += quantum;
             for run in machine.completions().iter().filter(|run| run.counts) {
                 let time = run.ended.since(run.started).as_secs_f64();

@@ -17,10 +17,10 @@ use symbiont_topology::CpuSet;
 
 use super::evaluate::{Evaluation, evaluate};
 use super::page;
-use super::plan::{Run, Size, Terms, plan};
+use super::plan::{DECISION, Run, Size, Terms, plan};
 use crate::harness::{self, Error, Journal, Progress};
 use crate::report::Report;
-use crate::simulated::{App, AppOutcome, Form, Setup, Shown, Workload, simulate};
+use crate::simulated::{App, AppOutcome, Decision, Form, Setup, Shown, Workload, simulate};
 use crate::stats::Estimate;
 
 /// What to evaluate.
@@ -176,18 +176,23 @@ impl Stage<'_, '_> {
             repeats: size.repeats,
             shown: match run.terms {
                 Terms::Exchanged => Shown::Exchanged,
-                Terms::Plain | Terms::Private | Terms::Narrow => Shown::Own,
+                _ => Shown::Own,
             },
             seed: *seed,
             switches: match run.terms {
                 Terms::Private => {
                     Switches { private_units: true, private_caches: true, ..*switches }
                 }
-                Terms::Plain | Terms::Exchanged | Terms::Narrow => *switches,
+                _ => *switches,
             },
             errors: *errors,
             limit: Some(self.limit(run)),
             share: run.terms == Terms::Narrow,
+            decision: match run.terms {
+                Terms::Late => Decision { takes: DECISION, reserved: false },
+                Terms::Reserved => Decision { takes: DECISION, reserved: true },
+                _ => Decision::default(),
+            },
             ..Setup::default()
         };
         let mut go_on = |_| ControlFlow::Continue(());
@@ -217,7 +222,7 @@ impl Stage<'_, '_> {
         let cores = self.workshop.description().topology.cores().iter().take(run.case.cores);
         let width = match run.terms {
             Terms::Narrow => run.case.width / 2,
-            Terms::Plain | Terms::Exchanged | Terms::Private => run.case.width,
+            _ => run.case.width,
         };
         cores.flat_map(|core| core.cpus.iter().take(width)).collect()
     }

@@ -88,6 +88,8 @@ pub struct Evaluation {
     pub captured: Vec<Captured>,
     /// By width and terms.
     pub controls: Vec<Control>,
+    /// What decisions cost that take time: the controlled policy over itself where they take none.
+    pub decisions: Vec<Control>,
     /// By width and policy.
     pub near: Vec<Near>,
     /// By cores.
@@ -132,7 +134,7 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
             gains.extend(over.map(|over| Gain { width, cores, policy, over }));
         }
     }
-    let mut controls = Vec::new();
+    let (mut controls, mut decisions) = (Vec::new(), Vec::new());
     for width in [2, 4] {
         // The same workloads for all.
         let mut among = among(&|case| case.width == width);
@@ -144,6 +146,10 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
         ] {
             let over = contrast(&among, (CONTROLLED, terms), (BASELINE, baseline));
             controls.extend(over.map(|over| Control { width, terms, over }));
+        }
+        for terms in [Terms::Late, Terms::Reserved] {
+            let over = contrast(&among, (CONTROLLED, terms), plain(CONTROLLED));
+            decisions.extend(over.map(|over| Control { width, terms, over }));
         }
     }
     let mut near = Vec::new();
@@ -172,6 +178,7 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
         gains,
         captured: captured.collect(),
         controls,
+        decisions,
         near,
         wide,
         unfinished: records.iter().map(|record| record.unfinished).sum(),

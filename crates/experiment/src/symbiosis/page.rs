@@ -54,6 +54,9 @@ pub(super) fn page(evaluation: &Evaluation, records: &[Record]) -> Report {
     if !evaluation.controls.is_empty() {
         report.push(controls(evaluation));
     }
+    if !evaluation.decisions.is_empty() {
+        report.push(decisions(evaluation));
+    }
     if !evaluation.near.is_empty() {
         report.push(near(evaluation));
     }
@@ -211,6 +214,45 @@ fn company(record: &Record) -> Plot {
     )
 }
 
+fn terms(terms: Terms) -> &'static str {
+    match terms {
+        Terms::Plain => "as they are",
+        Terms::Exchanged => "measurements exchanged between programs",
+        Terms::Private => "execution units and caches private to each thread",
+        Terms::Late => "programs run on where they are",
+        Terms::Reserved => "the last core reserved, the OS runs programs on the others",
+        Terms::Narrow => "half of the hardware threads of each core",
+    }
+}
+
+fn decisions(evaluation: &Evaluation) -> Table {
+    let columns = vec![
+        Column::text("threads per core"),
+        Column::text("meanwhile"),
+        Column::number("STP").unit("%"),
+        Column::number("ANTT").unit("%"),
+        Column::number("moves per quantum"),
+    ];
+    let caption = "symbiotic with decisions that take a millisecond, over decisions that take no time, \
+                   simulated";
+    let mut table = Table::new("decisions", caption, columns);
+    for decision in &evaluation.decisions {
+        table.row(vec![
+            decision.width.to_string().into(),
+            terms(decision.terms).into(),
+            decision.over.stp.percent().into(),
+            decision.over.antt.percent().into(),
+            decision.over.moves.into(),
+        ]);
+    }
+    table.note(
+        "what the decision itself takes from a hardware thread that is not reserved for it is not \
+         simulated",
+    );
+    table.note(DRAWN);
+    table
+}
+
 fn controls(evaluation: &Evaluation) -> Table {
     let columns = vec![
         Column::text("threads per core"),
@@ -222,15 +264,9 @@ fn controls(evaluation: &Evaluation) -> Table {
     let caption = "symbiotic and its negative controls on the same workloads, simulated";
     let mut table = Table::new("controls", caption, columns);
     for control in &evaluation.controls {
-        let terms = match control.terms {
-            Terms::Plain => "as they are",
-            Terms::Exchanged => "measurements exchanged between programs",
-            Terms::Private => "execution units and caches private to each thread",
-            Terms::Narrow => "half of the hardware threads of each core",
-        };
         table.row(vec![
             control.width.to_string().into(),
-            terms.into(),
+            terms(control.terms).into(),
             control.over.stp.percent().into(),
             control.over.antt.percent().into(),
             control.over.moves.into(),

@@ -61,8 +61,12 @@ impl Case {
     }
 }
 
+/// Time of a decision where it is made to cost some: what `bench decision` holds one about 40 threads
+/// to.
+pub const DECISION: Duration = Duration::from_millis(1);
+
 /// Under which terms a policy decides: as they are; as a negative control, in which what it gains must
-/// vanish; or with fewer hardware threads than programs.
+/// vanish; with decisions that take time; or with fewer hardware threads than programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Terms {
@@ -72,6 +76,10 @@ pub enum Terms {
     Exchanged,
     /// Execution units and caches are private to each thread.
     Private,
+    /// Decisions take [`DECISION`]; programs run on where they are meanwhile.
+    Late,
+    /// The same, on a reserved core; the OS runs the programs on the others meanwhile.
+    Reserved,
     /// Half of the hardware threads of each core: programs take turns.
     Narrow,
 }
@@ -107,6 +115,8 @@ impl fmt::Display for Run {
             Terms::Plain => write!(f, "{case} {policy}"),
             Terms::Exchanged => write!(f, "{case} {policy}, measurements exchanged"),
             Terms::Private => write!(f, "{case} {policy}, units and caches private"),
+            Terms::Late => write!(f, "{case} {policy}, decisions take time"),
+            Terms::Reserved => write!(f, "{case} {policy}, decisions on a reserved core"),
             Terms::Narrow => write!(f, "{case} {policy}, on half of the hardware threads"),
         }
     }
@@ -127,7 +137,8 @@ pub struct Size {
     pub alone: Duration,
     /// The policies.
     pub policies: Vec<String>,
-    /// Workloads of each width and count of cores that are run as negative controls too.
+    /// Workloads of each width and count of cores that are run as negative controls too, and with
+    /// decisions that take time.
     pub controls: usize,
     /// Workloads of eight programs for each core that the OS runs in SMT8, and in SMT4 in turns, and
     /// the counts of cores with so many each.
@@ -198,6 +209,8 @@ pub fn plan(size: &Size) -> Vec<Run> {
                         run(CONTROLLED, Terms::Exchanged),
                         run(CONTROLLED, Terms::Private),
                         run(BASELINE, Terms::Private),
+                        run(CONTROLLED, Terms::Late),
+                        run(CONTROLLED, Terms::Reserved),
                     ]);
                 }
             }

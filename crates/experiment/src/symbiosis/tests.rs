@@ -55,12 +55,14 @@ fn controls_are_planned_with_their_baseline() {
     assert_eq!(exchanged.len(), 2 * 7 * 3);
     assert_eq!(exchanged, of("symbiotic", Terms::Private));
     assert_eq!(exchanged, of("random", Terms::Private));
+    assert_eq!(exchanged, of("symbiotic", Terms::Late));
+    assert_eq!(exchanged, of("symbiotic", Terms::Reserved));
     assert!(exchanged.iter().all(|case| of("random", Terms::Plain).contains(case)));
     // Without the policy, or what it is held against, there is nothing to control.
     let without =
         Size { policies: vec!["stay".to_owned(), "symbiotic".to_owned()], ..Size::full() };
-    let controls = [Terms::Exchanged, Terms::Private];
-    assert!(plan(&without).iter().all(|run| !controls.contains(&run.terms)));
+    let uncontrolled = [Terms::Plain, Terms::Narrow];
+    assert!(plan(&without).iter().all(|run| uncontrolled.contains(&run.terms)));
 }
 
 /// Two programs that fare alike, one of which is in all workloads.
@@ -213,10 +215,17 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     let (evaluation, report) = Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap();
     let terms: Vec<Terms> = evaluation.controls.iter().map(|control| control.terms).collect();
     assert_eq!(terms, [Terms::Plain, Terms::Exchanged, Terms::Private]);
+    let [late, reserved] = &evaluation.decisions[..] else { panic!("{evaluation:?}") };
+    assert_eq!([late.terms, reserved.terms], [Terms::Late, Terms::Reserved]);
+    // Half of the machine is lost for a hundredth of the time, and programs move to and fro.
+    assert!(late.over.stp.value.abs() < 0.05, "{late:?}");
+    assert!(reserved.over.stp.value < 0.0 && reserved.over.stp.value > -0.2, "{reserved:?}");
+    assert!(reserved.over.moves > late.over.moves);
     // Where nobody shares units and caches, nobody gains much by who is beside whom.
     let private = evaluation.controls[2].over.stp.value;
     assert!(private.abs() < 0.1, "{private}");
     let text = report.to_json().unwrap();
+    assert!(text.contains("\"id\": \"decisions\""));
     assert!(text.contains("company-smt2-2-0") && text.contains("\"id\": \"controls\""));
     assert_eq!(Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap().0, evaluation);
 }
