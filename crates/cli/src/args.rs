@@ -18,7 +18,7 @@ use anyhow::Context;
 #[cfg(feature = "research")]
 pub use bench::{
     Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
-    BenchPhases, BenchSeniority, BenchSimulatedPhases, Part,
+    BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use knowledge::Knowledge;

@@ -18,7 +18,7 @@ use symbiont_sim::fast::Workshop;
 
 use crate::args::{
     Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
-    BenchPhases, BenchSeniority, BenchSimulatedPhases, Part,
+    BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
 };
 use crate::prepare::{Bar, prepare};
 use crate::symbiosis;
@@ -86,14 +86,10 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let report = simulated::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
-        Bench::Openmp(BenchOpenmp { output, short, seed, slow_cpu: slow, compiler, json }) => {
-            let size = if short { openmp::Size::short() } else { openmp::Size::full() };
-            let name = if slow.is_empty() { "openmp" } else { "openmp-asymmetric" };
-            let output = folder(output, name, short);
-            let programs = Programs::beside_this_one()?;
-            let options = openmp::Options { programs, compiler, output, size, seed, slow };
-            let report = openmp::Campaign::run(&options, &mut progress)?;
-            (report, options.output, json)
+        Bench::Openmp(args) => {
+            let name = if args.slow_cpu.is_empty() { "openmp" } else { "openmp-asymmetric" };
+            let output = folder(args.output.clone(), name, args.short);
+            (kernels_in_pairs(&args, &output, &mut progress)?, output, args.json)
         }
         Bench::Seniority(BenchSeniority { output, short, seed, json }) => {
             let size = if short { seniority::Size::short() } else { seniority::Size::full() };
@@ -127,6 +123,34 @@ fn part(named: Part) -> phases::Part {
         Part::Matrix => phases::Part::Matrix,
         Part::Real => phases::Part::Real,
     }
+}
+
+/// The experiment on real parallel programs.
+fn kernels_in_pairs(
+    args: &BenchOpenmp,
+    output: &Path,
+    progress: &mut Terminal,
+) -> anyhow::Result<Report> {
+    let mut size = if args.short { openmp::Size::short() } else { openmp::Size::full() };
+    size.rounds = args.rounds.unwrap_or(size.rounds);
+    if !args.sessions.is_empty() {
+        size.groupings.clear();
+        for (session, grouping) in [
+            (Session::Shared, phases::Grouping::OneSession),
+            (Session::Own, phases::Grouping::OwnSessions),
+        ] {
+            size.groupings.extend(args.sessions.contains(&session).then_some(grouping));
+        }
+    }
+    let options = openmp::Options {
+        programs: Programs::beside_this_one()?,
+        compiler: args.compiler.clone(),
+        output: output.to_owned(),
+        size,
+        seed: args.seed,
+        slow: args.slow_cpu.clone(),
+    };
+    Ok(openmp::Campaign::run(&options, progress)?)
 }
 
 /// The experiment on Hy-Sched, with its programs made ready.

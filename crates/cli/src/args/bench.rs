@@ -64,6 +64,15 @@ pub struct BenchHysched {
     pub json: bool,
 }
 
+/// In whose session programs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Session {
+    /// All in one
+    Shared,
+    /// Each in its own
+    Own,
+}
+
 /// A part of the campaign on serial phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
@@ -204,6 +213,12 @@ pub struct BenchOpenmp {
     /// Four minutes instead of the whole campaign
     #[arg(long)]
     pub short: bool,
+    /// Rounds, in each of which every pair runs under either policy [default: 5, or 1]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Sessions of the two programs, separated by commas: shared, own [default: both, or shared]
+    #[arg(long, value_enum, value_name = "SESSION", value_delimiter = ',')]
+    pub sessions: Vec<Session>,
     /// Seed of the order of runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
