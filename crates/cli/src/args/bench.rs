@@ -213,7 +213,8 @@ pub struct BenchOpenmp {
     /// Four minutes instead of the whole campaign
     #[arg(long)]
     pub short: bool,
-    /// Rounds, in each of which every pair runs under either policy [default: 5, or 1]
+    /// Rounds, in each of which every pair runs under either policy; more can be added later
+    /// [default: 5, or 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
     /// Sessions of the two programs, separated by commas: shared, own [default: both, or shared]

@@ -89,7 +89,8 @@ pub struct Campaign;
 
 impl Campaign {
     /// Carries out all runs that are not done yet, then evaluates all of them
-    /// and writes the report.
+    /// and writes the report. A campaign may be given more rounds, or be evaluated
+    /// by the first of them.
     ///
     /// # Errors
     /// When the kernels cannot be built, a run fails again and again, the folder cannot
@@ -98,7 +99,8 @@ impl Campaign {
         let folder = &options.output;
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         let folder = &fs::canonicalize(folder).map_err(Error::io(folder))?;
-        let setting = setting(options, folder, progress)?;
+        let kept = setting(options, folder, progress)?;
+        let setting = Setting { size: options.size.clone(), ..kept };
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
         let all = plan::plan(&setting.size, setting.seed);
         let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
@@ -122,6 +124,8 @@ impl Campaign {
             progress.done();
         }
         drop(slowed);
+        let planned: BTreeSet<String> = all.iter().map(Run::id).collect();
+        records.retain(|record| planned.contains(&record.run.id()));
         let cpus = Cpus::slowed(setting.machine.cpus, &options.slow);
         let evaluation = evaluate(&records, &setting.size, &setting.kernels, cpus, setting.seed)?;
         let mut report = page(&evaluation);
@@ -148,7 +152,8 @@ fn setting(
     let slow: Vec<String> = options.slow.iter().map(ToString::to_string).collect();
     let machine = Machine::read();
     let same = |kept: &Setting| {
-        (&kept.size, kept.seed, kept.machine.cpus, &kept.slow)
+        let size = Size { rounds: options.size.rounds, ..kept.size.clone() };
+        (&size, kept.seed, kept.machine.cpus, &kept.slow)
             == (&options.size, options.seed, machine.cpus, &slow)
     };
     harness::keep(folder, same, || {

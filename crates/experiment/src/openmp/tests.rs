@@ -96,6 +96,11 @@ fn a_campaign_of_two_kernels_goes_on_where_it_stopped() {
     let both: Vec<_> = records.iter().filter_map(Record::took).collect();
     assert_eq!(both.len(), 12);
     assert!(both.iter().all(|took| took.programs.iter().flatten().all(|s| *s > 0.0)));
+    // Of the first round alone; nothing is run for that, and nothing lost.
+    let one = Options { size: Size { rounds: 1, ..options.size.clone() }, ..options.clone() };
+    let report = Campaign::run(&one, &mut ()).unwrap();
+    assert!(report.facts.contains(&("Runs".to_owned(), "8".to_owned())), "{:?}", report.facts);
+    assert_eq!(Journal::open::<Record>(&path).unwrap().1.len(), 16);
     let other = Options { seed: 2, ..options };
     assert!(Campaign::run(&other, &mut ()).is_err());
 }
