@@ -5,8 +5,10 @@
 //! give equal profiles.
 
 mod programs;
+mod rulers;
 
 pub use programs::{
     branchy, cache_resident, floating_point, no_operations, phased, pointer_chasing, streaming,
     synthetic,
 };
+pub use rulers::ruler;
