@@ -66,6 +66,7 @@ pub fn add(
             form: args.form.unwrap_or(standard.form),
             objective: args.objective.unwrap_or(standard.objective),
             inversion: args.inversion.unwrap_or(standard.inversion),
+            recalls: args.recall.unwrap_or(standard.recalls),
             ..standard
         }));
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Form, Interference, Model, Objective, Shares, SmtMode, StackError};
+use crate::{Experience, Form, Interference, Model, Objective, Shares, SmtMode, StackError};
 
 /// Predicted costs of all groups that a set of threads can form.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +44,17 @@ impl Costs {
             tables.insert(mode, table);
         }
         Ok(Self { objective, tables, comparable })
+    }
+
+    /// The same, corrected by what was measured of groups that ran, in the table of each one's mode.
+    #[must_use]
+    pub fn recalling(self, experiences: &[Experience]) -> Self {
+        let recall = |(mode, table): (SmtMode, Interference)| {
+            let of_mode =
+                |experience: &&Experience| SmtMode::of(experience.others.len() + 1) == Some(mode);
+            (mode, table.recalling(experiences.iter().filter(of_mode)))
+        };
+        Self { tables: self.tables.into_iter().map(recall).collect(), ..self }
     }
 
     /// May groups of different SMT modes, and threads alone, be compared? If
@@ -135,6 +146,18 @@ mod tests {
         let [two, four] =
             [SmtMode::Smt2, SmtMode::Smt4].map(|mode| table(mode).pair_cost(Objective::Antt, 0, 1));
         assert!(close(four, two * 1.5 / 1.1));
+    }
+
+    #[test]
+    fn what_was_measured_corrects_the_table_of_its_mode() {
+        let mut model = model();
+        model.modes.insert(SmtMode::Smt4, model.modes[&SmtMode::Smt2].clone());
+        let pair = |other, ipc| Experience { victim: 0, others: vec![other], quanta: 9.0, ipc };
+        let plain = costs(&model, &SmtMode::ALL);
+        let corrected = plain.clone().recalling(&[pair(1, 1.0), pair(2, 3.0)]);
+        assert!(corrected.pair(0, 1) > plain.pair(0, 1) && corrected.pair(0, 2) < plain.pair(0, 2));
+        assert_eq!(corrected.pair(0, 3), plain.pair(0, 3));
+        assert_eq!(corrected.cost(&[0, 1, 2]), plain.cost(&[0, 1, 2]));
     }
 
     #[test]

@@ -5,7 +5,12 @@
 //! is the speed, and the slowdown is 1/speed.
 //! Making the table takes n² r multiplications for r factors; a pair's cost is
 //! two look-ups then, and a group of g threads g (g − 1). Who splits a union of threads in all ways
-//! asks for all of its parts at once ([`Interference::parts`]).
+//! asks for all of its parts at once ([`Interference::parts`]). What was measured of groups that ran
+//! corrects what is predicted of them ([`Interference::recalling`]).
+
+mod recall;
+
+pub use recall::Experience;
 
 use crate::bilinear::{Bilinear, dot};
 use crate::forward::{LEAST_SLOWDOWN, check};

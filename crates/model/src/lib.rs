@@ -88,7 +88,7 @@ pub use errors::{BIN, BINS, Errors};
 pub use fit::{Fit, FitError, Ridges, fit};
 pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};
 pub use headroom::{Headroom, additive, headroom, low_rank};
-pub use interference::{Interference, Law};
+pub use interference::{Experience, Interference, Law};
 pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
 pub use kernel::{Held, Kernel};
 pub use mode::{SmtMode, UnknownMode};

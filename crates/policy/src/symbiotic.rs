@@ -47,6 +47,11 @@
 //! those that it was not. Of the latter it captures more than them only within the intervals, and
 //! less while a thread has met one partner only; `symbiont train` tells all of it.
 //!
+//! What is predicted of a group may be corrected by what its threads did when they were together
+//! (`symbiont_model::Experience`; the same half-life). A group that was predicted too well is tried and
+//! then known; without that, a model that errs chooses the same wrong group again and again. It is done
+//! by default with fine stacks, and not with the published equations, which go without.
+//!
 //! # Properties
 //! - Slowdowns are predicted from stacks in company alone
 //!   (`predicted_slowdowns_come_true`); steps a to e of figure 2 are tested where
@@ -64,6 +69,8 @@
 //!   (`shuffled_stacks_make_random_pairs`).
 //! - By the kernel, too, threads that need the same are kept apart and stay, and new phases are
 //!   followed (`threads_that_need_the_same_are_kept_apart_and_stay`, `a_new_phase_is_followed`).
+//! - What stacks do not show is learned from what groups did, if that is recalled
+//!   (`what_no_stack_shows_is_learned_from_what_groups_did`).
 
 mod choose;
 mod company;
@@ -112,11 +119,15 @@ pub struct Symbiosis {
     pub objective: Objective,
     /// How stacks in company become stacks alone.
     pub inversion: Inversion,
+    /// Does what was measured of groups that ran correct what is predicted of them
+    /// ([`symbiont_model::Interference::recalling`])?
+    pub recalls: bool,
 }
 
 impl Symbiosis {
     /// A model with the default form, objective and inverse: of the coarse stack, which is the
-    /// published one, the published equations with δ. Of a fine stack the kernel.
+    /// published one, the published equations with δ, and nothing is recalled. Of a fine stack the
+    /// kernel, and what was measured is recalled.
     #[must_use]
     pub fn new(model: Model) -> Self {
         let fine = model.components.signal() == Signal::CpiStackFine;
@@ -125,6 +136,7 @@ impl Symbiosis {
             form: if fine { Form::Kernel } else { Form::Delta },
             objective: Objective::Stp,
             inversion: Inversion::Constrained,
+            recalls: fine,
         }
     }
 }

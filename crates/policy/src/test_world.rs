@@ -184,6 +184,11 @@ impl Bench {
         self.told[thread].extend(STACK.into_iter().zip(parts));
     }
 
+    /// All parts of what was measured of a thread are so many times as long.
+    pub(crate) fn stretch(&mut self, thread: usize, factor: f64) {
+        self.told[thread].values_mut().for_each(|part| *part *= factor);
+    }
+
     /// Something else is measured of a thread too.
     pub(crate) fn tell(&mut self, thread: usize, name: &'static str, value: f64) {
         self.told[thread].insert(name, value);

@@ -23,6 +23,10 @@ pub struct Knowledge {
     /// quadratic, constrained or iterated [default: constrained]
     #[arg(long, value_name = "NAME", value_parser = parse_inversion, requires = "model")]
     pub inversion: Option<Inversion>,
+    /// Let what was measured of groups that ran correct what is predicted of them: on or off
+    /// [default: on for fine stacks; off for coarse ones, as published]
+    #[arg(long, value_name = "ON|OFF", value_parser = parse_switch, requires = "model")]
+    pub recall: Option<bool>,
     /// Slowdowns of pairs that `oracle` knows (see `symbiont train`)
     #[arg(long, value_name = "FILE")]
     pub slowdowns: Option<PathBuf>,
@@ -34,6 +38,11 @@ fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result
         let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
         format!("there are: {}", names.join(", "))
     })
+}
+
+fn parse_switch(text: &str) -> Result<bool, String> {
+    let name = |on: bool| if on { "on" } else { "off" };
+    one_of(text, &[true, false], name)
 }
 
 fn parse_form(text: &str) -> Result<Form, String> {

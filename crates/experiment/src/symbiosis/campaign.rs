@@ -147,7 +147,8 @@ fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
         seed: options.seed,
         made_private: format!("{:?}", options.switches),
         model: known.map(|known| {
-            let (model, by) = (&known.model, (known.form, known.objective, known.inversion));
+            let model = &known.model;
+            let by = (known.form, known.objective, known.inversion, known.recalls);
             format!("{} of {}, {by:?}", model.machine, model.training.date)
         }),
     };
@@ -282,8 +283,9 @@ impl Stage<'_, '_> {
             report.fact(
                 "Model",
                 format!(
-                    "trained on {trained} programs; {form}, {objective}, {}",
-                    known.inversion.name()
+                    "trained on {trained} programs; {form}, {objective}, {}{}",
+                    known.inversion.name(),
+                    if known.recalls { ", corrected by what is remembered" } else { "" }
                 ),
             );
         }

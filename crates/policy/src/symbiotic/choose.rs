@@ -62,7 +62,7 @@ pub(super) fn choose(
     previous: &[Vec<usize>],
 ) -> Result<Chosen, Undecided> {
     let &Symbiosis { ref model, form, objective, .. } = symbiosis;
-    let Stacks { by, throttled } = stacks;
+    let Stacks { by, throttled, experiences } = stacks;
     let wanted = by.len().div_ceil(cores.max(1)).next_power_of_two();
     let width = width(symbiosis, places.max(wanted));
     if width < wanted.min(places) {
@@ -71,6 +71,7 @@ pub(super) fn choose(
     let modes: Vec<SmtMode> =
         SmtMode::ALL.into_iter().filter(|mode| mode.threads() <= width).collect();
     let costs = Costs::predict(model, (form, objective), &modes, (by, throttled))?;
+    let costs = costs.recalling(experiences);
     let request = Request {
         cores: cores.max(by.len().div_ceil(width)),
         previous,
@@ -92,7 +93,8 @@ pub(super) fn choose(
         let slowdowns = slowdowns(&members);
         (members, slowdowns)
     });
-    let by = format!("least {} by form {}", objective.name(), form.name());
+    let recalled = if symbiosis.recalls { " and what is remembered" } else { "" };
+    let by = format!("least {} by form {}{recalled}", objective.name(), form.name());
     Ok(Chosen { groups: groups.collect(), by })
 }
 

@@ -27,6 +27,8 @@ const FORGOTTEN: f64 = 1.0 / 64.0;
 struct Met {
     weight: f64,
     sums: Vec<f64>,
+    /// Instructions per cycle, with the same weights.
+    ipc: f64,
 }
 
 /// One thread's stacks, by those who shared its core.
@@ -41,17 +43,24 @@ impl Company {
         let left = 0.5_f64.powf(HALF_LIFE.recip());
         for met in self.met.values_mut() {
             met.weight *= left;
+            met.ipc *= left;
             met.sums.iter_mut().for_each(|sum| *sum *= left);
         }
         self.met.retain(|_, met| met.weight > FORGOTTEN);
     }
 
-    /// Adds the stack of a quantum beside others, in order.
-    pub fn add(&mut self, others: Vec<ThreadId>, stack: &Shares) {
-        let none = || Met { weight: 0.0, sums: vec![0.0; stack.parts().len()] };
+    /// Adds the stack of a quantum beside others, in order, and its instructions per cycle.
+    pub fn add(&mut self, others: Vec<ThreadId>, stack: &Shares, ipc: f64) {
+        let none = || Met { weight: 0.0, sums: vec![0.0; stack.parts().len()], ipc: 0.0 };
         let met = self.met.entry(others).or_insert_with(none);
         met.weight += 1.0;
+        met.ipc += ipc;
         met.sums.iter_mut().zip(stack.parts()).for_each(|(sum, part)| *sum += part);
+    }
+
+    /// In which company it was for how many quanta, and its mean instructions per cycle there.
+    pub fn met(&self) -> impl Iterator<Item = (&[ThreadId], f64, f64)> {
+        self.met.iter().map(|(others, met)| (others.as_slice(), met.weight, met.ipc / met.weight))
     }
 
     /// The mean stack; none of who was never measured, or is forgotten.
@@ -91,7 +100,7 @@ mod tests {
 
     fn quantum(company: &mut Company, partner: u32, part: f64) {
         company.age();
-        company.add(vec![id(partner)], &stack(part));
+        company.add(vec![id(partner)], &stack(part), 2.0 * part);
     }
 
     #[test]
@@ -118,6 +127,22 @@ mod tests {
     }
 
     #[test]
+    fn each_company_is_told_with_its_quanta_and_speed() {
+        let mut company = Company::default();
+        quantum(&mut company, 1, 0.2);
+        quantum(&mut company, 2, 0.6);
+        quantum(&mut company, 2, 0.7);
+        let left = 0.5_f64.powf(HALF_LIFE.recip());
+        let met: Vec<(Vec<ThreadId>, f64, f64)> =
+            company.met().map(|(others, quanta, ipc)| (others.to_vec(), quanta, ipc)).collect();
+        let [(first, one, slow), (second, two, fast)] = &met[..] else { panic!("{met:?}") };
+        assert_eq!((&first[..], &second[..]), (&[id(1)][..], &[id(2)][..]));
+        assert!((one - left * left).abs() < 1e-12 && (two - 1.0 - left).abs() < 1e-12);
+        assert!((slow - 0.4).abs() < 1e-12);
+        assert!((fast - (1.4 + 1.2 * left) / (1.0 + left)).abs() < 1e-12);
+    }
+
+    #[test]
     fn a_new_phase_is_half_of_what_is_known_after_the_half_life() {
         let mut company = Company::default();
         (0..300).for_each(|_| quantum(&mut company, 1, 0.2));
@@ -128,9 +153,9 @@ mod tests {
     #[test]
     fn stacks_without_company_count_only_where_there_are_no_others() {
         let mut company = Company::default();
-        company.add(Vec::new(), &stack(0.9));
+        company.add(Vec::new(), &stack(0.9), 1.0);
         assert!((first(&company) - 0.9).abs() < 1e-12);
-        company.add(vec![id(1)], &stack(0.2));
+        company.add(vec![id(1)], &stack(0.2), 1.0);
         assert!((first(&company) - 0.2).abs() < 1e-12);
     }
 }

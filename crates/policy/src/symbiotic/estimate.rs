@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::ThreadId;
-use symbiont_model::{Shares, SmtMode};
+use symbiont_model::{CpiStack, Experience, Shares, SmtMode};
 use symbiont_topology::CoreId;
 
 use super::company::Company;
@@ -17,7 +17,7 @@ use crate::{ThreadView, View};
 pub(super) struct Estimates {
     /// Throttled stacks.
     known: BTreeMap<ThreadId, Shares>,
-    /// Stacks in company, where the form predicts from them.
+    /// What they did in company, where anything is predicted from that.
     company: BTreeMap<ThreadId, Company>,
 }
 
@@ -28,6 +28,8 @@ pub(super) struct Stacks {
     pub by: Vec<Shares>,
     /// Throttled.
     pub throttled: Vec<Shares>,
+    /// What they did beside each other, if that is to be recalled.
+    pub experiences: Vec<Experience>,
 }
 
 impl Estimates {
@@ -42,8 +44,10 @@ impl Estimates {
         let here: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
         self.known.retain(|id, _| here.contains(id));
         self.company.retain(|id, _| here.contains(id));
-        let measured: Vec<Option<Shares>> =
+        let read: Vec<Option<CpiStack>> =
             view.threads.iter().map(|thread| read(symbiosis, thread)).collect();
+        let measured: Vec<Option<Shares>> =
+            read.iter().map(|stack| stack.as_ref().map(CpiStack::shares)).collect();
         let Some(mean) = mean(measured.iter().flatten()) else { return };
         let mut alone = Vec::new();
         let mut cores: BTreeMap<CoreId, Vec<usize>> = BTreeMap::new();
@@ -66,14 +70,14 @@ impl Estimates {
                     self.known.insert(thread.id, stack);
                 }
             }
-            if symbiosis.form.in_company() {
-                self.meet(view, group, &measured);
+            if symbiosis.form.in_company() || symbiosis.recalls {
+                self.meet(view, group, &read);
             }
         }
     }
 
     /// Adds what threads measured that shared a core.
-    fn meet(&mut self, view: &View<'_>, group: &[usize], measured: &[Option<Shares>]) {
+    fn meet(&mut self, view: &View<'_>, group: &[usize], measured: &[Option<CpiStack>]) {
         let id = |at: usize| view.threads.get(at).map(|thread| thread.id);
         for &at in group {
             let Some((thread, stack)) = id(at).zip(measured.get(at).and_then(Option::as_ref))
@@ -85,7 +89,7 @@ impl Estimates {
             others.sort_unstable();
             let company = self.company.entry(thread).or_default();
             company.age();
-            company.add(others, stack);
+            company.add(others, &stack.shares(), stack.cpi().recip());
         }
     }
 
@@ -106,14 +110,32 @@ impl Estimates {
         } else {
             throttled.clone()
         };
-        Stacks { by, throttled }
+        let experiences =
+            if symbiosis.recalls { self.experiences(view, threads) } else { Vec::new() };
+        Stacks { by, throttled, experiences }
+    }
+
+    /// What some threads of the view did beside each other, numbered by their place among them.
+    fn experiences(&self, view: &View<'_>, threads: &[usize]) -> Vec<Experience> {
+        let ids = threads.iter().filter_map(|&at| view.threads.get(at)).map(|thread| thread.id);
+        let places: BTreeMap<ThreadId, usize> = ids.zip(0..).collect();
+        let mut all = Vec::new();
+        for (id, &victim) in &places {
+            let Some(company) = self.company.get(id) else { continue };
+            for (others, quanta, ipc) in company.met() {
+                let others: Option<Vec<usize>> =
+                    others.iter().map(|other| places.get(other).copied()).collect();
+                all.extend(others.map(|others| Experience { victim, others, quanta, ipc }));
+            }
+        }
+        all
     }
 }
 
 /// The stack in company of a thread that ran; none if it was not measured.
-fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<Shares> {
+fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<CpiStack> {
     let measured = thread.measured.filter(|_| ran(thread))?;
-    symbiosis.model.components.read(measured).ok().map(|stack| stack.shares())
+    symbiosis.model.components.read(measured).ok()
 }
 
 /// Throttled stacks of threads that shared a core. Groups of a mode that the

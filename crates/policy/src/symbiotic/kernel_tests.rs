@@ -13,7 +13,11 @@ const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
 const WAITING: [f64; 5] = [10.0, 70.0, 5.0, 10.0, 5.0];
 
 fn policy() -> Symbiotic {
-    let by = Symbiosis { form: Form::Kernel, ..Symbiosis::new(model()) };
+    recalling(false)
+}
+
+fn recalling(recalls: bool) -> Symbiotic {
+    let by = Symbiosis { form: Form::Kernel, recalls, ..Symbiosis::new(model()) };
     Symbiotic::new(Some(Arc::new(by)))
 }
 
@@ -111,4 +115,30 @@ fn threads_that_end_are_forgotten() {
     let (sample, known, in_force) = (Sample::default(), BTreeMap::new(), Placement::new());
     policy.place(&View::new(&machine, &sample, &known, &in_force));
     assert!(policy.estimates.is_empty());
+}
+
+/// Two threads suffer from each other as from nobody else, and their stacks do not show it.
+#[test]
+fn what_no_stack_shows_is_learned_from_what_groups_did() {
+    let often_together = |recalls: bool, other: usize| {
+        let mut bench = Bench::new("core:2 smt:2", &[EAGER, EAGER, WAITING, WAITING]);
+        let mut policy = recalling(recalls);
+        let mut met = 0;
+        for quantum in 0..60 {
+            let groups = bench.groups();
+            bench.measure();
+            if groups.iter().any(|group| group.contains(&0) && group.contains(&other)) {
+                for at in [0, other] {
+                    bench.stretch(at, 1.5);
+                }
+                met += usize::from(quantum >= 20);
+            }
+            bench.decide(&mut policy);
+            assert!(mixed(&bench, 2), "what stacks show is seen as before");
+        }
+        met > 4
+    };
+    // Whom of the two equal ones it was put beside at first, it stays beside.
+    assert!([2, 3].iter().any(|&other| often_together(false, other)));
+    assert!(![2, 3].iter().any(|&other| often_together(true, other)));
 }
