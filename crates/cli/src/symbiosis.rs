@@ -5,6 +5,8 @@ use std::path::Path;
 use symbiont_experiment::report::Report;
 use symbiont_experiment::simulated::Library;
 use symbiont_experiment::symbiosis::{Campaign, Options, Size, WIDE};
+use symbiont_experiment::training::LeftOut;
+use symbiont_experiment::training::simulated::catalogue;
 use symbiont_policy::{Settings, find};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
@@ -53,7 +55,15 @@ pub fn run(
         errors: Errors::default(),
         workers: std::thread::available_parallelism().map_or(1, Into::into),
     };
-    Ok(Campaign::run(&workshop, &profiles, &options, progress)?.1)
+    let known = options.settings.symbiosis.as_ref();
+    let left_out = match (&args.left_out, known) {
+        (Some(folder), Some(known)) => {
+            Some(LeftOut::read(folder, known.model.clone(), &catalogue(workshop.description())?)?)
+        }
+        _ => None,
+    };
+    let models = left_out.as_ref().map(LeftOut::models).transpose()?;
+    Ok(Campaign::run(&workshop, &profiles, models.as_ref(), &options, progress)?.1)
 }
 
 fn size(args: &BenchSymbiosis, machine: &Description) -> Size {

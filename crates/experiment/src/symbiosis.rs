@@ -17,6 +17,9 @@
 //! random) over workloads of two programs per core. Workloads share programs, and intervals respect
 //! that ([`crate::stats::crossed`]).
 //!
+//! The model may know the programs, as in the paper; or each workload is predicted by a model that was
+//! fitted without any of its programs ([`crate::training::LeftOut`]).
+//!
 //! Negative controls ([`Terms`]): some of the workloads also run with measurements exchanged between
 //! programs, and with execution units and caches private to each thread. What `symbiotic` gains over
 //! `random` must vanish there.

@@ -28,6 +28,9 @@
 //! ([`Stacks`]). The kernel form predicts from these, and is rated on the mean over one partner and over
 //! seven ([`InCompany`]).
 //!
+//! What was kept of a training gives models without any programs that are named ([`LeftOut`]): to
+//! evaluate policies with programs that their model does not know.
+//!
 //! [`Campaign`] goes on where it stopped. Its folder holds `campaign.json` (the
 //! setting), `runs.jsonl` (a line for each run), and at the end `model.toml`,
 //! `slowdowns.json` (mean slowdowns of pairs, for the oracle) and a report.
@@ -53,6 +56,7 @@ mod company;
 mod evaluate;
 mod gains;
 mod heat;
+mod left_out;
 mod page;
 mod plan;
 pub mod real;
@@ -65,5 +69,6 @@ pub use campaign::{Campaign, Options, Record, Site};
 pub use company::{GATE, InCompany, PARTNERS};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
 pub use gains::{Captured, Stacks};
+pub use left_out::{LeftOut, Models};
 pub use plan::{Run, Size, plan};
 pub use watch::{Ran, watch};

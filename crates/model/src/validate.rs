@@ -175,8 +175,18 @@ impl<'a> TrainingSet<'a> {
     /// # Errors
     /// [`FitError::Unsolvable`] when observations are not finite.
     pub fn fit(&self) -> Result<Fit, FitError> {
-        let (moments, _) = self.train(|_| true)?.ok_or(FitError::Empty)?;
-        from_moments(&moments, &self.pressure, self.choose(&|_| true), self.kernel(|_| true)?)
+        self.fit_without(&BTreeSet::new())
+    }
+
+    /// The model of all groups but those with any of these programs.
+    ///
+    /// # Errors
+    /// [`FitError::Empty`] when nothing is left to fit on, [`FitError::Unsolvable`] when
+    /// observations are not finite.
+    pub fn fit_without(&self, programs: &BTreeSet<Arc<str>>) -> Result<Fit, FitError> {
+        let keep = |group: &BTreeSet<Arc<str>>| group.is_disjoint(programs);
+        let (moments, _) = self.train(keep)?.ok_or(FitError::Empty)?;
+        from_moments(&moments, &self.pressure, self.choose(&keep), self.kernel(keep)?)
     }
 
     /// Leave-p-out over all sets of programs that ran together.

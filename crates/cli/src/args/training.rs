@@ -98,6 +98,10 @@ pub struct BenchSymbiosis {
     pub machine: String,
     #[command(flatten)]
     pub knowledge: Knowledge,
+    /// Predict each workload by a model that knows none of its programs, fitted on the other runs of
+    /// the training in FOLDER, which --model came from
+    #[arg(long, value_name = "FOLDER", requires = "model")]
+    pub left_out: Option<PathBuf>,
     /// Folder of the report and of the raw runs [default: report/symbiosis, or
     /// report/symbiosis-short]
     #[arg(long, value_name = "FOLDER")]

@@ -5,11 +5,12 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use symbiont_policy::Settings;
+use symbiont_model::Model;
+use symbiont_policy::{Settings, Symbiosis};
 use symbiont_profile::Profile;
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
@@ -22,6 +23,7 @@ use crate::harness::{self, Error, Journal, Progress};
 use crate::report::Report;
 use crate::simulated::{App, AppOutcome, Decision, Form, Setup, Shown, Workload, simulate};
 use crate::stats::Estimate;
+use crate::training::Models;
 
 /// What to evaluate.
 #[derive(Debug, Clone)]
@@ -83,6 +85,9 @@ struct Setting {
     seed: u64,
     made_private: String,
     model: Option<String>,
+    /// Are models fitted without the programs of each workload?
+    #[serde(default)]
+    left_out: bool,
 }
 
 /// An evaluation over its folder, which holds `campaign.json` (the setting),
@@ -92,7 +97,8 @@ pub struct Campaign;
 
 impl Campaign {
     /// Carries out all runs that are not done yet, then evaluates all of them
-    /// and writes the report. `profiles` are by program.
+    /// and writes the report. `profiles` are by program; where there are `models`, each workload is
+    /// predicted by the one that knows none of its programs.
     ///
     /// # Errors
     /// When a run fails, the folder cannot be used, or the user stops it;
@@ -100,18 +106,19 @@ impl Campaign {
     pub fn run<'p>(
         workshop: &Workshop<'p>,
         profiles: &'p BTreeMap<String, Profile>,
+        models: Option<&Models<'_>>,
         options: &Options,
         progress: &mut dyn Progress,
     ) -> Result<(Evaluation, Report), Error> {
         let folder = &options.output;
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        setting(workshop, options)?;
+        setting(workshop, models.is_some(), options)?;
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
         let all = plan(&options.size);
         let done: BTreeSet<&Run> = records.iter().map(|record| &record.run).collect();
         let left: Vec<Run> = all.iter().filter(|run| !done.contains(run)).cloned().collect();
         let finished = all.len() - left.len();
-        let stage = Stage { workshop, profiles, options };
+        let stage = Stage { workshop, profiles, models, options };
         // The first run tells how long the others take.
         let mut estimate = Duration::ZERO;
         let mut rest = left.as_slice();
@@ -139,7 +146,7 @@ impl Campaign {
     }
 }
 
-fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
+fn setting(workshop: &Workshop<'_>, left_out: bool, options: &Options) -> Result<(), Error> {
     let known = options.settings.symbiosis.as_ref();
     let new = Setting {
         machine: workshop.description().name.clone(),
@@ -151,6 +158,7 @@ fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
             let by = (known.form, known.objective, known.inversion, known.recalls);
             format!("{} of {}, {by:?}", model.machine, model.training.date)
         }),
+        left_out,
     };
     harness::keep(&options.output, |kept| *kept == new, || Ok(new.clone())).map(drop)
 }
@@ -158,13 +166,14 @@ fn setting(workshop: &Workshop<'_>, options: &Options) -> Result<(), Error> {
 struct Stage<'a, 'p> {
     workshop: &'a Workshop<'p>,
     profiles: &'p BTreeMap<String, Profile>,
+    models: Option<&'a Models<'a>>,
     options: &'a Options,
 }
 
 impl Stage<'_, '_> {
     fn carry_out(&self, run: &Run) -> Result<Record, Error> {
         let begin = Instant::now();
-        let Options { size, seed, settings, switches, errors, .. } = self.options;
+        let Options { size, seed, switches, errors, .. } = self.options;
         let all: Vec<String> = self.profiles.keys().cloned().collect();
         let programs = run.case.programs(&all, *seed);
         let app = |program: &String| App { program: program.clone(), form: Form::Single };
@@ -172,7 +181,7 @@ impl Stage<'_, '_> {
             Workload { name: run.case.to_string(), apps: programs.iter().map(app).collect() };
         let setup = Setup {
             policy: run.policy.clone(),
-            settings: settings.clone(),
+            settings: self.settings(&programs)?,
             alone: size.alone,
             repeats: size.repeats,
             shown: match run.terms {
@@ -216,6 +225,17 @@ impl Stage<'_, '_> {
             unfinished: outcome.unfinished,
             wall_s: begin.elapsed().as_secs_f64(),
         })
+    }
+
+    /// What policies know that meet these programs.
+    fn settings(&self, programs: &[String]) -> Result<Settings, Error> {
+        let settings = self.options.settings.clone();
+        let (Some(models), Some(known)) = (self.models, &settings.symbiosis) else {
+            return Ok(settings);
+        };
+        let model = Model::clone(&*models.without(programs)?);
+        let symbiosis = Symbiosis { model, ..Symbiosis::clone(known) };
+        Ok(Settings { symbiosis: Some(Arc::new(symbiosis)), ..settings })
     }
 
     /// The first hardware threads of the first cores.
@@ -287,6 +307,13 @@ impl Stage<'_, '_> {
                     known.inversion.name(),
                     if known.recalls { ", corrected by what is remembered" } else { "" }
                 ),
+            );
+            report.fact(
+                "Programs of a workload",
+                match self.models {
+                    Some(_) => "left out of the training of the model that predicts it",
+                    None => "known to the model, if it was trained on them",
+                },
             );
         }
         report.fact("Made private to each thread", format!("{switches:?}"));

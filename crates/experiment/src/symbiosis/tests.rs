@@ -139,7 +139,7 @@ fn a_short_evaluation_runs_and_goes_on() {
         errors: Errors::default(),
         workers: 2,
     };
-    let run = |options: &Options| Campaign::run(&workshop, &profiles, options, &mut ());
+    let run = |options: &Options| Campaign::run(&workshop, &profiles, None, options, &mut ());
     let lacking = run(&options(&["random", "symbiotic"])).unwrap_err().to_string();
     assert!(lacking.contains("policy 'symbiotic' cannot run: it has no interference model"));
     let journal = folder.path().join("runs.jsonl");
@@ -212,7 +212,8 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
         errors: Errors::default(),
         workers: 2,
     };
-    let (evaluation, report) = Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap();
+    let (evaluation, report) =
+        Campaign::run(&workshop, &profiles, None, &options, &mut ()).unwrap();
     let terms: Vec<Terms> = evaluation.controls.iter().map(|control| control.terms).collect();
     assert_eq!(terms, [Terms::Plain, Terms::Exchanged, Terms::Private]);
     let [late, reserved] = &evaluation.decisions[..] else { panic!("{evaluation:?}") };
@@ -227,7 +228,7 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     let text = report.to_json().unwrap();
     assert!(text.contains("\"id\": \"decisions\""));
     assert!(text.contains("company-smt2-2-0") && text.contains("\"id\": \"controls\""));
-    assert_eq!(Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap().0, evaluation);
+    assert_eq!(Campaign::run(&workshop, &profiles, None, &options, &mut ()).unwrap().0, evaluation);
 }
 
 #[test]
@@ -265,7 +266,8 @@ fn eight_programs_a_core_run_in_smt8_and_in_smt4() {
         errors: Errors::default(),
         workers: 2,
     };
-    let (evaluation, report) = Campaign::run(&workshop, &profiles, &options, &mut ()).unwrap();
+    let (evaluation, report) =
+        Campaign::run(&workshop, &profiles, None, &options, &mut ()).unwrap();
     let [Wide { cores: 1, over }] = &evaluation.wide[..] else { panic!("{evaluation:?}") };
     assert!(over.stp.value.abs() < 1.0 && over.stp.value != 0.0, "{over:?}");
     assert!(evaluation.gains.is_empty() && evaluation.controls.is_empty());

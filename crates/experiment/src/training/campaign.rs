@@ -157,6 +157,31 @@ fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
     harness::keep(&options.output, |kept| *kept == new, || Ok(new.clone())).map(drop)
 }
 
+/// What a folder holds of a training.
+pub(super) struct Kept {
+    pub size: Size,
+    pub rulers: Vec<String>,
+    pub runs: BTreeMap<Run, Ran>,
+}
+
+/// Reads what a folder holds of a whole training.
+///
+/// # Errors
+/// When it cannot be read, or runs are missing.
+pub(super) fn kept(folder: &Path) -> Result<Kept, Error> {
+    let Setting { size, programs, rulers, seed, .. } = harness::kept(folder)?;
+    let (_, records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
+    let runs: BTreeMap<Run, Ran> = records.into_iter().map(|r| (r.run, r.ran)).collect();
+    let planned = plan(&programs, &rulers, &size, seed);
+    match planned.iter().find(|run| !runs.contains_key(run)) {
+        Some(missing) => Err(Error::Evaluation(format!(
+            "the training in {} is not complete: {missing} is missing; `symbiont train` goes on with it",
+            folder.display()
+        ))),
+        None => Ok(Kept { size, rulers, runs }),
+    }
+}
+
 fn carry_out(
     site: &dyn Site,
     run: &Run,

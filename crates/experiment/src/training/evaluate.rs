@@ -67,7 +67,10 @@ pub fn evaluate(
         let Some(mode) = SmtMode::of(width) else { continue };
         let throttled = alone(runs, width)?;
         let (observations, left_out) = observe(runs, width, &throttled)?;
-        let ratios = ratios(runs, width, &isolated)?;
+        let ratios: Vec<(symbiont_model::Shares, f64)> = ratios(runs, width, &isolated)?
+            .into_iter()
+            .map(|(_, stack, ratio)| (stack, ratio))
+            .collect();
         let throttling = Throttling::fit(&ratios).map_err(wrong)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
         let (fit, programs, combinations, (captured, in_company)) = {
@@ -110,12 +113,15 @@ pub fn evaluate(
     Ok(Evaluated { model, slowdowns, modes })
 }
 
-fn wrong(why: impl std::fmt::Display) -> Error {
+pub(super) fn wrong(why: impl std::fmt::Display) -> Error {
     Error::Evaluation(why.to_string())
 }
 
 /// Each program alone, with the core set up for so many threads.
-fn alone(runs: &BTreeMap<Run, Ran>, width: usize) -> Result<BTreeMap<&str, Profile>, Error> {
+pub(super) fn alone(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+) -> Result<BTreeMap<&str, Profile>, Error> {
     let mut profiles = BTreeMap::new();
     for (run, ran) in runs {
         let Run::Alone { program, width: w } = run else { continue };
@@ -133,7 +139,7 @@ fn profile<'p>(profiles: &'p BTreeMap<&str, Profile>, program: &str) -> Result<&
 
 /// Quanta of groups beside the same instructions alone; how many were idle and
 /// how many not covered.
-fn observe(
+pub(super) fn observe(
     runs: &BTreeMap<Run, Ran>,
     width: usize,
     throttled: &BTreeMap<&str, Profile>,
@@ -157,12 +163,12 @@ fn observe(
     Ok((observations, (idle, uncovered)))
 }
 
-/// Throttled stacks with throttled over isolated CPI of the same instructions.
-fn ratios(
+/// Throttled stacks with throttled over isolated CPI of the same instructions, by program.
+pub(super) fn ratios(
     runs: &BTreeMap<Run, Ran>,
     width: usize,
     isolated: &BTreeMap<&str, Profile>,
-) -> Result<Vec<(symbiont_model::Shares, f64)>, Error> {
+) -> Result<Vec<(String, symbiont_model::Shares, f64)>, Error> {
     let mut ratios = Vec::new();
     for (run, ran) in runs {
         let Run::Alone { program, width: w } = run else { continue };
@@ -173,7 +179,7 @@ fn ratios(
             let from = at;
             at += quantum.instructions;
             if let (Some(stack), Ok(alone)) = (&quantum.stack, alone.over(from, at)) {
-                ratios.push((stack.shares(), stack.cpi() / alone.cpi()));
+                ratios.push((program.clone(), stack.shares(), stack.cpi() / alone.cpi()));
             }
         }
     }

@@ -176,6 +176,34 @@ fn what_no_operations_cost_is_measured_and_told() {
     assert!(report.to_json().unwrap().contains("no-operations in the other places cost it"));
 }
 
+fn models_without_some_programs_are_fitted_on_the_others(
+    folder: &Path,
+    model: Model,
+    site: &dyn Site,
+) {
+    let left_out = LeftOut::read(folder, model.clone(), site.catalogue()).unwrap();
+    let models = left_out.models().unwrap();
+    let all = models.without(&[]).unwrap();
+    for (mode, trained) in &model.modes {
+        assert_eq!(all.modes[mode].fit, trained.fit);
+        assert_eq!(all.modes[mode].throttling, trained.throttling);
+    }
+    let some = models.without(&["synthetic-float".to_owned()]).unwrap();
+    assert_eq!(some.training.programs.len(), PROGRAMS.len() - 1);
+    let mode = &SmtMode::Smt2;
+    assert!(some.modes[mode].fit.observed < all.modes[mode].fit.observed);
+    assert_ne!(some.modes[mode].throttling, all.modes[mode].throttling);
+    assert_eq!(models.without(&["synthetic-float".to_owned()]).unwrap(), some);
+    let nobody = models.without(&PROGRAMS.map(str::to_owned));
+    assert!(matches!(nobody, Err(Error::Evaluation(_))));
+
+    let journal = folder.join("runs.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, text.split_once('\n').unwrap().1).unwrap();
+    let refused = LeftOut::read(folder, model, site.catalogue()).unwrap_err().to_string();
+    assert!(refused.contains("is not complete"), "{refused}");
+}
+
 #[test]
 fn training_gives_a_model_that_fits_and_goes_on_where_it_stopped() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -206,6 +234,8 @@ fn training_gives_a_model_that_fits_and_goes_on_where_it_stopped() {
     assert_eq!(lines(), 8 + 10);
     assert_eq!(again.model.modes, evaluated.model.modes);
     assert_eq!(&again.slowdowns, slowdowns);
+
+    models_without_some_programs_are_fitted_on_the_others(folder.path(), evaluated.model, &site);
     let changed = Options { seed: 2, ..options(other.path()) };
     assert!(matches!(Campaign::run(&site, &changed, &mut ()), Err(Error::OtherCampaign { .. })));
 }
