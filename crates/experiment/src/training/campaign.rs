@@ -138,6 +138,7 @@ impl Campaign {
             Ok(())
         })?;
         records.extend(fresh);
+        progress.note("fitting the model, and judging it on programs and combinations left out");
         let (evaluated, report) = judge(site, options, components, records)?;
         write(folder, &evaluated, &report)?;
         Ok((evaluated, report))
