@@ -51,4 +51,4 @@ mod tests;
 
 pub use campaign::{Campaign, Options, Place, Record};
 pub use evaluate::{Captured, Contrast, Control, Evaluation, Gain, Near, Wide, evaluate};
-pub use plan::{Case, Run, Size, Terms, WIDE, plan};
+pub use plan::{Case, DECISION, Run, Size, Terms, WIDE, plan};

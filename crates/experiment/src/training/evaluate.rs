@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 
 use symbiont_model::{
     Components, Holdout, Model, Observation, Pressure, Profile, SmtMode, Throttling, Together,
@@ -73,20 +74,29 @@ pub fn evaluate(
             .collect();
         let throttling = Throttling::fit(&ratios).map_err(wrong)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
-        let (fit, programs, combinations, (captured, in_company)) = {
+        let (fit, programs, combinations, captured, in_company) = {
             let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
             let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
             let set = set.pressed_by(pressure).with_rulers(rulers);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
-            let fit = set.fit().map_err(wrong)?;
-            let captured = match width {
-                2 => (
-                    captured(&set, WORKLOADS).map_err(wrong)?,
-                    in_company(&set, company::WORKLOADS).map_err(wrong)?,
-                ),
-                _ => Default::default(),
-            };
-            (fit, validate(Holdout::Programs)?, validate(Holdout::Combinations)?, captured)
+            let pairs = width == 2;
+            let (workloads, in_company_of) =
+                if pairs { (WORKLOADS, company::WORKLOADS) } else { (0, 0) };
+            // All of them take long, and none needs another.
+            std::thread::scope(|scope| {
+                let programs = scope.spawn(|| validate(Holdout::Programs));
+                let combinations = scope.spawn(|| validate(Holdout::Combinations));
+                let captured = scope.spawn(|| captured(&set, workloads).map_err(wrong));
+                let in_company = scope.spawn(|| in_company(&set, in_company_of).map_err(wrong));
+                let fit = set.fit().map_err(wrong)?;
+                Ok::<_, Error>((
+                    fit,
+                    end(programs)?,
+                    end(combinations)?,
+                    end(captured)?,
+                    end(in_company)?,
+                ))
+            })?
         };
         let scores = [(&programs, Holdout::Programs), (&combinations, Holdout::Combinations)]
             .into_iter()
@@ -111,6 +121,11 @@ pub fn evaluate(
     let slowdowns = slowdowns(runs, &training.programs, &machine, &isolated)?;
     let model = Model { machine, core, catalogue, components, training, modes: fitted };
     Ok(Evaluated { model, slowdowns, modes })
+}
+
+/// What a thread came to.
+fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 pub(super) fn wrong(why: impl std::fmt::Display) -> Error {
