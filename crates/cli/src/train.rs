@@ -176,8 +176,12 @@ fn tell_captured(evaluation: &Evaluation) {
     for found in of_stp_in_company {
         let judged = if found.passes() { "met" } else { "missed" };
         let partners = found.partners;
-        say!("gate: lower end above {GATE} with stacks beside {partners} of 7: {judged}");
+        say!("lower end above {GATE} by stacks beside {partners} of 7 alone: {judged}");
     }
+    say!(
+        "what the policy remembers of groups that ran comes on top: symbiont bench symbiosis \
+         --left-out FOLDER"
+    );
 }
 
 fn share(estimate: &Estimate) -> String {

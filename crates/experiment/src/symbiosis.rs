@@ -43,6 +43,7 @@
 //!   from end to end (`a_short_evaluation_runs_and_goes_on`).
 
 mod campaign;
+mod checks;
 mod evaluate;
 mod page;
 mod plan;

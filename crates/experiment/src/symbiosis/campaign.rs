@@ -289,7 +289,7 @@ impl Stage<'_, '_> {
     }
 
     fn report(&self, evaluation: &Evaluation, records: &[Record], wall: Duration) -> Report {
-        let mut report = page::page(evaluation, records);
+        let mut report = page::page(evaluation, records, self.models.is_some());
         let description = self.workshop.description();
         let checked = description.checked.as_deref().unwrap_or("unchecked");
         let Options { size, seed, switches, settings, .. } = self.options;

@@ -1,8 +1,10 @@
 //! From gains to a report.
 
 use super::campaign::Record;
+use super::checks::checks;
 use super::evaluate::{Evaluation, Gain, Near, Wide};
-use super::plan::{CONTROLLED, Case, Terms};
+use super::plan::{Case, Terms};
+use crate::harness::Check;
 use crate::report::{Axis, Block, Chart, Column, Line, Lines, Matrix, Plot, Report, Table};
 use crate::stats::Estimate;
 
@@ -13,7 +15,7 @@ const PUBLISHED: &str = "Published, SMT2, all core counts: symbiotic +8.9 % over
                          symbiotic.";
 
 /// Gain in STP of symbiotic-numa over another policy on 6 to 10 cores, in percent (section 6.3).
-fn published(width: usize, other: &str) -> Option<f64> {
+pub(super) fn published(width: usize, other: &str) -> Option<f64> {
     match (width, other) {
         (2, "symbiotic") => Some(1.3),
         (2, "l1-bandwidth") | (4, "stay") => Some(5.9),
@@ -29,8 +31,8 @@ fn published(width: usize, other: &str) -> Option<f64> {
 const DRAWN: &str = "means over workloads; intervals draw workloads and programs apart, since \
                      workloads share programs (Owen, The pigeonhole bootstrap, 2007)";
 
-/// The report, without facts.
-pub(super) fn page(evaluation: &Evaluation, records: &[Record]) -> Report {
+/// The report, without facts. `left_out`: the model does not know the programs.
+pub(super) fn page(evaluation: &Evaluation, records: &[Record], left_out: bool) -> Report {
     let mut report = Report::new(
         "Symbiotic scheduling, simulated",
         "Throughput and turnaround of workloads under several policies, over random placement",
@@ -46,10 +48,11 @@ pub(super) fn page(evaluation: &Evaluation, records: &[Record]) -> Report {
             evaluation.unfinished
         )));
     }
-    report.push(summary(evaluation));
-    if let Some(said) = beyond(evaluation) {
-        report.push(Block::Note(said));
+    let checks = checks(evaluation, left_out);
+    if !checks.is_empty() {
+        report.push(Check::table(&checks));
     }
+    report.push(summary(evaluation));
     report.push(captured(evaluation));
     if !evaluation.controls.is_empty() {
         report.push(controls(evaluation));
@@ -117,25 +120,6 @@ fn captured(evaluation: &Evaluation) -> Table {
     }
     table.note(DRAWN);
     table
-}
-
-/// Where symbiotic does not gain over random beyond the interval; none if it did not run.
-fn beyond(evaluation: &Evaluation) -> Option<String> {
-    let own = evaluation.gains.iter().filter(|gain| gain.policy == CONTROLLED);
-    let counts: Vec<(&Gain, usize)> = own.filter_map(|gain| Some((gain, gain.cores?))).collect();
-    let weak: Vec<String> = counts
-        .iter()
-        .filter(|(gain, _)| gain.over.stp.low().is_none_or(|low| low <= 0.0))
-        .map(|(gain, cores)| format!("{cores} cores with {} threads each", gain.width))
-        .collect();
-    if counts.is_empty() {
-        return None;
-    }
-    Some(if weak.is_empty() {
-        "symbiotic gains over random beyond the interval on every count of cores.".to_owned()
-    } else {
-        format!("symbiotic does not gain over random beyond the interval on {}.", weak.join(", "))
-    })
 }
 
 fn near(evaluation: &Evaluation) -> Table {

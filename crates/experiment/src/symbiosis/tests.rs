@@ -15,7 +15,7 @@ use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
 
 use super::*;
-use crate::harness::Error;
+use crate::harness::{Error, Verdict};
 use crate::simulated::Library;
 
 #[test]
@@ -107,6 +107,14 @@ fn gains_and_controls_equal_the_hand_worked_ones() {
     assert_eq!(controls.len(), 3);
     assert!((controls[0].1 - 0.2).abs() < 1e-12);
     assert_eq!(controls[1..], [(Terms::Exchanged, 0.0), (Terms::Private, 0.0)]);
+
+    let verdicts = |left_out: bool| -> Vec<Verdict> {
+        checks::checks(&evaluation, left_out).iter().map(|check| check.verdict).collect()
+    };
+    // A share of exactly a half is not above it; the gain is, and both controls are 0.
+    let others = [Verdict::Pass; 3];
+    assert_eq!(verdicts(true), [&[Verdict::Fail][..], &others].concat());
+    assert_eq!(verdicts(false), [&[Verdict::Fail][..], &others].concat());
 }
 
 const PROGRAMS: [&str; 4] =

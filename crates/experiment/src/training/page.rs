@@ -284,6 +284,10 @@ fn in_company(mode: SmtMode, evaluation: &Evaluation) -> Table {
     ));
     table.note(format!("gate: the lower end of the interval is above {GATE}"));
     table.note(
+        "by stacks alone; what the policy remembers of groups that ran comes on top (symbiont bench \
+         symbiosis --left-out)",
+    );
+    table.note(
         "left out: the form is chosen and fitted without any program of the workload; shuffled: so, \
          each predicted by another one's stack; a control",
     );
