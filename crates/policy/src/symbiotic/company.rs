@@ -27,7 +27,8 @@ const FORGOTTEN: f64 = 1.0 / 64.0;
 struct Met {
     weight: f64,
     sums: Vec<f64>,
-    /// Instructions per cycle, with the same weights.
+    /// Weights of quanta whose speed tells what the others cost, and instructions per cycle in them.
+    timed: f64,
     ipc: f64,
 }
 
@@ -43,24 +44,31 @@ impl Company {
         let left = 0.5_f64.powf(HALF_LIFE.recip());
         for met in self.met.values_mut() {
             met.weight *= left;
+            met.timed *= left;
             met.ipc *= left;
             met.sums.iter_mut().for_each(|sum| *sum *= left);
         }
         self.met.retain(|_, met| met.weight > FORGOTTEN);
     }
 
-    /// Adds the stack of a quantum beside others, in order, and its instructions per cycle.
-    pub fn add(&mut self, others: Vec<ThreadId>, stack: &Shares, ipc: f64) {
-        let none = || Met { weight: 0.0, sums: vec![0.0; stack.parts().len()], ipc: 0.0 };
-        let met = self.met.entry(others).or_insert_with(none);
+    /// Adds the stack of a quantum beside others, in order, and its instructions per cycle where all
+    /// of them ran at once.
+    pub fn add(&mut self, others: Vec<ThreadId>, stack: &Shares, ipc: Option<f64>) {
+        let sums = vec![0.0; stack.parts().len()];
+        let none = Met { weight: 0.0, sums, timed: 0.0, ipc: 0.0 };
+        let met = self.met.entry(others).or_insert(none);
         met.weight += 1.0;
-        met.ipc += ipc;
+        if let Some(ipc) = ipc {
+            met.timed += 1.0;
+            met.ipc += ipc;
+        }
         met.sums.iter_mut().zip(stack.parts()).for_each(|(sum, part)| *sum += part);
     }
 
-    /// In which company it was for how many quanta, and its mean instructions per cycle there.
+    /// In which company it ran at once for how many quanta, and its mean instructions per cycle there.
     pub fn met(&self) -> impl Iterator<Item = (&[ThreadId], f64, f64)> {
-        self.met.iter().map(|(others, met)| (others.as_slice(), met.weight, met.ipc / met.weight))
+        let timed = self.met.iter().filter(|(_, met)| met.timed > 0.0);
+        timed.map(|(others, met)| (others.as_slice(), met.timed, met.ipc / met.timed))
     }
 
     /// The mean stack; none of who was never measured, or is forgotten.
@@ -100,7 +108,7 @@ mod tests {
 
     fn quantum(company: &mut Company, partner: u32, part: f64) {
         company.age();
-        company.add(vec![id(partner)], &stack(part), 2.0 * part);
+        company.add(vec![id(partner)], &stack(part), Some(2.0 * part));
     }
 
     #[test]
@@ -153,9 +161,10 @@ mod tests {
     #[test]
     fn stacks_without_company_count_only_where_there_are_no_others() {
         let mut company = Company::default();
-        company.add(Vec::new(), &stack(0.9), 1.0);
+        company.add(Vec::new(), &stack(0.9), None);
         assert!((first(&company) - 0.9).abs() < 1e-12);
-        company.add(vec![id(1)], &stack(0.2), 1.0);
+        company.add(vec![id(1)], &stack(0.2), None);
+        assert_eq!(company.met().count(), 0, "nobody was timed");
         assert!((first(&company) - 0.2).abs() < 1e-12);
     }
 }

@@ -71,13 +71,18 @@ impl Estimates {
                 }
             }
             if symbiosis.form.in_company() || symbiosis.recalls {
-                self.meet(view, group, &read);
+                self.meet(view, group, (&read, group.len() <= places.max(1)));
             }
         }
     }
 
-    /// Adds what threads measured that shared a core.
-    fn meet(&mut self, view: &View<'_>, group: &[usize], measured: &[Option<CpiStack>]) {
+    /// Adds what threads measured that shared a core, all at once or taking turns.
+    fn meet(
+        &mut self,
+        view: &View<'_>,
+        group: &[usize],
+        (measured, at_once): (&[Option<CpiStack>], bool),
+    ) {
         let id = |at: usize| view.threads.get(at).map(|thread| thread.id);
         for &at in group {
             let Some((thread, stack)) = id(at).zip(measured.get(at).and_then(Option::as_ref))
@@ -89,7 +94,7 @@ impl Estimates {
             others.sort_unstable();
             let company = self.company.entry(thread).or_default();
             company.age();
-            company.add(others, &stack.shares(), stack.cpi().recip());
+            company.add(others, &stack.shares(), at_once.then(|| stack.cpi().recip()));
         }
     }
 
