@@ -78,7 +78,9 @@ fn size(args: &BenchSymbiosis, machine: &Description) -> Size {
     size.alone = args.alone.unwrap_or(size.alone);
     size.controls = args.controls.unwrap_or(size.controls);
     let wide = machine.topology.cores().iter().filter(|core| core.cpus.len() >= WIDE).count();
-    size.wide.0 = args.smt8.unwrap_or(size.wide.0);
+    if let Some(workloads) = args.smt8 {
+        size.wide = (workloads, Size::full().wide.1);
+    }
     size.wide.1.retain(|cores| *cores <= wide);
     if !args.policies.is_empty() {
         size.policies.clone_from(&args.policies);

@@ -127,7 +127,7 @@ pub struct BenchSymbiosis {
     #[arg(long, value_name = "COUNT")]
     pub controls: Option<usize>,
     /// Workloads of eight programs for each of 4 and of 10 cores, run in SMT8 and in SMT4 by the
-    /// simulated OS, where the machine has SMT8
+    /// simulated OS, where the machine has SMT8 [default: 10, or 0]
     #[arg(long, value_name = "COUNT")]
     pub smt8: Option<usize>,
     /// How long each program runs alone to set its target (simulated time)
