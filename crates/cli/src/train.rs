@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Deserialize;
 use symbiont_experiment::report::Report;
-use symbiont_experiment::simulated::{Library, ruler};
+use symbiont_experiment::simulated::Library;
 use symbiont_experiment::stats::Estimate;
 use symbiont_experiment::training::real::{Real, Trainee};
 use symbiont_experiment::training::simulated::{NOPS, Simulated, nops};
@@ -61,8 +61,10 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
         programs.len()
     );
     let mut options = options(args, name, programs);
-    options.rulers = (1..=args.rulers).map(ruler).collect();
-    options.rulers.retain(|name| !options.programs.contains(name));
+    if args.rulers {
+        let made = library.list().into_iter().filter(|listed| !listed.real).map(|l| l.name);
+        options.rulers = made.filter(|name| !options.programs.contains(name)).collect();
+    }
     let description = machine(name)?;
     let widest = options.size.widths().into_iter().max().unwrap_or(2);
     let smt = description.topology.smt_width();

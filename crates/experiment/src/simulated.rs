@@ -49,7 +49,7 @@ pub use cache::{Cache, Trouble};
 pub(crate) use exchanged::Exchanged;
 pub use exchanged::Shown;
 pub use fill::fill;
-pub use library::{Library, LibraryError, Listed, ruler};
+pub use library::{Library, LibraryError, Listed};
 pub use outcome::{AppOutcome, Outcome, Provenance};
 pub use run::{Decision, Setup, SimulateError, Told, check, simulate};
 pub(crate) use stage::{Once, Stage, Steered};

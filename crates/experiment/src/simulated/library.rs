@@ -1,8 +1,7 @@
 //! Where profiles come from.
 //!
 //! A library is a folder of profile files, `NAME.profile` each, and a few
-//! synthetic programs with one trait each, `synthetic-…`, which are always there. So are synthetic
-//! mixtures, `ruler-1`, `ruler-2` and so on, which differ in everything: to train models on.
+//! synthetic programs with one trait each, `synthetic-…`, which are always there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,15 +27,6 @@ const SYNTHETIC: [Synthetic; 5] = [
     ("synthetic-float", "floating-point work that fits any cache", synthetic::floating_point),
     ("synthetic-branchy", "branches that are hard to predict", synthetic::branchy),
 ];
-
-/// What the names of synthetic mixtures begin with.
-const RULER: &str = "ruler-";
-
-/// The name of a synthetic mixture, numbered from 1.
-#[must_use]
-pub fn ruler(number: u32) -> String {
-    format!("{RULER}{number}")
-}
 
 /// Profiles by name.
 #[derive(Debug, Clone, Default)]
@@ -145,10 +135,6 @@ impl Library {
         }
         if let Some((_, _, make)) = SYNTHETIC.iter().find(|(known, _, _)| *known == name) {
             return Ok(Profile { program: name.to_owned(), ..make() });
-        }
-        let number = name.strip_prefix(RULER).and_then(|number| number.parse().ok());
-        if let Some(number) = number.filter(|number| *number > 0 && ruler(*number) == name) {
-            return Ok(synthetic::ruler(number));
         }
         let path = Path::new(name);
         if name.contains('/') || path.extension().is_some_and(|e| e == ENDING) {

@@ -244,12 +244,3 @@ fn memory_looks_as_feliu_et_al_measured_it() {
         assert!((12.0..25.0).contains(&bandwidth.gbps[0]), "{bandwidth:?}");
     }
 }
-
-#[test]
-fn synthetic_mixtures_are_known_by_number() {
-    let library = library();
-    assert_eq!(library.load("ruler-3").unwrap().program, "ruler-3");
-    for unknown in ["ruler-0", "ruler-03", "ruler-x", "ruler-"] {
-        assert!(matches!(library.load(unknown), Err(LibraryError::Unknown { .. })), "{unknown}");
-    }
-}

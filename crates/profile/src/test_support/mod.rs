@@ -5,10 +5,8 @@
 //! give equal profiles.
 
 mod programs;
-mod rulers;
 
 pub use programs::{
     branchy, cache_resident, floating_point, no_operations, phased, pointer_chasing, streaming,
     synthetic,
 };
-pub use rulers::ruler;

@@ -7,8 +7,8 @@ use crate::observe::{ObservedOp, Observer};
 use crate::{OpClass, PREDICTORS, Phase, Profile, Span, Thread};
 
 /// Where the synthetic programs' instructions and data lie.
-pub(super) const CODE: u64 = 0x40_0000;
-pub(super) const DATA: u64 = 0x1000_0000;
+const CODE: u64 = 0x40_0000;
+const DATA: u64 = 0x1000_0000;
 
 /// Instructions that warm up, and those that are counted.
 const WARM_UP: u64 = 100_000;
@@ -17,7 +17,7 @@ const TRACES: u64 = 8;
 const TRACE_LENGTH: u64 = 1_200;
 
 /// Observes what `step` yields for each next instruction (counted from 0).
-pub(super) fn observe(mut step: impl FnMut(u64) -> ObservedOp) -> Phase {
+fn observe(mut step: impl FnMut(u64) -> ObservedOp) -> Phase {
     let mut observer = Observer::new();
     for index in 0..WARM_UP {
         observer.execute(&step(index));
@@ -53,7 +53,7 @@ pub fn synthetic(name: &str, phase: Phase, instructions: u64) -> Profile {
 }
 
 /// Instructions that each synthetic program is said to execute.
-pub(super) const LENGTH: u64 = 10_000_000_000;
+const LENGTH: u64 = 10_000_000_000;
 
 /// Reads 8 bytes after 8 bytes of an array far larger than any cache, adds, and
 /// stores every eighth: bound by bandwidth.
