@@ -21,8 +21,10 @@
 //! fitted without any of its programs ([`crate::training::LeftOut`]).
 //!
 //! Negative controls ([`Terms`]): some of the workloads also run with measurements exchanged between
-//! programs, and with execution units and caches private to each thread. What `symbiotic` gains over
-//! `random` must vanish there.
+//! programs, for good and anew each quantum, and with execution units and caches private to each thread.
+//! What `symbiotic` gains over `random` must vanish there. A scheduler that remembers what came of its
+//! decisions is a search, though: of whom a measurement is matters less to it than that it follows from
+//! what it did, and a constant exchange leaves that. So the one that is drawn anew is its control.
 //!
 //! Programs run on while a decision is taken (section 4.3). The same workloads are run with decisions
 //! that take a millisecond, in which programs stay where they are, or are left to the OS on all cores but

@@ -122,7 +122,8 @@ pub struct BenchSymbiosis {
     #[arg(long, value_name = "COUNT")]
     pub repeats: Option<u32>,
     /// Workloads of each width and count of cores that are run as negative controls too
-    /// (measurements exchanged between programs, units and caches private to each thread), and with
+    /// (measurements exchanged between programs, for good and anew each quantum; units and caches
+    /// private to each thread), and with
     /// decisions that take a millisecond, with and without a core reserved for them
     #[arg(long, value_name = "COUNT")]
     pub controls: Option<usize>,

@@ -17,20 +17,32 @@ pub enum Shown {
     Own,
     /// Another program's, the same one throughout a repeat: a negative control.
     Exchanged,
+    /// Another program's, drawn anew each quantum: a negative control for policies that learn from what
+    /// came of their decisions. What a constant exchange shows them comes of their decisions too, and
+    /// they may learn what it means.
+    Anew,
 }
 
-/// A policy that takes each program for another one, the same as long as it
-/// lives, so that it decides as steadily as it would otherwise.
+/// A policy that takes each program for another one: the same as long as it lives, so that it decides
+/// as steadily as it would otherwise, or one that is drawn anew each quantum.
 pub(crate) struct Exchanged {
     policy: Box<dyn Policy>,
     random: Pcg64Mcg,
+    anew: bool,
     /// For each program the one whose measurements are shown.
     shown: BTreeMap<ProgramId, ProgramId>,
 }
 
 impl Exchanged {
+    /// The same one as long as it lives.
     pub fn new(policy: Box<dyn Policy>, seed: u64) -> Self {
-        Self { policy, random: Pcg64Mcg::seed_from_u64(seed), shown: BTreeMap::new() }
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        Self { policy, random, anew: false, shown: BTreeMap::new() }
+    }
+
+    /// Another one each quantum.
+    pub fn anew(policy: Box<dyn Policy>, seed: u64) -> Self {
+        Self { anew: true, ..Self::new(policy, seed) }
     }
 }
 
@@ -52,7 +64,7 @@ impl Policy for Exchanged {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        if self.shown.len() != view.programs.len() {
+        if self.anew || self.shown.len() != view.programs.len() {
             let programs: Vec<ProgramId> = view.programs.iter().map(|program| program.id).collect();
             let mut others = programs.clone();
             others.shuffle(&mut self.random);

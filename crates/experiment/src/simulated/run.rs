@@ -240,6 +240,7 @@ pub fn simulate<'p, L: Level<'p>>(
         let policy: Box<dyn Policy> = match setup.shown {
             Shown::Own => policy,
             Shown::Exchanged => Box::new(Exchanged::new(policy, seed)),
+            Shown::Anew => Box::new(Exchanged::anew(policy, seed)),
         };
         let mut timeline = timeline.take();
         let done = targets.len() + repeat as usize;

@@ -186,6 +186,7 @@ impl Stage<'_, '_> {
             repeats: size.repeats,
             shown: match run.terms {
                 Terms::Exchanged => Shown::Exchanged,
+                Terms::Shuffled => Shown::Anew,
                 _ => Shown::Own,
             },
             seed: *seed,

@@ -23,7 +23,8 @@ pub(super) fn checks(evaluation: &Evaluation, left_out: bool) -> Vec<Check> {
     checks.extend([2, 4].into_iter().filter_map(|width| everywhere(evaluation, width)));
     for control in &evaluation.controls {
         let what = match control.terms {
-            Terms::Exchanged => "measurements exchanged between programs",
+            Terms::Exchanged => "measurements exchanged between programs for good",
+            Terms::Shuffled => "measurements exchanged between programs anew each quantum",
             Terms::Private => "execution units and caches private to each thread",
             Terms::Plain | Terms::Late | Terms::Reserved | Terms::Narrow => continue,
         };
@@ -34,7 +35,14 @@ pub(super) fn checks(evaluation: &Evaluation, left_out: bool) -> Vec<Check> {
                 control.width
             ),
             measured: Some(gain),
-            beside: "negative control: 0 within its interval".to_owned(),
+            beside: match control.terms {
+                Terms::Exchanged => {
+                    "negative control: 0 within its interval; a policy that remembers what came of its \
+                     decisions may learn what a constant exchange means"
+                }
+                _ => "negative control: 0 within its interval",
+            }
+            .to_owned(),
             verdict: decided(gain, |low, high| Some(low <= 0.0 && high >= 0.0)),
         });
     }

@@ -142,6 +142,7 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
         for (terms, baseline) in [
             (Terms::Plain, Terms::Plain),
             (Terms::Exchanged, Terms::Plain),
+            (Terms::Shuffled, Terms::Plain),
             (Terms::Private, Terms::Private),
         ] {
             let over = contrast(&among, (CONTROLLED, terms), (BASELINE, baseline));

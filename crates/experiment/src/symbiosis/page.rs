@@ -201,7 +201,8 @@ fn company(record: &Record) -> Plot {
 fn terms(terms: Terms) -> &'static str {
     match terms {
         Terms::Plain => "as they are",
-        Terms::Exchanged => "measurements exchanged between programs",
+        Terms::Exchanged => "measurements exchanged between programs for good",
+        Terms::Shuffled => "measurements exchanged between programs anew each quantum",
         Terms::Private => "execution units and caches private to each thread",
         Terms::Late => "programs run on where they are",
         Terms::Reserved => "the last core reserved, the OS runs programs on the others",

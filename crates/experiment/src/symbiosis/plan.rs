@@ -72,8 +72,10 @@ pub const DECISION: Duration = Duration::from_millis(1);
 pub enum Terms {
     /// As they are.
     Plain,
-    /// It is shown other programs' measurements.
+    /// It is shown other programs' measurements, each those of the same one throughout.
     Exchanged,
+    /// The same, drawn anew each quantum.
+    Shuffled,
     /// Execution units and caches are private to each thread.
     Private,
     /// Decisions take [`DECISION`]; programs run on where they are meanwhile.
@@ -114,6 +116,7 @@ impl fmt::Display for Run {
         match terms {
             Terms::Plain => write!(f, "{case} {policy}"),
             Terms::Exchanged => write!(f, "{case} {policy}, measurements exchanged"),
+            Terms::Shuffled => write!(f, "{case} {policy}, measurements shuffled each quantum"),
             Terms::Private => write!(f, "{case} {policy}, units and caches private"),
             Terms::Late => write!(f, "{case} {policy}, decisions take time"),
             Terms::Reserved => write!(f, "{case} {policy}, decisions on a reserved core"),
@@ -208,6 +211,7 @@ pub fn plan(size: &Size) -> Vec<Run> {
                 if controlled && number < size.controls {
                     runs.extend([
                         run(CONTROLLED, Terms::Exchanged),
+                        run(CONTROLLED, Terms::Shuffled),
                         run(CONTROLLED, Terms::Private),
                         run(BASELINE, Terms::Private),
                         run(CONTROLLED, Terms::Late),

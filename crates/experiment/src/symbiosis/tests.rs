@@ -53,6 +53,7 @@ fn controls_are_planned_with_their_baseline() {
     };
     let exchanged = of("symbiotic", Terms::Exchanged);
     assert_eq!(exchanged.len(), 2 * 7 * 3);
+    assert_eq!(exchanged, of("symbiotic", Terms::Shuffled));
     assert_eq!(exchanged, of("symbiotic", Terms::Private));
     assert_eq!(exchanged, of("random", Terms::Private));
     assert_eq!(exchanged, of("symbiotic", Terms::Late));
@@ -223,7 +224,7 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     let (evaluation, report) =
         Campaign::run(&workshop, &profiles, None, &options, &mut ()).unwrap();
     let terms: Vec<Terms> = evaluation.controls.iter().map(|control| control.terms).collect();
-    assert_eq!(terms, [Terms::Plain, Terms::Exchanged, Terms::Private]);
+    assert_eq!(terms, [Terms::Plain, Terms::Exchanged, Terms::Shuffled, Terms::Private]);
     let [late, reserved] = &evaluation.decisions[..] else { panic!("{evaluation:?}") };
     assert_eq!([late.terms, reserved.terms], [Terms::Late, Terms::Reserved]);
     // Half of the machine is lost for a hundredth of the time, and programs move to and fro.
@@ -231,7 +232,7 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     assert!(reserved.over.stp.value < 0.0 && reserved.over.stp.value > -0.2, "{reserved:?}");
     assert!(reserved.over.moves > late.over.moves);
     // Where nobody shares units and caches, nobody gains much by who is beside whom.
-    let private = evaluation.controls[2].over.stp.value;
+    let private = evaluation.controls[3].over.stp.value;
     assert!(private.abs() < 0.1, "{private}");
     let text = report.to_json().unwrap();
     assert!(text.contains("\"id\": \"decisions\""));
