@@ -17,9 +17,9 @@ pub enum Shown {
     Own,
     /// Another program's, the same one throughout a repeat: a negative control.
     Exchanged,
-    /// Another program's, drawn anew each quantum: a negative control for policies that learn from what
-    /// came of their decisions. What a constant exchange shows them comes of their decisions too, and
-    /// they may learn what it means.
+    /// Another program's, drawn anew each quantum: what a constant exchange shows comes of a policy's
+    /// decisions too, and one that learns may learn what it means. All measurements together still tell
+    /// how good a placement was.
     Anew,
 }
 

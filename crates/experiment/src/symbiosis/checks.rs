@@ -36,11 +36,11 @@ pub(super) fn checks(evaluation: &Evaluation, left_out: bool) -> Vec<Check> {
             ),
             measured: Some(gain),
             beside: match control.terms {
-                Terms::Exchanged => {
-                    "negative control: 0 within its interval; a policy that remembers what came of its \
-                     decisions may learn what a constant exchange means"
+                Terms::Exchanged | Terms::Shuffled => {
+                    "negative control: 0 within its interval; for who remembers what came of its decisions \
+                     it is none, as all measurements together still tell how good they were (--recall off)"
                 }
-                _ => "negative control: 0 within its interval",
+                _ => "negative control: 0 within its interval; random pays for its moves",
             }
             .to_owned(),
             verdict: decided(gain, |low, high| Some(low <= 0.0 && high >= 0.0)),
