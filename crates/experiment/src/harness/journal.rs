@@ -27,18 +27,23 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             other => other.map_err(Error::io(path))?,
         };
-        let whole = text.rfind('\n').map_or("", |end| text.get(..=end).unwrap_or_default());
-        let records = whole
-            .lines()
-            .map(|line| serde_json::from_str(line).map_err(Error::json(path)))
-            .collect::<Result<_, _>>()?;
+        let (records, whole) = whole(path, &text)?;
         let file = File::options()
             .append(true)
             .create(true)
             .open(path)
-            .and_then(|file| file.set_len(whole.len() as u64).map(|()| file))
+            .and_then(|file| file.set_len(whole as u64).map(|()| file))
             .map_err(Error::io(path))?;
         Ok((Self { path: path.to_owned(), file }, records))
+    }
+
+    /// What a journal holds, which is left as it is. A torn last line is no record.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a whole line in it is not a record.
+    pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
+        let text = fs::read_to_string(path).map_err(Error::io(path))?;
+        Ok(whole(path, &text)?.0)
     }
 
     /// Appends a record; when this returns, a crash of this program cannot
@@ -51,6 +56,13 @@ impl Journal {
         line.push(b'\n');
         self.file.write_all(&line).map_err(Error::io(&self.path))
     }
+}
+
+/// The records of a journal's whole lines, and how long these are.
+fn whole<T: DeserializeOwned>(path: &Path, text: &str) -> Result<(Vec<T>, usize), Error> {
+    let whole = text.rfind('\n').map_or("", |end| text.get(..=end).unwrap_or_default());
+    let record = |line| serde_json::from_str(line).map_err(Error::json(path));
+    Ok((whole.lines().map(record).collect::<Result<_, _>>()?, whole.len()))
 }
 
 /// Reads a file that holds one JSON value.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_model::{Components, Depth, Pressure, Training};
+use symbiont_model::{Components, Depth, Model, Pressure, Training};
 use symbiont_topology::CoreKind;
 
 use super::evaluate::{Evaluated, evaluate};
@@ -165,13 +165,24 @@ pub(super) struct Kept {
     pub runs: BTreeMap<Run, Ran>,
 }
 
-/// Reads what a folder holds of a whole training.
+/// Reads what a folder holds of the whole training that a model came from; leaves it as it is.
 ///
 /// # Errors
-/// When it cannot be read, or runs are missing.
-pub(super) fn kept(folder: &Path) -> Result<Kept, Error> {
-    let Setting { size, programs, rulers, seed, .. } = harness::kept(folder)?;
-    let (_, records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
+/// When it cannot be read, runs are missing, or it is of another machine or stack.
+pub(super) fn kept(folder: &Path, model: &Model) -> Result<Kept, Error> {
+    let Setting { machine, stack, size, programs, rulers, seed, .. } = harness::kept(folder)?;
+    let (of, wanted) = ((machine.as_str(), stack.sum()), (&*model.machine, model.components.sum()));
+    if of != wanted {
+        return Err(Error::Evaluation(format!(
+            "the training in {} is of {} by {}, the model of {} by {}",
+            folder.display(),
+            of.0,
+            of.1,
+            wanted.0,
+            wanted.1
+        )));
+    }
+    let records: Vec<Record> = Journal::read(&folder.join("runs.jsonl"))?;
     let runs: BTreeMap<Run, Ran> = records.into_iter().map(|r| (r.run, r.ran)).collect();
     let planned = plan(&programs, &rulers, &size, seed);
     match planned.iter().find(|run| !runs.contains_key(run)) {

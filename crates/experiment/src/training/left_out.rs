@@ -48,9 +48,9 @@ impl LeftOut {
     /// `catalogue`.
     ///
     /// # Errors
-    /// When the folder does not hold a whole training, or it cannot be read.
+    /// When the folder does not hold a whole training of that machine and stack, or it cannot be read.
     pub fn read(folder: &Path, model: Model, catalogue: &Catalogue) -> Result<Self, Error> {
-        let Kept { size, rulers, runs } = kept(folder)?;
+        let Kept { size, rulers, runs } = kept(folder, &model)?;
         let isolated = alone(&runs, 1)?;
         let mut modes = Vec::new();
         for width in size.widths() {

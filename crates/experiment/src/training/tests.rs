@@ -200,8 +200,16 @@ fn models_without_some_programs_are_fitted_on_the_others(
     let journal = folder.join("runs.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, text.split_once('\n').unwrap().1).unwrap();
-    let refused = LeftOut::read(folder, model, site.catalogue()).unwrap_err().to_string();
-    assert!(refused.contains("is not complete"), "{refused}");
+    let before = std::fs::read(&journal).unwrap();
+    let refused =
+        |model: Model| LeftOut::read(folder, model, site.catalogue()).unwrap_err().to_string();
+    let known = model.clone();
+    assert!(refused(model.clone()).contains("is not complete"));
+    let other = Model { machine: "another".to_owned(), ..model };
+    assert!(refused(other).contains("the model of another by cpi_stack"));
+    assert_eq!(std::fs::read(&journal).unwrap(), before);
+    std::fs::remove_file(&journal).unwrap();
+    assert!(LeftOut::read(folder, known, site.catalogue()).is_err() && !journal.exists());
 }
 
 #[test]
