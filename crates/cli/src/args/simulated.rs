@@ -89,7 +89,7 @@ pub struct Simulate {
     /// Period of the policy's decisions, e.g. 20ms or 1s [default: the policy's own]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub quantum: Option<Duration>,
-    /// Time that each decision takes; programs run on meanwhile [default: none]
+    /// Time that each decision takes, at most a quantum; programs run on meanwhile [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub decision: Option<Duration>,
     /// Leave the last core to the decision; the simulated OS runs the programs on the others

@@ -357,7 +357,8 @@ impl Sums {
             workload: workload.name.clone(),
             policy: policy.name.to_owned(),
             quantum_ms: quantum.as_secs_f64() * 1e3,
-            decision_ms: Some(setup.decision.takes.as_secs_f64() * 1e3).filter(|ms| *ms > 0.0),
+            decision_ms: Some(setup.decision.takes.min(quantum).as_secs_f64() * 1e3)
+                .filter(|ms| *ms > 0.0),
             reserved_core: setup.decision.reserved,
             seed: setup.seed,
             alone_s: seconds,
