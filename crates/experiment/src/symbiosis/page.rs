@@ -2,7 +2,7 @@
 
 use super::campaign::Record;
 use super::checks::checks;
-use super::evaluate::{Evaluation, Gain, Near, Wide};
+use super::evaluate::{Control, Evaluation, Gain, Near, Wide};
 use super::plan::{Case, Terms};
 use crate::harness::Check;
 use crate::report::{Axis, Block, Chart, Column, Line, Lines, Matrix, Plot, Report, Table};
@@ -210,26 +210,36 @@ fn terms(terms: Terms) -> &'static str {
     }
 }
 
-fn decisions(evaluation: &Evaluation) -> Table {
+/// A row for each of some contrasts of the controlled policy.
+fn by_terms(
+    (id, caption): (&str, &str),
+    (terms_are, over): (&str, &str),
+    rows: &[Control],
+) -> Table {
     let columns = vec![
         Column::text("threads per core"),
-        Column::text("meanwhile"),
-        Column::number("STP").unit("%"),
-        Column::number("ANTT").unit("%"),
+        Column::text(terms_are),
+        Column::number(format!("STP{over}")).unit("%"),
+        Column::number(format!("ANTT{over}")).unit("%"),
         Column::number("moves per quantum"),
     ];
-    let caption = "symbiotic with decisions that take a millisecond, over decisions that take no time, \
-                   simulated";
-    let mut table = Table::new("decisions", caption, columns);
-    for decision in &evaluation.decisions {
+    let mut table = Table::new(id, caption, columns);
+    for control in rows {
         table.row(vec![
-            decision.width.to_string().into(),
-            terms(decision.terms).into(),
-            decision.over.stp.percent().into(),
-            decision.over.antt.percent().into(),
-            decision.over.moves.into(),
+            control.width.to_string().into(),
+            terms(control.terms).into(),
+            control.over.stp.percent().into(),
+            control.over.antt.percent().into(),
+            control.over.moves.into(),
         ]);
     }
+    table
+}
+
+fn decisions(evaluation: &Evaluation) -> Table {
+    let caption = "symbiotic with decisions that take a millisecond, over decisions that take no time, \
+                   simulated";
+    let mut table = by_terms(("decisions", caption), ("meanwhile", ""), &evaluation.decisions);
     table.note(
         "what the decision itself takes from a hardware thread that is not reserved for it is not \
          simulated",
@@ -239,24 +249,9 @@ fn decisions(evaluation: &Evaluation) -> Table {
 }
 
 fn controls(evaluation: &Evaluation) -> Table {
-    let columns = vec![
-        Column::text("threads per core"),
-        Column::text("terms"),
-        Column::number("STP over random").unit("%"),
-        Column::number("ANTT over random").unit("%"),
-        Column::number("moves per quantum"),
-    ];
     let caption = "symbiotic and its negative controls on the same workloads, simulated";
-    let mut table = Table::new("controls", caption, columns);
-    for control in &evaluation.controls {
-        table.row(vec![
-            control.width.to_string().into(),
-            terms(control.terms).into(),
-            control.over.stp.percent().into(),
-            control.over.antt.percent().into(),
-            control.over.moves.into(),
-        ]);
-    }
+    let heads = ("terms", " over random");
+    let mut table = by_terms(("controls", caption), heads, &evaluation.controls);
     table.note(
         "random under the same terms, except that it goes by no measurements; it moves threads every \
          quantum, which costs it something whatever the terms",

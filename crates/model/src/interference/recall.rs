@@ -18,7 +18,8 @@
 //!
 //! # Properties
 //! - A pair that was together for long costs what it did (`a_pair_that_ran_is_judged_by_what_it_did`),
-//!   in whatever unit that was counted (`only_ratios_of_measurements_matter`).
+//!   in whatever unit that was counted (`only_ratios_of_measurements_matter`). Of wider groups those
+//!   are blamed that were there when it was slow (`a_group_that_ran_is_judged_by_what_it_did`).
 //! - What is no experience changes nothing (`what_tells_nothing_changes_nothing`).
 
 use std::collections::BTreeMap;
