@@ -3,7 +3,8 @@
 #[cfg(feature = "research")]
 mod training;
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -18,7 +19,7 @@ use crate::args::Knowledge;
 /// The machine that models have to fit.
 pub struct Fitting {
     name: String,
-    core: CoreKind,
+    sorts: Vec<CoreKind>,
     catalogue: Catalogue,
 }
 
@@ -34,19 +35,32 @@ impl Fitting {
                 select(&support, &processors(Path::new("/"), &support.pmus))?.catalogue
             }
         };
-        Ok(Self { name, core: one_sort(topology)?, catalogue })
+        Ok(Self { name, sorts: sorts(topology), catalogue })
     }
 }
 
-/// The sort of all cores.
-fn one_sort(topology: &Topology) -> anyhow::Result<CoreKind> {
-    let mut kinds = topology.cores().iter().map(|core| core.kind);
-    let first = kinds.next().unwrap_or_default();
-    anyhow::ensure!(
-        kinds.all(|kind| kind == first),
-        "an interference model holds for one sort of core, and this machine has several"
-    );
-    Ok(first)
+/// The sorts of core, each once.
+fn sorts(topology: &Topology) -> Vec<CoreKind> {
+    let sorts: BTreeSet<CoreKind> = topology.cores().iter().map(|core| core.kind).collect();
+    sorts.into_iter().collect()
+}
+
+/// Reads model files, each of another sort of core and all of the same stack. None: no files.
+fn models(paths: &[PathBuf], here: &Here<'_>) -> anyhow::Result<Option<(Model, Vec<Model>)>> {
+    let mut models: Vec<Model> = Vec::new();
+    for path in paths {
+        let model = Model::load(path, here)?;
+        let shown = path.display();
+        let twice = models.iter().any(|known| known.core == model.core);
+        anyhow::ensure!(!twice, "model {shown}: there is another one for {:?} cores", model.core);
+        if let Some(first) = models.first() {
+            let (stack, other) = (&model.components, &first.components);
+            anyhow::ensure!(stack == other, "model {shown}: of {stack}, the first is of {other}");
+        }
+        models.push(model);
+    }
+    let mut models = models.into_iter();
+    Ok(models.next().map(|first| (first, models.collect())))
 }
 
 /// Adds what the files say to the settings. Refuses files that do not fit, and
@@ -57,18 +71,19 @@ pub fn add(
     policy: &Entry,
     mut settings: Settings,
 ) -> anyhow::Result<Settings> {
-    if let Some(path) = &args.model {
-        let fitting = fitting()?;
-        let here =
-            Here { machine: &fitting.name, core: fitting.core, catalogue: &fitting.catalogue };
-        let standard = Symbiosis::new(Model::load(path, &here)?);
-        settings.symbiosis = Some(Arc::new(Symbiosis {
-            form: args.form.unwrap_or(standard.form),
-            objective: args.objective.unwrap_or(standard.objective),
-            inversion: args.inversion.unwrap_or(standard.inversion),
-            recalls: args.recall.unwrap_or(standard.recalls),
-            ..standard
-        }));
+    if !args.model.is_empty() {
+        let Fitting { name, sorts, catalogue } = &fitting()?;
+        let read = models(&args.model, &Here { machine: name, sorts, catalogue })?;
+        settings.symbiosis = read.map(|(model, others)| {
+            let standard = Symbiosis { others, ..Symbiosis::new(model) };
+            Arc::new(Symbiosis {
+                form: args.form.unwrap_or(standard.form),
+                objective: args.objective.unwrap_or(standard.objective),
+                inversion: args.inversion.unwrap_or(standard.inversion),
+                recalls: args.recall.unwrap_or(standard.recalls),
+                ..standard
+            })
+        });
     }
     if let Some(path) = &args.slowdowns {
         let shown = path.display();

@@ -58,6 +58,7 @@ pub fn run(
     let known = options.settings.symbiosis.as_ref();
     let left_out = match (&args.left_out, known) {
         (Some(folder), Some(known)) => {
+            anyhow::ensure!(known.others.is_empty(), "--left-out needs one model, not several");
             Some(LeftOut::read(folder, known.model.clone(), &catalogue(workshop.description())?)?)
         }
         _ => None,

@@ -13,11 +13,12 @@ use symbiont_experiment::training::{
     Campaign, Captured, Evaluation, GATE, InCompany, Options, Site, Size,
 };
 use symbiont_model::{Objective, Predictor};
+use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 use symbiont_sim::machine::Errors;
-use symbiont_topology::{HostTopology, PuId};
+use symbiont_topology::{CoreKind, HostTopology, PuId};
 
-use crate::args::Train;
+use crate::args::{Sort, Train};
 use crate::bench::{Figures, Terminal};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::Fitting;
@@ -65,7 +66,7 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
         let made = library.list().into_iter().filter(|listed| !listed.real).map(|l| l.name);
         options.rulers = made.filter(|name| !options.programs.contains(name)).collect();
     }
-    let description = machine(name)?;
+    let description = of_sort(machine(name)?, args.sort)?;
     let widest = options.size.widths().into_iter().max().unwrap_or(2);
     let smt = description.topology.smt_width();
     anyhow::ensure!(
@@ -86,6 +87,17 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
     let site = Simulated::new(&workshop, &profiles, (errors, args.seed, workers))?;
     train(&site, &options, Figures::Simulated, args.json)
+}
+
+/// A machine with one sort of core only.
+fn of_sort(machine: Description, sort: Option<Sort>) -> anyhow::Result<Description> {
+    let first = machine.core_types.first().map(|core| core.kind).unwrap_or_default();
+    let sort = match sort {
+        None => first,
+        Some(Sort::Performance) => CoreKind::Performance,
+        Some(Sort::Efficiency) => CoreKind::Efficiency,
+    };
+    Ok(machine.of_sort(sort)?)
 }
 
 fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
@@ -113,7 +125,8 @@ fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(&options.output)
         .with_context(|| format!("cannot make {}", options.output.display()))?;
     let scratch: PathBuf = std::path::absolute(options.output.join("state"))?;
-    let (name, core) = (fitting.name().to_owned(), fitting.core());
+    let core = cpus.first().and_then(|cpu| Some(host.core_of(*cpu)?.kind)).unwrap_or_default();
+    let name = fitting.name().to_owned();
     let site = Real::new(read.job, fitting.into_catalogue(), (cpus, core), name, scratch);
     train(&site, &options, Figures::Measured, args.json)
 }

@@ -50,12 +50,16 @@
 //!   (`what_no_operations_cost_is_measured_and_told`).
 //! - Equal seeds plan equal runs; each pair is there once
 //!   (`each_pair_is_planned_once`).
+//! - Each sort of core has a model of its own, by which threads on it are grouped
+//!   (`each_sort_of_core_is_trained_and_scheduled_by_its_own_model`).
 
 mod campaign;
 mod company;
 mod evaluate;
 mod gains;
 mod heat;
+#[cfg(test)]
+mod hybrid_tests;
 mod left_out;
 mod page;
 mod plan;

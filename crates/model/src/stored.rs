@@ -106,8 +106,8 @@ pub struct Score {
 pub struct Here<'a> {
     /// Its name.
     pub machine: &'a str,
-    /// The sort of core.
-    pub core: CoreKind,
+    /// Its sorts of core.
+    pub sorts: &'a [CoreKind],
     /// The catalogue that its counters are read by.
     pub catalogue: &'a Catalogue,
 }
@@ -168,8 +168,8 @@ impl Model {
         if let Some([found, here]) = differs(&self.machine, here.machine) {
             return Err(Problem::Machine { found, here });
         }
-        if self.core != here.core {
-            return Err(Problem::Core { found: self.core, here: here.core });
+        if !here.sorts.contains(&self.core) {
+            return Err(Problem::Core { found: self.core, here: here.sorts.to_vec() });
         }
         if let Some([found, here]) = differs(&self.catalogue, here.catalogue.name()) {
             return Err(Problem::Catalogue { found, here });

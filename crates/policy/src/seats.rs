@@ -197,7 +197,7 @@ impl Seats {
 }
 
 /// The hardware thread that a thread was given, or else where it ran last.
-fn home(thread: &ThreadView<'_>) -> Option<PuId> {
+pub(crate) fn home(thread: &ThreadView<'_>) -> Option<PuId> {
     match thread.in_force.map(|assignment| &assignment.target) {
         Some(Target::Cpus(cpus)) => cpus.only().or(thread.cpu),
         _ => thread.cpu,

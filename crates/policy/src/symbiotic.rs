@@ -27,6 +27,9 @@
 //! increasing order, except that a group keeps the core where most of it is.
 //! `symbiotic-numa` differs in just that step.
 //!
+//! On a machine with several sorts of core each has its own model, and threads stay on the sort that
+//! they are on (`sorts`; section 7).
+//!
 //! Threads that take turns on a hardware thread are grouped as if they ran
 //! together: their caches meet, and their turns meet those of others. What they
 //! measure is taken as it is, for it is not known when who met whom.
@@ -68,6 +71,8 @@
 //!   `where_nobody_is_measured_nothing_is_decided`, and the tests over all policies), however many
 //!   threads there are (`any_number_of_threads_is_seated`), and copies of a program stay
 //!   (`copies_of_a_program_stay_where_they_are`).
+//! - With several sorts of core, threads that interfere are kept apart on each by its own model
+//!   (`each_sort_of_core_has_its_own_model`).
 //! - With stacks shuffled between threads the pairs are no better than chance
 //!   (`shuffled_stacks_make_random_pairs`).
 //! - By the kernel, too, threads that need the same are kept apart and stay, and new phases are
@@ -82,6 +87,7 @@ mod degenerate_tests;
 mod estimate;
 #[cfg(test)]
 mod kernel_tests;
+mod sorts;
 #[cfg(test)]
 mod tests;
 
@@ -91,12 +97,13 @@ use std::time::Duration;
 
 use symbiont_machine::{Placement, Signal, Signals, ThreadId};
 use symbiont_model::{Form, Inversion, Model, Objective};
-use symbiont_topology::CoreId;
+use symbiont_topology::{CoreId, CoreKind};
 
 use crate::seats::{Group, Pool, Seats, pools};
 use crate::{Entry, Policy, ThreadView, View};
 use choose::{Chosen, choose};
 use estimate::Estimates;
+use sorts::{Part, parts};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic",
@@ -116,6 +123,8 @@ pub(crate) const NO_MODEL: &str =
 pub struct Symbiosis {
     /// The interference model.
     pub model: Model,
+    /// Those of other sorts of core, where the machine has several; of the same stack.
+    pub others: Vec<Model>,
     /// Which of its terms predict slowdowns.
     pub form: Form,
     /// What a schedule is judged by.
@@ -136,11 +145,18 @@ impl Symbiosis {
         let fine = model.components.signal() == Signal::CpiStackFine;
         Self {
             model,
+            others: Vec::new(),
             form: if fine { Form::Kernel } else { Form::Delta },
             objective: Objective::Stp,
             inversion: Inversion::Constrained,
             recalls: fine,
         }
+    }
+
+    /// The model of a sort of core.
+    #[must_use]
+    pub fn model_of(&self, sort: CoreKind) -> Option<&Model> {
+        std::iter::once(&self.model).chain(&self.others).find(|model| model.core == sort)
     }
 }
 
@@ -174,10 +190,11 @@ impl Symbiotic {
             (nobody || !ran(thread)).then(|| why.into())
         });
         let mut seats = Seats::new(view.topology);
-        for pool in &pools {
+        for Part { sort, pool } in pools.into_iter().flat_map(|pool| parts(view, pool)) {
+            let pool = &pool;
             let stacks = self.estimates.of(&symbiosis, view, &pool.threads);
             let (cores, width) = (seats.cores(pool), seats.width(pool));
-            match choose(&symbiosis, &stacks, (cores, width), &together(view, pool)) {
+            match choose(&symbiosis, sort, &stacks, (cores, width), &together(view, pool)) {
                 Ok(chosen) => {
                     let (groups, predicted) = told(view, pool, &chosen);
                     seat(&mut seats, pool, &groups, &mut placement);

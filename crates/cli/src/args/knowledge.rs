@@ -8,9 +8,10 @@ use symbiont_model::{Form, Inversion, Objective};
 /// What policies are given beforehand.
 #[derive(Debug, Args)]
 pub struct Knowledge {
-    /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`)
+    /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`);
+    /// repeatable where a machine has several sorts of core that run several threads, one for each
     #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
+    pub model: Vec<PathBuf>,
     /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
     /// pressure, kernel [default: for fine stacks kernel, which predicts from mean stacks in
     /// company; else delta, the published equations]

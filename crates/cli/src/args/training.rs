@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use symbiont_model::Depth;
 
 use super::{Kept, Knowledge, Private, parse_duration};
@@ -35,6 +35,10 @@ pub struct Train {
     /// Simulated machine to train on (see `symbiont machines`), or the file of a description
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
+    /// Sort of core to train on, of a simulated machine that has several [default: the first that its
+    /// description tells]
+    #[arg(long, value_name = "SORT", requires = "machine")]
+    pub sort: Option<Sort>,
     /// Train on this machine, with the programs of FILE (TOML)
     #[arg(long, value_name = "FILE")]
     pub jobs: Option<PathBuf>,
@@ -81,6 +85,15 @@ pub struct Train {
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// A sort of core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// The only one, or the fast one (P-core, big)
+    Performance,
+    /// The small one (E-core, LITTLE)
+    Efficiency,
 }
 
 /// Symbiotic scheduling against other policies, on a simulated machine

@@ -220,7 +220,8 @@ fn training_gives_a_model_that_fits_and_goes_on_where_it_stopped() {
     let (evaluated, report) = Campaign::run(&site, &options(folder.path()), &mut ()).unwrap();
 
     // The model fits this machine, simulated, and no other.
-    let here = |machine| Here { machine, core: site.core(), catalogue: site.catalogue() };
+    let sorts = [site.core()];
+    let here = |machine| Here { machine, sorts: &sorts, catalogue: site.catalogue() };
     let file = folder.path().join("model.toml");
     let name = machine_name(workshop.description());
     assert_eq!(Model::load(&file, &here(&name)).unwrap(), evaluated.model);

@@ -41,12 +41,12 @@ pub enum Problem {
         here: String,
     },
     /// It was trained on another sort of core.
-    #[error("trained on {found:?} cores, wanted for {here:?} cores; train one for them")]
+    #[error("trained on {found:?} cores, and the cores here are {here:?}; train one for them")]
     Core {
         /// Sort of core of the model.
         found: CoreKind,
-        /// Sort of core here.
-        here: CoreKind,
+        /// Sorts of core here.
+        here: Vec<CoreKind>,
     },
     /// It was trained with another catalogue.
     #[error("trained with event catalogue '{found}', this machine's is '{here}'; train one here")]

@@ -19,7 +19,7 @@ fn a_saved_model_is_loaded_where_it_fits() {
     let path = directory.join("model.toml");
     let (model, catalogue) = (model(), Catalogue::named("power8").unwrap().unwrap());
     model.save(&path).unwrap();
-    let here = Here { machine: &model.machine, core: model.core, catalogue: &catalogue };
+    let here = Here { machine: &model.machine, sorts: &[model.core], catalogue: &catalogue };
     let loaded = Model::load(&path, &here);
     let absent = Model::load(&directory.join("none.toml"), &here);
     let elsewhere = Model::load(&path, &Here { machine: "a laptop", ..here });
@@ -35,11 +35,15 @@ fn a_saved_model_is_loaded_where_it_fits() {
 fn models_that_do_not_fit_are_refused_with_the_reason() {
     let model = model();
     let catalogue = Catalogue::named("power8").unwrap().unwrap();
-    let here = Here { machine: &model.machine, core: model.core, catalogue: &catalogue };
+    let here = Here { machine: &model.machine, sorts: &[model.core], catalogue: &catalogue };
     assert!(model.fits(&here).is_ok());
     let reason = |here: Here<'_>| model.fits(&here).unwrap_err().to_string();
     assert!(reason(Here { machine: "x", ..here }).contains("train one here"));
-    assert!(reason(Here { core: CoreKind::Efficiency, ..here }).contains("Efficiency cores"));
+    assert!(
+        reason(Here { sorts: &[CoreKind::Efficiency], ..here }).contains("here are [Efficiency]")
+    );
+    let both = [CoreKind::Efficiency, CoreKind::Performance];
+    assert!(model.fits(&Here { sorts: &both, ..here }).is_ok());
     let other = Catalogue::named("power9").unwrap().unwrap();
     assert!(reason(Here { catalogue: &other, ..here }).contains("catalogue 'power8'"));
     let (_, text) = Catalogue::builtin().iter().find(|(name, _)| *name == "power8").unwrap();

@@ -1,7 +1,8 @@
 //! Steps 3 to 5: who shares a core with whom, from throttled stacks or mean stacks in company.
 
 use symbiont_matching::{GroupCosts, GroupError, Request, group_by};
-use symbiont_model::{Costs, SmtMode, StackError};
+use symbiont_model::{Costs, Model, SmtMode, StackError};
+use symbiont_topology::CoreKind;
 
 use super::Symbiosis;
 use super::estimate::Stacks;
@@ -45,6 +46,8 @@ pub(super) struct Chosen {
 pub(super) enum Undecided {
     #[error("the model knows no groups of {0} threads; train it for that SMT mode")]
     Mode(usize),
+    #[error("no model is of {0:?} cores; train one for them")]
+    Sort(CoreKind),
     #[error(transparent)]
     Stack(#[from] StackError),
     #[error(transparent)]
@@ -57,14 +60,21 @@ pub(super) enum Undecided {
 /// costs do not tell groups apart, those of before stay.
 pub(super) fn choose(
     symbiosis: &Symbiosis,
+    sort: CoreKind,
     stacks: &Stacks,
     (cores, places): (usize, usize),
     previous: &[Vec<usize>],
 ) -> Result<Chosen, Undecided> {
-    let &Symbiosis { ref model, form, objective, .. } = symbiosis;
+    let &Symbiosis { form, objective, .. } = symbiosis;
+    let model = match symbiosis.model_of(sort) {
+        Some(model) => model,
+        // Where nobody shares a core, nothing is predicted.
+        None if places <= 1 => &symbiosis.model,
+        None => return Err(Undecided::Sort(sort)),
+    };
     let Stacks { by, throttled, experiences } = stacks;
     let wanted = by.len().div_ceil(cores.max(1)).next_power_of_two();
-    let width = width(symbiosis, places.max(wanted));
+    let width = width(model, places.max(wanted));
     if width < wanted.min(places) {
         return Err(Undecided::Mode(wanted.min(places)));
     }
@@ -100,9 +110,9 @@ pub(super) fn choose(
 
 /// The widest groups of at most so many threads that the model can predict,
 /// with all that they are built from.
-fn width(symbiosis: &Symbiosis, most: usize) -> usize {
+fn width(model: &Model, most: usize) -> usize {
     let modes = SmtMode::ALL.into_iter();
-    let known = modes.take_while(|mode| symbiosis.model.modes.contains_key(mode));
+    let known = modes.take_while(|mode| model.modes.contains_key(mode));
     let fitting = known.map(SmtMode::threads).take_while(|&threads| threads <= most);
     fitting.last().unwrap_or(1)
 }

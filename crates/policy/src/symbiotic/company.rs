@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use symbiont_machine::ThreadId;
 use symbiont_model::Shares;
+use symbiont_topology::CoreKind;
 
 /// Quanta after which a quantum counts half: one second of quanta of 100 ms. Not fitted to anything:
 /// long beside the quanta that a thread needs to meet some partners, short beside phases of seconds.
@@ -35,12 +36,18 @@ struct Met {
 /// One thread's stacks, by those who shared its core.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Company {
+    /// The sort of core that all of it was on.
+    sort: CoreKind,
     met: BTreeMap<Vec<ThreadId>, Met>,
 }
 
 impl Company {
-    /// A quantum in which it was measured passes; what was seen counts less.
-    pub fn age(&mut self) {
+    /// A quantum in which it was measured passes; what was seen counts less, and that on another
+    /// sort of core no longer.
+    pub fn age(&mut self, sort: CoreKind) {
+        if self.sort != sort {
+            *self = Self { sort, ..Self::default() };
+        }
         let left = 0.5_f64.powf(HALF_LIFE.recip());
         for met in self.met.values_mut() {
             met.weight *= left;
@@ -107,7 +114,7 @@ mod tests {
     }
 
     fn quantum(company: &mut Company, partner: u32, part: f64) {
-        company.age();
+        company.age(CoreKind::default());
         company.add(vec![id(partner)], &stack(part), Some(2.0 * part));
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::ThreadId;
 use symbiont_model::{CpiStack, Experience, Shares, SmtMode};
-use symbiont_topology::CoreId;
+use symbiont_topology::{Core, CoreId, CoreKind};
 
 use super::company::Company;
 use super::{Symbiosis, ran};
@@ -50,20 +50,20 @@ impl Estimates {
             read.iter().map(|stack| stack.as_ref().map(CpiStack::shares)).collect();
         let Some(mean) = mean(measured.iter().flatten()) else { return };
         let mut alone = Vec::new();
-        let mut cores: BTreeMap<CoreId, Vec<usize>> = BTreeMap::new();
+        let mut cores: BTreeMap<CoreId, (&Core, Vec<usize>)> = BTreeMap::new();
         for (index, thread) in view.threads.iter().enumerate().filter(|(_, t)| ran(t)) {
             match thread.cpu.and_then(|cpu| view.topology.core_of(cpu)) {
-                Some(core) => cores.entry(core.id).or_default().push(index),
+                Some(core) => cores.entry(core.id).or_insert((core, Vec::new())).1.push(index),
                 None => alone.push(vec![index]),
             }
         }
-        let places = |core: &CoreId| view.topology.core(*core).map_or(1, |core| core.cpus.len());
-        let crowds = cores.iter().map(|(core, group)| (group, places(core)));
-        for (group, places) in crowds.chain(alone.iter().map(|group| (group, 1))) {
+        let crowds = cores.values().map(|(core, group)| (group, core.kind, core.cpus.len()));
+        let alone = alone.iter().map(|group| (group, CoreKind::default(), 1));
+        for (group, sort, places) in crowds.chain(alone) {
             let company: Vec<&Shares> = (group.iter())
                 .map(|&at| measured.get(at).and_then(Option::as_ref).unwrap_or(&mean))
                 .collect();
-            let stacks = invert(symbiosis, &company, places);
+            let stacks = invert(symbiosis, sort, &company, places);
             for (&at, stack) in group.iter().zip(stacks) {
                 let was_measured = measured.get(at).is_some_and(Option::is_some);
                 if let Some(thread) = view.threads.get(at).filter(|_| was_measured) {
@@ -71,7 +71,7 @@ impl Estimates {
                 }
             }
             if symbiosis.form.in_company() || symbiosis.recalls {
-                self.meet(view, group, (&read, group.len() <= places.max(1)));
+                self.meet(view, (sort, group), (&read, group.len() <= places.max(1)));
             }
         }
     }
@@ -80,7 +80,7 @@ impl Estimates {
     fn meet(
         &mut self,
         view: &View<'_>,
-        group: &[usize],
+        (sort, group): (CoreKind, &[usize]),
         (measured, at_once): (&[Option<CpiStack>], bool),
     ) {
         let id = |at: usize| view.threads.get(at).map(|thread| thread.id);
@@ -93,7 +93,7 @@ impl Estimates {
             let mut others: Vec<ThreadId> = others.filter_map(|&other| id(other)).collect();
             others.sort_unstable();
             let company = self.company.entry(thread).or_default();
-            company.age();
+            company.age(sort);
             company.add(others, &stack.shares(), at_once.then(|| stack.cpi().recip()));
         }
     }
@@ -146,10 +146,16 @@ fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<CpiStack> {
 /// Throttled stacks of threads that shared a core. Groups of a mode that the
 /// model does not know, or of more threads than the core has places, keep their
 /// stacks as they are.
-fn invert(symbiosis: &Symbiosis, company: &[&Shares], places: usize) -> Vec<Shares> {
+fn invert(
+    symbiosis: &Symbiosis,
+    sort: CoreKind,
+    company: &[&Shares],
+    places: usize,
+) -> Vec<Shares> {
     let as_they_are = || company.iter().map(|&shares| shares.clone()).collect();
     let mode = SmtMode::of(company.len()).filter(|_| company.len() <= places.max(1));
-    let Some(trained) = mode.and_then(|mode| symbiosis.model.modes.get(&mode)) else {
+    let trained = mode.and_then(|mode| symbiosis.model_of(sort)?.modes.get(&mode));
+    let Some(trained) = trained else {
         return as_they_are();
     };
     let inverted = trained.fit.model.invert(symbiosis.inversion, company);

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use symbiont_machine::{Sample, Target};
 use symbiont_model::Throttling;
-use symbiont_topology::Topology;
+use symbiont_topology::{CoreKind, Topology};
 
 use super::*;
 use crate::test_world::{Bench, STACK, model};
@@ -51,6 +51,36 @@ fn threads_that_need_the_same_are_kept_apart() {
         assert!(assignment.reason.contains("predicted slowdowns"), "{}", assignment.reason);
         assert!(assignment.predicted_slowdown.is_some_and(|s| s > 1.0 && s < 4.0));
     }
+}
+
+#[test]
+fn each_sort_of_core_has_its_own_model() {
+    let hybrid = "core:2 smt:2 | core:2 smt:2 kind:efficiency capacity:500";
+    let of_small = || Model { core: CoreKind::Efficiency, ..model() };
+    let by = |others| Symbiosis { others, ..Symbiosis::new(model()) };
+    let stacks = [EAGER, EAGER, WAITING, WAITING, EAGER, EAGER, WAITING, WAITING];
+    let unlike = |group: &Vec<usize>| group.len() == 2 && stacks[group[0]] != stacks[group[1]];
+    let stayed = |group: &Vec<usize>| (group[0] < 4) == (group[1] < 4);
+    let mut bench = bench(hybrid, &stacks);
+    let mut both = Symbiotic::new(Some(Arc::new(by(vec![of_small()]))));
+    for _ in 0..3 {
+        bench.step(&mut both);
+        assert!(bench.groups().iter().all(|group| unlike(group) && stayed(group)));
+    }
+    // By one alone, the others are left to the OS.
+    let mut bench = self::bench(hybrid, &stacks);
+    bench.step(&mut Symbiotic::new(Some(Arc::new(by(Vec::new())))));
+    let left = bench.placement().values().filter(|assignment| assignment.target == Target::Os);
+    let reasons: Vec<_> = left.map(|assignment| assignment.reason.as_ref()).collect();
+    assert_eq!(reasons, ["no model is of Efficiency cores; train one for them"; 4]);
+    // Where a core runs one thread at a time, none is needed; and more threads than there are places
+    // on one sort go to the other.
+    let mut bench = self::bench("core:2 smt:2 | core:4 kind:efficiency capacity:500", &stacks);
+    bench.step(&mut Symbiotic::new(Some(Arc::new(by(Vec::new())))));
+    let mut sizes: Vec<usize> = bench.groups().iter().map(Vec::len).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 1, 1, 1, 2, 2]);
+    assert!(bench.groups().iter().filter(|group| group.len() == 2).all(unlike));
 }
 
 #[test]

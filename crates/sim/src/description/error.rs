@@ -1,6 +1,6 @@
 //! What can be wrong with a description, and where.
 
-use symbiont_topology::TopologyError;
+use symbiont_topology::{CoreKind, TopologyError};
 
 /// A description that cannot be read: file, line, key and reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,14 @@ pub enum Restriction {
         smt: usize,
         /// What was asked for.
         asked: String,
+    },
+    /// There is no core of that sort.
+    #[error("{machine} has no {sort:?} cores")]
+    Sort {
+        /// The machine.
+        machine: String,
+        /// What was asked for.
+        sort: CoreKind,
     },
     /// What is left is no machine.
     #[error(transparent)]

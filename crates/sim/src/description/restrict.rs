@@ -1,8 +1,11 @@
 //! A part of a machine.
 
-use symbiont_topology::{HardwareThread, PuId, Topology};
+use symbiont_topology::{CoreKind, HardwareThread, PuId, Topology};
 
 use super::{Description, Restriction};
+
+/// Capacity of the fastest core.
+const FASTEST: u32 = 1024;
 
 impl Description {
     /// The machine with only its first `cores` cores, and on each only its
@@ -11,11 +14,7 @@ impl Description {
     ///
     /// # Errors
     /// When there are not so many, or none is asked for.
-    pub fn restricted(
-        mut self,
-        cores: Option<usize>,
-        smt: Option<usize>,
-    ) -> Result<Self, Restriction> {
+    pub fn restricted(self, cores: Option<usize>, smt: Option<usize>) -> Result<Self, Restriction> {
         let (all, width) = (self.topology.cores().len(), self.topology.smt_width());
         let count = |asked| Restriction::Count {
             machine: self.name.clone(),
@@ -39,12 +38,38 @@ impl Description {
             .take(cores.unwrap_or(all))
             .flat_map(|core| core.cpus.iter().take(smt.unwrap_or(width)))
             .collect();
-        let threads: Vec<HardwareThread> = self
+        self.keep(&kept)
+    }
+
+    /// The machine with only its cores of a sort.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn of_sort(self, sort: CoreKind) -> Result<Self, Restriction> {
+        let cores = self.topology.cores().iter().filter(|core| core.kind == sort);
+        let kept: Vec<PuId> = cores.flat_map(|core| core.cpus.iter()).collect();
+        if kept.is_empty() {
+            return Err(Restriction::Sort { machine: self.name, sort });
+        }
+        if kept.len() == self.topology.cpus().len() {
+            return Ok(self);
+        }
+        self.keep(&kept)
+    }
+
+    fn keep(mut self, kept: &[PuId]) -> Result<Self, Restriction> {
+        let mut threads: Vec<HardwareThread> = self
             .topology
             .hardware_threads()
             .into_iter()
             .filter(|thread| kept.contains(&thread.pu))
             .collect();
+        // Capacities are told against the fastest.
+        let fastest = threads.iter().map(|thread| thread.capacity).max().unwrap_or(1).max(1);
+        for thread in &mut threads {
+            let scaled = u64::from(thread.capacity) * u64::from(FASTEST) / u64::from(fastest);
+            thread.capacity = u32::try_from(scaled).unwrap_or(FASTEST);
+        }
         let nodes = self.topology.nodes().to_vec();
         self.topology = Topology::new(self.topology.origin().clone(), threads, nodes)?;
         let used = |kind| self.topology.cores().iter().any(|core| core.kind == kind);

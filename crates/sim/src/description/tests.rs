@@ -156,6 +156,19 @@ fn a_machine_can_be_cut_down_to_some_cores_and_threads() {
 }
 
 #[test]
+fn a_machine_can_be_cut_down_to_a_sort_of_core() {
+    let hybrid = Description::named("alder-lake").unwrap();
+    let small = hybrid.clone().of_sort(CoreKind::Efficiency).unwrap();
+    assert_eq!((small.topology.cores().len(), small.topology.smt_width()), (8, 1));
+    assert_eq!(small.core_types.len(), 1);
+    assert_eq!(small.core_types[0].catalogue, "alder-lake-e");
+    let power8 = Description::named("power8-s812l").unwrap();
+    assert_eq!(power8.clone().of_sort(CoreKind::Performance).unwrap(), power8);
+    let error = power8.of_sort(CoreKind::Efficiency).unwrap_err().to_string();
+    assert_eq!(error, "power8-s812l has no Efficiency cores");
+}
+
+#[test]
 fn an_unknown_machine_is_told_the_nearest_names() {
     let error = Description::named("power8").unwrap_err().to_string();
     assert!(

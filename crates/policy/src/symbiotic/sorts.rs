@@ -1,0 +1,158 @@
+//! Machines with several sorts of core: each sort is decided about apart, by a model of its own.
+//!
+//! A model holds for one sort of core; section 7 of the paper thinks of several models for machines
+//! that have several. Which thread belongs on which sort no such model tells, since it knows what
+//! threads do to each other, not how fast each is elsewhere. So threads stay on the sort that they are
+//! on. How many each sort gets follows the rule by which an OS fills cores: the first hardware thread
+//! of all cores, the fastest sort first, then the second ones, and so on; where there are more threads
+//! than hardware threads, from the beginning again. Where a sort has more threads than that, the last
+//! ones go where there is room.
+//!
+//! Threads that run there but are not to be decided about (new ones, those of other pools) take a
+//! place of their sort too: or else whoever is launched anew would drive others to and fro.
+//!
+//! # Properties
+//! - The parts hold each thread once, as many on each sort as the rule says, and nobody changes over
+//!   without need (`threads_are_divided_as_cores_are_filled`).
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use symbiont_topology::{CoreKind, CpuSet, Topology};
+
+use super::ran;
+use crate::View;
+use crate::seats::{Pool, home};
+
+/// The threads of a pool that are decided about together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub sort: CoreKind,
+    pub pool: Pool,
+}
+
+/// What a pool may use of a sort of core.
+#[derive(Debug, Default)]
+struct Offer {
+    capacity: u32,
+    cpus: CpuSet,
+    /// Hardware threads of each core.
+    places: Vec<usize>,
+}
+
+/// Divides a pool by sorts of core.
+pub(super) fn parts(view: &View<'_>, pool: Pool) -> Vec<Part> {
+    let offers = offers(view.topology, &pool.allowed);
+    if let (Some((&sort, _)), true) = (offers.first_key_value(), offers.len() == 1) {
+        return vec![Part { sort, pool }];
+    }
+    let sort_of = |index: usize| {
+        let cpu = home(view.threads.get(index)?).filter(|cpu| pool.allowed.contains(*cpu))?;
+        Some(view.topology.core_of(cpu)?.kind)
+    };
+    let beside: Vec<CoreKind> = (0..view.threads.len())
+        .filter(|index| pool.threads.binary_search(index).is_err())
+        .filter(|index| view.threads.get(*index).is_some_and(ran))
+        .filter_map(sort_of)
+        .collect();
+    let mut room = rooms(&offers, pool.threads.len() + beside.len());
+    for sort in beside {
+        room.entry(sort).and_modify(|left| *left = left.saturating_sub(1));
+    }
+    let mut threads: BTreeMap<CoreKind, Vec<usize>> = BTreeMap::new();
+    let mut others = Vec::new();
+    for &index in &pool.threads {
+        let sort = sort_of(index);
+        match sort.and_then(|sort| Some((sort, room.get_mut(&sort).filter(|left| **left > 0)?))) {
+            Some((sort, left)) => {
+                *left -= 1;
+                threads.entry(sort).or_default().push(index);
+            }
+            None => others.push(index),
+        }
+    }
+    for (sort, left) in room {
+        let rest = others.split_off(left.min(others.len()));
+        threads.entry(sort).or_default().append(&mut others);
+        others = rest;
+    }
+    // Where those beside crowd a sort, more are left than there is room.
+    for (sort, index) in offers.keys().cycle().zip(others) {
+        threads.entry(*sort).or_default().push(index);
+    }
+    let part = |(sort, offer): (CoreKind, Offer)| {
+        let mut threads = threads.remove(&sort).unwrap_or_default();
+        threads.sort_unstable();
+        Part { sort, pool: Pool { allowed: offer.cpus, threads } }
+    };
+    offers.into_iter().map(part).filter(|part| !part.pool.threads.is_empty()).collect()
+}
+
+fn offers(topology: &Topology, allowed: &CpuSet) -> BTreeMap<CoreKind, Offer> {
+    let mut offers: BTreeMap<CoreKind, Offer> = BTreeMap::new();
+    for core in topology.cores() {
+        let cpus = core.cpus.intersection(allowed);
+        if !cpus.is_empty() {
+            let offer = offers.entry(core.kind).or_default();
+            offer.capacity = offer.capacity.max(core.capacity);
+            offer.places.push(cpus.len());
+            offer.cpus = offer.cpus.union(&cpus);
+        }
+    }
+    offers
+}
+
+/// How many of some threads each sort gets.
+fn rooms(offers: &BTreeMap<CoreKind, Offer>, threads: usize) -> BTreeMap<CoreKind, usize> {
+    let mut order: Vec<(&CoreKind, &Offer)> = offers.iter().collect();
+    order.sort_by_key(|(sort, offer)| (Reverse(offer.capacity), **sort));
+    let all: usize = offers.values().flat_map(|offer| &offer.places).sum();
+    let (rounds, mut left) = (threads / all.max(1), threads % all.max(1));
+    let of = |offer: &Offer| rounds * offer.places.iter().sum::<usize>();
+    let mut rooms: BTreeMap<CoreKind, usize> =
+        offers.iter().map(|(sort, offer)| (*sort, of(offer))).collect();
+    let widest = offers.values().flat_map(|offer| &offer.places).max();
+    for place in 0..widest.copied().unwrap_or(0) {
+        for (sort, offer) in &order {
+            let there = offer.places.iter().filter(|places| **places > place).count().min(left);
+            *rooms.entry(**sort).or_default() += there;
+            left -= there;
+        }
+    }
+    rooms
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn threads_are_divided_as_cores_are_filled(
+            fast in 1_usize..5,
+            slow in 1_usize..5,
+            smt in prop::sample::select(vec![1_usize, 2, 4]),
+            threads in 0_usize..60,
+        ) {
+            let text = format!("core:{fast} smt:{smt} | core:{slow} kind:efficiency capacity:500");
+            let topology = Topology::synthetic(&text).unwrap();
+            let offers = offers(&topology, &topology.cpus());
+            let rooms = rooms(&offers, threads);
+            prop_assert_eq!(rooms.values().sum::<usize>(), threads);
+            // Thread by thread: always the least loaded place, by turns, the fastest sort first.
+            let mut loads: Vec<(usize, CoreKind)> = Vec::new();
+            for round in 0..=threads {
+                for place in 0..smt {
+                    loads.extend((0..fast).map(|_| (round * smt + place, CoreKind::Performance)));
+                    if place == 0 {
+                        loads.extend((0..slow).map(|_| (round * smt, CoreKind::Efficiency)));
+                    }
+                }
+            }
+            let fast_ones = loads.iter().take(threads).filter(|(_, s)| *s == CoreKind::Performance);
+            prop_assert_eq!(rooms[&CoreKind::Performance], fast_ones.count());
+        }
+    }
+}
