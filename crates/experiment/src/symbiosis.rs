@@ -21,12 +21,13 @@
 //! fitted without any of its programs ([`crate::training::LeftOut`]).
 //!
 //! Negative controls ([`Terms`]): some of the workloads also run with measurements exchanged between
-//! programs, for good and anew each quantum, and with execution units and caches private to each thread.
+//! programs, for good and anew each quantum, and with execution units and caches private to each thread
+//! and moves that cost nothing (`random` moves each quantum, and whoever does not would gain by that).
 //! What `symbiotic` gains over `random` must vanish there. A scheduler that remembers what came of its
 //! decisions is a search, though: whoever's a measurement is taken for, all of them together still tell
 //! how good a placement was, and it gains by that (about a third of what it gains without the exchange).
 //! So what it predicts is controlled without memory (`--recall off`), and what it remembers by private
-//! units and caches, where only what `random` loses by moving each quantum is left.
+//! units and caches, where placements are all the same but for the branch predictor and memory.
 //!
 //! Programs run on while a decision is taken (section 4.3). The same workloads are run with decisions
 //! that take a millisecond, in which programs stay where they are, or are left to the OS on all cores but

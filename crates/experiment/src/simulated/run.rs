@@ -10,7 +10,7 @@ use symbiont_machine::Signals;
 use symbiont_policy::{Entry, Policy, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
-use symbiont_sim::description::Description;
+use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::machine::{Errors, Level, SimError, Switches};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_topology::CpuSet;
@@ -57,6 +57,8 @@ pub struct Setup {
     pub share: bool,
     /// Hardware threads that the programs may use; none: all.
     pub limit: Option<CpuSet>,
+    /// What moves and switches cost; none: what the machine's description says.
+    pub costs: Option<Costs>,
     /// What a decision costs.
     pub decision: Decision,
 }
@@ -95,6 +97,7 @@ impl Default for Setup {
             errors: Errors::default(),
             share: false,
             limit: None,
+            costs: None,
             decision: Decision::default(),
         }
     }

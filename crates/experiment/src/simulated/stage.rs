@@ -65,9 +65,9 @@ impl<'a, L> Stage<'a, L> {
     {
         let physics = self.level.begin(self.setup.switches);
         let physics = physics.ok_or(SimulateError::Shared(L::NAME))?;
-        let errors = self.setup.errors;
-        let options =
-            Options { seed, errors, limit: self.setup.limit.clone(), ..Options::default() };
+        let Setup { errors, limit, costs, .. } = self.setup;
+        let (limit, costs) = (limit.clone(), costs.clone());
+        let options = Options { seed, errors: *errors, limit, costs, ..Options::default() };
         let description = self.level.description();
         Ok(SimMachine::new(description, physics, programs, leads, options)?)
     }

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use symbiont_model::Model;
 use symbiont_policy::{Settings, Symbiosis};
 use symbiont_profile::Profile;
+use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
 use symbiont_topology::CpuSet;
 
+use super::checks::Judged;
 use super::evaluate::{Evaluation, evaluate};
 use super::page;
 use super::plan::{DECISION, Run, Size, Terms, plan};
@@ -154,9 +156,12 @@ fn setting(workshop: &Workshop<'_>, left_out: bool, options: &Options) -> Result
         seed: options.seed,
         made_private: format!("{:?}", options.switches),
         model: known.map(|known| {
-            let model = &known.model;
             let by = (known.form, known.objective, known.inversion, known.recalls);
-            format!("{} of {}, {by:?}", model.machine, model.training.date)
+            let models = std::iter::once(&known.model).chain(&known.others);
+            let told: Vec<String> = models
+                .map(|model| format!("{} of {}", model.machine, model.training.date))
+                .collect();
+            format!("{}, {by:?}", told.join(", "))
         }),
         left_out,
     };
@@ -196,6 +201,7 @@ impl Stage<'_, '_> {
                 }
                 _ => *switches,
             },
+            costs: (run.terms == Terms::Private).then_some(Costs::NONE),
             errors: *errors,
             limit: Some(self.limit(run)),
             share: run.terms == Terms::Narrow,
@@ -289,8 +295,17 @@ impl Stage<'_, '_> {
         })
     }
 
+    /// What the machine and the models make of the checks.
+    fn judged(&self) -> Judged {
+        let Description { memory, topology, .. } = self.workshop.description();
+        Judged {
+            left_out: self.models.is_some(),
+            memory_everywhere: memory.nodes.len() == topology.nodes().len(),
+        }
+    }
+
     fn report(&self, evaluation: &Evaluation, records: &[Record], wall: Duration) -> Report {
-        let mut report = page::page(evaluation, records, self.models.is_some());
+        let mut report = page::page(evaluation, records, self.judged());
         let description = self.workshop.description();
         let checked = description.checked.as_deref().unwrap_or("unchecked");
         let Options { size, seed, switches, settings, .. } = self.options;

@@ -1,7 +1,7 @@
 //! From gains to a report.
 
 use super::campaign::Record;
-use super::checks::checks;
+use super::checks::{Judged, checks};
 use super::evaluate::{Control, Evaluation, Gain, Near, Wide};
 use super::plan::{Case, Terms};
 use crate::harness::Check;
@@ -31,8 +31,8 @@ pub(super) fn published(width: usize, other: &str) -> Option<f64> {
 const DRAWN: &str = "means over workloads; intervals draw workloads and programs apart, since \
                      workloads share programs (Owen, The pigeonhole bootstrap, 2007)";
 
-/// The report, without facts. `left_out`: the model does not know the programs.
-pub(super) fn page(evaluation: &Evaluation, records: &[Record], left_out: bool) -> Report {
+/// The report, without facts.
+pub(super) fn page(evaluation: &Evaluation, records: &[Record], judged: Judged) -> Report {
     let mut report = Report::new(
         "Symbiotic scheduling, simulated",
         "Throughput and turnaround of workloads under several policies, over random placement",
@@ -48,7 +48,7 @@ pub(super) fn page(evaluation: &Evaluation, records: &[Record], left_out: bool) 
             evaluation.unfinished
         )));
     }
-    let checks = checks(evaluation, left_out);
+    let checks = checks(evaluation, judged);
     if !checks.is_empty() {
         report.push(Check::table(&checks));
     }
@@ -203,7 +203,7 @@ fn terms(terms: Terms) -> &'static str {
         Terms::Plain => "as they are",
         Terms::Exchanged => "measurements exchanged between programs for good",
         Terms::Shuffled => "measurements exchanged between programs anew each quantum",
-        Terms::Private => "execution units and caches private to each thread",
+        Terms::Private => "execution units and caches private to each thread, moves free",
         Terms::Late => "programs run on where they are",
         Terms::Reserved => "the last core reserved, the OS runs programs on the others",
         Terms::Narrow => "half of the hardware threads of each core",
@@ -252,10 +252,7 @@ fn controls(evaluation: &Evaluation) -> Table {
     let caption = "symbiotic and its negative controls on the same workloads, simulated";
     let heads = ("terms", " over random");
     let mut table = by_terms(("controls", caption), heads, &evaluation.controls);
-    table.note(
-        "random under the same terms, except that it goes by no measurements; it moves threads every \
-         quantum, which costs it something whatever the terms",
-    );
+    table.note("random under the same terms, except that it goes by no measurements");
     table.note(DRAWN);
     table
 }

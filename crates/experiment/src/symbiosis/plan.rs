@@ -76,7 +76,7 @@ pub enum Terms {
     Exchanged,
     /// The same, drawn anew each quantum.
     Shuffled,
-    /// Execution units and caches are private to each thread.
+    /// Execution units and caches are private to each thread, and moves and switches cost nothing.
     Private,
     /// Decisions take [`DECISION`]; programs run on where they are meanwhile.
     Late,
@@ -117,7 +117,7 @@ impl fmt::Display for Run {
             Terms::Plain => write!(f, "{case} {policy}"),
             Terms::Exchanged => write!(f, "{case} {policy}, measurements exchanged"),
             Terms::Shuffled => write!(f, "{case} {policy}, measurements shuffled each quantum"),
-            Terms::Private => write!(f, "{case} {policy}, units and caches private"),
+            Terms::Private => write!(f, "{case} {policy}, units and caches private, moves free"),
             Terms::Late => write!(f, "{case} {policy}, decisions take time"),
             Terms::Reserved => write!(f, "{case} {policy}, decisions on a reserved core"),
             Terms::Narrow => write!(f, "{case} {policy}, on half of the hardware threads"),

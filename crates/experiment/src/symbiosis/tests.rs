@@ -14,6 +14,8 @@ use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
 
+use super::checks::Judged;
+use super::plan::BOTH_NODES;
 use super::*;
 use crate::harness::{Error, Verdict};
 use crate::simulated::Library;
@@ -110,12 +112,34 @@ fn gains_and_controls_equal_the_hand_worked_ones() {
     assert_eq!(controls[1..], [(Terms::Exchanged, 0.0), (Terms::Private, 0.0)]);
 
     let verdicts = |left_out: bool| -> Vec<Verdict> {
-        checks::checks(&evaluation, left_out).iter().map(|check| check.verdict).collect()
+        let judged = Judged { left_out, memory_everywhere: false };
+        checks::checks(&evaluation, judged).iter().map(|check| check.verdict).collect()
     };
     // A share of exactly a half is not above it; the gain is, and both controls are 0.
     let others = [Verdict::Pass; 3];
     assert_eq!(verdicts(true), [&[Verdict::Fail][..], &others].concat());
     assert_eq!(verdicts(false), [&[Verdict::Fail][..], &others].concat());
+}
+
+#[test]
+fn placing_by_memory_must_pay_only_where_memory_is_on_some_nodes() {
+    let verdict = |near: f64, memory_everywhere| {
+        let of = |number: usize| {
+            [("symbiotic", 0.5), ("symbiotic-numa", near)].map(|(policy, speedup)| {
+                let mut record = record(number, policy, Terms::Plain, speedup);
+                record.run.case.cores = BOTH_NODES;
+                record
+            })
+        };
+        let records: Vec<Record> = (0..5).flat_map(of).collect();
+        let judged = Judged { left_out: false, memory_everywhere };
+        let checks = checks::checks(&evaluate(&records), judged);
+        let last = checks.last().unwrap();
+        assert!(last.requirement.starts_with("symbiotic-numa gains"), "{last:?}");
+        last.verdict
+    };
+    assert_eq!([0.6, 0.5].map(|near| verdict(near, false)), [Verdict::Pass, Verdict::Fail]);
+    assert_eq!([0.6, 0.5].map(|near| verdict(near, true)), [Verdict::Fail, Verdict::Pass]);
 }
 
 const PROGRAMS: [&str; 4] =

@@ -100,6 +100,11 @@ pub struct Costs {
     pub migration_us: f64,
 }
 
+impl Costs {
+    /// Nothing costs anything.
+    pub const NONE: Self = Self { mode_switch_us: 0.0, context_switch_us: 0.0, migration_us: 0.0 };
+}
+
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {

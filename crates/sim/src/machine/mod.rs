@@ -137,6 +137,8 @@ pub struct Options {
     pub errors: Errors,
     /// Where programs may run; none: everywhere.
     pub limit: Option<CpuSet>,
+    /// What changing over costs; none: what the description says.
+    pub costs: Option<Costs>,
     /// Hardware threads that each core is set up for at least, however few
     /// run: with n and one thread per core, throttled ST.
     pub least_mode: u32,
@@ -285,7 +287,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let mut machine = Self {
             current: vec![None; map.len()],
             modes: vec![0; map.cores()],
-            costs: description.costs.clone(),
+            costs: options.costs.clone().unwrap_or_else(|| description.costs.clone()),
             memory_nodes: description.memory.nodes.clone(),
             contention,
             phases,

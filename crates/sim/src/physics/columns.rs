@@ -26,7 +26,7 @@ use super::respond::Respond;
 use super::response::Response;
 use super::solve::CLOSE;
 use super::step::Step;
-use super::tasks::{self, Task};
+use super::tasks::{self, Switches, Task};
 use super::window::Outcome;
 
 /// Of all traffic, what a thread may fetch more or less without anybody minding.
@@ -164,6 +164,7 @@ impl Columns {
         physics: &Physics,
         respond: &mut dyn Respond,
         tasks: &[Task<'_>],
+        switches: Switches,
         memo: impl Fn(u64) -> Option<&'m Memo>,
     ) -> Self {
         let count = tasks.len();
@@ -205,7 +206,7 @@ impl Columns {
             let mut environment = task.pipeline.alone(memo.reaches, 1.0, 1.0);
             caches::hand_over(&memo.reaches, &mut environment);
             columns.used.push(memo.left.used);
-            columns.held.push(still_held(physics, task, memo));
+            columns.held.push(still_held(physics, task, switches, memo));
             columns.reaches.push(memo.reaches);
             columns.environments.push(environment);
             columns.ipc.push(memo.left.ipc);
@@ -334,14 +335,15 @@ impl Columns {
 }
 
 /// What a thread still holds of its caches. One that came from elsewhere holds
-/// nothing.
-fn still_held(physics: &Physics, task: &Task<'_>, memo: &Memo) -> Held {
+/// nothing, unless its caches came with it.
+fn still_held(physics: &Physics, task: &Task<'_>, switches: Switches, memo: &Memo) -> Held {
     let place = |core: usize, level: Level| {
         physics.cores.get(core).and_then(|core| core.caches[level as usize].shared)
     };
     [Level::L2, Level::Last].map(|level| {
         let (from, to) = (place(memo.core, level), place(task.core, level));
-        let stays = memo.core == task.core || (from.is_some() && from == to);
+        let stays =
+            switches.private_caches || memo.core == task.core || (from.is_some() && from == to);
         let held = memo.held[caches::kept(level)?]?;
         Some(if stays { held } else { 0.0 })
     })

@@ -153,7 +153,8 @@ impl Physics {
             let columns = std::mem::take(&mut state.columns);
             state.memos.extend(columns.memos());
             let memos = &state.memos;
-            state.columns = Columns::new(self, respond, &tasks, |thread| memos.get(&thread));
+            let memo = |thread| memos.get(&thread);
+            state.columns = Columns::new(self, respond, &tasks, switches, memo);
         }
         state.switches = switches;
         if all {

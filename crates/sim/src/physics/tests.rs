@@ -237,12 +237,17 @@ fn equal_inputs_give_equal_rates() {
 fn a_thread_that_moved_finds_its_caches_cold() {
     let bench = Bench::new("xeon-e5-2620v4");
     let mut state = State::default();
-    let mut step = |core: usize, span| {
+    let mut step = |switches, core: usize, span| {
         let cores: [(usize, u32, &[&str]); 1] = [(core, 1, &["small-chasing"])];
         let mut direct = Direct::default();
-        let solution = bench.solve(&mut direct, Switches::default(), &cores, span, &mut state);
+        let solution = bench.solve(&mut direct, switches, &cores, span, &mut state);
         solution.rates[0].1
     };
+    let private = Switches { private_caches: true, ..Switches::default() };
+    let own = step(private, 0, Some(1e9));
+    let taken_along = step(private, 1, Some(2e4));
+    assert!((taken_along.cpi / own.cpi - 1.0).abs() < 0.01);
+    let mut step = |core, span| step(Switches::default(), core, span);
     let settled = step(0, Some(1e9));
     let stayed = step(0, Some(2e4));
     assert!((stayed.cpi / settled.cpi - 1.0).abs() < 0.01);
