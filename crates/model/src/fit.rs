@@ -74,6 +74,9 @@ pub enum FitError {
     /// Observations are not finite, or so extreme that nothing can be solved.
     #[error("the observations cannot be solved for coefficients")]
     Unsolvable,
+    /// Whoever asked for it wants it no longer.
+    #[error("the fit was told to stop")]
+    Stopped,
 }
 
 /// A fitted model with the standard errors of its coefficients.

@@ -42,6 +42,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,7 @@ pub struct TrainingSet<'a> {
     components: usize,
     pressure: Pressure,
     rulers: BTreeSet<Arc<str>>,
+    stop: Option<&'a AtomicBool>,
     groups: BTreeMap<BTreeSet<Arc<str>>, Group<'a>>,
 }
 
@@ -140,13 +142,19 @@ impl<'a> TrainingSet<'a> {
             group.observations.push(observation);
         }
         let pressure = Pressure::alike(components);
-        Ok(Self { components, pressure, rulers: BTreeSet::new(), groups })
+        Ok(Self { components, pressure, rulers: BTreeSet::new(), stop: None, groups })
     }
 
     /// The same with some programs that only help to train.
     #[must_use]
     pub fn with_rulers(self, rulers: BTreeSet<Arc<str>>) -> Self {
         Self { rulers, ..self }
+    }
+
+    /// The same; from when this becomes true, nothing more is fitted.
+    #[must_use]
+    pub fn until(self, stop: &'a AtomicBool) -> Self {
+        Self { stop: Some(stop), ..self }
     }
 
     /// The same with other products in the form of pressure; unless told, each component meets
@@ -182,7 +190,7 @@ impl<'a> TrainingSet<'a> {
     ///
     /// # Errors
     /// [`FitError::Empty`] when nothing is left to fit on, [`FitError::Unsolvable`] when
-    /// observations are not finite.
+    /// observations are not finite, [`FitError::Stopped`] when it was told to stop.
     pub fn fit_without(&self, programs: &BTreeSet<Arc<str>>) -> Result<Fit, FitError> {
         let keep = |group: &BTreeSet<Arc<str>>| group.is_disjoint(programs);
         let (moments, _) = self.train(keep)?.ok_or(FitError::Empty)?;
@@ -270,6 +278,9 @@ impl<'a> TrainingSet<'a> {
         &self,
         keep: impl Fn(&BTreeSet<Arc<str>>) -> bool,
     ) -> Result<Option<(Moments, Baseline)>, FitError> {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(FitError::Stopped);
+        }
         let mut moments = Moments::new(self.components);
         let mut cases: BTreeMap<&Case, (f64, f64)> = BTreeMap::new();
         for (programs, group) in self.groups.iter().filter(|(programs, _)| keep(programs)) {

@@ -12,7 +12,7 @@ use symbiont_counters::catalogue::Catalogue;
 use symbiont_model::{Components, Depth, Model, Pressure, Training};
 use symbiont_topology::CoreKind;
 
-use super::evaluate::{Evaluated, evaluate};
+use super::evaluate::{Evaluated, end, evaluate};
 use super::page;
 use super::plan::{Run, Size, nops, plan};
 use super::watch::Ran;
@@ -139,7 +139,7 @@ impl Campaign {
         })?;
         records.extend(fresh);
         progress.note("fitting the model, and judging it on programs and combinations left out");
-        let (evaluated, report) = judge(site, options, components, records)?;
+        let (evaluated, report) = judge(site, options, components, records, progress)?;
         write(folder, &evaluated, &report)?;
         Ok((evaluated, report))
     }
@@ -252,6 +252,7 @@ fn judge(
     options: &Options,
     components: Components,
     records: Vec<Record>,
+    progress: &dyn Progress,
 ) -> Result<(Evaluated, Report), Error> {
     let wall: f64 = records.iter().map(|record| record.wall_s).sum();
     let count = records.len();
@@ -268,7 +269,19 @@ fn judge(
     let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
     let pressure = Pressure::of(site.catalogue(), &components);
     let apart = (&pressure, options.rulers.as_slice());
-    let evaluated = evaluate(&runs, &options.size, (made, components, training), apart)?;
+    let (what, stop) = ((made, components, training), AtomicBool::new(false));
+    let evaluated = std::thread::scope(|scope| {
+        let evaluated = scope.spawn(|| evaluate(&runs, &options.size, what, apart, &stop));
+        while !evaluated.is_finished() {
+            stop.store(progress.cancelled(), Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        end(evaluated)
+    });
+    let evaluated = match evaluated {
+        Err(_) if stop.into_inner() => return Err(Error::Cancelled),
+        evaluated => evaluated?,
+    };
     let mut report = page::page(&evaluated);
     for (name, value) in site.facts() {
         report.fact(name, value);

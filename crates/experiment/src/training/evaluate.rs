@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;
 
 use symbiont_model::{
@@ -52,7 +53,8 @@ pub struct Evaluation {
 }
 
 /// Fits and validates. `made` names machine, core and catalogue; `pressure` says where threads of a
-/// core meet, and `rulers` which programs only help to train.
+/// core meet, and `rulers` which programs only help to train. From when `stop` becomes true nothing
+/// more is fitted.
 ///
 /// # Errors
 /// When runs are missing, or no model can be fitted on them.
@@ -61,6 +63,7 @@ pub fn evaluate(
     size: &Size,
     (made, components, training): ((String, CoreKind, String), Components, Training),
     (pressure, rulers): (&Pressure, &[String]),
+    stop: &AtomicBool,
 ) -> Result<Evaluated, Error> {
     let isolated = alone(runs, 1)?;
     let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
@@ -77,7 +80,7 @@ pub fn evaluate(
         let (fit, programs, combinations, captured, in_company) = {
             let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
             let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
-            let set = set.pressed_by(pressure).with_rulers(rulers);
+            let set = set.pressed_by(pressure).with_rulers(rulers).until(stop);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
             let pairs = width == 2;
             let (workloads, in_company_of) =
@@ -124,7 +127,7 @@ pub fn evaluate(
 }
 
 /// What a thread came to.
-fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
+pub(super) fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

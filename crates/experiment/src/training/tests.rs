@@ -96,6 +96,22 @@ impl Progress for Impatient {
     }
 }
 
+/// Stops once nothing is left to run.
+#[derive(Default)]
+struct WhenFitting(bool);
+
+impl Progress for WhenFitting {
+    fn begin(&mut self, _: usize, _: usize, _: Duration) {}
+    fn running(&mut self, _: &str) {}
+    fn done(&mut self) {}
+    fn note(&mut self, text: &str) {
+        self.0 |= text.contains("fitting");
+    }
+    fn cancelled(&self) -> bool {
+        self.0
+    }
+}
+
 /// The squares of observed slowdowns around their mean that the model explains, of what it was
 /// trained on, and those that victim's mean plus aggressor's mean explains; parts of all.
 fn explained(evaluated: &Evaluated, form: Form) -> (f64, f64) {
@@ -239,6 +255,9 @@ fn training_gives_a_model_that_fits_and_goes_on_where_it_stopped() {
         || std::fs::read_to_string(other.path().join("runs.jsonl")).unwrap().lines().count();
     let before = lines();
     assert!((1..18).contains(&before), "{before}");
+    let stopped = Campaign::run(&site, &options(other.path()), &mut WhenFitting::default());
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert!(lines() == 8 + 10 && !other.path().join("model.toml").exists());
     let (again, _) = Campaign::run(&site, &options(other.path()), &mut ()).unwrap();
     assert_eq!(lines(), 8 + 10);
     assert_eq!(again.model.modes, evaluated.model.modes);
