@@ -72,6 +72,25 @@ impl Record {
     }
 }
 
+/// Where the time of two kernels in both orders went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// CPU seconds of all four runs.
+    pub cpu_s: f64,
+    /// Seconds for which one sequence was alone at the end.
+    pub alone_s: f64,
+}
+
+impl Record {
+    /// Where its time went; none for a kernel alone.
+    #[must_use]
+    pub fn spent(&self) -> Option<Spent> {
+        let [_, ab_b, _, ba_a] = self.told.as_slice() else { return None };
+        let cpu_s = self.told.iter().map(|told| told.cpu_s).sum();
+        Some(Spent { cpu_s, alone_s: (ab_b.end - ba_a.end).abs() })
+    }
+}
+
 /// What stays the same over a campaign, also when it is interrupted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Setting {

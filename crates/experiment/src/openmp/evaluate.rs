@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Record;
+use super::campaign::{Record, Spent};
 use super::kernels::Kernel;
 use super::plan::{Size, What, pairs};
 use crate::harness::Error;
@@ -34,6 +34,8 @@ pub struct Cell {
     pub grouping: Grouping,
     /// What came out.
     pub compared: Compared,
+    /// Where the time went, means.
+    pub spent: Under<Spent>,
     /// What the chain of joint states says: gain in throughput, and fairness under each.
     pub model: Option<(f64, Under<f64>)>,
 }
@@ -63,15 +65,19 @@ pub fn evaluate(
     let mut cells = Vec::new();
     for kernels in pairs(&size.kernels) {
         for &grouping in &size.groupings {
-            let runs = |policy: &str| -> Vec<Took> {
+            let runs = |policy: &str| -> Vec<&Record> {
                 let wanted =
                     What::Both { kernels: kernels.clone(), policy: policy.to_owned(), grouping };
                 let mut runs: Vec<&Record> =
                     records.iter().filter(|record| record.run.what == wanted).collect();
                 runs.sort_by_key(|record| record.run.round);
-                runs.into_iter().filter_map(Record::took).collect()
+                runs
             };
-            let (stay, phases) = (runs(BASELINE), runs(TRIED));
+            let both = [runs(BASELINE), runs(TRIED)];
+            let took = |runs: &Vec<&Record>| -> Vec<Took> {
+                runs.iter().filter_map(|record| record.took()).collect()
+            };
+            let [stay, phases] = both.each_ref().map(took);
             let known = kernels.each_ref().map(|name| means.get(name).copied());
             let [Some(a), Some(b)] = known else {
                 return Err(Error::Evaluation("a kernel has not run alone".to_owned()));
@@ -79,10 +85,20 @@ pub fn evaluate(
             let compared =
                 orders::compare([a.0, b.0], [&stay, &phases], seed).map_err(no_estimate)?;
             let model = model(cpus, [a.1, b.1]);
-            cells.push(Cell { kernels: kernels.clone(), grouping, compared, model });
+            let (kernels, spent) = (kernels.clone(), both.each_ref().map(|runs| spent(runs)));
+            cells.push(Cell { kernels, grouping, compared, spent, model });
         }
     }
     Ok(Evaluation { cpus, alone, cells })
+}
+
+fn spent(runs: &[&Record]) -> Spent {
+    let all: Vec<Spent> = runs.iter().filter_map(|record| record.spent()).collect();
+    let mean = |of: fn(&Spent) -> f64| stats::mean(&all.iter().map(of).collect::<Vec<_>>());
+    Spent {
+        cpu_s: mean(|spent| spent.cpu_s).unwrap_or_default(),
+        alone_s: mean(|spent| spent.alone_s).unwrap_or_default(),
+    }
 }
 
 fn model(cpus: Cpus, parallel: [f64; 2]) -> Option<(f64, Under<f64>)> {

@@ -7,7 +7,12 @@
  * carries out STEPS steps of a kernel from the time of day START on (0: at once) and
  * prints when it began and ended, how long it was in parallel regions, the CPU time
  * that it took, and a checksum that depends on the kernel and STEPS alone. Loops are
- * scheduled as OMP_SCHEDULE says; Morad et al., section 3, have `dynamic`.
+ * scheduled dynamically, as Morad et al., section 3, have them, some rows at a time.
+ *
+ * Sizes: a parallel region takes some milliseconds. Waking a thread takes up to a tenth
+ * of one where CPUs are virtual, and threads that take turns row by row fetch what others
+ * have just written; programs of finer grain than these are slower with several threads
+ * than with one.
  */
 #include <math.h>
 #include <omp.h>
@@ -44,13 +49,13 @@ static double *reals(size_t n, uint64_t seed) {
     return all;
 }
 
-/* Five-point stencil, 40 sweeps a step. */
+/* Five-point stencil, 8 sweeps a step. */
 static double jacobi(int steps) {
-    enum { N = 384 };
+    enum { N = 1536 };
     double *a = reals(N * N, 1), *b = reals(N * N, 1);
-    for (int s = 0; s < steps * 40; s++) {
+    for (int s = 0; s < steps * 8; s++) {
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic, 8)
         for (int i = 1; i < N - 1; i++)
             for (int j = 1; j < N - 1; j++)
                 b[i * N + j] = 0.25 * (a[(i - 1) * N + j] + a[(i + 1) * N + j] + a[i * N + j - 1] +
@@ -62,17 +67,17 @@ static double jacobi(int steps) {
     return a[N * N / 2 + N / 3];
 }
 
-/* Conjugate gradients on a two-dimensional grid, 40 iterations a step; dot products are serial. */
+/* Conjugate gradients on a two-dimensional grid, 8 iterations a step; dot products are serial. */
 static double cg(int steps) {
-    enum { N = 256, M = N * N };
+    enum { N = 1024, M = N * N };
     double *x = calloc(M, sizeof *x), *r = reals(M, 3), *p = malloc(M * sizeof *p), *q = calloc(M, sizeof *q);
     if (!x || !p || !q) exit(2);
     memcpy(p, r, M * sizeof *p);
     double rr = 0;
     for (int i = 0; i < M; i++) rr += r[i] * r[i];
-    for (int s = 0; s < steps * 40; s++) {
+    for (int s = 0; s < steps * 8; s++) {
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic, 8)
         for (int i = 0; i < N; i++)
             for (int j = 0; j < N; j++) {
                 int k = i * N + j;
@@ -107,27 +112,38 @@ static double cg(int steps) {
     return x[M / 2] + rr;
 }
 
-/* LU factorisation with partial pivoting; the search for the pivot is serial. */
+/* Blocked LU factorisation with partial pivoting: one thread factors each panel. */
 static double lu(int steps) {
-    enum { N = 320 };
+    enum { N = 768, B = 48 };
     double last = 0;
     for (int s = 0; s < steps; s++) {
         double *a = reals(N * N, 5 + s);
-        for (int k = 0; k < N; k++) {
-            int pivot = k;
-            for (int i = k + 1; i < N; i++)
-                if (fabs(a[i * N + k]) > fabs(a[pivot * N + k])) pivot = i;
-            for (int j = 0; j < N; j++) {
-                double t = a[k * N + j];
-                a[k * N + j] = a[pivot * N + j];
-                a[pivot * N + j] = t;
+        for (int from = 0; from < N; from += B) {
+            int to = from + B;
+            for (int k = from; k < to; k++) {
+                int pivot = k;
+                for (int i = k + 1; i < N; i++)
+                    if (fabs(a[i * N + k]) > fabs(a[pivot * N + k])) pivot = i;
+                for (int j = 0; j < N; j++) {
+                    double t = a[k * N + j];
+                    a[k * N + j] = a[pivot * N + j];
+                    a[pivot * N + j] = t;
+                }
+                for (int i = k + 1; i < N; i++) {
+                    double f = a[i * N + k] /= a[k * N + k];
+                    for (int j = k + 1; j < to; j++) a[i * N + j] -= f * a[k * N + j];
+                }
             }
+            for (int k = from; k < to; k++)
+                for (int i = k + 1; i < to; i++)
+                    for (int j = to; j < N; j++) a[i * N + j] -= a[i * N + k] * a[k * N + j];
             enter();
-#pragma omp parallel for schedule(runtime)
-            for (int i = k + 1; i < N; i++) {
-                double f = a[i * N + k] /= a[k * N + k];
-                for (int j = k + 1; j < N; j++) a[i * N + j] -= f * a[k * N + j];
-            }
+#pragma omp parallel for schedule(dynamic, 8)
+            for (int i = to; i < N; i++)
+                for (int k = from; k < to; k++) {
+                    double f = a[i * N + k];
+                    for (int j = to; j < N; j++) a[i * N + j] -= f * a[k * N + j];
+                }
             leave();
         }
         last = a[N * N - 1];
@@ -138,12 +154,12 @@ static double lu(int steps) {
 
 /* Gravity between all pairs. */
 static double nbody(int steps) {
-    enum { N = 1200 };
+    enum { N = 2000 };
     double *x = reals(3 * N, 7), *v = calloc(3 * N, sizeof *v), *f = calloc(3 * N, sizeof *f);
     if (!v || !f) exit(2);
     for (int s = 0; s < steps; s++) {
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic, 8)
         for (int i = 0; i < N; i++) {
             double sum[3] = {0};
             for (int j = 0; j < N; j++) {
@@ -168,7 +184,7 @@ static double mandelbrot(int steps) {
     for (int s = 0; s < steps; s++) {
         double zoom = 1.0 / (1 + s % 20);
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic, 8)
         for (int i = 0; i < N; i++)
             for (int j = 0; j < N; j++) {
                 double cx = -0.743 + zoom * (j - N / 2) * 3 / N, cy = 0.131 + zoom * (i - N / 2) * 3 / N;
@@ -202,7 +218,7 @@ static double sort(int steps) {
     for (int s = 0; s < steps; s++) {
         for (int i = 0; i < N; i++) data[i] = mix((uint64_t)s * N + i);
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic)
         for (int b = 0; b < BLOCKS; b++) qsort(data + b * LENGTH, LENGTH, sizeof *data, by_value);
         leave();
         int at[BLOCKS] = {0};
@@ -218,15 +234,15 @@ static double sort(int steps) {
     return sum;
 }
 
-/* Game of Life, 60 generations a step. */
+/* Game of Life, 8 generations a step. */
 static double life(int steps) {
-    enum { N = 384 };
+    enum { N = 1024 };
     static uint8_t a[N * N], b[N * N];
     for (int i = 0; i < N * N; i++) a[i] = mix(i) & 1;
     uint8_t *from = a, *to = b;
-    for (int s = 0; s < steps * 60; s++) {
+    for (int s = 0; s < steps * 8; s++) {
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic, 8)
         for (int i = 0; i < N; i++)
             for (int j = 0; j < N; j++) {
                 int n = 0;
@@ -247,12 +263,12 @@ static double life(int steps) {
 
 /* Random points in a circle: parallel but for the sum of blocks. */
 static double montecarlo(int steps) {
-    enum { BLOCKS = 64, POINTS = 20000 };
+    enum { BLOCKS = 64, POINTS = 100000 };
     static uint64_t hits[BLOCKS];
     double sum = 0;
     for (int s = 0; s < steps; s++) {
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic)
         for (int b = 0; b < BLOCKS; b++) {
             uint64_t in = 0;
             for (int i = 0; i < POINTS; i++) {
@@ -270,12 +286,12 @@ static double montecarlo(int steps) {
 
 /* Products of matrices, each made by one thread first. */
 static double matmul(int steps) {
-    enum { N = 224 };
+    enum { N = 320 };
     double sum = 0;
     for (int s = 0; s < steps; s++) {
         double *a = reals(N * N, 11 + s), *b = reals(N * N, 13 + s), *c = reals(N * N, 17 + s);
         enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic, 8)
         for (int i = 0; i < N; i++)
             for (int k = 0; k < N; k++)
                 for (int j = 0; j < N; j++) c[i * N + j] += a[i * N + k] * b[k * N + j];
@@ -288,7 +304,7 @@ static double matmul(int steps) {
 
 /* Breadth-first search level by level; one thread collects each next level. */
 static double bfs(int steps) {
-    enum { N = 60000, DEGREE = 8 };
+    enum { N = 600000, DEGREE = 8 };
     static int level[N], front[N];
     static uint8_t next[N];
     double sum = 0;
@@ -298,7 +314,7 @@ static double bfs(int steps) {
         front[0] = s % N, level[front[0]] = 0;
         while (length) {
             enter();
-#pragma omp parallel for schedule(runtime)
+#pragma omp parallel for schedule(dynamic, 8)
             for (int block = 0; block < length; block += 64)
                 for (int i = block; i < block + 64 && i < length; i++)
                     for (int k = 0; k < DEGREE; k++) {

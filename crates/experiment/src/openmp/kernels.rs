@@ -42,6 +42,8 @@ pub struct Kernel {
     pub steps: u64,
     /// Share of its time in parallel regions, alone on the idle machine.
     pub parallel: f64,
+    /// Seconds of its work with one thread, estimated from a trial.
+    pub single_s: f64,
     /// What it has to compute.
     pub sum: String,
 }
@@ -72,7 +74,6 @@ pub fn environment(threads: u32) -> Vec<String> {
     vec![
         "env".to_owned(),
         format!("OMP_NUM_THREADS={threads}"),
-        "OMP_SCHEDULE=dynamic".to_owned(),
         "OMP_DYNAMIC=false".to_owned(),
         "OMP_WAIT_POLICY=passive".to_owned(),
     ]
@@ -101,10 +102,12 @@ pub fn fit(
     // With one thread: what runs in parallel regions takes n times as long.
     let share = (trial.parallel_s / (trial.end - trial.begin).max(1e-9)).clamp(0.0, 1.0);
     let (serial, parallel) = (1.0 - share, share / f64::from(threads.max(1)));
-    let alone = trial.cpu_s.max(1e-9) * (serial + parallel);
-    let steps = ((steps as f64 * time.as_secs_f64() / alone).round() as u64).max(1);
+    let single = trial.cpu_s.max(1e-9) / steps as f64;
+    let alone = single * (serial + parallel);
+    let steps = ((time.as_secs_f64() / alone).round() as u64).max(1);
     let sum = run(program, name, steps, threads, folder, progress)?.sum;
-    Ok(Kernel { name: name.to_owned(), steps, parallel: parallel / (serial + parallel), sum })
+    let (name, single_s) = (name.to_owned(), single * steps as f64);
+    Ok(Kernel { name, steps, parallel: parallel / (serial + parallel), single_s, sum })
 }
 
 /// Runs a kernel by itself, unmanaged.

@@ -1,6 +1,7 @@
 //! From figures to a report.
 
 use super::evaluate::{Cell, Evaluation};
+use super::kernels::Kernel;
 use crate::harness::{Check, Verdict};
 use crate::phases::Grouping;
 use crate::published::phases as published;
@@ -29,6 +30,9 @@ pub fn page(evaluation: &Evaluation) -> Report {
         }
     }
     report.push(alone(evaluation));
+    if let Some(text) = no_faster(evaluation) {
+        report.push(Block::Note(text));
+    }
     report
 }
 
@@ -114,6 +118,9 @@ fn summary(evaluation: &Evaluation, groupings: &[Grouping]) -> Table {
         Column::number("Fairness, phases"),
         Column::number("Jitter, stay"),
         Column::number("Jitter, phases"),
+        Column::number("CPU time, phases over stay"),
+        Column::number("One alone at the end, stay").unit("s"),
+        Column::number("One alone at the end, phases").unit("s"),
     ];
     let mut table = Table::new("summary", "Tables 6 and 7 beside ours", columns);
     for &grouping in groupings {
@@ -127,6 +134,8 @@ fn summary(evaluation: &Evaluation, groupings: &[Grouping]) -> Table {
             let jitter = over(&|cell| cell.compared.jitter[policy].value);
             row.push(jitter.filter(|jitter| jitter.is_finite()).into());
         }
+        row.push(over(&|cell| cell.spent[1].cpu_s / cell.spent[0].cpu_s).into());
+        row.extend([0, 1].map(|policy| over(&|cell| cell.spent[policy].alone_s).into()));
         table.row(row);
     }
     let symmetric = evaluation.cpus.large == Some(1.0);
@@ -139,6 +148,7 @@ fn summary(evaluation: &Evaluation, groupings: &[Grouping]) -> Table {
     row.push(printed.map(|headline| 1.0 + headline.value / 100.0).into());
     row.extend([stay, phases].map(|outcome| (outcome.fairness / 100.0).into()));
     row.extend([stay, phases].map(|outcome| outcome.jitter.into()));
+    row.extend([None::<f64>; 3].map(Into::into));
     table.row(row);
     table.note(format!(
         "The paper: Tables 6 and 7, SPEC OMP2001 on {}; it does not say what its jitter is \
@@ -152,20 +162,24 @@ fn is_slower(cell: &&Cell) -> bool {
     cell.compared.completion.high().is_some_and(|high| high < 1.0)
 }
 
-/// Names the cells that get slower.
+/// Names the cells that get slower, and where their time went: CPU time by more switches and moves, and
+/// the end, where a favoured program is through and leaves the other alone.
 fn slower(evaluation: &Evaluation, grouping: Grouping) -> Option<String> {
     let named: Vec<String> = of(evaluation, grouping)
         .filter(is_slower)
         .map(|cell| {
-            let [stay, phases] = cell.compared.speedup;
-            let change = |slot: usize| {
-                format!("{} {:+.2}", cell.kernels[slot], phases[slot].value - stay[slot].value)
-            };
+            let [a, b] = &cell.kernels;
+            let [stay, phases] = cell.spent;
+            let cpu = 100.0 * (phases.cpu_s / stay.cpu_s - 1.0);
             let model = cell.model.map_or(String::new(), |(gain, _)| {
                 format!("; the model says {:+.1} % of throughput", 100.0 * gain)
             });
             let completion = number::estimate(&cell.compared.completion);
-            format!("{completion} (change of speedup: {}, {}{model})", change(0), change(1))
+            format!(
+                "{a} and {b} {completion} (CPU time {cpu:+.1} %, one alone at the end for {:.2} s instead \
+                 of {:.2}{model})",
+                phases.alone_s, stay.alone_s
+            )
         })
         .collect();
     let count = of(evaluation, grouping).count();
@@ -184,6 +198,8 @@ fn alone(evaluation: &Evaluation) -> Table {
         Column::text("Kernel"),
         Column::number("Steps"),
         Column::number("Time alone").unit("s"),
+        Column::number("With one thread").unit("s"),
+        Column::number("Speedup by threads"),
         Column::number("Parallel share of it"),
     ];
     let mut table = Table::new("alone", "Each kernel by itself, not managed", columns);
@@ -192,11 +208,33 @@ fn alone(evaluation: &Evaluation) -> Table {
             kernel.name.clone().into(),
             kernel.steps.into(),
             (*time).into(),
+            kernel.single_s.into(),
+            by_threads(kernel, time).into(),
             kernel.parallel.into(),
         ]);
     }
-    table.note("The parallel share is derived from a run with one thread.");
+    table.note(
+        "The parallel share and the time with one thread are derived from a trial with one thread.",
+    );
     table
+}
+
+/// How much faster a kernel is with all of its threads than with one.
+fn by_threads(kernel: &Kernel, time: &Estimate) -> f64 {
+    kernel.single_s / time.value
+}
+
+/// Names the kernels that are no parallel programs here.
+fn no_faster(evaluation: &Evaluation) -> Option<String> {
+    let slow = evaluation.alone.iter().filter(|(kernel, time)| by_threads(kernel, time) < 1.0);
+    let named: Vec<&str> = slow.map(|(kernel, _)| kernel.name.as_str()).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "No faster with a thread on each CPU than with one thread: {}. Who lets their threads run at \
+             the same time does these no good.",
+            named.join(", ")
+        )
+    })
 }
 
 fn checks(evaluation: &Evaluation, groupings: &[Grouping]) -> Vec<Check> {
