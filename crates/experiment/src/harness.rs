@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use symbiont_synth::calibrate::Rate;
+
 mod attempts;
 mod check;
 mod facts;
@@ -74,6 +76,9 @@ impl Progress for () {
     fn note(&mut self, _: &str) {}
 }
 
+/// Time that a calibration may take.
+const CALIBRATION: Duration = Duration::from_secs(30);
+
 /// The two programs that experiments run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
@@ -97,6 +102,18 @@ impl Programs {
             if path.is_file() { Ok(path) } else { Err(Error::NoProgram { path }) }
         };
         Ok(Self { symbiont: find("symbiont")?, synth: find("symbiont-synth")? })
+    }
+
+    /// How fast the synthetic benchmark works here, by itself; leaves nothing in the folder.
+    pub(crate) fn calibrate(&self, folder: &Path, progress: &dyn Progress) -> Result<Rate, Error> {
+        let (out, err) = (folder.join("rate.json"), folder.join("rate.stderr"));
+        let words = [self.synth.display().to_string(), "calibrate".into(), "--json".into()];
+        run(&words, &out, &err, CALIBRATION, &|| progress.cancelled())?;
+        let rate = read_json(&out)?;
+        for path in [out, err] {
+            std::fs::remove_file(&path).map_err(Error::io(&path))?;
+        }
+        Ok(rate)
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use symbiont_machine::ProgramId;
 use symbiont_policy::Phases;
-use symbiont_synth::calibrate::Rate;
 use symbiont_topology::HostTopology;
 
 use super::judge::{Judged, judge};
@@ -117,12 +116,7 @@ fn setting(options: &Options, folder: &Path, progress: &dyn Progress) -> Result<
         (&kept.size, kept.seed, kept.machine.cpus) == (&options.size, options.seed, machine.cpus)
     };
     harness::keep(folder, same, || {
-        let rate = folder.join("rate.json");
-        let synth = options.programs.synth.display().to_string();
-        let words = [synth, "calibrate".into(), "--json".into()];
-        let stderr = folder.join("rate.stderr");
-        harness::run(&words, &rate, &stderr, PATIENCE, &|| progress.cancelled())?;
-        let iterations_per_s = read_json::<Rate>(&rate)?.iterations_per_s;
+        let iterations_per_s = options.programs.calibrate(folder, progress)?.iterations_per_s;
         let (size, seed, machine) = (options.size.clone(), options.seed, machine.clone());
         Ok(Setting { size, seed, iterations_per_s, machine })
     })

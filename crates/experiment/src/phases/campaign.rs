@@ -148,7 +148,7 @@ fn setting(
             == (&options.size, options.seed, options.phase, machine.cpus, &slow)
     };
     harness::keep(folder, same, || {
-        let rate = calibrate(options, folder, progress)?;
+        let rate = options.programs.calibrate(folder, progress)?;
         if rate.median_share < 0.9 {
             progress.note("the machine is not idle: other programs will disturb the measurements");
         }
@@ -164,18 +164,6 @@ fn setting(
         let (slow, machine) = (slow.clone(), machine.clone());
         Ok(Setting { size, seed, phase, slow, machine, rate, real })
     })
-}
-
-fn calibrate(options: &Options, folder: &Path, progress: &mut dyn Progress) -> Result<Rate, Error> {
-    let (out, err) = (folder.join("rate.json"), folder.join("rate.stderr"));
-    let synth = options.programs.synth.display().to_string();
-    let words = [synth, "calibrate".to_owned(), "--json".to_owned()];
-    harness::run(&words, &out, &err, PATIENCE, &|| progress.cancelled())?;
-    let rate = read_json(&out)?;
-    for path in [out, err] {
-        fs::remove_file(&path).map_err(Error::io(&path))?;
-    }
-    Ok(rate)
 }
 
 fn carry_out(

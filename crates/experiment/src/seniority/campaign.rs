@@ -7,12 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Ratio;
-use symbiont_synth::calibrate::Rate;
 
 use super::judge::{Judged, judge, moments};
 use super::page::page;
 use super::plan::{self, Run, Size};
-use crate::harness::{self, Error, Journal, Machine, Programs, Progress, read_json, read_report};
+use crate::harness::{self, Error, Journal, Machine, Programs, Progress, read_report};
 use crate::phases::Program;
 use crate::phases::command::{self, Ask};
 use crate::report::Report;
@@ -111,12 +110,7 @@ fn setting(options: &Options, folder: &Path, progress: &dyn Progress) -> Result<
         (&kept.size, kept.seed, kept.machine.cpus) == (&options.size, options.seed, machine.cpus)
     };
     harness::keep(folder, same, || {
-        let rate = folder.join("rate.json");
-        let synth = options.programs.synth.display().to_string();
-        let words = [synth, "calibrate".into(), "--json".into()];
-        let stderr = folder.join("rate.stderr");
-        harness::run(&words, &rate, &stderr, PATIENCE, &|| progress.cancelled())?;
-        let iterations_per_s = read_json::<Rate>(&rate)?.iterations_per_s;
+        let iterations_per_s = options.programs.calibrate(folder, progress)?.iterations_per_s;
         let (size, seed, machine) = (options.size.clone(), options.seed, machine.clone());
         Ok(Setting { size, seed, iterations_per_s, machine })
     })
