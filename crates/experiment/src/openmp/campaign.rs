@@ -70,18 +70,7 @@ impl Record {
         let end = ab_b.end.max(ba_a.end);
         Some(Took { programs, completion: end - ab_a.begin.min(ba_b.begin) })
     }
-}
 
-/// Where the time of two kernels in both orders went.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// CPU seconds of all four runs.
-    pub cpu_s: f64,
-    /// Seconds for which one sequence was alone at the end.
-    pub alone_s: f64,
-}
-
-impl Record {
     /// Where its time went; none for a kernel alone.
     #[must_use]
     pub fn spent(&self) -> Option<Spent> {
@@ -89,6 +78,15 @@ impl Record {
         let cpu_s = self.told.iter().map(|told| told.cpu_s).sum();
         Some(Spent { cpu_s, alone_s: (ab_b.end - ba_a.end).abs() })
     }
+}
+
+/// Where the time of two kernels in both orders went.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// CPU seconds of all four runs.
+    pub cpu_s: f64,
+    /// Seconds for which one sequence was alone at the end.
+    pub alone_s: f64,
 }
 
 /// What stays the same over a campaign, also when it is interrupted.

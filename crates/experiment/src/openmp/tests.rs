@@ -41,6 +41,24 @@ fn kernels_compute_the_same_with_any_number_of_threads() {
     }
 }
 
+#[test]
+fn it_is_told_where_time_went() {
+    let told =
+        |end: f64, cpu_s: f64| Told { begin: 0.0, end, parallel_s: 1.0, cpu_s, sum: String::new() };
+    let kernels = ["a", "b"].map(str::to_owned);
+    let (policy, grouping) = ("stay".to_owned(), Grouping::OneSession);
+    let both = Record {
+        run: Run { round: 0, what: What::Both { kernels, policy, grouping } },
+        wall_s: 5.0,
+        attempts: 1,
+        told: vec![told(2.0, 1.5), told(4.0, 1.0), told(2.5, 0.5), told(4.75, 2.0)],
+        managed: None,
+    };
+    assert_eq!(both.spent(), Some(Spent { cpu_s: 5.0, alone_s: 0.75 }));
+    let alone = Record { told: vec![told(1.0, 1.0)], ..both };
+    assert_eq!(alone.spent(), None);
+}
+
 /// A manager that runs the jobs of a file and does nothing else.
 const MANAGER: &str = r#"#!/usr/bin/env python3
 import json, subprocess, sys, tomllib

@@ -12,8 +12,9 @@
 //! place of their sort too: or else whoever is launched anew would drive others to and fro.
 //!
 //! # Properties
-//! - The parts hold each thread once, as many on each sort as the rule says, and nobody changes over
-//!   without need (`threads_are_divided_as_cores_are_filled`).
+//! - Each sort gets as many threads as the rule says (`threads_are_divided_as_cores_are_filled`).
+//! - The parts hold each thread once, and only who finds no room on its sort changes over, whoever
+//!   else runs there (`nobody_changes_over_without_need`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -125,6 +126,10 @@ fn rooms(offers: &BTreeMap<CoreKind, Offer>, threads: usize) -> BTreeMap<CoreKin
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use symbiont_counters::Characterizations;
+    use symbiont_machine::test_support::thread;
+    use symbiont_machine::{Placement, Program, ProgramId, RunState, Sample};
+    use symbiont_topology::PuId;
 
     use super::*;
 
@@ -153,6 +158,50 @@ mod tests {
             }
             let fast_ones = loads.iter().take(threads).filter(|(_, s)| *s == CoreKind::Performance);
             prop_assert_eq!(rooms[&CoreKind::Performance], fast_ones.count());
+        }
+
+        #[test]
+        fn nobody_changes_over_without_need(
+            threads in prop::collection::vec((0_u32..8, any::<bool>()), 1..20),
+        ) {
+            let topology = "core:2 smt:2 | core:4 kind:efficiency capacity:500";
+            let topology = Topology::synthetic(topology).unwrap();
+            let online = topology.cpus();
+            let one = |(at, (cpu, _)): (u32, &(u32, bool))| {
+                let mut thread = thread(at, at, &online);
+                (thread.state, thread.cpu) = (RunState::Runnable, Some(PuId(*cpu)));
+                thread
+            };
+            let sample = Sample {
+                threads: (0..).zip(&threads).map(one).collect(),
+                programs: (0..threads.len() as u32)
+                    .map(|at| Program { id: ProgramId(at), name: format!("program-{at}") })
+                    .collect(),
+                ..Sample::default()
+            };
+            let (did, none) = (Characterizations::new(), Placement::new());
+            let view = View::new(&topology, &sample, &did, &none);
+            let decided = |at: &usize| threads[*at].1;
+            let of_pool: Vec<usize> = (0..threads.len()).filter(decided).collect();
+            let pool = Pool { allowed: online.clone(), threads: of_pool.clone() };
+            let parts = parts(&view, pool);
+            let mut all: Vec<usize> = parts.iter().flat_map(|p| p.pool.threads.clone()).collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, of_pool);
+            let home = |at: usize| topology.core_of(PuId(threads[at].0)).unwrap().kind;
+            let rooms = rooms(&offers(&topology, &online), threads.len());
+            for part in &parts {
+                for at in part.pool.threads.iter().filter(|at| home(**at) != part.sort) {
+                    let sort = home(*at);
+                    let beside = (0..threads.len()).filter(|at| !decided(at) && home(*at) == sort);
+                    let room = rooms[&sort].saturating_sub(beside.count());
+                    let own = parts.iter().find(|part| part.sort == sort);
+                    let stayed = own.map_or(0, |part| {
+                        part.pool.threads.iter().filter(|at| home(**at) == sort).count()
+                    });
+                    prop_assert_eq!(stayed, room);
+                }
+            }
         }
     }
 }
