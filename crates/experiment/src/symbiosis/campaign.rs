@@ -300,7 +300,6 @@ impl Stage<'_, '_> {
         let Description { memory, topology, .. } = self.workshop.description();
         Judged {
             left_out: self.models.is_some(),
-            recalls: self.options.settings.symbiosis.as_ref().is_some_and(|known| known.recalls),
             memory_everywhere: memory.nodes.len() == topology.nodes().len(),
         }
     }

@@ -17,8 +17,6 @@ const KNOWN: f64 = 0.87;
 pub(super) struct Judged {
     /// Are the programs unknown to the model?
     pub left_out: bool,
-    /// Does the policy remember what came of its decisions?
-    pub recalls: bool,
     /// Has each node memory, so that every program finds its own near?
     pub memory_everywhere: bool,
 }
@@ -40,11 +38,6 @@ pub(super) fn checks(evaluation: &Evaluation, judged: Judged) -> Vec<Check> {
             Terms::Private => "execution units and caches private to each thread, and moves free,",
             Terms::Plain | Terms::Late | Terms::Reserved | Terms::Narrow => continue,
         };
-        // For who remembers it is no control: all measurements together still tell how good a placement
-        // was, whoever's each is taken for.
-        if judged.recalls && control.terms != Terms::Private {
-            continue;
-        }
         let gain = control.over.stp.percent();
         checks.push(Check {
             requirement: format!(
@@ -52,7 +45,14 @@ pub(super) fn checks(evaluation: &Evaluation, judged: Judged) -> Vec<Check> {
                 control.width
             ),
             measured: Some(gain),
-            beside: "negative control: 0 within its interval".to_owned(),
+            beside: match control.terms {
+                Terms::Exchanged | Terms::Shuffled => {
+                    "negative control: 0 within its interval; for who remembers what came of its decisions \
+                     it is none, as all measurements together still tell how good they were (--recall off)"
+                }
+                _ => "negative control: 0 within its interval",
+            }
+            .to_owned(),
             verdict: decided(gain, |low, high| Some(low <= 0.0 && high >= 0.0)),
         });
     }

@@ -253,10 +253,6 @@ fn controls(evaluation: &Evaluation) -> Table {
     let heads = ("terms", " over random");
     let mut table = by_terms(("controls", caption), heads, &evaluation.controls);
     table.note("random under the same terms, except that it goes by no measurements");
-    table.note(
-        "for who remembers what came of its decisions an exchange is no control: all measurements \
-         together still tell how good they were (--recall off)",
-    );
     table.note(DRAWN);
     table
 }
