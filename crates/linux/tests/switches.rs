@@ -2,12 +2,13 @@
 //! tests say so and pass.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use symbiont_linux::switches::{Event, Kind, Reader, ReadyThreads};
-use symbiont_topology::HostTopology;
+use symbiont_topology::{HostTopology, PuId};
 
 /// Waits until something is so, however busy the machine is.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -18,19 +19,36 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-type Shared = Arc<Mutex<ReadyThreads>>;
+/// What was told.
+#[derive(Debug, Default)]
+struct Told {
+    ready: ReadyThreads,
+    /// Times that each thread was told to wake.
+    wakeups: BTreeMap<u32, u64>,
+}
+
+impl Told {
+    fn note(&mut self, event: &Event) {
+        self.ready.apply(event);
+        if let Kind::Wakeup { thread } = event.kind {
+            *self.wakeups.entry(thread).or_default() += 1;
+        }
+    }
+}
+
+type Shared = Arc<Mutex<Told>>;
 
 /// A reader that keeps count, if tracepoints may be read here.
 fn reader() -> Option<(Reader, Shared)> {
-    let ready = Shared::default();
-    let theirs = Arc::clone(&ready);
+    let told = Shared::default();
+    let theirs = Arc::clone(&told);
     let cpus = HostTopology::read().expect("a topology").cpus();
     let sink = move |events: &[Event], _| {
-        let mut ready = theirs.lock().expect("no panic");
-        events.iter().for_each(|event| ready.apply(event));
+        let mut told = theirs.lock().expect("no panic");
+        events.iter().for_each(|event| told.note(event));
     };
     match Reader::start(&cpus, sink) {
-        Ok(reader) => Some((reader, ready)),
+        Ok(reader) => Some((reader, told)),
         Err(why) => {
             eprintln!("skipped: {why}");
             None
@@ -38,12 +56,29 @@ fn reader() -> Option<(Reader, Shared)> {
     }
 }
 
+/// Runs the calling thread here only.
+fn pin(cpu: PuId) {
+    let mut cpus = rustix::thread::CpuSet::new();
+    cpus.set(usize::try_from(cpu.0).expect("a small number"));
+    rustix::thread::sched_setaffinity(None, &cpus).expect("a CPU of this machine");
+}
+
+/// Wherever it sleeps, and whoever wakes it there.
 #[test]
 fn a_thread_that_sleeps_and_wakes_is_seen() {
-    let Some((reader, ready)) = reader() else { return };
+    let cpus: Vec<_> = HostTopology::read().expect("a topology").cpus().iter().collect();
+    for (&waker, &sleeper) in cpus.iter().zip(cpus.iter().cycle().skip(1)) {
+        pin(waker);
+        sleeps_and_wakes_on(sleeper);
+    }
+}
+
+fn sleeps_and_wakes_on(cpu: PuId) {
+    let Some((reader, told)) = reader() else { return };
     let (number, numbered) = channel();
     let (wake, woken) = channel::<()>();
     let thread = std::thread::spawn(move || {
+        pin(cpu);
         let this = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         number.send(this).expect("a listener");
         woken.recv().expect("a wake-up");
@@ -52,24 +87,27 @@ fn a_thread_that_sleeps_and_wakes_is_seen() {
         woken.recv().expect("another wake-up");
     });
     let thread_number = numbered.recv().expect("a number");
-    let is = || ready.lock().expect("no panic").is_ready(thread_number);
+    let is = || told.lock().expect("no panic").ready.is_ready(thread_number);
+    let wakeups = || told.lock().expect("no panic").wakeups.get(&thread_number).copied();
     eventually("it asleep", || is() == Some(false));
-    let before = time(&ready, thread_number);
+    let before = time(&told, thread_number);
+    let woken_before = wakeups();
     wake.send(()).expect("a thread");
-    eventually("it awake", || is() == Some(true) || time(&ready, thread_number) > before);
+    eventually("it woken", || wakeups() > woken_before);
+    eventually("it awake", || is() == Some(true) || time(&told, thread_number) > before);
     eventually("it asleep again", || is() == Some(false));
     // It was ready for as long as it ran, at least.
-    let worked = time(&ready, thread_number) - before;
+    let worked = time(&told, thread_number) - before;
     assert!(worked >= Duration::from_millis(29), "{worked:?}");
     wake.send(()).expect("a thread");
     thread.join().expect("no panic");
     assert_eq!(reader.lost(), 0);
 }
 
-fn time(ready: &Shared, thread: u32) -> Duration {
+fn time(told: &Shared, thread: u32) -> Duration {
     // Asleep: the moment that is asked for does not matter.
     let now = symbiont_machine::Timestamp(0);
-    ready.lock().expect("no panic").ready_time(thread, now).unwrap_or_default()
+    told.lock().expect("no panic").ready.ready_time(thread, now).unwrap_or_default()
 }
 
 /// Its own switches would wake the reader for ever: the kernel leaves them out.

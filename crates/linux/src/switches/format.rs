@@ -65,15 +65,15 @@ impl Field {
     }
 }
 
-/// How to read the records of the three tracepoints.
+/// How to read the records of the tracepoints.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     switch: u16,
-    wakeups: [u16; 2],
     from: Field,
     state: Field,
     to: Field,
-    woken: [Field; 2],
+    /// Tracepoints of wake-ups, each with the field of who is woken.
+    woken: Vec<(u16, Field)>,
 }
 
 /// What a record tells.
@@ -88,14 +88,16 @@ pub(super) enum Record {
 
 impl Layout {
     /// None if a field is missing.
-    pub fn new(switch: &Tracepoint, wakeup: &Tracepoint, wakeup_new: &Tracepoint) -> Option<Self> {
+    pub fn new(switch: &Tracepoint, wakeups: &[Tracepoint]) -> Option<Self> {
         Some(Self {
             switch: switch.id,
-            wakeups: [wakeup.id, wakeup_new.id],
             from: switch.field("prev_pid")?,
             state: switch.field("prev_state")?,
             to: switch.field("next_pid")?,
-            woken: [wakeup.field("pid")?, wakeup_new.field("pid")?],
+            woken: wakeups
+                .iter()
+                .map(|one| Some((one.id, one.field("pid")?)))
+                .collect::<Option<_>>()?,
         })
     }
 
@@ -123,8 +125,8 @@ impl Layout {
             let (from, to) = (self.from.thread(data)?, self.to.thread(data)?);
             return Some(Event { at, kind: Kind::Switch { from, from_is_ready, to } });
         }
-        let which = self.wakeups.iter().position(|wakeup| *wakeup == id)?;
-        let thread = self.woken.get(which)?.thread(data)?;
+        let (_, woken) = self.woken.iter().find(|(wakeup, _)| *wakeup == id)?;
+        let thread = woken.thread(data)?;
         Some(Event { at, kind: Kind::Wakeup { thread } })
     }
 }
@@ -156,7 +158,7 @@ print fmt: \"prev_comm=%s\", REC->prev_comm
     fn layout() -> Layout {
         let wakeup = Tracepoint::parse(WAKEUP).unwrap();
         let new = Tracepoint { id: 373, ..wakeup.clone() };
-        Layout::new(&Tracepoint::parse(SWITCH).unwrap(), &wakeup, &new).unwrap()
+        Layout::new(&Tracepoint::parse(SWITCH).unwrap(), &[wakeup, new]).unwrap()
     }
 
     fn sample(at: u64, data: &[u8]) -> Vec<u8> {
@@ -209,7 +211,10 @@ print fmt: \"prev_comm=%s\", REC->prev_comm
     fn what_is_no_format_is_refused() {
         assert_eq!(Tracepoint::parse("name: x\n"), None);
         let other = Tracepoint::parse("ID: 1\n\tfield:int a;\toffset:0;\tsize:4;\n").unwrap();
-        assert!(Layout::new(&other, &other, &other).is_none());
+        assert!(Layout::new(&other, &[]).is_none());
+        let switch = Tracepoint::parse(SWITCH).unwrap();
+        assert!(Layout::new(&switch, &[]).is_some());
+        assert!(Layout::new(&switch, &[other]).is_none());
     }
 
     proptest! {

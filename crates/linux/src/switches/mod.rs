@@ -9,9 +9,14 @@
 //! whenever a thread's state changes.
 //!
 //! # Approach
-//! - **Events.** `sched_switch`, `sched_wakeup` and `sched_wakeup_new` of all
-//!   threads go to one ring buffer per hardware thread, opened by
-//!   perf_event_open(2), stamped with `CLOCK_MONOTONIC`.
+//! - **Events.** `sched_switch`, `sched_waking`, `sched_wakeup` and
+//!   `sched_wakeup_new` of all threads go to one ring buffer per hardware thread,
+//!   opened by perf_event_open(2), stamped with `CLOCK_MONOTONIC`. A wake-up is
+//!   told twice: by who wakes (`sched_waking`), which may be before the sleeper
+//!   is switched off, and by where the thread will run (`sched_wakeup`), which is
+//!   often a hardware thread that idles. Idle threads' own events can be missing:
+//!   a Linux 6.18 guest was seen to tell none of one hardware thread's, and
+//!   whoever woke there slept on, by `sched_wakeup` alone.
 //! - **Their layout** is read from tracefs: the mounted one, or, where it is not
 //!   mounted, one that nobody else sees and that goes away by itself
 //!   (fsmount(2)).

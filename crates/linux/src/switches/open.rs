@@ -48,8 +48,9 @@ fn hint(errno: &Errno) -> &'static str {
 }
 
 const SWITCH: &str = "sched_switch";
-const WAKEUP: &str = "sched_wakeup";
-const WAKEUP_NEW: &str = "sched_wakeup_new";
+/// What makes a thread ready: told by who wakes it, told where it will run, and
+/// told of one that is new.
+const WAKEUPS: [&str; 3] = ["sched_waking", "sched_wakeup", "sched_wakeup_new"];
 
 /// The number of the initial pid namespace's file (`PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
@@ -66,29 +67,29 @@ pub(super) fn open(cpus: &CpuSet, reader: u32) -> Result<(Layout, Vec<Ring>), Sw
         let text = read(&tracefs, name).map_err(SwitchError::Tracefs)?;
         Tracepoint::parse(&text).ok_or(SwitchError::Format(name))
     };
-    let points = [tracepoint(SWITCH)?, tracepoint(WAKEUP)?, tracepoint(WAKEUP_NEW)?];
-    let [switch, wakeup, wakeup_new] = &points;
-    let layout = Layout::new(switch, wakeup, wakeup_new).ok_or(SwitchError::Format(SWITCH))?;
+    let switch = tracepoint(SWITCH)?;
+    let wakeups = WAKEUPS.into_iter().map(tracepoint).collect::<Result<Vec<_>, _>>()?;
+    let layout = Layout::new(&switch, &wakeups).ok_or(SwitchError::Format(SWITCH))?;
     // A switch from idle to the reader or away from it tells nothing, and each
     // one that it is told of makes it run again.
     let of_others = format!("pid != {reader}");
-    let filters = [
-        (SWITCH, format!("prev_pid != {reader} && (prev_pid != 0 || next_pid != {reader})")),
-        (WAKEUP, of_others.clone()),
-        (WAKEUP_NEW, of_others),
-    ];
+    let of_others_switches =
+        format!("prev_pid != {reader} && (prev_pid != 0 || next_pid != {reader})");
     let mut rings = Vec::new();
     for cpu in cpus.iter() {
-        let event = |at: usize| {
-            let (point, (name, filter)) = (&points[at], &filters[at]);
+        let event = |name: &'static str, point: &Tracepoint, filter: &str| {
             let failed = |errno| SwitchError::Open { tracepoint: name, cpu: cpu.0, errno };
             let event = sys::open(point.id, cpu.0).map_err(failed)?;
-            let filter = CString::new(filter.as_str()).map_err(|_| failed(Errno::INVAL))?;
+            let filter = CString::new(filter).map_err(|_| failed(Errno::INVAL))?;
             sys::filter(event.as_fd(), &filter).map_err(failed)?;
             Ok(event)
         };
+        let switches = event(SWITCH, &switch, &of_others_switches)?;
+        let others = WAKEUPS.into_iter().zip(&wakeups);
+        let others = others.map(|(name, point)| event(name, point, &of_others));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
         let failed = |errno| SwitchError::Open { tracepoint: SWITCH, cpu: cpu.0, errno };
-        rings.push(Ring::new(event(0)?, vec![event(1)?, event(2)?]).map_err(failed)?);
+        rings.push(Ring::new(switches, others).map_err(failed)?);
     }
     Ok((layout, rings))
 }
