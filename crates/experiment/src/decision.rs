@@ -9,11 +9,13 @@
 //! The product's own loop (`symbiont_control`) on 16 to 1,024 threads, on cores that run two and four
 //! of them, by the coarse stack of POWER8 and by its fine one. The threads are made up ([`Load`]):
 //! stacks that lean to one or the other component and change by some percent each quantum, told as
-//! raw counts of groups that take turns; moves are carried out at no cost. Taking in a quantum's
+//! raw counts of groups that take turns, and every twentieth thread enters a new phase; moves are
+//! carried out at no cost. Taking in a quantum's
 //! counts and carrying moves out on Linux are other experiments (`counters`, `overhead`).
 //!
-//! Each run makes so many decisions; its figure is their median. Loads are interleaved: each round
-//! holds each of them once, in random order.
+//! Each run makes so many decisions; its figure is their median. The first one, for which there are no
+//! groups yet, is told apart. Loads are interleaved: each round holds each of them once, in random
+//! order.
 //!
 //! # Terms and units
 //! *Decision*: [`symbiont_control::Controller::step`], in ms of wall time on one CPU. *Growth*: the

@@ -101,6 +101,18 @@ fn symbiont_groups_of_four(bencher: Bencher<'_, '_>, threads: usize) {
     bencher.bench_local(|| group(&Request::new(threads, threads / 4, 4), |g| stacks.loss(g)));
 }
 
+/// From the groups of the quantum before: 1 % of noise on each stack, and a new phase in every twentieth
+/// thread.
+#[divan::bench(args = [16, 40, 128, 512, 1024], max_time = 1)]
+fn symbiont_groups_of_four_rearranged(bencher: Bencher<'_, '_>, threads: usize) {
+    let mut stacks = Stacks::new(threads, 1);
+    let request = Request::new(threads, threads / 4, 4);
+    let previous = group(&request, |g| stacks.loss(g)).unwrap().groups;
+    stacks.later(0.01, 0.05, &mut Random::new(1));
+    let request = Request { previous: &previous, ..request };
+    bencher.bench_local(|| group(&request, |g| stacks.loss(g)));
+}
+
 #[divan::bench(args = [16, 40, 128, 512], max_time = 1)]
 fn symbiont_groups_of_eight(bencher: Bencher<'_, '_>, threads: usize) {
     let stacks = Stacks::new(threads, 1);

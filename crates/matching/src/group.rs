@@ -8,6 +8,13 @@ use crate::weights::{WeightError, Weights};
 /// sums alone, relative to the cost.
 const EQUAL: f64 = 1e-9;
 
+/// Groups of more than two are not built up for more threads than this: rearranging any is enough, and
+/// takes half as long.
+const BUILT_UP: usize = 128;
+
+/// How often groups that nobody chose are rearranged at least.
+const FROM_CHANCE: usize = 2;
+
 /// What shall be grouped.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -18,7 +25,7 @@ pub struct Request<'a> {
     /// Most threads of a group: 1, 2, 4, 8, … (the SMT width).
     pub width: usize,
     /// The groups of before, as far as their threads still live; empty if there
-    /// were none. Kept where nothing cheaper is found.
+    /// were none. Kept where nothing cheaper is found; wide ones are rearranged.
     pub previous: &'a [Vec<usize>],
     /// For widths above 2: how often all pairs of groups are looked at, at most.
     /// Once is what Jiang et al. do; `usize::MAX` goes on until no two groups
@@ -182,7 +189,10 @@ impl<C: GroupCosts> Costs<C> {
 /// for widths 1 and 2; above, pairs are matched, then pairs of pairs, and so
 /// on, and then each two groups are rearranged as long as that pays (Jiang et
 /// al., *Analysis and approximation of optimal co-scheduling on chip
-/// multiprocessors*, 2008; Feliu et al., section 4.2).
+/// multiprocessors*, 2008; Feliu et al., section 4.2). The previous groups,
+/// with what few new threads there are seated among them, are rearranged as well, and
+/// taken if they are no dearer then. Of more than 128 threads groups are not built up: the previous
+/// ones, or any if they seat too few, are spread over all cores and rearranged.
 ///
 /// `cost` is asked about groups of 1 to `width` threads, in order. Cores may
 /// stay idle and threads alone where that costs less.
@@ -202,7 +212,7 @@ pub fn group(
 /// # Errors
 /// Those of [`group`].
 pub fn group_by(request: &Request<'_>, costs: impl GroupCosts) -> Result<Grouping, GroupError> {
-    let &Request { threads, cores, width, previous, sweeps } = request;
+    let &Request { threads, cores, width, .. } = request;
     if !width.is_power_of_two() {
         return Err(GroupError::Width { width });
     }
@@ -210,24 +220,82 @@ pub fn group_by(request: &Request<'_>, costs: impl GroupCosts) -> Result<Groupin
         return Err(GroupError::NoRoom { threads, cores, width });
     }
     let mut costs = Costs::new(costs);
-    let before = Before::new(threads, previous);
-    let mut groups: Vec<Vec<usize>> = (0..threads).map(|thread| vec![thread]).collect();
-    let mut excess = 0.0;
-    let mut size = 1;
-    while size < width {
-        size *= 2;
-        let places = cores.saturating_mul(width / size);
-        (groups, excess) = merge(&groups, places, &before, &mut costs)?;
-    }
-    if width > 2 {
-        let limits = Limits { cores, width, sweeps };
-        improve(&mut groups, limits, &mut costs);
-        keep_previous(&mut groups, request, &mut costs);
-    }
+    let (mut groups, excess) = if width > 2 {
+        (wide(request, &mut costs)?, None)
+    } else {
+        let (groups, excess) = built_up(request, &mut costs)?;
+        (groups, Some(excess))
+    };
     groups.sort_unstable();
     let cost = costs.total(&groups);
     costs.check()?;
-    Ok(Grouping { groups, cost, excess: (width <= 2).then_some(excess) })
+    Ok(Grouping { groups, cost, excess })
+}
+
+/// Groups that are matched level by level, from threads alone. Also says how far from least the last
+/// level may be.
+fn built_up<C: GroupCosts>(
+    request: &Request<'_>,
+    costs: &mut Costs<C>,
+) -> Result<(Vec<Vec<usize>>, f64), GroupError> {
+    let before = Before::new(request.threads, request.previous);
+    let mut groups: Vec<Vec<usize>> = (0..request.threads).map(|thread| vec![thread]).collect();
+    let mut excess = 0.0;
+    let mut size = 1;
+    while size < request.width {
+        size *= 2;
+        let places = request.cores.saturating_mul(request.width / size);
+        (groups, excess) = merge(&groups, places, &before, costs)?;
+    }
+    Ok((groups, excess))
+}
+
+/// Groups of more than two: built up and rearranged, or the previous ones rearranged, if those are no
+/// dearer. Of many threads the previous ones, or any, are rearranged.
+fn wide<C: GroupCosts>(
+    request: &Request<'_>,
+    costs: &mut Costs<C>,
+) -> Result<Vec<Vec<usize>>, GroupError> {
+    let &Request { threads, cores, width, sweeps, .. } = request;
+    let rearranged = |mut groups: Vec<Vec<usize>>, sweeps: usize, costs: &mut Costs<C>| {
+        improve(&mut groups, Limits { cores, width, sweeps }, costs);
+        groups
+    };
+    let seated = seating_all(request, costs);
+    if threads > BUILT_UP && sweeps > 0 {
+        let sweeps = if seated.is_some() { sweeps } else { sweeps.max(FROM_CHANCE) };
+        let all: Vec<usize> = (0..threads).collect();
+        let groups = seated.unwrap_or_else(|| all.chunks(width).map(<[usize]>::to_vec).collect());
+        return Ok(rearranged(spread(groups, cores), sweeps, costs));
+    }
+    let kept = seated.map(|groups| rearranged(groups, sweeps, costs));
+    let (built, _) = built_up(request, costs)?;
+    let built = rearranged(built, sweeps, costs);
+    let Some(kept) = kept else { return Ok(built) };
+    let cost = costs.total(&built);
+    let no_dearer = costs.total(&kept) <= cost + EQUAL * cost.abs();
+    Ok(if no_dearer { kept } else { built })
+}
+
+/// Divides the largest groups until no core idles, or everybody is alone.
+fn spread(mut groups: Vec<Vec<usize>>, cores: usize) -> Vec<Vec<usize>> {
+    groups.sort_by_key(Vec::len);
+    let mut first = groups.len();
+    while groups.len() < cores && first > 0 {
+        // Those of one size stand together: the larger half is divided next, once all are.
+        first -= 1;
+        let group = &mut groups[first];
+        if group.len() < 2 {
+            break;
+        }
+        let half = group.split_off(group.len() / 2);
+        groups.push(half);
+        if first == 0 {
+            groups.sort_by_key(Vec::len);
+            first = groups.len();
+        }
+    }
+    groups
 }
 
 /// The grouping of before, seen from the threads.
@@ -311,29 +379,37 @@ fn join(some: &[usize], more: &[usize], union: &mut Vec<usize>) {
     union.sort_unstable();
 }
 
-/// Puts the previous grouping in place of one that is no cheaper.
-fn keep_previous<C: GroupCosts>(
-    groups: &mut Vec<Vec<usize>>,
+/// Seats all threads in the previous groups: who is gone leaves, and each new one joins where that costs
+/// least. None if the groups do not fit the cores, or if more than a quarter of the threads are new.
+fn seating_all<C: GroupCosts>(
     request: &Request<'_>,
     costs: &mut Costs<C>,
-) {
-    let living = |group: &Vec<usize>| -> Vec<usize> {
-        group.iter().copied().filter(|&thread| thread < request.threads).collect()
-    };
-    let mut previous: Vec<Vec<usize>> = request.previous.iter().map(living).collect();
-    previous.retain(|group| !group.is_empty());
-    for group in &mut previous {
+) -> Option<Vec<Vec<usize>>> {
+    let &Request { threads, cores, width, previous, .. } = request;
+    let mut new = vec![true; threads];
+    let mut stays = |thread: &usize| new.get_mut(*thread).is_some_and(std::mem::take);
+    let mut groups: Vec<Vec<usize>> =
+        previous.iter().map(|group| group.iter().copied().filter(&mut stays).collect()).collect();
+    groups.retain(|group| !group.is_empty());
+    let new: Vec<usize> = (0..threads).filter(|&thread| new[thread]).collect();
+    let fits = groups.len() <= cores && groups.iter().all(|group| group.len() <= width);
+    if !fits || 4 * new.len() > threads {
+        return None;
+    }
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups.resize(cores.min(groups.len() + new.len()), Vec::new());
+    let mut joined = Vec::with_capacity(width);
+    for thread in new {
+        let mut more = |group: &Vec<usize>| {
+            join(group, &[thread], &mut joined);
+            costs.of(&joined) - costs.of(group)
+        };
+        let open = groups.iter_mut().filter(|group| group.len() < width);
+        let dearer = open.map(|group| (more(group), group));
+        let (_, group) = dearer.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        group.push(thread);
         group.sort_unstable();
     }
-    let mut named: Vec<usize> = previous.concat();
-    named.sort_unstable();
-    let fits = named.iter().copied().eq(0..request.threads)
-        && previous.len() <= request.cores
-        && previous.iter().all(|group| group.len() <= request.width);
-    if fits {
-        let cost = costs.total(groups);
-        if costs.total(&previous) <= cost + EQUAL * cost.abs() {
-            *groups = previous;
-        }
-    }
+    groups.retain(|group| !group.is_empty());
+    Some(groups)
 }

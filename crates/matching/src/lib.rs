@@ -15,7 +15,9 @@
 //! (Jiang et al.; Feliu et al., section 4.2). Where cores allow it, a thread
 //! may get a partner that stands for nothing: it stays alone if that costs less.
 //! Among equally cheap pairings the one nearest to the previous is taken; a
-//! wider grouping gives way to the previous one if it is no cheaper.
+//! wider grouping gives way to the previous one, rearranged as well, if it is no
+//! cheaper. Groups of many threads are rearranged only: what changes from one quantum to the
+//! next is mended there as well as by building them up, in less than half the time.
 //!
 //! [`perfect_matching`] is the exact part by itself:
 //!
@@ -65,7 +67,10 @@
 //!   threads alone where that pays (`groups_of_two_cost_what_brute_force_finds`,
 //!   `threads_are_alone_when_sharing_costs_more`).
 //! - Groups of four lose less than a twentieth of what random ones lose
-//!   (`groups_of_four_are_near_the_best`).
+//!   (`groups_of_four_are_near_the_best`). Of many threads, rearranged from quantum to quantum, they
+//!   lose at most 0.5 % of it more than built up (`rearranged_groups_keep_up_with_noise_and_new_phases`),
+//!   2 % when they begin as chance makes them (`groups_of_chance_are_rearranged`). No core idles
+//!   where using it pays (`idle_cores_are_used_at_once`).
 //! - What is no number is refused, with its pair or group
 //!   (`weights_that_are_no_numbers_are_refused_with_their_pair`,
 //!   `costs_that_are_no_numbers_are_refused_with_their_group`,

@@ -28,7 +28,7 @@ pub struct Options {
 pub struct Record {
     /// Which run.
     pub run: Run,
-    /// Wall time of each decision.
+    /// Wall time of each decision; the first one found no groups.
     pub times_ms: Vec<f64>,
 }
 

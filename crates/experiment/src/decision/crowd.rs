@@ -26,8 +26,23 @@ const PARTS: [&str; 5] = [
     "PM_CMPLU_STALL_THRD",
     "PM_NTCG_ALL_FIN",
 ];
+/// Share of threads that enter a new phase in a quantum.
+const NEW: f64 = 0.05;
 /// Share of cycles of any other event.
 const OTHER: f64 = 0.02;
+
+/// What a thread does in its phase: most cycles go to one of the first two parts, by how much.
+#[derive(Debug, Clone, Copy)]
+struct Lean {
+    part: usize,
+    by: f64,
+}
+
+impl Lean {
+    fn draw(random: &mut Pcg64Mcg) -> Self {
+        Self { part: random.random_range(0..2), by: random.random_range(0.4..0.7) }
+    }
+}
 
 /// The machine.
 pub(super) struct Crowd {
@@ -35,13 +50,15 @@ pub(super) struct Crowd {
     support: Support,
     counting: Arc<Counting>,
     threads: BTreeMap<ThreadId, ThreadSample>,
+    leans: Vec<Lean>,
     programs: Vec<Program>,
     now: Timestamp,
     random: Pcg64Mcg,
 }
 
 impl Crowd {
-    /// A thread for each hardware thread, each a program of its own, all of which run.
+    /// A thread for each hardware thread, each a program of its own, all of which run; where is not
+    /// known before they are sent somewhere.
     pub fn new(topology: Topology, catalogue: &Catalogue, signals: &Signals) -> Self {
         let counting = Arc::new(catalogue.counting(signals));
         let limit = Arc::new(topology.cpus());
@@ -54,7 +71,7 @@ impl Crowd {
             })
         };
         let (mut threads, mut programs) = (BTreeMap::new(), Vec::new());
-        for (number, cpu) in (0_u32..).zip(limit.iter()) {
+        for (number, _) in (0_u32..).zip(limit.iter()) {
             let process = 1000 + number;
             let id = ThreadId { process, thread: number, born: 0, generation: 0 };
             let program = ProgramId(number);
@@ -66,7 +83,7 @@ impl Crowd {
                 ran: Duration::ZERO,
                 waited: Duration::ZERO,
                 switches: 0,
-                cpu: Some(cpu),
+                cpu: None,
                 limit: Arc::clone(&limit),
                 stage: Stage::Settled,
                 counts: counting.groups.iter().map(|group| empty(group.events.len())).collect(),
@@ -80,21 +97,24 @@ impl Crowd {
             waiting: Ability::Full,
             enrolment: Ability::Full,
         };
-        let random = Pcg64Mcg::seed_from_u64(7);
-        Self { topology, support, counting, threads, programs, now: Timestamp(0), random }
+        let mut random = Pcg64Mcg::seed_from_u64(7);
+        let leans = threads.values().map(|_| Lean::draw(&mut random)).collect();
+        Self { topology, support, counting, threads, leans, programs, now: Timestamp(0), random }
     }
 
     /// Each thread counts for another quantum; groups take turns.
     fn count(&mut self, quantum: Duration) {
         let turns = self.counting.groups.len().max(1) as u32;
-        for (at, thread) in self.threads.values_mut().enumerate() {
+        for (thread, lean) in self.threads.values_mut().zip(&mut self.leans) {
             thread.ran += quantum;
-            let lean = (at % 7) as f64 / 7.0;
+            if self.random.random_bool(NEW) {
+                *lean = Lean::draw(&mut self.random);
+            }
             let mut share = |event: &str| {
                 let shaken = 1.0 + 0.05 * self.random.random_range(0.0..1.0);
                 let part = PARTS.iter().position(|part| *part == event);
                 match (part, event) {
-                    (Some(part), _) if part == at % 2 => (0.4 + 0.3 * lean) * shaken,
+                    (Some(part), _) if part == lean.part => lean.by * shaken,
                     (Some(_), _) => 0.08 * shaken,
                     (None, "PM_RUN_CYC") => 1.0,
                     (None, "PM_RUN_INST_CMPL") => IPC,

@@ -21,8 +21,8 @@ use crate::harness::Error;
 
 /// Whose events are counted.
 const CATALOGUE: &str = "power8";
-/// Decisions before those that are timed: the first samples have nothing to compare with.
-const FIRST: u32 = 2;
+/// The first decision: the first sample has nothing to compare with.
+const FIRST: u32 = 1;
 const QUANTUM: Duration = Duration::from_millis(100);
 
 /// What decisions are made by, for each stack that was asked for.
@@ -42,7 +42,7 @@ impl Known {
         Ok(Self { catalogue: catalogue.map_err(wrong)?, models: BTreeMap::new() })
     }
 
-    /// Wall time of each decision, ms.
+    /// Wall time of each decision, ms, the first one too.
     ///
     /// # Errors
     /// When a decision does not group all threads.
@@ -56,7 +56,7 @@ impl Known {
         let planner = Planner::new(Bounds::none());
         let mut controller = Controller::new(crowd, Box::new(policy), planner);
         let mut times = Vec::with_capacity(quanta as usize);
-        for quantum in 0..quanta + FIRST {
+        for quantum in 0..=quanta + FIRST {
             let begin = Instant::now();
             let step = controller.step().map_err(wrong)?;
             let took = begin.elapsed();

@@ -18,7 +18,7 @@ pub fn page(evaluation: &Evaluation) -> Report {
     report.push(Block::Heading("How it grows".to_owned()));
     report.push(Block::Prose(
         "The product's own loop on made-up threads that all run, with stacks that change by some \
-         percent each quantum. Reading counters and setting masks on Linux are not in it."
+         percent each quantum and a new phase in every twentieth thread. Reading counters and setting masks on Linux are not in it."
             .to_owned(),
     ));
     report.push(plot(&evaluation.rows));
@@ -48,6 +48,7 @@ fn table(rows: &[Row]) -> Table {
         Column::text("Load"),
         Column::number("Median").unit("ms"),
         Column::number("Longest").unit("ms"),
+        Column::number("First").unit("ms"),
         Column::number("Growth"),
     ];
     let mut table = Table::new("decisions", "Time of a decision", columns);
@@ -56,9 +57,11 @@ fn table(rows: &[Row]) -> Table {
             row.load.to_string().into(),
             row.median_ms.into(),
             row.most_ms.into(),
+            row.first_ms.into(),
             row.growth.into(),
         ]);
     }
+    table.note("first: before anything was grouped; it is in no other column");
     table.note("growth: the exponent of the number of threads, from the row above to this one");
     table
 }

@@ -65,6 +65,19 @@ impl Stacks {
         Self { threads: (0..threads).map(&mut copy).collect(), model: own.model }
     }
 
+    /// The next quantum: noise on each component of each stack, and new stacks for a share of the
+    /// threads.
+    pub fn later(&mut self, noise: f64, new: f64, random: &mut Random) {
+        for thread in &mut self.threads {
+            if random.unit() < new {
+                *thread = stack(random);
+            }
+            let raw = thread.map(|x| x * (1.0 + noise * (2.0 * random.unit() - 1.0)));
+            let sum: f64 = raw.iter().sum();
+            *thread = raw.map(|x| x / sum);
+        }
+    }
+
     /// Slowdown of each thread of a group.
     fn slowdowns<'a>(&'a self, group: &'a [usize]) -> impl Iterator<Item = f64> + 'a {
         let mut sums = [0.0; COMPONENTS];
