@@ -8,8 +8,8 @@
 //! program's mean times over the rounds (eq. 6), and the time until both sequences
 //! are through (eq. 2) is what the policies are compared by.
 //!
-//! All intervals: rounds drawn anew (percentile bootstrap), those of both policies
-//! together.
+//! All intervals: one round left out after the other, those of both policies together, and one run
+//! alone after the other ([`stats::jackknife`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -37,51 +37,73 @@ pub struct Compared {
     pub speedup: Under<[Estimate; 2]>,
     /// Fairness.
     pub fairness: Under<Estimate>,
+    /// How much the policy changes it.
+    pub fairness_change: Estimate,
     /// Jitter, mean of both programs.
     pub jitter: Under<Estimate>,
 }
 
-/// Compares rounds; `alone` are the programs' mean times alone. Rounds beyond the
+/// Completion under the baseline over that under the policy, of the rounds with these numbers.
+#[must_use]
+pub fn completion(rounds: Under<&[Took]>, taken: &[usize]) -> f64 {
+    let [stay, tried] = rounds.map(|rounds| mean_of(rounds, taken, |took| took.completion));
+    stay / tried
+}
+
+fn of_rounds(rounds: &[Took], taken: &[usize], of: impl Fn(&Took) -> f64) -> Vec<f64> {
+    taken.iter().filter_map(|round| rounds.get(*round)).map(of).collect()
+}
+
+fn mean_of(rounds: &[Took], taken: &[usize], of: impl Fn(&Took) -> f64) -> f64 {
+    mean(&of_rounds(rounds, taken, of)).unwrap_or(f64::NAN)
+}
+
+/// Compares rounds; `alone` are the programs' times alone. Rounds beyond the
 /// shorter list are left out.
 ///
 /// # Errors
-/// When there is no round.
-pub fn compare(alone: [f64; 2], rounds: Under<&[Took]>, seed: u64) -> Result<Compared, StatsError> {
+/// When there is no round, or a program did not run alone.
+pub fn compare(alone: [&[f64]; 2], rounds: Under<&[Took]>) -> Result<Compared, StatsError> {
     let count = rounds[0].len().min(rounds[1].len());
-    let over = |statistic: &dyn Fn(&[usize]) -> f64| stats::over_rounds(count, seed, statistic);
-    let drawn = |policy: usize, drawn: &[usize], of: &dyn Fn(&Took) -> f64| -> Vec<f64> {
-        drawn.iter().filter_map(|round| rounds[policy].get(*round)).map(of).collect()
-    };
-    let mean_of = |policy: usize, rounds: &[usize], of: &dyn Fn(&Took) -> f64| {
-        mean(&drawn(policy, rounds, of)).unwrap_or(f64::NAN)
-    };
     let own = |program: usize| move |took: &Took| took.programs[program].iter().sum::<f64>() / 2.0;
-    let speedup = |policy: usize, program: usize, rounds: &[usize]| {
-        alone[program] / mean_of(policy, rounds, &own(program))
+    let speedup = |policy: usize, program: usize, taken: &[usize], apart: &[usize]| {
+        let apart: Vec<f64> =
+            apart.iter().filter_map(|run| alone[program].get(*run).copied()).collect();
+        mean(&apart).unwrap_or(f64::NAN) / mean_of(rounds[policy], taken, own(program))
     };
-    let fairness = |policy: usize| {
-        over(&|rounds| {
-            let both = [0, 1].map(|program| speedup(policy, program, rounds));
+    let all = [count, alone[0].len(), alone[1].len()];
+    let fairness = |policy: usize, taken: &[Vec<usize>]| match taken {
+        [taken, first, second] => {
+            let both = [speedup(policy, 0, taken, first), speedup(policy, 1, taken, second)];
             metrics::fairness(&both).unwrap_or(f64::NAN)
-        })
+        }
+        _ => f64::NAN,
+    };
+    let fairness_under = |policy: usize| stats::jackknife(&all, |taken| fairness(policy, taken));
+    let over_rounds = |statistic: &dyn Fn(&[usize]) -> f64| {
+        stats::jackknife(&[count], |taken| taken.first().map_or(f64::NAN, |taken| statistic(taken)))
     };
     let jitter = |policy: usize| {
-        over(&|rounds| {
-            let both = [0, 1].map(|program| metrics::jitter(&drawn(policy, rounds, &own(program))));
+        over_rounds(&|taken| {
+            let both = [0, 1]
+                .map(|program| metrics::jitter(&of_rounds(rounds[policy], taken, own(program))));
             both.iter().map(|jitter| jitter.unwrap_or(f64::NAN)).sum::<f64>() / 2.0
         })
     };
     let speedups = |policy: usize| -> Result<[Estimate; 2], StatsError> {
-        let one = |program: usize| over(&|rounds| speedup(policy, program, rounds));
+        let one = |program: usize| {
+            stats::jackknife(&[count, alone[program].len()], |taken| match taken {
+                [taken, apart] => speedup(policy, program, taken, apart),
+                _ => f64::NAN,
+            })
+        };
         Ok([one(0)?, one(1)?])
     };
-    let completion = |took: &Took| took.completion;
     Ok(Compared {
-        completion: over(&|rounds| {
-            mean_of(0, rounds, &completion) / mean_of(1, rounds, &completion)
-        })?,
+        completion: over_rounds(&|taken| completion(rounds, taken))?,
         speedup: [speedups(0)?, speedups(1)?],
-        fairness: [fairness(0)?, fairness(1)?],
+        fairness: [fairness_under(0)?, fairness_under(1)?],
+        fairness_change: stats::jackknife(&all, |taken| fairness(1, taken) - fairness(0, taken))?,
         jitter: [jitter(0)?, jitter(1)?],
     })
 }
@@ -98,18 +120,23 @@ mod tests {
     fn a_program_is_judged_by_both_of_its_runs() {
         let stay = [took([2.0, 4.0], [1.0, 1.0]); 3];
         let phases = [took([2.0, 2.0], [1.0, 1.0]); 3];
-        let compared = compare([1.5, 1.0], [&stay, &phases], 1).unwrap();
+        let compared = compare([&[1.5, 1.5], &[1.0, 1.0]], [&stay, &phases]).unwrap();
         assert_eq!(compared.completion.value, 5.0 / 3.0);
         assert_eq!(compared.speedup.map(|s| s.map(|s| s.value)), [[0.5, 1.0], [0.75, 1.0]]);
         assert_eq!(compared.fairness.map(|f| f.value), [0.5, 0.75]);
+        assert_eq!(compared.fairness_change.value, 0.25);
+        assert_eq!(compared.fairness_change.interval.map(|i| i.width()), Some(0.0));
         assert_eq!(compared.jitter.map(|j| j.value), [0.0, 0.0]);
     }
 
     #[test]
     fn jitter_is_that_of_rounds() {
         let stay = [took([1.0, 1.0], [1.0, 1.0]), took([3.0, 3.0], [1.0, 1.0])];
-        let compared = compare([1.0, 1.0], [&stay, &stay], 1).unwrap();
+        let alone: [&[f64]; 2] = [&[1.0], &[1.0]];
+        let compared = compare(alone, [&stay, &stay]).unwrap();
         assert_eq!(compared.jitter[0].value, 0.25);
-        assert!(compare([1.0, 1.0], [&stay, &[]], 1).is_err());
+        assert_eq!(compared.speedup[0][0].interval, None, "once alone tells no spread");
+        assert!(compare(alone, [&stay, &[]]).is_err());
+        assert!(compare([&[1.0], &[]], [&stay, &stay]).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use symbiont_linux::slow::{SlowCpu, Slowed};
+use symbiont_linux::slow::{SlowCpu, SlowError, Slowed};
 
 use super::evaluate::evaluate;
 use super::kernels::{self, Kernel, Told};
@@ -128,14 +128,17 @@ impl Campaign {
         let estimate = plan::estimate(left.iter().copied(), setting.size.time);
         progress.begin(all.len(), all.len() - left.len(), estimate);
         let slow: &[SlowCpu] = if left.is_empty() { &[] } else { &options.slow };
-        let slowed = Slowed::start(&options.programs.symbiont, slow, LONGEST_SLOW)
-            .map_err(|error| Error::Evaluation(error.to_string()))?;
+        let slow_error = |error: SlowError| Error::Evaluation(error.to_string());
+        let mut slowed =
+            Slowed::start(&options.programs.symbiont, slow, LONGEST_SLOW).map_err(slow_error)?;
         for run in left {
             progress.running(&run.to_string());
             let (record, attempts) = harness::attempt(&run.id(), progress, |_, progress| {
                 carry_out(options, &setting, folder, run, progress)
             })?;
             let record = Record { attempts, ..record };
+            // A run beside one that ended was of another machine.
+            slowed.check().map_err(slow_error)?;
             journal.append(&record)?;
             records.push(record);
             progress.done();
@@ -144,7 +147,7 @@ impl Campaign {
         let planned: BTreeSet<String> = all.iter().map(Run::id).collect();
         records.retain(|record| planned.contains(&record.run.id()));
         let cpus = Cpus::slowed(setting.machine.cpus, &options.slow);
-        let evaluation = evaluate(&records, &setting.size, &setting.kernels, cpus, setting.seed)?;
+        let evaluation = evaluate(&records, &setting.size, &setting.kernels, cpus)?;
         let mut report = page(&evaluation);
         report.facts = setting.machine.facts();
         let wall: f64 = records.iter().map(|record| record.wall_s).sum();

@@ -23,6 +23,8 @@ pub struct Evaluation {
     pub alone: Vec<(Kernel, Estimate)>,
     /// Each pair in each grouping.
     pub cells: Vec<Cell>,
+    /// Mean over all pairs of completion under the baseline over that under the policy, by grouping.
+    pub completion: Vec<(Grouping, Estimate)>,
 }
 
 /// Two kernels in both orders in one grouping.
@@ -40,7 +42,7 @@ pub struct Cell {
     pub model: Option<(f64, Under<f64>)>,
 }
 
-/// Evaluates the finished runs of a campaign; `seed` is that of the bootstraps.
+/// Evaluates the finished runs of a campaign.
 ///
 /// # Errors
 /// When runs are missing: each kernel must have run alone, and each pair under each policy.
@@ -49,20 +51,20 @@ pub fn evaluate(
     size: &Size,
     kernels: &[Kernel],
     cpus: Cpus,
-    seed: u64,
 ) -> Result<Evaluation, Error> {
     let no_estimate = |error: StatsError| Error::Evaluation(error.to_string());
     let mut alone = Vec::new();
-    let mut means = BTreeMap::new();
+    let mut known = BTreeMap::new();
     for kernel in kernels {
         let is = |record: &&Record| matches!(&record.run.what, What::Alone { kernel: name } if *name == kernel.name);
         let runs = records.iter().filter(is).filter_map(|record| record.told.first());
         let times: Vec<f64> = runs.map(|told| told.end - told.begin).collect();
         let time = stats::mean_estimate(&times).map_err(no_estimate)?;
-        means.insert(kernel.name.clone(), (time.value, kernel.parallel));
+        known.insert(kernel.name.clone(), (times, kernel.parallel));
         alone.push((kernel.clone(), time));
     }
     let mut cells = Vec::new();
+    let mut tooks: BTreeMap<Grouping, Vec<Under<Vec<Took>>>> = BTreeMap::new();
     for kernels in pairs(&size.kernels) {
         for &grouping in &size.groupings {
             let runs = |policy: &str| -> Vec<&Record> {
@@ -78,18 +80,30 @@ pub fn evaluate(
                 runs.iter().filter_map(|record| record.took()).collect()
             };
             let [stay, phases] = both.each_ref().map(took);
-            let known = kernels.each_ref().map(|name| means.get(name).copied());
-            let [Some(a), Some(b)] = known else {
+            let [Some(a), Some(b)] = kernels.each_ref().map(|name| known.get(name)) else {
                 return Err(Error::Evaluation("a kernel has not run alone".to_owned()));
             };
-            let compared =
-                orders::compare([a.0, b.0], [&stay, &phases], seed).map_err(no_estimate)?;
+            let compared = orders::compare([&a.0, &b.0], [&stay, &phases]).map_err(no_estimate)?;
             let model = model(cpus, [a.1, b.1]);
+            tooks.entry(grouping).or_default().push([stay, phases]);
             let (kernels, spent) = (kernels.clone(), both.each_ref().map(|runs| spent(runs)));
             cells.push(Cell { kernels, grouping, compared, spent, model });
         }
     }
-    Ok(Evaluation { cpus, alone, cells })
+    let completion = tooks.into_iter().map(|(grouping, pairs)| Ok((grouping, over_pairs(&pairs)?)));
+    let completion = completion.collect::<Result<_, StatsError>>().map_err(no_estimate)?;
+    Ok(Evaluation { cpus, alone, cells, completion })
+}
+
+/// Each round holds each pair once, so whole rounds are left out.
+fn over_pairs(pairs: &[Under<Vec<Took>>]) -> Result<Estimate, StatsError> {
+    let rounds = pairs.iter().flatten().map(Vec::len).min().unwrap_or_default();
+    stats::jackknife(&[rounds], |taken| {
+        let Some(taken) = taken.first() else { return f64::NAN };
+        let of =
+            |pair: &Under<Vec<Took>>| orders::completion(pair.each_ref().map(Vec::as_slice), taken);
+        stats::mean(&pairs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    })
 }
 
 fn spent(runs: &[&Record]) -> Spent {

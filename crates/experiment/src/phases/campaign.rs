@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use symbiont_linux::slow::{SlowCpu, Slowed};
+use symbiont_linux::slow::{SlowCpu, SlowError, Slowed};
 use symbiont_synth::calibrate::Rate;
 
 use super::command::{self, Ask};
@@ -107,13 +107,16 @@ impl Campaign {
         }
         progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
         let slow: &[SlowCpu] = if left.is_empty() { &[] } else { &options.slow };
-        let slowed = Slowed::start(&options.programs.symbiont, slow, LONGEST_SLOW)
-            .map_err(|error| Error::Evaluation(error.to_string()))?;
+        let slow_error = |error: SlowError| Error::Evaluation(error.to_string());
+        let mut slowed =
+            Slowed::start(&options.programs.symbiont, slow, LONGEST_SLOW).map_err(slow_error)?;
         for run in left {
             progress.running(&run.to_string());
             let (record, _) = harness::attempt(&run.id(), progress, |attempt, progress| {
                 carry_out(options, &setting, folder, run, attempt, progress)
             })?;
+            // A run beside one that ended was of another machine.
+            slowed.check().map_err(slow_error)?;
             journal.append(&record)?;
             records.push(record);
             progress.done();

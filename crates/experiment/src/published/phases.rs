@@ -18,6 +18,21 @@ pub const CONDITIONS: &str = "four dual-core 2.66 GHz Xeon, 8 cores without SMT,
      2.6.18 with the scheduler extended; asymmetric (a = 2) by halving the duty cycle of seven \
      cores; synthetic benchmarks run for 60 s, SPEC OMP2001 (medium) to the end";
 
+/// Names of the paper's two machines.
+pub const SYMMETRIC: &str = "symmetric";
+/// Seven cores half as fast as the eighth (a = 2).
+pub const ASYMMETRIC: &str = "asymmetric";
+
+/// Which of them has such a large core; none where the paper has no figures.
+#[must_use]
+pub fn kind(large: Option<f64>) -> Option<&'static str> {
+    match large? {
+        1.0 => Some(SYMMETRIC),
+        2.0 => Some(ASYMMETRIC),
+        _ => None,
+    }
+}
+
 /// Table 4: throughput of two synthetic benchmarks, proposed over baseline, on
 /// the asymmetric machine (a = 2).
 pub const TABLE_4: PairTable = PairTable {

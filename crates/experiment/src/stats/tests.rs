@@ -82,6 +82,55 @@ fn bootstrap_of_a_mean_is_near_its_exact_distribution() {
     assert_eq!(e.interval, Some(Interval { low: 0.0, high: 1.0 }));
 }
 
+#[test]
+fn a_jackknife_of_means_is_students_and_welchs() {
+    let (one, two) = ([1.0, 2.0, 4.0, 4.0, 5.0], [2.0, 4.0, 6.0, 8.0]);
+    let mean_of = |values: &[f64], taken: &[usize]| {
+        mean(&taken.iter().map(|at| values[*at]).collect::<Vec<_>>()).unwrap()
+    };
+    let same = |got: Estimate, want: Estimate| {
+        close(got.value, want.value, 1e-12);
+        close(got.low().unwrap(), want.low().unwrap(), 1e-9);
+        close(got.high().unwrap(), want.high().unwrap(), 1e-9);
+        assert_eq!(got.n, want.n);
+    };
+    let by_jackknife = jackknife(&[5], |taken| mean_of(&one, &taken[0]));
+    same(by_jackknife.unwrap(), mean_estimate(&one).unwrap());
+    let by_jackknife =
+        jackknife(&[5, 4], |taken| mean_of(&one, &taken[0]) - mean_of(&two, &taken[1]));
+    same(by_jackknife.unwrap(), difference_of_means(&one, &two).unwrap());
+    assert_eq!(jackknife(&[1], |_| 3.0).unwrap().interval, None);
+    assert_eq!(jackknife(&[2, 1], |_| 3.0).unwrap().interval, None);
+    assert_eq!(jackknife(&[3], |taken| taken[0][0] as f64 / 0.0).unwrap().interval, None);
+    assert_eq!(jackknife(&[3, 0], |_| 3.0), Err(StatsError::Empty));
+}
+
+/// Ratios of means of five runs each, of which the true one is 1.
+#[test]
+fn few_runs_are_judged_at_the_stated_level() {
+    let mut random = Pcg64Mcg::seed_from_u64(11);
+    // About normal: a sum of twelve, with a deviation of 2 %.
+    let mut run = || 1.0 + 0.02 * ((0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0);
+    let (mut jackknifed, mut bootstrapped) = (0, 0);
+    let trials = 1000;
+    for trial in 0..trials {
+        let pairs: Vec<(f64, f64)> = (0..5).map(|_| (run(), run())).collect();
+        let ratio = |taken: &[usize]| {
+            let sum =
+                |of: fn(&(f64, f64)) -> f64| taken.iter().map(|at| of(&pairs[*at])).sum::<f64>();
+            sum(|pair| pair.0) / sum(|pair| pair.1)
+        };
+        let missed = |estimate: Estimate| u32::from(!estimate.interval.unwrap().contains(1.0));
+        jackknifed += missed(jackknife(&[5], |taken| ratio(&taken[0])).unwrap());
+        if trial % 10 == 0 {
+            bootstrapped += missed(over_rounds(5, 7, ratio).unwrap());
+        }
+    }
+    let share = f64::from(jackknifed) / f64::from(trials);
+    assert!((0.03..0.07).contains(&share), "{share}");
+    assert!(bootstrapped >= 10, "of a hundred by bootstrap: {bootstrapped}");
+}
+
 /// Two columns, of 0 and of 1, in a hundred rows: as above, whatever the number of rows.
 #[test]
 fn many_rows_of_few_columns_tell_little_of_columns() {

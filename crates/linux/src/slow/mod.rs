@@ -119,8 +119,8 @@ pub enum SlowError {
         /// Why it was not.
         source: std::io::Error,
     },
-    /// It ended at once.
-    #[error("CPU {cpu} cannot be slowed: {said}")]
+    /// It ended.
+    #[error("CPU {cpu} cannot be slowed, or not any longer: {said}")]
     Ended {
         /// The CPU.
         cpu: u32,
@@ -132,7 +132,7 @@ pub enum SlowError {
 /// CPUs that are slow as long as this lives.
 #[derive(Debug)]
 pub struct Slowed {
-    children: Vec<Child>,
+    children: Vec<(SlowCpu, Child)>,
 }
 
 impl Slowed {
@@ -158,29 +158,47 @@ impl Slowed {
                 program: program.display().to_string(),
                 source,
             })?;
-            slowed.children.push(child);
-            let Some(child) = slowed.children.last_mut() else { continue };
+            slowed.children.push((*slow, child));
+            let Some((_, child)) = slowed.children.last_mut() else { continue };
             let mut line = String::new();
             if let Some(stdout) = child.stdout.as_mut() {
                 // Nothing comes if it has ended.
                 let _ = BufReader::new(stdout).read_line(&mut line);
             }
             if line.trim() != BEGUN {
-                let mut said = String::new();
-                if let Some(stderr) = child.stderr.as_mut() {
-                    let _ = stderr.read_to_string(&mut said);
-                }
-                let said = said.trim().to_owned();
-                return Err(SlowError::Ended { cpu: slow.cpu.0, said });
+                return Err(ended(*slow, child));
             }
         }
         Ok(slowed)
     }
+
+    /// Are all of them slow still?
+    ///
+    /// # Errors
+    /// When one has ended.
+    pub fn check(&mut self) -> Result<(), SlowError> {
+        for (slow, child) in &mut self.children {
+            // Who cannot be asked about is as good as gone.
+            if !matches!(child.try_wait(), Ok(None)) {
+                return Err(ended(*slow, child));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one that has ended, or is about to, said last.
+fn ended(slow: SlowCpu, child: &mut Child) -> SlowError {
+    let mut said = String::new();
+    if let Some(stderr) = child.stderr.as_mut() {
+        let _ = stderr.read_to_string(&mut said);
+    }
+    SlowError::Ended { cpu: slow.cpu.0, said: said.trim().to_owned() }
 }
 
 impl Drop for Slowed {
     fn drop(&mut self) {
-        for child in &mut self.children {
+        for (_, child) in &mut self.children {
             // Fails for one that has ended, which is as well.
             let _ = child.kill();
             let _ = child.wait();

@@ -128,8 +128,8 @@ pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
             idle(phases),
         ]);
     }
-    let symmetric = cpus.large == Some(1.0);
-    let kind = if symmetric { "symmetric" } else { "asymmetric" };
+    let Some(kind) = published::kind(cpus.large) else { return table };
+    let symmetric = kind == published::SYMMETRIC;
     let gain = published::headline(&format!("mean gain in throughput, synthetic, {kind}"));
     let idle =
         |which| published::headline(&format!("idle time, synthetic, {kind}, {which}")).into();

@@ -290,13 +290,11 @@ impl<'r> Runs<'r> {
 
     fn ordered(&self, machine: usize, ratios: [Ratio; 2]) -> Result<Ordered, Error> {
         let place = (Part::Orders, machine, CORES);
-        let mut alone = [0.0; 2];
-        for (mean_alone, ratio) in alone.iter_mut().zip(ratios) {
+        let alone = |ratio: Ratio| -> Result<Vec<f64>, Error> {
             let runs = self.of(place, &What::Alone { ratio })?;
-            let times: Vec<f64> =
-                runs.iter().flat_map(|run| run.times.iter().map(|t| t.seconds)).collect();
-            *mean_alone = mean(&times).unwrap_or_default();
-        }
+            Ok(runs.iter().flat_map(|run| run.times.iter().map(|t| t.seconds)).collect())
+        };
+        let alone = [alone(ratios[0])?, alone(ratios[1])?];
         let runs =
             under(|policy| self.of(place, &What::Together { ratios, policy: policy.to_owned() }))?;
         let took = |run: &&Record| {
@@ -309,7 +307,8 @@ impl<'r> Runs<'r> {
             Took { programs, completion }
         };
         let [stay, phases] = runs.map(|runs| runs.iter().map(took).collect::<Vec<_>>());
-        let compared = orders::compare(alone, [&stay, &phases], self.seed).map_err(no_estimate)?;
+        let alone = alone.each_ref().map(Vec::as_slice);
+        let compared = orders::compare(alone, [&stay, &phases]).map_err(no_estimate)?;
         Ok(Ordered { machine, ratios, compared })
     }
 }
