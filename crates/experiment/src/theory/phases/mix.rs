@@ -36,8 +36,8 @@
 //! - With one large core and 1 or n threads it gives Tables 1, 2 and 3
 //!   (`it_gives_the_papers_tables`).
 //! - It equals an enumeration of all placements of labelled threads
-//!   (`it_equals_an_enumeration_of_all_placements`), and for up to 64 cores an
-//!   enumeration of the kinds of core that a placement can have
+//!   (`it_equals_an_enumeration_of_all_placements`), and for up to 64 cores all three tables
+//!   equal an enumeration of the kinds of core that a placement can have
 //!   (`it_equals_an_enumeration_by_kinds_of_core_up_to_64_cores`).
 
 use symbiont_topology::Topology;

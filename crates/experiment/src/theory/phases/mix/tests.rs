@@ -157,54 +157,101 @@ fn kinds_of_small_cores(small: usize, low: usize, extra: usize) -> Vec<Kinds> {
         .collect()
 }
 
-/// Speedups of the baseline by enumerating what can happen on the large core
-/// and how many small cores are of each kind, weighted by how many placements
-/// of labelled threads look like that.
-fn enumerated_by_kinds(n: u32, a: f64, p: usize, q: usize) -> Speedups {
-    let small = n as usize - 1;
-    let (low, high) = ((p + q) / n as usize, (p + q).div_ceil(n as usize));
+/// Placements that look alike: how many, and the performance of both programs in them.
+struct Alike {
+    weight: f64,
+    performance: [f64; 2],
+}
+
+/// All that can happen on a large core, if there is one, and how many of the small ones are of each
+/// kind, weighted by how many placements of labelled threads look like that.
+fn placements_by_kinds(large: Option<f64>, small: usize, [p, q]: [usize; 2]) -> Vec<Alike> {
+    let cores = small + usize::from(large.is_some());
+    let (low, high) = ((p + q) / cores, (p + q).div_ceil(cores));
     let kinds: Vec<(usize, usize)> =
         (low..=high).flat_map(|load| (0..=load).map(move |mine| (load, mine))).collect();
-    let share =
-        |(load, mine): (usize, usize)| if load == 0 { 0.0 } else { mine as f64 / load as f64 };
-    let (mut total, mut sum) = (0.0, 0.0);
-    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
-    for found in kinds_of_small_cores(small, low, (p + q) % n as usize) {
-        for &large in &kinds {
+    let share = |(load, _): (usize, usize), of: usize| {
+        if load == 0 { 0.0 } else { of as f64 / load as f64 }
+    };
+    let on_large: Vec<Option<(usize, usize)>> =
+        if large.is_some() { kinds.into_iter().map(Some).collect() } else { vec![None] };
+    let mut all = Vec::new();
+    for found in kinds_of_small_cores(small, low, (p + q) % cores) {
+        for &here in &on_large {
             let count = |of: &dyn Fn((usize, usize)) -> usize| -> usize {
-                of(large) + found.iter().map(|&(kind, cores)| of(kind) * cores).sum::<usize>()
+                let on_small = found.iter().map(|&(kind, cores)| of(kind) * cores);
+                here.map_or(0, of) + on_small.sum::<usize>()
             };
             if count(&|(load, _)| load) != p + q || count(&|(_, mine)| mine) != p {
                 continue;
             }
             // Which small cores are of which kind, and which threads go where.
             let ways = |(load, mine): (usize, usize)| factorial(mine) * factorial(load - mine);
-            let weight = found.iter().fold(1.0 / ways(large), |w, &(kind, cores)| {
-                w / factorial(cores) / ways(kind).powi(cores as i32)
+            let weight = found.iter().fold(here.map_or(1.0, |k| ways(k).recip()), |w, &(k, c)| {
+                w / factorial(c) / ways(k).powi(c as i32)
             });
+            let sum = |of: &dyn Fn((usize, usize)) -> f64| -> f64 {
+                let on_large = large.zip(here).map_or(0.0, |(speed, kind)| speed * of(kind));
+                on_large + found.iter().map(|&(kind, cores)| of(kind) * cores as f64).sum::<f64>()
+            };
             let performance =
-                a * share(large) + found.iter().map(|&(k, c)| share(k) * c as f64).sum::<f64>();
-            total += weight;
-            sum += weight * performance;
-            least = least.min(performance);
-            most = most.max(performance);
+                [sum(&|kind| share(kind, kind.1)), sum(&|kind| share(kind, kind.0 - kind.1))];
+            all.push(Alike { weight, performance });
         }
     }
-    let used = p.min(n as usize) as f64 / f64::from(n);
-    let alone = used * (f64::from(n) - 1.0 + a);
-    Speedups { min: least / alone, avg: sum / total / alone, max: most / alone }
+    all
 }
 
+/// Speedups of the first of two programs, and the least fairness of a placement. Under `Proposed` a
+/// serial program beside a parallel one has the large core, and the other one the small ones.
+fn enumerated_by_kinds(scheduler: Scheduler, n: u32, a: f64, state: JointState) -> (Speedups, f64) {
+    let small = n as usize - 1;
+    let loads = [load(state.own, n), load(state.other, n)];
+    let threads = loads.map(|load| load.ready as usize);
+    let alone = threads.map(|own| {
+        let used = own.min(n as usize) as f64 / f64::from(n);
+        used * (f64::from(n) - 1.0 + a)
+    });
+    let apart = scheduler == Scheduler::Proposed && loads[0].serial != loads[1].serial;
+    let placements = if apart {
+        let serial = placements_by_kinds(Some(a), 0, [1, 0]);
+        let parallel = placements_by_kinds(None, small, [n as usize, 0]);
+        let both = |one: &Alike, other: &Alike| {
+            let [s, p] = [one.performance[0], other.performance[0]];
+            let performance = if loads[0].serial { [s, p] } else { [p, s] };
+            Alike { weight: one.weight * other.weight, performance }
+        };
+        serial.iter().flat_map(|one| parallel.iter().map(move |other| both(one, other))).collect()
+    } else {
+        placements_by_kinds(Some(a), small, threads)
+    };
+    let (mut total, mut sum, mut fairness) = (0.0, 0.0, 1.0_f64);
+    let (mut min, mut max) = (f64::INFINITY, 0.0_f64);
+    for Alike { weight, performance } in placements {
+        let [own, other] = [performance[0] / alone[0], performance[1] / alone[1]];
+        total += weight;
+        sum += weight * own;
+        (min, max) = (min.min(own), max.max(own));
+        fairness = fairness.min(own / other).min(other / own);
+    }
+    (Speedups { min, avg: sum / total, max }, fairness)
+}
+
+/// Tables 1 and 3, Table 2, and the same of what Table 3 gives.
 #[test]
 fn it_equals_an_enumeration_by_kinds_of_core_up_to_64_cores() {
     for n in 2..=64 {
         for a in [1.0, 1.3, 1.7, 2.0] {
-            for state in JointState::ALL {
-                let threads = |phase| load(phase, n).ready as usize;
-                let want = enumerated_by_kinds(n, a, threads(state.own), threads(state.other));
+            for (scheduler, state) in
+                SCHEDULERS.into_iter().flat_map(|one| JointState::ALL.map(|state| (one, state)))
+            {
+                let (want, worst) = enumerated_by_kinds(scheduler, n, a, state);
                 let paper = Multiprocessor::new(n, a).unwrap();
-                let tables = phases::speedups(Scheduler::Baseline, paper, state);
-                assert!(agree(tables, want), "{state:?} n = {n}, a = {a}: {tables:?} {want:?}");
+                let tables = phases::speedups(scheduler, paper, state);
+                let cell = format!("{scheduler:?} {state:?} n = {n}, a = {a}");
+                assert!(agree(tables, want), "{cell}: {tables:?} {want:?}");
+                let fairness = phases::worst_fairness(scheduler, paper, state);
+                assert!(close(fairness, worst), "{cell}: fairness {fairness}, {worst}");
             }
         }
     }
