@@ -1,6 +1,6 @@
 //! From a recording to figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,6 +33,9 @@ pub struct Judged {
     pub shares: Vec<f64>,
     /// The holder's share while it was that; none if there never was one.
     pub held_share: Option<f64>,
+    /// How many of the parallel programs held the boost at some time.
+    #[serde(default)]
+    pub holders: usize,
     /// Part of the time in which somebody held the boost.
     pub held_part: f64,
     /// Seconds of each turn that another one followed.
@@ -111,12 +114,14 @@ pub fn judge(moments: &[Moment], parallel: &[u32]) -> Option<Judged> {
     let (mut turns, mut reactions) = (Vec::new(), Vec::new());
     let mut waits: BTreeMap<u32, f64> = parallel.iter().map(|p| (*p, 0.0)).collect();
     let mut longest_wait: f64 = 0.0;
+    let mut holders = BTreeSet::new();
     // Whose turn it is, for how long, and whether it is not yet felt.
     let mut turn: Option<(u32, f64, bool)> = None;
     for pair in moments.windows(2) {
         let [from, to] = pair else { continue };
         let Some(holder) = from.holder else { continue };
         let time = to.at - from.at;
+        holders.insert(holder);
         let (mine, everybodys) = (ran(from, to, holder), all(from, to));
         held += time;
         own += mine;
@@ -154,6 +159,7 @@ pub fn judge(moments: &[Moment], parallel: &[u32]) -> Option<Judged> {
     Some(Judged {
         shares: parallel.iter().map(|program| ran(first, last, *program) / total).collect(),
         held_share: (meanwhile > 0.0).then(|| own / meanwhile),
+        holders: parallel.iter().filter(|program| holders.contains(program)).count(),
         held_part: held / over,
         turns,
         longest_wait,

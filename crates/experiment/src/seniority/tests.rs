@@ -75,6 +75,7 @@ fn a_report_tells_whether_the_boost_acts() {
     let judged = |held_share: Option<f64>, turns: Vec<f64>| Judged {
         shares: vec![0.5, 0.5],
         held_share,
+        holders: 2,
         held_part: 0.9,
         turns,
         longest_wait: 1.01,
@@ -105,6 +106,21 @@ fn a_report_tells_whether_the_boost_acts() {
         ];
         page(&records, 2).unwrap().html().unwrap().matches(">pass<").count()
     };
+    let record_of = |timeout: Option<Duration>| record(timeout, judged(None, Vec::new()));
+    // Where each shall get its turn, somebody has to have one.
+    let starved = |holders, beside_serial| {
+        let long = Judged { holders, least: Some(0.5), ..judged(None, Vec::new()) };
+        let mut record = record(second, long);
+        (record.run.part, record.run.beside_serial) = (Part::Starvation, beside_serial);
+        let turns = [None, second].map(record_of);
+        let records = [&turns[..], &[record]].concat();
+        page(&records, 2).unwrap().html().unwrap().matches(">pass<").count()
+    };
+    let without = page(&[None, second].map(record_of), 2).unwrap().html().unwrap();
+    let without = without.matches(">pass<").count();
+    let more = |holders, beside_serial| starved(holders, beside_serial) - without;
+    assert_eq!([more(2, false), more(1, false), more(0, false)], [1, 0, 0]);
+    assert_eq!(more(0, true), 1, "beside a serial program nobody is senior");
     // Switches are the same, so that check never passes.
     assert_eq!(verdicts(0.9, 1.02), 2);
     assert_eq!(verdicts(0.5, 1.02), 1);

@@ -124,7 +124,8 @@ fn nobody_gets_slower(name: &str, matrix: &Matrix) -> Check {
     let slower: Vec<String> = (matrix.cells.iter())
         .filter(|cell| cell.figures.gain.high().is_some_and(|high| high < -LOST))
         .map(|cell| {
-            format!("{}: {:.2} %, {}", pair(cell), 100.0 * cell.figures.gain.value, why(cell))
+            let gain = 100.0 * cell.figures.gain.value;
+            format!("{}: {gain:.2} %, {}", pair(cell), why(cell, matrix.machine))
         })
         .collect();
     Check {
@@ -139,7 +140,7 @@ fn nobody_gets_slower(name: &str, matrix: &Matrix) -> Check {
 }
 
 /// Why a pair got slower, as far as its figures tell.
-fn why(cell: &Cell) -> String {
+fn why(cell: &Cell, machine: usize) -> String {
     let [stay, phases] = cell.figures.idle.map(|idle| 100.0 * idle.value);
     let model = cell.model.map_or(0.0, |model| 100.0 * model.gain);
     match (model, phases - stay) {
@@ -148,6 +149,9 @@ fn why(cell: &Cell) -> String {
             "cores idle for longer ({stay:.2} to {phases:.2} %): a phase is acted on when it was \
              seen, up to a quantum late, and a core kept for a serial thread waits for it"
         ),
+        _ if MACHINES.get(machine).is_some_and(|(_, faster)| *faster == 1.0) => {
+            "cores are as busy: moves cost what they gain".to_owned()
+        }
         _ => "cores are as busy: the faster core serves the program that gains less by it, or \
               moves cost what they gain"
             .to_owned(),
