@@ -87,7 +87,7 @@ fn try_to_manage(
     }
     let mut notes = notes(&machine, plan, &needs, left);
     notes.extend(adapted);
-    if let Err(why) = set_alarm(&mut machine, plan) {
+    if let Err(why) = set_alarm(&mut machine, plan, &roots) {
         notes.push(format!("changes of phases are seen once a quantum only: {why}"));
     }
     if machine.waiter_mut().ready(&notes.join("; ")).is_err() {
@@ -110,12 +110,18 @@ fn try_to_manage(
     Ok(())
 }
 
-fn set_alarm<W: Wait>(machine: &mut LinuxMachine<W>, plan: &Plan<'_>) -> Result<(), SwitchError> {
+/// The policy's threshold depends on how many hardware threads the programs can reach.
+fn set_alarm<W: Wait>(
+    machine: &mut LinuxMachine<W>,
+    plan: &Plan<'_>,
+    roots: &[(String, u32)],
+) -> Result<(), SwitchError> {
     match plan.see_by {
         SeeBy::Accounts => Ok(()),
         SeeBy::Tracepoints => {
-            let phases = Phases::with(&plan.settings);
-            machine.set_alarm(phases.threshold(&machine.topology().cpus()))
+            let processes: Vec<u32> = roots.iter().map(|(_, process)| *process).collect();
+            let reach = machine.reach(&processes);
+            machine.set_alarm(Phases::with(&plan.settings).threshold(&reach))
         }
     }
 }

@@ -9,7 +9,6 @@ use libtest_mimic::Trial;
 use rustix::process::Signal;
 
 use crate::place::{Place, is_alive, send, wait_until};
-use crate::settings::own;
 use crate::trials::{own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -97,6 +96,40 @@ fn ends_at_its_deadline() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "slowed\n");
 }
 
+/// What slows CPUs elsewhere, and would stay: clocks, hot-plugging, limits of real-time threads; and masks,
+/// nice values and classes of others, for whom the first process stands.
+fn machine() -> Vec<(PathBuf, Option<String>)> {
+    let mut files: Vec<PathBuf> = [
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/devices/system/cpu/smt/control",
+        "/proc/sys/kernel/sched_rt_runtime_us",
+        "/proc/sys/kernel/sched_rt_period_us",
+    ]
+    .map(PathBuf::from)
+    .into();
+    let policies = std::fs::read_dir("/sys/devices/system/cpu/cpufreq");
+    for policy in policies.into_iter().flatten().flatten() {
+        let names = ["scaling_governor", "scaling_min_freq", "scaling_max_freq"];
+        files.extend(names.map(|name| policy.path().join(name)));
+    }
+    let first = |name: &str| PathBuf::from("/proc/1").join(name);
+    let line = |file: PathBuf, starts: &str| {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with(starts)).map(str::to_owned);
+        (file, line)
+    };
+    let stat = std::fs::read_to_string(first("stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split(' ').collect();
+    // Nice value and policy: fields 19 and 41 of proc_pid_stat(5), of which two are before the bracket.
+    let urgency = [17, 39].map(|at| fields.get(at).copied().unwrap_or_default()).join(" ");
+    let mut all: Vec<_> =
+        files.into_iter().map(|f| (f.clone(), std::fs::read_to_string(f).ok())).collect();
+    all.push(line(first("status"), "Cpus_allowed:"));
+    all.push((first("stat"), Some(urgency)));
+    all
+}
+
 /// Is there a process with this word in its command line?
 fn is_anywhere(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -105,9 +138,7 @@ fn is_anywhere(word: &str) -> bool {
 }
 
 fn killed_at_any_point() {
-    // Where it ran last may change.
-    let kept = || (own().mask, own().nice, own().class);
-    let before = kept();
+    let before = machine();
     for number in 0..20u64 {
         // A time that no other process was given.
         let limit = format!("--for={}us", 60_000_000 + u64::from(std::process::id()));
@@ -120,7 +151,7 @@ fn killed_at_any_point() {
         slowing.0.wait().expect("it ended");
         assert!(!is_anywhere(&limit), "something is left of it");
     }
-    assert_eq!(kept(), before);
+    assert_eq!(machine(), before);
 }
 
 fn ends_with_its_parent() {
@@ -196,15 +227,15 @@ fn little_path(place: &Place) -> PathBuf {
 /// The slowed CPU is free at once; what runs ends by itself, and its manager with it.
 /// The second bench goes on in the folder of the first.
 fn killed_bench_leaves_nothing() {
-    let kept = || (own().mask, own().nice, own().class);
-    let before = kept();
+    let before = machine();
     let place = Place::new();
     let path = little_path(&place);
     let output = place.path("report");
     let output = output.to_str().expect("text");
     // Children of the bench when it is killed: who slows the CPU; and who runs programs,
     // with its manager.
-    for (moment, least) in [("it slows a CPU", 0), ("it manages programs", 2)] {
+    let moments = [("it slows a CPU", 0), ("it manages programs", 2)];
+    for ((moment, least), later_ms) in moments.into_iter().flat_map(|m| [(m, 0), (m, 150)]) {
         let mut command = symbiont();
         // With this seed a managed run is the first.
         command.args(["bench", "phases", "--short", "--seed", "1", "--slow-cpu", &slow(2.0)]);
@@ -224,10 +255,11 @@ fn killed_bench_leaves_nothing() {
         if ended {
             return skip("the bench does not run here");
         }
+        std::thread::sleep(Duration::from_millis(later_ms));
         bench.0.kill().expect("it can be killed");
         bench.0.wait().expect("it ended");
         wait_until("no CPU is slowed", || !slowing.iter().any(|child| is_alive(*child)));
         wait_until("what it managed is gone", || of_text(output).is_empty());
     }
-    assert_eq!(kept(), before);
+    assert_eq!(machine(), before);
 }

@@ -178,8 +178,12 @@ fn pid(key: ThreadKey) -> Result<Pid, ThreadError> {
 
 /// The hardware threads that a thread may use now.
 pub(super) fn mask(key: ThreadKey) -> Result<CpuSet, ThreadError> {
-    let set = sched_getaffinity(Some(pid(key)?))
-        .map_err(|error| trouble("read the affinity", key, error))?;
+    affinity(pid(key)?).map_err(|error| trouble("read the affinity", key, error))
+}
+
+/// The same of whoever has that number now.
+pub(crate) fn affinity(thread: Pid) -> Result<CpuSet, Errno> {
+    let set = sched_getaffinity(Some(thread))?;
     let most = u32::try_from(rustix::thread::CpuSet::MAX_CPU).unwrap_or(u32::MAX);
     Ok((0..most).filter(|&cpu| set.is_set(cpu as usize)).map(PuId).collect())
 }

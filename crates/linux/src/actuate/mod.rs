@@ -83,6 +83,7 @@ pub use actuator::{Actuator, ActuatorError};
 pub use cgroup::Cgroups;
 pub use groups::{GroupKey, Grouping, share_one_group};
 pub use journal::JournalError;
+pub(crate) use kernel::affinity;
 pub use kernel::{ThreadError, ThreadKey};
 pub use lock::{Lock, LockError, managed_by};
 pub use putback::{NotRestored, RestoreReport};

@@ -60,11 +60,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fd::BorrowedFd;
+use rustix::process::Pid;
 use symbiont_machine::{
     Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals, Stage, Support,
     ThreadSample, Timestamp,
 };
-use symbiont_topology::{HostTopology, Topology};
+use symbiont_topology::{CpuSet, HostTopology, Topology};
 
 pub use cost::Cost;
 pub use counter::CountOptions;
@@ -73,7 +74,7 @@ use pace::Pace;
 use start::Starts;
 pub use ticker::Lateness;
 
-use crate::actuate::{Actuator, ActuatorError, RestoreReport, ThreadError, ThreadKey};
+use crate::actuate::{Actuator, ActuatorError, RestoreReport, ThreadError, ThreadKey, affinity};
 use crate::launch::{Manager, Wake};
 use crate::observe::{
     Birth, BirthHook, Exec, Haste, Losses, Method, Observed, PAUSE, WatchError, WatchOptions,
@@ -290,6 +291,17 @@ impl<W: Wait> LinuxMachine<W> {
     pub fn set_alarm(&mut self, threshold: f64) -> Result<(), SwitchError> {
         self.pace.set_alarm(Alarm::start(&self.host.cpus(), threshold)?);
         Ok(())
+    }
+
+    /// The hardware threads that these processes may use now; all that are online if none of them lives.
+    #[must_use]
+    pub fn reach(&self, processes: &[u32]) -> CpuSet {
+        let number = |process: &u32| i32::try_from(*process).ok().and_then(Pid::from_raw);
+        let limits = processes.iter().filter_map(number).filter_map(|pid| affinity(pid).ok());
+        let reach = limits.fold(CpuSet::new(), |reach, limit| reach.union(&limit));
+        let online = self.host.cpus();
+        let reach = reach.intersection(&online);
+        if reach.is_empty() { online } else { reach }
     }
 
     /// How often the alarm was heard; none if there is no alarm.

@@ -17,7 +17,8 @@ use super::ticker::{Lateness, Ticker};
 use crate::launch::Wake;
 use crate::switches::{Alarm, Member};
 
-/// How long a new phase is looked at: several switches and ticks long.
+/// How long a new phase is looked at: several switches long, of which each is accounted for. Who runs
+/// through it without one is accounted for at the next tick, which may come later.
 const LOOK: Duration = Duration::from_millis(2);
 /// Alarms that are heard in a quantum.
 const MOST: u32 = 4;

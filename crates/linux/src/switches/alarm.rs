@@ -11,7 +11,9 @@ use symbiont_topology::CpuSet;
 
 use super::{Event, Kind, Reader, ReadyThreads, SwitchError};
 
-/// Watches the threads of programs by the scheduler's tracepoints. Its
+/// Watches the threads of programs by the scheduler's tracepoints; threads born since the last
+/// [`watch`](Self::watch) are not known to be theirs, so a phase that new threads open is heard at the
+/// end of the quantum. Its
 /// descriptor is readable from when a program's number of ready threads crossed
 /// the threshold, up or down, until [`silence`](Self::silence).
 #[derive(Debug)]

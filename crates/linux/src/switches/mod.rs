@@ -40,8 +40,8 @@
 //! *At*: when something happened. *Seen*: when the reader had it.
 //!
 //! # Properties
-//! - Ready time is that of the events, whatever their order of arrival
-//!   (`events_that_arrive_late_leave_the_last_state`).
+//! - Which threads are ready follows from the last events, whatever their order of arrival; time between
+//!   events that came late is not counted (`events_that_arrive_late_leave_the_last_state`).
 //! - A thread that sleeps and wakes is seen to do so, soon
 //!   (`a_thread_that_sleeps_and_wakes_is_seen`).
 //! - The alarm rings when a program crosses the threshold, and only then
