@@ -11,7 +11,7 @@ use anyhow::Context;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_linux::perf::{processor_name, processors, select, support};
 use symbiont_model::{Here, Model};
-use symbiont_policy::{Entry, Settings, Symbiosis};
+use symbiont_policy::{Entry, PairSlowdowns, Settings, Symbiosis};
 use symbiont_topology::{CoreKind, Topology};
 
 use crate::args::Knowledge;
@@ -71,8 +71,11 @@ pub fn add(
     policy: &Entry,
     mut settings: Settings,
 ) -> anyhow::Result<Settings> {
+    if args.model.is_empty() && args.slowdowns.is_none() {
+        return able(policy, settings);
+    }
+    let Fitting { name, sorts, catalogue } = &fitting()?;
     if !args.model.is_empty() {
-        let Fitting { name, sorts, catalogue } = &fitting()?;
         let read = models(&args.model, &Here { machine: name, sorts, catalogue })?;
         settings.symbiosis = read.map(|(model, others)| {
             let standard = Symbiosis { others, ..Symbiosis::new(model) };
@@ -89,12 +92,79 @@ pub fn add(
         let shown = path.display();
         let text =
             std::fs::read_to_string(path).with_context(|| format!("slowdowns of pairs {shown}"))?;
-        let read = serde_json::from_str(&text);
-        settings.slowdowns =
-            Some(Arc::new(read.with_context(|| format!("slowdowns of pairs {shown}"))?));
+        let read: Result<PairSlowdowns, _> = serde_json::from_str(&text);
+        let read = read.with_context(|| format!("slowdowns of pairs {shown}"))?;
+        let of = read.machine();
+        anyhow::ensure!(
+            of == name,
+            "slowdowns of pairs {shown}: measured on '{of}', this is '{name}'"
+        );
+        settings.slowdowns = Some(Arc::new(read));
     }
+    able(policy, settings)
+}
+
+/// The settings, if the policy can run with them.
+fn able(policy: &Entry, settings: Settings) -> anyhow::Result<Settings> {
     if let Some(why) = (policy.make)(&settings).lacks() {
         anyhow::bail!("policy '{}' cannot run: {why}", policy.name);
     }
     Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+    use symbiont_model::synthetic::World;
+    use symbiont_model::{Coefficients, Components, Depth, SmtMode, Trained, Training, fit};
+
+    use super::*;
+
+    fn saved(folder: &Path, catalogue: &Catalogue, core: CoreKind, stack: Depth) -> PathBuf {
+        let components = Components::of(catalogue, stack.sum()).unwrap();
+        let law = Coefficients::new(World::law(components.len(), 0.5)).unwrap();
+        let world = World::new(12, 2, law, 1);
+        let fit = fit(SmtMode::Smt2, &world.observe(&world.all_pairs(), 4, 2)).unwrap();
+        let trained = Trained { fit, throttling: None, scores: Vec::new() };
+        let training = Training {
+            date: "2026-01-02T03:04:05Z".into(),
+            programs: Vec::new(),
+            quantum_ms: 20,
+            note: "made up".into(),
+        };
+        let model = Model {
+            machine: "here".into(),
+            core,
+            catalogue: catalogue.name().to_owned(),
+            components,
+            training,
+            modes: [(SmtMode::Smt2, trained)].into(),
+        };
+        let file = folder.join(format!("{core:?}-{stack}.toml"));
+        model.save(&file).unwrap();
+        file
+    }
+
+    #[test]
+    fn models_are_each_of_another_sort_and_all_of_one_stack() {
+        use CoreKind::{Efficiency, Performance};
+        let folder = tempfile::tempdir().unwrap();
+        let catalogue = Catalogue::named("power8").unwrap().unwrap();
+        let saved = |core, stack| saved(folder.path(), &catalogue, core, stack);
+        let (fast, slow) = (saved(Performance, Depth::Fine), saved(Efficiency, Depth::Fine));
+        let odd = saved(Efficiency, Depth::Coarse);
+        let sorts = [Performance, Efficiency];
+        let here = Here { machine: "here", sorts: &sorts, catalogue: &catalogue };
+        let read = |paths: &[&PathBuf]| {
+            models(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>(), &here)
+        };
+        assert_eq!(read(&[]).unwrap(), None);
+        let (first, others) = read(&[&slow, &fast]).unwrap().unwrap();
+        assert_eq!((first.core, others[0].core, others.len()), (Efficiency, Performance, 1));
+        let twice = read(&[&fast, &slow, &fast]).unwrap_err().to_string();
+        assert!(twice.contains("there is another one for Performance cores"), "{twice}");
+        let mixed = read(&[&fast, &odd]).unwrap_err().to_string();
+        assert!(mixed.contains("Efficiency-coarse.toml: of "), "{mixed}");
+    }
 }

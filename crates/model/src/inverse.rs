@@ -220,14 +220,18 @@ fn quadratic(terms: &Terms, right: [f64; 2], prior: [f64; 2], regularised: &mut 
     let d = lean + gain(apart, regularised) * ((z1 - z2) - apart * lean);
     let b = terms.beta + terms.gamma + terms.delta * d;
     let c = terms.alpha + terms.gamma * d - z2;
-    let root = (b * b - 4.0 * terms.delta * c).max(0.0).sqrt();
+    let discriminant = b * b - 4.0 * terms.delta * c;
+    let root = discriminant.max(0.0).sqrt();
     // Stable, and −c/b as δ goes to 0.
     let below = b + root.copysign(b);
-    let mut y = -2.0 * c / below;
-    if below.abs() < LEAST_EIGENVALUE {
+    let y = if below.abs() < LEAST_EIGENVALUE {
         *regularised += 1;
-        y = prior[1];
-    }
+        prior[1]
+    } else if discriminant < 0.0 {
+        -b / (2.0 * terms.delta)
+    } else {
+        -2.0 * c / below
+    };
     [y + d, y]
 }
 

@@ -90,6 +90,15 @@ struct Setting {
     /// Are models fitted without the programs of each workload?
     #[serde(default)]
     left_out: bool,
+    /// Which programs workloads are drawn from.
+    #[serde(default)]
+    programs: Vec<String>,
+    /// What the oracle knows.
+    #[serde(default)]
+    slowdowns: Option<String>,
+    /// How far counters err.
+    #[serde(default)]
+    errors: String,
 }
 
 /// An evaluation over its folder, which holds `campaign.json` (the setting),
@@ -114,7 +123,7 @@ impl Campaign {
     ) -> Result<(Evaluation, Report), Error> {
         let folder = &options.output;
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        setting(workshop, models.is_some(), options)?;
+        setting(workshop, profiles, models.is_some(), options)?;
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
         let all = plan(&options.size);
         let done: BTreeSet<&Run> = records.iter().map(|record| &record.run).collect();
@@ -148,8 +157,14 @@ impl Campaign {
     }
 }
 
-fn setting(workshop: &Workshop<'_>, left_out: bool, options: &Options) -> Result<(), Error> {
+fn setting(
+    workshop: &Workshop<'_>,
+    profiles: &BTreeMap<String, Profile>,
+    left_out: bool,
+    options: &Options,
+) -> Result<(), Error> {
     let known = options.settings.symbiosis.as_ref();
+    let slowdowns = options.settings.slowdowns.as_deref().map(serde_json::to_string).transpose();
     let new = Setting {
         machine: workshop.description().name.clone(),
         size: options.size.clone(),
@@ -164,6 +179,9 @@ fn setting(workshop: &Workshop<'_>, left_out: bool, options: &Options) -> Result
             format!("{}, {by:?}", told.join(", "))
         }),
         left_out,
+        programs: profiles.keys().cloned().collect(),
+        slowdowns: slowdowns.map_err(|why| Error::Evaluation(why.to_string()))?,
+        errors: format!("{:?}", options.errors),
     };
     harness::keep(&options.output, |kept| *kept == new, || Ok(new.clone())).map(drop)
 }

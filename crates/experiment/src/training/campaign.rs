@@ -30,6 +30,9 @@ pub trait Site: Sync {
     /// The sort of its cores.
     fn core(&self) -> CoreKind;
 
+    /// What else its runs depend on; only those of equal conditions belong together.
+    fn conditions(&self) -> Vec<String>;
+
     /// By what its counts are understood.
     fn catalogue(&self) -> &Catalogue;
 
@@ -87,6 +90,8 @@ struct Setting {
     rulers: Vec<String>,
     size: Size,
     seed: u64,
+    #[serde(default)]
+    conditions: Vec<String>,
 }
 
 /// A training over its folder.
@@ -154,6 +159,7 @@ fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
         rulers: options.rulers.clone(),
         size: options.size.clone(),
         seed: options.seed,
+        conditions: site.conditions(),
     };
     harness::keep(&options.output, |kept| *kept == new, || Ok(new.clone())).map(drop)
 }

@@ -320,7 +320,12 @@ fn inverses(mode: SmtMode, evaluation: &Evaluation, names: &[&str]) -> Table {
     if let Some([_, (error, within)]) = published(mode) {
         let percent = |value: f64| (value * 100.0).into();
         let none = None::<f64>;
-        table.row(vec!["published paper".into(), percent(error), percent(within), none.into()]);
+        table.row(vec![
+            "published paper, of its completion stalls".into(),
+            percent(error),
+            percent(within),
+            none.into(),
+        ]);
     }
     table.note("normalised: the stack in company as it is; published: as the paper inverts");
     table

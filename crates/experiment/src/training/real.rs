@@ -47,9 +47,8 @@ pub struct Trainee {
 pub fn nop() {
     let parent = rustix::process::getppid();
     while rustix::process::getppid() == parent {
-        for _ in 0..10_000_000_u32 {
-            // Compiles to no operation, and may not be left out.
-            std::hint::black_box(());
+        for _ in 0..1_000_000_u32 {
+            symbiont_linux::nops();
         }
     }
 }
@@ -170,6 +169,12 @@ impl Site for Real {
 
     fn core(&self) -> CoreKind {
         self.core
+    }
+
+    fn conditions(&self) -> Vec<String> {
+        let here = [format!("{:?} core, {:?}", self.core, self.cpus)];
+        let commands = self.trainees.iter().map(|(name, command)| format!("{name}: {command:?}"));
+        here.into_iter().chain(commands).collect()
     }
 
     fn catalogue(&self) -> &Catalogue {

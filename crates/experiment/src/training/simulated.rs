@@ -104,6 +104,18 @@ impl Site for Simulated<'_, '_> {
         self.workshop.description().core_types.first().map_or(CoreKind::default(), |c| c.kind)
     }
 
+    fn conditions(&self) -> Vec<String> {
+        let here = [format!("{:?} core, counters: {:?}", self.core(), self.errors)];
+        let profiles = self.profiles.iter().map(|(name, profile)| {
+            format!(
+                "{name}: {} phases, {} instructions",
+                profile.phases.len(),
+                profile.instructions
+            )
+        });
+        here.into_iter().chain(profiles).collect()
+    }
+
     fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }

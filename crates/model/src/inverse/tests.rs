@@ -121,6 +121,14 @@ fn the_root_of_the_quadratic_becomes_the_linear_solution() {
 }
 
 #[test]
+fn without_a_real_root_the_parabola_is_as_near_as_it_comes() {
+    // y² + y + 1: no root, least at −1/2.
+    let terms = Terms { alpha: 1.5, beta: 0.9, gamma: 0.1, delta: 1.0 };
+    let got = quadratic(&terms, [0.5, 0.5], [0.0, 0.0], &mut 0);
+    assert!((got[0] + 0.5).abs() < 1e-12 && (got[1] + 0.5).abs() < 1e-12, "{got:?}");
+}
+
+#[test]
 fn where_threads_cannot_be_told_apart_the_first_estimate_decides() {
     let terms = Terms { beta: 0.6, gamma: 0.6, ..Terms::default() };
     let mut regularised = 0;
