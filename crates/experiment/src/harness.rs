@@ -41,7 +41,7 @@ mod setting;
 #[cfg(test)]
 pub(crate) mod stand_in;
 
-pub use check::{Check, Verdict};
+pub use check::{Check, Goes, Verdict};
 pub use facts::Machine;
 pub use journal::Journal;
 pub use managed::{Costs, Lateness, Managed, Moves};

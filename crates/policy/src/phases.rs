@@ -42,7 +42,9 @@
 //! boosted only, too.
 //! A single serial thread with nobody to keep away is not pinned either,
 //! unless some cores are faster: the OS can then still move it away from
-//! programs that Symbiont does not manage.
+//! programs that Symbiont does not manage. Of those it knows nothing: how busy they keep a core is not
+//! reckoned with, so whatever keeps cores busy beside is to be managed, too, or kept to others
+//! (`--job`, cpusets).
 //!
 //! Unlike the paper: a program is all processes of a command, not one thread
 //! group; the count is a mean over a quantum, not the number at a moment; a
@@ -304,7 +306,7 @@ impl Policy for Phases {
         let over = over.unwrap_or_default();
         let programs = self.programs(view);
         self.states.add(JointState::of(&programs), over);
-        self.speeds.learn(view);
+        self.speeds.learn(view, &programs);
         let queue = self.serial.queue(view, &programs, &self.speeds, over);
         let given = self.serial.give_cores(view, &queue, &programs);
 
@@ -343,7 +345,7 @@ impl Policy for Phases {
             findings.push(seconds("longest seniority boost".to_owned(), turns.longest));
         }
         for (ProgramId(program), capacity, speed) in self.speeds.iter() {
-            let name = format!("speed of program {program} on cores of capacity {capacity}");
+            let name = format!("serial speed of program {program} on cores of capacity {capacity}");
             findings.push(Finding::new(name, speed, "instructions/s"));
         }
         findings

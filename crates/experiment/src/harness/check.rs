@@ -35,6 +35,31 @@ impl Verdict {
     }
 }
 
+/// How a measured change stands to one that a model tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goes {
+    /// It goes the same way.
+    AsTold,
+    /// Its interval holds zero.
+    Either,
+    /// It goes the other way.
+    Against,
+}
+
+impl Goes {
+    /// None where the model tells less than `least`, or where the measured change has no interval.
+    #[must_use]
+    pub fn of(told: f64, least: f64, measured: &Estimate) -> Option<Self> {
+        let interval = measured.interval.filter(|_| told.abs() >= least)?;
+        Some(match (interval.low > 0.0, interval.high < 0.0) {
+            (true, _) if told > 0.0 => Self::AsTold,
+            (_, true) if told < 0.0 => Self::AsTold,
+            (false, false) => Self::Either,
+            _ => Self::Against,
+        })
+    }
+}
+
 /// One thing that an experiment has to show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
@@ -73,5 +98,26 @@ impl Check {
             ]);
         }
         table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    #[test]
+    fn a_change_goes_as_told_either_way_or_against() {
+        let goes = |told, low, high| {
+            let interval = Some(Interval { low, high });
+            Goes::of(told, 0.01, &Estimate { interval, ..Estimate::exact(0.0) })
+        };
+        assert_eq!(goes(0.1, 0.02, 0.05), Some(Goes::AsTold));
+        assert_eq!(goes(-0.1, -0.05, -0.02), Some(Goes::AsTold));
+        assert_eq!(goes(0.1, -0.05, 0.02), Some(Goes::Either));
+        assert_eq!(goes(0.1, -0.05, -0.02), Some(Goes::Against));
+        assert_eq!(goes(-0.1, 0.02, 0.05), Some(Goes::Against));
+        assert_eq!(goes(0.001, 0.02, 0.05), None, "too little is told");
+        assert_eq!(Goes::of(0.1, 0.01, &Estimate::exact(0.2)), None);
     }
 }

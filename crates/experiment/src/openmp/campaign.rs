@@ -37,6 +37,8 @@ pub struct Options {
 
 /// Time between the start of a run and the start of its programs' work.
 const LEAD: Duration = Duration::from_millis(400);
+/// A run that begins later than this is made again.
+const LATE: Duration = Duration::from_millis(50);
 /// Time that a run may take, in times of its programs alone, and beyond that.
 const PATIENCE: (u32, Duration) = (40, Duration::from_secs(30));
 /// Longest time that CPUs are slowed down if nobody ends it.
@@ -246,6 +248,12 @@ fn carry_out(
                     return Err(Error::Evaluation(format!("{run}: a kernel told nothing")));
                 }
                 both.iter().zip(order).try_for_each(|(told, kernel)| kernel.check(told))?;
+                // The two sequences would overlap in another way.
+                let late = both.first().map_or(0.0, |first| first.begin - start.as_secs_f64());
+                if late > LATE.as_secs_f64() {
+                    let late = 1e3 * late;
+                    return Err(Error::Evaluation(format!("{run}: it began {late:.0} ms late")));
+                }
                 told.extend(both);
             }
             Record {

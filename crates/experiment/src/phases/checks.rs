@@ -4,7 +4,7 @@ use symbiont_synth::Ratio;
 
 use super::evaluate::{Cell, Outcome, label};
 use super::plan::{Grouping, Part};
-use crate::harness::{Check, Verdict};
+use crate::harness::{Check, Goes, Verdict};
 use crate::report::number;
 use crate::stats::Estimate;
 
@@ -33,6 +33,9 @@ pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
     let matrix: Vec<&Cell> = cells.iter().filter(|cell| cell.part == Part::Matrix).collect();
     if !matrix.is_empty() {
         checks.push(throughput_is_kept(&matrix));
+        // The model knows no sessions.
+        let one_session = matrix.iter().filter(|cell| cell.grouping == Grouping::OneSession);
+        checks.extend(fairness_follows_the_tables(one_session.copied()));
     }
     if matrix.len() > PAIRS * Grouping::ALL.len() {
         return checks;
@@ -138,6 +141,39 @@ fn throughput_is_kept(matrix: &[&Cell]) -> Check {
             (true, false) => Verdict::Undecided,
         },
     }
+}
+
+/// Least change of fairness in the tables that says where the measured one goes.
+const TOLD: f64 = 0.01;
+
+/// Fairness rises only where Tables 1 and 3 predict it, and falls elsewhere.
+fn fairness_follows_the_tables<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<Check> {
+    let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
+    for cell in cells {
+        let of = |outcome: &Outcome| outcome.prediction.map(|prediction| prediction.fairness);
+        let told = of(&cell.tried)? - of(&cell.baseline)?;
+        let change = cell.change.fairness;
+        match Goes::of(told, TOLD, &change) {
+            None => {}
+            Some(Goes::AsTold) => right += 1,
+            Some(Goes::Either) => open += 1,
+            Some(Goes::Against) => {
+                let change = number::estimate(&change);
+                wrong.push(format!("{}: {change}, tables {told:+.3}", cell.name()));
+            }
+        }
+    }
+    let against = if wrong.is_empty() { "none against them".to_owned() } else { wrong.join("; ") };
+    Some(Check {
+        requirement: "in one session, no pair's fairness goes against Tables 1 and 3".to_owned(),
+        measured: None,
+        beside: format!("as they say in {right} pairs, within chance in {open}, {against}"),
+        verdict: match (wrong.is_empty(), right) {
+            (false, _) => Verdict::Fail,
+            (true, 0) => Verdict::Undecided,
+            (true, _) => Verdict::Pass,
+        },
+    })
 }
 
 /// Why a cell got slower, as far as its figures tell.

@@ -143,6 +143,8 @@ pub struct Change {
     pub throughput: Estimate,
     /// Ratio of the mean throughputs.
     pub throughput_ratio: Estimate,
+    /// Difference of the fairness of the mean speedups (jackknife; rounds in pairs, and runs alone).
+    pub fairness: Estimate,
     /// Difference of the jitters of each program, rounds drawn anew as pairs.
     pub jitter: [Option<Estimate>; 2],
 }
@@ -289,24 +291,31 @@ fn outcome(
     let progress = |slot: usize| progress_of(runs, slot);
     let speedup =
         |slot: usize| stats::ratio_of_means(&progress(slot), alone[slot]).map_err(no_estimate);
-    let means = [mean(alone[0]), mean(alone[1])];
     let throughput: Vec<f64> = runs.iter().map(|run| run.throughput).collect();
     Ok(Outcome {
         speedup: [speedup(0)?, speedup(1)?],
         jitter: [jitter(&progress(0), seed)?, jitter(&progress(1), seed)?],
-        fairness: stats::over_rounds(runs.len(), seed, |rounds| {
-            let speedups = [0, 1].map(|slot| {
-                let drawn: Vec<f64> =
-                    rounds.iter().filter_map(|r| Some(runs.get(*r)?.progress[slot])).collect();
-                mean(&drawn) / means[slot]
-            });
-            metrics::fairness(&speedups).unwrap_or(f64::NAN)
+        fairness: stats::jackknife(&[runs.len(), alone[0].len(), alone[1].len()], |taken| {
+            fairness(runs, alone, taken)
         })
         .map_err(no_estimate)?,
         throughput: stats::mean_estimate(&throughput).map_err(no_estimate)?,
         idle: idle(runs, cpus)?,
         prediction: prediction(scheduler, cpus, ratios),
     })
+}
+
+/// Fairness of the mean speedups of the runs with these numbers, over those alone with these.
+fn fairness(runs: &[Pair], alone: [&[f64]; 2], taken: &[Vec<usize>]) -> f64 {
+    let [together, apart @ ..] = taken else { return f64::NAN };
+    let speedups: Vec<f64> = (apart.iter().zip(alone).enumerate())
+        .map(|(slot, (numbers, alone))| {
+            let own = together.iter().filter_map(|run| Some(runs.get(*run)?.progress[slot]));
+            let apart = numbers.iter().filter_map(|run| alone.get(*run).copied());
+            mean(&own.collect::<Vec<_>>()) / mean(&apart.collect::<Vec<_>>())
+        })
+        .collect();
+    metrics::fairness(&speedups).unwrap_or(f64::NAN)
 }
 
 /// Mean share of the CPU time that nobody used; absent if a run does not tell.
@@ -340,7 +349,15 @@ fn change(
     let throughputs =
         |runs: &[Pair]| -> Vec<f64> { runs.iter().map(|run| run.throughput).collect() };
     let (with, without) = (throughputs(tried), throughputs(baseline));
+    let rounds: (Vec<Pair>, Vec<Pair>) = (tried.iter())
+        .filter_map(|run| Some((*run, *baseline.iter().find(|other| other.round == run.round)?)))
+        .unzip();
+    let counts = [rounds.0.len(), alone[0].len(), alone[1].len()];
+    let fairer = |taken: &[Vec<usize>]| {
+        fairness(&rounds.0, alone, taken) - fairness(&rounds.1, alone, taken)
+    };
     Ok(Change {
+        fairness: stats::jackknife(&counts, fairer).map_err(no_estimate)?,
         speedup: [speedup(0)?, speedup(1)?],
         throughput: difference(&|run| run.throughput)?,
         throughput_ratio: stats::ratio_of_means(&with, &without).map_err(no_estimate)?,

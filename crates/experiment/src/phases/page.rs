@@ -108,7 +108,8 @@ more often. In sessions of their own the boost cannot act (priorities weigh only
 is refused, tried again ever more rarely, and only placement remains.
 
 Differences between policies are taken by round, in which both met the same programs. Bootstrap \
-intervals (jitter, fairness) of fewer than ten runs are too narrow.
+intervals (jitter) of fewer than ten runs are too narrow; those of fairness leave out one run after the \
+other.
 
 Performance is progress: serial iterations plus parallel iterations divided by n, per second. It is \
 the rate at which a program gets through its own sequence of phases, and for programs of one kind \

@@ -3,10 +3,12 @@
 //! applications on each core type").
 //!
 //! A program's speed on a type of core is the mean rate of instructions, per
-//! second of running, of its threads while they ran there for a whole quantum:
-//! an exponential mean over about eight quanta. The types are told apart by
-//! capacity. A program that has run on the fastest and on the slowest type has
-//! a gain: the quotient of the two speeds. Who has not is taken to gain as much
+//! second of running, of its threads while they stayed there for a quantum, of
+//! which they ran half or more: an exponential mean over about eight quanta. Only quanta count in
+//! which the program was serial: its parallel code is other code, and runs on other cores.
+//! The types are told apart by
+//! capacity. A program that was serial on the fastest and on the slowest type has
+//! a gain: the quotient of the two speeds. Who was not is taken to gain as much
 //! as the capacities say.
 
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ use std::collections::BTreeMap;
 use symbiont_machine::ProgramId;
 use symbiont_topology::Topology;
 
+use super::{Phase, ProgramPhase};
 use crate::View;
 
 /// Weight of a new quantum in the mean.
@@ -24,16 +27,17 @@ const COVERED: f64 = 0.9;
 const RAN: f64 = 0.5;
 
 /// Speeds by program and by capacity of the core, in instructions per second.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Speeds(BTreeMap<(ProgramId, u32), f64>);
 
 impl Speeds {
     /// Learns from a quantum.
-    pub(super) fn learn(&mut self, view: &View<'_>) {
+    pub(super) fn learn(&mut self, view: &View<'_>, programs: &BTreeMap<ProgramId, ProgramPhase>) {
         if !is_asymmetric(view.topology) {
             return;
         }
-        for thread in &view.threads {
+        let serial = |id| programs.get(&id).is_some_and(|program| program.phase == Phase::Serial);
+        for thread in view.threads.iter().filter(|thread| serial(thread.program)) {
             let Some((did, measured)) = thread.did.zip(thread.measured) else { continue };
             let Some(core) = thread.cpu.and_then(|pu| view.topology.core_of(pu)) else { continue };
             if did.migrated != Some(false) || did.running < RAN {
@@ -90,6 +94,7 @@ mod tests {
     use symbiont_topology::PuId;
 
     use super::*;
+    use crate::phases::Phases;
 
     const MACHINE: &str = "core:1 | core:1 capacity:512";
     const P: ProgramId = ProgramId(1);
@@ -110,7 +115,13 @@ mod tests {
         let sample = Sample { threads: vec![t], ..Sample::default() };
         let in_force = Placement::new();
         let view = View::new(&machine, &sample, &known, &in_force).measured(&measured);
-        speeds.learn(&view);
+        let programs = Phases::new(None).programs(&view);
+        assert_eq!(programs[&ProgramId(program)].phase, Phase::Serial);
+        speeds.learn(&view, &programs);
+        let parallel = ProgramPhase { phase: Phase::Parallel, ready: 4.0 };
+        let before = speeds.clone();
+        speeds.learn(&view, &programs.into_keys().map(|id| (id, parallel)).collect());
+        assert_eq!(*speeds, before, "parallel code is other code");
     }
 
     fn gain(speeds: &Speeds) -> f64 {
@@ -157,7 +168,6 @@ mod tests {
     #[test]
     fn who_gains_most_from_the_fast_core_gets_it() {
         use crate::Policy;
-        use crate::phases::Phases;
         use symbiont_machine::Target;
 
         let machine = Topology::synthetic(MACHINE).unwrap();

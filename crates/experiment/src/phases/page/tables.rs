@@ -59,12 +59,13 @@ pub fn pairs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
         Column::number("Throughput").unit("threads"),
         Column::number("Throughput, model").unit("threads"),
         Column::number("Change of throughput").unit("threads"),
+        Column::number("Change of fairness"),
         Column::number("Idle").unit("%"),
     ];
     let mut table = Table::new(id, caption, columns);
     for cell in cells {
         for (policy, outcome) in cell.outcomes() {
-            let change = Some(cell.change.throughput).filter(|_| policy == TRIED);
+            let tried = Some(&cell.change).filter(|_| policy == TRIED);
             let highlight = match policy {
                 TRIED if is_worse(cell) => Highlight::Worse,
                 TRIED if is_better(cell) => Highlight::Better,
@@ -78,7 +79,8 @@ pub fn pairs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
                 outcome.prediction.map(|p| p.fairness).into(),
                 outcome.throughput.into(),
                 outcome.prediction.map(|p| p.throughput).into(),
-                TableCell::from(change).highlight(highlight),
+                TableCell::from(tried.map(|change| change.throughput)).highlight(highlight),
+                tried.map(|change| change.fairness).into(),
                 outcome.idle.map(Estimate::percent).into(),
             ]);
         }

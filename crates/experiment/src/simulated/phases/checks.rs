@@ -5,7 +5,7 @@ use symbiont_synth::Ratio;
 use super::evaluate::{Cell, Evaluation, Matrix};
 use super::page::{published_label, published_means};
 use super::plan::MACHINES;
-use crate::harness::{Check, Verdict};
+use crate::harness::{Check, Goes, Verdict};
 use crate::stats::Estimate;
 
 /// What the experiment has to show.
@@ -77,16 +77,15 @@ fn fairness_follows_the_tables(name: &str, matrix: &Matrix) -> Check {
         let Some(model) = cell.model else { continue };
         let told = model.fairness[1] - model.fairness[0];
         let change = cell.figures.fairness_change;
-        let (Some(low), Some(high)) = (change.low(), change.high()) else { continue };
-        match told {
-            told if told.abs() < TOLD => {}
-            told if (told > 0.0 && low > 0.0) || (told < 0.0 && high < 0.0) => right += 1,
-            told if (told > 0.0 && high < 0.0) || (told < 0.0 && low > 0.0) => {
+        match Goes::of(told, TOLD, &change) {
+            None => {}
+            Some(Goes::AsTold) => right += 1,
+            Some(Goes::Either) => open += 1,
+            Some(Goes::Against) => {
                 let change = change.value;
                 let why = if takes_turns(cell) { SENIORITY } else { "" };
                 wrong.push(format!("{} ({change:+.3}, tables {told:+.3}{why})", pair(cell)));
             }
-            _ => open += 1,
         }
     }
     let wrong_ones = match wrong.is_empty() {

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use symbiont_control::Controller;
-use symbiont_machine::Machine;
+use symbiont_machine::{Machine, Target};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::Settings;
 use symbiont_profile::Profile;
@@ -11,6 +11,7 @@ use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::{Errors, Options, SimMachine};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
+use symbiont_topology::{CoreKind, CpuSet};
 
 use super::campaign::stages;
 use super::plan::CORES;
@@ -182,4 +183,61 @@ fn nobody_starves_on_a_simulated_machine() {
     // Without the timeout the second would wait for ever.
     let judged = turns(&[Ratio::PARALLEL; 2], 20, 3600 * second);
     assert!(judged.longest_wait > 19.0, "{judged:?}");
+}
+
+/// One fast core with two hardware threads and two slow ones: two serial programs, in turns on the fast
+/// core, and a parallel one.
+#[test]
+fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
+    let profile = calculation();
+    let workshop = Workshop::new(Description::named("alder-lake").unwrap());
+    let topology = &workshop.description().topology;
+    let [fast, slow] = [CoreKind::Performance, CoreKind::Efficiency].map(|kind| {
+        let cores = topology.cores().iter().filter(|core| core.kind == kind);
+        cores.map(|core| core.cpus.clone()).collect::<Vec<CpuSet>>()
+    });
+    let limit = fast[0].union(&slow[0]).union(&slow[1]);
+    let program = |serial: f64| Program {
+        name: "calculation".to_owned(),
+        profile: &profile,
+        shape: Shape::Alternating(Alternating { threads: 4, parallel: (1e18, 1e18), serial }),
+        target: None,
+    };
+    let programs = [f64::INFINITY, f64::INFINITY, 0.0].map(program).into();
+    let options = Options { limit: Some(limit), errors: Errors::NONE, ..Options::default() };
+    let physics = workshop.fast(Switches::default());
+    let machine = SimMachine::new(workshop.description(), physics, programs, &[], options).unwrap();
+    let entry = symbiont_policy::find("phases").unwrap();
+    let settings =
+        Settings { seniority_timeout: Some(Duration::from_millis(500)), ..Settings::default() };
+    let policy = (entry.make)(&settings);
+    let wishes = policy.wishes(topology);
+    let controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
+    let mut controller = controller.measuring(&wishes);
+    let mut quanta = [0; 3];
+    for _ in 0..500 {
+        let step = controller.step().unwrap();
+        for (id, assignment) in &step.placement {
+            let thread = step.sample.threads.iter().find(|thread| thread.id == *id).unwrap();
+            if let Target::Cpus(cpus) = &assignment.target {
+                let at = thread.program.0 as usize;
+                quanta[at] += u32::from(cpus.is_subset(&fast[0]));
+            }
+        }
+        controller.machine_mut().wait(entry.quantum).unwrap();
+    }
+    let [one, other, parallel] = quanta;
+    assert!(one + other > 450 && one.min(other) > 200, "{quanta:?}");
+    assert_eq!(parallel, 0, "the fast core is kept for serial threads");
+    // On each sort of core it was learned how fast they are there.
+    let findings = controller.policy().findings();
+    let speed = |program: u32, capacity: u32| {
+        let name = format!("serial speed of program {program} on cores of capacity {capacity}");
+        findings.iter().find(|finding| finding.name == name).map(|finding| finding.value)
+    };
+    let capacity = |cpus: &CpuSet| topology.core_of(cpus.first().unwrap()).unwrap().capacity;
+    for program in [0, 1] {
+        let [fast, slow] = [&fast[0], &slow[0]].map(|cpus| speed(program, capacity(cpus)));
+        assert!(fast.unwrap() > 1.1 * slow.unwrap(), "{program}: {fast:?} {slow:?}");
+    }
 }
