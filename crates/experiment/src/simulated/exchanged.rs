@@ -15,9 +15,11 @@ pub enum Shown {
     /// Each thread's own.
     #[default]
     Own,
-    /// Another program's, the same one throughout a repeat: a negative control.
+    /// Those of a program that is drawn, the same one throughout a repeat: a negative control. All orders
+    /// are equally likely, also those that leave some in place, since just then whatever is chosen by
+    /// what is shown is any grouping with the same probability.
     Exchanged,
-    /// Another program's, drawn anew each quantum: what a constant exchange shows comes of a policy's
+    /// The same drawn anew each quantum: what a constant exchange shows comes of a policy's
     /// decisions too, and one that learns may learn what it means. All measurements together still tell
     /// how good a placement was.
     Anew,

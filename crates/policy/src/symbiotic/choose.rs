@@ -104,7 +104,8 @@ pub(super) fn choose(
         (members, slowdowns)
     });
     let recalled = if symbiosis.recalls { " and what is remembered" } else { "" };
-    let by = format!("least {} by form {}{recalled}", objective.name(), form.name());
+    let alike = if costs.comparable() { "" } else { ", SMT modes taken for equally fast" };
+    let by = format!("least {} by form {}{recalled}{alike}", objective.name(), form.name());
     Ok(Chosen { groups: groups.collect(), by })
 }
 
