@@ -19,7 +19,7 @@ use crate::machine::{Contention, Level, Pace, Runner};
 use crate::physics::domains::Physics;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::rates::Rates;
-use crate::physics::solve::{State, Tables};
+use crate::physics::solve::{Moment, State, Tables};
 use crate::physics::tasks::{Load, Running};
 
 pub use crate::physics::tasks::Switches;
@@ -121,6 +121,24 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
     }
 
     fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<Pace>> {
+        self.ask(runners, span_ns, Moment::Next)
+    }
+
+    fn sooner(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
+        self.state.shifts().then(|| self.ask(runners, span_ns, Moment::Same))
+    }
+
+    fn forget(&mut self, thread: u64) {
+        self.state.forget(thread);
+    }
+
+    fn unsettled(&self) -> f64 {
+        self.state.unsettled as f64 / self.state.calls.max(1) as f64
+    }
+}
+
+impl Fast<'_, '_> {
+    fn ask(&mut self, runners: &[Runner], span_ns: f64, moment: Moment) -> Vec<Arc<Pace>> {
         let mut order: Vec<usize> = (0..runners.len()).collect();
         order.sort_by_key(|&at| runners[at].core);
         // Core by core: its mode, and how many run there.
@@ -152,7 +170,8 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         let loads: Vec<Load<'_>> = cores.iter().map(load).collect();
         let physics = &self.workshop.physics;
         let mut tables = Tables { physics };
-        physics.settle(&mut tables, self.switches, &loads, Some(span_ns), &mut self.state);
+        let span = (Some(span_ns), moment);
+        physics.settle(&mut tables, self.switches, &loads, span, &mut self.state);
         // Whose rates are as before keeps its pace.
         let mut paces = vec![None; runners.len()];
         // Rates come in the same order; whom the physics cannot place has none.
@@ -172,14 +191,6 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         self.paces.truncate(count);
         let still = || Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
         paces.into_iter().map(|pace| pace.unwrap_or_else(|| Arc::new(still()))).collect()
-    }
-
-    fn forget(&mut self, thread: u64) {
-        self.state.forget(thread);
-    }
-
-    fn unsettled(&self) -> f64 {
-        self.state.unsettled as f64 / self.state.calls.max(1) as f64
     }
 }
 

@@ -24,14 +24,20 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         while self.now < until {
             self.settle(until);
             let tick = self.next_tick();
-            let end = until.min(tick.unwrap_or(u64::MAX)).min(self.next_event());
+            let end = self.next_end(until).min(self.reckoned);
             self.progress((end - self.now) as f64);
             self.now = end;
+            self.stale |= self.filling && end == self.reckoned;
             self.events();
             if tick == Some(end) {
                 self.tick();
             }
         }
+    }
+
+    /// When something next happens, `until` at the latest.
+    fn next_end(&mut self, until: u64) -> u64 {
+        until.min(self.next_tick().unwrap_or(u64::MAX)).min(self.next_event())
     }
 
     /// When the operating system next has anything to do.
@@ -272,6 +278,10 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// of the quantum, if anything has changed.
     fn settle(&mut self, until: u64) {
         if !self.stale {
+            // Nothing changes, so what was reckoned goes on.
+            if self.reckoned <= self.now {
+                self.reckoned = until;
+            }
             return;
         }
         // Where nobody waits everyone sits where it should.
@@ -298,7 +308,22 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
         let paces = self.contention.paces(&runners, (until - self.now) as f64);
         self.filling = false;
-        for (at, pace) in who.into_iter().zip(paces) {
+        self.take(&who, paces);
+        // Caches are not to be taken for filled before they are.
+        self.reckoned = until;
+        let end = self.next_end(until);
+        if end < until {
+            if let Some(paces) = self.contention.sooner(&runners, (end - self.now) as f64) {
+                self.reckoned = end;
+                self.take(&who, paces);
+            }
+        }
+        self.stale = false;
+    }
+
+    /// Threads go on at these paces.
+    fn take(&mut self, who: &[usize], paces: Vec<Arc<Pace>>) {
+        for (&at, pace) in who.iter().zip(paces) {
             let before = self.threads[at].pace.as_ref();
             if before.is_some_and(|before| Arc::ptr_eq(before, &pace)) {
                 continue;
@@ -310,7 +335,6 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 self.threads[at].pace = Some(pace);
             }
         }
-        self.stale = false;
     }
 
     /// Cores repartition when their number of threads asks for it.

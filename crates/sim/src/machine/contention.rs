@@ -42,7 +42,8 @@ pub struct Pace {
 ///
 /// The machine asks whenever somebody starts or stops running or changes its
 /// phase, and at the start of each quantum for as long as answers change (caches
-/// that fill). Answers must depend on nothing but what was asked so far.
+/// that fill). What was asked about last has passed when it asks again, but for [`Contention::sooner`].
+/// Answers must depend on nothing but what was asked so far.
 pub trait Contention<'p> {
     /// What makes a phase impossible to simulate.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -57,6 +58,13 @@ pub trait Contention<'p> {
     /// the order of `runners`, which is that of their hardware threads. A pace that is as
     /// before may be the very one that was told before.
     fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<Pace>>;
+
+    /// The same from the moment that was asked about last, over a shorter span: something else happens
+    /// before that one ends. None if the answer is the same, as nothing changes meanwhile.
+    fn sooner(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
+        let _ = (runners, span_ns);
+        None
+    }
 
     /// A thread has ended.
     fn forget(&mut self, thread: u64) {

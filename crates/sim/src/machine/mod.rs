@@ -42,7 +42,8 @@
 //! - A slot with an order runs its programs one after the other, each once
 //!   (`a_slot_runs_its_programs_in_turn`).
 //! - How a span of time is cut into quanta changes nothing that threads do, but
-//!   for caches that fill (`cutting_time_changes_nothing`).
+//!   for caches that fill (`cutting_time_changes_nothing`); those cost about the same whatever
+//!   happens meanwhile (`what_happens_elsewhere_fills_nobodys_caches`).
 
 mod advance;
 #[cfg(test)]
@@ -53,6 +54,8 @@ mod meter;
 #[cfg(test)]
 mod tests;
 mod threads;
+#[cfg(test)]
+mod warm_tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -220,6 +223,8 @@ pub struct SimMachine<'p, C> {
     stale: bool,
     /// Did paces change without cause when last asked for: do caches fill?
     filling: bool,
+    /// Until when the paces hold.
+    reckoned: u64,
     /// Has anything changed that balancing may mend?
     unbalanced: bool,
     crowd: Crowd,
@@ -313,6 +318,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             again,
             stale: true,
             filling: false,
+            reckoned: 0,
             unbalanced: true,
             marks: Vec::new(),
             speeds: Vec::new(),

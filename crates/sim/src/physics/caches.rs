@@ -14,7 +14,7 @@
 
 use super::footprint::{Footprint, shared_reach};
 use super::groups::Group;
-use super::occupancy::Filling;
+use super::occupancy::{Filling, is_notable};
 use super::pipeline::{Environment, Level, REACHES};
 use super::tasks::Task;
 
@@ -29,6 +29,8 @@ pub struct After {
     pub held: Held,
     /// Is that not yet its steady part, by level?
     pub changing: [bool; 2],
+    /// Is it notably more or less than at the beginning, by level?
+    pub shifted: [bool; 2],
 }
 
 /// Where the occupancy of a level is kept.
@@ -111,6 +113,7 @@ pub(super) fn set<'g>(
                 reaches[member][at] = part.reach;
                 after[member].held[slot] = Some(part.held);
                 after[member].changing[slot] = part.changing;
+                after[member].shifted[slot] = is_notable(before, part.held);
             }
             continue;
         }

@@ -32,6 +32,15 @@ use super::window::Outcome;
 /// Of all traffic, what a thread may fetch more or less without anybody minding.
 const LITTLE: f64 = 2e-4;
 
+/// When a call begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// At the end of the span of the call before.
+    Next,
+    /// At its beginning: the span is another one.
+    Same,
+}
+
 /// What is remembered of a thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Memo {
@@ -113,6 +122,8 @@ pub(super) struct Columns {
     pub moved: Vec<bool>,
     /// Does what it holds of its L2 and its last level still change?
     pub filling: Vec<[bool; 2]>,
+    /// Did it when the call began?
+    filled: Vec<[bool; 2]>,
     pub reaches: Vec<Reaches>,
     /// Bytes that each fetches per instruction.
     pub bytes: Vec<f64>,
@@ -179,6 +190,7 @@ impl Columns {
             told: vec![f64::NAN; count],
             moved: vec![true; count],
             filling: vec![[false; 2]; count],
+            filled: vec![[false; 2]; count],
             bytes: vec![0.0; count],
             traffic: vec![0.0; count],
             cares: tasks.iter().map(|task| respond.cares(task)).collect(),
@@ -226,13 +238,18 @@ impl Columns {
         columns
     }
 
-    /// Takes up again where the last call ended. `all`: everything may have
+    /// Does anybody hold notably more or less of a cache at the end of the span?
+    pub(super) fn shifts(&self) -> bool {
+        self.after.iter().any(|after| after.shifted.contains(&true))
+    }
+
+    /// Takes up again where the last call ended, or where it began. `all`: everything may have
     /// changed. Is everyone in the same phase as then?
     pub(super) fn resume(
         &mut self,
         respond: &mut dyn Respond,
         tasks: &[Task<'_>],
-        all: bool,
+        (all, moment): (bool, Moment),
         phases: &mut Phases,
     ) -> bool {
         let mut same = true;
@@ -247,13 +264,19 @@ impl Columns {
                 self.note_speed(task, index);
             }
             self.steps[index] = Step::default();
-            self.held[index] = self.after[index].held;
-            self.moved[index] = all || other;
+            let after = &mut self.after[index];
+            let shifted = std::mem::take(&mut after.shifted).contains(&true);
+            let again = moment == Moment::Same && shifted;
+            if moment == Moment::Next {
+                self.held[index] = after.held;
+                self.filled[index] = after.changing;
+            }
+            self.moved[index] = all || other || again;
             if self.moved[index] {
                 self.told[index] = f64::NAN;
                 self.spread[index] = f64::INFINITY;
             }
-            self.filling[index] = self.after[index].changing;
+            self.filling[index] = self.filled[index];
         }
         same
     }

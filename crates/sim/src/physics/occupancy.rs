@@ -27,6 +27,11 @@ const NOTABLE: f64 = 0.005;
 /// More misses that nobody notices: as a share of all of them, and per instruction.
 const UNNOTICED: (f64, f64) = (1e-3, 1e-6);
 
+/// Does it matter whether a thread holds so many lines or so many?
+pub fn is_notable(before: f64, after: f64) -> bool {
+    (before - after).abs() > NOTABLE * before.max(after)
+}
+
 /// A thread's part of a cache, over a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {

@@ -40,6 +40,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::caches::{self, Span};
+pub(crate) use super::columns::Moment;
 use super::columns::{Columns, Memo, Phases};
 use super::coupling;
 use super::domains::Physics;
@@ -95,6 +96,11 @@ impl State {
         })
     }
 
+    /// Does what threads hold of their caches change notably over the span that was asked for last?
+    pub(crate) fn shifts(&self) -> bool {
+        self.columns.shifts()
+    }
+
     /// Nothing is known any more of a thread.
     pub fn forget(&mut self, thread: u64) {
         self.memos.remove(&thread);
@@ -127,18 +133,20 @@ impl Physics {
         span: Option<f64>,
         state: &mut State,
     ) -> Solution {
+        let span = (span, Moment::Next);
         let Settled { rounds, settled } = self.settle(respond, switches, loads, span, state);
         let rates = state.rates().map(|(thread, rates, _)| (thread, *rates)).collect();
         Solution { rates, rounds, settled }
     }
 
-    /// The same; what came out is in [`State::rates`].
+    /// The same, perhaps for a span from the moment at which that of the call before began; threads
+    /// and their phases are the same then. What came out is in [`State::rates`].
     pub(crate) fn settle(
         &self,
         respond: &mut dyn Respond,
         switches: Switches,
         loads: &[Load<'_>],
-        span: Option<f64>,
+        (span, moment): (Option<f64>, Moment),
         state: &mut State,
     ) -> Settled {
         let tasks = tasks::flatten(self, loads);
@@ -148,7 +156,8 @@ impl Physics {
         // Has what cores share followed from what threads do now?
         let mut followed = false;
         if fits {
-            followed = state.columns.resume(respond, &tasks, all, &mut state.phases) && !all;
+            let columns = &mut state.columns;
+            followed = columns.resume(respond, &tasks, (all, moment), &mut state.phases) && !all;
         } else {
             let columns = std::mem::take(&mut state.columns);
             state.memos.extend(columns.memos());

@@ -1,0 +1,69 @@
+//! What a move costs by the caches that it leaves, whatever else happens meanwhile.
+
+use std::time::Duration;
+
+use symbiont_machine::{Change, Machine, Move, Target};
+use symbiont_profile::{Profile, Span, test_support};
+
+use super::tests::program;
+use super::{Contention, SimMachine};
+use crate::description::Description;
+use crate::fast::{Switches, Workshop};
+use crate::machine::{Errors, Options};
+use crate::program::Shape;
+
+/// Something that goes from one phase to another and back, each of so many instructions.
+fn restless(each: u64) -> Profile {
+    let mut profile = test_support::branchy();
+    let mut other = profile.phases[0].clone();
+    other.branches.taken /= 2;
+    profile.phases.push(other);
+    let whole = profile.instructions;
+    let spans = (0..whole / each).map(|at| Span { phase: (at % 2) as u16, instructions: each });
+    profile.threads[0].sequence = spans.collect();
+    profile.instructions = profile.threads[0].instructions();
+    profile
+}
+
+/// Sends each program's thread to a hardware thread.
+fn place<'p, C: Contention<'p>>(machine: &mut SimMachine<'p, C>, pus: [u32; 2]) {
+    let sample = machine.sample().unwrap();
+    let to = |pu: u32| Change::Affinity(Target::Cpus(pu.to_string().parse().unwrap()));
+    let threads = sample.threads.iter();
+    let moves: Vec<Move> = threads
+        .map(|thread| Move { thread: thread.id, change: to(pus[thread.program.0 as usize]) })
+        .collect();
+    machine.apply(&moves).unwrap();
+}
+
+/// Instructions in the 100 ms after a program of many lines was moved to another core, or was not,
+/// beside one on a third core that changes its phase every so many instructions, asked so often.
+fn retired(moves: bool, each: u64, cuts: u32) -> f64 {
+    let (large, restless) = (test_support::pointer_chasing(20_000), restless(each));
+    let workshop = Workshop::new(Description::named("power8-s812l").unwrap());
+    let programs = [&large, &restless].map(|profile| program(profile, Shape::Single, None)).into();
+    let limit = Some("0,8,16".parse().unwrap());
+    let options = Options { limit, errors: Errors::NONE, seed: 1, ..Options::default() };
+    let fast = workshop.fast(Switches::default());
+    let mut machine =
+        SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap();
+    place(&mut machine, [0, 16]);
+    machine.wait(Duration::from_secs(2)).unwrap();
+    let before = machine.retired(0).unwrap();
+    place(&mut machine, [if moves { 8 } else { 0 }, 16]);
+    (0..cuts).for_each(|_| machine.wait(Duration::from_millis(100) / cuts).unwrap());
+    machine.retired(0).unwrap() - before
+}
+
+/// Asked a thousand times, the answers for such short spans are what happens.
+#[test]
+fn what_happens_elsewhere_fills_nobodys_caches() {
+    const NEVER: u64 = 1_000_000_000;
+    let lost = |each: u64, cuts: u32| retired(false, each, cuts) - retired(true, each, cuts);
+    let happens = lost(NEVER, 1000);
+    assert!(happens > 1e5, "a move costs nothing to begin with: {happens}");
+    for (each, cuts) in [(NEVER, 1), (5_000_000, 10), (500_000, 10), (500_000, 100)] {
+        let share = lost(each, cuts) / happens;
+        assert!((0.6..1.6).contains(&share), "{each}, {cuts} times: {share} of what happens");
+    }
+}
