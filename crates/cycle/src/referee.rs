@@ -140,7 +140,8 @@ impl<'p> Referee<'p> {
         Some((self.machine.core_type(core.kind)?, self.machine.hertz(core) / 1e9))
     }
 
-    fn source(&self, seat: usize, key: &Key) -> Option<Source<'p>> {
+    /// `peers`: threads on its core.
+    fn source(&self, seat: usize, key: &Key, peers: usize) -> Option<Source<'p>> {
         let (sort, _) = self.sort(key.0)?;
         let phase = self.phase(key.1)?;
         let lines = |cache: &symbiont_sim::description::Cache| cache.lines();
@@ -159,7 +160,8 @@ impl<'p> Referee<'p> {
             space: seat as u8,
             line: sort.l1d.line,
             lines,
-            predictor: f64::from(sort.predictor) / f64::from(key.2.max(1)),
+            // Whoever is alone has all of it, whatever its core is set up for.
+            predictor: f64::from(sort.predictor) / peers.max(1) as f64,
             mispredicts: sort.mispredicts,
             seed: seat as u64 * 7919 + key.1 as u64,
         };
@@ -174,7 +176,8 @@ impl<'p> Referee<'p> {
     fn run(&self, keys: &[Key], speeds: &[f64], counted: u64) -> Option<Vec<Counts>> {
         let (mut seats, mut pasts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
         for (seat, key) in keys.iter().enumerate() {
-            let Source { stream, past, origin, skimmed } = self.source(seat, key)?;
+            let peers = keys.iter().filter(|other| other.0 == key.0).count();
+            let Source { stream, past, origin, skimmed } = self.source(seat, key, peers)?;
             let speed = speeds.get(seat).copied().unwrap_or(1.0).max(1e-9);
             let core = symbiont_topology::CoreId(key.0);
             seats.push(Seat { core, mode: key.2, home: key.3, stream });

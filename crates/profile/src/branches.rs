@@ -32,19 +32,6 @@ pub struct Branches {
 }
 
 impl Branches {
-    /// Mispredictions with a predictor of `entries` entries, interpolated in
-    /// the logarithm of its size. Below the smallest and above the largest size
-    /// simulated, as there.
-    pub fn mispredictions(&self, entries: f64) -> f64 {
-        let sizes = PREDICTOR_ENTRIES.map(f64::from);
-        let position = (sizes[0] / entries.max(1.0)).log2().clamp(0.0, (PREDICTORS - 1) as f64);
-        let larger = position.floor() as usize;
-        let smaller = (larger + 1).min(PREDICTORS - 1);
-        let share = position - larger as f64;
-        let (a, b) = (self.mispredicted[larger] as f64, self.mispredicted[smaller] as f64);
-        a + share * (b - a)
-    }
-
     /// Adds all of another stretch of execution.
     pub fn merge(&mut self, other: &Self) {
         self.executed = self.executed.saturating_add(other.executed);
@@ -54,22 +41,5 @@ impl Branches {
         for (mine, more) in self.mispredicted.iter_mut().zip(&other.mispredicted) {
             *mine = mine.saturating_add(*more);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Branches, PREDICTOR_ENTRIES};
-
-    #[test]
-    fn mispredictions_are_interpolated_between_the_sizes() {
-        let branches = Branches { mispredicted: [10, 20, 40, 80, 160, 320], ..Branches::default() };
-        for (size, count) in PREDICTOR_ENTRIES.iter().zip(branches.mispredicted) {
-            assert_eq!(branches.mispredictions(f64::from(*size)), count as f64);
-        }
-        let between = branches.mispredictions(32_768.0 * 2.0_f64.sqrt());
-        assert!((between - 15.0).abs() < 1e-9);
-        assert_eq!(branches.mispredictions(1e9), 10.0);
-        assert_eq!(branches.mispredictions(0.0), 320.0);
     }
 }

@@ -42,6 +42,9 @@ pub use self::core::{
 pub use error::{DescriptionError, Restriction, UnknownMachine};
 use symbiont_topology::{Core, CoreKind, NodeId, Topology};
 
+/// Most threads of a core.
+pub const MOST_THREADS: usize = 8;
+
 /// A described machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {

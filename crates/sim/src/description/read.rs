@@ -7,6 +7,7 @@ use symbiont_profile::OpClass;
 use symbiont_topology::{CoreKind, NodeId, Topology};
 use toml::de::DeTable;
 
+use super::MOST_THREADS;
 use super::core::{Cache, CoreType, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries};
 use super::document::{Section, Text};
 use super::{Costs, Description, DescriptionError, Memory};
@@ -72,7 +73,15 @@ fn works(root: &Section<'_>) -> Read<BTreeMap<String, String>> {
 
 fn topology(section: &Section<'_>) -> Read<Topology> {
     section.only(&["source", "topology"])?;
-    section.text("topology", |line| Topology::synthetic(line).map_err(|error| error.to_string()))
+    section.text("topology", |line| {
+        let topology = Topology::synthetic(line).map_err(|error| error.to_string())?;
+        match topology.smt_width() {
+            width if width > MOST_THREADS => {
+                Err(format!("cores of {width} threads; at most {MOST_THREADS} are simulated"))
+            }
+            _ => Ok(topology),
+        }
+    })
 }
 
 fn core_types(section: &Section<'_>, topology: &Topology) -> Read<Vec<CoreType>> {
@@ -129,7 +138,7 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
         let why = format!("no catalogue that a simulated machine can count by; known: {known}");
         return Err(section.error("catalogue", why));
     }
-    Ok(CoreType {
+    let core = CoreType {
         kind,
         catalogue,
         ghz: section.real("ghz", 0.01..=20.0)?,
@@ -159,7 +168,12 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
         tlb: tlb(&section.section("tlb")?)?,
         prefetch_streams: section.count("prefetch_streams", 0..=256)?,
         prefetch_lines: section.count("prefetch_lines", 0..=256)?,
-    })
+    };
+    let caches = [Some(&core.l1i), Some(&core.l2), core.l3.as_ref()];
+    if caches.into_iter().flatten().any(|cache| cache.line != core.l1d.line) {
+        return Err(section.error("l1d", "lines of all caches of a core are equally long here"));
+    }
+    Ok(core)
 }
 
 fn structure(section: &Section<'_>, key: &str) -> Read<Structure> {
@@ -250,8 +264,8 @@ fn cache(section: &Section<'_>, key: &str) -> Read<Cache> {
         latency: section.count("latency", 1..=1000)?,
         scope: scope(&section)?,
     };
-    if !cache.line.is_power_of_two() {
-        return Err(section.error("line", "a line is a power of two"));
+    if ![64, 128].contains(&cache.line) {
+        return Err(section.error("line", "profiles tell of lines of 64 and of 128 bytes only"));
     }
     let row = u64::from(cache.ways) * u64::from(cache.line);
     if cache.bytes % row != 0 {

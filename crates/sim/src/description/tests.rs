@@ -110,6 +110,9 @@ fn refusals_name_file_line_key_and_reason() {
             "has no source; give one for it or for its section",
         ),
         ("core:8 smt:2", "core:8 smt:x", "structure.topology: synthetic machine"),
+        ("core:8 smt:2", "core:8 smt:16", "cores of 16 threads; at most 8 are simulated"),
+        ("line = 64", "line = 32", "profiles tell of lines of 64 and of 128 bytes only"),
+        ("line = 64", "line = 128", "lines of all caches of a core are equally long here"),
         (" memory:32G", "", "no node of the topology has memory"),
         (
             "total_gbps = 68.3",

@@ -26,6 +26,11 @@
 //! Memory is on the node where a program first ran, or on the nearest that has any.
 //! Nobody but the machine's programs runs on it.
 //!
+//! # What it leaves out
+//! A thread that waited for its turn, on the core where it ran before, finds its caches as it left them,
+//! whoever ran meanwhile: where threads outnumber hardware threads, taking turns costs the switch
+//! alone. Threads of one program share its code, but no data.
+//!
 //! # Terms and units
 //! Times are nanoseconds since the machine started. *Run*: one execution of a
 //! slot's program, from launch to completion.

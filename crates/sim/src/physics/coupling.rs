@@ -20,9 +20,10 @@ use super::pipeline::{Environment, FIRST_ENTRIES, FIRST_PORT, GROUPS, STRUCTURES
 use super::response::Response;
 use super::shares::offers;
 use super::tasks::{Switches, Task};
+use crate::description::MOST_THREADS;
 
 /// Most threads of a core.
-const MOST: usize = 8;
+const MOST: usize = MOST_THREADS;
 
 /// Threads of a core that meet each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

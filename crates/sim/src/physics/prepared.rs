@@ -16,10 +16,10 @@ use super::footprint::{Footprint, Stream};
 use super::pipeline::{Level, REACHES};
 use super::response::ResponseTable;
 use super::trace::Trace;
-use crate::description::{CoreType, Description};
+use crate::description::{CoreType, Description, MOST_THREADS};
 
 /// SMT modes that are told apart.
-const MODES: usize = 8;
+const MODES: usize = MOST_THREADS;
 
 /// Why a phase cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
