@@ -277,23 +277,13 @@ fn wide<C: GroupCosts>(
     Ok(if no_dearer { kept } else { built })
 }
 
-/// Divides the largest groups until no core idles, or everybody is alone.
+/// Divides the largest group, again and again, until no core idles, or everybody is alone.
 fn spread(mut groups: Vec<Vec<usize>>, cores: usize) -> Vec<Vec<usize>> {
-    groups.sort_by_key(Vec::len);
-    let mut first = groups.len();
-    while groups.len() < cores && first > 0 {
-        // Those of one size stand together: the larger half is divided next, once all are.
-        first -= 1;
-        let group = &mut groups[first];
-        if group.len() < 2 {
-            break;
-        }
-        let half = group.split_off(group.len() / 2);
+    while groups.len() < cores {
+        let largest = groups.iter_mut().max_by_key(|group| group.len());
+        let Some(largest) = largest.filter(|group| group.len() > 1) else { break };
+        let half = largest.split_off(largest.len() / 2);
         groups.push(half);
-        if first == 0 {
-            groups.sort_by_key(Vec::len);
-            first = groups.len();
-        }
     }
     groups
 }

@@ -141,6 +141,11 @@ fn idle_cores_are_used_at_once() {
     let found = group(&request, |g| stacks.loss(g)).unwrap();
     assert_partition(&found.groups, 200, 90, 4);
     assert_eq!(found.groups.len(), 90);
+    // However large they are.
+    let uneven: Vec<Vec<usize>> = [vec![0]].into_iter().chain(packed[1..].to_vec()).collect();
+    let request = Request { previous: &uneven, ..Request::new(200, 190, 4) };
+    let found = group(&request, |g| stacks.loss(g)).unwrap();
+    assert_eq!(found.groups.len(), 190);
     // Where each core costs, some stay idle.
     let found = group(&request, |_| 1.0).unwrap();
     assert!(found.groups.len() < 60, "{found:?}");
