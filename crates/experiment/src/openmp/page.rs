@@ -273,11 +273,36 @@ fn checks(evaluation: &Evaluation, groupings: &[Grouping]) -> Vec<Check> {
             requirement: format!("{}: both orders are through sooner on average", grouping.name()),
             measured: mean,
             beside: format!("{slower} of {all} pairs are slower beyond their interval"),
-            verdict: match mean.and_then(|mean| mean.interval) {
-                Some(interval) if !interval.contains(1.0) => Verdict::of(interval.low > 1.0),
-                _ => Verdict::Undecided,
-            },
+            verdict: verdict(mean),
         }
     };
     groupings.iter().map(check).collect()
+}
+
+/// Sooner beyond chance passes; no sooner at all fails, whatever the interval.
+fn verdict(mean: Option<Estimate>) -> Verdict {
+    match mean.and_then(|mean| Some((mean.value, mean.low()?))) {
+        Some((_, low)) if low > 1.0 => Verdict::Pass,
+        Some((value, _)) if value <= 1.0 => Verdict::Fail,
+        _ => Verdict::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    #[test]
+    fn sooner_beyond_chance_passes_and_no_sooner_fails() {
+        let of = |low, value, high| {
+            let interval = Some(Interval { low, high });
+            verdict(Some(Estimate { interval, ..Estimate::exact(value) }))
+        };
+        assert_eq!(of(1.01, 1.02, 1.03), Verdict::Pass);
+        assert_eq!(of(0.99, 1.01, 1.03), Verdict::Undecided);
+        assert_eq!(of(0.98, 0.99, 1.01), Verdict::Fail);
+        assert_eq!(verdict(Some(Estimate::exact(1.2))), Verdict::Undecided);
+        assert_eq!(verdict(None), Verdict::Undecided);
+    }
 }
