@@ -14,7 +14,7 @@ pub struct Pool {
     group_of: Vec<usize>,
     /// Held in each group, and the most.
     groups: Vec<(u32, u32)>,
-    /// What an even part of its group leaves each thread.
+    /// The part of each thread if its group were as large as the core is set up for.
     even: Vec<u32>,
 }
 
@@ -42,12 +42,11 @@ impl Pool {
             SmtRule::Capped(_) | SmtRule::Halved => alone(entries),
         };
         let group_of: Vec<usize> = group_of;
-        let members = |group| group_of.iter().filter(|of| **of == group).count().max(1) as u32;
-        let even = group_of.iter().zip(&most).map(|(&group, &most)| {
-            let all: u32 = groups.get(group).copied().unwrap_or(most);
-            (all / members(group)).clamp(1, most)
-        });
-        let even = even.collect();
+        let even = match structure.smt {
+            SmtRule::Shared | SmtRule::Capped(_) | SmtRule::Halved => even,
+            SmtRule::Private | SmtRule::Partitioned => u32::MAX,
+        };
+        let even = most.iter().map(|most| even.min(*most)).collect();
         Self {
             even,
             threads: most.into_iter().map(|most| (0, most)).collect(),
@@ -128,7 +127,7 @@ mod tests {
             (0..threads).map(|thread| pool.held(thread)).collect()
         };
         assert_eq!(even(12, SmtRule::Shared, 2, 2), [6, 0]);
-        assert_eq!(even(12, SmtRule::Shared, 1, 4), [12]);
+        assert_eq!(even(12, SmtRule::Shared, 1, 4), [3]);
         assert_eq!(even(12, SmtRule::Capped(0.75), 2, 2), [6, 0]);
         assert_eq!(even(12, SmtRule::Partitioned, 2, 2), [6, 0]);
         assert_eq!(even(12, SmtRule::Halved, 4, 4), [3, 0, 0, 0]);

@@ -140,8 +140,12 @@ impl<'p> Referee<'p> {
         Some((self.machine.core_type(core.kind)?, self.machine.hertz(core) / 1e9))
     }
 
-    /// `peers`: threads on its core.
-    fn source(&self, seat: usize, key: &Key, peers: usize) -> Option<Source<'p>> {
+    /// What the runner at a seat executes. Chance is the same for it alone and in any company, so that these
+    /// can be compared; for twins it is another.
+    fn source(&self, seat: usize, keys: &[Key]) -> Option<Source<'p>> {
+        let key = keys.get(seat)?;
+        let peers = keys.iter().filter(|other| other.0 == key.0).count();
+        let twins = keys[..seat].iter().filter(|other| other.1 == key.1).count();
         let (sort, _) = self.sort(key.0)?;
         let phase = self.phase(key.1)?;
         let lines = |cache: &symbiont_sim::description::Cache| cache.lines();
@@ -163,7 +167,7 @@ impl<'p> Referee<'p> {
             // Whoever is alone has all of it, whatever its core is set up for.
             predictor: f64::from(sort.predictor) / peers.max(1) as f64,
             mispredicts: sort.mispredicts,
-            seed: seat as u64 * 7919 + key.1 as u64,
+            seed: twins as u64 * 7919 + key.1 as u64,
         };
         let replay = Replay::new(phase, &setup)?;
         let past = replay.past().into_iter().peekable();
@@ -176,8 +180,7 @@ impl<'p> Referee<'p> {
     fn run(&self, keys: &[Key], speeds: &[f64], counted: u64) -> Option<Vec<Counts>> {
         let (mut seats, mut pasts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
         for (seat, key) in keys.iter().enumerate() {
-            let peers = keys.iter().filter(|other| other.0 == key.0).count();
-            let Source { stream, past, origin, skimmed } = self.source(seat, key, peers)?;
+            let Source { stream, past, origin, skimmed } = self.source(seat, keys)?;
             let speed = speeds.get(seat).copied().unwrap_or(1.0).max(1e-9);
             let core = symbiont_topology::CoreId(key.0);
             seats.push(Seat { core, mode: key.2, home: key.3, stream });

@@ -17,7 +17,7 @@ use symbiont_profile::{Profile, test_support};
 use symbiont_sim::description::Description;
 use symbiont_sim::physics::State;
 use symbiont_sim::physics::domains::Physics;
-use symbiont_sim::physics::pipeline::Pipeline;
+use symbiont_sim::physics::pipeline::{Company, Pipeline};
 use symbiont_sim::physics::prepared::Prepared;
 use symbiont_sim::physics::respond::Tables;
 use symbiont_sim::physics::response::ResponseTable;
@@ -117,7 +117,7 @@ fn quanta(bencher: Bencher<'_, '_>, programs: Programs, shuffle: bool, entering:
     };
     // Tables are made before the clock starts.
     for prepared in programs {
-        physics.prepare(prepared, 0, MODE as u32).unwrap();
+        physics.prepare(prepared, 0, MODE as u32, Company::Others).unwrap();
     }
     for _ in 0..50 {
         quantum();
@@ -151,7 +151,7 @@ fn one_table(bencher: Bencher<'_, '_>) {
     let physics = Physics::new(&machine);
     let programs = programs(&machine);
     let phase = &programs[0].cores[0];
-    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32);
+    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32, Company::Others);
     bencher.bench(|| ResponseTable::new(phase, 0.0, &pipeline, &physics.sorts[0], &physics.memory));
 }
 
@@ -160,7 +160,7 @@ fn one_window(bencher: Bencher<'_, '_>, program: usize) {
     let machine = Description::named("power8-s812l").unwrap();
     let programs = programs(&machine);
     let phase = &programs[program].cores[0];
-    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32);
+    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32, Company::Others);
     let environment = pipeline.alone([10.0, 10.0, 14.0, 18.0, 20.0, 20.0, 24.0], 300.0, 10.0);
     let mut window = Window::default();
     let ops = phase.trace.ops.len();

@@ -18,7 +18,7 @@ use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::physics::State;
 use symbiont_sim::physics::domains::Physics;
-use symbiont_sim::physics::pipeline::Environment;
+use symbiont_sim::physics::pipeline::{Company, Environment};
 use symbiont_sim::physics::prepared::Prepared;
 use symbiont_sim::physics::respond::{Direct, Respond, Tables};
 use symbiont_sim::physics::response::Response;
@@ -64,7 +64,7 @@ fn look(machine: &Description, profiles: &[Profile], most: usize) -> Result<(), 
     for mode in modes {
         let begin = seconds()?;
         for phase in &prepared {
-            physics.prepare(phase, 0, mode).ok_or("no such core")?;
+            physics.prepare(phase, 0, mode, Company::of(mode as usize)).ok_or("no such core")?;
         }
         let (tables, seconds) = (prepared.len(), seconds()? - begin);
         print!(

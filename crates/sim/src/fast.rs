@@ -128,6 +128,10 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         self.state.shifts().then(|| self.ask(runners, span_ns, Moment::Same))
     }
 
+    fn lasted(&mut self, ns: f64) {
+        self.state.lasted(ns);
+    }
+
     fn forget(&mut self, thread: u64) {
         self.state.forget(thread);
     }

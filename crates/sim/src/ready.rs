@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use symbiont_profile::Phase;
 
 use crate::fast::Workshop;
+use crate::physics::pipeline::Company;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::response::ResponseTable;
 
@@ -66,6 +67,7 @@ struct Missing {
     prepared: Arc<Prepared>,
     sort: usize,
     mode: u32,
+    company: Company,
     name: Option<TableName>,
 }
 
@@ -99,7 +101,8 @@ impl<'p> Workshop<'p> {
         }
         let done = AtomicUsize::new(0);
         let make = |missing: &Missing| {
-            let table = self.physics().prepare(&missing.prepared, missing.sort, missing.mode);
+            let Missing { prepared, sort, mode, company, .. } = missing;
+            let table = self.physics().prepare(prepared, *sort, *mode, *company);
             if let (Some(table), Some(shelf), Some(name)) = (table, shelf, &missing.name) {
                 shelf.put(name, table);
             }
@@ -130,19 +133,27 @@ impl<'p> Workshop<'p> {
         let mut missing = Vec::new();
         for sort in 0..prepared.cores.len() {
             let widest = self.widest(sort);
-            for &mode in modes.iter().filter(|mode| **mode <= widest) {
-                let basis = self.physics().table_basis(sort, mode);
+            let modes = modes.iter().copied().filter(|mode| *mode <= widest);
+            for (mode, company) in modes.flat_map(companies) {
+                let basis = self.physics().table_basis(sort, mode, company);
                 let core = self.description().core_types.get(sort);
                 let machine = core.zip(basis).map(|(core, basis)| format!("{core:?} {basis}"));
                 let name = digest.zip(machine).map(|(phase, machine)| TableName { phase, machine });
                 let kept = shelf.zip(name.as_ref()).and_then(|(shelf, name)| shelf.take(name));
-                if !kept.is_some_and(|table| prepared.put_table(sort, mode, table)) {
-                    missing.push(Missing { prepared: Arc::clone(&prepared), sort, mode, name });
+                if !kept.is_some_and(|table| prepared.put_table(sort, mode, company, table)) {
+                    let prepared = Arc::clone(&prepared);
+                    missing.push(Missing { prepared, sort, mode, company, name });
                 }
             }
         }
         Ok(missing)
     }
+}
+
+/// A mode with whoever can run in it: of one thread nobody else.
+fn companies(mode: u32) -> impl Iterator<Item = (u32, Company)> {
+    let of = move |threads| (mode, Company::of(threads));
+    [1, mode as usize].into_iter().take(mode.min(2) as usize).map(of)
 }
 
 /// Does something with each of some items, several at a time; gives what came out in the order of
@@ -245,13 +256,14 @@ mod tests {
                 .flat_map(|phase| {
                     let prepared = workshop.prepared(phase).unwrap();
                     let tables: Vec<_> =
-                        prepared.tables().map(|(s, m, t)| (s, m, t.clone())).collect();
+                        prepared.tables().map(|(s, m, c, t)| (s, m, c, t.clone())).collect();
                     tables
                 })
                 .collect::<Vec<_>>()
         };
         let one = tables(1, None, &GO_ON);
-        assert_eq!(one.len(), 4);
+        // Of two phases: alone in each mode, and in company in the second.
+        assert_eq!(one.len(), 6);
         assert_eq!(one, tables(3, Some(&shelf), &GO_ON));
         let silent = |made| panic!("all tables are on the shelf, but {made:?}");
         assert_eq!(one, tables(2, Some(&shelf), &silent));
@@ -277,6 +289,6 @@ mod tests {
         assert!(
             workshop().make_ready(&phases, &[1, 2], 2, Some(&shelf), &note).unwrap().is_continue()
         );
-        assert_eq!(rest.into_inner().unwrap(), [3; 4]);
+        assert_eq!(rest.into_inner().unwrap(), [5; 6]);
     }
 }

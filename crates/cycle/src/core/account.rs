@@ -6,9 +6,9 @@
 //! operation is done but others had the turn; else what the oldest operation waits for.
 //!
 //! A thread's slots of a cycle, as many as the width (of its half): those that it used, and those that other
-//! threads used; the rest to one cause: a structure was full (what the oldest
-//! operation waits for), or the front end had nothing (a wrong guess not resolved yet, an
-//! instruction miss or the refill, otherwise).
+//! threads used; those that its wrong path took (bad speculation); the rest to one cause: a structure was full
+//! (what the oldest operation waits for), or the front end had nothing (after an instruction miss or during
+//! the refill) or too little.
 
 use symbiont_sim::activity::{Cycle, Slot};
 
@@ -48,7 +48,7 @@ fn slot(thread: &Thread<'_>, now: u64) -> Slot {
         Some(Full::Stores) => Slot::Store,
         Some(Full::Other) => thread.oldest().map_or(Slot::Core, |oldest| slot_of(oldest.cause)),
         None => match thread.front {
-            Waits::Redirect if thread.blind || thread.resolved > now => Slot::BadSpeculation,
+            Waits::Redirect if thread.is_astray(now) => Slot::FetchBandwidth,
             Waits::Redirect | Waits::Icache => Slot::FetchLatency,
             Waits::Flow => Slot::FetchBandwidth,
         },
@@ -62,18 +62,20 @@ impl Core<'_> {
         let mut all = [0; 2];
         let halves = self.halves;
         for (at, thread) in self.threads.iter().enumerate() {
-            all[at & (halves - 1)] += u64::from(thread.dispatched);
+            all[at & (halves - 1)] += u64::from(thread.dispatched + thread.stray.dispatched);
         }
         for (at, thread) in self.threads.iter_mut().enumerate() {
             if thread.is_done() {
                 continue;
             }
             let (own, all) = (u64::from(thread.dispatched), all[at & (halves - 1)]);
+            let stray = u64::from(thread.stray.dispatched);
             let (cause, rest) = (cycle(thread), slot(thread, self.now));
             let counts = &mut thread.counts;
             counts.cycles[cause as usize] += cycles;
             counts.slots[Slot::Retiring as usize] += own * cycles;
-            counts.slots[Slot::OtherThread as usize] += (all - own) * cycles;
+            counts.slots[Slot::BadSpeculation as usize] += stray * cycles;
+            counts.slots[Slot::OtherThread as usize] += (all - own - stray) * cycles;
             counts.slots[rest as usize] += (width - all) * cycles;
             counts.vector_cycles += if thread.vectors > 0 { cycles } else { 0 };
         }

@@ -68,7 +68,8 @@ impl Core<'_> {
                         t < 64 && chosen >> t & 1 == 0 && self.threads[t].can_fetch(now, group)
                     });
                     let fewest = able.min_by_key(|&t| {
-                        self.threads[t].buffer.len() + self.threads[t].queued as usize
+                        let thread = &self.threads[t];
+                        thread.buffer.len() + (thread.stray.fetched + thread.queued) as usize
                     });
                     let Some(thread) = fewest.filter(|_| left > 0) else { break };
                     chosen |= 1 << thread;
@@ -83,6 +84,10 @@ impl Core<'_> {
         let ns = self.to_ns(self.now);
         let (per_ns, front) = (self.per_ns, self.front);
         let own = &mut self.threads[thread];
+        if own.is_astray(self.now) {
+            self.moved = true;
+            return own.fetch_stray(most);
+        }
         let line_shift = levels.code_shift(own.user);
         let most = (most as usize).min(own.buffer_room());
         let (mut taken, mut branches, mut others) = (0, 0, 0);
@@ -125,6 +130,7 @@ impl Core<'_> {
         }
         if let Some(last) = own.buffer.back_mut().filter(|_| fetched > 0) {
             last.closes = true;
+            own.groups = (own.groups.0 + fetched as u64, own.groups.1 + 1);
         }
         fetched as u32
     }

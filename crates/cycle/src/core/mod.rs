@@ -24,7 +24,8 @@
 //!   delivers in a cycle, up to a taken branch, or a group with its most branches. That is delivered
 //!   whole: while its buffer has no room for as much, a thread leaves its turn to others. Another instruction
 //!   line is looked up in the L1 instruction cache. A branch that is guessed wrong
-//!   is the last: the first operation behind it can be dispatched `refill` cycles after it was done.
+//!   is the last: the first operation behind it can be dispatched `refill` cycles after it was done, and a
+//!   wrong path is followed until then (`stray`).
 //!
 //! An operation that is fetched in cycle t is thus dispatched in t + 1, issued in t + 2
 //! and, with latency l, retired in t + 2 + l at the earliest.
@@ -40,7 +41,7 @@
 //! cycle, time jumps to where something can.
 //!
 //! # What is left out
-//! Operations of wrong paths, dependences through memory, store-to-load forwarding (a
+//! What operations of wrong paths would execute, dependences through memory, store-to-load forwarding (a
 //! load waits for its line as if nothing was stored), banks of caches, rename registers, decoders.
 //!
 //! # Terms and units
@@ -56,6 +57,7 @@ mod dispatch;
 mod fetch;
 mod issue;
 mod retire;
+mod stray;
 mod thread;
 
 use symbiont_profile::OpClass;
@@ -261,6 +263,7 @@ impl<'s> Core<'s> {
     pub(crate) fn step(&mut self, levels: &mut Levels, until: u64, skip: bool) -> bool {
         self.moved = false;
         self.first = (self.now % self.threads.len() as u64) as usize;
+        self.squash();
         self.drain();
         self.retire();
         self.issue(levels);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use symbiont_profile::OpClass;
 use symbiont_sim::activity::Cycle;
 
+use super::stray::Stray;
 use crate::counts::Counts;
 use crate::op::{Op, Stream};
 
@@ -84,6 +85,10 @@ pub(crate) struct Thread<'s> {
     /// When the branch that was guessed wrong last was known to be.
     pub(super) resolved: u64,
     pub(super) front: Waits,
+    /// The wrong path that it follows.
+    pub(super) stray: Stray,
+    /// Operations that it fetched, and in how many turns.
+    pub(super) groups: (u64, u64),
     /// Until when loads of it wait for data from beyond the L2.
     pub(super) far_until: u64,
     /// The instruction line that is being fetched.
@@ -145,6 +150,8 @@ impl<'s> Thread<'s> {
             blind: false,
             resolved: 0,
             front: Waits::Flow,
+            stray: Stray::default(),
+            groups: (0, 0),
             far_until: 0,
             line: NEVER,
             slots: vec![EMPTY; slots],
@@ -204,16 +211,14 @@ impl<'s> Thread<'s> {
     /// others: a fetch group is delivered whole.
     #[inline]
     pub(super) fn can_fetch(&self, now: u64, group: u32) -> bool {
-        !self.blind
-            && self.fetch_from <= now
-            && self.buffer_room() >= group as usize
-            && self.upcoming.is_some()
+        let goes_on = self.fetch_from <= now && self.upcoming.is_some();
+        (self.is_astray(now) || goes_on) && self.buffer_room() >= group as usize
     }
 
     /// Operations that it may still take into its buffer.
     #[inline]
     pub(super) fn buffer_room(&self) -> usize {
-        self.buffer_most - self.buffer.len()
+        self.buffer_most.saturating_sub(self.buffer.len() + self.stray.fetched as usize)
     }
 
     /// Is there nothing left to do?

@@ -74,4 +74,4 @@ fn machines_say_what_they_always_said() {
 }
 
 const KNOWN: [u64; 4] =
-    [0x6540_ca20_d8df_0a0d, 0xd569_1dca_7b2f_0514, 0x63a0_91c4_308e_4ce7, 0x3e54_8713_2cd9_53c8];
+    [0xa139_4556_909f_6cce, 0x9f70_84a1_a582_8fd2, 0x16e8_ee15_64b6_e2b8, 0xc4de_b949_580f_2a44];

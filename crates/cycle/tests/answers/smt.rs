@@ -1,6 +1,6 @@
 //! Threads beside each other on a core.
 
-use symbiont_cycle::{Fetch, Op, Options};
+use symbiont_cycle::{Branch, Fetch, Op, Options};
 use symbiont_profile::OpClass;
 
 use crate::support::*;
@@ -144,4 +144,36 @@ fn halves_of_a_core_do_not_meet() {
     // Half the width.
     let counts = run(&halves, vec![repeat(Op::plain(OpClass::Integer), 4), adds()]);
     assert_eq!(counts[0].last_retired, 1 + 3);
+}
+
+/// Branches guessed wrong, each known to be after so many divisions.
+fn misled(branches: u64, divisions: u64) -> symbiont_cycle::Stream<'static> {
+    let long = divisions + 1;
+    stream((0..branches * long).map(move |n| match n % long {
+        last if last == long - 1 => Op {
+            branch: Branch::Told { wrong: true },
+            sources: [1, 0],
+            ..Op::plain(OpClass::Branch)
+        },
+        _ => Op { sources: [1, 0], ..Op::plain(OpClass::Divide) },
+    }))
+}
+
+#[test]
+fn a_wrong_path_takes_turns_from_others() {
+    let adds = || repeat(Op::plain(OpClass::Integer), 2000);
+    let alone = end(&plain(), adds());
+    let beside = run(&plain(), vec![misled(100, 1), adds()])[1].last_retired;
+    // Of 33 cycles two are for what retires, and half of some 20 for wrong paths.
+    assert!((1.2..1.6).contains(&(beside as f64 / alone as f64)), "{beside} against {alone}");
+}
+
+#[test]
+fn a_wrong_path_takes_entries_from_others() {
+    let loads = |rob| {
+        let machine = machine(|_, sort| sort.rob = rob);
+        run(&machine, vec![misled(100, 8), scattered_loads(2000)])[1].last_retired
+    };
+    let (split, together) = (loads(partitioned(64)), loads(shared(64)));
+    assert!(together as f64 > 1.1 * split as f64, "{together} against {split}");
 }

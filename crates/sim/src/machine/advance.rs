@@ -306,6 +306,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             });
             who.extend(*now);
         }
+        self.contention.lasted((self.now - self.asked) as f64);
+        self.asked = self.now;
         let paces = self.contention.paces(&runners, (until - self.now) as f64);
         self.filling = false;
         self.take(&who, paces);

@@ -66,6 +66,11 @@ pub trait Contention<'p> {
         None
     }
 
+    /// What was asked about last went on for so long, as nothing changed meanwhile.
+    fn lasted(&mut self, ns: f64) {
+        let _ = ns;
+    }
+
     /// A thread has ended.
     fn forget(&mut self, thread: u64) {
         let _ = thread;

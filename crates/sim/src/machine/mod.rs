@@ -27,9 +27,8 @@
 //! Nobody but the machine's programs runs on it.
 //!
 //! # What it leaves out
-//! A thread that waited for its turn, on the core where it ran before, finds its caches as it left them,
-//! whoever ran meanwhile: where threads outnumber hardware threads, taking turns costs the switch
-//! alone. Threads of one program share its code, but no data.
+//! What a thread that waits for its turn holds of the caches next to the core (L1, translation) is not kept:
+//! it finds them as it will have them. Threads of one program share its code, but no data.
 //!
 //! # Terms and units
 //! Times are nanoseconds since the machine started. *Run*: one execution of a
@@ -230,6 +229,8 @@ pub struct SimMachine<'p, C> {
     filling: bool,
     /// Until when the paces hold.
     reckoned: u64,
+    /// When paces were asked for last.
+    asked: u64,
     /// Has anything changed that balancing may mend?
     unbalanced: bool,
     crowd: Crowd,
@@ -324,6 +325,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             stale: true,
             filling: false,
             reckoned: 0,
+            asked: 0,
             unbalanced: true,
             marks: Vec::new(),
             speeds: Vec::new(),

@@ -158,22 +158,28 @@ proptest! {
         let map = map(SMT4);
         let allowed = all(&map);
         let mut crowd = Played::new(&map, at, &allowed, seed);
-        (0..1500).for_each(|_| crowd.tick());
-        let sets = |key: fn(Place) -> usize, sets: usize| -> Vec<usize> {
-            (0..sets).map(|set| count(&crowd.at, |at| key(map.place(at)) == set)).collect()
-        };
-        let cores = sets(|place| place.core, 6);
         let even = |counts: &[usize]| {
             let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             most - least <= 1 || 100 * most <= 117 * least
         };
-        for core in 0..6 {
-            let lengths: Vec<usize> =
-                map.core(core).iter().map(|&at| crowd.queue(at).len()).collect();
-            prop_assert!(even(&lengths), "{lengths:?}");
-        }
-        prop_assert!(even(&cores[..3]) && even(&cores[3..]), "{cores:?}");
-        let nodes = sets(|place| place.node.0 as usize, 2);
-        prop_assert!(even(&nodes) || nodes.iter().sum::<usize>() <= 24, "{nodes:?}");
+        let uneven = |crowd: &Played<'_>| -> Option<Vec<usize>> {
+            let sets = |key: fn(Place) -> usize, sets: usize| -> Vec<usize> {
+                (0..sets).map(|set| count(&crowd.at, |at| key(map.place(at)) == set)).collect()
+            };
+            let (cores, nodes) = (sets(|p| p.core, 6), sets(|p| p.node.0 as usize, 2));
+            let queues = (0..6).map(|core| map.core(core).iter().map(|&at| crowd.queue(at).len()));
+            let few = nodes.iter().sum::<usize>() <= 24;
+            let nodes = if few { Vec::new() } else { nodes };
+            let all = queues.map(Iterator::collect).chain([cores[..3].into(), cores[3..].into(), nodes]);
+            all.into_iter().find(|counts: &Vec<usize>| !counts.is_empty() && !even(counts))
+        };
+        (0..1500).for_each(|_| crowd.tick());
+        // While somebody changes over it may be less even for some ticks.
+        let off = (0..500).filter_map(|_| {
+            crowd.tick();
+            uneven(&crowd)
+        });
+        let off: Vec<Vec<usize>> = off.collect();
+        prop_assert!(off.len() < 50, "at {} of 500 ticks, for instance {:?}", off.len(), off.last());
     }
 }

@@ -167,7 +167,7 @@ mod tests {
     use crate::physics::domains::Physics;
     use crate::physics::groups::Groups;
     use crate::physics::prepared::Prepared;
-    use crate::physics::tasks::{self, Load, Running};
+    use crate::physics::tasks::{self, Load, Running, Switches};
 
     /// Code of so many lines, executed from the first to the last again and again; begins with
     /// an operation of some class.
@@ -196,7 +196,8 @@ mod tests {
         let reaches = |second: &Prepared| {
             let thread = |thread, prepared| Running { thread, prepared, pages: &[] };
             let threads = [thread(1, &one), thread(2, second)];
-            let tasks = tasks::flatten(&physics, &[Load { core: 0, mode: 2, threads: &threads }]);
+            let load = [Load { core: 0, mode: 2, threads: &threads }];
+            let tasks = tasks::flatten(&physics, &load, Switches::default());
             let mut groups = Groups::default();
             groups.update(&physics, &tasks, false);
             let (mut reaches, mut after) = ([[0.0; REACHES]; 2], [After::default(); 2]);

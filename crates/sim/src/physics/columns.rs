@@ -11,6 +11,9 @@
 //! Programs come back to their phases: a thread that enters one begins where the last one was that
 //! left it ([`Left`]). That is a start only; whatever follows from it is held against where the
 //! thread is now.
+//!
+//! A thread that waits keeps what it holds of its caches, less what others bring in there ([`Brought`]):
+//! whatever is brought in takes a line of everybody alike.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +23,7 @@ use super::groups::Groups;
 use super::local::Local;
 use super::memory;
 use super::mixing::Mixing;
-use super::pipeline::{Environment, Level};
+use super::pipeline::{Company, Environment, Level};
 use super::rates::{Rates, misses};
 use super::respond::Respond;
 use super::response::Response;
@@ -28,6 +31,9 @@ use super::solve::CLOSE;
 use super::step::Step;
 use super::tasks::{self, Switches, Task};
 use super::window::Outcome;
+
+/// Levels of which it is kept what threads hold.
+const KEPT: [Level; 2] = [Level::L2, Level::Last];
 
 /// Of all traffic, what a thread may fetch more or less without anybody minding.
 const LITTLE: f64 = 2e-4;
@@ -62,11 +68,34 @@ pub(super) struct Left {
     window: Option<(Environment, Outcome)>,
 }
 
-/// A phase on a sort of core in a mode: fingerprint, sort, mode.
-type Key = (u64, usize, u32);
+/// Lines that come in per ns and per line that there is room for, by where occupancy is kept
+/// ([`caches::kept`]) and the cache.
+pub(super) type Brought = BTreeMap<(usize, usize), f64>;
+
+/// The cache of a core at a level, where its threads share one, and the lines it holds.
+fn cache(physics: &Physics, core: usize, level: Level) -> Option<(usize, f64)> {
+    let cache = physics.cores.get(core)?.caches[level as usize];
+    Some((cache.shared?, cache.lines))
+}
+
+impl Memo {
+    /// So many ns have passed in which others brought in so much.
+    pub(super) fn wear(&mut self, physics: &Physics, brought: &Brought, ns: f64) {
+        for level in KEPT {
+            let Some(slot) = caches::kept(level) else { continue };
+            let Some((cache, _)) = cache(physics, self.core, level) else { continue };
+            if let (Some(held), Some(rate)) = (&mut self.held[slot], brought.get(&(slot, cache))) {
+                *held *= (-rate * ns).exp();
+            }
+        }
+    }
+}
+
+/// A phase on a sort of core in a mode, alone there or not: fingerprint, sort, mode, company.
+type Key = (u64, usize, u32, Company);
 
 fn key(task: &Task<'_>) -> Key {
-    (task.phase.fingerprint, task.sort, task.mode)
+    (task.phase.fingerprint, task.sort, task.mode, task.pipeline.company)
 }
 
 /// Phases that were left.
@@ -79,6 +108,7 @@ pub(super) struct Seat {
     pub core: usize,
     sort: usize,
     mode: u32,
+    company: Company,
     peers: usize,
     /// Tells where its pages lie from elsewhere.
     pages: u64,
@@ -88,7 +118,8 @@ impl Seat {
     pub(super) fn of(task: &Task<'_>) -> Self {
         let Task { thread, core, sort, mode, peers, .. } = *task;
         let mark = |mark: u64, part: &f64| mark.rotate_left(9) ^ part.to_bits();
-        Self { thread, core, sort, mode, peers, pages: task.pages.iter().fold(0, mark) }
+        let (company, pages) = (task.pipeline.company, task.pages.iter().fold(0, mark));
+        Self { thread, core, sort, mode, company, peers, pages }
     }
 }
 
@@ -155,6 +186,24 @@ impl Columns {
         self.seats.iter().copied().eq(tasks.iter().map(Seat::of))
     }
 
+    /// What the threads of the last call brought in.
+    pub(super) fn brought(&self, physics: &Physics) -> Brought {
+        let mut brought = Brought::new();
+        for (seat, rates) in self.seats.iter().zip(&self.rates) {
+            let Some((_, rates)) = rates else { continue };
+            let misses = [rates.l2_misses, rates.llc_misses];
+            for level in KEPT {
+                let Some(slot) = caches::kept(level) else { continue };
+                let Some((cache, lines)) = cache(physics, seat.core, level) else { continue };
+                let rate = misses[slot] * rates.instructions_per_second() / 1e9 / lines;
+                if rate > 0.0 {
+                    *brought.entry((slot, cache)).or_default() += rate;
+                }
+            }
+        }
+        brought
+    }
+
     /// What is known of each thread.
     pub(super) fn memos(&self) -> impl Iterator<Item = (u64, Memo)> {
         self.seats.iter().enumerate().map(|(index, seat)| {
@@ -162,7 +211,7 @@ impl Columns {
                 core: seat.core,
                 reaches: self.reaches[index],
                 held: self.after[index].held,
-                key: (self.phases[index], seat.sort, seat.mode),
+                key: (self.phases[index], seat.sort, seat.mode, seat.company),
                 left: self.left(index),
             };
             (seat.thread, memo)
@@ -257,7 +306,8 @@ impl Columns {
             let other = self.phases[index] != task.phase.fingerprint;
             same &= !other;
             if other {
-                phases.insert((self.phases[index], task.sort, task.mode), self.left(index));
+                let before = (self.phases[index], task.sort, task.mode, task.pipeline.company);
+                phases.insert(before, self.left(index));
                 self.phases[index] = task.phase.fingerprint;
                 self.cares[index] = respond.cares(task);
                 self.enter(index, phases.get(&key(task)));
@@ -360,10 +410,8 @@ impl Columns {
 /// What a thread still holds of its caches. One that came from elsewhere holds
 /// nothing, unless its caches came with it.
 fn still_held(physics: &Physics, task: &Task<'_>, switches: Switches, memo: &Memo) -> Held {
-    let place = |core: usize, level: Level| {
-        physics.cores.get(core).and_then(|core| core.caches[level as usize].shared)
-    };
-    [Level::L2, Level::Last].map(|level| {
+    let place = |core: usize, level: Level| cache(physics, core, level).map(|(cache, _)| cache);
+    KEPT.map(|level| {
         let (from, to) = (place(memo.core, level), place(task.core, level));
         let stays =
             switches.private_caches || memo.core == task.core || (from.is_some() && from == to);

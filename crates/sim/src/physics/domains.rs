@@ -7,12 +7,15 @@
 
 use symbiont_topology::NodeId;
 
-use super::pipeline::{Level, Pipeline, REACHES};
+use super::pipeline::{Company, Level, Pipeline, REACHES};
 use crate::description::{CoreType, Description, Scope};
 
 /// Queueing is taken no worse than at this utilisation by others: threads with few misses in
 /// flight each cannot queue for longer.
 pub const BUSIEST: f64 = 0.9;
+
+/// In the order in which pipelines are kept.
+const COMPANIES: [Company; 2] = [Company::Alone, Company::Others];
 
 /// Size of the pages that profiles count, bytes.
 const PROFILE_PAGE: u64 = 4096;
@@ -115,8 +118,8 @@ impl MemoryPlace {
 pub struct Physics {
     /// By core of the topology.
     pub cores: Vec<CorePlace>,
-    /// By sort of core, then SMT mode − 1.
-    pub pipelines: Vec<Vec<Pipeline>>,
+    /// By sort of core, then SMT mode − 1: alone, and in company.
+    pub pipelines: Vec<Vec<[Pipeline; 2]>>,
     /// By sort of core.
     pub sorts: Vec<SortPlace>,
     /// Memory and links.
@@ -132,7 +135,9 @@ impl Physics {
         let topology = &machine.topology;
         let nodes: Vec<_> = topology.nodes().iter().map(|node| node.id).collect();
         let threads = u32::try_from(topology.smt_width().max(1)).unwrap_or(1);
-        let modes = |core: &CoreType| (1..=threads).map(|mode| Pipeline::new(core, mode)).collect();
+        let both =
+            |core: &CoreType, mode| COMPANIES.map(|company| Pipeline::new(core, mode, company));
+        let modes = |core: &CoreType| (1..=threads).map(|mode| both(core, mode)).collect();
         let cores = topology.cores().iter().enumerate().map(|(index, core)| {
             let sort = machine.core_types.iter().position(|sort| sort.kind == core.kind);
             let sort = sort.unwrap_or_default();
@@ -179,9 +184,10 @@ impl Physics {
 
     /// A core's pipeline in an SMT mode; modes beyond the widest count as that.
     #[must_use]
-    pub fn pipeline(&self, sort: usize, mode: u32) -> Option<&Pipeline> {
+    pub fn pipeline(&self, sort: usize, mode: u32, company: Company) -> Option<&Pipeline> {
         let modes = self.pipelines.get(sort)?;
-        modes.get((mode.max(1) as usize).min(modes.len()) - 1)
+        let [alone, others] = modes.get((mode.max(1) as usize).min(modes.len()) - 1)?;
+        Some(if company == Company::Alone { alone } else { others })
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::description::Description;
     use crate::physics::prepared::Prepared;
-    use crate::physics::tasks::{Load, Running};
+    use crate::physics::tasks::{Load, Running, Switches};
 
     #[test]
     fn groups_hold_all_threads_once_for_each_level() {
@@ -128,7 +128,7 @@ mod tests {
             let load = |core| Load { core, mode: threads as u32, threads: &running };
             // Neither the first core nor neighbours only.
             let loads: Vec<_> = [1, 2, 5, 7].into_iter().map(load).collect();
-            let tasks = tasks::flatten(&physics, &loads);
+            let tasks = tasks::flatten(&physics, &loads, Switches::default());
             for private in [false, true] {
                 let mut groups = Groups::default();
                 groups.update(&physics, &tasks, private);

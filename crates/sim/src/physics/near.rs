@@ -101,7 +101,7 @@ mod tests {
     use crate::description::Description;
     use crate::physics::domains::Physics;
     use crate::physics::prepared::Prepared;
-    use crate::physics::tasks::{self, Load, Running};
+    use crate::physics::tasks::{self, Load, Running, Switches};
 
     /// What twice the memory latency does to a program alone, estimated.
     fn minds_memory(profile: &symbiont_profile::Profile) -> f64 {
@@ -109,7 +109,8 @@ mod tests {
         let physics = Physics::new(&machine);
         let prepared = Prepared::new(&machine, &profile.phases[0]).unwrap();
         let threads = [Running { thread: 1, prepared: &prepared, pages: &[] }];
-        let tasks = tasks::flatten(&physics, &[Load { core: 0, mode: 1, threads: &threads }]);
+        let load = [Load { core: 0, mode: 1, threads: &threads }];
+        let tasks = tasks::flatten(&physics, &load, Switches::default());
         let near = Environment { memory_latency: 200.0, ..tasks::alone(&physics, &tasks[0]) };
         let far = Environment { memory_latency: 400.0, ..near };
         assert_eq!(change(&tasks[0], u32::MAX, 1.0, &near, &near), 0.0);

@@ -5,7 +5,7 @@
 //! split is split already, and what is shared can be given a size.
 //!
 //! # Approach
-//! [`Pipeline`] is fixed by the sort of core and the SMT mode; [`Environment`]
+//! [`Pipeline`] is fixed by the sort of core, the SMT mode and whether others run there; [`Environment`]
 //! is what co-runners change: shares of slots, ports and structures, the reach
 //! of the caches, and memory. The environment of a thread that is alone in this
 //! mode is [`Pipeline::alone`]: throttled ST.
@@ -83,6 +83,23 @@ impl Level {
         [Self::L1d, Self::L1i, Self::L2, Self::Last, Self::DataTlb, Self::CodeTlb, Self::Tlb2];
 }
 
+/// Does a thread have its core for itself?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Company {
+    /// It does.
+    Alone,
+    /// Others run there too.
+    Others,
+}
+
+impl Company {
+    /// Of one of so many threads.
+    #[must_use]
+    pub fn of(threads: usize) -> Self {
+        if threads > 1 { Self::Others } else { Self::Alone }
+    }
+}
+
 /// A structure as one thread of the mode meets it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Room {
@@ -90,6 +107,8 @@ pub struct Room {
     pub total: f64,
     /// Most that one thread may hold in this mode.
     pub most: f64,
+    /// What of it a thread keeps to that leaves others their part.
+    pub even: f64,
     /// Do threads compete for it?
     pub shared: bool,
     /// Only those of the same half of the core?
@@ -97,7 +116,7 @@ pub struct Room {
 }
 
 impl Room {
-    fn of(structure: Structure, mode: u32) -> Self {
+    fn of(structure: Structure, mode: u32, company: Company) -> Self {
         let total = f64::from(structure.entries);
         let n = f64::from(mode.max(1));
         let (most, shared) = match structure.smt {
@@ -109,8 +128,10 @@ impl Room {
             SmtRule::Capped(_) | SmtRule::Halved => (total, false),
         };
         let halved = structure.smt == SmtRule::Halved && mode > 1;
-        let total = if halved { total / 2.0 } else { total };
-        Self { total, most: most.max(1.0), shared, halved }
+        let (total, sharers) = if halved { (total / 2.0, n / 2.0) } else { (total, n) };
+        let most = most.max(1.0);
+        let even = if shared { (total / sharers).min(most) } else { most };
+        Self { total, most, even, shared: shared && company == Company::Others, halved }
     }
 }
 
@@ -119,6 +140,8 @@ impl Room {
 pub struct Pipeline {
     /// Threads that the core is set up for.
     pub mode: u32,
+    /// Do others run there?
+    pub company: Company,
     /// Do threads meet only those in the same half of the core? Width, fetch and
     /// ports are then those of a half.
     pub halved: bool,
@@ -210,7 +233,7 @@ pub fn predictor_size(entries: f64) -> usize {
 impl Pipeline {
     /// A core of this sort, set up for `mode` threads.
     #[must_use]
-    pub fn new(core: &CoreType, mode: u32) -> Self {
+    pub fn new(core: &CoreType, mode: u32, company: Company) -> Self {
         // Ports with few duties first, so that a low bit is the better choice.
         let halved = core.halves_from.is_some_and(|from| mode >= from);
         let part = |count: u32| if halved { count.div_ceil(2) } else { count }.max(1);
@@ -243,6 +266,7 @@ impl Pipeline {
         let l3 = core.l3.map_or(core.l2.latency, |l3| l3.latency);
         Self {
             mode,
+            company,
             halved,
             fetch: part(core.fetch),
             taken: core.taken_per_fetch.max(1),
@@ -251,7 +275,7 @@ impl Pipeline {
             retire: f64::from(part(core.retire)),
             fetch_buffer: (16 * core.dispatch.max(1) / mode.max(1)).max(8) as usize,
             refill: f64::from(core.refill),
-            rooms: structures.map(|structure| Room::of(structure, mode)),
+            rooms: structures.map(|structure| Room::of(structure, mode, company)),
             split_iq: core.fp_iq.is_some(),
             ports,
             group_ports,
@@ -270,7 +294,8 @@ impl Pipeline {
     /// Most threads that share what a half has, or the core if it is whole.
     #[must_use]
     pub fn sharers(&self) -> f64 {
-        f64::from(if self.halved { self.mode.div_ceil(2) } else { self.mode }.max(1))
+        let all = if self.company == Company::Alone { 1 } else { self.mode };
+        f64::from(if self.halved { all.div_ceil(2) } else { all }.max(1))
     }
 
     /// Ports of a group.

@@ -13,7 +13,7 @@ use thiserror::Error;
 use symbiont_profile::{OpClass, PREDICTORS, Phase};
 
 use super::footprint::{Footprint, Stream};
-use super::pipeline::{Level, REACHES};
+use super::pipeline::{Company, Level, REACHES};
 use super::response::ResponseTable;
 use super::trace::Trace;
 use crate::description::{CoreType, Description, MOST_THREADS};
@@ -68,10 +68,12 @@ pub struct ForCore {
     pub ops: f64,
     /// Distinct lines or pages of each [`Level`]'s stream.
     pub footprints: [Footprint; REACHES],
+    /// Lines that the prefetcher brings in vain; they are in those of the L2 and the last level.
+    pub overshoot: Footprint,
     /// Tells phases apart: what is equal has equal ones.
     pub fingerprint: u64,
-    /// What the window model answers, by SMT mode, once it is made.
-    tables: [OnceLock<Box<ResponseTable>>; MODES],
+    /// What the window model answers, by SMT mode, alone and in company, once it is made.
+    tables: [[OnceLock<Box<ResponseTable>>; 2]; MODES],
 }
 
 /// A phase made ready for a machine.
@@ -100,24 +102,30 @@ impl Prepared {
         Ok(Self { facts: Facts::new(phase), cores })
     }
 
-    /// The tables made so far: sort of core, SMT mode, table. To be kept for the next
+    /// The tables made so far: sort of core, SMT mode, company, table. To be kept for the next
     /// run; they hold for this phase on this machine alone.
-    pub fn tables(&self) -> impl Iterator<Item = (usize, u32, &ResponseTable)> {
+    pub fn tables(&self) -> impl Iterator<Item = (usize, u32, Company, &ResponseTable)> {
         self.cores.iter().enumerate().flat_map(|(sort, core)| {
-            let made = core
-                .tables
-                .iter()
-                .zip(1..)
-                .filter_map(|(table, mode)| Some((mode, table.get()?.as_ref())));
-            made.map(move |(mode, table)| (sort, mode, table))
+            core.tables.iter().zip(1..).flat_map(move |(tables, mode)| {
+                let made = tables.iter().zip([Company::Alone, Company::Others]);
+                made.filter_map(move |(table, company)| {
+                    Some((sort, mode, company, table.get()?.as_ref()))
+                })
+            })
         })
     }
 
     /// Takes a kept table; one that is there already stays. Tells whether the table
     /// could be one.
-    pub fn put_table(&self, sort: usize, mode: u32, table: ResponseTable) -> bool {
+    pub fn put_table(
+        &self,
+        sort: usize,
+        mode: u32,
+        company: Company,
+        table: ResponseTable,
+    ) -> bool {
         let core = self.cores.get(sort).filter(|_| table.is_sound());
-        core.map(|core| core.table(mode, || table)).is_some()
+        core.map(|core| core.table(mode, company, || table)).is_some()
     }
 }
 
@@ -164,19 +172,21 @@ impl ForCore {
             if wide { [&data.line_128, &code.line_128] } else { [&data.line_64, &code.line_64] };
         let [data_lines, code_lines] = lines.map(stream);
         let [data_pages, code_pages] = [&data.page, &code.page].map(stream);
+        let trace = Trace::new(phase, core.l1d.line, prefetch(core));
+        let vain = Stream::new(&trace.overshoot, trace.instructions as u64);
         let of = |level| match level {
             Level::L1d => Footprint::new(&[&data_lines]),
             Level::L1i => Footprint::new(&[&code_lines]),
-            Level::L2 | Level::Last => Footprint::new(&[&data_lines, &code_lines]),
+            Level::L2 | Level::Last => Footprint::new(&[&data_lines, &code_lines, &vain]),
             Level::DataTlb => Footprint::new(&[&data_pages]),
             Level::CodeTlb => Footprint::new(&[&code_pages]),
             Level::Tlb2 => Footprint::new(&[&data_pages, &code_pages]),
         };
-        let trace = Trace::new(phase, core.l1d.line, prefetch(core));
         Self {
             ops: trace.ops.len() as f64 / trace.instructions.max(1.0),
             trace,
             footprints: Level::ALL.map(of),
+            overshoot: Footprint::new(&[&vain]),
             fingerprint: 0,
             tables: Default::default(),
         }
@@ -198,9 +208,15 @@ impl ForCore {
     }
 
     /// The table of an SMT mode; `make` makes it the first time.
-    pub fn table(&self, mode: u32, make: impl FnOnce() -> ResponseTable) -> &ResponseTable {
+    pub fn table(
+        &self,
+        mode: u32,
+        company: Company,
+        make: impl FnOnce() -> ResponseTable,
+    ) -> &ResponseTable {
         let slot = (mode.max(1) as usize).min(MODES) - 1;
-        self.tables[slot].get_or_init(|| Box::new(make()))
+        let in_company = usize::from(company == Company::Others);
+        self.tables[slot][in_company].get_or_init(|| Box::new(make()))
     }
 }
 

@@ -97,7 +97,10 @@ impl Rates {
         };
         let size = predictor_size(environment.predictor);
         let memory_ops = (facts.loads + facts.stores).max(1e-12);
-        let (l1d_misses, l2_misses, llc_misses) = (at(Level::L1d), at(Level::L2), at(Level::Last));
+        let vain = |level: Level| task.phase.overshoot.misses(environment.reach[level as usize]);
+        let (l1d_misses, llc_misses) = (at(Level::L1d), at(Level::Last));
+        let l2_misses = (at(Level::L2) - vain(Level::L2)).max(0.0);
+        let wanted = (llc_misses - vain(Level::Last)).max(0.0);
         // Of what a shared level misses, data has the part that the L1s miss.
         let data = l1d_misses / (l1d_misses + at(Level::L1i)).max(1e-12);
         let loads = facts.loads / memory_ops * data;
@@ -125,7 +128,7 @@ impl Rates {
             l2_misses,
             l2_load_misses: l2_misses * loads,
             llc_misses,
-            llc_load_misses: llc_misses * loads * (1.0 - task.phase.trace.covered),
+            llc_load_misses: wanted * loads * (1.0 - task.phase.trace.covered),
             remote_misses: llc_misses * (1.0 - memory::share(task, task.node)),
             write_backs: llc_misses * facts.written,
             dtlb_misses: at(Level::DataTlb),

@@ -2,7 +2,7 @@
 
 use super::domains::Physics;
 use super::local::Local;
-use super::pipeline::Environment;
+use super::pipeline::{Company, Environment};
 use super::prepared::Prepared;
 use super::response::{Response, ResponseTable};
 use super::tasks::Task;
@@ -60,7 +60,7 @@ pub struct Tables<'a> {
 impl Tables<'_> {
     fn table<'t>(&self, task: &Task<'t>) -> &'t ResponseTable {
         let (phase, physics) = (task.phase, self.physics);
-        phase.table(task.mode, || {
+        phase.table(task.mode, task.pipeline.company, || {
             let sort = &physics.sorts[task.sort];
             ResponseTable::new(phase, task.facts.written, task.pipeline, sort, &physics.memory)
         })
@@ -76,10 +76,11 @@ impl Physics {
         prepared: &'p Prepared,
         sort: usize,
         mode: u32,
+        company: Company,
     ) -> Option<&'p ResponseTable> {
         let (phase, place) = (prepared.cores.get(sort)?, self.sorts.get(sort)?);
-        let pipeline = self.pipeline(sort, mode)?;
-        Some(phase.table(pipeline.mode, || {
+        let pipeline = self.pipeline(sort, mode, company)?;
+        Some(phase.table(pipeline.mode, company, || {
             let written = prepared.facts.written;
             ResponseTable::new(phase, written, pipeline, place, &self.memory)
         }))
@@ -90,8 +91,8 @@ impl Physics {
     /// All that a table follows from on this side: what a sort of core in a mode, and memory, are
     /// like, value by value. None if there is no such sort.
     #[must_use]
-    pub fn table_basis(&self, sort: usize, mode: u32) -> Option<String> {
-        let (pipeline, place) = (self.pipeline(sort, mode)?, self.sorts.get(sort)?);
+    pub fn table_basis(&self, sort: usize, mode: u32, company: Company) -> Option<String> {
+        let (pipeline, place) = (self.pipeline(sort, mode, company)?, self.sorts.get(sort)?);
         Some(format!("{pipeline:?} {place:?} {:?}", self.memory))
     }
 }

@@ -451,6 +451,7 @@ fn fit<const N: usize>(parts: &[f32], whole: f64) -> [f64; N] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pipeline::Company;
     use super::*;
     use crate::description::Description;
     use crate::physics::domains::Physics;
@@ -475,7 +476,7 @@ mod tests {
             let physics = Physics::new(&machine);
             let profile = test_support::branchy();
             let prepared = Prepared::new(&machine, &profile.phases[0]).unwrap();
-            let pipeline = physics.pipeline(0, 2).unwrap().clone();
+            let pipeline = physics.pipeline(0, 2, Company::Others).unwrap().clone();
             let (phase, written) = (&prepared.cores[0], prepared.facts.written);
             let (sort, memory) = (&physics.sorts[0], &physics.memory);
             let table = ResponseTable::new(phase, written, &pipeline, sort, memory);

@@ -73,6 +73,8 @@ pub struct State {
     memory: Memory,
     mixing: Mixing,
     switches: Switches,
+    /// How long the span of the last call was, ns.
+    spanned: f64,
     /// Calls that did not settle.
     pub unsettled: u64,
     /// Rounds of all calls.
@@ -99,6 +101,20 @@ impl State {
     /// Does what threads hold of their caches change notably over the span that was asked for last?
     pub(crate) fn shifts(&self) -> bool {
         self.columns.shifts()
+    }
+
+    /// The span of the last call lasted so many ns instead: nothing changed meanwhile.
+    pub(crate) fn lasted(&mut self, ns: f64) {
+        self.spanned = ns;
+    }
+
+    /// Who does not run loses what others bring into its caches meanwhile.
+    fn wear(&mut self, physics: &Physics) {
+        if !self.memos.is_empty() && !self.switches.private_caches {
+            let brought = self.columns.brought(physics);
+            let memos = self.memos.values_mut();
+            memos.for_each(|memo| memo.wear(physics, &brought, self.spanned));
+        }
     }
 
     /// Nothing is known any more of a thread.
@@ -149,8 +165,12 @@ impl Physics {
         (span, moment): (Option<f64>, Moment),
         state: &mut State,
     ) -> Settled {
-        let tasks = tasks::flatten(self, loads);
+        let tasks = tasks::flatten(self, loads, switches);
         state.groups.update(self, &tasks, switches.private_caches);
+        if moment == Moment::Next {
+            state.wear(self);
+        }
+        state.spanned = span.unwrap_or(f64::INFINITY);
         let fits = state.columns.fit(&tasks);
         let all = !fits || state.switches != switches;
         // Has what cores share followed from what threads do now?
@@ -164,6 +184,7 @@ impl Physics {
             let memos = &state.memos;
             let memo = |thread| memos.get(&thread);
             state.columns = Columns::new(self, respond, &tasks, switches, memo);
+            state.memos.retain(|thread, _| tasks.iter().all(|task| task.thread != *thread));
         }
         state.switches = switches;
         if all {

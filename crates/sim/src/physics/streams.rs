@@ -3,8 +3,12 @@
 //! # Approach
 //! A *run*: lines that follow each other, up or down, each first touched after the
 //! one before; at least three of them. A prefetcher sees a run at its second line and
-//! from then on asks for the line that lies so many lines ahead. A run whose
+//! from then on asks for two lines at each, until it is so many lines ahead. A run whose
 //! first line is touched before a line of it is due began before the micro-trace.
+//!
+//! *Overshoot*: at the end of a run, or of two lines that looked like the beginning of one, what was asked for
+//! ahead of it comes in vain: it takes bandwidth and room in the caches. A run of which a line is still due
+//! when the micro-trace ends goes on.
 //!
 //! A *slow run* goes on while much else happens: in a micro-trace it touches one line or two, and
 //! its lines are prefetched long before. It shows in the reuse times of larger pieces of
@@ -16,7 +20,7 @@
 //!
 //! # Properties
 //! `a_run_is_prefetched_from_its_third_line`, `a_run_that_began_earlier_is_covered`,
-//! `scattered_lines_are_not_covered`; `slow_runs_are_covered`,
+//! `scattered_lines_are_not_covered`, `what_ends_is_overshot`; `slow_runs_are_covered`,
 //! `lines_scattered_within_a_page_or_in_pairs_are_not_taken_for_slow_runs`.
 
 use std::collections::HashMap;
@@ -39,9 +43,18 @@ pub const EARLIER: u32 = u32::MAX;
 #[must_use]
 pub fn triggers(accesses: &[(u32, u64)], ahead: u32) -> HashMap<u32, u32> {
     let mut found = HashMap::new();
-    if ahead == 0 {
-        return found;
+    if ahead > 0 {
+        let runs = runs(accesses);
+        let long = runs.iter().filter(|run| run.len() >= SHORTEST);
+        long.for_each(|run| cover(run, ahead as usize, &mut found));
     }
+    found
+}
+
+/// Lines that follow each other, two or more, each first touched after the one before: the operations that
+/// did.
+fn runs(accesses: &[(u32, u64)]) -> Vec<Vec<u32>> {
+    let mut runs = Vec::new();
     let mut first: HashMap<u64, u32> = HashMap::new();
     let mut order: Vec<(u32, u64)> = Vec::new();
     for &(index, line) in accesses {
@@ -67,24 +80,49 @@ pub fn triggers(accesses: &[(u32, u64)], ahead: u32) -> HashMap<u32, u32> {
                 }
                 at = after;
             }
-            if run.len() >= SHORTEST {
-                cover(&run, ahead as usize, &mut found);
+            if run.len() > 1 {
+                runs.push(run);
             }
         }
     }
-    found
+    runs
+}
+
+/// Operations from one line of a run to the next.
+fn spacing(run: &[u32]) -> u32 {
+    (run[run.len() - 1] - run[0]) / (run.len() as u32 - 1)
+}
+
+/// Lines that were asked for in vain at the ends of runs: the operation that touched a run's first line,
+/// and how many.
+///
+/// `covered`: what is known to be prefetched; `end`: operations of the micro-trace.
+pub fn overshoots(
+    accesses: &[(u32, u64)],
+    covered: &HashMap<u32, u32>,
+    end: u32,
+    ahead: u32,
+) -> Vec<(u32, u32)> {
+    let ends = |run: &Vec<u32>| {
+        let (last, slow) = (run[run.len() - 1], run.len() < SHORTEST);
+        let goes_on = slow && run.iter().any(|index| covered.contains_key(index));
+        (!goes_on && last + spacing(run) < end).then(|| {
+            let all = run[0] <= spacing(run);
+            (run[0], if all { ahead } else { ahead.min(run.len() as u32) })
+        })
+    };
+    if ahead == 0 { Vec::new() } else { runs(accesses).iter().filter_map(ends).collect() }
 }
 
 /// Triggers of a run's lines, given the operations that touched each first.
 fn cover(run: &[u32], ahead: usize, found: &mut HashMap<u32, u32>) {
-    let length = run[run.len() - 1] - run[0];
-    let spacing = length / (run.len() as u32 - 1);
-    let began_earlier = run[0] <= spacing;
+    let began_earlier = run[0] <= spacing(run);
     for (place, &index) in run.iter().enumerate() {
         let trigger = match place.checked_sub(ahead) {
-            Some(from) if began_earlier || from >= 1 => index - run[from],
-            _ if began_earlier => EARLIER,
-            _ if place >= 2 => index - run[1],
+            Some(from) if began_earlier => index - run[from],
+            None if began_earlier => EARLIER,
+            // At each line from the second on two more are asked for.
+            from if place >= 2 => index - run[from.unwrap_or(0).max(place / 2)],
             _ => continue,
         };
         found.insert(index, trigger);
@@ -104,9 +142,13 @@ enum Step {
     Completes,
 }
 
+/// Was a line not used for long?
+pub fn for_long(bin: ReuseBin) -> bool {
+    bin.shortest().is_none_or(|time| time >= FOR_LONG)
+}
+
 fn step(access: &Access) -> Option<Step> {
     let of_late = |bin: ReuseBin| bin.longest().is_some_and(|time| time <= OF_LATE);
-    let for_long = |bin: ReuseBin| bin.shortest().is_none_or(|time| time >= FOR_LONG);
     if !for_long(access.reuse_64) {
         return None;
     }
@@ -205,7 +247,7 @@ mod tests {
         assert_eq!(found.get(&510), None);
         assert_eq!(found.get(&520), Some(&10));
         assert_eq!(found.get(&530), Some(&20));
-        assert_eq!(found.get(&540), Some(&30));
+        assert_eq!(found.get(&540), Some(&20));
         assert_eq!(found.get(&550), Some(&30));
     }
 
@@ -216,6 +258,20 @@ mod tests {
         assert_eq!(found.get(&15), Some(&EARLIER));
         assert_eq!(found.get(&25), Some(&20));
         assert_eq!(found.get(&35), Some(&20));
+    }
+
+    #[test]
+    fn what_ends_is_overshot() {
+        let of = |lines: &[(u32, u64)], end| overshoots(lines, &HashMap::new(), end, 4);
+        // Two lines that look like a run, and two runs; the last one goes on.
+        let touched = [lines(100, &[40, 41]), lines(200, &[7, 8, 9]), lines(300, &[70, 69])];
+        assert_eq!(of(&touched.concat(), 311), [(100, 2), (200, 3)]);
+        // One that began earlier has all that it may ask for ahead of it.
+        assert_eq!(of(&lines(5, &[20, 19, 18]), 500), [(5, 4)]);
+        // Two lines of a slow run are not its end.
+        let slow = HashMap::from([(110, EARLIER)]);
+        assert!(overshoots(&touched[0], &slow, 500, 4).is_empty());
+        assert!(overshoots(&touched[0], &HashMap::new(), 500, 0).is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The threads that run, laid out for the fixed point.
 
 use super::domains::Physics;
-use super::pipeline::{Environment, Level, Pipeline, REACHES};
+use super::pipeline::{Company, Environment, Level, Pipeline, REACHES};
 use super::prepared::{Facts, ForCore, Prepared};
 
 /// A thread that runs for the whole time that is solved.
@@ -81,13 +81,16 @@ pub struct Task<'a> {
     pub pages: &'a [f64],
 }
 
-/// All threads, those of a core next to each other.
-pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>]) -> Vec<Task<'a>> {
+/// All threads, those of a core next to each other. Who has its units for itself is as good as alone
+/// in its core.
+pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>], switches: Switches) -> Vec<Task<'a>> {
     let mut tasks = Vec::with_capacity(loads.iter().map(|load| load.threads.len()).sum());
     for load in loads {
         let Some(core) = physics.cores.get(load.core) else { continue };
         let mode = load.mode.max(load.threads.len() as u32);
-        let Some(pipeline) = physics.pipeline(core.sort, mode) else { continue };
+        let beside = if switches.private_units { 1 } else { load.threads.len() };
+        let company = Company::of(beside);
+        let Some(pipeline) = physics.pipeline(core.sort, mode, company) else { continue };
         for running in load.threads {
             let Some(phase) = running.prepared.cores.get(core.sort) else { continue };
             tasks.push(Task {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use symbiont_profile::{Profile, test_support};
 
 use super::domains::Physics;
-use super::pipeline::{Group, Queue};
+use super::pipeline::{Company, Group, Queue};
 use super::prepared::Prepared;
 use super::rates::Rates;
 use super::respond::{Direct, Respond, Tables};
@@ -173,7 +173,7 @@ fn shares_never_exceed_capacity() {
     for (machine, mode) in MACHINES {
         let bench = Bench::new(machine);
         let core = &bench.physics.cores[0];
-        let pipeline = bench.physics.pipeline(core.sort, mode).unwrap();
+        let pipeline = bench.physics.pipeline(core.sort, mode, Company::Others).unwrap();
         for round in 0..12 {
             let names: Vec<_> = (0..mode as usize).map(|index| pick(round * (index + 1))).collect();
             let rates = bench.together(Switches::default(), &[(0, mode, &names)]);
@@ -255,6 +255,32 @@ fn a_thread_that_moved_finds_its_caches_cold() {
     assert!(moved.l2_misses > settled.l2_misses + 0.001, "{moved:?}");
     let warm = step(1, Some(1e9));
     assert!((warm.cpi / settled.cpi - 1.0).abs() < 0.01, "{} {}", warm.cpi, settled.cpi);
+}
+
+/// One that waited finds of its caches what those left that ran meanwhile.
+#[test]
+fn a_thread_that_waited_finds_its_caches_as_others_left_them() {
+    let bench = Bench::new("xeon-e5-2620v4");
+    let run = |state: &mut State, thread, name: &str, core, span| {
+        let threads = [Running { thread, prepared: &bench.programs[name], pages: &[] }];
+        let load = [Load { core, mode: 1, threads: &threads }];
+        let (mut direct, shared) = (Direct::default(), Switches::default());
+        bench.physics.solve(&mut direct, shared, &load, Some(span), state).rates[0].1
+    };
+    let more = |other: &str, core: usize, ns: f64| {
+        let mut state = State::default();
+        let settled = run(&mut state, 1, "small-chasing", 0, 1e9);
+        run(&mut state, 2, other, core, 1e4);
+        state.lasted(ns);
+        run(&mut state, 1, "small-chasing", 0, 2e5).l2_misses - settled.l2_misses
+    };
+    let much = more("streaming", 0, 1e7);
+    assert!(much > 1e-3, "{much}");
+    // What it holds and does not use again goes first.
+    assert!(more("streaming", 0, 1e3) < 1e-5);
+    // Next to nothing is brought in, or elsewhere.
+    let (quiet, elsewhere) = (more("branchy", 0, 1e5), more("streaming", 1, 1e7));
+    assert!(quiet < 0.2 * much && elsewhere < 0.01 * much, "{quiet} {elsewhere} {much}");
 }
 
 #[test]

@@ -19,7 +19,7 @@
 
 use std::collections::HashMap;
 
-use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Phase, ReuseBin};
+use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Phase, ReuseBin, ReuseHistogram};
 
 use super::pipeline::Level;
 use super::streams::{self, NO_TRIGGER};
@@ -75,6 +75,9 @@ pub struct Trace {
     pub lines: u32,
     /// Share of the accesses that open a line not used for long that a prefetch covers.
     pub covered: f64,
+    /// Lines that a prefetcher brings in vain, with the reuse times of the runs that they are at the
+    /// end of; times are counted in such lines.
+    pub overshoot: ReuseHistogram,
 }
 
 /// Reuse times in instructions.
@@ -104,16 +107,49 @@ fn line_of(access: &Access, wide: bool) -> u64 {
     if wide { access.line / 2 } else { access.line }
 }
 
+/// Operations that touch data, and which line.
+fn accesses(piece: &MicroTrace, wide: bool) -> Vec<(u32, u64)> {
+    let data = |(index, op): (usize, &MicroOp)| {
+        let access = op.access.as_ref().filter(|_| op.class.is_memory())?;
+        Some((index as u32, line_of(access, wide)))
+    };
+    piece.ops.iter().enumerate().filter_map(data).collect()
+}
+
+/// Lines that come in vain; so many accesses are made meanwhile.
+fn overshoot(
+    phase: &Phase,
+    wide: bool,
+    ahead: u32,
+    triggers: &[HashMap<u32, u32>],
+    all: f64,
+) -> ReuseHistogram {
+    let mut lines: Vec<(ReuseBin, u32)> = Vec::new();
+    for (piece, covered) in phase.traces.iter().zip(triggers) {
+        let end = piece.ops.len() as u32;
+        let ends = streams::overshoots(&accesses(piece, wide), covered, end, ahead);
+        lines.extend(ends.into_iter().filter_map(|(index, count)| {
+            let access = piece.ops.get(index as usize)?.access.as_ref()?;
+            let reuse = if wide { access.reuse_128 } else { access.reuse_64 };
+            // The prefetcher sees what misses the first cache.
+            streams::for_long(reuse).then_some((reuse, count))
+        }));
+    }
+    let count: u32 = lines.iter().map(|(_, count)| count).sum();
+    let part = f64::from(count) / all.max(1.0);
+    let mut histogram = ReuseHistogram { accesses: count.into(), ..ReuseHistogram::default() };
+    for (reuse, count) in lines {
+        let time = reuse.shortest().zip(reuse.longest());
+        let scaled = |(low, high): (u64, u64)| (low as f64 + high as f64) / 2.0 * part;
+        let bin = time.map_or(ReuseBin::COLD, |time| ReuseBin::of(scaled(time).max(1.0) as u64));
+        histogram.add(bin, count.into());
+    }
+    histogram
+}
+
 /// By micro-trace: what a prefetcher covers.
 fn triggers(phase: &Phase, wide: bool, ahead: u32) -> Vec<HashMap<u32, u32>> {
-    let of_piece = |piece: &MicroTrace| {
-        let data = |(index, op): (usize, &MicroOp)| {
-            let access = op.access.as_ref().filter(|_| op.class.is_memory())?;
-            Some((index as u32, line_of(access, wide)))
-        };
-        let accesses: Vec<_> = piece.ops.iter().enumerate().filter_map(data).collect();
-        streams::triggers(&accesses, ahead)
-    };
+    let of_piece = |piece: &MicroTrace| streams::triggers(&accesses(piece, wide), ahead);
     let mut triggers: Vec<_> = phase.traces.iter().map(of_piece).collect();
     if ahead > 0 {
         streams::slow_runs(&phase.traces, &mut triggers);
@@ -137,9 +173,11 @@ impl Trace {
         let step = rate.map(|rate| if rate > 0.0 { 1.0 / rate } else { 1.0 });
         let mut clock = Clock { step, drawn: 0 };
         let mut trace = Self::default();
-        for (piece, triggers) in phase.traces.iter().zip(triggers(phase, wide, ahead)) {
-            trace.append(piece, wide, &triggers, &mut clock);
+        let triggers = triggers(phase, wide, ahead);
+        for (piece, triggers) in phase.traces.iter().zip(&triggers) {
+            trace.append(piece, wide, triggers, &mut clock);
         }
+        trace.overshoot = overshoot(phase, wide, ahead, &triggers, trace.instructions * rate[0]);
         trace.mark_taken(phase.branches.taken as f64 / phase.branches.executed.max(1) as f64);
         let long = || trace.ops.iter().filter(|op| op.class.is_memory() && op.reuse > LONG);
         let covered = long().filter(|op| op.trigger != NO_TRIGGER).count();

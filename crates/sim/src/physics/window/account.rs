@@ -317,7 +317,8 @@ impl Account {
     }
 
     /// Sums over a trace of so many instructions. `fill`: how full entries of the re-order buffer
-    /// are; `registers`: cycles for which miss registers were held.
+    /// are; `registers`: cycles for which miss registers were held; `unfilled`: cycles' worth of slots that its own
+    /// turns of the front end left empty.
     pub(super) fn finish(
         self,
         instructions: f64,
@@ -325,6 +326,7 @@ impl Account {
         registers: f64,
         ports: [f64; GROUPS],
         front: f64,
+        unfilled: f64,
     ) -> Outcome {
         let all = f64::from(self.next);
         let own = 1.0 / self.width;
@@ -333,10 +335,10 @@ impl Account {
             |slot: Slot, cycles: f64| slots[slot as usize] += cycles.max(0.0) * self.width;
         let operations = self.operations as f64;
         add(Slot::Retiring, operations * own);
-        let mine = own / self.step;
         let flow = cycles(self.flow);
-        add(Slot::OtherThread, operations * (self.step - own) + flow * (1.0 - mine));
-        add(Slot::FetchBandwidth, flow * mine);
+        let mine = if self.crowded { unfilled.min(flow) } else { flow };
+        add(Slot::OtherThread, flow - mine);
+        add(Slot::FetchBandwidth, mine);
         // What is left after the last dispatch is execution.
         add(Slot::Core, all - cycles(self.dispatched));
         for (slot, idle) in slots.iter_mut().zip(self.idle) {

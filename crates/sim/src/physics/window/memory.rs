@@ -4,9 +4,10 @@
 //! interval at or after the time it comes, wherever the requests of later
 //! operations lie already: a pointer to the next free time would let an early
 //! request of a late operation wait for all others. A miss register is held from
-//! issue to data.
+//! issue to data, in a gap between the holds of earlier operations if there is one.
 
-use super::account::Wait;
+use super::account::{Ticks, Wait, begin, cycle};
+use super::busy::Busy;
 use super::queue::whole_and_part;
 use super::spread;
 
@@ -23,7 +24,7 @@ pub struct Memory {
     /// Requests granted per cycle.
     rate: f64,
     granted: Vec<u32>,
-    registers: Vec<u32>,
+    registers: Vec<Busy>,
     /// The last register serves so many of 2³² misses.
     part: u32,
     missed: u32,
@@ -52,10 +53,10 @@ impl Memory {
         self.interval = interval.max(0.05);
         self.rate = 1.0 / self.interval;
         self.granted.fill(0);
-        self.registers.clear();
         let (whole, part) = whole_and_part(registers);
         (self.part, self.missed) = (part, 0);
-        self.registers.resize(whole as usize + 1, 0);
+        self.registers.resize(whole as usize + 1, Busy::default());
+        self.registers.iter_mut().for_each(Busy::clear);
         self.held = 0.0;
         self.flight.fill(NOTHING);
     }
@@ -74,26 +75,29 @@ impl Memory {
         cycle.max((f64::from(slot) * self.interval) as u32)
     }
 
-    /// The first cycle from `cycle` with a free miss register, and its index.
-    pub fn register(&self, cycle: u32) -> (u32, usize) {
-        let mut best = (u32::MAX, 0);
+    /// The first cycle from `ready` in which a miss register is free for `long` cycles, and its
+    /// index. `now`: no operation to come issues before it.
+    pub fn register(&mut self, ready: u32, long: u32, now: u32) -> (u32, usize) {
+        let mut best = (Ticks::MAX, 0);
         let last = usize::from(spread(self.missed) >= self.part);
-        let registers = &self.registers[..self.registers.len().saturating_sub(last)];
-        for (index, &free) in registers.iter().enumerate() {
-            if free <= cycle {
-                return (cycle, index);
-            }
+        let most = self.registers.len().saturating_sub(last);
+        for (index, register) in self.registers[..most].iter_mut().enumerate() {
+            register.pass(begin(now));
+            let free = register.free(begin(ready), begin(long));
             if free < best.0 {
                 best = (free, index);
+                if free <= begin(ready) {
+                    break;
+                }
             }
         }
-        best
+        (cycle(best.0), best.1)
     }
 
     /// A miss register is taken from `cycle` until its data come; so is the line.
     pub fn hold(&mut self, register: usize, line: u32, cycle: u32, until: u32, wait: Wait) {
         if let Some(slot) = self.registers.get_mut(register) {
-            *slot = until;
+            slot.take(begin(cycle), begin(until));
         }
         self.missed += 1;
         self.held += f64::from(until - cycle);

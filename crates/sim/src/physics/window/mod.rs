@@ -16,7 +16,10 @@
 //!   the wrong path is fetched and dispatched, as far as the re-order buffer has room: it takes
 //!   turns of the front end and entries, though nothing of it is executed here;
 //! - dispatch: fetched, 1/width after the one before, when re-order buffer, issue
-//!   queue, load and store queue have room;
+//!   queue, load and store queue have room. Others' turns slow fetch; what was fetched meanwhile may
+//!   be dispatched and retire at the full width, but of as many as the fetch buffer holds no more than the
+//!   share of the slots takes. In company an even part of re-order buffer and issue queue is the most
+//!   while loads are [far away](far);
 //! - issue: the first cycle from dispatch + 1 with the sources ready, a
 //!   free port and, for a miss, a free miss register;
 //! - done: after the latency of its class, or of the level that its
@@ -34,6 +37,8 @@
 //! Both stacks sum to the cycles (`stacks_sum_to_the_cycles`).
 
 pub mod account;
+mod busy;
+mod far;
 mod fetch;
 mod memory;
 mod ports;
@@ -42,12 +47,13 @@ mod queue;
 mod tests;
 
 use account::{Account, Stage, Ticks, Wait, Wrong, begin, cycle, ticks};
+use far::Far;
 use fetch::Groups;
 use memory::Memory;
 use ports::Ports;
 use queue::IssueQueue;
 
-use super::pipeline::{Environment, Level, Pipeline, Queue, predictor_size};
+use super::pipeline::{Company, Environment, Level, Pipeline, Queue, predictor_size};
 use super::streams::{EARLIER, NO_TRIGGER};
 use super::trace::{Op, Trace};
 use symbiont_profile::OpClass;
@@ -82,6 +88,7 @@ pub struct Window {
     ports: Ports,
     memory: Memory,
     queues: [IssueQueue; 2],
+    far: Far,
     /// When each piece of the trace had retired.
     ends: Vec<u32>,
 }
@@ -97,6 +104,7 @@ impl Default for Window {
             ports: Ports::default(),
             memory: Memory::default(),
             queues: [IssueQueue::default(), IssueQueue::default()],
+            far: Far::default(),
             ends: Vec::new(),
         }
     }
@@ -132,6 +140,26 @@ struct Fixed<'a> {
     kinds: [Kind; OpClass::COUNT],
     reach: [f32; super::pipeline::REACHES],
     memory_latency: u32,
+}
+
+/// What a thread in company keeps to while loads are far away.
+struct Even {
+    /// Operations in the re-order buffer.
+    rob: usize,
+    /// Entries of each issue queue.
+    queues: [u32; 2],
+}
+
+impl Even {
+    /// `fill`: how full entries of the re-order buffer are. None of a thread alone.
+    fn new(pipeline: &Pipeline, fill: f64) -> Option<Self> {
+        let even = |queue: Queue| pipeline.rooms[queue as usize].even;
+        let rob = (even(Queue::Rob) * fill).round().max(1.0) as usize;
+        (pipeline.company == Company::Others).then(|| Self {
+            rob: rob.min(HISTORY - 1),
+            queues: [Queue::Iq, Queue::FpIq].map(|queue| even(queue).max(1.0) as u32),
+        })
+    }
 }
 
 impl<'a> Fixed<'a> {
@@ -213,16 +241,20 @@ impl Window {
         self.memory.reset(registers, environment.memory_interval);
         self.queues[0].reset(environment.entries[Queue::Iq as usize]);
         self.queues[1].reset(environment.entries[Queue::FpIq as usize]);
+        self.far.clear();
         let fixed = Fixed::new(pipeline, environment);
+        let even = Even::new(pipeline, fill);
         let predictor = predictor_size(environment.predictor);
         let cycles_per_op = 1.0 / environment.dispatch.clamp(1e-2, pipeline.width);
-        let step = ticks(cycles_per_op).max(1);
+        let step = ticks(1.0 / pipeline.width).max(1);
         // From one cycle of the front end that is the thread's to the next.
         let cycles_per_turn = cycles_per_op * pipeline.width;
         let turn = ticks(cycles_per_turn);
-        let retire_step = ticks(cycles_per_turn / pipeline.retire.max(pipeline.width)).max(1);
+        let retire_step = ticks(1.0 / pipeline.retire.max(pipeline.width)).max(1);
         let refill = ticks(pipeline.refill);
         let buffer = pipeline.fetch_buffer.min(HISTORY - 1);
+        // So many operations take at least so long.
+        let spell = ticks(cycles_per_op * buffer as f64);
         let mut account = Account::new(pipeline.width, cycles_per_op);
 
         let (mut fetched, mut dispatched, mut retired, mut drained) = (0, 0, 0, 0);
@@ -240,8 +272,11 @@ impl Window {
                 fetched += turn;
             }
             let mut front = Stage::Flow;
+            let mut share = 0;
             if index >= buffer {
-                fetched = fetched.max(self.dispatched[(index - buffer) % HISTORY]);
+                let before = self.dispatched[(index - buffer) % HISTORY];
+                fetched = fetched.max(before);
+                share = before + spell;
             }
             let resolved = redirect.take();
             if let Some(done) = resolved {
@@ -257,7 +292,7 @@ impl Window {
             }
             // Dispatch.
             let in_turn = dispatched + step;
-            let mut dispatch = in_turn;
+            let mut dispatch = in_turn.max(share);
             let mut stage = Stage::Flow;
             if fetched > dispatch {
                 (dispatch, stage) = (fetched, front);
@@ -280,7 +315,12 @@ impl Window {
             }
             let queue = &mut self.queues[usize::from(kind.queue)];
             let now = cycle(dispatch);
-            let free = queue.room(now);
+            let mut free = queue.room(now);
+            if let Some(even) = &even {
+                let before = index.checked_sub(even.rob);
+                let room = before.map_or(0, |at| cycle(self.times[at % HISTORY].retire));
+                free = self.kept_back(even.queues[usize::from(kind.queue)], kind.queue, room, free);
+            }
             if free > now {
                 (dispatch, stage) = (begin(free), Stage::Back);
             }
@@ -316,6 +356,9 @@ impl Window {
             account.retired(retire, dispatch, done, stage, wait);
             match op.class {
                 OpClass::Load => {
+                    if even.is_some() && matches!(wait, Wait::L3 | Wait::Memory) {
+                        self.far.add(issue, done);
+                    }
                     self.loads[loads % HISTORY] = retire;
                     account.held(Queue::Lq, retire - dispatch);
                     loads += 1;
@@ -355,7 +398,23 @@ impl Window {
         let cycles = f64::max(groups.begun(), ops / pipeline.width);
         let front = cycles * (1.0 + wrong / ops);
         let ports = self.ports.taken_by_group(pipeline);
-        account.finish(trace.instructions, fill, self.memory.held(), ports, front)
+        let unfilled = cycles - ops / pipeline.width;
+        account.finish(trace.instructions, fill, self.memory.held(), ports, front, unfilled)
+    }
+
+    /// The first cycle from `from` at which the issue queue has less than `entries` and an even part
+    /// of the re-order buffer has room, as it has from `room` on, or no load is far away.
+    fn kept_back(&mut self, entries: u32, queue: bool, room: u32, from: u32) -> u32 {
+        let mut at = from;
+        while let Some(until) = self.far.until(at) {
+            let next = self.queues[usize::from(queue)].less_than(entries, at, until);
+            let next = next.max(room).min(until);
+            if next <= at {
+                break;
+            }
+            at = next;
+        }
+        at
     }
 
     /// Cycles that fetching the line of `op` adds at `cycle`.
@@ -402,20 +461,22 @@ impl Window {
                 None => (issue, issue + hit, if translation > 0 { Wait::L2 } else { Wait::L1 }),
             };
         }
-        let (free, register) = self.memory.register(ready);
-        let issue = self.ports.issue(kind.able, kind.busy, free, now);
         let (latency, wait) = match served {
             Served::L1 | Served::L2 => (pipeline.cache_latency[1], Wait::L2),
             Served::L3 => (pipeline.cache_latency[2], Wait::L3),
             Served::Memory => (fixed.memory_latency, Wait::Memory),
         };
         let latency = latency + translation;
-        let mut grant =
-            |cycle| if served == Served::Memory { self.memory.grant(cycle) } else { cycle };
         let back = op.trigger as usize;
         // The prefetcher brings lines into the L2.
         let hit = pipeline.cache_latency[1] + translation;
-        let arrives = if op.trigger == NO_TRIGGER || served <= Served::L2 {
+        let ahead = op.trigger != NO_TRIGGER && served > Served::L2;
+        let long = if ahead { hit } else { latency };
+        let (free, register) = self.memory.register(ready, long, now);
+        let issue = self.ports.issue(kind.able, kind.busy, free, now);
+        let mut grant =
+            |cycle| if served == Served::Memory { self.memory.grant(cycle) } else { cycle };
+        let arrives = if !ahead {
             grant(issue) + latency
         } else if op.trigger == EARLIER || back > index.min(HISTORY - 1) {
             // Asked for long ago: only the rate of grants can hold it up.
@@ -424,6 +485,8 @@ impl Window {
             let asked = self.times[(index - back) % HISTORY].issue;
             (grant(asked) + latency).max(issue + hit)
         };
+        // What comes in time waits for the L2 alone.
+        let wait = if ahead && arrives <= issue + hit { Wait::L2 } else { wait };
         self.memory.hold(register, op.line, issue, arrives, wait);
         // A store does not wait for its line; a load does.
         if store { (issue, issue + 1, Wait::Store) } else { (issue, arrives, wait) }

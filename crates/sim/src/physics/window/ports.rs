@@ -8,6 +8,8 @@
 //! smaller one. Which cycles those are is found for a block of them at a time, when the first is
 //! asked for. A division also keeps the divider of its port busy.
 
+use super::account::{Ticks, begin, cycle, ticks};
+use super::busy::Busy;
 use super::spread;
 use crate::physics::pipeline::{Environment, GROUPS, Group, Pipeline};
 
@@ -34,8 +36,8 @@ pub struct Ports {
     taken: Box<[[u32; BLOCK]; BLOCKS]>,
     /// The block that lies at each place of the ring, + 1.
     blocks: Box<[u32; BLOCKS]>,
-    /// When the divider of each port is free again.
-    divider: [f64; 32],
+    /// When the divider of each port is taken.
+    divider: [Busy; 32],
     /// Ports whose cycles are shared, with share and φ in 2⁻³².
     shared: Vec<(u32, u32, u32)>,
     divider_share: f64,
@@ -49,7 +51,7 @@ impl Default for Ports {
         Self {
             taken: Box::new([[0; BLOCK]; BLOCKS]),
             blocks: Box::new([0; BLOCKS]),
-            divider: [0.0; 32],
+            divider: std::array::from_fn(|_| Busy::default()),
             shared: Vec::new(),
             divider_share: 1.0,
             used: [0; 32],
@@ -62,7 +64,7 @@ impl Ports {
     /// Frees all ports and sets the shares.
     pub fn reset(&mut self, pipeline: &Pipeline, environment: &Environment) {
         self.blocks.fill(0);
-        self.divider = [0.0; 32];
+        self.divider.iter_mut().for_each(Busy::clear);
         (self.used, self.divided) = ([0; 32], 0.0);
         self.divider_share = environment.ports[Group::Divider as usize].clamp(1e-3, 1.0);
         self.shared.clear();
@@ -138,16 +140,24 @@ impl Ports {
     }
 
     fn divide(&mut self, able: u32, busy: f64, ready: u32, now: u32) -> u32 {
-        let bits = (0..u32::BITS).filter(|bit| able >> bit & 1 == 1);
-        let first =
-            |a: &u32, b: &u32| self.divider[*a as usize].total_cmp(&self.divider[*b as usize]);
-        let Some(unit) = bits.min_by(first) else { return ready };
-        let free = self.divider[unit as usize];
-        let cycle = self.take(1 << unit, ready.max(free.ceil() as u32), now);
+        let long = ticks(busy / self.divider_share);
+        let mut best: Option<(Ticks, u32)> = None;
+        for unit in (0..u32::BITS).filter(|bit| able >> bit & 1 == 1) {
+            let divider = &mut self.divider[unit as usize];
+            divider.pass(begin(now));
+            let free = divider.free(begin(ready), long);
+            if best.is_none_or(|(soonest, _)| free < soonest) {
+                best = Some((free, unit));
+            }
+        }
+        let Some((free, unit)) = best else { return ready };
+        let first = cycle(free + begin(1) - 1);
+        let issue = self.take(1 << unit, first, now);
         self.divided += busy;
         // What was waited for the share of a busy unit is not waited again.
-        self.divider[unit as usize] = f64::from(cycle).max(free) + busy / self.divider_share;
-        cycle
+        let from = if issue == first { free } else { begin(issue) };
+        self.divider[unit as usize].take(from, from + long);
+        issue
     }
 
     /// Cycles for which the ports of each group were taken.

@@ -96,6 +96,21 @@ impl IssueQueue {
         self.now
     }
 
+    /// The first cycle from `cycle`, but no later than `until`, at which it holds less than `entries`.
+    /// Calls must come in the order of time.
+    #[inline]
+    pub fn less_than(&mut self, entries: u32, cycle: u32, until: u32) -> u32 {
+        while self.next <= cycle {
+            self.step();
+        }
+        self.now = self.now.max(cycle);
+        while self.held >= entries && self.next < until {
+            self.now = self.next;
+            self.step();
+        }
+        if self.held < entries { self.now } else { until }
+    }
+
     /// An operation entered that leaves at `cycle`.
     #[inline]
     pub fn enter(&mut self, cycle: u32) {

@@ -1,14 +1,20 @@
 use proptest::prelude::*;
 use symbiont_profile::OpClass;
 
-use super::super::pipeline::{Environment, Group, Level, Pipeline, Queue, Room};
+use super::super::pipeline::{Company, Environment, Group, Level, Pipeline, Queue, Room};
 use super::super::streams::NO_TRIGGER;
 use super::super::trace::{Op, Trace};
 use super::{Outcome, Window};
 
 /// Four wide; ports 0 to 3 integer, 4 and 5 floating point, 6 and 7 loads, 8 stores.
 pub(super) fn pipeline() -> Pipeline {
-    let room = |entries: f64| Room { total: entries, most: entries, shared: false, halved: false };
+    let room = |entries: f64| Room {
+        total: entries,
+        most: entries,
+        even: entries,
+        shared: false,
+        halved: false,
+    };
     let mut ports = [0b1111; OpClass::COUNT];
     for class in
         [OpClass::FpAdd, OpClass::FpMultiply, OpClass::FpFma, OpClass::FpDivide, OpClass::Vector]
@@ -25,6 +31,7 @@ pub(super) fn pipeline() -> Pipeline {
     divider_busy[OpClass::Divide.index()] = 20;
     Pipeline {
         mode: 1,
+        company: Company::Alone,
         halved: false,
         fetch: 4,
         taken: 1,
@@ -166,6 +173,27 @@ fn the_window_bounds_overlap() {
         |e| e.entries[Queue::Iq as usize] = 15.0,
     );
     assert!(issue > 190.0 / 16.0, "all that wait for the load fill the queue: {issue}");
+}
+
+#[test]
+fn a_thread_in_company_keeps_to_its_part_while_loads_are_far_away() {
+    let run = |company, even: f64, reuse| {
+        let mut pipeline = Pipeline { company, ..pipeline() };
+        pipeline.rooms[Queue::Rob as usize].even = even;
+        let environment = environment(&pipeline);
+        let sparse = trace(LONG, |line| match line % 16 {
+            0 => Op { reuse, line, ..op(OpClass::Load) },
+            _ => op(OpClass::Integer),
+        });
+        Window::default().run(&pipeline, &sparse, &environment).cpi
+    };
+    let all = run(Company::Alone, 32.0, f32::INFINITY);
+    // As if the buffer were half as long.
+    let part = run(Company::Others, 32.0, f32::INFINITY);
+    assert!((200.0 / 32.0..220.0 / 32.0).contains(&part) && all < 0.6 * part, "{part} {all}");
+    // Loads from the L2 are near.
+    let near = |company| run(company, 32.0, 5e3);
+    assert_eq!(near(Company::Others), near(Company::Alone));
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! Wrong paths: what is fetched and dispatched behind a branch that was guessed wrong.
+//!
+//! # Approach
+//! Until the branch is done, the thread goes on taking turns of the front end, slots of dispatch and
+//! entries of the re-order buffer, which others then lack. What it would execute is not known, so nothing of
+//! it is: groups are as full as the thread's are on average, and they wait. When the branch is
+//! done, they are gone.
+//!
+//! # Properties
+//! `a_wrong_path_takes_turns_from_others`, `a_wrong_path_takes_entries_from_others` (tests of the
+//! crate).
+
+use super::Core;
+use super::thread::Thread;
+
+/// The wrong path that a thread is on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stray {
+    /// Operations between fetch and dispatch.
+    pub(super) fetched: u32,
+    /// Entries of the re-order buffer.
+    entries: u32,
+    /// Operations for which the last entry has room.
+    open: u32,
+    /// Operations dispatched in this cycle.
+    pub(super) dispatched: u32,
+}
+
+impl Thread<'_> {
+    /// Does it follow a wrong path?
+    #[inline]
+    pub(super) fn is_astray(&self, now: u64) -> bool {
+        self.blind || self.resolved > now
+    }
+
+    /// Operations that it fetches in a turn on average, at most so many.
+    fn usual_group(&self, most: u32) -> u32 {
+        let (operations, groups) = self.groups;
+        ((operations + groups / 2) / groups.max(1)).clamp(1, u64::from(most)) as u32
+    }
+
+    /// Fetches what lies on the wrong path; tells how many operations.
+    pub(super) fn fetch_stray(&mut self, most: u32) -> u32 {
+        let count = self.usual_group(most);
+        self.stray.fetched += count;
+        count
+    }
+}
+
+impl Core<'_> {
+    /// What lay on wrong paths that ended is gone.
+    pub(super) fn squash(&mut self) {
+        for (at, thread) in self.threads.iter_mut().enumerate() {
+            let stray = &mut thread.stray;
+            stray.dispatched = 0;
+            if stray.fetched + stray.entries == 0 || thread.blind || thread.resolved > self.now {
+                continue;
+            }
+            (0..stray.entries).for_each(|_| self.pools.rob.give(at));
+            *stray = Stray::default();
+            self.moved = true;
+        }
+    }
+
+    /// Dispatches what lies on a thread's wrong path, in the slots that are left; is there no entry
+    /// of the re-order buffer for it? `back`: does it hold back?
+    pub(super) fn dispatch_stray(&mut self, at: usize, left: &mut u32, back: bool) -> bool {
+        let group = if self.grouped { self.threads[at].usual_group(self.front.most) } else { 1 };
+        let rob = &mut self.pools.rob;
+        let stray = &mut self.threads[at].stray;
+        while *left > 0 && stray.fetched > 0 {
+            if stray.open == 0 {
+                let room = if back { rob.has_even_room(at) } else { rob.has_room(at) };
+                if !room {
+                    return true;
+                }
+                rob.take(at);
+                stray.entries += 1;
+                stray.open = group;
+            }
+            stray.open -= 1;
+            stray.fetched -= 1;
+            stray.dispatched += 1;
+            *left -= 1;
+        }
+        false
+    }
+}
