@@ -285,6 +285,11 @@ fn tell_measured(comparison: &Comparison) {
         }
     }
     say!("measured LLC MPKI: of the L2's prefetcher alone");
+    let loose = programs.iter().filter(|beside| beside.loose && beside.measured.is_some());
+    let loose: Vec<&str> = loose.map(|beside| beside.program.as_str()).collect();
+    if !loose.is_empty() {
+        say!("no more than a trait in common with what is beside them: {}", loose.join(", "));
+    }
 }
 
 /// Lists the programs that can be simulated.

@@ -1,5 +1,5 @@
 //! What simulations need before they can start, made by all processors and kept for the next
-//! run; and the progress bar of it all.
+//! run; what is to be known of profiles before figures are trusted; and the progress bar of it all.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,16 @@ use std::time::Duration;
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::Cache;
-use symbiont_profile::Profile;
+use symbiont_profile::{FEWEST_TRACES, Profile};
 use symbiont_sim::fast::Workshop;
 use symbiont_sim::ready::{Made, Shelf};
 
 use crate::args::Kept;
 
-/// Makes the tables of some programs' phases, for cores with so many threads.
+/// Makes the tables of some programs' phases, for cores with so many threads. Tells which of the
+/// programs have phases of few micro-traces.
 ///
 /// # Errors
 /// When a phase cannot be simulated, or the user stops it.
@@ -29,6 +31,7 @@ pub fn prepare<'p>(
     progress: &Bar,
 ) -> anyhow::Result<()> {
     let profiles: Vec<&Profile> = profiles.into_iter().collect();
+    tell_thin(profiles.iter().copied(), progress);
     let phases: Vec<_> = profiles.iter().flat_map(|profile| &profile.phases).collect();
     let cache = folder(kept).map(|folder| (Cache::new(&folder), folder));
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
@@ -68,6 +71,29 @@ pub fn prepare<'p>(
         );
     }
     Ok(())
+}
+
+/// Tells which programs have phases of few micro-traces; nothing where none has any.
+pub fn tell_thin<'p>(profiles: impl IntoIterator<Item = &'p Profile>, progress: &Bar) {
+    if let Some(told) = thin(profiles) {
+        progress.say(&told);
+    }
+}
+
+/// The programs with phases of few micro-traces, in one line.
+fn thin<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Option<String> {
+    let told = |profile: &Profile| {
+        let percent = 100.0 * profile.thin_share();
+        (percent > 0.0).then(|| format!("{} ({} %)", profile.program, number::plain(percent)))
+    };
+    let programs: Vec<String> = profiles.into_iter().filter_map(told).collect();
+    (!programs.is_empty()).then(|| {
+        format!(
+            "phases of fewer than {FEWEST_TRACES} micro-traces are simulated with less certainty; \
+             their part of a program's instructions: {}",
+            programs.join(", ")
+        )
+    })
 }
 
 /// So many of something.
@@ -133,5 +159,22 @@ impl Bar {
     /// Removes it from the screen.
     pub fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_experiment::simulated::Library;
+
+    use super::*;
+
+    #[test]
+    fn programs_of_few_micro_traces_are_named() {
+        let load = |name| Library::default().load(name).unwrap();
+        let (whole, mut few) = (load("synthetic-integer"), load("synthetic-float"));
+        assert_eq!(thin([&whole, &few]), None);
+        few.phases[0].traces.truncate(FEWEST_TRACES - 1);
+        let told = thin([&whole, &few]).unwrap();
+        assert!(told.ends_with("instructions: synthetic-float (100 %)"), "{told}");
     }
 }

@@ -9,7 +9,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use symbiont_profile::capture::{Capture, Windows, plugin_beside};
-use symbiont_profile::{OpClass, Phase, Profile};
+use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, Profile};
 
 use crate::args;
 
@@ -192,9 +192,41 @@ impl Summary<'_> {
         text.push_str(&format!("{table}\n"));
         text.push_str("Loads, stores, branches, flops per instruction; mispredicted branches and ");
         text.push_str("misses per 1,000 instructions.");
+        text.extend(self.thin().map(|told| format!("\n{told}")));
         for gap in self.gaps {
             text.push_str(&format!("\nNot observed: {gap}"));
         }
         text
+    }
+
+    /// Which part of the program few micro-traces stand for; none where there are enough.
+    fn thin(&self) -> Option<String> {
+        let few = |phase: &&PhaseSummary| phase.micro_traces < FEWEST_TRACES;
+        let (count, of) = (self.phases.iter().filter(few).count(), self.phases.len());
+        let share: f64 = self.phases.iter().filter(few).map(|phase| phase.share).sum();
+        (count > 0).then(|| {
+            format!(
+                "Fewer than {FEWEST_TRACES} micro-traces: {count} of {of} phases, {:.1} % of all \
+                 instructions; they are simulated with less certainty.",
+                100.0 * share
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_experiment::simulated::Library;
+
+    use super::*;
+
+    #[test]
+    fn few_micro_traces_are_told() {
+        let mut profile = Library::default().load("synthetic-integer").unwrap();
+        let shown = |profile: &Profile| told(profile, Path::new("x.profile"), false).unwrap();
+        assert!(!shown(&profile).contains("Fewer"), "{}", shown(&profile));
+        profile.phases[0].traces.truncate(FEWEST_TRACES - 1);
+        let few = "Fewer than 5 micro-traces: 1 of 1 phases, ";
+        assert!(shown(&profile).contains(few), "{}", shown(&profile));
     }
 }

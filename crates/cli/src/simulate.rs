@@ -19,7 +19,7 @@ use symbiont_sim::machine::{Errors, Level, Switches};
 
 use crate::args::{self, Private, Simulate};
 use crate::knowledge::{self, Fitting};
-use crate::prepare::{Bar, prepare};
+use crate::prepare::{Bar, prepare, tell_thin};
 use crate::traces;
 
 /// Runs the simulation and tells what came out.
@@ -63,6 +63,8 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
             let mut referee = Referee::new(description, Options::default(), Sample::default());
             job.check(&referee)?;
             let told = traces::add(&mut referee, args.traces.as_deref(), &profiles)?;
+            let replayed = profiles.iter().filter(|(name, _)| !told.contains_key(*name));
+            tell_thin(replayed.map(|(_, profile)| profile), &progress);
             let source = |name: &str| match told.get(name) {
                 Some(trace) => format!("{}; {trace}", source(name)),
                 None => source(name),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
+use symbiont_experiment::simulated::Library;
 
 fn symbiont(args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("symbiont").unwrap();
@@ -82,6 +83,7 @@ fn a_timeline_is_written() {
     let lines = std::fs::read_to_string(&path).unwrap();
     assert!(lines.lines().count() > 2);
     let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(first["simulated"], true);
     assert_eq!(first["threads"].as_array().unwrap().len(), 4);
 }
 
@@ -95,6 +97,13 @@ fn machines_are_listed_with_their_sources() {
     let values = json["values"].as_array().unwrap();
     assert!(values.len() > 50);
     assert!(values.iter().all(|value| !value["source"].as_str().unwrap().is_empty()));
+}
+
+#[test]
+fn what_memory_looks_like_is_said_to_be_simulated() {
+    let told = stdout(&["machines", "xsim", "--memory", "--json"]);
+    let json: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(json["memory"]["provenance"]["simulated"], true);
 }
 
 #[test]
@@ -169,6 +178,33 @@ fn tables_are_kept_and_damaged_ones_are_told_of() {
     assert_eq!(mended, cold);
     assert!(told.contains("1 kept table found damaged and made anew"), "{told}");
     assert_eq!(run(), (cold, String::new()));
+}
+
+/// A phase for which too few micro-traces stand is simulated, and told of on either level.
+#[test]
+fn few_micro_traces_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut profile = Library::default().load("synthetic-integer").unwrap();
+    profile.program = "few".to_owned();
+    profile.phases[0].traces.truncate(4);
+    profile.write(&folder.path().join("few.profile")).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let told = |args: &[&str]| {
+        let output = symbiont(args).assert().success();
+        String::from_utf8(output.get_output().stderr.clone()).unwrap()
+    };
+    let few = "fewer than 5 micro-traces are simulated with less certainty";
+    for level in ["fast", "cycle"] {
+        let machine = ["simulate", "--machine", "xsim", "--profiles", path, "--no-cache"];
+        let run = ["--level", level, "--alone", "100ms", "--repeats", "2", "--apps"];
+        let of = |app: &str| told(&[&machine[..], &run, &[app]].concat());
+        let said = of("few");
+        assert!(said.contains(few) && said.contains("few (100 %)"), "{said}");
+        let said = of("synthetic-integer");
+        assert!(!said.contains(few), "{said}");
+    }
+    let shown = stdout(&["profile", "--show", &format!("{path}/few.profile")]);
+    assert!(shown.contains("Fewer than 5 micro-traces: 1 of 1 phases"), "{shown}");
 }
 
 #[test]

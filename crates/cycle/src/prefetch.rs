@@ -3,8 +3,11 @@
 //! # Approach
 //! It sees the lines that miss the L1 data cache. A line next to one that it saw makes
 //! a stream, up or down; from then on it asks for the lines up to so many ahead, each
-//! once, but for no more than two at a time (Intel's streamer issues up to two requests for each look-up in
-//! the L2; POWER's depth is reached by and by too): what begins like a stream and ends there costs two lines.
+//! once, but for no more than two at a time: Intel's streamer issues up to two requests for each look-up in
+//! the L2 (Optimization Reference Manual, data prefetch to the L2), and POWER reaches its depth by and by
+//! too (POWER7 Optimization and Tuning Guide, depth attainment urgency; how fast is assumed to be alike).
+//! So what begins like a stream and ends there costs two lines.
+//!
 //! Lines that may begin a stream are kept apart from streams (the unit stride filter of
 //! Palacharla and Kessler, ISCA 1994), so that scattered misses displace no stream: what was
 //! unused longest makes room, among the lines for a line, among the streams for a stream.

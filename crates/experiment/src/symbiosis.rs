@@ -44,6 +44,8 @@
 //!   (`workloads_are_divided_as_stated`); controls have a baseline under the same terms
 //!   (`controls_are_planned_with_their_baseline`); so have workloads of eight programs a core
 //!   (`eight_programs_a_core_run_in_smt8_and_in_smt4`).
+//! - Workloads that leave nothing to fit a model on are told before anything runs
+//!   (`workloads_that_leave_no_model_are_refused_before_anything_runs`).
 //! - An interrupted evaluation goes on where it stopped, and a short one runs
 //!   from end to end (`a_short_evaluation_runs_and_goes_on`).
 

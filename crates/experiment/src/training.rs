@@ -48,6 +48,8 @@
 //!   was trained on the model explains most of what means of programs explain.
 //! - No-operations cost programs less than other programs do
 //!   (`what_no_operations_cost_is_measured_and_told`).
+//! - Programs too few to judge a model by are told before anything runs
+//!   (`too_few_programs_are_refused_before_anything_runs`).
 //! - Equal seeds plan equal runs; each pair is there once
 //!   (`each_pair_is_planned_once`).
 //! - Each sort of core has a model of its own, by which threads on it are grouped

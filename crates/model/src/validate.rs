@@ -197,6 +197,12 @@ impl<'a> TrainingSet<'a> {
         from_moments(&moments, &self.pressure, self.choose(&keep), self.kernel(keep)?)
     }
 
+    /// Does anything remain to fit on without these programs ([`TrainingSet::fit_without`])?
+    #[must_use]
+    pub fn remains_without(&self, programs: &BTreeSet<Arc<str>>) -> bool {
+        self.groups.keys().any(|group| group.is_disjoint(programs) && self.without_rulers(group))
+    }
+
     /// Leave-p-out over all sets of programs that ran together.
     ///
     /// # Errors

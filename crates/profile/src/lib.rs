@@ -69,7 +69,7 @@ pub use continuation::Continuation;
 pub use format::{LONGEST_FILE, ProfileError, VERSION, from_bytes, to_bytes};
 pub use microtrace::{Access, MicroOp, MicroTrace};
 pub use mix::{Mix, OpClass};
-pub use phase::{Footprint, Phase, Reuse};
+pub use phase::{FEWEST_TRACES, Footprint, Phase, Reuse};
 pub use profile::{Profile, Span, Thread};
 pub use reuse::{ReuseCurve, ReuseHistogram};
 pub use super_sets::{SUPER_SET_CACHES, SUPER_SETS, Stream, SuperSetMap};

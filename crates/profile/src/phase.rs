@@ -3,6 +3,9 @@
 use crate::{Branches, MicroTrace, Mix, ReuseHistogram, SuperSetMap};
 use serde::{Deserialize, Serialize};
 
+/// Micro-traces that stand for a phase at least; fewer may miss much of what it does.
+pub const FEWEST_TRACES: usize = 5;
+
 /// Reuse times of one stream at each granularity. Times and accesses are
 /// counted in accesses of that very histogram's stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +72,11 @@ impl Phase {
     /// Floating-point operations per instruction.
     pub fn flops_per_instruction(&self) -> f64 {
         self.per_instruction(self.mix.flops)
+    }
+
+    /// Has it fewer micro-traces than [`FEWEST_TRACES`]?
+    pub fn is_thin(&self) -> bool {
+        self.traces.len() < FEWEST_TRACES
     }
 
     /// The share of the lines it touches that it also writes: of the lines that

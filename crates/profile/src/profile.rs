@@ -56,8 +56,36 @@ impl Profile {
         self.threads.first().map_or(&[], |thread| &thread.sequence)
     }
 
+    /// The share of its instructions that is of phases with too few micro-traces
+    /// ([`Phase::is_thin`]); 0 where it has none of those.
+    pub fn thin_share(&self) -> f64 {
+        let count = |phase: &Phase| phase.instructions as f64;
+        let all: f64 = self.phases.iter().map(count).sum();
+        let thin: f64 = self.phases.iter().filter(|phase| phase.is_thin()).map(count).sum();
+        if all > 0.0 { thin / all } else { 0.0 }
+    }
+
     /// The phase of a span; none for a span of another profile.
     pub fn phase(&self, span: Span) -> Option<&Phase> {
         self.phases.get(usize::from(span.phase))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::FEWEST_TRACES;
+    use crate::test_support::{branchy, phased, streaming};
+
+    #[test]
+    fn phases_of_few_micro_traces_are_thin() {
+        let mut profile = phased(&streaming(), &branchy());
+        assert!(profile.phases.iter().all(|phase| !phase.is_thin()));
+        assert_eq!(profile.thin_share(), 0.0);
+        profile.phases[1].traces.truncate(FEWEST_TRACES);
+        assert_eq!(profile.thin_share(), 0.0);
+        // Both phases count equally many instructions.
+        profile.phases[1].traces.truncate(FEWEST_TRACES - 1);
+        assert!(profile.phases[1].is_thin() && !profile.phases[0].is_thin());
+        assert_eq!(profile.thin_share(), 0.5);
     }
 }

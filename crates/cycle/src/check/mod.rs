@@ -21,7 +21,8 @@
 //!
 //! *Programs that took part*: a gate means little for programs by whose figures a mechanism of either level was
 //! found. Those were lbm and cg (prefetching), gzip and openssl (what is fetched in a turn), openssl (twins),
-//! stream and zstd (groups), gcc and zstd (how old lines are). A claim of
+//! stream and zstd (groups), gcc and zstd (how old lines are), chase and perl (what is prefetched in vain),
+//! cg and network (what a thread holds while it waits for memory). A claim of
 //! agreement rests on others.
 //!
 //! # Terms and units

@@ -5,7 +5,8 @@
 //! for each program, and, where there is one, `PROGRAM/l2.float.txt` with counts of the L2. Each
 //! profiled program stands beside the nearest of SPEC's: the same program, its descendant, or one
 //! that does alike; inputs and compilers differ, so that only what is absurd tells
-//! anything. As many copies are simulated as were measured, at even places of the program.
+//! anything. Some pairs are loose, which is told ([`Beside::loose`]); programs that are like none
+//! of SPEC's stand alone. As many copies are simulated as were measured, at even places of the program.
 //!
 //! The counts tell L3 misses of the L2's prefetcher only; simulated are all lines that come
 //! from memory.
@@ -25,7 +26,7 @@ use super::steady::{Resident, Steady};
 use super::{Provenance, Setup};
 
 /// Profiled programs and the nearest of SPEC CPU2017.
-const NEAREST: [(&str, &str); 16] = [
+const NEAREST: [(&str, &str); 19] = [
     ("povray", "511.povray_r"),
     ("calculix", "510.parest_r"),
     ("gnugo", "541.leela_r"),
@@ -42,7 +43,15 @@ const NEAREST: [(&str, &str); 16] = [
     ("cg", "503.bwaves_r"),
     ("stream", "549.fotonik3d_r"),
     ("chase", "520.omnetpp_r"),
+    ("xalan", "523.xalancbmk_r"),
+    ("iverilog", "520.omnetpp_r"),
+    ("gawk", "500.perlbench_r"),
 ];
+
+/// Those that share no more than a trait with the nearest: sweeps over arrays, a sparse solver
+/// beside one on a grid, pointers through memory, events in the order of time (of gates, not of
+/// networks), hashes and patterns in an interpreter (of another language than Perl).
+const LOOSE: [&str; 5] = ["stream", "cg", "chase", "iverilog", "gawk"];
 
 /// Why measurements cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +109,8 @@ pub struct Beside {
     pub program: String,
     /// The measured one.
     pub nearest: Option<&'static str>,
+    /// Have the two no more in common than a trait?
+    pub loose: bool,
     /// Copies of each.
     pub copies: usize,
     /// Simulated.
@@ -196,6 +207,7 @@ pub fn compare(
         Beside {
             program: program.name.clone(),
             nearest,
+            loose: LOOSE.contains(&program.name.as_str()),
             copies,
             simulated: copies_of(&steady, program, copies, description),
             measured: measured.map(|(_, figures)| *figures),
@@ -250,6 +262,8 @@ fn figures(rates: &[Rates]) -> Figures {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::Library;
     use super::*;
 
@@ -268,16 +282,36 @@ mod tests {
         let library = Library::open(Path::new("/nonexistent")).unwrap();
         let mut profiles = library.load_all(["synthetic-float"]).unwrap();
         let profile = profiles.remove("synthetic-float").unwrap();
-        profiles.insert("povray".to_owned(), profile.clone());
+        for name in ["povray", "gawk"] {
+            profiles.insert(name.to_owned(), profile.clone());
+        }
         profiles.insert("another".to_owned(), profile);
         let zen4 = Description::named("zen4").unwrap();
         let comparison = compare(&zen4, &profiles, folder.path()).unwrap();
-        let [another, povray] = &comparison.programs[..] else { panic!("two programs") };
+        let [another, gawk, povray] = &comparison.programs[..] else { panic!("three programs") };
         assert_eq!((another.nearest, another.measured), (None, None));
+        assert_eq!((gawk.nearest, gawk.measured), (Some("500.perlbench_r"), None));
+        assert_eq!([another.loose, gawk.loose, povray.loose], [false, true, false]);
         let measured = povray.measured.unwrap();
         assert_eq!((povray.copies, measured.ipc, measured.llc_mpki), (16, 1.81, Some(2.0)));
         assert!(povray.simulated.ipc > 0.1 && povray.simulated.ipc <= 3.0);
         assert!((povray.simulated.slots.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn each_program_has_one_nearest_and_is_shipped() {
+        let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles");
+        let mut names = BTreeSet::new();
+        for (program, nearest) in NEAREST {
+            assert!(names.insert(program), "{program} is there twice");
+            let shipped = profiles.join(format!("{program}.profile"));
+            assert!(shipped.is_file(), "{program} has no profile");
+            // Rate programs of SPEC CPU2017 are numbered from 500.
+            let number = nearest.split('.').next().and_then(|digits| digits.parse::<u32>().ok());
+            let rate = number.is_some_and(|number| (500..600).contains(&number));
+            assert!(rate && nearest.ends_with("_r"), "{program}: {nearest}");
+        }
+        assert!(LOOSE.iter().all(|loose| names.contains(loose)), "{LOOSE:?}");
     }
 
     #[test]

@@ -24,6 +24,8 @@ use symbiont_sim::machine::{Errors, Options, SimError, SimMachine};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::{CpuSet, NumaNode};
 
+use super::{Provenance, Setup};
+
 /// Bytes between two loads of the pointer chase.
 const STRIDE: u64 = 128;
 /// Simulated time of one measurement.
@@ -34,6 +36,8 @@ const WIDTH: u64 = 16;
 /// What a machine's memory looks like.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Memory {
+    /// What it rests on.
+    pub provenance: Provenance,
     /// Latency by array size, from each node.
     pub latency: Vec<Latency>,
     /// Bandwidth by kernel, from each node.
@@ -104,7 +108,9 @@ pub fn measure(
         let gbps = nodes.iter().map(all).collect::<Result<_, _>>()?;
         bandwidth.push(Bandwidth { kernel, gbps });
     }
-    Ok(Memory { latency, bandwidth })
+    // Nothing was counted.
+    let setup = Setup { errors: Errors::NONE, ..Setup::default() };
+    Ok(Memory { provenance: Provenance::new(description, &setup), latency, bandwidth })
 }
 
 /// Instructions per nanosecond of all hardware threads of a set together.

@@ -1,8 +1,8 @@
 //! What happened in each quantum, as JSON lines.
 //!
-//! One object per quantum: `at_ms`, and `threads` with program, hardware thread,
-//! instructions per cycle and the share of cycles that each cause took. The causes are
-//! the simulated machine's own, without the errors of counters.
+//! One object per quantum: `simulated`, which is always true, `at_ms`, and `threads` with program,
+//! hardware thread, instructions per cycle and the share of cycles that each cause took. The causes
+//! are the simulated machine's own, without the errors of counters.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -20,6 +20,8 @@ pub(super) struct Timeline<'w> {
 
 #[derive(Serialize)]
 struct Quantum<'a> {
+    /// Always true: nothing of this was measured on hardware.
+    simulated: bool,
     at_ms: f64,
     threads: Vec<Entry<'a>>,
 }
@@ -66,7 +68,8 @@ impl<'w> Timeline<'w> {
             now.insert(truth.id, truth.done);
         }
         self.before = now;
-        serde_json::to_writer(&mut *self.to, &Quantum { at_ms: at.0 as f64 / 1e6, threads })?;
+        let quantum = Quantum { simulated: true, at_ms: at.0 as f64 / 1e6, threads };
+        serde_json::to_writer(&mut *self.to, &quantum)?;
         self.to.write_all(b"\n")
     }
 }

@@ -113,7 +113,7 @@ impl Campaign {
     ///
     /// # Errors
     /// When a run fails, the folder cannot be used, or the user stops it;
-    /// finished runs are kept in each case.
+    /// finished runs are kept in each case. When a workload leaves no model, before anything runs.
     pub fn run<'p>(
         workshop: &Workshop<'p>,
         profiles: &'p BTreeMap<String, Profile>,
@@ -121,15 +121,16 @@ impl Campaign {
         options: &Options,
         progress: &mut dyn Progress,
     ) -> Result<(Evaluation, Report), Error> {
+        let all = plan(&options.size);
+        let stage = Stage { workshop, profiles, models, options };
+        stage.check(&all)?;
         let folder = &options.output;
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         setting(workshop, profiles, models.is_some(), options)?;
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-        let all = plan(&options.size);
         let done: BTreeSet<&Run> = records.iter().map(|record| &record.run).collect();
         let left: Vec<Run> = all.iter().filter(|run| !done.contains(run)).cloned().collect();
         let finished = all.len() - left.len();
-        let stage = Stage { workshop, profiles, models, options };
         // The first run tells how long the others take.
         let mut estimate = Duration::ZERO;
         let mut rest = left.as_slice();
@@ -194,11 +195,30 @@ struct Stage<'a, 'p> {
 }
 
 impl Stage<'_, '_> {
+    /// Is there a model for each of these runs?
+    fn check(&self, runs: &[Run]) -> Result<(), Error> {
+        let Some(models) = self.models.filter(|_| self.options.settings.symbiosis.is_some()) else {
+            return Ok(());
+        };
+        match runs.iter().find(|run| !models.can_do_without(&self.programs(run))) {
+            None => Ok(()),
+            Some(run) => Err(Error::Evaluation(format!(
+                "{run}: with the programs of this workload left out, no group of the training remains \
+                 to fit on; train on more programs, or evaluate on fewer cores"
+            ))),
+        }
+    }
+
+    /// The programs of a run.
+    fn programs(&self, run: &Run) -> Vec<String> {
+        let all: Vec<String> = self.profiles.keys().cloned().collect();
+        run.case.programs(&all, self.options.seed)
+    }
+
     fn carry_out(&self, run: &Run) -> Result<Record, Error> {
         let begin = Instant::now();
         let Options { size, seed, switches, errors, .. } = self.options;
-        let all: Vec<String> = self.profiles.keys().cloned().collect();
-        let programs = run.case.programs(&all, *seed);
+        let programs = self.programs(run);
         let app = |program: &String| App { program: program.clone(), form: Form::Single };
         let workload =
             Workload { name: run.case.to_string(), apps: programs.iter().map(app).collect() };
@@ -345,8 +365,8 @@ impl Stage<'_, '_> {
             report.fact(
                 "Programs of a workload",
                 match self.models {
-                    Some(_) => "left out of the training of the model that predicts it",
-                    None => "known to the model, if it was trained on them",
+                    Some(_) => left_out(&known.model.training.programs, records),
+                    None => "known to the model, if it was trained on them".to_owned(),
                 },
             );
         }
@@ -365,4 +385,19 @@ impl Stage<'_, '_> {
         report.fact("Version", env!("CARGO_PKG_VERSION"));
         report
     }
+}
+
+/// What is told where a workload's programs are left out of training: how many others remain.
+pub(super) fn left_out(trained: &[String], records: &[Record]) -> String {
+    let remain = |record: &Record| {
+        trained.iter().filter(|program| !record.programs.contains(program)).count()
+    };
+    let remaining: Vec<usize> = records.iter().map(remain).collect();
+    let fewest = remaining.iter().min().copied().unwrap_or_default();
+    let most = remaining.iter().max().copied().unwrap_or_default();
+    format!(
+        "left out of the training of the model that predicts it; of its {} programs {fewest} to {most} \
+         remain",
+        trained.len()
+    )
 }

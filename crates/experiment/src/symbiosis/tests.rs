@@ -14,11 +14,15 @@ use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
 
+use super::campaign::left_out;
 use super::checks::Judged;
 use super::plan::BOTH_NODES;
 use super::*;
 use crate::harness::{Error, Verdict};
 use crate::simulated::Library;
+use crate::training;
+use crate::training::simulated::Simulated;
+use crate::training::{LeftOut, Site};
 
 #[test]
 fn workloads_are_divided_as_stated() {
@@ -192,6 +196,71 @@ fn a_short_evaluation_runs_and_goes_on() {
     assert!(!text.contains("company-smt2"), "symbiotic did not run");
     // All is done: the same comes out.
     assert_eq!(run(&other).unwrap().0, evaluation);
+}
+
+/// With two programs for each of two cores all four of the training are left out.
+#[test]
+fn workloads_that_leave_no_model_are_refused_before_anything_runs() {
+    let profiles: BTreeMap<String, Profile> =
+        Library::open(Path::new("/nonexistent")).unwrap().load_all(PROGRAMS).unwrap();
+    let machine = Description::named("power8-s812l").unwrap();
+    let core = Workshop::new(machine.clone().restricted(Some(1), Some(2)).unwrap());
+    let site = Simulated::new(&core, &profiles, (Errors::default(), 1, 2)).unwrap();
+    let trained = tempfile::tempdir().unwrap();
+    let training = training::Options {
+        output: trained.path().to_owned(),
+        programs: PROGRAMS.map(str::to_owned).to_vec(),
+        rulers: Vec::new(),
+        stack: Depth::Coarse,
+        size: training::Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 },
+        seed: 1,
+    };
+    let model = training::Campaign::run(&site, &training, &mut ()).unwrap().0.model;
+    let kept = LeftOut::read(trained.path(), model.clone(), site.catalogue()).unwrap();
+    let models = kept.models().unwrap();
+    let workshop = Workshop::new(machine.restricted(Some(2), Some(2)).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let run = |cores: usize| {
+        let options = Options {
+            output: folder.path().join(cores.to_string()),
+            size: Size {
+                widths: vec![2],
+                cores: vec![cores],
+                workloads: 1,
+                repeats: 2,
+                alone: Duration::from_millis(500),
+                policies: ["random", "symbiotic"].map(str::to_owned).into(),
+                controls: 0,
+                wide: (0, Vec::new()),
+            },
+            seed: 1,
+            settings: Settings {
+                symbiosis: Some(Symbiosis::new(model.clone()).into()),
+                ..Settings::default()
+            },
+            switches: Switches::default(),
+            errors: Errors::default(),
+            workers: 2,
+        };
+        Campaign::run(&workshop, &profiles, Some(&models), &options, &mut ())
+    };
+    let refused = run(2).unwrap_err().to_string();
+    assert!(refused.contains("smt2 2 cores 0 random: with the programs of"), "{refused}");
+    assert!(!folder.path().join("2").exists());
+    // Without two of them, two remain.
+    let (_, report) = run(1).unwrap();
+    let text = report.to_json().unwrap();
+    assert!(text.contains("of its 4 programs 2 to 2 remain"), "{text}");
+}
+
+#[test]
+fn what_remains_of_a_training_is_told() {
+    let trained = ["a", "b0", "b1", "c"].map(str::to_owned);
+    let mut records = [0, 7].map(|number| record(number, "random", Terms::Plain, 0.5));
+    // Of the second one's programs the model knows but one.
+    assert!(left_out(&trained, &records).ends_with("of its 4 programs 2 to 3 remain"));
+    records[1].programs = vec!["d".to_owned()];
+    assert!(left_out(&trained, &records).ends_with("of its 4 programs 2 to 4 remain"));
 }
 
 /// A model of the fine stack, of programs that were made up.

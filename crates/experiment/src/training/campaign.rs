@@ -9,12 +9,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_model::{Components, Depth, Model, Pressure, Training};
+use symbiont_model::{Components, Depth, Model, Pressure, Training, ValidationError};
 use symbiont_topology::CoreKind;
 
-use super::evaluate::{Evaluated, end, evaluate};
+use super::evaluate::{Evaluated, end, evaluate, wrong};
 use super::page;
-use super::plan::{Run, Size, nops, plan};
+use super::plan::{Run, Size, nops, plan, unjudged};
 use super::watch::Ran;
 use crate::harness::{self, Error, Journal, Progress};
 use crate::report::Report;
@@ -104,19 +104,21 @@ impl Campaign {
     ///
     /// # Errors
     /// When a run fails, the folder cannot be used, the model cannot be fitted, or
-    /// the user stops it; finished runs are kept in each case.
+    /// the user stops it; finished runs are kept in each case. When the programs are too few to judge
+    /// the model, before anything runs.
     pub fn run(
         site: &dyn Site,
         options: &Options,
         progress: &mut dyn Progress,
     ) -> Result<(Evaluated, Report), Error> {
+        let mut all = plan(&options.programs, &options.rulers, &options.size, options.seed);
+        enough(&all, options)?;
         let folder = &options.output;
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         setting(site, options)?;
         let components = Components::of(site.catalogue(), options.stack.sum())
             .map_err(|why| Error::Evaluation(why.to_string()))?;
         let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-        let mut all = plan(&options.programs, &options.rulers, &options.size, options.seed);
         if site.tells_nops() {
             all.extend(nops(&options.programs, &options.size));
         }
@@ -148,6 +150,14 @@ impl Campaign {
         write(folder, &evaluated, &report)?;
         Ok((evaluated, report))
     }
+}
+
+/// Are there programs enough to judge what is fitted?
+fn enough(runs: &[Run], options: &Options) -> Result<(), Error> {
+    let Some(width) = unjudged(runs, &options.rulers, &options.size) else { return Ok(()) };
+    let why = ValidationError::TooFew { programs: options.programs.len() };
+    let instead = if width > 2 { ", or train pairs only (--fours 0)" } else { "" };
+    Err(wrong(format!("groups of {width}: {why}; name more{instead}")))
 }
 
 fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {

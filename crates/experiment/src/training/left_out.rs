@@ -10,7 +10,8 @@
 //!
 //! # Properties
 //! Without nobody it is the training's own model, and without some programs it knows nothing of them
-//! (`models_without_some_programs_are_fitted_on_the_others`).
+//! (`models_without_some_programs_are_fitted_on_the_others`). Whether enough remains to fit one is
+//! known beforehand ([`Models::can_do_without`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -88,12 +89,19 @@ pub struct Models<'l> {
 }
 
 impl Models<'_> {
+    /// Does the training hold enough to fit a model that knows nothing of these programs?
+    #[must_use]
+    pub fn can_do_without(&self, programs: &[String]) -> bool {
+        let programs = set_of(programs);
+        self.sets.iter().all(|(_, set)| set.remains_without(&programs))
+    }
+
     /// The model that knows nothing of these programs.
     ///
     /// # Errors
     /// When too few are left to fit on.
     pub fn without(&self, programs: &[String]) -> Result<Arc<Model>, Error> {
-        let programs: BTreeSet<Arc<str>> = programs.iter().map(|one| one.as_str().into()).collect();
+        let programs = set_of(programs);
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = known().get(&programs) {
             return Ok(Arc::clone(model));
@@ -117,4 +125,8 @@ impl Models<'_> {
         }
         Ok(model)
     }
+}
+
+fn set_of(programs: &[String]) -> BTreeSet<Arc<str>> {
+    programs.iter().map(|one| one.as_str().into()).collect()
 }

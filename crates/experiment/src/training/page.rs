@@ -77,10 +77,23 @@ fn told(evaluation: &Evaluation) -> String {
     format!(
         "{} quanta of groups. Left out: {idle} in which a thread slept or was not measured, \
          {uncovered} beyond the end of a run alone. Setting the core up for so many threads \
-         makes a thread alone {:.3} times as slow on average. {nops}",
+         makes a thread alone {:.3} times as slow on average. {nops}{}",
         evaluation.observations.len(),
-        evaluation.throttled
+        evaluation.throttled,
+        unjudged(&evaluation.programs)
     )
+}
+
+/// How many sets of programs say nothing of the errors; nothing where all do.
+fn unjudged(programs: &Validation) -> String {
+    match programs.without_training {
+        0 => String::new(),
+        sets => format!(
+            " Not judged: {sets} of {} sets of programs that ran together, as with their programs left \
+             out no group remained to fit on.",
+            sets + programs.folds.len()
+        ),
+    }
 }
 
 fn figures(errors: &Errors) -> [Option<f64>; 3] {
@@ -372,4 +385,28 @@ fn histograms(mode: SmtMode, evaluation: &Evaluation, names: &[&str]) -> Plot {
          their middle (the paper's figures 5 and 6).",
         Chart::Dots(chart),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_judged_is_told() {
+        let told = |without_training| {
+            let validation = |without_training| Validation { folds: Vec::new(), without_training };
+            told(&Evaluation {
+                observations: Vec::new(),
+                left_out: (0, 0),
+                programs: validation(without_training),
+                combinations: validation(0),
+                captured: Vec::new(),
+                in_company: Vec::new(),
+                throttled: 1.0,
+                nops: Vec::new(),
+            })
+        };
+        assert!(told(3).contains(" Not judged: 3 of 3 sets of programs"), "{}", told(3));
+        assert!(!told(0).contains("Not judged"), "{}", told(0));
+    }
 }

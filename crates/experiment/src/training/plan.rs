@@ -1,5 +1,6 @@
 //! Which runs a training takes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -146,4 +147,21 @@ pub fn plan(programs: &[String], rulers: &[String], size: &Size, seed: u64) -> V
     }
     runs.extend(fours);
     runs
+}
+
+/// The width of whose groups none can be judged, if there is one: whichever group's programs are left
+/// out, no other group remains to fit on. Groups with rulers are not judged, and not enough to fit on.
+pub(super) fn unjudged(runs: &[Run], rulers: &[String], size: &Size) -> Option<usize> {
+    let groups = |width: usize| -> Vec<BTreeSet<&String>> {
+        let of_width = runs.iter().filter_map(|run| match run {
+            Run::Together(programs) if programs.len() == width => Some(programs),
+            _ => None,
+        });
+        let real = of_width.filter(|programs| !programs.iter().any(|one| rulers.contains(one)));
+        real.map(|programs| programs.iter().collect()).collect()
+    };
+    let judged = |groups: &[BTreeSet<&String>]| {
+        groups.iter().any(|group| groups.iter().any(|other| other.is_disjoint(group)))
+    };
+    size.widths().into_iter().find(|width| !judged(&groups(*width)))
 }

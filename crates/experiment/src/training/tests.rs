@@ -8,6 +8,7 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 use symbiont_sim::machine::Errors;
 
+use super::plan::unjudged;
 use super::simulated::{Simulated, machine_name};
 use super::*;
 use crate::harness::{Error, Progress};
@@ -79,6 +80,34 @@ fn each_pair_is_planned_once() {
     // 9.6 each on average; groups that were drawn before are left out unevenly.
     let parts = programs.each_ref().map(part);
     assert!(parts.iter().all(|part| (7..=12).contains(part)), "{parts:?}");
+}
+
+#[test]
+fn groups_that_nobody_can_judge_are_known_beforehand() {
+    let programs: Vec<String> = "abcdefgh".chars().map(String::from).collect();
+    let unjudged = |programs: &[String], rulers: &[String], fours| {
+        let size = Size { fours, ..Size::default() };
+        unjudged(&plan(programs, rulers, &size, 3), rulers, &size)
+    };
+    // The first two groups of four are of eight programs.
+    assert_eq!(unjudged(&programs, &[], 2), None);
+    assert_eq!(unjudged(&programs, &[], 1), Some(4), "there is no other group");
+    assert_eq!(unjudged(&programs[..4], &[], 9), Some(4), "each group is of all programs");
+    assert_eq!(unjudged(&programs[..4], &[], 0), None);
+    assert_eq!(unjudged(&programs[..1], &programs[1..], 0), Some(2), "rulers are not enough");
+}
+
+#[test]
+fn too_few_programs_are_refused_before_anything_runs() {
+    let (profiles, workshop) = (profiles(), workshop());
+    let site = Simulated::new(&workshop, &profiles, (Errors::NONE, 1, 2)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("training");
+    let size = Size { fours: 3, ..options(&output).size };
+    let refused = Campaign::run(&site, &Options { size, ..options(&output) }, &mut ());
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("groups of 4: 4 programs are too few"), "{refused}");
+    assert!(!output.exists());
 }
 
 /// Stops after some runs.
@@ -212,6 +241,8 @@ fn models_without_some_programs_are_fitted_on_the_others(
     assert_eq!(models.without(&["synthetic-float".to_owned()]).unwrap(), some);
     let nobody = models.without(&PROGRAMS.map(str::to_owned));
     assert!(matches!(nobody, Err(Error::Evaluation(_))));
+    assert!(!models.can_do_without(&PROGRAMS.map(str::to_owned)));
+    assert!(models.can_do_without(&["synthetic-float".to_owned()]));
 
     let journal = folder.join("runs.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();

@@ -151,6 +151,14 @@ fn too_few_programs_are_refused() {
     let refused = set.cross_validate(Holdout::Programs);
     assert_eq!(refused, Err(ValidationError::TooFew { programs: 3 }));
     assert_eq!(set.leave_out(&set.programs()), Err(ValidationError::TooFew { programs: 3 }));
+    assert!(!set.remains_without(&set.programs()));
+    assert_eq!(set.fit_without(&set.programs()), Err(FitError::Empty));
+    let last: BTreeSet<Arc<str>> = ["program-02".into()].into();
+    assert!(set.remains_without(&last));
+    // Rulers alone are not enough.
+    let ruled = set.with_rulers(["program-00".into()].into());
+    assert!(!ruled.remains_without(&last));
+    assert_eq!(ruled.fit_without(&last), Err(FitError::Empty));
     assert_eq!(TrainingSet::new(SmtMode::Smt2, &[]).unwrap_err(), FitError::Empty);
 }
 

@@ -156,6 +156,11 @@ pub struct Pipeline {
     /// Micro-ops retired per cycle, by all threads together.
     pub retire: f64,
     /// Micro-ops between fetch and dispatch, of one thread.
+    ///
+    /// Assumed, for all machines: what dispatch takes in 16 cycles, split evenly among the threads
+    /// of the mode, and 8 at least. No description tells it. It is how far fetch runs ahead of
+    /// dispatch: a larger buffer hides more of the misses of the instruction cache behind what is
+    /// fetched already, a smaller one fewer.
     pub fetch_buffer: usize,
     /// Cycles from a mispredicted branch's resolution to the dispatch of the
     /// right path.

@@ -131,8 +131,18 @@ fn cover(run: &[u32], ahead: usize, found: &mut HashMap<u32, u32>) {
 
 /// Accesses within which a run goes on: a prefetcher that follows some streams forgets one that rests
 /// for longer.
+///
+/// Assumed, for all machines: no description tells how long a prefetcher remembers. 2,048 accesses
+/// are those of some thousand instructions. A larger value takes slower runs for prefetched, and more
+/// lines whose neighbours were used by chance; a smaller one lets runs miss whose loops have long
+/// bodies.
 const OF_LATE: u64 = 1 << 11;
 /// Accesses after which a line was not used for long: a core's first cache has lost it.
+///
+/// Assumed, for all machines: 16,384 accesses are many times as many as a first cache has lines (512
+/// of 64 bytes in 32 KiB), since most accesses are to lines that are used again soon. A larger value
+/// leaves out runs that come again sooner; a smaller one counts lines that the first cache still has,
+/// of which a prefetch makes nothing better.
 const FOR_LONG: u64 = 1 << 14;
 
 /// What an access is to a slow run.
