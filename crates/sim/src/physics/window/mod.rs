@@ -19,7 +19,7 @@
 //!   queue, load and store queue have room. Others' turns slow fetch; what was fetched meanwhile may
 //!   be dispatched and retire at the full width, but of as many as the fetch buffer holds no more than the
 //!   share of the slots takes. In company an even part of re-order buffer and issue queue is the most
-//!   while loads are [far away](far);
+//!   while loads are far away (`far`);
 //! - issue: the first cycle from dispatch + 1 with the sources ready, a
 //!   free port and, for a miss, a free miss register;
 //! - done: after the latency of its class, or of the level that its
