@@ -27,11 +27,12 @@ pub fn page(records: &[Record], cpus: u32) -> Result<Report, Error> {
         "Turns of parallel programs",
         "Programs that all want all of the machine, under stay and under phases",
     );
-    let got = stats::mean(&records.iter().map(|r| r.judged.cpus).collect::<Vec<_>>());
+    // Context switches are those of the runs of two; the long ones bear a busy machine.
+    let got = stats::mean(&two.iter().map(|r| r.judged.cpus).collect::<Vec<_>>());
     let part = got.unwrap_or_default() / f64::from(cpus.max(1));
     if part < UNDISTURBED {
         report.push(Block::Warning(format!(
-            "The programs got {:.0} % of the machine: something else used the rest. Shares, turns \
+            "Two programs got {:.0} % of the machine: something else used the rest. Shares, turns \
              and waits hold all the same; context switches were forced by others, so that no \
              policy could spare them.",
             100.0 * part

@@ -121,6 +121,15 @@ fn a_report_tells_whether_the_boost_acts() {
     let more = |holders, beside_serial| starved(holders, beside_serial) - without;
     assert_eq!([more(2, false), more(1, false), more(0, false)], [1, 0, 0]);
     assert_eq!(more(0, true), 1, "beside a serial program nobody is senior");
+    // The long runs bear a busy machine, those of two do not.
+    let disturbed = |two: f64, long: f64| {
+        let mut records = [None, second, second].map(record_of);
+        records.iter_mut().for_each(|record| record.judged.cpus = two);
+        records[2].run.part = Part::Starvation;
+        records[2].judged.cpus = long;
+        page(&records, 2).unwrap().html().unwrap().contains("something else used the rest")
+    };
+    assert_eq!([disturbed(1.95, 1.0), disturbed(1.8, 2.0)], [false, true]);
     // Switches are the same, so that check never passes.
     assert_eq!(verdicts(0.9, 1.02), 2);
     assert_eq!(verdicts(0.5, 1.02), 1);
