@@ -25,7 +25,7 @@ use super::{JointState, Multiprocessor, Phase, Scheduler, speedups};
 use crate::metrics;
 
 /// A program by the mean lengths of its phases, each in time alone on the
-/// machine. Only their ratio matters.
+/// machine. Only their ratio matters to [`predict`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Program {
     parallel: f64,
@@ -69,7 +69,7 @@ impl Program {
         self.length(phase) / (self.parallel + self.serial)
     }
 
-    fn length(&self, phase: Phase) -> f64 {
+    pub(super) fn length(&self, phase: Phase) -> f64 {
         match phase {
             Phase::Serial => self.serial,
             Phase::Parallel => self.parallel,
@@ -105,6 +105,19 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    pub(super) fn new(
+        machine: Multiprocessor,
+        programs: [Program; 2],
+        speedup: [f64; 2],
+        share: [f64; 4],
+    ) -> Self {
+        let alone = programs.map(|program| program.work_alone(machine));
+        let performance = [speedup[0] * alone[0], speedup[1] * alone[1]];
+        let throughput = performance[0] + performance[1];
+        let throughput_over_alone = throughput / ((alone[0] + alone[1]) / 2.0);
+        Self { speedup, share, performance, throughput, throughput_over_alone }
+    }
+
     /// Fairness (eq. 4) of the long-run speedups.
     #[must_use]
     pub fn fairness(&self) -> f64 {
@@ -126,11 +139,7 @@ pub fn predict(
         JointState::ALL.iter().zip(share).map(|(&state, share)| share * of(state)).sum()
     };
     let speedup = [long_run(&|state| speed(state)), long_run(&|state| speed(state.reversed()))];
-    let alone = [a.work_alone(machine), b.work_alone(machine)];
-    let performance = [speedup[0] * alone[0], speedup[1] * alone[1]];
-    let throughput = performance[0] + performance[1];
-    let throughput_over_alone = throughput / ((alone[0] + alone[1]) / 2.0);
-    Prediction { speedup, share, performance, throughput, throughput_over_alone }
+    Prediction::new(machine, [a, b], speedup, share)
 }
 
 /// Share of the time in each joint state, in the order of [`JointState::ALL`].

@@ -3,11 +3,11 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-fn machine(n: u32, a: f64) -> Multiprocessor {
+pub(super) fn machine(n: u32, a: f64) -> Multiprocessor {
     Multiprocessor::new(n, a).unwrap()
 }
 
-fn close(got: f64, want: f64) -> bool {
+pub(super) fn close(got: f64, want: f64) -> bool {
     (got - want).abs() <= 1e-9 * want.abs().max(1.0)
 }
 
@@ -213,7 +213,7 @@ fn largest_error(
     worst
 }
 
-fn length(program: Program, serial: bool) -> f64 {
+pub(super) fn length(program: Program, serial: bool) -> f64 {
     program.share_alone(if serial { Phase::Serial } else { Phase::Parallel })
 }
 
@@ -253,7 +253,7 @@ fn lengths_as_the_benchmark_draws_them_change_nothing() {
     assert!(worst < 0.005, "{worst}");
 }
 
-fn programs() -> impl Strategy<Value = Program> {
+pub(super) fn programs() -> impl Strategy<Value = Program> {
     prop_oneof![
         Just(Program::ALL_PARALLEL),
         Just(Program::ALL_SERIAL),
