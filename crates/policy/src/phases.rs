@@ -109,8 +109,8 @@ use speeds::Speeds;
 pub use seniority::Turns;
 pub use states::{JointState, JointStates};
 
-/// Priority levels that a serial thread or a senior program gains.
-const BOOST: Priority = Priority::Boosted(10);
+/// What a serial thread or a senior program gains.
+const BOOST: Priority = Priority::Boosted(Phases::LEVELS);
 /// Share of a quantum from which a ready thread counts as busy.
 const BUSY: f64 = 0.5;
 
@@ -157,6 +157,12 @@ pub struct Phases {
 }
 
 impl Phases {
+    /// Priority levels that a serial thread or a senior program gains.
+    pub const LEVELS: u8 = 10;
+    /// How long the boost stays with one of several parallel programs at most, unless
+    /// [`Settings::seniority_timeout`] says otherwise.
+    pub const TIMEOUT: Duration = seniority::TIMEOUT;
+
     /// `threshold`: ready threads above which a program is parallel; none for
     /// two, or 1.1 on machines of one or two hardware threads.
     #[must_use]
@@ -167,7 +173,7 @@ impl Phases {
     /// With these settings.
     #[must_use]
     pub fn with(settings: &Settings) -> Self {
-        let timeout = settings.seniority_timeout.unwrap_or(seniority::TIMEOUT);
+        let timeout = settings.seniority_timeout.unwrap_or(Self::TIMEOUT);
         Self {
             threshold: settings.parallel_threshold,
             serial: SerialThreads::new(timeout),

@@ -21,9 +21,12 @@ use symbiont_topology::{Core, PuId};
 use super::plan::{Part, Run};
 use crate::phases::plan::BASELINE;
 use crate::simulated::SimulateError;
+use crate::theory::phases::{Multiprocessor, Phase};
 
 /// Mean length of a phase on idle cores that are all alike, in nanoseconds.
 const PHASE_NS: f64 = 2e8;
+/// Phases' time that a cycle takes on average, as in our benchmark.
+const PHASES: f64 = 2.0;
 /// Simulated time before anything is measured.
 const WARM: Duration = Duration::from_secs(1);
 /// Time in which a thread's speed is measured.
@@ -123,8 +126,7 @@ impl<'p> Stage<'p> {
     fn program(&self, ratio: Ratio, cores: u32, time: Option<Duration>) -> Program<'p> {
         let n = f64::from(cores);
         let share = ratio.parallel_share();
-        // A cycle takes two phases' time on average, as in our benchmark.
-        let parallel = 2.0 * PHASE_NS * share * n * self.small;
+        let parallel = PHASES * PHASE_NS * share * n * self.small;
         let shape = Shape::Alternating(Alternating {
             threads: cores,
             parallel: (0.0, 2.0 * parallel),
@@ -232,6 +234,12 @@ impl<'p> Stage<'p> {
         let controller = Controller::new(machine, policy_of_run, Planner::new(Bounds::none()));
         Ok((controller, policy.quantum))
     }
+}
+
+/// Mean time of a cycle alone on a machine, in seconds, as the model has it: a lone thread
+/// is on each core equally often. It is [`PHASES`] phases where all cores are alike.
+pub(super) fn cycle_s(machine: Multiprocessor) -> f64 {
+    PHASES * PHASE_NS / 1e9 / machine.performance_alone(Phase::Serial)
 }
 
 /// Puts each thread on a random core, from where it may go anywhere.

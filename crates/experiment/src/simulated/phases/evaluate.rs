@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use symbiont_policy::Phases;
 use symbiont_synth::Ratio;
 
-use super::carry_out::{Record, Timed};
+use super::carry_out::{Record, Timed, cycle_s};
 use super::plan::{CORES, Part, Size, What};
 use crate::harness::Error;
 use crate::metrics;
@@ -65,7 +66,8 @@ pub struct Cell {
 }
 
 /// What Tables 1 and 3 say of a pair, by the chain of joint states
-/// ([`crate::theory::phases::predict`]).
+/// ([`crate::theory::phases::predict`]), and what they say with the seniority boost, which
+/// they do not know ([`crate::theory::phases::predict_with_seniority`]).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
     /// Gain in throughput.
@@ -74,6 +76,33 @@ pub struct Predicted {
     /// reached alone here: the simulated OS gives a lone thread the large core, which the
     /// tables' reference does by chance only.
     pub fairness: Under<f64>,
+    /// The same by Table 3 and seniority, as the policy grants it.
+    pub with_seniority: f64,
+}
+
+/// By how much a pair's fairness departs from what is predicted for it: measured less
+/// predicted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Departures {
+    /// Under `stay` from Table 1.
+    pub stay: f64,
+    /// Under `phases` from Table 3.
+    pub phases: f64,
+    /// Under `phases` from Table 3 and seniority.
+    pub with_seniority: f64,
+}
+
+impl Departures {
+    /// Those of a pair for which something is predicted.
+    pub(super) fn of(cell: &Cell) -> Option<Self> {
+        let model = cell.model?;
+        let [stay, phases] = cell.figures.fairness.map(|fairness| fairness.value);
+        Some(Self {
+            stay: stay - model.fairness[0],
+            phases: phases - model.fairness[1],
+            with_seniority: phases - model.with_seniority,
+        })
+    }
 }
 
 /// What a pair, or the mean pair, brings.
@@ -370,11 +399,14 @@ fn predicted(
     pair: [Ratio; 2],
     alone: [f64; 2],
 ) -> Option<Predicted> {
+    let cycle = cycle_s(machine);
     let program = |ratio: Ratio| {
         let share = ratio.parallel_share();
-        theory::Program::new(share, 1.0 - share).ok()
+        theory::Program::new(cycle * share, cycle * (1.0 - share)).ok()
     };
     let (a, b) = (program(pair[0])?, program(pair[1])?);
+    let boost = theory::Seniority::by_levels(Phases::LEVELS, Phases::TIMEOUT.as_secs_f64()).ok()?;
+    let senior = theory::predict_with_seniority(boost, machine, a, b)?;
     let [stay, phases] = [theory::Scheduler::Baseline, theory::Scheduler::Proposed]
         .map(|scheduler| theory::predict(scheduler, machine, a, b));
     let fairness = |of: &theory::Prediction| {
@@ -384,5 +416,6 @@ fn predicted(
     Some(Predicted {
         gain: phases.throughput / stay.throughput - 1.0,
         fairness: [fairness(&stay)?, fairness(&phases)?],
+        with_seniority: fairness(&senior)?,
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use symbiont_control::Controller;
 use symbiont_machine::{Machine, Target};
 use symbiont_planner::{Bounds, Planner};
-use symbiont_policy::Settings;
+use symbiont_policy::{Phases, Settings};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
@@ -19,6 +19,7 @@ use super::{Evaluation, Part, Record, Run, Size, Stage, What, evaluate, page, pl
 use crate::phases::plan::ratios;
 use crate::seniority::{Judged, Story, judge};
 use crate::simulated::Library;
+use crate::theory::phases::Seniority;
 
 fn calculation() -> Profile {
     Library::default().load("synthetic-integer").unwrap()
@@ -183,6 +184,8 @@ fn nobody_starves_on_a_simulated_machine() {
     // Without the timeout the second would wait for ever.
     let judged = turns(&[Ratio::PARALLEL; 2], 20, 3600 * second);
     assert!(judged.longest_wait > 19.0, "{judged:?}");
+    let boost = Seniority::by_levels(Phases::LEVELS, Phases::TIMEOUT.as_secs_f64()).unwrap();
+    assert!((judged.held_share.unwrap() - boost.share()).abs() < 0.01, "{judged:?}");
 }
 
 /// One fast core with two hardware threads and two slow ones: two serial programs, in turns on the fast
