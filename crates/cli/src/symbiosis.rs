@@ -4,7 +4,7 @@ use std::path::Path;
 
 use symbiont_experiment::report::Report;
 use symbiont_experiment::simulated::Library;
-use symbiont_experiment::symbiosis::{Campaign, Options, Size, WIDE};
+use symbiont_experiment::symbiosis::{Campaign, Options, Size, WIDE, check};
 use symbiont_experiment::training::LeftOut;
 use symbiont_experiment::training::simulated::catalogue;
 use symbiont_policy::{Settings, find};
@@ -39,13 +39,6 @@ pub fn run(
     }
     let profiles = library.load_all(programs.iter().map(String::as_str))?;
     let workshop = Workshop::new(description);
-    let bar = Bar::new()?;
-    let widths = size.widths.iter().copied().chain(size.runs_wide().then_some(WIDE));
-    let widest = widths.max().unwrap_or(2) as u32;
-    let modes: Vec<u32> = [1, 2, 4, 8].into_iter().filter(|mode| *mode <= widest).collect();
-    let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &bar);
-    bar.end();
-    prepared?;
     let options = Options {
         output: output.to_owned(),
         size,
@@ -64,6 +57,19 @@ pub fn run(
         _ => None,
     };
     let models = left_out.as_ref().map(LeftOut::models).transpose()?;
+    // To prepare programs takes long; what lacks is told before.
+    if let Some(models) = &models {
+        let programs: Vec<String> = profiles.keys().cloned().collect();
+        check(models, &programs, &options)?;
+    }
+    let bar = Bar::new()?;
+    let widths = options.size.widths.iter().copied();
+    let widths = widths.chain(options.size.runs_wide().then_some(WIDE));
+    let widest = widths.max().unwrap_or(2) as u32;
+    let modes: Vec<u32> = [1, 2, 4, 8].into_iter().filter(|mode| *mode <= widest).collect();
+    let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &bar);
+    bar.end();
+    prepared?;
     Ok(Campaign::run(&workshop, &profiles, models.as_ref(), &options, progress)?.1)
 }
 

@@ -63,6 +63,8 @@ mod heat;
 #[cfg(test)]
 mod hybrid_tests;
 mod left_out;
+#[cfg(test)]
+pub(crate) mod made_up;
 mod page;
 mod plan;
 pub mod real;
@@ -75,6 +77,6 @@ pub use campaign::{Campaign, Options, Record, Site};
 pub use company::{GATE, InCompany, PARTNERS};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
 pub use gains::{Captured, Stacks};
-pub use left_out::{LeftOut, Models};
+pub use left_out::{LeftOut, MOST_FOURS, Models, groups_for};
 pub use plan::{Run, Size, plan};
 pub use watch::{Ran, watch};

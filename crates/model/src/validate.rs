@@ -200,7 +200,16 @@ impl<'a> TrainingSet<'a> {
     /// Does anything remain to fit on without these programs ([`TrainingSet::fit_without`])?
     #[must_use]
     pub fn remains_without(&self, programs: &BTreeSet<Arc<str>>) -> bool {
-        self.groups.keys().any(|group| group.is_disjoint(programs) && self.without_rulers(group))
+        self.groups_without(programs) > 0
+    }
+
+    /// How many sets of programs that ran together remain without these programs; those with rulers do
+    /// not count.
+    #[must_use]
+    pub fn groups_without(&self, programs: &BTreeSet<Arc<str>>) -> usize {
+        let remain =
+            |group: &&BTreeSet<Arc<str>>| group.is_disjoint(programs) && self.without_rulers(group);
+        self.groups.keys().filter(remain).count()
     }
 
     /// Leave-p-out over all sets of programs that ran together.

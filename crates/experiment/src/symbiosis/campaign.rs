@@ -1,6 +1,7 @@
 //! Carries an evaluation out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use symbiont_topology::CpuSet;
 
 use super::checks::Judged;
 use super::evaluate::{Evaluation, evaluate};
+use super::left_out::{check, needs_model};
 use super::page;
 use super::plan::{DECISION, Run, Size, Terms, plan};
 use crate::harness::{self, Error, Journal, Progress};
@@ -123,7 +125,9 @@ impl Campaign {
     ) -> Result<(Evaluation, Report), Error> {
         let all = plan(&options.size);
         let stage = Stage { workshop, profiles, models, options };
-        stage.check(&all)?;
+        if let Some(models) = models {
+            check(models, &stage.all_programs(), options)?;
+        }
         let folder = &options.output;
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         setting(workshop, profiles, models.is_some(), options)?;
@@ -195,24 +199,13 @@ struct Stage<'a, 'p> {
 }
 
 impl Stage<'_, '_> {
-    /// Is there a model for each of these runs?
-    fn check(&self, runs: &[Run]) -> Result<(), Error> {
-        let Some(models) = self.models.filter(|_| self.options.settings.symbiosis.is_some()) else {
-            return Ok(());
-        };
-        match runs.iter().find(|run| !models.can_do_without(&self.programs(run))) {
-            None => Ok(()),
-            Some(run) => Err(Error::Evaluation(format!(
-                "{run}: with the programs of this workload left out, no group of the training remains \
-                 to fit on; train on more programs, or evaluate on fewer cores"
-            ))),
-        }
-    }
-
     /// The programs of a run.
     fn programs(&self, run: &Run) -> Vec<String> {
-        let all: Vec<String> = self.profiles.keys().cloned().collect();
-        run.case.programs(&all, self.options.seed)
+        run.case.programs(&self.all_programs(), self.options.seed)
+    }
+
+    fn all_programs(&self) -> Vec<String> {
+        self.profiles.keys().cloned().collect()
     }
 
     fn carry_out(&self, run: &Run) -> Result<Record, Error> {
@@ -224,7 +217,7 @@ impl Stage<'_, '_> {
             Workload { name: run.case.to_string(), apps: programs.iter().map(app).collect() };
         let setup = Setup {
             policy: run.policy.clone(),
-            settings: self.settings(&programs)?,
+            settings: self.settings(run, &programs)?,
             alone: size.alone,
             repeats: size.repeats,
             shown: match run.terms {
@@ -272,13 +265,14 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// What policies know that meet these programs.
-    fn settings(&self, programs: &[String]) -> Result<Settings, Error> {
+    /// What a policy knows that meets these programs.
+    fn settings(&self, run: &Run, programs: &[String]) -> Result<Settings, Error> {
         let settings = self.options.settings.clone();
-        let (Some(models), Some(known)) = (self.models, &settings.symbiosis) else {
+        let asks = needs_model(&run.policy, &settings);
+        let (Some(models), Some(known), true) = (self.models, &settings.symbiosis, asks) else {
             return Ok(settings);
         };
-        let model = Model::clone(&*models.without(programs)?);
+        let model = Model::clone(&*models.without(programs, run.case.width)?);
         let symbiosis = Symbiosis { model, ..Symbiosis::clone(known) };
         Ok(Settings { symbiosis: Some(Arc::new(symbiosis)), ..settings })
     }
@@ -365,7 +359,10 @@ impl Stage<'_, '_> {
             report.fact(
                 "Programs of a workload",
                 match self.models {
-                    Some(_) => left_out(&known.model.training.programs, records),
+                    Some(models) => {
+                        let asks = |record: &&Record| needs_model(&record.run.policy, settings);
+                        left_out(models, &records.iter().filter(asks).collect::<Vec<_>>())
+                    }
                     None => "known to the model, if it was trained on them".to_owned(),
                 },
             );
@@ -387,17 +384,37 @@ impl Stage<'_, '_> {
     }
 }
 
-/// What is told where a workload's programs are left out of training: how many others remain.
-pub(super) fn left_out(trained: &[String], records: &[Record]) -> String {
-    let remain = |record: &Record| {
+/// What is told where a workload's programs are left out of training: how much else remains.
+fn left_out(models: &Models<'_>, records: &[&Record]) -> String {
+    if records.is_empty() {
+        return "met by no policy that asks for a model".to_owned();
+    }
+    let trained = models.programs();
+    let without = |record: &&Record| {
         trained.iter().filter(|program| !record.programs.contains(program)).count()
     };
-    let remaining: Vec<usize> = records.iter().map(remain).collect();
-    let fewest = remaining.iter().min().copied().unwrap_or_default();
-    let most = remaining.iter().max().copied().unwrap_or_default();
-    format!(
-        "left out of the training of the model that predicts it; of its {} programs {fewest} to {most} \
-         remain",
-        trained.len()
-    )
+    let mut told = format!(
+        "left out of the training of the model that predicts it; of its {} programs {} remain",
+        trained.len(),
+        range(records.iter().map(without))
+    );
+    let wide: Vec<&&Record> = records.iter().filter(|record| record.run.case.width > 2).collect();
+    if !wide.is_empty() {
+        let groups = wide.iter().map(|record| models.groups_without(&record.programs, 4));
+        let _ = write!(
+            told,
+            "; of its {} groups of four {} remain where more than two threads share a core",
+            models.groups_without(&[], 4),
+            range(groups)
+        );
+    }
+    told
+}
+
+/// The fewest to the most.
+pub(super) fn range(counts: impl Iterator<Item = usize>) -> String {
+    let counts: Vec<usize> = counts.collect();
+    let fewest = counts.iter().min().copied().unwrap_or_default();
+    let most = counts.iter().max().copied().unwrap_or_default();
+    if fewest < most { format!("{fewest} to {most}") } else { fewest.to_string() }
 }

@@ -1,5 +1,7 @@
 //! From gains to a report.
 
+use std::collections::BTreeSet;
+
 use super::campaign::Record;
 use super::checks::{Judged, checks};
 use super::evaluate::{Control, Evaluation, Gain, Near, Wide};
@@ -66,7 +68,8 @@ pub(super) fn page(evaluation: &Evaluation, records: &[Record], judged: Judged) 
     if !evaluation.wide.is_empty() {
         report.push(wide(evaluation));
     }
-    for width in [2, 4] {
+    let widths: BTreeSet<usize> = evaluation.gains.iter().map(|gain| gain.width).collect();
+    for width in widths {
         for (id, title, figure) in [
             ("stp", "Throughput over random", (|gain| gain.over.stp) as fn(&Gain) -> Estimate),
             ("antt", "Turnaround time over random", |gain| gain.over.antt),
@@ -257,7 +260,7 @@ fn controls(evaluation: &Evaluation) -> Table {
     table
 }
 
-/// The paper's figures 7 and 8.
+/// The paper's figures 7 and 8, and the like of them for other widths.
 fn over_cores(
     evaluation: &Evaluation,
     width: usize,
@@ -280,6 +283,7 @@ fn over_cores(
     }
     let chart = Lines { x: Axis::new("Cores"), y: Axis::new(title).unit("%"), series };
     let title = format!("{title}, {width} threads per core (simulated)");
-    let caption = "Mean over the workloads of each count of cores (the paper's figures 7 and 8).";
+    let published = if [2, 4].contains(&width) { " (the paper's figures 7 and 8)" } else { "" };
+    let caption = format!("Mean over the workloads of each count of cores{published}.");
     Some(Plot::new(format!("{id}-smt{width}"), title, caption, Chart::Lines(chart)))
 }

@@ -14,7 +14,7 @@ use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
 
-use super::campaign::left_out;
+use super::campaign::range;
 use super::checks::Judged;
 use super::plan::BOTH_NODES;
 use super::*;
@@ -126,6 +126,22 @@ fn gains_and_controls_equal_the_hand_worked_ones() {
 }
 
 #[test]
+fn every_width_that_ran_has_its_plots() {
+    let of = |number: usize| {
+        [("random", 0.5), ("stay", 0.6)].map(|(policy, speedup)| {
+            let mut record = record(number, policy, Terms::Plain, speedup);
+            record.run.case.width = WIDE;
+            record
+        })
+    };
+    let records: Vec<Record> = (0..3).flat_map(of).collect();
+    let judged = Judged { left_out: false, memory_everywhere: false };
+    let page = page::page(&evaluate(&records), &records, judged).to_json().unwrap();
+    assert!(page.contains("stp-smt8") && page.contains("antt-smt8"), "{page}");
+    assert!(!page.contains("stp-smt2") && !page.contains("stp-smt4"));
+}
+
+#[test]
 fn placing_by_memory_must_pay_only_where_memory_is_on_some_nodes() {
     let verdict = |near: f64, memory_everywhere| {
         let of = |number: usize| {
@@ -220,16 +236,16 @@ fn workloads_that_leave_no_model_are_refused_before_anything_runs() {
     let models = kept.models().unwrap();
     let workshop = Workshop::new(machine.restricted(Some(2), Some(2)).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let run = |cores: usize| {
+    let run = |cores: usize, policies: [&str; 2]| {
         let options = Options {
-            output: folder.path().join(cores.to_string()),
+            output: folder.path().join(format!("{cores}-{}", policies[1])),
             size: Size {
                 widths: vec![2],
                 cores: vec![cores],
                 workloads: 1,
                 repeats: 2,
                 alone: Duration::from_millis(500),
-                policies: ["random", "symbiotic"].map(str::to_owned).into(),
+                policies: policies.map(str::to_owned).into(),
                 controls: 0,
                 wide: (0, Vec::new()),
             },
@@ -244,23 +260,25 @@ fn workloads_that_leave_no_model_are_refused_before_anything_runs() {
         };
         Campaign::run(&workshop, &profiles, Some(&models), &options, &mut ())
     };
-    let refused = run(2).unwrap_err().to_string();
-    assert!(refused.contains("smt2 2 cores 0 random: with the programs of"), "{refused}");
-    assert!(!folder.path().join("2").exists());
+    let refused = run(2, ["random", "symbiotic"]).unwrap_err().to_string();
+    let told =
+        "for symbiotic:\n  smt2, 2 cores, the only workload: 0 programs remain, and no group of 2";
+    assert!(refused.contains(told), "{refused}");
+    assert!(!folder.path().join("2-symbiotic").exists());
+    // Who predicts nothing runs them.
+    let (evaluation, report) = run(2, ["random", "stay"]).unwrap();
+    assert!(report.to_json().unwrap().contains("met by no policy that asks for a model"));
+    assert!(evaluation.gains.iter().any(|gain| gain.policy == "stay"));
     // Without two of them, two remain.
-    let (_, report) = run(1).unwrap();
+    let (_, report) = run(1, ["random", "symbiotic"]).unwrap();
     let text = report.to_json().unwrap();
-    assert!(text.contains("of its 4 programs 2 to 2 remain"), "{text}");
+    assert!(text.contains("of its 4 programs 2 remain"), "{text}");
 }
 
 #[test]
 fn what_remains_of_a_training_is_told() {
-    let trained = ["a", "b0", "b1", "c"].map(str::to_owned);
-    let mut records = [0, 7].map(|number| record(number, "random", Terms::Plain, 0.5));
-    // Of the second one's programs the model knows but one.
-    assert!(left_out(&trained, &records).ends_with("of its 4 programs 2 to 3 remain"));
-    records[1].programs = vec!["d".to_owned()];
-    assert!(left_out(&trained, &records).ends_with("of its 4 programs 2 to 4 remain"));
+    let counts = |counts: &[usize]| range(counts.iter().copied());
+    assert_eq!([counts(&[2, 3, 2]), counts(&[4, 4]), counts(&[])], ["2 to 3", "4", "0"]);
 }
 
 /// A model of the fine stack, of programs that were made up.

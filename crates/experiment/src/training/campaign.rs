@@ -177,7 +177,9 @@ fn setting(site: &dyn Site, options: &Options) -> Result<(), Error> {
 /// What a folder holds of a training.
 pub(super) struct Kept {
     pub size: Size,
+    pub programs: Vec<String>,
     pub rulers: Vec<String>,
+    pub seed: u64,
     pub runs: BTreeMap<Run, Ran>,
 }
 
@@ -206,7 +208,7 @@ pub(super) fn kept(folder: &Path, model: &Model) -> Result<Kept, Error> {
             "the training in {} is not complete: {missing} is missing; `symbiont train` goes on with it",
             folder.display()
         ))),
-        None => Ok(Kept { size, rulers, runs }),
+        None => Ok(Kept { size, programs, rulers, seed, runs }),
     }
 }
 

@@ -124,12 +124,19 @@ pub fn plan(programs: &[String], rulers: &[String], size: &Size, seed: u64) -> V
         let pair = |other: &&String| Run::Together(vec![(*one).clone(), (*other).clone()]);
         runs.extend(others.map(pair));
     }
+    runs.extend(fours(programs, size.fours, seed).into_iter().map(Run::Together));
+    runs
+}
+
+/// Groups of four, each as often with one program as with any other, but for one. Of more groups the
+/// first ones are the same.
+pub(super) fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut deck: Vec<&String> = Vec::new();
-    let mut fours = Vec::new();
+    let (mut fours, mut drawn) = (Vec::new(), BTreeSet::new());
     // Groups that were drawn before are not drawn again, as long as there are others.
-    let mut patience = 20 * size.fours;
-    while fours.len() < size.fours && !programs.is_empty() {
+    let mut patience = 20 * count;
+    while fours.len() < count && !programs.is_empty() {
         let mut group = Vec::with_capacity(4);
         while group.len() < 4 {
             if deck.is_empty() {
@@ -139,14 +146,12 @@ pub fn plan(programs: &[String], rulers: &[String], size: &Size, seed: u64) -> V
             group.extend(deck.pop().cloned());
         }
         group.sort();
-        let run = Run::Together(group);
         patience = patience.saturating_sub(1);
-        if patience == 0 || !fours.contains(&run) {
-            fours.push(run);
+        if drawn.insert(group.clone()) || patience == 0 {
+            fours.push(group);
         }
     }
-    runs.extend(fours);
-    runs
+    fours
 }
 
 /// The width of whose groups none can be judged, if there is one: whichever group's programs are left

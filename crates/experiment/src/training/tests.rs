@@ -221,6 +221,26 @@ fn what_no_operations_cost_is_measured_and_told() {
     assert!(report.to_json().unwrap().contains("no-operations in the other places cost it"));
 }
 
+#[test]
+fn workloads_of_pairs_ask_for_no_groups_of_four() {
+    let (names, training) = (made_up::names(6), |fours| made_up::training(6, fours, 1));
+    let of_pairs = training(0);
+    let models = of_pairs.models().unwrap();
+    assert_eq!(
+        [1, 2, 4, 8].map(|width| models.can_do_without(&names[..2], width)),
+        [true, true, false, false]
+    );
+    let of_fours = training(9);
+    let models = of_fours.models().unwrap();
+    assert_eq!(models.groups_without(&[], 4), 9);
+    // Of two others there is a pair, and no group of four.
+    assert!(models.can_do_without(&names[..4], 2) && !models.can_do_without(&names[..4], 4));
+    let widths =
+        |width| models.without(&names[..1], width).unwrap().modes.keys().copied().collect();
+    let [two, four]: [Vec<SmtMode>; 2] = [2, 4].map(widths);
+    assert_eq!((&two[..], &four[..]), (&SmtMode::ALL[..1], &SmtMode::ALL[..2]));
+}
+
 fn models_without_some_programs_are_fitted_on_the_others(
     folder: &Path,
     model: Model,
@@ -228,21 +248,21 @@ fn models_without_some_programs_are_fitted_on_the_others(
 ) {
     let left_out = LeftOut::read(folder, model.clone(), site.catalogue()).unwrap();
     let models = left_out.models().unwrap();
-    let all = models.without(&[]).unwrap();
+    let all = models.without(&[], 2).unwrap();
     for (mode, trained) in &model.modes {
         assert_eq!(all.modes[mode].fit, trained.fit);
         assert_eq!(all.modes[mode].throttling, trained.throttling);
     }
-    let some = models.without(&["synthetic-float".to_owned()]).unwrap();
+    let some = models.without(&["synthetic-float".to_owned()], 2).unwrap();
     assert_eq!(some.training.programs.len(), PROGRAMS.len() - 1);
     let mode = &SmtMode::Smt2;
     assert!(some.modes[mode].fit.observed < all.modes[mode].fit.observed);
     assert_ne!(some.modes[mode].throttling, all.modes[mode].throttling);
-    assert_eq!(models.without(&["synthetic-float".to_owned()]).unwrap(), some);
-    let nobody = models.without(&PROGRAMS.map(str::to_owned));
+    assert_eq!(models.without(&["synthetic-float".to_owned()], 2).unwrap(), some);
+    let nobody = models.without(&PROGRAMS.map(str::to_owned), 2);
     assert!(matches!(nobody, Err(Error::Evaluation(_))));
-    assert!(!models.can_do_without(&PROGRAMS.map(str::to_owned)));
-    assert!(models.can_do_without(&["synthetic-float".to_owned()]));
+    assert!(!models.can_do_without(&PROGRAMS.map(str::to_owned), 2));
+    assert!(models.can_do_without(&["synthetic-float".to_owned()], 2));
 
     let journal = folder.join("runs.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();

@@ -155,6 +155,10 @@ fn too_few_programs_are_refused() {
     assert_eq!(set.fit_without(&set.programs()), Err(FitError::Empty));
     let last: BTreeSet<Arc<str>> = ["program-02".into()].into();
     assert!(set.remains_without(&last));
+    assert_eq!(
+        [&set.programs(), &last, &BTreeSet::new()].map(|p| set.groups_without(p)),
+        [0, 1, 2]
+    );
     // Rulers alone are not enough.
     let ruled = set.with_rulers(["program-00".into()].into());
     assert!(!ruled.remains_without(&last));
