@@ -132,6 +132,10 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         self.state.lasted(ns);
     }
 
+    fn fills(&self) -> bool {
+        self.state.fills()
+    }
+
     fn forget(&mut self, thread: u64) {
         self.state.forget(thread);
     }

@@ -311,6 +311,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let paces = self.contention.paces(&runners, (until - self.now) as f64);
         self.filling = false;
         self.take(&who, paces);
+        self.filling |= self.contention.fills();
         // Caches are not to be taken for filled before they are.
         self.reckoned = until;
         let end = self.next_end(until);

@@ -71,6 +71,12 @@ pub trait Contention<'p> {
         let _ = ns;
     }
 
+    /// Will the answer be another when it is asked for again, as caches still fill, even where that
+    /// changes nothing notable so soon?
+    fn fills(&self) -> bool {
+        false
+    }
+
     /// A thread has ended.
     fn forget(&mut self, thread: u64) {
         let _ = thread;

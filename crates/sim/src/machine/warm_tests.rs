@@ -55,15 +55,18 @@ fn retired(moves: bool, each: u64, cuts: u32) -> f64 {
     machine.retired(0).unwrap() - before
 }
 
-/// Asked a thousand times, the answers for such short spans are what happens.
+/// Asked ten thousand times, the answers for such short spans are what happens. Over a long span, the mean
+/// of its misses stands for all moments; but while caches are empty a miss costs most.
 #[test]
 fn what_happens_elsewhere_fills_nobodys_caches() {
     const NEVER: u64 = 1_000_000_000;
     let lost = |each: u64, cuts: u32| retired(false, each, cuts) - retired(true, each, cuts);
-    let happens = lost(NEVER, 1000);
+    let happens = lost(NEVER, 10_000);
     assert!(happens > 1e5, "a move costs nothing to begin with: {happens}");
-    for (each, cuts) in [(NEVER, 1), (5_000_000, 10), (500_000, 10), (500_000, 100)] {
+    let long = [(NEVER, 1), (5_000_000, 10)].map(|asked| (asked, 0.5..1.2));
+    let short = [(NEVER, 1000), (500_000, 10), (500_000, 100)].map(|asked| (asked, 0.9..1.1));
+    for ((each, cuts), expected) in long.into_iter().chain(short) {
         let share = lost(each, cuts) / happens;
-        assert!((0.6..1.6).contains(&share), "{each}, {cuts} times: {share} of what happens");
+        assert!(expected.contains(&share), "{each}, {cuts} times: {share} of what happens");
     }
 }

@@ -292,6 +292,11 @@ impl Columns {
         self.after.iter().any(|after| after.shifted.contains(&true))
     }
 
+    /// Does anybody not hold yet what it will in the long run?
+    pub(super) fn fills(&self) -> bool {
+        self.after.iter().any(|after| after.changing.contains(&true))
+    }
+
     /// Takes up again where the last call ended, or where it began. `all`: everything may have
     /// changed. Is everyone in the same phase as then?
     pub(super) fn resume(

@@ -103,6 +103,11 @@ impl State {
         self.columns.shifts()
     }
 
+    /// Does anybody not hold yet what it will in the long run?
+    pub(crate) fn fills(&self) -> bool {
+        self.columns.fills()
+    }
+
     /// The span of the last call lasted so many ns instead: nothing changed meanwhile.
     pub(crate) fn lasted(&mut self, ns: f64) {
         self.spanned = ns;
