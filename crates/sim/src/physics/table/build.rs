@@ -6,8 +6,7 @@ use super::axis::{Axis, MIDDLE, Range, STEPS};
 use super::jitter::Jitter;
 use super::{MOST_AXES, Parts, Table, Term, nodes_at};
 
-/// How closely a table shall meet its function, as shares of the answer between best and
-/// anchor.
+/// How closely a table shall meet the first value of its function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
     /// An input that does no more anywhere it is tried is left out.
@@ -122,11 +121,7 @@ pub fn build<const H: usize, const C: usize>(
 ) -> Table<H, C> {
     let anchor: Vec<f64> = ranges.iter().map(|range| range.anchor).collect();
     let here = function(&anchor, Effort::Full);
-    // Errors count where the answer is small, too.
-    let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
-    let least = f64::from(function(&best, Effort::Full).0[0]).abs();
-    let scale = (f64::from(here.0[0]).abs() * least).sqrt().max(1e-9);
-    let Jitter { middle, deviation } = Jitter::new(ranges, here, tolerance.node * scale, function);
+    let Jitter { middle, deviation } = Jitter::new(ranges, here, tolerance.node, function);
     let mut table = Parts {
         axes: Vec::new(),
         terms: Vec::new(),
@@ -135,7 +130,7 @@ pub fn build<const H: usize, const C: usize>(
         seldom: vec![middle.1],
     };
     for input in active(ranges, tolerance.axis, function) {
-        let mut nodes = scan(ranges[input], input, &anchor, tolerance.node * scale, function);
+        let mut nodes = scan(ranges[input], input, &anchor, tolerance.node, function);
         nodes.iter_mut().filter(|node| node.0 == anchor[input]).for_each(|node| node.1 = middle);
         let along: Vec<_> = nodes.iter().map(|(x, v)| (*x, f64::from(v.0[0]))).collect();
         let number = table.axes.len() as u8;
@@ -159,7 +154,7 @@ pub fn build<const H: usize, const C: usize>(
     let mut known = Known { function, anchor, axes, values: Default::default() };
     known.values[Effort::Full as usize].insert(Key::new(), middle);
     let alone = table.often.len();
-    let term = tolerance.term * scale;
+    let term = tolerance.term;
     let [pairs, threes] = JITTER.map(|most| most * deviation);
     let tolerances = [term.max(pairs), (THREE * term).max(threes)];
     let with_pairs = combine(&mut table, &mut known, tolerances);
@@ -196,8 +191,7 @@ fn active<const H: usize, const C: usize>(
             let mut moved = inputs.clone();
             moved[input] = ends[input].1;
             let there = f64::from(function(&moved, Effort::Full).0[0]);
-            let smaller = here.abs().min(there.abs()).max(1e-9);
-            effects[input] = effects[input].max((there - here).abs() / smaller);
+            effects[input] = effects[input].max((there - here).abs());
         }
     }
     let mut found: Vec<usize> = (0..ranges.len()).filter(|&i| effects[i] > least).collect();

@@ -19,7 +19,8 @@
 //! What is tabulated is a vector; its first element steers all that.
 //!
 //! # Terms and units
-//! *Coordinate*, *position*: see [`axis`]. *Tolerance*: a share of the answer.
+//! *Coordinate*, *position*: see [`axis`]. *Tolerance*: by how much the answer's first value may be
+//! off.
 //!
 //! # Properties
 //! - Sums of functions of up to three inputs are met within the tolerance
