@@ -2,7 +2,8 @@
 //!
 //! # Approach
 //! The steady state is [`shared_reach`] of each instance. In the L2 and the last level
-//! a thread's part takes time to become steady ([`Filling`]).
+//! a thread's part takes time to become steady ([`Filling`]). They see what
+//! the levels above miss, so that lines are [`Older`] there than their last uses.
 //!
 //! Threads in the same phase of the same program have the same code, which the OS keeps once:
 //! in the instruction cache they count as one, the fastest of them; in the L2 and the last level
@@ -12,10 +13,11 @@
 //! # Properties
 //! `twins_bring_their_code_once`.
 
-use super::footprint::{Footprint, shared_reach};
+use super::footprint::FOREVER;
 use super::groups::Group;
 use super::occupancy::{Filling, is_notable};
 use super::pipeline::{Environment, Level, REACHES};
+use super::sharing::{Older, Sharer, shared_reach};
 use super::tasks::Task;
 
 /// Lines that a thread holds of its L2 and its last level; absent: nothing is known, it
@@ -71,7 +73,7 @@ pub(super) fn set<'g>(
     reaches: &mut [Reaches],
     after: &mut [After],
 ) {
-    let mut threads: Vec<(&Footprint, f64)> = Vec::new();
+    let mut threads: Vec<Sharer<'_>> = Vec::new();
     let mut twins = Twins { members: &[], any: false };
     for (level, lines, members) in groups {
         if !wanted(level, members) {
@@ -86,28 +88,35 @@ pub(super) fn set<'g>(
             twins.find(tasks, members);
         }
         for (place, &member) in members.iter().enumerate() {
+            let older = older(&tasks[member], level, &reaches[member]);
+            let sharer = |footprint, speed| Sharer { footprint, speed, older };
             let twin = || twins.any && has_twin(tasks, &members[..place], member);
             match level {
                 Level::L1i if twin() => {}
                 Level::L1i if twins.any => {
                     let alike = |other: &&usize| are_twins(tasks, **other, member);
                     let speeds = members[place..].iter().filter(alike).map(|&other| speeds[other]);
-                    threads.push((footprint(member), speeds.fold(f64::NEG_INFINITY, f64::max)));
+                    let fastest = speeds.fold(f64::NEG_INFINITY, f64::max);
+                    threads.push(sharer(footprint(member), fastest));
                 }
-                Level::L2 | Level::Last if twin() => threads.push((data(member), speeds[member])),
-                _ => threads.push((footprint(member), speeds[member])),
+                Level::L2 | Level::Last if twin() => {
+                    threads.push(sharer(data(member), speeds[member]));
+                }
+                _ => threads.push(sharer(footprint(member), speeds[member])),
             }
         }
-        let guess = members.first().map(|&first| reaches[first][at] - speeds[first]);
+        let first = members.first().zip(threads.first());
+        let guess = first.map(|(&first, sharer)| sharer.kept(reaches[first][at]));
         let time = shared_reach(lines, &threads, guess.filter(|guess| guess.is_finite()));
         let slot = kept(level);
         if let (Some(slot), Some(ns)) = (slot, span.ns) {
-            let missed = |(f, speed): &(&Footprint, f64)| f.misses(time + speed) * speed.exp2();
+            let missed = |s: &Sharer<'_>| s.footprint.misses(s.reach(time)) * s.speed.exp2();
             let mut known = None;
             let mut refill =
                 || *known.get_or_insert_with(|| threads.iter().map(missed).sum::<f64>() / lines);
-            for (&member, &(footprint, speed)) in members.iter().zip(&threads) {
-                let steady = time + speed;
+            for (&member, sharer) in members.iter().zip(&threads) {
+                let Sharer { footprint, speed, .. } = *sharer;
+                let steady = sharer.reach(time);
                 let before = span.held[member][slot].unwrap_or_else(|| footprint.lines(steady));
                 let part = Filling { footprint, before, steady, speed }.over(ns, &mut refill);
                 reaches[member][at] = part.reach;
@@ -118,8 +127,31 @@ pub(super) fn set<'g>(
             continue;
         }
         for &member in members {
-            reaches[member][at] = time + speeds[member];
+            let older = older(&tasks[member], level, &reaches[member]);
+            let own = Sharer { footprint: footprint(member), speed: speeds[member], older };
+            reaches[member][at] = own.reach(time);
         }
+    }
+}
+
+/// How much older a thread's lines are at a level than its uses of them.
+fn older(task: &Task<'_>, level: Level, reaches: &Reaches) -> Older {
+    let footprint = |level: Level| &task.phase.footprints[level as usize];
+    let first = || {
+        let above = [Level::L1d, Level::L1i].map(|above| {
+            let reach = reaches[above as usize];
+            (footprint(above).misses(reach), reach.exp2())
+        });
+        let misses: f64 = above.iter().map(|(misses, _)| misses).sum();
+        let weighted: f64 = above.iter().map(|(misses, reach)| misses * reach).sum();
+        if misses > 0.0 { (weighted / misses).log2() } else { FOREVER }
+    };
+    match level {
+        Level::L2 => Older::below(footprint(level), first()),
+        // Without an L3 the last level is the L2.
+        Level::Last if task.two_levels => Older::below(footprint(level), first()),
+        Level::Last => Older::below(footprint(level), reaches[Level::L2 as usize]),
+        _ => Older::default(),
     }
 }
 

@@ -1,38 +1,26 @@
-//! How far caches reach: alone, and shared with others.
-//!
-//! # Problem
-//! Threads that share a cache have it in proportion to how fast they bring in
-//! lines that stay, and how fast they do that depends on what they have of it.
+//! Which lines a thread touches over time, and which it misses.
 //!
 //! # Approach
-//! AET and StatCC (Hu et al., 2016; Eklov et al., 2011). F(t), the mean number of
-//! distinct lines that a thread touches in t of its instructions, comes from its
-//! reuse times. A cache of C lines with least-recently-used replacement holds
-//! what was touched in the last τ cycles, where Σᵢ Fᵢ(IPCᵢ·τ) = C; thread i then
-//! reaches Tᵢ = IPCᵢ·τ instructions back, and the share P(Tᵢ) of its accesses
-//! misses. The unfiltered streams serve at every level.
+//! AET (Hu et al., 2016). F(t), the mean number of distinct lines that a thread touches in t of its
+//! instructions, comes from its reuse times. A cache that keeps what was touched in the last t
+//! instructions holds F(t) lines, and the share of accesses with longer reuse times misses.
 //!
 //! A [`Footprint`] keeps F in steps of a quarter octave of t, as the profile's bins; in between it is
-//! linear in log t. So the reach of one thread is looked up; τ of several is found by
-//! Newton steps on F over log t, on log F while it is far, kept in a bracket that halves when a
-//! step leaves it.
+//! linear in log t.
 //!
 //! # Terms and units
 //! Time: instructions of the thread, as log₂. Misses: per instruction.
 //!
 //! # Properties
-//! - More cache never adds misses (`more_cache_never_adds_misses`).
-//! - One thread's reach is looked up and is the same
-//!   (`a_reach_is_the_time_in_which_so_many_lines_are_touched`).
-//! - A sharer never adds reach (`a_sharer_never_adds_reach`), and all shares
-//!   together fill the cache (`shares_fill_the_cache`).
+//! `a_reach_is_the_time_in_which_so_many_lines_are_touched`,
+//! `a_loop_over_less_than_the_cache_never_misses`.
 
 use std::hash::{Hash, Hasher};
 
 use symbiont_profile::{ReuseCurve, ReuseHistogram};
 
 /// Steps per octave.
-const STEPS: usize = 4;
+pub(super) const STEPS: usize = 4;
 /// Longest time, log₂ instructions.
 const LONGEST: usize = 44;
 /// Points of a curve.
@@ -44,7 +32,7 @@ pub struct Footprint {
     /// Lines at each point of time, and misses per instruction beyond.
     points: Box<[(f32, f32); POINTS]>,
     /// Lines that are ever touched.
-    most: f64,
+    pub(super) most: f64,
 }
 
 /// One stream: its curve and its accesses per instruction.
@@ -92,7 +80,7 @@ impl Footprint {
     }
 
     /// Distinct lines in 2^`time` instructions, and their rise per octave.
-    fn lines_and_rise(&self, time: f64) -> (f64, f64) {
+    pub(super) fn lines_and_rise(&self, time: f64) -> (f64, f64) {
         let (index, share) = Self::place(time);
         let (a, b) = (self.points[index].0, self.points[index + 1].0);
         let (a, rise) = (f64::from(a), f64::from(b) - f64::from(a));
@@ -155,57 +143,8 @@ impl Footprint {
 /// The longest time, log₂ instructions, that is told apart.
 pub const FOREVER: f64 = LONGEST as f64;
 
-/// log₂ of the time τ, in cycles, for which a cache of `lines` keeps what these
-/// threads touch; each with log₂ of its IPC. `guess` is where to begin.
-///
-/// If all that they ever touch fits, the result is so long that no line is
-/// missed.
-#[must_use]
-pub fn shared_reach(lines: f64, threads: &[(&Footprint, f64)], guess: Option<f64>) -> f64 {
-    let held = |time: f64| {
-        threads.iter().fold((0.0, 0.0), |(lines, rise), (footprint, speed)| {
-            let (more, slope) = footprint.lines_and_rise(time + speed);
-            (lines + more, rise + slope)
-        })
-    };
-    // Every thread's own time lies in the curve over this range of τ.
-    let slowest = threads.iter().map(|thread| thread.1).fold(f64::INFINITY, f64::min);
-    let (mut low, mut high) = (-8.0 - slowest.max(0.0), FOREVER - slowest);
-    // At that end everyone has touched all that it ever does.
-    let most: f64 = threads.iter().map(|(footprint, _)| footprint.most).sum();
-    if !slowest.is_finite() || most <= lines {
-        return high;
-    }
-    let mut time = guess.unwrap_or((low + high) / 2.0).clamp(low, high);
-    for _ in 0..60 {
-        let (now, rise) = held(time);
-        if (now - lines).abs() <= 3e-5 * lines {
-            break;
-        }
-        if now < lines {
-            low = time;
-        } else {
-            high = time;
-        }
-        // Between two points of all curves F is straight; over longer ways log F is nearer to it:
-        // d(log₂ F)/dt = F'/(F·ln 2).
-        let straight = (lines - now) / rise;
-        let step = if straight.abs() < 0.5 / STEPS as f64 {
-            straight
-        } else {
-            (lines / now).log2() * now * std::f64::consts::LN_2 / rise
-        };
-        let next = time + step;
-        time = if next > low && next < high { next } else { (low + high) / 2.0 };
-        if high - low < 1e-7 {
-            break;
-        }
-    }
-    time
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
     use symbiont_profile::ReuseBin;
@@ -220,37 +159,12 @@ mod tests {
         Footprint::new(&[&Stream::new(&histogram, instructions)])
     }
 
-    fn any_footprint() -> impl Strategy<Value = Footprint> {
+    pub fn any_footprint() -> impl Strategy<Value = Footprint> {
         let times = prop::collection::vec((1_u64..1 << 30, 1_u64..1000), 1..12);
         (times, 0_u64..100, 0.05_f64..1.0).prop_map(|(t, cold, rate)| footprint(&t, cold, rate))
     }
 
     proptest! {
-        #[test]
-        fn more_cache_never_adds_misses(
-            threads in prop::collection::vec((any_footprint(), -4.0_f64..2.0), 1..5),
-            lines in 16.0_f64..1e6, more in 1.0_f64..8.0,
-        ) {
-            let threads: Vec<_> = threads.iter().map(|(f, speed)| (f, *speed)).collect();
-            let small = shared_reach(lines, &threads, None);
-            let large = shared_reach(lines * more, &threads, Some(small));
-            for (footprint, speed) in &threads {
-                prop_assert!(
-                    footprint.misses(large + speed) <= footprint.misses(small + speed) * 1.001 + 1e-9
-                );
-            }
-        }
-
-        #[test]
-        fn a_sharer_never_adds_reach(
-            own in any_footprint(), other in any_footprint(),
-            speeds in (-4.0_f64..2.0, -4.0_f64..2.0), lines in 16.0_f64..1e6,
-        ) {
-            let alone = shared_reach(lines, &[(&own, speeds.0)], None);
-            let shared = shared_reach(lines, &[(&own, speeds.0), (&other, speeds.1)], None);
-            prop_assert!(own.misses(shared + speeds.0) >= own.misses(alone + speeds.0) * 0.999 - 1e-9);
-        }
-
         #[test]
         fn a_reach_is_the_time_in_which_so_many_lines_are_touched(
             footprint in any_footprint(), lines in 0.01_f64..1e6,
@@ -259,22 +173,8 @@ mod tests {
             let touched = footprint.lines(reach);
             let all = footprint.lines(FOREVER);
             prop_assert!((touched / lines.min(all) - 1.0).abs() < 1e-4, "{touched} for {lines}");
-            let alone = shared_reach(lines, &[(&footprint, 0.0)], None);
-            prop_assert!((footprint.lines(alone) / touched - 1.0).abs() < 1e-3);
         }
 
-        #[test]
-        fn shares_fill_the_cache(
-            threads in prop::collection::vec((any_footprint(), -4.0_f64..2.0), 1..9),
-            lines in 16.0_f64..1e6, guess in prop::option::of(0.0_f64..40.0),
-        ) {
-            let threads: Vec<_> = threads.iter().map(|(f, speed)| (f, *speed)).collect();
-            let time = shared_reach(lines, &threads, guess);
-            let held: f64 = threads.iter().map(|(f, speed)| f.lines(time + speed)).sum();
-            prop_assert!(held <= lines * 1.001);
-            let most: f64 = threads.iter().map(|(f, _)| f.lines(FOREVER)).sum();
-            prop_assert!(held >= lines.min(most) * 0.999, "{held} of {lines}");
-        }
     }
 
     #[test]

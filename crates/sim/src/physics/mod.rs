@@ -14,7 +14,7 @@
 //! | [`trace`], [`streams`], [`prepared`] | a profile's phase, made ready |
 //! | [`window`] | how fast micro-traces run through a core: a dataflow model |
 //! | [`table`], [`response`], [`part`] | the window model's answers, tabulated |
-//! | [`footprint`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
+//! | [`footprint`], [`sharing`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
 //! | [`shares`], [`coupling`], [`memory`] | what others leave of slots, ports, queues, bandwidth |
 //! | [`domains`], [`tasks`], `groups` | the machine and the threads, laid out |
 //! | [`solve`] with `columns`, `asking`, `near`, [`local`], [`respond`], [`step`], `mixing` | the fixed point of all that |
@@ -56,6 +56,7 @@ pub mod rates;
 pub mod respond;
 pub mod response;
 pub mod shares;
+pub mod sharing;
 pub mod solve;
 pub mod step;
 pub mod streams;

@@ -403,8 +403,9 @@ fn is_new(told: f64, speed: f64) -> bool {
 }
 
 /// Does the reach at a level do anything to the speed of any of these? Misses of the last level
-/// are traffic, so they always do.
+/// are traffic, and how old lines are there follows from the levels above, so caches always do.
 fn matters(cares: &[u32], level: Level, members: &[usize]) -> bool {
     let bit = FIRST_REACH + level as usize;
-    level == Level::Last || members.iter().any(|&member| cares[member] >> bit & 1 == 1)
+    matches!(level, Level::L1d | Level::L1i | Level::L2 | Level::Last)
+        || members.iter().any(|&member| cares[member] >> bit & 1 == 1)
 }

@@ -67,6 +67,8 @@ pub struct Task<'a> {
     pub peers: usize,
     /// Clock, 10⁹ cycles per second.
     pub ghz: f64,
+    /// Is the L2 the last level?
+    pub two_levels: bool,
     /// Node of its core.
     pub node: usize,
     /// Node of its memory, if `pages` do not tell.
@@ -100,6 +102,7 @@ pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>], switches: Switches)
                 mode: pipeline.mode,
                 peers: load.threads.len(),
                 ghz: core.ghz,
+                two_levels: core.caches[Level::L2 as usize] == core.caches[Level::Last as usize],
                 node: core.node,
                 home: core.home,
                 pipeline,

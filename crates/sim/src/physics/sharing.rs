@@ -1,0 +1,329 @@
+//! How far a cache reaches that several threads share.
+//!
+//! # Problem
+//! Threads that share a cache have it in proportion to how fast they bring in
+//! lines that stay, and how fast they do that depends on what they have of it.
+//!
+//! # Approach
+//! StatCC (Eklov et al., 2011) on [`Footprint`]s. A cache of C lines with least-recently-used
+//! replacement holds what was touched in the last τ, where Σᵢ Fᵢ(IPCᵢ·τ) = C; thread i then
+//! reaches Tᵢ = IPCᵢ·τ instructions back. τ is found by Newton steps on F over log t, on log F while it
+//! is far, kept in a bracket that halves when a step leaves it.
+//!
+//! *Older lines.* A cache sees what the one above misses. So a line's age there counts from when it was
+//! brought to the one above, not from its last use: it is older by the time X for which it was in use
+//! above. Above, lines stay F(R)/M(R) instructions on average (Little's law; R the reach there, M the
+//! misses per instruction), of which they are used no more for the last R. So X is F(R)/M(R) − R on average;
+//! that it is spread exponentially is assumed. An access with reuse time r ≥ R hits below if X + r ≤ τ: the
+//! cache holds E[F(τ − X) − F(R) + M(R)·(X + R)] lines, of which E[M(τ − X)] per instruction are missed, τ − X
+//! no less than R. Threads whose lines are used above for long lose by that what others gain.
+//!
+//! # Terms and units
+//! Time: instructions of the thread, as log₂. Misses: per instruction.
+//!
+//! # Properties
+//! - More cache never adds misses (`more_cache_never_adds_misses`).
+//! - One thread's reach is looked up and is the same
+//!   (`one_reach_is_looked_up`).
+//! - A sharer never adds reach (`a_sharer_never_adds_reach`), and all shares
+//!   together fill the cache (`shares_fill_the_cache`).
+//! - What caches above serve makes lines older
+//!   (`a_cache_below_others_keeps_lines_as_a_plain_one_does`).
+
+use super::footprint::{FOREVER, Footprint, STEPS};
+
+/// Times for which lines are in use above, each as likely, in the mean one: the means of the four quarters of
+/// an exponential distribution.
+const USED_ABOVE: [f64; 4] = [0.1370, 0.4774, 0.9794, 2.4062];
+
+/// How much older a thread's lines are to a cache than their last use, as a cache above served it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Older {
+    /// Mean time for which they are in use above, instructions.
+    used: f64,
+    /// What the cache above reaches, instructions.
+    reach: f64,
+    /// Lines that it holds.
+    lines: f64,
+    /// What it misses per instruction.
+    misses: f64,
+}
+
+/// Lines are older than their last use where that is more than this part of the reach above.
+const NOTABLE: f64 = 0.02;
+/// Misses per instruction that everybody has above.
+const RARELY: f64 = 1e-9;
+
+impl Older {
+    /// Where caches above reach so far, log₂ instructions.
+    #[must_use]
+    pub fn below(footprint: &Footprint, above: f64) -> Self {
+        let above = above.clamp(0.0, FOREVER);
+        let misses = footprint.misses(above) + RARELY;
+        let (reach, lines) = (above.exp2(), footprint.lines(above));
+        Self { used: (lines / misses - reach).max(0.0), reach, lines, misses }
+    }
+
+    fn is_notable(&self) -> bool {
+        self.used > NOTABLE * self.reach
+    }
+}
+
+/// A thread that shares a cache.
+#[derive(Debug, Clone, Copy)]
+pub struct Sharer<'f> {
+    /// What it touches.
+    pub footprint: &'f Footprint,
+    /// log₂ of its instructions per unit of time.
+    pub speed: f64,
+    /// How much older its lines are than its uses of them.
+    pub older: Older,
+}
+
+impl Sharer<'_> {
+    /// Its reach, log₂ instructions, where lines are kept for 2^`time` units of time: the reach with
+    /// which it misses as much.
+    #[must_use]
+    pub fn reach(&self, time: f64) -> f64 {
+        let (footprint, older, kept) = (self.footprint, self.older, (time + self.speed).exp2());
+        if !older.is_notable() {
+            return time + self.speed;
+        }
+        let (mut misses, mut lines) = (0.0, 0.0);
+        for used in USED_ABOVE {
+            let left = (kept - used * older.used).max(older.reach).log2();
+            misses += footprint.misses(left) / USED_ABOVE.len() as f64;
+            lines += footprint.lines(left) / USED_ABOVE.len() as f64;
+        }
+        // Reaches with as many misses may be many; then it is the one with as many lines.
+        let [least, most] =
+            [1.0 + ALIKE, 1.0 - ALIKE].map(|by| footprint.reach_with_misses(by * misses));
+        footprint.reach(lines).clamp(least, most)
+    }
+
+    /// About how long lines are kept where it has this reach.
+    #[must_use]
+    pub fn kept(&self, reach: f64) -> f64 {
+        let older = if self.older.is_notable() { self.older.used } else { 0.0 };
+        (reach.exp2() + older).log2() - self.speed
+    }
+
+    /// Lines that it holds where lines are kept for 2^`time`, and their rise per octave.
+    fn lines_and_rise(&self, time: f64) -> (f64, f64) {
+        let (footprint, older, time) = (self.footprint, self.older, time + self.speed);
+        if !older.is_notable() {
+            return footprint.lines_and_rise(time);
+        }
+        let kept = time.exp2();
+        let (mut lines, mut rise) = (0.0, 0.0);
+        for used in USED_ABOVE {
+            let used = used * older.used;
+            let left = kept - used;
+            if left > older.reach {
+                let (beyond, more) = footprint.lines_and_rise(left.log2());
+                lines += beyond - older.lines + older.misses * (used + older.reach);
+                rise += more * kept / left;
+            } else {
+                lines += older.misses * kept;
+                rise += older.misses * kept * std::f64::consts::LN_2;
+            }
+        }
+        (lines / USED_ABOVE.len() as f64, rise / USED_ABOVE.len() as f64)
+    }
+
+    /// Lines that it ever holds.
+    fn most(&self) -> f64 {
+        self.footprint.lines(FOREVER)
+    }
+}
+
+/// Misses that are alike.
+const ALIKE: f64 = 1e-4;
+
+/// log₂ of the time τ for which a cache of `lines` keeps what these threads touch. `guess` is where to
+/// begin.
+///
+/// If all that they ever touch fits, the result is so long that no line is
+/// missed.
+#[must_use]
+pub fn shared_reach(lines: f64, threads: &[Sharer<'_>], guess: Option<f64>) -> f64 {
+    let held = |time: f64| {
+        threads.iter().fold((0.0, 0.0), |(lines, rise), sharer| {
+            let (more, slope) = sharer.lines_and_rise(time);
+            (lines + more, rise + slope)
+        })
+    };
+    // Every thread's own time lies in the curve over this range of τ.
+    let slowest = threads.iter().map(|thread| thread.speed).fold(f64::INFINITY, f64::min);
+    let (mut low, mut high) = (-8.0 - slowest.max(0.0), FOREVER - slowest);
+    // At that end everyone has touched all that it ever does.
+    let most: f64 = threads.iter().map(Sharer::most).sum();
+    if !slowest.is_finite() || most <= lines {
+        return high;
+    }
+    let mut time = guess.unwrap_or((low + high) / 2.0).clamp(low, high);
+    for _ in 0..60 {
+        let (now, rise) = held(time);
+        if (now - lines).abs() <= 3e-5 * lines {
+            break;
+        }
+        if now < lines {
+            low = time;
+        } else {
+            high = time;
+        }
+        // Between two points of all curves F is straight; over longer ways log F is nearer to it:
+        // d(log₂ F)/dt = F'/(F·ln 2).
+        let straight = (lines - now) / rise;
+        let step = if straight.abs() < 0.5 / STEPS as f64 {
+            straight
+        } else {
+            (lines / now).log2() * now * std::f64::consts::LN_2 / rise
+        };
+        let next = time + step;
+        time = if next > low && next < high { next } else { (low + high) / 2.0 };
+        if high - low < 1e-7 {
+            break;
+        }
+    }
+    time
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, VecDeque};
+
+    use proptest::prelude::*;
+    use symbiont_profile::{ReuseBin, ReuseHistogram};
+
+    use super::super::footprint::Stream;
+    use super::super::footprint::tests::any_footprint;
+    use super::*;
+
+    /// A footprint, a speed, and how far caches above reach.
+    type Shares = (Footprint, f64, Option<f64>);
+
+    fn any_sharer() -> impl Strategy<Value = Shares> {
+        (any_footprint(), -4.0_f64..2.0, prop::option::of(0.0_f64..30.0))
+    }
+
+    fn sharer((footprint, speed, above): &Shares) -> Sharer<'_> {
+        let older = |above| Older::below(footprint, above);
+        Sharer { footprint, speed: *speed, older: above.map(older).unwrap_or_default() }
+    }
+
+    proptest! {
+        #[test]
+        fn more_cache_never_adds_misses(
+            threads in prop::collection::vec(any_sharer(), 1..5),
+            lines in 16.0_f64..1e6, more in 1.0_f64..8.0,
+        ) {
+            let threads: Vec<_> = threads.iter().map(sharer).collect();
+            let small = shared_reach(lines, &threads, None);
+            let large = shared_reach(lines * more, &threads, Some(small));
+            for sharer in &threads {
+                let misses = |time| sharer.footprint.misses(sharer.reach(time));
+                prop_assert!(misses(large) <= misses(small) * 1.001 + 1e-9);
+            }
+        }
+
+        #[test]
+        fn a_sharer_never_adds_reach(
+            own in any_sharer(), other in any_sharer(), lines in 16.0_f64..1e6,
+        ) {
+            let (own, other) = (sharer(&own), sharer(&other));
+            let alone = shared_reach(lines, &[own], None);
+            let shared = shared_reach(lines, &[own, other], None);
+            let misses = |time| own.footprint.misses(own.reach(time));
+            prop_assert!(misses(shared) >= misses(alone) * 0.999 - 1e-9);
+        }
+
+        #[test]
+        fn one_reach_is_looked_up(footprint in any_footprint(), lines in 0.01_f64..1e6) {
+            let own = Sharer { footprint: &footprint, speed: 0.0, older: Older::default() };
+            let alone = shared_reach(lines, &[own], None);
+            let touched = footprint.lines(footprint.reach(lines));
+            prop_assert!((footprint.lines(alone) / touched - 1.0).abs() < 1e-3);
+        }
+
+        #[test]
+        fn shares_fill_the_cache(
+            threads in prop::collection::vec(any_sharer(), 1..9),
+            lines in 16.0_f64..1e6, guess in prop::option::of(0.0_f64..40.0),
+        ) {
+            let threads: Vec<_> = threads.iter().map(sharer).collect();
+            let time = shared_reach(lines, &threads, guess);
+            let held: f64 = threads.iter().map(|s| s.lines_and_rise(time).0).sum();
+            prop_assert!(held <= lines * 1.001);
+            let most: f64 = threads.iter().map(Sharer::most).sum();
+            prop_assert!(held >= lines.min(most) * 0.999, "{held} of {lines}");
+        }
+    }
+
+    /// A plain cache with least-recently-used replacement.
+    struct Lru(VecDeque<u64>, usize);
+
+    impl Lru {
+        /// Uses a line; was it there?
+        fn used(&mut self, line: u64) -> bool {
+            let found = self.0.iter().position(|there| *there == line);
+            found.and_then(|at| self.0.remove(at));
+            self.0.push_back(line);
+            if self.0.len() > self.1 {
+                self.0.pop_front();
+            }
+            found.is_some()
+        }
+    }
+
+    fn footprint_of(lines: impl Iterator<Item = u64>, instructions: u64) -> Footprint {
+        let (mut last, mut histogram) = (HashMap::new(), ReuseHistogram::default());
+        for (at, line) in (0_u64..).zip(lines) {
+            let before = last.insert(line, at);
+            histogram.add(before.map_or(ReuseBin::COLD, |before| ReuseBin::of(at - before)), 1);
+            histogram.accesses += 1;
+        }
+        Footprint::new(&[&Stream::new(&histogram, instructions)])
+    }
+
+    /// Two threads in turn, one with a cache of its own above one that they share.
+    #[test]
+    fn a_cache_below_others_keeps_lines_as_a_plain_one_does() {
+        const EACH: u64 = 400_000;
+        let mut random = 1_u64;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        // Lines in a band that moves on slowly, used often while they are in it; and now and then any
+        // of the others again. The other thread never uses a line twice.
+        let first: Vec<u64> = (0..EACH)
+            .map(|at| if draw(50) == 0 { draw(400) } else { (at / 100 + draw(40)) % 400 })
+            .collect();
+        let (mut above, mut below) = (Lru(VecDeque::new(), 64), Lru(VecDeque::new(), 512));
+        let (mut missed, mut both) = (0, 0);
+        for (at, own) in (0..).zip(&first) {
+            if !above.used(*own) {
+                missed += 1;
+                both += u32::from(!below.used(*own));
+            }
+            if at % 20 == 0 {
+                below.used(1000 + at);
+            }
+        }
+        let own = footprint_of(first.iter().copied(), EACH);
+        let other = footprint_of((0..EACH / 20).map(|at| 1000 + at), EACH);
+        let reach = own.reach(64.0);
+        let misses = |older| {
+            let own = Sharer { footprint: &own, speed: 0.0, older };
+            let other = Sharer { footprint: &other, speed: 0.0, older: Older::default() };
+            let time = shared_reach(512.0, &[own, other], None);
+            own.footprint.misses(own.reach(time)) * EACH as f64
+        };
+        let older = Older::below(&own, reach);
+        let (plainly, filtered, both) = (misses(Older::default()), misses(older), f64::from(both));
+        println!("{both} misses below: {filtered:.0}, by uses alone {plainly:.0}");
+        assert!((own.misses(reach) * EACH as f64 / f64::from(missed) - 1.0).abs() < 0.1);
+        assert!((filtered / both - 1.0).abs() < 0.5 * (plainly / both - 1.0).abs());
+    }
+}
