@@ -23,6 +23,8 @@ use symbiont_profile::{ReuseCurve, ReuseHistogram};
 pub(super) const STEPS: usize = 4;
 /// Longest time, log₂ instructions.
 const LONGEST: usize = 44;
+/// Misses that differ by no more than this part are alike.
+const ALIKE: f64 = 1e-4;
 /// Points of a curve.
 const POINTS: usize = STEPS * LONGEST + 1;
 
@@ -104,6 +106,29 @@ impl Footprint {
         let (index, share) = Self::place(time);
         let (a, b) = (self.points[index].1, self.points[index + 1].1);
         f64::from(a) + share * (f64::from(b) - f64::from(a))
+    }
+
+    /// The reach, log₂ instructions, between two others with so few misses per instruction; of all such
+    /// ones that nearest to `near`.
+    #[must_use]
+    pub fn reach_within(&self, [shortest, longest]: [f64; 2], misses: f64, near: f64) -> f64 {
+        let (first, last) = (Self::place(shortest).0, Self::place(longest).0 + 1);
+        let step = |index: usize| index as f64 / STEPS as f64;
+        let (mut low, mut high) = (shortest, longest);
+        for index in first..=last {
+            let there = f64::from(self.points[index].1);
+            if there > misses * (1.0 + ALIKE) {
+                low = low.max(step(index));
+            } else if there < misses * (1.0 - ALIKE) {
+                high = high.min(step(index));
+                break;
+            }
+        }
+        let [more, less] = [low, high].map(|time| self.misses(time));
+        if more <= misses * (1.0 + ALIKE) || more <= less {
+            return near.clamp(low, high.max(low));
+        }
+        low + (high - low) * ((more - misses) / (more - less)).clamp(0.0, 1.0)
     }
 
     /// The shortest reach, log₂ instructions, with so few misses per instruction.

@@ -89,16 +89,10 @@ impl Sharer<'_> {
         if !older.is_notable() {
             return time + self.speed;
         }
-        let (mut misses, mut lines) = (0.0, 0.0);
-        for used in USED_ABOVE {
-            let left = (kept - used * older.used).max(older.reach).log2();
-            misses += footprint.misses(left) / USED_ABOVE.len() as f64;
-            lines += footprint.lines(left) / USED_ABOVE.len() as f64;
-        }
-        // Reaches with as many misses may be many; then it is the one with as many lines.
-        let [least, most] =
-            [1.0 + ALIKE, 1.0 - ALIKE].map(|by| footprint.reach_with_misses(by * misses));
-        footprint.reach(lines).clamp(least, most)
+        let left = USED_ABOVE.map(|used| (kept - used * older.used).max(older.reach).log2());
+        let misses: f64 = left.iter().map(|time| footprint.misses(*time)).sum();
+        let mean = (kept - older.used).max(older.reach).log2();
+        footprint.reach_within([left[3], left[0]], misses / left.len() as f64, mean)
     }
 
     /// About how long lines are kept where it has this reach.
@@ -136,9 +130,6 @@ impl Sharer<'_> {
         self.footprint.lines(FOREVER)
     }
 }
-
-/// Misses that are alike.
-const ALIKE: f64 = 1e-4;
 
 /// log₂ of the time τ for which a cache of `lines` keeps what these threads touch. `guess` is where to
 /// begin.
