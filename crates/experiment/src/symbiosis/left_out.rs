@@ -11,8 +11,8 @@
 //! would be compared on different ones. What lacks is told, what would mend it, and what can be
 //! evaluated as it is.
 //!
-//! With 34 programs no training does for four threads on more than eight cores, for eight none that could be carried out, and for seven it takes
-//! thousands of groups of four.
+//! With 34 programs no training does for four threads on more than eight cores, for eight none that
+//! could be carried out, and for seven it takes thousands of groups of four.
 //!
 //! # Properties
 //! - Policies that need no model never ask for one

@@ -12,7 +12,8 @@
 //! Time: instructions of the thread, as log₂. Misses: per instruction.
 //!
 //! # Properties
-//! `a_reach_is_the_time_in_which_so_many_lines_are_touched`,
+//! `a_reach_is_the_time_in_which_so_many_lines_are_touched`, `a_reach_within_has_so_many_misses`,
+//! `of_reaches_with_as_many_misses_the_nearest_is_taken`,
 //! `a_loop_over_less_than_the_cache_never_misses`.
 
 use std::hash::{Hash, Hasher};
@@ -34,7 +35,7 @@ pub struct Footprint {
     /// Lines at each point of time, and misses per instruction beyond.
     points: Box<[(f32, f32); POINTS]>,
     /// Lines that are ever touched.
-    pub(super) most: f64,
+    most: f64,
 }
 
 /// One stream: its curve and its accesses per instruction.
@@ -112,23 +113,26 @@ impl Footprint {
     /// ones that nearest to `near`.
     #[must_use]
     pub fn reach_within(&self, [shortest, longest]: [f64; 2], misses: f64, near: f64) -> f64 {
-        let (first, last) = (Self::place(shortest).0, Self::place(longest).0 + 1);
-        let step = |index: usize| index as f64 / STEPS as f64;
-        let (mut low, mut high) = (shortest, longest);
-        for index in first..=last {
-            let there = f64::from(self.points[index].1);
-            if there > misses * (1.0 + ALIKE) {
-                low = low.max(step(index));
-            } else if there < misses * (1.0 - ALIKE) {
-                high = high.min(step(index));
-                break;
+        let steps = Self::place(shortest).0 + 1..=Self::place(longest).0;
+        let between = steps.map(|index| index as f64 / STEPS as f64);
+        let (mut more, mut alike) = (None, None);
+        for time in [shortest].into_iter().chain(between).chain([longest]) {
+            let here = self.misses(time);
+            if here > misses * (1.0 + ALIKE) {
+                more = Some((time, here));
+            } else if here >= misses * (1.0 - ALIKE) {
+                alike = Some((alike.map_or(time, |(first, _)| first), time));
+            } else {
+                return match (alike, more) {
+                    (Some((first, last)), _) => near.clamp(first, last),
+                    (None, Some((before, above))) => {
+                        before + (time - before) * (above - misses) / (above - here)
+                    }
+                    (None, None) => time,
+                };
             }
         }
-        let [more, less] = [low, high].map(|time| self.misses(time));
-        if more <= misses * (1.0 + ALIKE) || more <= less {
-            return near.clamp(low, high.max(low));
-        }
-        low + (high - low) * ((more - misses) / (more - less)).clamp(0.0, 1.0)
+        alike.map_or(longest, |(first, last)| near.clamp(first, last))
     }
 
     /// The shortest reach, log₂ instructions, with so few misses per instruction.
@@ -191,6 +195,19 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
+        fn a_reach_within_has_so_many_misses(
+            footprint in any_footprint(), ends in (0.0_f64..40.0, 0.0_f64..40.0),
+            share in 0.0_f64..1.0, near in 0.0_f64..40.0,
+        ) {
+            let [shortest, longest] = [ends.0.min(ends.1), ends.0.max(ends.1)];
+            let misses = footprint.misses(shortest + share * (longest - shortest));
+            let reach = footprint.reach_within([shortest, longest], misses, near);
+            prop_assert!((shortest..=longest).contains(&reach), "{reach}");
+            let there = footprint.misses(reach);
+            prop_assert!((there - misses).abs() <= 1e-3 * misses + 1e-9, "{there}, not {misses}");
+        }
+
+        #[test]
         fn a_reach_is_the_time_in_which_so_many_lines_are_touched(
             footprint in any_footprint(), lines in 0.01_f64..1e6,
         ) {
@@ -200,6 +217,17 @@ pub(super) mod tests {
             prop_assert!((touched / lines.min(all) - 1.0).abs() < 1e-4, "{touched} for {lines}");
         }
 
+    }
+
+    #[test]
+    fn of_reaches_with_as_many_misses_the_nearest_is_taken() {
+        // Each line again after 100 accesses, or never.
+        let half = footprint(&[(100, 1000)], 1000, 0.5);
+        let misses = half.misses(20.0);
+        for (near, expected) in [(12.3, 12.3), (9.0, 10.0), (31.0, 30.0)] {
+            let reach = half.reach_within([10.0, 30.0], misses, near);
+            assert!((reach - expected).abs() < 1e-9, "{reach} near {near}");
+        }
     }
 
     #[test]
