@@ -37,8 +37,10 @@
 //! alone, as it does in the paper's Table 7: it is held against what they say of each
 //! pair ([`Predicted`]), once as they stand and once with the seniority boost, which they
 //! do not know. A pair that goes against them is named with its *departures*: by how much
-//! fairness under `stay` differs from Table 1, and that under `phases` from Table 3. Pairs
-//! that lose throughput are named, too.
+//! fairness under `stay` differs from Table 1, and that under `phases` from Table 3. Table 1
+//! takes all placements as equally likely, so that a serial thread beside a parallel program
+//! shares its core with probability 2/(n+1); how often it did is counted (`sharing`), and what
+//! Table 1 says with that stands beside. Pairs that lose throughput are named, too.
 //!
 //! # Properties
 //! - Equal seeds give equal results (`equal_seeds_give_equal_records`).
@@ -57,11 +59,12 @@ mod checks;
 mod evaluate;
 mod page;
 mod plan;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
 pub use campaign::{Campaign, Options};
 pub use carry_out::{Record, Stage, Timed};
-pub use evaluate::{Cell, Evaluation, Matrix, Ordered, Point, Predicted, evaluate};
+pub use evaluate::{Cell, Evaluation, Matrix, Ordered, Point, Predicted, Shared, evaluate};
 pub use page::page;
 pub use plan::{MACHINES, Part, Run, Size, What, plan};

@@ -41,6 +41,8 @@
 //!   (`chain_agrees_with_a_simulation`,
 //!   `lengths_as_the_benchmark_draws_them_change_nothing`), and so does that with
 //!   seniority (`it_agrees_with_a_simulation_of_events`).
+//! - Where serial threads share their cores as often as chance has it, the prediction for
+//!   whole runs is that of Table 1 (`chance_shares_as_often_as_table_1_says`).
 
 use crate::metrics;
 
@@ -50,7 +52,7 @@ mod seniority;
 #[cfg(test)]
 mod tests;
 
-pub use chain::{Prediction, Program, ProgramError, predict};
+pub use chain::{Prediction, Program, ProgramError, predict, predict_with_sharing};
 pub use seniority::{Seniority, SeniorityError, predict_with_seniority};
 
 /// What a program is doing.

@@ -19,6 +19,7 @@ use symbiont_synth::Ratio;
 use symbiont_topology::{Core, PuId};
 
 use super::plan::{Part, Run};
+use super::sharing::Sharing;
 use crate::phases::plan::BASELINE;
 use crate::simulated::SimulateError;
 use crate::theory::phases::{Multiprocessor, Phase};
@@ -71,6 +72,10 @@ pub struct Record {
     pub times: Vec<Timed>,
     /// Moves that were carried out.
     pub moves: u64,
+    /// How often a serial thread shared its core; none for programs with an end, and where none
+    /// was seen beside a parallel program.
+    #[serde(default)]
+    pub sharing: Option<f64>,
 }
 
 impl<'p> Stage<'p> {
@@ -153,11 +158,14 @@ impl<'p> Stage<'p> {
     /// Programs without an end, over a time.
     fn measured(&self, run: &Run) -> Result<Record, SimulateError> {
         let (mut controller, quantum) = self.begin(run, None)?;
+        let mut sharing = Sharing::default();
         let mut goes_on = |time: Duration| -> Result<(Vec<f64>, f64, Duration), SimulateError> {
             let mut now = Duration::ZERO;
+            sharing = Sharing::default();
             while now < time {
                 controller.step()?;
                 controller.machine_mut().wait(quantum)?;
+                sharing.look(&controller.machine_mut().sample()?, run.cores);
                 now += quantum;
             }
             let machine = controller.machine_mut();
@@ -176,6 +184,7 @@ impl<'p> Stage<'p> {
             idle: Some(1.0 - busy),
             times: Vec::new(),
             moves: controller.tally().done,
+            sharing: sharing.share(),
         })
     }
 
@@ -205,6 +214,7 @@ impl<'p> Stage<'p> {
             idle: None,
             times: controller.machine().completions().iter().map(timed).collect(),
             moves: controller.tally().done,
+            sharing: None,
         })
     }
 

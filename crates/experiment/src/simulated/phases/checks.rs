@@ -2,7 +2,7 @@
 
 use super::evaluate::{Cell, Departures, Evaluation, Matrix, Predicted};
 use super::page::{published_label, published_means};
-use super::plan::MACHINES;
+use super::plan::{CORES, MACHINES};
 use crate::harness::{Check, Goes, Verdict};
 use crate::stats::Estimate;
 
@@ -144,10 +144,24 @@ fn departs(cell: &Cell, model: &Predicted, by: Against) -> String {
     };
     let more = if off.stay.abs() > phases.abs() { "stay" } else { "phases" };
     format!(
-        "{} ({change:+.3}, told {told:+.3}: mostly {more} departs; stay from Table 1 by {:+.3}, \
+        "{} ({change:+.3}, told {told:+.3}: mostly {more} departs; stay from Table 1 by {:+.3}{}, \
          phases from {table} by {phases:+.3}{seniority})",
         pair(cell),
-        off.stay
+        off.stay,
+        sharing_tells(model, &off)
+    )
+}
+
+/// How often serial threads shared their cores, and what is left with that.
+fn sharing_tells(model: &Predicted, off: &Departures) -> String {
+    let (Some(sharing), Some(left)) = (model.sharing, off.with_sharing) else {
+        return String::new();
+    };
+    let chance = 2.0 / (f64::from(CORES) + 1.0);
+    format!(
+        ", for serial threads share their cores in {:.2} of their time beside parallel ones \
+         (any placement as likely: {chance:.2}), which leaves {left:+.3}",
+        sharing.share
     )
 }
 
@@ -210,7 +224,7 @@ fn pair(cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::evaluate::Figures;
+    use super::super::evaluate::{Figures, Shared};
     use super::*;
     use crate::stats::Interval;
 
@@ -232,7 +246,9 @@ mod tests {
             idle: both,
         };
         let ratios = ["1:1", "1:2"].map(|label| label.parse().unwrap());
-        let model = Some(Predicted { gain: gain_told, fairness: [0.8, 0.9], with_seniority: 0.7 });
+        let sharing = Some(Shared { share: 0.5, fairness: 0.6 });
+        let model =
+            Some(Predicted { gain: gain_told, fairness: [0.8, 0.9], with_seniority: 0.7, sharing });
         let cell = Cell { ratios, figures: figures.clone(), model };
         Matrix { machine: 0, cells: vec![cell], mean: figures }
     }
@@ -252,11 +268,13 @@ mod tests {
         // Fairness is 0.5 under both here.
         let against = check(falls, Against::Tables);
         let told = "1:1 beside 1:2 (-0.050, told +0.100: mostly phases departs; stay from Table \
-                    1 by -0.300, phases from Table 3 by -0.400; with seniority -0.100, as measured)";
+                    1 by -0.300, for serial threads share their cores in 0.50 of their time beside \
+                    parallel ones (any placement as likely: 0.22), which leaves -0.100, phases from \
+                    Table 3 by -0.400; with seniority -0.100, as measured)";
         assert!(against.beside.ends_with(told), "{against:?}");
         let against = check(rises, Against::WithSeniority);
-        let told = "(+0.050, told -0.100: mostly stay departs; stay from Table 1 by -0.300, phases from \
-                    Table 3 with seniority by -0.200)";
+        let told = "which leaves -0.100, phases from Table 3 with seniority by -0.200)";
+        assert!(against.beside.contains("told -0.100: mostly stay departs"), "{against:?}");
         assert!(against.beside.ends_with(told), "{against:?}");
     }
 

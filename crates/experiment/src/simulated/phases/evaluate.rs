@@ -78,6 +78,20 @@ pub struct Predicted {
     pub fairness: Under<f64>,
     /// The same by Table 3 and seniority, as the policy grants it.
     pub with_seniority: f64,
+    /// On cores that are all alike: how often a serial thread shared its core under `stay`, and
+    /// fairness by Table 1 with that; none where none was seen beside a parallel program.
+    pub sharing: Option<Shared>,
+}
+
+/// What serial threads that share their cores more or less often than by chance make of Table 1
+/// ([`crate::theory::phases::predict_with_sharing`]).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Shared {
+    /// Of the looks at a serial thread beside a parallel program under `stay`, the share in which
+    /// it shared its core.
+    pub share: f64,
+    /// Fairness of the performances that Table 1 says with that.
+    pub fairness: f64,
 }
 
 /// By how much a pair's fairness departs from what is predicted for it: measured less
@@ -86,6 +100,8 @@ pub struct Predicted {
 pub(super) struct Departures {
     /// Under `stay` from Table 1.
     pub stay: f64,
+    /// Under `stay` from Table 1 with serial threads sharing their cores as they did.
+    pub with_sharing: Option<f64>,
     /// Under `phases` from Table 3.
     pub phases: f64,
     /// Under `phases` from Table 3 and seniority.
@@ -99,6 +115,7 @@ impl Departures {
         let [stay, phases] = cell.figures.fairness.map(|fairness| fairness.value);
         Some(Self {
             stay: stay - model.fairness[0],
+            with_sharing: model.sharing.map(|sharing| stay - sharing.fairness),
             phases: phases - model.fairness[1],
             with_seniority: phases - model.with_seniority,
         })
@@ -138,6 +155,7 @@ pub struct Ordered {
 struct Pair {
     performance: [f64; 2],
     idle: f64,
+    sharing: Option<f64>,
 }
 
 /// Evaluates finished runs; `factors` are the a of each machine, `seed` that of
@@ -272,7 +290,7 @@ impl<'r> Runs<'r> {
                 let what = What::Together { ratios: pair, policy: policy.to_owned() };
                 let of = |run: &&Record| {
                     let performance = run.performance.as_slice().try_into().ok()?;
-                    Some(Pair { performance, idle: run.idle? })
+                    Some(Pair { performance, idle: run.idle?, sharing: run.sharing })
                 };
                 Ok(self.of(place, &what)?.iter().filter_map(of).collect::<Vec<Pair>>())
             })?;
@@ -280,8 +298,7 @@ impl<'r> Runs<'r> {
         }
         let of = |cells: &[Beside]| self.figures(cells);
         let cell = |runs: &Beside| {
-            let model =
-                self.model(machine, CORES).and_then(|m| predicted(m, runs.pair, runs.alone));
+            let model = self.model(machine, CORES).and_then(|m| predicted(m, runs));
             let figures = of(std::slice::from_ref(runs))?;
             Ok(Cell { ratios: runs.pair, figures, model })
         };
@@ -389,16 +406,19 @@ impl Beside {
         (of(0) + of(1)) / 2.0
     }
 
+    /// How often a serial thread shared its core under `stay`.
+    fn sharing(&self) -> Option<f64> {
+        let seen: Vec<f64> = self.runs[0].iter().filter_map(|pair| pair.sharing).collect();
+        mean(&seen)
+    }
+
     fn idle(&self, policy: usize, drawn: &[usize]) -> f64 {
         mean(&self.drawn(policy, drawn, |pair| pair.idle)).unwrap_or(f64::NAN)
     }
 }
 
-fn predicted(
-    machine: theory::Multiprocessor,
-    pair: [Ratio; 2],
-    alone: [f64; 2],
-) -> Option<Predicted> {
+fn predicted(machine: theory::Multiprocessor, runs: &Beside) -> Option<Predicted> {
+    let (pair, alone) = (runs.pair, runs.alone);
     let cycle = cycle_s(machine);
     let program = |ratio: Ratio| {
         let share = ratio.parallel_share();
@@ -413,9 +433,14 @@ fn predicted(
         let [a, b] = of.performance;
         metrics::fairness(&[a / alone[0], b / alone[1]])
     };
+    let shared = |share| {
+        let of = theory::predict_with_sharing(share, machine, a, b)?;
+        Some(Shared { share, fairness: fairness(&of)? })
+    };
     Some(Predicted {
         gain: phases.throughput / stay.throughput - 1.0,
         fairness: [fairness(&stay)?, fairness(&phases)?],
         with_seniority: fairness(&senior)?,
+        sharing: runs.sharing().and_then(shared),
     })
 }

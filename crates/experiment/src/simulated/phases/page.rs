@@ -164,6 +164,7 @@ fn cells(name: &str, machine: usize, matrix: &Matrix) -> Table {
         Column::number("Fairness, stay"),
         Column::number("Fairness, phases"),
         Column::number("Fairness by Table 1"),
+        Column::number("Fairness by Table 1 and sharing"),
         Column::number("Fairness by Table 3"),
         Column::number("Fairness by Table 3 and seniority"),
         Column::number("Fairness of runs, stay"),
@@ -172,6 +173,7 @@ fn cells(name: &str, machine: usize, matrix: &Matrix) -> Table {
         Column::number("Jitter × 1000, phases"),
         Column::number("Idle, stay").unit("%"),
         Column::number("Idle, phases").unit("%"),
+        Column::number("Sharing, stay"),
     ];
     let caption = format!("{name}: all pairs of programs");
     let mut table = Table::new(format!("pairs-{name}"), caption, columns);
@@ -183,11 +185,15 @@ fn cells(name: &str, machine: usize, matrix: &Matrix) -> Table {
             vec![format!("{a} beside {b}").into(), figures.gain.percent().into(), printed.into()];
         row.push(cell.model.map(|model| 100.0 * model.gain).into());
         row.extend(figures.fairness.map(Into::into));
-        row.extend([0, 1].map(|policy| cell.model.map(|model| model.fairness[policy]).into()));
+        let sharing = cell.model.and_then(|model| model.sharing);
+        row.push(cell.model.map(|model| model.fairness[0]).into());
+        row.push(sharing.map(|sharing| sharing.fairness).into());
+        row.push(cell.model.map(|model| model.fairness[1]).into());
         row.push(cell.model.map(|model| model.with_seniority).into());
         row.extend(figures.run_fairness.map(Into::into));
         row.extend(figures.jitter.map(|jitter| (1e3 * jitter.value).into()));
         row.extend(figures.idle.map(|idle| (100.0 * idle.value).into()));
+        row.push(sharing.map(|sharing| sharing.share).into());
         table.row(row);
     }
     table.note(format!(
@@ -195,8 +201,11 @@ fn cells(name: &str, machine: usize, matrix: &Matrix) -> Table {
          tables: eq. 4 of the performances that it says, against what each program reached alone \
          here. The tables know no seniority, which prefers one of two parallel programs; the column \
          with seniority does, with the policy's boost and timeout and the mean lengths of phases, \
-         but not that the policy sees a phase up to a quantum late. For all of them the OS takes any core as likely. {}Published: Table 4, of the asymmetric \
-         machine; Fig. 8 (symmetric) has no numbers.",
+         but not that the policy sees a phase up to a quantum late. For all of them the OS takes any \
+         core as likely, so that a serial thread beside a parallel program shares its core in 2/(n+1) \
+         of that time; how often it did under stay, where cores are alike, is under \"sharing\", and \
+         what Table 1 says with that beside it. {}Published: Table 4, of the asymmetric machine; \
+         Fig. 8 (symmetric) has no numbers.",
         distances(matrix)
     ));
     table
@@ -204,17 +213,24 @@ fn cells(name: &str, machine: usize, matrix: &Matrix) -> Table {
 
 /// How far fairness is from each prediction.
 fn distances(matrix: &Matrix) -> String {
-    let mean_of = |of: fn(&Departures) -> f64| {
-        let all: Vec<f64> =
-            matrix.cells.iter().filter_map(Departures::of).map(|d| of(&d).abs()).collect();
-        mean(&all)
+    let mean_of = |of: fn(&Departures) -> Option<f64>| {
+        let departures = matrix.cells.iter().filter_map(Departures::of);
+        mean(&departures.filter_map(|d| of(&d)).map(f64::abs).collect::<Vec<_>>())
     };
-    let all = [mean_of(|d| d.stay), mean_of(|d| d.phases), mean_of(|d| d.with_seniority)];
+    let all = [
+        mean_of(|d| Some(d.stay)),
+        mean_of(|d| Some(d.phases)),
+        mean_of(|d| Some(d.with_seniority)),
+    ];
     let [Some(stay), Some(phases), Some(with_seniority)] = all else { return String::new() };
+    let sharing = match mean_of(|d| d.with_sharing) {
+        Some(left) => format!(" (and by {left:.3} from Table 1 with that sharing)"),
+        None => String::new(),
+    };
     format!(
         "Fairness departs, in the mean of absolute differences over the pairs, by {stay:.3} from \
-         Table 1 under stay, under phases by {phases:.3} from Table 3 and by {with_seniority:.3} \
-         from Table 3 and seniority. "
+         Table 1 under stay{sharing}, under phases by {phases:.3} from Table 3 and by \
+         {with_seniority:.3} from Table 3 and seniority. "
     )
 }
 

@@ -133,12 +133,46 @@ pub fn predict(
     a: Program,
     b: Program,
 ) -> Prediction {
-    let speed = |state| speedups(scheduler, machine, state).avg;
-    let share = steady_state(speed, a, b);
-    let long_run = |of: &dyn Fn(JointState) -> f64| -> f64 {
+    long_run(|state| speedups(scheduler, machine, state).avg, machine, a, b)
+}
+
+/// Speedups and throughput of `a` beside `b` on cores that are all alike, where a serial thread
+/// shares its core in this `share` of the time that it is beside a parallel program: Table 1
+/// between its least and its most, which with 2/(n+1), every placement as likely, is its average.
+/// None where cores differ, or for what is no share.
+#[must_use]
+pub fn predict_with_sharing(
+    share: f64,
+    machine: Multiprocessor,
+    a: Program,
+    b: Program,
+) -> Option<Prediction> {
+    if machine.a != 1.0 || !(0.0..=1.0).contains(&share) {
+        return None;
+    }
+    let speed = |state: JointState| {
+        let of = speedups(Scheduler::Baseline, machine, state);
+        match (state.own, state.other) {
+            (Phase::Serial, Phase::Parallel) => of.max + share * (of.min - of.max),
+            (Phase::Parallel, Phase::Serial) => of.min + share * (of.max - of.min),
+            _ => of.avg,
+        }
+    };
+    Some(long_run(speed, machine, a, b))
+}
+
+/// What follows from the speedups that the first program of each joint state has.
+fn long_run(
+    speed: impl Fn(JointState) -> f64,
+    machine: Multiprocessor,
+    a: Program,
+    b: Program,
+) -> Prediction {
+    let share = steady_state(&speed, a, b);
+    let mean = |of: &dyn Fn(JointState) -> f64| -> f64 {
         JointState::ALL.iter().zip(share).map(|(&state, share)| share * of(state)).sum()
     };
-    let speedup = [long_run(&|state| speed(state)), long_run(&|state| speed(state.reversed()))];
+    let speedup = [mean(&|state| speed(state)), mean(&|state| speed(state.reversed()))];
     Prediction::new(machine, [a, b], speedup, share)
 }
 
