@@ -4,7 +4,7 @@ use super::evaluate::{Cell, Departures, Evaluation, Matrix, Predicted};
 use super::page::{published_label, published_means};
 use super::plan::{CORES, MACHINES};
 use crate::harness::{Check, Goes, Verdict};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, mean};
 
 /// What the experiment has to show.
 pub(super) fn checks(evaluation: &Evaluation) -> Vec<Check> {
@@ -55,7 +55,8 @@ pub(super) fn checks(evaluation: &Evaluation) -> Vec<Check> {
                 verdict: Verdict::of(better),
             });
         };
-        falls("fairness of runs", true, mean.run_fairness, 1.0, told(fairness));
+        let fairness = format!("{}{}", told(fairness), tables_tell(matrix));
+        falls("fairness of runs", true, mean.run_fairness, 1.0, fairness);
         falls("jitter × 1000", false, mean.jitter, 1e3, told(jitter));
         falls("idle time (%)", false, mean.idle, 100.0, told(idle));
         for by in [Against::Tables, Against::WithSeniority] {
@@ -64,6 +65,18 @@ pub(super) fn checks(evaluation: &Evaluation) -> Vec<Check> {
         checks.push(nobody_gets_slower(name, matrix));
     }
     checks
+}
+
+/// What Tables 1 and 3 say of the fairness of the mean pair.
+fn tables_tell(matrix: &Matrix) -> String {
+    let models = || matrix.cells.iter().filter_map(|cell| cell.model);
+    let of = |what: fn(&Predicted) -> f64| mean(&models().map(|m| what(&m)).collect::<Vec<_>>());
+    let all = [of(|m| m.fairness[0]), of(|m| m.fairness[1]), of(|m| m.with_seniority)];
+    let [Some(stay), Some(phases), Some(senior)] = all else { return String::new() };
+    format!(
+        "; Tables 1 and 3 say of the mean speedups: from {stay:.3} to {phases:.3}, with seniority \
+         to {senior:.3}"
+    )
 }
 
 /// Least change of fairness in a prediction that says where the measured one goes.
@@ -276,6 +289,12 @@ mod tests {
         let told = "which leaves -0.100, phases from Table 3 with seniority by -0.200)";
         assert!(against.beside.contains("told -0.100: mostly stay departs"), "{against:?}");
         assert!(against.beside.ends_with(told), "{against:?}");
+    }
+
+    #[test]
+    fn what_the_tables_say_of_the_mean_pair_is_told() {
+        let told = tables_tell(&matrix(within(0.0, 0.1), within(0.0, 0.1), 0.0));
+        assert!(told.ends_with("from 0.800 to 0.900, with seniority to 0.700"), "{told}");
     }
 
     #[test]
