@@ -124,7 +124,7 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
         self.ask(runners, span_ns, Moment::Next)
     }
 
-    fn sooner(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
+    fn instead(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
         self.state.shifts().then(|| self.ask(runners, span_ns, Moment::Same))
     }
 

@@ -14,6 +14,9 @@ use crate::os::{self, Ready, TICK_NS, Task};
 /// place between two ticks.
 const PATIENCE_NS: f64 = TICK_NS as f64;
 
+/// Part of a span by which it may last longer or shorter than was asked for.
+const NEAR: f64 = 0.1;
+
 /// Speeds that differ by less are the same: caches no longer fill.
 const SAME: f64 = 1e-3;
 
@@ -308,19 +311,21 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
         self.contention.lasted((self.now - self.asked) as f64);
         self.asked = self.now;
-        let paces = self.contention.paces(&runners, (until - self.now) as f64);
+        // Most often what happens next is what would have happened next anyway.
+        let span = self.next_end(until) - self.now;
+        let paces = self.contention.paces(&runners, span as f64);
         self.filling = false;
         self.take(&who, paces);
-        self.filling |= self.contention.fills();
-        // Caches are not to be taken for filled before they are.
-        self.reckoned = until;
-        let end = self.next_end(until);
-        if end < until {
-            if let Some(paces) = self.contention.sooner(&runners, (end - self.now) as f64) {
-                self.reckoned = end;
+        let really = self.next_end(until) - self.now;
+        if really.abs_diff(span) as f64 > NEAR * span as f64 {
+            if let Some(paces) = self.contention.instead(&runners, really as f64) {
                 self.take(&who, paces);
             }
         }
+        let fills = self.contention.fills();
+        self.filling |= fills;
+        // Caches are not to be taken for filled before they are.
+        self.reckoned = if fills { self.now + really } else { until };
         self.stale = false;
     }
 

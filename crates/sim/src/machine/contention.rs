@@ -42,7 +42,7 @@ pub struct Pace {
 ///
 /// The machine asks whenever somebody starts or stops running or changes its
 /// phase, and at the start of each quantum for as long as answers change (caches
-/// that fill). What was asked about last has passed when it asks again, but for [`Contention::sooner`].
+/// that fill). What was asked about last has passed when it asks again, but for [`Contention::instead`].
 /// Answers must depend on nothing but what was asked so far.
 pub trait Contention<'p> {
     /// What makes a phase impossible to simulate.
@@ -59,9 +59,9 @@ pub trait Contention<'p> {
     /// before may be the very one that was told before.
     fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<Pace>>;
 
-    /// The same from the moment that was asked about last, over a shorter span: something else happens
-    /// before that one ends. None if the answer is the same, as nothing changes meanwhile.
-    fn sooner(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
+    /// The same from the moment that was asked about last, over another span: something happens sooner
+    /// or later than was thought. None if the answer is the same, as nothing changes meanwhile.
+    fn instead(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
         let _ = (runners, span_ns);
         None
     }
