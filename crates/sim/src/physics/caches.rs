@@ -33,6 +33,9 @@ pub struct After {
     pub changing: [bool; 2],
     /// Is it notably more or less than at the beginning, by level?
     pub shifted: [bool; 2],
+    /// For how long caches keep lines of which it is the first sharer, log₂ ns: where the next search
+    /// begins.
+    kept: [Option<f64>; REACHES],
 }
 
 /// Where the occupancy of a level is kept.
@@ -74,6 +77,7 @@ pub(super) fn set<'g>(
     after: &mut [After],
 ) {
     let mut threads: Vec<Sharer<'_>> = Vec::new();
+    let mut steady: Vec<f64> = Vec::new();
     let mut twins = Twins { members: &[], any: false };
     for (level, lines, members) in groups {
         if !wanted(level, members) {
@@ -105,18 +109,22 @@ pub(super) fn set<'g>(
                 _ => threads.push(sharer(footprint(member), speeds[member])),
             }
         }
-        let first = members.first().zip(threads.first());
-        let guess = first.map(|(&first, sharer)| sharer.kept(reaches[first][at]));
-        let time = shared_reach(lines, &threads, guess.filter(|guess| guess.is_finite()));
+        let Some(&first) = members.first() else { continue };
+        let time = shared_reach(lines, &threads, after[first].kept[at]);
+        after[first].kept[at] = Some(time);
         let slot = kept(level);
         if let (Some(slot), Some(ns)) = (slot, span.ns) {
-            let missed = |s: &Sharer<'_>| s.footprint.misses(s.reach(time)) * s.speed.exp2();
+            steady.clear();
+            steady.extend(threads.iter().map(|sharer| sharer.reach(time)));
+            let missed =
+                |(s, reach): (&Sharer<'_>, &f64)| s.footprint.misses(*reach) * s.speed.exp2();
             let mut known = None;
-            let mut refill =
-                || *known.get_or_insert_with(|| threads.iter().map(missed).sum::<f64>() / lines);
-            for (&member, sharer) in members.iter().zip(&threads) {
+            let mut refill = || {
+                let missed = || threads.iter().zip(&steady).map(missed).sum::<f64>();
+                *known.get_or_insert_with(|| missed() / lines)
+            };
+            for ((&member, sharer), &steady) in members.iter().zip(&threads).zip(&steady) {
                 let Sharer { footprint, speed, .. } = *sharer;
-                let steady = sharer.reach(time);
                 let before = span.held[member][slot].unwrap_or_else(|| footprint.lines(steady));
                 let part = Filling { footprint, before, steady, speed }.over(ns, &mut refill);
                 reaches[member][at] = part.reach;

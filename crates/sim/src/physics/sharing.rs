@@ -14,7 +14,7 @@
 //! brought to the one above, not from its last use: it is older by the time X for which it was in use
 //! above. Above, lines stay F(R)/M(R) instructions on average (Little's law; R the reach there, M the
 //! misses per instruction), of which they are used no more for the last R. So X is F(R)/M(R) − R on average;
-//! that it is spread exponentially is assumed. An access with reuse time r ≥ R hits below if X + r ≤ τ: the
+//! that it is spread exponentially is assumed, and where X is small beside τ its mean will do. An access with reuse time r ≥ R hits below if X + r ≤ τ: the
 //! cache holds E[F(τ − X) − F(R) + M(R)·(X + R)] lines, of which E[M(τ − X)] per instruction are missed, τ − X
 //! no less than R. Threads whose lines are used above for long lose by that what others gain.
 //!
@@ -51,6 +51,9 @@ pub struct Older {
 
 /// Lines are older than their last use where that is more than this part of the reach above.
 const NOTABLE: f64 = 0.02;
+/// Where lines are in use above for less than this part of the time for which they are kept, all are as
+/// if for the mean time: what a spread adds to F is half its variance times F″, about 0.1 %.
+const BRIEF: f64 = 0.1;
 /// Misses per instruction that everybody has above.
 const RARELY: f64 = 1e-9;
 
@@ -66,6 +69,11 @@ impl Older {
 
     fn is_notable(&self) -> bool {
         self.used > NOTABLE * self.reach
+    }
+
+    /// Are lines in use above for little of so many instructions?
+    fn is_brief(&self, kept: f64) -> bool {
+        self.used < BRIEF * kept && kept - self.used > self.reach
     }
 }
 
@@ -89,17 +97,13 @@ impl Sharer<'_> {
         if !older.is_notable() {
             return time + self.speed;
         }
+        if older.is_brief(kept) {
+            return (kept - older.used).log2();
+        }
         let left = USED_ABOVE.map(|used| (kept - used * older.used).max(older.reach).log2());
         let misses: f64 = left.iter().map(|time| footprint.misses(*time)).sum();
         let mean = (kept - older.used).max(older.reach).log2();
         footprint.reach_within([left[3], left[0]], misses / left.len() as f64, mean)
-    }
-
-    /// About how long lines are kept where it has this reach.
-    #[must_use]
-    pub fn kept(&self, reach: f64) -> f64 {
-        let older = if self.older.is_notable() { self.older.used } else { 0.0 };
-        (reach.exp2() + older).log2() - self.speed
     }
 
     /// Lines that it holds where lines are kept for 2^`time`, and their rise per octave.
@@ -109,20 +113,23 @@ impl Sharer<'_> {
             return footprint.lines_and_rise(time);
         }
         let kept = time.exp2();
-        let (mut lines, mut rise) = (0.0, 0.0);
-        for used in USED_ABOVE {
-            let used = used * older.used;
+        let held = |used: f64| {
             let left = kept - used;
             if left > older.reach {
                 let (beyond, more) = footprint.lines_and_rise(left.log2());
-                lines += beyond - older.lines + older.misses * (used + older.reach);
-                rise += more * kept / left;
+                let lines = beyond - older.lines + older.misses * (used + older.reach);
+                (lines, more * kept / left)
             } else {
-                lines += older.misses * kept;
-                rise += older.misses * kept * std::f64::consts::LN_2;
+                let lines = older.misses * kept;
+                (lines, lines * std::f64::consts::LN_2)
             }
+        };
+        if older.is_brief(kept) {
+            return held(older.used);
         }
-        (lines / USED_ABOVE.len() as f64, rise / USED_ABOVE.len() as f64)
+        let all = USED_ABOVE.map(|used| held(used * older.used));
+        let (lines, rise) = all.iter().fold((0.0, 0.0), |(l, r), (more, up)| (l + more, r + up));
+        (lines / all.len() as f64, rise / all.len() as f64)
     }
 
     /// Lines that it ever holds.
