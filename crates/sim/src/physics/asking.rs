@@ -25,7 +25,7 @@ const RESTS: f64 = CLOSE / 4.0;
 /// Environments that differ by no more have the same misses.
 const EQUAL: f64 = 2e-4;
 /// So far slopes tell the CPI without a full answer that confirms it.
-const TRUSTED: f64 = 5e-3;
+const TRUSTED: f64 = 1e-2;
 /// What a thread takes of its core by no more of all of it is taken as before.
 const TAKEN: f64 = 0.05;
 

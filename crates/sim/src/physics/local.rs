@@ -7,7 +7,8 @@
 //! # Approach
 //! A table that is looked up tells its slopes, too. While the surroundings are near in all that does
 //! anything to the thread ([`Local::reaches`]), the CPI follows straight from there; what the front end and ports
-//! allow at least is counted anew, since that has edges.
+//! allow at least is counted anew, since that has edges. What does next to nothing by its slope may be further
+//! away, but not so far that an edge may lie between.
 //!
 //! # Properties
 //! What follows is what the table says, nearly (`what_follows_is_what_the_table_says`).
@@ -22,6 +23,10 @@ pub(super) const INPUTS: usize = FIRST_REACH + REACHES + 3;
 const SHARE: f64 = 0.05;
 /// Octaves by which reaches may differ.
 const OCTAVES: f64 = 0.05;
+/// What changes the CPI by no more than this part, by its slope, may differ by [`WIDE`] times as much.
+const SLIGHT: f64 = 1e-3;
+/// See [`SLIGHT`].
+const WIDE: f64 = 4.0;
 
 /// A look-up and what follows from it nearby.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,24 +53,32 @@ impl Local {
         Self { base, slopes, bound, fastest, cares }
     }
 
-    /// Is all alike that matters of the inputs from the `first` on?
+    /// Is all alike that matters of the inputs from the `first` on? `alike` is told two values and how
+    /// many times as much as usual they may differ.
     fn alike(
         &self,
         first: usize,
         from: &[f64],
         to: &[f64],
-        alike: impl Fn(f64, f64) -> bool,
+        alike: impl Fn(f64, f64, f64) -> bool,
     ) -> bool {
         let cares = |index: usize| self.cares >> (first + index) & 1 == 1;
+        // What does next to nothing here may differ by more.
+        let wide = |index: usize, step: f64| {
+            let effect = f64::from(self.slopes[first + index]) * step;
+            if effect.abs() <= SLIGHT * self.base { WIDE } else { 1.0 }
+        };
         let mut pairs = from.iter().zip(to).enumerate();
-        pairs.all(|(index, (from, to))| !cares(index) || alike(*from, *to))
+        pairs.all(|(index, (from, to))| {
+            !cares(index) || from == to || alike(*from, *to, wide(index, to - from))
+        })
     }
 
     /// Is this environment near enough to the one where it was looked up, but for memory's interval?
     #[must_use]
     pub fn reaches(&self, from: &Environment, to: &Environment) -> bool {
         self.alike(0, &[from.dispatch], &[to.dispatch], near)
-            && self.alike(INPUTS - 3, &[from.predictor], &[to.predictor], |a, b| a == b)
+            && self.alike(INPUTS - 3, &[from.predictor], &[to.predictor], |a, b, _| a == b)
             && self.reaches_beyond(from, to)
             && self.alike(FIRST_PORT, &from.ports, &to.ports, near)
             && self.alike(FIRST_ENTRIES, &from.entries, &to.entries, near)
@@ -74,7 +87,7 @@ impl Local {
     /// The same of caches and memory alone.
     #[must_use]
     pub fn reaches_beyond(&self, from: &Environment, to: &Environment) -> bool {
-        let close = |from: f64, to: f64| (from - to).abs() <= OCTAVES;
+        let close = |from: f64, to: f64, wide: f64| (from - to).abs() <= wide * OCTAVES;
         self.alike(INPUTS - 2, &[from.memory_latency], &[to.memory_latency], near)
             && self.alike(FIRST_REACH, &from.reach, &to.reach, close)
     }
@@ -118,6 +131,6 @@ impl Local {
     }
 }
 
-fn near(a: f64, b: f64) -> bool {
-    (a - b).abs() <= SHARE * a.abs()
+fn near(a: f64, b: f64, wide: f64) -> bool {
+    (a - b).abs() <= wide * SHARE * a.abs()
 }

@@ -189,7 +189,9 @@ impl Physics {
             let memos = &state.memos;
             let memo = |thread| memos.get(&thread);
             state.columns = Columns::new(self, respond, &tasks, switches, memo);
-            state.memos.retain(|thread, _| tasks.iter().all(|task| task.thread != *thread));
+            for task in &tasks {
+                state.memos.remove(&task.thread);
+            }
         }
         state.switches = switches;
         if all {
