@@ -125,7 +125,7 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
     }
 
     fn instead(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
-        self.state.shifts().then(|| self.ask(runners, span_ns, Moment::Same))
+        self.state.minds(span_ns).then(|| self.ask(runners, span_ns, Moment::Same))
     }
 
     fn lasted(&mut self, ns: f64) {

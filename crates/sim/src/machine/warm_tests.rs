@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use symbiont_machine::{Change, Machine, Move, Target};
 use symbiont_profile::{Profile, Span, test_support};
+use symbiont_topology::{CoreId, NodeId};
 
 use super::tests::program;
-use super::{Contention, SimMachine};
+use super::{Contention, Runner, SimMachine};
 use crate::description::Description;
 use crate::fast::{Switches, Workshop};
 use crate::machine::{Errors, Options};
@@ -68,5 +69,40 @@ fn what_happens_elsewhere_fills_nobodys_caches() {
     for ((each, cuts), expected) in long.into_iter().chain(short) {
         let share = lost(each, cuts) / happens;
         assert!(expected.contains(&share), "{each}, {cuts} times: {share} of what happens");
+    }
+}
+
+/// What happens sooner or later than was thought is as if that had been known.
+#[test]
+fn another_span_instead_is_as_if_asked_at_once() {
+    let large = test_support::pointer_chasing(20_000);
+    let workshop = Workshop::new(Description::named("power8-s812l").unwrap());
+    let runner =
+        |core: u32| Runner { thread: 1, core: CoreId(core), phase: 0, home: NodeId(0), mode: 1 };
+    // On a core whose caches hold some of it, asked about so many ns, or first about others.
+    let speed = |first: Option<f64>, ns: f64| {
+        let mut fast = workshop.fast(Switches::default());
+        fast.prepare(&large.phases[0]).unwrap();
+        fast.paces(&[runner(0)], 1e9);
+        fast.lasted(1e9);
+        fast.paces(&[runner(1)], 1e5);
+        fast.lasted(1e5);
+        let paces = match first {
+            None => fast.paces(&[runner(1)], ns),
+            Some(first) => {
+                let before = fast.paces(&[runner(1)], first);
+                fast.instead(&[runner(1)], ns).unwrap_or(before)
+            }
+        };
+        // What is held in the end shows in the next answer.
+        fast.lasted(ns);
+        [paces[0].speed, fast.paces(&[runner(1)], 1e5)[0].speed]
+    };
+    let near = |a: [f64; 2], b: [f64; 2]| a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 5e-3);
+    let (brief, long) = (speed(None, 1e4), speed(None, 1e6));
+    assert!(long[0] > 1.02 * brief[0], "{brief:?} {long:?}");
+    for (first, ns, at_once) in [(1e4, 1e6, long), (1e6, 1e4, brief), (1e2, 1e6, long)] {
+        let instead = speed(Some(first), ns);
+        assert!(near(instead, at_once), "{first}, {ns}: {instead:?}, not {at_once:?}");
     }
 }

@@ -321,7 +321,8 @@ impl Columns {
             self.steps[index] = Step::default();
             let after = &mut self.after[index];
             let shifted = std::mem::take(&mut after.shifted).contains(&true);
-            let again = moment == Moment::Same && shifted;
+            let changes = shifted || after.changing.contains(&true);
+            let again = moment == Moment::Same && changes;
             if moment == Moment::Next {
                 self.held[index] = after.held;
                 self.filled[index] = after.changing;

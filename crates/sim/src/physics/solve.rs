@@ -98,9 +98,11 @@ impl State {
         })
     }
 
-    /// Does what threads hold of their caches change notably over the span that was asked for last?
-    pub(crate) fn shifts(&self) -> bool {
-        self.columns.shifts()
+    /// Does it matter that the span that was asked for last has another length? A shorter one does where
+    /// what threads hold of their caches changes notably over it, a longer one where that still changes
+    /// at its end.
+    pub(crate) fn minds(&self, ns: f64) -> bool {
+        if ns > self.spanned { self.columns.fills() } else { self.columns.shifts() }
     }
 
     /// Does anybody not hold yet what it will in the long run?
