@@ -151,6 +151,7 @@ pub fn switches(private: &[Private]) -> Switches {
         private_caches: private(Private::Caches),
         private_bandwidth: private(Private::Bandwidth),
         private_predictor: private(Private::Predictor),
+        warm_caches: false,
     }
 }
 

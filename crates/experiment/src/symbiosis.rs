@@ -23,12 +23,13 @@
 //! that all policies meet the same workloads.
 //!
 //! Negative controls ([`Terms`]): some of the workloads also run with measurements exchanged between
-//! programs, for good and anew each quantum, and with execution units and caches private to each thread
-//! and moves that cost nothing (`random` moves each quantum, and whoever does not would gain by that).
-//! What `symbiotic` gains over `random` must vanish there. A scheduler that remembers what came of its
-//! decisions is a search, though: whoever's a measurement is taken for, all of them together still tell
-//! how good a placement was, and it gains by that (about a third of what it gains without the exchange).
-//! So what it predicts is controlled without memory (`--recall off`), and what it remembers by private
+//! programs, for good and anew each quantum, and with execution units and caches private to each thread.
+//! What `symbiotic` gains over `random` must vanish there. Moves are free in all of these, and leave no
+//! cold caches: `random` moves each quantum, and whoever does not would gain by that (0.35 % of STP for
+//! two threads a core, with measurements exchanged anew each quantum).
+//! A scheduler that remembers what came of its decisions is a search: whoever's a measurement is taken for,
+//! all of them together still tell how good a placement was, and it gains by that. So with measurements
+//! exchanged it recalls nothing, which controls what it predicts; what it remembers is controlled by private
 //! units and caches, where placements are all the same but for the branch predictor and memory.
 //!
 //! Programs run on while a decision is taken (section 4.3). The same workloads are run with decisions

@@ -178,7 +178,7 @@ impl Fast<'_, '_> {
         let loads: Vec<Load<'_>> = cores.iter().map(load).collect();
         let physics = &self.workshop.physics;
         let mut tables = Tables { physics };
-        let span = (Some(span_ns), moment);
+        let span = ((!self.switches.warm_caches).then_some(span_ns), moment);
         physics.settle(&mut tables, self.switches, &loads, span, &mut self.state);
         // Whose rates are as before keeps its pace.
         let mut paces = vec![None; runners.len()];

@@ -134,10 +134,10 @@ pub struct BenchSymbiosis {
     /// Repeats of each workload
     #[arg(long, value_name = "COUNT")]
     pub repeats: Option<u32>,
-    /// Workloads of each width and count of cores that are run as negative controls too
-    /// (measurements exchanged between programs, for good and anew each quantum; units and caches
-    /// private to each thread), and with decisions that take a millisecond, with and without a core
-    /// reserved for them
+    /// Workloads of each width and count of cores that are run as negative controls too, with moves
+    /// that cost nothing (measurements exchanged between programs, for good and anew each quantum, and
+    /// nothing recalled; units and caches private to each thread), and with decisions that take a
+    /// millisecond, with and without a core reserved for them
     #[arg(long, value_name = "COUNT")]
     pub controls: Option<usize>,
     /// Workloads of eight programs for each of 4 and of 10 cores, run in SMT8 and in SMT4 by the

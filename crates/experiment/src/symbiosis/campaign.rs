@@ -230,9 +230,9 @@ impl Stage<'_, '_> {
                 Terms::Private => {
                     Switches { private_units: true, private_caches: true, ..*switches }
                 }
-                _ => *switches,
+                terms => Switches { warm_caches: terms.moves_freely(), ..*switches },
             },
-            costs: (run.terms == Terms::Private).then_some(Costs::NONE),
+            costs: run.terms.moves_freely().then_some(Costs::NONE),
             errors: *errors,
             limit: Some(self.limit(run)),
             share: run.terms == Terms::Narrow,
@@ -267,7 +267,10 @@ impl Stage<'_, '_> {
 
     /// What a policy knows that meets these programs.
     fn settings(&self, run: &Run, programs: &[String]) -> Result<Settings, Error> {
-        let settings = self.options.settings.clone();
+        let mut settings = self.options.settings.clone();
+        if let (Some(known), true) = (&mut settings.symbiosis, run.terms.exchanges()) {
+            Arc::make_mut(known).recalls = false;
+        }
         let asks = needs_model(&run.policy, &settings);
         let (Some(models), Some(known), true) = (self.models, &settings.symbiosis, asks) else {
             return Ok(settings);

@@ -33,26 +33,23 @@ pub(super) fn checks(evaluation: &Evaluation, judged: Judged) -> Vec<Check> {
     checks.extend([2, 4].into_iter().filter_map(|width| everywhere(evaluation, width)));
     for control in &evaluation.controls {
         let what = match control.terms {
-            Terms::Exchanged => "measurements exchanged between programs for good",
-            Terms::Shuffled => "measurements exchanged between programs anew each quantum",
-            Terms::Private => "execution units and caches private to each thread, and moves free,",
-            Terms::Plain | Terms::Late | Terms::Reserved | Terms::Narrow => continue,
+            Terms::Exchanged => {
+                "and measurements exchanged between programs for good, nothing recalled,"
+            }
+            Terms::Shuffled => {
+                "and measurements exchanged between programs anew each quantum, nothing recalled,"
+            }
+            Terms::Private => "and execution units and caches private to each thread",
+            Terms::Plain | Terms::Free | Terms::Late | Terms::Reserved | Terms::Narrow => continue,
         };
         let gain = control.over.stp.percent();
         checks.push(Check {
             requirement: format!(
-                "With {what} symbiotic gains nothing over random, {} threads per core, %",
+                "With moves free {what} symbiotic gains nothing over random, {} threads per core, %",
                 control.width
             ),
             measured: Some(gain),
-            beside: match control.terms {
-                Terms::Exchanged | Terms::Shuffled => {
-                    "negative control: 0 within its interval; for who remembers what came of its decisions \
-                     it is none, as all measurements together still tell how good they were (--recall off)"
-                }
-                _ => "negative control: 0 within its interval",
-            }
-            .to_owned(),
+            beside: "negative control: 0 within its interval".to_owned(),
             verdict: decided(gain, |low, high| Some(low <= 0.0 && high >= 0.0)),
         });
     }

@@ -55,7 +55,7 @@ pub struct Control {
     pub width: usize,
     /// Under which terms it decides.
     pub terms: Terms,
-    /// How it compares with random placement; of private units and caches with such a one.
+    /// How it compares with random placement under the same terms, as far as those concern the machine.
     pub over: Contrast,
 }
 
@@ -141,8 +141,9 @@ pub fn evaluate(records: &[Record]) -> Evaluation {
         among.retain(|results| results.contains_key(&(CONTROLLED, Terms::Exchanged)));
         for (terms, baseline) in [
             (Terms::Plain, Terms::Plain),
-            (Terms::Exchanged, Terms::Plain),
-            (Terms::Shuffled, Terms::Plain),
+            (Terms::Free, Terms::Free),
+            (Terms::Exchanged, Terms::Free),
+            (Terms::Shuffled, Terms::Free),
             (Terms::Private, Terms::Private),
         ] {
             let over = contrast(&among, (CONTROLLED, terms), (BASELINE, baseline));

@@ -204,9 +204,10 @@ fn company(record: &Record) -> Plot {
 fn terms(terms: Terms) -> &'static str {
     match terms {
         Terms::Plain => "as they are",
-        Terms::Exchanged => "measurements exchanged between programs for good",
-        Terms::Shuffled => "measurements exchanged between programs anew each quantum",
-        Terms::Private => "execution units and caches private to each thread, moves free",
+        Terms::Free => "moves free",
+        Terms::Exchanged => "moves free, nothing recalled, measurements exchanged for good",
+        Terms::Shuffled => "moves free, nothing recalled, measurements exchanged anew each quantum",
+        Terms::Private => "moves free, execution units and caches private to each thread",
         Terms::Late => "programs run on where they are",
         Terms::Reserved => "the last core reserved, the OS runs programs on the others",
         Terms::Narrow => "half of the hardware threads of each core",

@@ -72,11 +72,15 @@ pub const DECISION: Duration = Duration::from_millis(1);
 pub enum Terms {
     /// As they are.
     Plain,
-    /// It is shown other programs' measurements, each those of the same one throughout.
+    /// Moves and switches cost nothing, and leave no cold caches: what is gained then lies in who is
+    /// beside whom, not in moving seldom.
+    Free,
+    /// The same, but it is shown other programs' measurements, each those of the same one throughout,
+    /// and recalls nothing.
     Exchanged,
     /// The same, drawn anew each quantum.
     Shuffled,
-    /// Execution units and caches are private to each thread, and moves and switches cost nothing.
+    /// The same with its own measurements, but execution units and caches are private to each thread.
     Private,
     /// Decisions take [`DECISION`]; programs run on where they are meanwhile.
     Late,
@@ -84,6 +88,20 @@ pub enum Terms {
     Reserved,
     /// Half of the hardware threads of each core: programs take turns.
     Narrow,
+}
+
+impl Terms {
+    /// Do moves and switches cost nothing?
+    #[must_use]
+    pub fn moves_freely(self) -> bool {
+        matches!(self, Self::Free | Self::Exchanged | Self::Shuffled | Self::Private)
+    }
+
+    /// Are measurements those of other programs?
+    #[must_use]
+    pub fn exchanges(self) -> bool {
+        matches!(self, Self::Exchanged | Self::Shuffled)
+    }
 }
 
 /// A workload under a policy.
@@ -115,9 +133,12 @@ impl fmt::Display for Run {
         let Self { case, policy, terms } = self;
         match terms {
             Terms::Plain => write!(f, "{case} {policy}"),
-            Terms::Exchanged => write!(f, "{case} {policy}, measurements exchanged"),
-            Terms::Shuffled => write!(f, "{case} {policy}, measurements shuffled each quantum"),
-            Terms::Private => write!(f, "{case} {policy}, units and caches private, moves free"),
+            Terms::Free => write!(f, "{case} {policy}, moves free"),
+            Terms::Exchanged => write!(f, "{case} {policy}, moves free, measurements exchanged"),
+            Terms::Shuffled => {
+                write!(f, "{case} {policy}, moves free, measurements shuffled each quantum")
+            }
+            Terms::Private => write!(f, "{case} {policy}, moves free, units and caches private"),
             Terms::Late => write!(f, "{case} {policy}, decisions take time"),
             Terms::Reserved => write!(f, "{case} {policy}, decisions on a reserved core"),
             Terms::Narrow => write!(f, "{case} {policy}, on half of the hardware threads"),
@@ -210,6 +231,8 @@ pub fn plan(size: &Size) -> Vec<Run> {
                     .all(|name| size.policies.iter().any(|policy| policy == name));
                 if controlled && number < size.controls {
                     runs.extend([
+                        run(CONTROLLED, Terms::Free),
+                        run(BASELINE, Terms::Free),
                         run(CONTROLLED, Terms::Exchanged),
                         run(CONTROLLED, Terms::Shuffled),
                         run(CONTROLLED, Terms::Private),

@@ -60,6 +60,8 @@ fn controls_are_planned_with_their_baseline() {
     let exchanged = of("symbiotic", Terms::Exchanged);
     assert_eq!(exchanged.len(), 2 * 7 * 3);
     assert_eq!(exchanged, of("symbiotic", Terms::Shuffled));
+    assert_eq!(exchanged, of("symbiotic", Terms::Free));
+    assert_eq!(exchanged, of("random", Terms::Free));
     assert_eq!(exchanged, of("symbiotic", Terms::Private));
     assert_eq!(exchanged, of("random", Terms::Private));
     assert_eq!(exchanged, of("symbiotic", Terms::Late));
@@ -95,7 +97,9 @@ fn gains_and_controls_equal_the_hand_worked_ones() {
             record(number, "random", Terms::Plain, 0.5),
             record(number, "symbiotic", Terms::Plain, 0.6),
             record(number, "oracle", Terms::Plain, 0.7),
-            record(number, "symbiotic", Terms::Exchanged, 0.5),
+            record(number, "symbiotic", Terms::Free, 0.66),
+            record(number, "random", Terms::Free, 0.55),
+            record(number, "symbiotic", Terms::Exchanged, 0.55),
             record(number, "symbiotic", Terms::Private, 1.0),
             record(number, "random", Terms::Private, 1.0),
         ]
@@ -111,9 +115,9 @@ fn gains_and_controls_equal_the_hand_worked_ones() {
     assert!((evaluation.captured[0].share.unwrap().value - 0.5).abs() < 1e-12);
     let controls: Vec<(Terms, f64)> =
         evaluation.controls.iter().map(|c| (c.terms, c.over.stp.value)).collect();
-    assert_eq!(controls.len(), 3);
-    assert!((controls[0].1 - 0.2).abs() < 1e-12);
-    assert_eq!(controls[1..], [(Terms::Exchanged, 0.0), (Terms::Private, 0.0)]);
+    assert_eq!(controls.len(), 4);
+    assert!(controls[..2].iter().all(|(_, gain)| (gain - 0.2).abs() < 1e-12));
+    assert_eq!(controls[2..], [(Terms::Exchanged, 0.0), (Terms::Private, 0.0)]);
 
     let verdicts = |left_out: bool| -> Vec<Verdict> {
         let judged = Judged { left_out, memory_everywhere: false };
@@ -335,7 +339,9 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     let (evaluation, report) =
         Campaign::run(&workshop, &profiles, None, &options, &mut ()).unwrap();
     let terms: Vec<Terms> = evaluation.controls.iter().map(|control| control.terms).collect();
-    assert_eq!(terms, [Terms::Plain, Terms::Exchanged, Terms::Shuffled, Terms::Private]);
+    let [plain, free, wrong @ ..] = &terms[..] else { panic!("{terms:?}") };
+    assert_eq!([*plain, *free], [Terms::Plain, Terms::Free]);
+    assert_eq!(wrong, [Terms::Exchanged, Terms::Shuffled, Terms::Private]);
     let [late, reserved] = &evaluation.decisions[..] else { panic!("{evaluation:?}") };
     assert_eq!([late.terms, reserved.terms], [Terms::Late, Terms::Reserved]);
     // Half of the machine is lost for a hundredth of the time, and programs move to and fro.
@@ -343,7 +349,7 @@ fn a_model_of_the_fine_stack_schedules_and_its_controls_run() {
     assert!(reserved.over.stp.value < 0.0 && reserved.over.stp.value > -0.2, "{reserved:?}");
     assert!(reserved.over.moves > late.over.moves);
     // Where nobody shares units and caches, nobody gains much by who is beside whom.
-    let private = evaluation.controls[3].over.stp.value;
+    let private = evaluation.controls[4].over.stp.value;
     assert!(private.abs() < 0.1, "{private}");
     let text = report.to_json().unwrap();
     assert!(text.contains("\"id\": \"decisions\""));

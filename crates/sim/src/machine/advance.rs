@@ -31,6 +31,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             self.progress((end - self.now) as f64);
             self.now = end;
             self.stale |= self.filling && end == self.reckoned;
+            self.enter_phases();
             self.events();
             if tick == Some(end) {
                 self.tick();
@@ -122,7 +123,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             thread.uncounted.instructions += instructions;
             thread.ran_ns += ns;
             thread.virtual_ns += ns * 1024.0 / os::weight(thread.priority);
-            self.stale |= thread.course.go(instructions);
+            thread.course.go(instructions);
             let run = &mut self.runs[thread.slot];
             run.retired += instructions;
             match &mut run.stage {
@@ -141,6 +142,16 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             }
         }
         self.marks = runs;
+    }
+
+    /// As soon as one must be in its next phase, all go on to theirs who may.
+    fn enter_phases(&mut self) {
+        if !self.running().any(|(thread, _)| thread.course.is_late()) {
+            return;
+        }
+        for running in self.current.iter().flatten() {
+            self.stale |= self.threads[*running].course.enter_next();
+        }
     }
 
     /// Ends what has ended.

@@ -11,7 +11,8 @@
 //! constant pace, which the physics ([`Contention`]) tells whenever somebody starts
 //! or stops running or enters another phase. Events: a phase or a part of a
 //! program ends, a tick of the operating system ([`crate::os`]) while it has
-//! anything to do, a cost is paid off, the quantum ends.
+//! anything to do, a cost is paid off, the quantum ends. Ends of phases that lie close
+//! together are one event ([`crate::program`]).
 //!
 //! Programs are launched into *slots*; when one has completed its instructions it is
 //! launched again, so that the load stays (Feliu et al., section 5), and its

@@ -40,12 +40,16 @@ fn place<'p, C: Contention<'p>>(machine: &mut SimMachine<'p, C>, pus: [u32; 2]) 
 /// Instructions in the 100 ms after a program of many lines was moved to another core, or was not,
 /// beside one on a third core that changes its phase every so many instructions, asked so often.
 fn retired(moves: bool, each: u64, cuts: u32) -> f64 {
+    retired_with(Switches::default(), moves, each, cuts)
+}
+
+fn retired_with(switches: Switches, moves: bool, each: u64, cuts: u32) -> f64 {
     let (large, restless) = (test_support::pointer_chasing(20_000), restless(each));
     let workshop = Workshop::new(Description::named("power8-s812l").unwrap());
     let programs = [&large, &restless].map(|profile| program(profile, Shape::Single, None)).into();
     let limit = Some("0,8,16".parse().unwrap());
     let options = Options { limit, errors: Errors::NONE, seed: 1, ..Options::default() };
-    let fast = workshop.fast(Switches::default());
+    let fast = workshop.fast(switches);
     let mut machine =
         SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap();
     place(&mut machine, [0, 16]);
@@ -70,6 +74,16 @@ fn what_happens_elsewhere_fills_nobodys_caches() {
         let share = lost(each, cuts) / happens;
         assert!(expected.contains(&share), "{each}, {cuts} times: {share} of what happens");
     }
+}
+
+#[test]
+fn where_caches_are_warm_at_once_moves_leave_nothing_behind() {
+    let warm = Switches { warm_caches: true, ..Switches::default() };
+    let [moved, stayed] = [true, false].map(|moves| retired_with(warm, moves, 1_000_000_000, 1));
+    // The move itself takes some microseconds of 100 ms.
+    assert!((moved / stayed - 1.0).abs() < 2e-4, "{moved} {stayed}");
+    let cold = retired(true, 1_000_000_000, 1);
+    assert!(cold < 0.997 * moved, "{cold} {moved}");
 }
 
 /// What happens sooner or later than was thought is as if that had been known.

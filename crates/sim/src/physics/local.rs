@@ -8,10 +8,11 @@
 //! A table that is looked up tells its slopes, too. While the surroundings are near in all that does
 //! anything to the thread ([`Local::reaches`]), the CPI follows straight from there; what the front end and ports
 //! allow at least is counted anew, since that has edges. What does next to nothing by its slope may be further
-//! away, but not so far that an edge may lie between.
+//! away; an edge of the table that lies between is missed.
 //!
 //! # Properties
-//! What follows is what the table says, nearly (`what_follows_is_what_the_table_says`).
+//! What follows is what the table says, nearly: close by (`what_follows_is_what_the_table_says`), and as
+//! far away as slopes are followed (`what_follows_from_afar_is_nearly_what_the_table_says`).
 
 use super::pipeline::{Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, REACHES};
 use super::response::Bound;

@@ -28,8 +28,8 @@ pub struct Load<'a> {
     pub threads: &'a [Running<'a>],
 }
 
-/// Which shared resources each thread gets for itself, so that a policy's gain
-/// can be shown to vanish with its cause.
+/// Which shared resources each thread gets for itself, and whether caches are ever cold, so that a
+/// policy's gain can be shown to vanish with its cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Switches {
     /// Dispatch slots, ports, and what threads compete for of the queues.
@@ -40,6 +40,8 @@ pub struct Switches {
     pub private_bandwidth: bool,
     /// The branch predictor.
     pub private_predictor: bool,
+    /// Caches hold at once what they will in the long run: a move leaves nothing behind.
+    pub warm_caches: bool,
 }
 
 impl Switches {
@@ -49,6 +51,7 @@ impl Switches {
         private_caches: true,
         private_bandwidth: true,
         private_predictor: true,
+        warm_caches: false,
     };
 }
 

@@ -7,7 +7,7 @@ use symbiont_policy::Phases;
 use symbiont_synth::Ratio;
 
 use super::carry_out::{Record, Timed, cycle_s};
-use super::plan::{CORES, Part, Size, What};
+use super::plan::{CORES, MACHINES, Part, Size, What};
 use crate::harness::Error;
 use crate::metrics;
 use crate::orders::{self, Compared, Took, Under};
@@ -236,8 +236,12 @@ impl<'r> Runs<'r> {
         stats::over_rounds(rounds, self.seed, statistic).map_err(no_estimate)
     }
 
+    /// Where cores are alike by description, what was measured of them is not asked.
     fn model(&self, machine: usize, cores: u32) -> Option<theory::Multiprocessor> {
-        theory::Multiprocessor::new(cores, self.factors.get(machine)?.max(1.0)).ok()
+        let (_, faster) = MACHINES.get(machine)?;
+        let measured = self.factors.get(machine)?.max(1.0);
+        let factor = if *faster > 1.0 { measured } else { 1.0 };
+        theory::Multiprocessor::new(cores, factor).ok()
     }
 
     fn point(&self, machine: usize, cores: u32) -> Result<Point, Error> {
