@@ -7,8 +7,13 @@
 //! replay of the phase's micro-traces ([`crate::replay`]), on the core that it is on, with caches filled as
 //! by its past. A window's own warm-up goes by outside of time but for its last
 //! instructions; after these, [`Sample::counted`] instructions of each are
-//! counted, while the others run on. Threads that share a cache divide it as their speeds say, so the caches are
-//! filled a second time once the speeds are known. Answers are kept: what was asked before is not simulated again.
+//! counted, while the others run on. Answers are kept: what was asked before is not simulated again.
+//!
+//! *Shares of caches*: threads that share a cache divide it as their speeds say, and are as fast as their shares
+//! let them be. Filling a large cache takes longer than is simulated here. So caches are
+//! filled as by threads that were as fast as each is alone, then as by threads that were as fast as they are
+//! since, until speeds stay ([`Sample::fills`]). Where several ways to share are stable, the one
+//! is found that threads come to who meet with full caches.
 //!
 //! *Twins*: threads in the same phase run the same program. The OS keeps its code once, so they find
 //! each other's in instruction caches and below; translations and predictors are of addresses that
@@ -21,6 +26,7 @@
 //! # Properties
 //! - A thread alone runs at the speed that its program sets (`known_programs_run_as_they_must`).
 //! - Equal questions get equal answers (`equal_questions_get_equal_answers`).
+//! - How often caches are filled makes no difference any more (`caches_are_filled_until_speeds_stay`).
 //! - Captured and replayed threads run beside each other
 //!   (`a_captured_program_runs_as_it_must`).
 //! - Where a core has halves, who shares one makes a difference; who sits where else makes none
@@ -50,12 +56,15 @@ pub struct Sample {
     pub counted: u64,
     /// Cycles after which an answer is given in any case.
     pub longest: u64,
+    /// How often the caches of threads that run together are filled anew, at most, until their speeds
+    /// stay.
+    pub fills: u32,
 }
 
 impl Default for Sample {
-    /// 20,000 instructions to warm up, 60,000 that count.
+    /// 20,000 instructions to warm up, 60,000 that count, up to eight fills.
     fn default() -> Self {
-        Self { warm_up: 20_000, counted: 60_000, longest: 20_000_000 }
+        Self { warm_up: 20_000, counted: 60_000, longest: 20_000_000, fills: 8 }
     }
 }
 
@@ -91,6 +100,10 @@ struct Source<'p> {
     /// Instructions that go by outside of time.
     skimmed: u64,
 }
+
+/// Speeds stay that change by no more than this part from one fill to the next; fewer instructions are
+/// counted for that than for an answer.
+const STAY: f64 = 0.03;
 
 /// Instructions that go by at a time while caches are filled.
 const STRIDE: u64 = 64;
@@ -239,13 +252,32 @@ impl<'p> Referee<'p> {
         Some(counts.collect())
     }
 
+    /// Paces of runners, known or simulated.
+    fn answer(&self, keys: &[Key]) -> Option<Vec<Pace>> {
+        if let Some(known) = self.known().answers.get(keys) {
+            return Some(known.clone());
+        }
+        let paces = self.simulate(keys)?;
+        self.known().answers.insert(keys.to_vec(), paces.clone());
+        Some(paces)
+    }
+
     fn simulate(&self, keys: &[Key]) -> Option<Vec<Pace>> {
         let mut speeds = Vec::new();
         if keys.len() > 1 {
-            // How they divide shared caches depends on how fast they are.
-            let first = self.run(keys, &[], self.sample.counted / 4)?;
-            speeds =
-                keys.iter().zip(&first).map(|(key, counts)| self.pace(key, counts).speed).collect();
+            for key in keys {
+                speeds.extend(self.answer(&[*key])?.first().map(|pace| pace.speed));
+            }
+            for _ in 0..self.sample.fills {
+                let counts = self.run(keys, &speeds, self.sample.counted / 4)?;
+                let now =
+                    keys.iter().zip(&counts).map(|(key, counts)| self.pace(key, counts).speed);
+                let before = std::mem::replace(&mut speeds, now.collect());
+                let mut pairs = before.iter().zip(&speeds);
+                if pairs.all(|(before, now)| (now / before - 1.0).abs() <= STAY) {
+                    break;
+                }
+            }
         }
         let counts = self.run(keys, &speeds, self.sample.counted)?;
         Some(keys.iter().zip(&counts).map(|(key, counts)| self.pace(key, counts)).collect())
@@ -362,13 +394,8 @@ impl<'p> Contention<'p> for Referee<'p> {
         let asked: Vec<Key> = runners.iter().map(key).collect();
         let order = self.order(&asked);
         let sorted: Vec<Key> = order.iter().map(|at| asked[*at]).collect();
-        let before = self.known().answers.get(&sorted).cloned();
-        let paces = before.unwrap_or_else(|| {
-            let still = Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
-            let paces = self.simulate(&sorted).unwrap_or_else(|| vec![still; sorted.len()]);
-            self.known().answers.insert(sorted, paces.clone());
-            paces
-        });
+        let still = Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
+        let paces = self.answer(&sorted).unwrap_or_else(|| vec![still; sorted.len()]);
         let mut answer: Vec<(usize, Pace)> = order.into_iter().zip(paces).collect();
         answer.sort_by_key(|(at, _)| *at);
         answer.into_iter().map(|(_, pace)| Arc::new(pace)).collect()
@@ -383,7 +410,7 @@ mod tests {
     use super::*;
     use crate::made_up::{PASS, chase};
 
-    const QUICK: Sample = Sample { warm_up: 10_000, counted: 20_000, longest: 5_000_000 };
+    const QUICK: Sample = Sample { warm_up: 10_000, counted: 20_000, longest: 5_000_000, fills: 2 };
 
     fn referee(profile: &Profile) -> Referee<'_> {
         let machine = Description::named("xeon-e5-2620v4").unwrap();
@@ -422,6 +449,24 @@ mod tests {
         assert!(answer.iter().all(|pace| pace.speed < alone.speed));
         // Twins are about equally fast.
         assert!((answer[0].speed / answer[1].speed - 1.0).abs() < 0.05);
+    }
+
+    /// The large one holds less of a cache the slower it is, and is slower for that.
+    #[test]
+    fn caches_are_filled_until_speeds_stay() {
+        let (large, stream) = (synthetic::pointer_chasing(2_500), synthetic::streaming());
+        let speed = |fills: u32| {
+            let machine = Description::named("xeon-e5-2620v4").unwrap();
+            let sample = Sample { fills, ..QUICK };
+            let mut referee = Referee::new(machine, Options::default(), sample);
+            referee.prepare(&large.phases[0]).unwrap();
+            referee.prepare(&stream.phases[0]).unwrap();
+            referee.paces(&[runner(0, 2), Runner { phase: 1, ..runner(1, 2) }], 1e6)[0].speed
+        };
+        let [never, once, often, longer] = [0, 1, 8, 16].map(speed);
+        println!("{never} {once} {often} {longer}");
+        assert!((longer / often - 1.0).abs() < STAY, "{often} {longer}");
+        assert!((never / often - 1.0).abs() > STAY, "{never} {often}");
     }
 
     #[test]
