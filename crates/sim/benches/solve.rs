@@ -161,7 +161,8 @@ fn one_window(bencher: Bencher<'_, '_>, program: usize) {
     let programs = programs(&machine);
     let phase = &programs[program].cores[0];
     let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32, Company::Others);
-    let environment = pipeline.alone([10.0, 10.0, 14.0, 18.0, 20.0, 20.0, 24.0], 300.0, 10.0);
+    let reach = [10.0, 10.0, 14.0, 18.0, 20.0, 20.0, 24.0, 24.0];
+    let environment = pipeline.alone(reach, 300.0, 10.0);
     let mut window = Window::default();
     let ops = phase.trace.ops.len();
     bencher

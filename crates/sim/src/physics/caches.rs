@@ -11,7 +11,7 @@
 //! each process apart.
 //!
 //! # Properties
-//! `twins_bring_their_code_once`.
+//! `twins_bring_their_code_once`, `a_prefetcher_forgets_when_all_streams_together_are_too_many`.
 
 use super::footprint::FOREVER;
 use super::groups::Group;
@@ -225,6 +225,59 @@ mod tests {
             observer.execute(&ObservedOp::plain(4 * (index % round), class));
         }
         observer.finish()
+    }
+
+    /// Adds up so many long arrays, a word of each in turn.
+    fn sums(arrays: u64) -> Phase {
+        let mut observer = Observer::new();
+        for index in 0..12_000 {
+            if index == 6_000 {
+                observer.reset();
+                observer.start_trace();
+            }
+            let (word, array) = (index / arrays, index % arrays);
+            let address = Some((array + 1) << 32 | word * 8);
+            let load = ObservedOp::plain(4 * array, OpClass::Load);
+            observer.execute(&ObservedOp { address, ..load });
+        }
+        observer.end_trace();
+        observer.finish()
+    }
+
+    #[test]
+    fn a_prefetcher_forgets_when_all_streams_together_are_too_many() {
+        // It follows 16.
+        let machine = Description::named("power8-s812l").unwrap();
+        let physics = Physics::new(&machine);
+        let forgotten = |arrays: &[u64]| {
+            let prepared = arrays.iter().map(|arrays| Prepared::new(&machine, &sums(*arrays)));
+            let prepared: Vec<Prepared> = prepared.map(Result::unwrap).collect();
+            let thread = |(thread, prepared)| Running { thread, prepared, pages: &[] };
+            let threads: Vec<_> = (0..).zip(&prepared).map(thread).collect();
+            let load = [Load { core: 0, mode: 4, threads: &threads }];
+            let tasks = tasks::flatten(&physics, &load, Switches::default());
+            let mut groups = Groups::default();
+            groups.update(&physics, &tasks, false);
+            let mut reaches = vec![[0.0; REACHES]; arrays.len()];
+            let mut after = vec![After::default(); arrays.len()];
+            let (span, speeds) = (Span { ns: None, held: &[] }, vec![0.0; arrays.len()]);
+            let of_core = groups.of_core(0);
+            set(of_core, &tasks, &speeds, span, |_, _| true, &mut reaches, &mut after);
+            let at = Level::Streams as usize;
+            let share = |(task, reaches): (&Task<'_>, &Reaches)| {
+                let streams = &task.phase.footprints[at];
+                let begun = streams.misses(FOREVER);
+                (streams.misses(reaches[at]) - begun) / (streams.accesses() - begun)
+            };
+            tasks.iter().zip(&reaches).map(share).collect::<Vec<f64>>()
+        };
+        for few in [&[7][..], &[15], &[7, 7]] {
+            assert!(forgotten(few).iter().all(|share| *share < 0.05), "{few:?}");
+        }
+        assert!(forgotten(&[7, 7, 7]).iter().all(|share| *share > 0.5));
+        // Streams of few are touched more often.
+        let [few, many] = forgotten(&[7, 15])[..] else { panic!("two threads") };
+        assert!(few < 0.05 && many > 0.5, "{few} {many}");
     }
 
     #[test]

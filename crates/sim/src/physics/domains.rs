@@ -23,7 +23,7 @@ const PROFILE_PAGE: u64 = 4096;
 /// A cache or translation buffer that a core uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Instance {
-    /// Lines or pages it holds.
+    /// Lines, pages or streams that it holds.
     pub lines: f64,
     /// The first core that shares it; none: each thread has one.
     pub shared: Option<usize>,
@@ -246,6 +246,7 @@ fn caches(sort: &CoreType, place: Place) -> [Instance; REACHES] {
         Level::DataTlb => instance(pages(sort.tlb.data.entries), sort.tlb.data.scope),
         Level::CodeTlb => instance(pages(sort.tlb.instruction.entries), sort.tlb.instruction.scope),
         Level::Tlb2 => instance(pages(second.entries), second.scope),
+        Level::Streams => instance(sort.prefetch_streams.max(1).into(), Scope::Core),
     })
 }
 

@@ -84,7 +84,8 @@ fn next(pipeline: &Pipeline, environment: &Environment, level: Level) -> f64 {
     let latencies: [f64; REACHES] = {
         let [_, l2, last] = pipeline.cache_latency.map(f64::from);
         let [second, walk] = pipeline.tlb_latency.map(f64::from);
-        [l2, l2, last, environment.memory_latency, second, second, walk]
+        let memory = environment.memory_latency;
+        [l2, l2, last, memory, second, second, walk, memory]
     };
     latencies[level as usize]
 }

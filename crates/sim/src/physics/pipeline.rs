@@ -23,8 +23,8 @@ use crate::description::{CoreType, Port, SmtRule, Structure};
 pub const GROUPS: usize = 5;
 /// Structures that threads may share.
 pub const STRUCTURES: usize = 6;
-/// Caches and translation buffers.
-pub const REACHES: usize = 7;
+/// Caches, translation buffers and the table of streams.
+pub const REACHES: usize = 8;
 
 /// What a port does that others do not: the group it is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,12 +75,22 @@ pub enum Level {
     CodeTlb,
     /// Second-level translation.
     Tlb2,
+    /// Streams that the prefetcher follows.
+    Streams,
 }
 
 impl Level {
     /// All of them.
-    pub const ALL: [Self; REACHES] =
-        [Self::L1d, Self::L1i, Self::L2, Self::Last, Self::DataTlb, Self::CodeTlb, Self::Tlb2];
+    pub const ALL: [Self; REACHES] = [
+        Self::L1d,
+        Self::L1i,
+        Self::L2,
+        Self::Last,
+        Self::DataTlb,
+        Self::CodeTlb,
+        Self::Tlb2,
+        Self::Streams,
+    ];
 }
 
 /// Does a thread have its core for itself?

@@ -66,7 +66,7 @@ pub struct ForCore {
     pub trace: Trace,
     /// Micro-operations per instruction of the micro-traces.
     pub ops: f64,
-    /// Distinct lines or pages of each [`Level`]'s stream.
+    /// Distinct lines, pages or streams of each [`Level`].
     pub footprints: [Footprint; REACHES],
     /// Lines that the prefetcher brings in vain; they are in those of the L2 and the last level.
     pub overshoot: Footprint,
@@ -174,6 +174,7 @@ impl ForCore {
         let [data_pages, code_pages] = [&data.page, &code.page].map(stream);
         let trace = Trace::new(phase, core.l1d.line, prefetch(core));
         let vain = Stream::new(&trace.overshoot, trace.instructions as u64);
+        let followed = Stream::new(&trace.streams, trace.instructions as u64);
         let of = |level| match level {
             Level::L1d => Footprint::new(&[&data_lines]),
             Level::L1i => Footprint::new(&[&code_lines]),
@@ -181,6 +182,7 @@ impl ForCore {
             Level::DataTlb => Footprint::new(&[&data_pages]),
             Level::CodeTlb => Footprint::new(&[&code_pages]),
             Level::Tlb2 => Footprint::new(&[&data_pages, &code_pages]),
+            Level::Streams => Footprint::new(&[&followed]),
         };
         Self {
             ops: trace.ops.len() as f64 / trace.instructions.max(1.0),
@@ -197,7 +199,7 @@ impl ForCore {
     fn marked(mut self, facts: &Facts) -> Self {
         let mut hasher = DefaultHasher::new();
         for op in &self.trace.ops {
-            let times = [op.reuse, op.page, op.fetch, op.fetch_page].map(f32::to_bits);
+            let times = [op.reuse, op.page, op.fetch, op.fetch_page, op.rested].map(f32::to_bits);
             let rest = (op.line, op.trigger, op.sources, op.class, op.mispredicted);
             (times, rest).hash(&mut hasher);
         }

@@ -1,5 +1,6 @@
 //! What a thread does per instruction while it runs: what counters read.
 
+use super::footprint::FOREVER;
 use super::memory;
 use super::pipeline::{Environment, Group, Level, predictor_size};
 use super::tasks::Task;
@@ -76,6 +77,14 @@ pub(super) fn misses(task: &Task<'_>, environment: &Environment, level: Level) -
     task.phase.footprints[level as usize].misses(environment.reach[level as usize])
 }
 
+/// Of the accesses that go on with a stream, the share of which it is not followed any more.
+fn forgotten(task: &Task<'_>, environment: &Environment) -> f64 {
+    let streams = &task.phase.footprints[Level::Streams as usize];
+    let begun = streams.misses(FOREVER);
+    let lost = misses(task, environment, Level::Streams) - begun;
+    (lost / (streams.accesses() - begun).max(1e-12)).clamp(0.0, 1.0)
+}
+
 /// An answer for an environment near by where the CPI is another: its parts change alike.
 pub(super) fn with_cpi(window: &Outcome, cpi: f64) -> Outcome {
     let part = cpi / window.cpi.max(1e-9);
@@ -97,6 +106,7 @@ impl Rates {
         };
         let size = predictor_size(environment.predictor);
         let memory_ops = (facts.loads + facts.stores).max(1e-12);
+        let covered = task.phase.trace.covered * (1.0 - forgotten(task, environment));
         let vain = |level: Level| task.phase.overshoot.misses(environment.reach[level as usize]);
         let (l1d_misses, llc_misses) = (at(Level::L1d), at(Level::Last));
         let l2_misses = (at(Level::L2) - vain(Level::L2)).max(0.0);
@@ -128,7 +138,7 @@ impl Rates {
             l2_misses,
             l2_load_misses: l2_misses * loads,
             llc_misses,
-            llc_load_misses: wanted * loads * (1.0 - task.phase.trace.covered),
+            llc_load_misses: wanted * loads * (1.0 - covered),
             remote_misses: llc_misses * (1.0 - memory::share(task, task.node)),
             write_backs: llc_misses * facts.written,
             dtlb_misses: at(Level::DataTlb),

@@ -1,5 +1,9 @@
 //! Sequential streams in a micro-trace, and what a prefetcher makes of them.
 //!
+//! # Problem
+//! A prefetcher follows so many streams of all threads of a core. Which accesses it covers depends on who
+//! else is there.
+//!
 //! # Approach
 //! A *run*: lines that follow each other, up or down, each first touched after the
 //! one before; at least three of them. A prefetcher sees a run at its second line and
@@ -18,6 +22,11 @@
 //! where they lie scattered within few pages, pairs are rarely completed. So of those that happen
 //! more often as many are taken to be of runs as happen of the others, evenly spread ([`slow_runs`]).
 //!
+//! *Rests*: a prefetcher that follows all the streams that it has room for forgets the one that was
+//! touched least recently. How long ago the run of a covered access was touched ([`Rested`]) is held against
+//! how far the table of streams reaches, as reuse times are against that of a cache: lines that open a
+//! run ([`begun`]), and those that go on with one, are what is touched there.
+//!
 //! # Properties
 //! `a_run_is_prefetched_from_its_third_line`, `a_run_that_began_earlier_is_covered`,
 //! `scattered_lines_are_not_covered`, `what_ends_is_overshot`; `slow_runs_are_covered`,
@@ -35,14 +44,36 @@ pub const NO_TRIGGER: u32 = 0;
 /// Prefetched before the micro-trace began.
 pub const EARLIER: u32 = u32::MAX;
 
-/// For each access that opens a line of a run (named by the operation's index): how many operations
-/// before it its prefetch was triggered, or [`EARLIER`].
+/// How long ago the run of an access was touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rested {
+    /// So many operations before it.
+    Operations(u32),
+    /// As long ago as its pair of lines.
+    Pair,
+    /// As long ago as its page, about.
+    Page,
+}
+
+/// How a prefetch covers an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Covered {
+    /// How many operations before it that was triggered, or [`EARLIER`].
+    pub trigger: u32,
+    /// Since when the run is not followed any more if the table of streams does not reach so far.
+    pub rested: Rested,
+}
+
+/// Accesses that open a line of a run, by the operation's index.
+pub type Found = HashMap<u32, Covered>;
+
+/// For each access that opens a line of a run: how its prefetch covers it.
 ///
 /// `accesses`: operation and line, in program order. `ahead`: lines that the
 /// prefetcher runs ahead; 0: there is none.
 #[must_use]
-pub fn triggers(accesses: &[(u32, u64)], ahead: u32) -> HashMap<u32, u32> {
-    let mut found = HashMap::new();
+pub fn triggers(accesses: &[(u32, u64)], ahead: u32) -> Found {
+    let mut found = Found::new();
     if ahead > 0 {
         let runs = runs(accesses);
         let long = runs.iter().filter(|run| run.len() >= SHORTEST);
@@ -93,13 +124,19 @@ fn spacing(run: &[u32]) -> u32 {
     (run[run.len() - 1] - run[0]) / (run.len() as u32 - 1)
 }
 
+/// Operations that make a run of what was a single line.
+pub fn begun(accesses: &[(u32, u64)]) -> impl Iterator<Item = u32> {
+    let begins = |run: &Vec<u32>| run[0] > spacing(run);
+    runs(accesses).into_iter().filter(begins).map(|run| run[1])
+}
+
 /// Lines that were asked for in vain at the ends of runs: the operation that touched a run's first line,
 /// and how many.
 ///
 /// `covered`: what is known to be prefetched; `end`: operations of the micro-trace.
 pub fn overshoots(
     accesses: &[(u32, u64)],
-    covered: &HashMap<u32, u32>,
+    covered: &Found,
     end: u32,
     ahead: u32,
 ) -> Vec<(u32, u32)> {
@@ -115,7 +152,7 @@ pub fn overshoots(
 }
 
 /// Triggers of a run's lines, given the operations that touched each first.
-fn cover(run: &[u32], ahead: usize, found: &mut HashMap<u32, u32>) {
+fn cover(run: &[u32], ahead: usize, found: &mut Found) {
     let began_earlier = run[0] <= spacing(run);
     for (place, &index) in run.iter().enumerate() {
         let trigger = match place.checked_sub(ahead) {
@@ -125,7 +162,9 @@ fn cover(run: &[u32], ahead: usize, found: &mut HashMap<u32, u32>) {
             from if place >= 2 => index - run[from.unwrap_or(0).max(place / 2)],
             _ => continue,
         };
-        found.insert(index, trigger);
+        let before = place.checked_sub(1).map(|before| run[before]);
+        let rested = before.map_or(spacing(run), |before| index - before);
+        found.insert(index, Covered { trigger, rested: Rested::Operations(rested) });
     }
 }
 
@@ -169,7 +208,7 @@ fn step(access: &Access) -> Option<Step> {
 }
 
 /// Adds to what is covered in each micro-trace the accesses of slow runs.
-pub fn slow_runs(pieces: &[MicroTrace], found: &mut [HashMap<u32, u32>]) {
+pub fn slow_runs(pieces: &[MicroTrace], found: &mut [Found]) {
     let steps = |piece: &MicroTrace| {
         let steps = piece.ops.iter().zip(0..).filter(|(op, _)| op.class.is_memory());
         let steps = steps.filter_map(|(op, index)| Some((index, step(op.access.as_ref()?)?)));
@@ -181,7 +220,7 @@ pub fn slow_runs(pieces: &[MicroTrace], found: &mut [HashMap<u32, u32>]) {
     }
     let count = |kind| left.iter().flatten().filter(|(_, step)| *step == kind).count() as f64;
     let both = count(Step::Opens).min(count(Step::Completes));
-    for kind in [Step::Opens, Step::Completes] {
+    for (kind, rested) in [(Step::Opens, Rested::Page), (Step::Completes, Rested::Pair)] {
         let part = both / count(kind).max(1.0);
         let mut due = 0.5;
         for (steps, found) in left.iter().zip(&mut *found) {
@@ -189,7 +228,7 @@ pub fn slow_runs(pieces: &[MicroTrace], found: &mut [HashMap<u32, u32>]) {
                 due += part;
                 if due >= 1.0 {
                     due -= 1.0;
-                    found.insert(*index, EARLIER);
+                    found.insert(*index, Covered { trigger: EARLIER, rested });
                 }
             }
         }
@@ -219,9 +258,9 @@ mod tests {
     /// How many accesses of two equal micro-traces are taken to be of slow runs.
     fn slow(times: &[(u64, u64)]) -> usize {
         let pieces = [loads(times), loads(times)];
-        let mut found = vec![HashMap::new(); 2];
+        let mut found = vec![Found::new(); 2];
         slow_runs(&pieces, &mut found);
-        found.iter().map(HashMap::len).sum()
+        found.iter().map(Found::len).sum()
     }
 
     const LONG_AGO: u64 = 1 << 20;
@@ -231,9 +270,10 @@ mod tests {
         let run = [(LONG_AGO, 40), (40, 40)];
         assert_eq!(slow(&run.repeat(10)), 40);
         // What a run in the micro-trace covers is not counted again.
-        let mut found = vec![HashMap::from([(1, 7)])];
+        let known = Found::from([(1, Covered { trigger: 7, rested: Rested::Operations(7) })]);
+        let mut found = vec![known.clone()];
         slow_runs(&[loads(&run)], &mut found);
-        assert_eq!(found, [HashMap::from([(1, 7)])]);
+        assert_eq!(found, [known]);
     }
 
     #[test]
@@ -252,36 +292,36 @@ mod tests {
 
     #[test]
     fn a_run_is_prefetched_from_its_third_line() {
-        let found = triggers(&lines(500, &[7, 8, 9, 10, 11, 12]), 3);
-        assert_eq!(found.get(&500), None);
-        assert_eq!(found.get(&510), None);
-        assert_eq!(found.get(&520), Some(&10));
-        assert_eq!(found.get(&530), Some(&20));
-        assert_eq!(found.get(&540), Some(&20));
-        assert_eq!(found.get(&550), Some(&30));
+        let accesses = lines(500, &[7, 8, 9, 10, 11, 12]);
+        let found = triggers(&accesses, 3);
+        let told: Vec<_> = accesses.iter().map(|(index, _)| found.get(index).copied()).collect();
+        let of = |trigger| Some(Covered { trigger, rested: Rested::Operations(10) });
+        assert_eq!(told, [None, None, of(10), of(20), of(20), of(30)]);
+        assert_eq!(begun(&accesses).collect::<Vec<_>>(), [510]);
     }
 
     #[test]
     fn a_run_that_began_earlier_is_covered() {
-        let found = triggers(&lines(5, &[20, 19, 18, 17]), 2);
-        assert_eq!(found.get(&5), Some(&EARLIER));
-        assert_eq!(found.get(&15), Some(&EARLIER));
-        assert_eq!(found.get(&25), Some(&20));
-        assert_eq!(found.get(&35), Some(&20));
+        let accesses = lines(5, &[20, 19, 18, 17]);
+        let found = triggers(&accesses, 2);
+        let told = accesses.iter().map(|(index, _)| (found[index].trigger, found[index].rested));
+        let ten = Rested::Operations(10);
+        assert!(told.eq([(EARLIER, ten), (EARLIER, ten), (20, ten), (20, ten)]));
+        assert_eq!(begun(&accesses).count(), 0);
     }
 
     #[test]
     fn what_ends_is_overshot() {
-        let of = |lines: &[(u32, u64)], end| overshoots(lines, &HashMap::new(), end, 4);
+        let of = |lines: &[(u32, u64)], end| overshoots(lines, &Found::new(), end, 4);
         // Two lines that look like a run, and two runs; the last one goes on.
         let touched = [lines(100, &[40, 41]), lines(200, &[7, 8, 9]), lines(300, &[70, 69])];
         assert_eq!(of(&touched.concat(), 311), [(100, 2), (200, 3)]);
         // One that began earlier has all that it may ask for ahead of it.
         assert_eq!(of(&lines(5, &[20, 19, 18]), 500), [(5, 4)]);
         // Two lines of a slow run are not its end.
-        let slow = HashMap::from([(110, EARLIER)]);
+        let slow = Found::from([(110, Covered { trigger: EARLIER, rested: Rested::Pair })]);
         assert!(overshoots(&touched[0], &slow, 500, 4).is_empty());
-        assert!(overshoots(&touched[0], &HashMap::new(), 500, 0).is_empty());
+        assert!(overshoots(&touched[0], &Found::new(), 500, 0).is_empty());
     }
 
     #[test]

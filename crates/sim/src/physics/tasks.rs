@@ -34,7 +34,8 @@ pub struct Load<'a> {
 pub struct Switches {
     /// Dispatch slots, ports, and what threads compete for of the queues.
     pub private_units: bool,
-    /// All caches and translation buffers, which go with their thread wherever it moves.
+    /// All caches, translation buffers and tables of streams, which go with their thread wherever it
+    /// moves.
     pub private_caches: bool,
     /// Memory and links.
     pub private_bandwidth: bool,

@@ -11,7 +11,7 @@
 //! stream's accesses per instruction, and spread over their bin by the golden
 //! ratio, as the reuse curve spreads them.
 //!
-//! Accesses that a prefetcher covers are marked ([`streams`]). A branch is taken if the next
+//! Accesses that a prefetcher covers are marked, with how long their stream rested ([`streams`]). A branch is taken if the next
 //! instruction line is not the following one; of the other branches as many are marked
 //! taken as the profile counted.
 //!
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Phase, ReuseBin, ReuseHistogram};
 
 use super::pipeline::Level;
-use super::streams::{self, NO_TRIGGER};
+use super::streams::{self, Found, NO_TRIGGER, Rested};
 
 /// A reuse time, in instructions, that no L1 cache bridges.
 const LONG: f32 = 1e5;
@@ -43,6 +43,8 @@ pub struct Op {
     /// How many operations before this one the prefetch of its line was
     /// triggered; or [`NO_TRIGGER`] or [`EARLIER`](super::streams::EARLIER).
     pub trigger: u32,
+    /// For how many instructions its stream had rested; 0 where no prefetch covers it.
+    pub rested: f32,
     /// How many operations before this one its sources were made; 0: none.
     pub sources: [u16; 2],
     /// What it does.
@@ -78,6 +80,8 @@ pub struct Trace {
     /// Lines that a prefetcher brings in vain, with the reuse times of the runs that they are at the
     /// end of; times are counted in such lines.
     pub overshoot: ReuseHistogram,
+    /// Streams that the prefetcher sees, with how long they rested; times are counted in such looks.
+    pub streams: ReuseHistogram,
 }
 
 /// Reuse times in instructions.
@@ -121,7 +125,7 @@ fn overshoot(
     phase: &Phase,
     wide: bool,
     ahead: u32,
-    triggers: &[HashMap<u32, u32>],
+    triggers: &[Found],
     all: f64,
 ) -> ReuseHistogram {
     let mut lines: Vec<(ReuseBin, u32)> = Vec::new();
@@ -148,7 +152,7 @@ fn overshoot(
 }
 
 /// By micro-trace: what a prefetcher covers.
-fn triggers(phase: &Phase, wide: bool, ahead: u32) -> Vec<HashMap<u32, u32>> {
+fn triggers(phase: &Phase, wide: bool, ahead: u32) -> Vec<Found> {
     let of_piece = |piece: &MicroTrace| streams::triggers(&accesses(piece, wide), ahead);
     let mut triggers: Vec<_> = phase.traces.iter().map(of_piece).collect();
     if ahead > 0 {
@@ -178,6 +182,9 @@ impl Trace {
             trace.append(piece, wide, triggers, &mut clock);
         }
         trace.overshoot = overshoot(phase, wide, ahead, &triggers, trace.instructions * rate[0]);
+        if ahead > 0 {
+            trace.streams = trace.streams(phase, wide);
+        }
         trace.mark_taken(phase.branches.taken as f64 / phase.branches.executed.max(1) as f64);
         let long = || trace.ops.iter().filter(|op| op.class.is_memory() && op.reuse > LONG);
         let covered = long().filter(|op| op.trigger != NO_TRIGGER).count();
@@ -185,16 +192,14 @@ impl Trace {
         trace
     }
 
-    fn append(
-        &mut self,
-        piece: &MicroTrace,
-        wide: bool,
-        triggers: &HashMap<u32, u32>,
-        clock: &mut Clock,
-    ) {
+    fn append(&mut self, piece: &MicroTrace, wide: bool, triggers: &Found, clock: &mut Clock) {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut code = None;
         let before = self.instructions;
+        let begin = piece.ops.iter().filter(|op| op.starts_instruction).count();
+        let per_op = begin as f32 / piece.ops.len().max(1) as f32;
+        // What is drawn of rests changes nothing that is drawn of reuse times.
+        let mut rests = Clock { step: clock.step, drawn: 0 };
         for (index, op) in piece.ops.iter().enumerate() {
             let reuse = |access: &Access| if wide { access.reuse_128 } else { access.reuse_64 };
             let mut new = Op {
@@ -204,6 +209,7 @@ impl Trace {
                 fetch_page: 0.0,
                 line: 0,
                 trigger: NO_TRIGGER,
+                rested: 0.0,
                 sources: op.sources.map(|d| if usize::from(d) > index { 0 } else { d }),
                 class: op.class,
                 mispredicted: op.mispredicted,
@@ -216,7 +222,14 @@ impl Trace {
                 self.lines = self.lines.max(new.line + 1);
                 new.reuse = clock.instructions(reuse(access), 0);
                 new.page = clock.instructions(access.reuse_page, 1);
-                new.trigger = triggers.get(&(index as u32)).copied().unwrap_or(NO_TRIGGER);
+                if let Some(covered) = triggers.get(&(index as u32)) {
+                    new.trigger = covered.trigger;
+                    new.rested = match covered.rested {
+                        Rested::Operations(count) => count as f32 * per_op,
+                        Rested::Pair => rests.instructions(access.reuse_128, 0),
+                        Rested::Page => rests.instructions(access.reuse_page, 1),
+                    };
+                }
             }
             if let Some(fetch) = &op.fetch {
                 let here = fetch.line;
@@ -232,6 +245,35 @@ impl Trace {
         }
         let instructions = self.instructions - before;
         self.pieces.push(Piece { end: self.ops.len(), instructions });
+    }
+
+    /// Streams as the prefetcher sees them: lines that a first cache has lost.
+    fn streams(&self, phase: &Phase, wide: bool) -> ReuseHistogram {
+        let lost = |op: &&MicroOp| {
+            let access = op.access.as_ref().filter(|_| op.class.is_memory());
+            access.is_some_and(|access| {
+                streams::for_long(if wide { access.reuse_128 } else { access.reuse_64 })
+            })
+        };
+        let recorded = phase.traces.iter().flat_map(|piece| &piece.ops);
+        let both = self.ops.iter().zip(recorded);
+        let covered = both.filter(|(op, recorded)| op.trigger != NO_TRIGGER && lost(recorded));
+        let rests: Vec<f32> = covered.map(|(op, _)| op.rested).collect();
+        let begun = phase.traces.iter().map(|piece| {
+            let accesses = accesses(piece, wide);
+            streams::begun(&accesses)
+                .filter(|index| piece.ops.get(*index as usize).as_ref().is_some_and(lost))
+                .count()
+        });
+        let begun: usize = begun.sum();
+        let looks = rests.len() + begun;
+        let mut histogram = ReuseHistogram { accesses: looks as u64, ..ReuseHistogram::default() };
+        histogram.add(ReuseBin::COLD, begun as u64);
+        let part = looks as f64 / self.instructions.max(1.0);
+        for rested in rests {
+            histogram.add(ReuseBin::of((f64::from(rested) * part).max(1.0) as u64), 1);
+        }
+        histogram
     }
 
     /// Some of its pieces, named by their places, end to end.
@@ -288,6 +330,7 @@ impl Trace {
             Level::DataTlb => [op.page, 0.0],
             Level::CodeTlb => [op.fetch_page, 0.0],
             Level::Tlb2 => [op.page, op.fetch_page],
+            Level::Streams => [op.rested, 0.0],
         };
         let known = self.ops.iter().flat_map(times).filter(|time| *time > 0.0 && time.is_finite());
         let widen = |range: Option<(f64, f64)>, time: f32| {

@@ -24,7 +24,7 @@
 //!   free port and, for a miss, a free miss register;
 //! - done: after the latency of its class, or of the level that its
 //!   reuse time reaches; a hit on a line under way waits for it; memory grants
-//!   requests in slots; what a prefetcher asked for in time costs as the L2; a store is done when issued and drains in order after it retired;
+//!   requests in slots; what a prefetcher asked for in time costs as the L2, if it still followed that stream; a store is done when issued and drains in order after it retired;
 //! - retire: in order, 1/width after the one before.
 //!
 //! # Terms and units
@@ -470,7 +470,9 @@ impl Window {
         let back = op.trigger as usize;
         // The prefetcher brings lines into the L2.
         let hit = pipeline.cache_latency[1] + translation;
-        let ahead = op.trigger != NO_TRIGGER && served > Served::L2;
+        let followed =
+            op.trigger != NO_TRIGGER && op.rested <= fixed.reach[Level::Streams as usize];
+        let ahead = followed && served > Served::L2;
         let long = if ahead { hit } else { latency };
         let (free, register) = self.memory.register(ready, long, now);
         let issue = self.ports.issue(kind.able, kind.busy, free, now);

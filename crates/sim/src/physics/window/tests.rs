@@ -56,9 +56,9 @@ pub(super) fn pipeline() -> Pipeline {
     }
 }
 
-/// L1 caches reach 2^10 instructions, L2 2^14, L3 2^20; pages are always there.
+/// L1 caches reach 2^10 instructions, L2 2^14, L3 2^20; pages are always there, streams for 2^8.
 fn environment(pipeline: &Pipeline) -> Environment {
-    pipeline.alone([10.0, 10.0, 14.0, 20.0, 40.0, 40.0, 40.0], 200.0, 1.0)
+    pipeline.alone([10.0, 10.0, 14.0, 20.0, 40.0, 40.0, 40.0, 8.0], 200.0, 1.0)
 }
 
 pub(super) fn op(class: OpClass) -> Op {
@@ -69,6 +69,7 @@ pub(super) fn op(class: OpClass) -> Op {
         fetch_page: 0.0,
         line: 0,
         trigger: NO_TRIGGER,
+        rested: 0.0,
         sources: [0, 0],
         class,
         mispredicted: 0,
@@ -218,6 +219,19 @@ fn a_prefetched_stream_runs_at_the_rate_of_memory() {
     let ahead = cpi(&stream(16 * 20), |_| {});
     assert!(ahead < bare / 2.0, "{ahead} against {bare}");
     about(cpi(&stream(16 * 20), |e| e.memory_interval = 64.0), 4.0);
+}
+
+#[test]
+fn a_stream_that_rested_for_long_is_not_followed_any_more() {
+    let stream = |trigger, rested| {
+        trace(LONG, move |index| match index % 16 {
+            0 => Op { reuse: f32::INFINITY, line: index, trigger, rested, ..op(OpClass::Load) },
+            _ => Op { sources: [1, 0], ..op(OpClass::Integer) },
+        })
+    };
+    let bare = cpi(&stream(NO_TRIGGER, 0.0), |_| {});
+    let [brief, long] = [250.0, 260.0].map(|rested| cpi(&stream(16 * 20, rested), |_| {}));
+    assert!(brief < bare / 2.0 && long == bare, "{brief} {long} against {bare}");
 }
 
 #[test]
