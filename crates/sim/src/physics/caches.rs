@@ -236,7 +236,7 @@ mod tests {
                 observer.start_trace();
             }
             let (word, array) = (index / arrays, index % arrays);
-            let address = Some((array + 1) << 32 | word * 8);
+            let address = Some(((array + 1) << 32) | (word * 8));
             let load = ObservedOp::plain(4 * array, OpClass::Load);
             observer.execute(&ObservedOp { address, ..load });
         }
