@@ -2,6 +2,8 @@
 #   make run    installs what is missing, builds, runs the main job, says where the report is
 #   make test   installs what is missing, checks style, lints, documentation, runs all tests
 #   make lab    boots all guests of the lab; make test boots one
+#   make install, make uninstall   puts what 'make build' made where Debian expects it
+#   make fuzz   looks for inputs that a reader cannot bear; make test does so for some seconds
 CARGO ?= scripts/cargo.sh
 
 # Property tests draw the same cases at each run, so that a change alone can turn a
@@ -10,14 +12,20 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test lab build lint oracles guests bench os-baseline setup setup-test man clean
+.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test man install uninstall clean
 
 run: setup
 	$(CARGO) build --release --locked
 	scripts/main-job.sh
 
 test: setup-test lint oracles guests
+	scripts/fuzz.sh short
 	$(CARGO) test --workspace --all-features --locked --no-fail-fast
+
+# Coverage-guided fuzzing of all targets, for so long together.
+TIME ?= 20m
+fuzz: setup-test
+	scripts/fuzz.sh $(TIME)
 
 build: setup
 	$(CARGO) build --release --locked
@@ -49,6 +57,11 @@ bench: build
 man: build
 	target/release/symbiont generate man target/man
 	target/release/symbiont generate completions target/completions
+
+# Of what 'make build' made: DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc, BINARY=target/release/symbiont.
+export DESTDIR PREFIX SYSCONFDIR BINARY
+install uninstall:
+	scripts/install.sh $@
 
 setup:
 	scripts/setup.sh build

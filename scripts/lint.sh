@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 if scripts/cargo.sh fmt --version >/dev/null 2>&1; then
     scripts/cargo.sh fmt --all --check
+    scripts/cargo.sh fmt --manifest-path fuzz/Cargo.toml --check
 else
     echo "lint: rustfmt is not installed; style not checked"
 fi

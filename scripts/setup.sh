@@ -31,8 +31,11 @@ need xz xz-utils
 need python3 python3
 if [ "${1:-build}" = test ]; then
     need bash bash
+    need c++ g++
     need node nodejs
-    need java default-jre-headless
+    need javac default-jdk-headless
+    # Ten times smaller than Go's own compiler, which does as well where it is installed.
+    command -v go >/dev/null 2>&1 || need gccgo gccgo
     need bzip2 bzip2
     need lstopo-no-graphics hwloc-nox
     need setpriv util-linux

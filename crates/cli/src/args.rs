@@ -3,7 +3,10 @@
 
 #[cfg(feature = "research")]
 mod bench;
+mod daemon;
 mod knowledge;
+mod policy;
+mod replay;
 #[cfg(feature = "research")]
 mod research;
 #[cfg(feature = "research")]
@@ -21,14 +24,17 @@ pub use bench::{
     BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};
 pub use knowledge::Knowledge;
+pub use policy::PolicyOptions;
+pub use replay::Replay;
 #[cfg(feature = "research")]
 pub use research::{Analyze, AnalyzePhases, AnalyzeTopdown, Generate, Profile, Research};
 #[cfg(feature = "research")]
 pub use simulated::{CheckSim, Kept, Level, Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
-use symbiont_policy::{Together, Variant};
+use symbiont_machine::Class;
 #[cfg(feature = "research")]
 pub use training::{BenchSymbiosis, Sort, Train};
 
@@ -48,10 +54,18 @@ pub struct Cli {
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is soon taken apart")]
 pub enum Command {
     Run(Run),
+    Attach(Attach),
+    Detach(Detach),
+    Status(Status),
+    Why(WhyArgs),
+    Top(Top),
     Stat(Stat),
+    Replay(Replay),
     Doctor(Doctor),
     Policies(Policies),
     Restore(Restore),
+    Daemon(Daemon),
+    Reload(Reload),
     #[cfg(feature = "research")]
     #[command(flatten)]
     Research(Research),
@@ -68,6 +82,10 @@ pub enum Command {
 /// With --job, --report, --record or --dry-run symbiont stays as the parent
 /// instead (something has to be complete when it returns) and passes on signals,
 /// stops and the exit status.
+///
+/// Management ends when COMMAND and its descendants have ended. Daemons, descendants
+/// that left its session, are restored and released once COMMAND has ended, unless
+/// --linger is given.
 ///
 /// Exit status: that of COMMAND; 127 if it was not found, 126 if it could not be
 /// executed, 125 if symbiont itself was used wrongly. With several jobs: the
@@ -90,34 +108,23 @@ A job file:
   session = \"own\"              # optional: a session of its own; default \"shared\""
 )]
 pub struct Run {
-    /// Policy that decides (see `symbiont policies`)
-    #[arg(long, default_value = "phases", value_name = "NAME")]
-    pub policy: String,
+    /// Policy that decides (see `symbiont policies`) [default: the daemon's where one runs, else
+    /// auto]
+    #[arg(long, value_name = "NAME")]
+    pub policy: Option<String>,
     /// Period of the loop, e.g. 20ms or 1s [default: the policy's own]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub quantum: Option<Duration>,
-    /// Seed of policies that draw at random
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Ready threads above which a program counts as parallel, for `phases`
-    /// [default: 2 where the programs may use more than two hardware threads, else 1.1]
-    #[arg(long, value_name = "THREADS", allow_negative_numbers = true)]
-    pub threshold: Option<f64>,
-    /// Top-Down categories that `hysched` looks at: TopL, TopB2L, TopB2M3L or All3L
-    /// [default: TopB2M3L]
-    #[arg(long, value_name = "VARIANT")]
-    pub variant: Option<Variant>,
-    /// Share of the issue slots by which another category must exceed a thread's own before
-    /// `hysched` changes it, e.g. 0.05
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
-    pub hysteresis: f64,
-    /// Programs that `static` keeps on a core, one group for each core, e.g. mcf+gcc,xz+povray
-    #[arg(long, value_name = "GROUPS")]
-    pub together: Option<Together>,
-    /// How long one of several parallel programs stays boosted before the next
-    /// one's turn comes, for `phases` [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub seniority: Option<Duration>,
+    #[command(flatten)]
+    pub options: PolicyOptions,
+    /// What the programs are run for: latency (a core of their own, siblings included), batch (run
+    /// when no other thread wants the CPU) or normal [default: normal]
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<Class>,
+    /// For measuring: keep other managed programs off the cores of COMMAND, whose siblings stay
+    /// empty, and report what ran there all the same; not run where that is impossible
+    #[arg(long, conflicts_with_all = ["class", "jobs", "dry_run"])]
+    pub alone: bool,
     /// How changes between serial and parallel phases are seen
     #[arg(long, value_enum, value_name = "HOW", default_value_t = SeeBy::Accounts)]
     pub see_by: SeeBy,
@@ -147,13 +154,18 @@ pub struct Run {
     /// [default: 10s at the start, 30s at the end]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub patience: Option<Duration>,
-    /// Keep what was measured and decided in FILE (JSON lines)
+    /// Keep what was measured and decided in FILE (JSON lines, for `symbiont replay`)
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Decide, but change nothing of these programs; tells what would have been done
     #[arg(long)]
     pub dry_run: bool,
-    /// Tell at the end what was done, on standard error
+    /// Go on to manage daemons, which left the session of COMMAND, when COMMAND has ended
+    /// [default: they are restored and released]
+    #[arg(long, conflicts_with_all = ["report", "jobs", "record", "dry_run"])]
+    pub linger: bool,
+    /// Report at the end, on standard error: what was done; where each program ran, with which
+    /// co-runners, why, and what slowdown was predicted
     #[arg(long, value_enum, value_name = "FORM")]
     pub report: Option<ReportForm>,
     /// Write the report to FILE instead of standard error
@@ -171,11 +183,18 @@ pub struct Run {
     pub command: Vec<std::ffi::OsString>,
 }
 
+impl Run {
+    /// What the programs are run for.
+    pub fn class(&self) -> Class {
+        if self.alone { Class::Alone } else { self.class.unwrap_or_default() }
+    }
+}
+
 /// Where managers keep what must survive them.
 #[derive(Debug, Args)]
 pub struct State {
-    /// Where journals and the lock are; symbionts with different ones do not know of each other
-    /// [default: one per user, see `symbiont doctor`]
+    /// Where journals and the lock are; one symbiont at a time manages with one [default: one
+    /// per user, see `symbiont doctor`]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }
@@ -183,11 +202,16 @@ pub struct State {
 impl State {
     /// The directory, as an absolute path: a manager works from `/`.
     pub fn dir(&self) -> anyhow::Result<PathBuf> {
-        match &self.state_dir {
-            None => Ok(default_state_dir()),
-            Some(dir) => std::path::absolute(dir)
-                .with_context(|| format!("where is the state directory {}?", dir.display())),
-        }
+        Ok(self.given()?.unwrap_or_else(default_state_dir))
+    }
+
+    /// The same if one was given.
+    pub fn given(&self) -> anyhow::Result<Option<PathBuf>> {
+        let absolute = |dir: &PathBuf| {
+            std::path::absolute(dir)
+                .with_context(|| format!("where is the state directory {}?", dir.display()))
+        };
+        self.state_dir.as_ref().map(absolute).transpose()
     }
 }
 
@@ -310,7 +334,9 @@ pub struct Policies {
 ///
 /// Reads the journals of managers that are no longer alive and restores the
 /// affinity, nice value and class of every thread that still has what symbiont
-/// set. What somebody else changed meanwhile is left alone.
+/// set. What another process changed meanwhile is left alone. Root restores for
+/// all users, unless a directory is given, and so also setuid programs, which
+/// their users cannot change.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// Write JSON
@@ -336,11 +362,6 @@ pub struct SlowCpuArgs {
     /// The process that it shall end with [default: the parent]
     #[arg(long, value_name = "PID")]
     pub parent: Option<u32>,
-}
-
-fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -281,7 +281,7 @@ impl Terminal {
 
     fn line(&self, text: &str) {
         if self.bar.is_hidden() {
-            eprintln!("{text}");
+            note!("{text}");
         } else {
             self.bar.println(text);
         }
@@ -323,7 +323,7 @@ impl Progress for Terminal {
         self.bar.inc(1);
         let (at, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
         if self.bar.is_hidden() && (at % 25 == 0 || at == of) {
-            eprintln!("{at} of {of} runs done");
+            note!("{at} of {of} runs done");
         }
     }
 

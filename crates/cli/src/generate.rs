@@ -1,18 +1,25 @@
 //! Man pages and shell completions, from the same description as `--help`.
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 
 use crate::args::Cli;
+
+const DAEMON_AND_CLIENTS: [&str; 8] =
+    ["daemon", "run", "attach", "detach", "status", "why", "top", "reload"];
 
 /// Writes a man page for `symbiont` and one for each of its commands.
 pub fn man(folder: &Path) -> anyhow::Result<()> {
     make(folder)?;
-    clap_mangen::generate_to(Cli::command(), folder)
-        .with_context(|| format!("cannot write man pages to {}", folder.display()))
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    pages(&command, folder)
 }
 
 /// Writes completion scripts for the shells in use on Linux.
@@ -26,5 +33,112 @@ pub fn completions(folder: &Path) -> anyhow::Result<()> {
 }
 
 fn make(folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        pages(inner, folder)?;
+    }
+    let path = folder.join(Man::new(command.clone()).get_filename());
+    let written = page(command).and_then(|text| fs::write(&path, text));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The synopsis as in `--help`, with the names of values and what excludes each other; what comes
+/// after the options there in sections by its own headings.
+fn page(command: &Command) -> std::io::Result<Vec<u8>> {
+    let version = concat!("Symbiont ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).source(version).manual("Symbiont Manual");
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").lines().map(str::trim);
+    verbatim("SYNOPSIS", usage).to_writer(&mut text)?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    let after = command.get_after_long_help().or_else(|| command.get_after_help());
+    for (heading, lines) in sections(&after.map(ToString::to_string).unwrap_or_default()) {
+        verbatim(&heading, lines.into_iter()).to_writer(&mut text)?;
+    }
+    let mut last = Roff::new();
+    last.control("SH", ["SEE ALSO"]).text([roman(see_also(command.get_name()))]);
+    last.to_writer(&mut text)?;
+    Ok(text)
+}
+
+/// The pages that a command's page refers to: for the daemon and its clients, each other.
+fn see_also(command: &str) -> String {
+    let first = if command == "symbiont" { "symbiont-doctor(1)" } else { "symbiont(1)" };
+    let mut pages = vec![first.to_owned()];
+    if DAEMON_AND_CLIENTS.contains(&command) {
+        let others = DAEMON_AND_CLIENTS.iter().filter(|name| **name != command);
+        pages.extend(others.map(|name| format!("symbiont-{name}(1)")));
+    }
+    pages.join(", ")
+}
+
+/// A section whose lines stay as they are.
+fn verbatim<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]).control("nf", []);
+    for line in lines {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    roff
+}
+
+/// Lines by the headings that they stand below: lines that end with a colon.
+fn sections(text: &str) -> Vec<(String, Vec<&str>)> {
+    let mut sections: Vec<(String, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        let heading = line.strip_suffix(':').filter(|heading| !heading.starts_with(' '));
+        match (heading, sections.last_mut()) {
+            (Some(heading), _) => sections.push((heading.to_uppercase(), Vec::new())),
+            (None, Some((_, lines))) => lines.push(line.strip_prefix("  ").unwrap_or(line)),
+            (None, None) => sections.push(("NOTES".to_owned(), vec![line])),
+        }
+    }
+    for (_, lines) in &mut sections {
+        while lines.last().is_some_and(|line| line.trim().is_empty()) {
+            lines.pop();
+        }
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_divided_by_its_headings() {
+        let text = "One: two\n  three\n\nExamples:\n  symbiont\n\nFiles:\n  /etc\n";
+        let expected = [
+            ("NOTES", vec!["One: two", "three"]),
+            ("EXAMPLES", vec!["symbiont"]),
+            ("FILES", vec!["/etc"]),
+        ];
+        assert_eq!(sections(text), expected.map(|(heading, lines)| (heading.to_owned(), lines)));
+    }
+
+    #[test]
+    fn a_page_has_the_usage_and_sections_of_the_help() {
+        let mut command = Cli::command();
+        command.build();
+        let attach = command.find_subcommand("attach").unwrap();
+        let text = String::from_utf8(page(attach).unwrap()).unwrap();
+        let unescaped = text.replace("\\-", "-");
+        for part in
+            ["<--pid <PID>|--cgroup <GLOB>|--unit <NAME>>", "EXAMPLES", "symbiont-detach(1)"]
+        {
+            assert!(unescaped.contains(part), "{part} is missing in {text}");
+        }
+        assert!(!text.contains(".SH EXTRA"), "{text}");
+    }
 }

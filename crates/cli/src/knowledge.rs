@@ -26,8 +26,7 @@ pub struct Fitting {
 impl Fitting {
     /// This machine, counted by a catalogue; none: its own.
     pub fn here(topology: &Topology, catalogue: Option<Catalogue>) -> anyhow::Result<Self> {
-        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let name = processor_name(&cpuinfo).unwrap_or_else(|| "an unknown processor".to_owned());
+        let name = processor().unwrap_or_else(|| UNKNOWN.to_owned());
         let catalogue = match catalogue {
             Some(catalogue) => catalogue,
             None => {
@@ -37,6 +36,20 @@ impl Fitting {
         };
         Ok(Self { name, sorts: sorts(topology), catalogue })
     }
+
+    /// The machine of a recording, whose events were counted by a catalogue.
+    pub fn recorded(topology: &Topology, processor: Option<String>, catalogue: Catalogue) -> Self {
+        let name = processor.unwrap_or_else(|| UNKNOWN.to_owned());
+        Self { name, sorts: sorts(topology), catalogue }
+    }
+}
+
+/// What models and slowdowns of an unknown processor are of.
+const UNKNOWN: &str = "an unknown processor";
+
+/// This machine's processor, as its firmware names it.
+pub fn processor() -> Option<String> {
+    processor_name(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
 /// The sorts of core, each once.
@@ -90,8 +103,8 @@ pub fn add(
     }
     if let Some(path) = &args.slowdowns {
         let shown = path.display();
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("slowdowns of pairs {shown}"))?;
+        let text = symbiont_input::read_to_string(path)
+            .with_context(|| format!("slowdowns of pairs {shown}"))?;
         let read: Result<PairSlowdowns, _> = serde_json::from_str(&text);
         let read = read.with_context(|| format!("slowdowns of pairs {shown}"))?;
         let of = read.machine();
@@ -106,10 +119,10 @@ pub fn add(
 
 /// The settings, if the policy can run with them.
 fn able(policy: &Entry, settings: Settings) -> anyhow::Result<Settings> {
-    if let Some(why) = (policy.make)(&settings).lacks() {
-        anyhow::bail!("policy '{}' cannot run: {why}", policy.name);
+    match policy.check(&settings, None) {
+        Ok(()) => Ok(settings),
+        Err(why) => anyhow::bail!("policy '{}' cannot run: {why}", policy.name),
     }
-    Ok(settings)
 }
 
 #[cfg(test)]

@@ -303,7 +303,7 @@ pub fn workloads(args: &Workloads) -> anyhow::Result<()> {
         say!("{name:<22} {source}");
     }
     if !listed.iter().any(|listed| listed.real) {
-        eprintln!(
+        note!(
             "symbiont: no profiles in {}; capture some, or name their folder (--profiles)",
             args.profiles.display()
         );

@@ -1,5 +1,5 @@
 //! The symbiont command.
-#![deny(clippy::print_stdout)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[macro_use]
 mod out;
@@ -7,30 +7,36 @@ mod out;
 #[cfg(feature = "research")]
 mod analyze;
 mod args;
+mod attach;
 #[cfg(feature = "research")]
 mod bench;
 #[cfg(feature = "research")]
 mod check_sim;
+mod client;
+mod daemon;
 mod doctor;
+mod explain;
 #[cfg(feature = "research")]
 mod generate;
 mod knowledge;
 #[cfg(feature = "research")]
 mod machines;
-mod manage;
 mod policies;
 #[cfg(feature = "research")]
 mod prepare;
 #[cfg(feature = "research")]
 mod profile;
+mod replay;
 mod report;
 mod restore;
 mod run;
 #[cfg(feature = "research")]
 mod simulate;
 mod stat;
+mod status;
 #[cfg(feature = "research")]
 mod symbiosis;
+mod top;
 #[cfg(feature = "research")]
 mod topdown;
 #[cfg(feature = "research")]
@@ -38,7 +44,9 @@ mod traces;
 #[cfg(feature = "research")]
 mod train;
 
+use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -52,7 +60,7 @@ fn main() -> ExitCode {
     // programs do not use; also when the command line cannot be read.
     let runs = std::env::args_os().nth(1).is_some_and(|word| word == "run");
     let misused = if runs { run::MISUSED } else { 1 };
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(words_of_call(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
             // Where standard error is closed there is nobody to tell.
@@ -67,10 +75,20 @@ fn main() -> ExitCode {
     match dispatch(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("symbiont: {}", words(&error));
+            note!("symbiont: {}", words(&error));
             ExitCode::from(misused)
         }
     }
+}
+
+/// The command line; a link called `symbiontd` stands for `symbiont daemon`.
+fn words_of_call(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = given.collect();
+    let name = words.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == "symbiontd") {
+        words.insert(1, "daemon".into());
+    }
+    words
 }
 
 /// An error and its causes, each of them once: many of ours already say why.
@@ -89,7 +107,15 @@ fn words(error: &anyhow::Error) -> String {
 fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::Detach(args) => attach::detach(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Why(args) => status::why(&args),
+        Command::Top(args) => top::top(&args),
+        Command::Daemon(args) => daemon::run(&args),
+        Command::Reload(args) => attach::reload(&args),
         Command::Stat(args) => stat::stat(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Policies(args) => policies::list(args.json),
         Command::Restore(args) => restore::run(&args),
@@ -132,7 +158,14 @@ fn slow_cpu(args: &SlowCpuArgs) -> anyhow::Result<()> {
 mod tests {
     use std::io;
 
-    use super::words;
+    use super::{words, words_of_call};
+
+    #[test]
+    fn a_link_called_symbiontd_is_the_daemon() {
+        let words = |list: &[&str]| words_of_call(list.iter().map(Into::into));
+        assert_eq!(words(&["/usr/bin/symbiontd", "--policy", "stay"])[1], "daemon");
+        assert_eq!(words(&["symbiont", "status"]).len(), 2);
+    }
 
     #[test]
     fn each_cause_of_an_error_is_told_once() {

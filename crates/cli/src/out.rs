@@ -1,5 +1,6 @@
-//! Standard output, for all commands: `say!` and `say_all!` instead of `println!` and
-//! `print!`, which panic when nobody reads any more (`symbiont machines | head -1`).
+//! Standard output and standard error, for all commands: `say!` and `say_all!` instead of
+//! `println!` and `print!`, which panic when the reader is gone (`symbiont machines | head -1`),
+//! and `note!` instead of `eprintln!`, which panics where standard error is on a full disk.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
@@ -15,6 +16,17 @@ macro_rules! say_all {
     ($($words:tt)*) => { $crate::out::write(format_args!($($words)*)) };
 }
 
+/// Writes a line to standard error. Where that is closed or full, the line is lost.
+macro_rules! note {
+    ($($words:tt)*) => { $crate::out::note(format_args!($($words)*)) };
+}
+
+/// Writes a line to standard error, as far as that is possible.
+pub fn note(line: Arguments<'_>) {
+    // In one piece: several processes may write there.
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// Writes to standard output. Once nobody reads it there is nothing left to do: the
 /// program ends, successfully, as the reader has what it wanted. Other errors (a full
 /// disk) are told, and end it as a failure.
@@ -24,8 +36,7 @@ pub fn write(text: Arguments<'_>) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            // Where standard error is closed there is nobody to tell.
-            let _ = writeln!(io::stderr(), "symbiont: standard output: {error}");
+            note!("symbiont: standard output: {error}");
             std::process::exit(1);
         }
     }

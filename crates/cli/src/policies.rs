@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use symbiont_machine::Signal;
-use symbiont_policy::policies;
+use symbiont_policy::{CannotRun, Settings, policies};
 
 #[derive(Debug, Serialize)]
 struct Listed {
@@ -11,6 +11,8 @@ struct Listed {
     paper: Option<&'static str>,
     quantum_ms: f64,
     needs: Vec<Signal>,
+    /// The option that names a file which it cannot do without.
+    needs_file: Option<&'static str>,
 }
 
 /// Prints the policies, a line each or as JSON.
@@ -23,6 +25,10 @@ pub fn list(json: bool) -> anyhow::Result<()> {
             paper: entry.paper,
             quantum_ms: entry.quantum.as_secs_f64() * 1e3,
             needs: entry.needs().into_iter().collect(),
+            needs_file: match entry.check(&Settings::default(), None) {
+                Err(CannotRun::Input(missing)) => Some(missing.option),
+                _ => None,
+            },
         })
         .collect();
     if json {
@@ -31,7 +37,8 @@ pub fn list(json: bool) -> anyhow::Result<()> {
     }
     for policy in &listed {
         let paper = policy.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
-        say!("{:<14} {}{paper}", policy.name, policy.summary);
+        let file = policy.needs_file.map(|option| format!("; needs {option}")).unwrap_or_default();
+        say!("{:<14} {}{paper}{file}", policy.name, policy.summary);
     }
     Ok(())
 }

@@ -153,7 +153,7 @@ impl Bar {
 
     /// A line above the bar; also where no bar is shown.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("symbiont: {line}"));
+        self.bar.suspend(|| note!("symbiont: {line}"));
     }
 
     /// Removes it from the screen.

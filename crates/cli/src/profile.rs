@@ -73,7 +73,7 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
     if args.json {
         say!("{told}");
     } else {
-        eprintln!("{told}");
+        note!("{told}");
     }
     Ok(())
 }

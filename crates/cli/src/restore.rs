@@ -1,7 +1,9 @@
 //! `symbiont restore`: puts back what crashed managers left changed.
 
 use anyhow::Context;
-use symbiont_linux::actuate::{Restored, restore};
+use symbiont_linux::actuate::{
+    Restored, StateDirError, all_state_dirs, default_state_dir, restore,
+};
 use symbiont_topology::HostTopology;
 
 use crate::args::Restore;
@@ -10,7 +12,10 @@ use crate::args::Restore;
 /// have been put back could not be.
 pub fn run(args: &Restore) -> anyhow::Result<()> {
     let host = HostTopology::read().context("cannot read this machine's topology")?;
-    let restored = restore(&host, &args.state.dir()?)?;
+    let restored = match args.state.given()? {
+        Some(dir) => restore(&host, &dir)?,
+        None => restore_all(&host),
+    };
     if args.json {
         say!("{}", serde_json::to_string_pretty(&restored)?);
     } else {
@@ -21,6 +26,19 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
         "not everything could be put back; see above"
     );
     Ok(())
+}
+
+/// Restores from the default directories of all users, as far as they may be read.
+fn restore_all(host: &HostTopology) -> Restored {
+    let mut restored = Restored::default();
+    for dir in all_state_dirs() {
+        match restore(host, &dir) {
+            Ok(found) => restored.add(found),
+            Err(StateDirError::Unsafe { .. }) if dir != default_state_dir() => {}
+            Err(error) => restored.unusable.push(error.into()),
+        }
+    }
+    restored
 }
 
 fn text(restored: &Restored) -> String {
@@ -41,5 +59,13 @@ fn text(restored: &Restored) -> String {
         format!("Still at work, so left alone: the manager of {}", path.display())
     };
     lines.extend(restored.live.iter().map(alive));
+    let gone = |path: &std::path::PathBuf| {
+        format!("Removed, since all its threads are gone: {}", path.display())
+    };
+    lines.extend(restored.stale.iter().map(gone));
+    if restored.directories.len() > 1 {
+        let dirs: Vec<_> = restored.directories.iter().map(|d| d.display().to_string()).collect();
+        lines.push(format!("Looked in {}.", dirs.join(", ")));
+    }
     lines.join("\n")
 }

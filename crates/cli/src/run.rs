@@ -8,25 +8,32 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde::Deserialize;
+use symbiont_daemon::{ManagerReport, Plan, Wakes, manage};
 use symbiont_linux::actuate::{managed_by, visible_state_dirs};
 use symbiont_linux::launch::{
-    Command, Job, Patience, Supervised, exec_in_place, finish, supervise,
+    Command, Job, Manager, Notice, Patience, Supervised, exec_in_place, finish, let_writes_fail,
+    supervise,
 };
 use symbiont_linux::machine::CountOptions;
 use symbiont_linux::observe::Choice;
 use symbiont_linux::perf::Sharing;
+use symbiont_linux::slow::SlowCpu;
+use symbiont_machine::Class;
 use symbiont_planner::Bounds;
-use symbiont_policy::{Settings, find};
+use symbiont_policy::find;
 use symbiont_topology::HostTopology;
 
-use crate::args::{EnrolBy, ReportForm, Run};
+use crate::args::{EnrolBy, ReportForm, Run, SeeBy};
+use crate::client::{self, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::{self, Fitting};
-use crate::manage::{Plan, manage};
-use crate::report::{JobReport, ManagerReport, RunReport};
+use crate::report::{JobReport, RunReport};
 
 /// Exit code for "symbiont itself was used wrongly", as `env` and `timeout` have it.
 pub const MISUSED: u8 = 125;
+
+/// Decides where neither the user nor a daemon says which policy.
+const DEFAULT_POLICY: &str = symbiont_policy::DEFAULT;
 
 /// A job file.
 #[derive(Debug, Deserialize)]
@@ -39,53 +46,84 @@ struct JobFile {
 /// Runs what was asked for. Comes back only with an error; the exit status of
 /// the programs is this process's.
 pub fn run(args: &Run) -> anyhow::Result<()> {
+    let_writes_fail();
     let jobs = match &args.jobs {
         Some(path) => read_jobs(path)?,
         None => vec![Job::from(Command::new(&args.command)?)],
     };
     let record = args.record.as_deref().map(create_record).transpose()?;
     let plan = plan(args, record.as_ref())?;
+    let daemon = client::running(&args.state)?;
+    if let Some(socket) = &daemon {
+        refuse_what_a_daemon_cannot(args)?;
+        client::agree(socket, args.policy.as_deref())?;
+    }
     let report_file = args.report_file.as_deref().map(create).transpose()?;
     let form = args.report.or(args.dry_run.then_some(ReportForm::Text));
 
     // A program that is managed already needs no second manager.
     let state_dirs = [vec![plan.state_dir.clone()], visible_state_dirs()].concat();
     let nested = managed_by(std::process::id(), &state_dirs);
-    let manage = move |manager: symbiont_linux::launch::Manager| match nested {
-        Some(pid) => manager.fail(&format!("process {pid} manages it already")),
-        None => manage(manager, &plan),
+    let (asked, class, linger) = (args.policy.clone(), args.class(), args.linger);
+    let manage = move |manager: Manager| match (nested, &daemon) {
+        (Some(pid), _) => manager.fail(&format!("process {pid} manages it already")),
+        (None, Some(socket)) => enrol_with_daemon(manager, socket, asked.as_deref(), class, linger),
+        (None, None) => manage(manager, &plan),
+    };
+    let say = |said: Notice<'_>| match said {
+        // What is measured beside other programs misleads.
+        Notice::Unmanaged(why) if args.class() == Class::Alone => {
+            notice(&format!("not run: {why}"));
+            std::process::exit(MISUSED.into());
+        }
+        said => notice(&said.to_string()),
     };
     let patience = args.patience.map_or_else(Patience::default, Patience::of);
     let speaks_at_the_end = args.jobs.is_some() || form.is_some() || args.record.is_some();
     if let (false, [job]) = (speaks_at_the_end, jobs.as_slice()) {
-        let error = exec_in_place(&job.command, &[], patience, notice, manage);
+        let error = exec_in_place(&job.command, &[], patience, say, manage);
         notice(&error.to_string());
         std::process::exit(error.exit_code());
     }
     let keep: Vec<_> = record.iter().map(AsFd::as_fd).collect();
-    let supervised = supervise(&jobs, &keep, patience, notice, manage)?;
+    let supervised = supervise(&jobs, &keep, patience, say, manage)?;
     match form {
-        Some(form) => tell(form, report_file, &supervised)?,
+        Some(form) => {
+            if report_file.is_some() {
+                tell_trouble(&supervised);
+            }
+            // The programs have ended as they have: what becomes of the report is not their fault.
+            if let Err(why) = tell(form, report_file, &supervised) {
+                notice(&crate::words(&why));
+            }
+        }
         None => tell_trouble(&supervised),
     }
     finish(&supervised.statuses)
 }
 
+/// A daemon places all programs of a machine by one policy: nothing of a run of its own.
+fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
+    let own = [
+        (args.record.is_some(), "--record"),
+        (args.dry_run, "--dry-run"),
+        (args.quantum.is_some(), "--quantum"),
+        (!args.slower.is_empty(), "--slower"),
+        (args.see_by == SeeBy::Tracepoints, "--see-by"),
+    ];
+    match own.iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, option)) => anyhow::bail!(
+            "{option} needs a manager of its own, but symbiontd manages the programs of this \
+             machine; leave the option out, or stop the daemon meanwhile"
+        ),
+    }
+}
+
 fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>> {
-    let policy = find(&args.policy)?;
-    anyhow::ensure!(
-        args.threshold.is_none_or(|t| t.is_finite() && t > 0.0),
-        "--threshold must be a positive number of threads"
-    );
-    let settings = Settings {
-        seed: args.seed,
-        parallel_threshold: args.threshold,
-        variant: args.variant,
-        hysteresis: args.hysteresis,
-        together: args.together.clone().unwrap_or_default(),
-        seniority_timeout: args.seniority,
-        ..Settings::default()
-    };
+    let policy = find(args.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
+    let settings = args.options.settings()?;
+    check_slower(&args.slower)?;
     let here = || {
         let host = HostTopology::read().context("cannot read this machine's topology")?;
         let catalogue = args.catalogue.as_deref().map(read_or_find).transpose()?;
@@ -102,11 +140,32 @@ fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>>
         },
         counting: counting(args)?,
         dry_run: args.dry_run,
-        see_by: args.see_by,
+        class: args.class(),
+        linger: args.linger,
+        summarise: args.report.is_some() || args.dry_run,
+        wakes: match args.see_by {
+            SeeBy::Accounts => Wakes::Quanta,
+            SeeBy::Tracepoints => Wakes::Phases,
+        },
         slower: args.slower.clone(),
         state_dir: args.state.dir()?,
+        processor: knowledge::processor(),
         record: record.zip(args.record.as_deref()),
     })
+}
+
+/// A CPU that is not there is no slower than the machine says.
+fn check_slower(slower: &[SlowCpu]) -> anyhow::Result<()> {
+    if slower.is_empty() {
+        return Ok(());
+    }
+    let cpus = HostTopology::read().context("cannot read this machine's topology")?.cpus();
+    for slow in slower {
+        let cpu = slow.cpu();
+        let there = cpus.contains(cpu);
+        anyhow::ensure!(there, "--slower {slow}: no CPU {} is online, there are {cpus}", cpu.0);
+    }
+    Ok(())
 }
 
 /// How events are counted, where they are.
@@ -117,7 +176,7 @@ fn counting(args: &Run) -> anyhow::Result<CountOptions> {
 }
 
 fn read_jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
-    let text = std::fs::read_to_string(path)
+    let text = symbiont_input::read_to_string(path)
         .with_context(|| format!("cannot read the job file {}", path.display()))?;
     let file: JobFile =
         toml::from_str(&text).with_context(|| format!("in the job file {}", path.display()))?;
@@ -145,8 +204,7 @@ fn create_record(path: &Path) -> anyhow::Result<File> {
 }
 
 fn notice(line: &str) {
-    // Where standard error is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "symbiont: {line}");
+    note!("symbiont: {line}");
 }
 
 /// What a user who asked for no report should know nevertheless.

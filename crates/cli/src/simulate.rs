@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use symbiont_cycle::{Options, Referee, Sample};
@@ -129,7 +130,8 @@ pub fn machine(name: &str) -> anyhow::Result<Description> {
     if !name.contains('/') && !name.ends_with(".toml") {
         return Ok(Description::named(name)?);
     }
-    let text = std::fs::read_to_string(name).with_context(|| format!("machine {name}"))?;
+    let text = symbiont_input::read_to_string(Path::new(name))
+        .with_context(|| format!("machine {name}"))?;
     Ok(Description::parse(name, &text)?)
 }
 
@@ -139,7 +141,7 @@ fn workload(args: &Simulate, library: &Library, places: usize) -> anyhow::Result
     }
     let Some(path) = &args.workload else { return Ok(fill(library, places, args.seed)) };
     let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("workload {shown}"))?;
+    let text = symbiont_input::read_to_string(path).with_context(|| format!("workload {shown}"))?;
     Ok(Workload::from_toml(&shown.to_string(), &text)?)
 }
 

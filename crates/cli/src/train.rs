@@ -101,7 +101,7 @@ fn of_sort(machine: Description, sort: Option<Sort>) -> anyhow::Result<Descripti
 }
 
 fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(jobs)
+    let text = symbiont_input::read_to_string(jobs)
         .with_context(|| format!("cannot read the programs {}", jobs.display()))?;
     let read: Jobs =
         toml::from_str(&text).with_context(|| format!("in the programs {}", jobs.display()))?;

@@ -74,6 +74,27 @@ fn equal_seeds_print_equal_bytes() {
 }
 
 #[test]
+fn inputs_that_are_no_regular_files_are_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("pipe.profile");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let fifo = fifo.to_str().unwrap();
+    let simulate = ["simulate", "--machine", "power8-s812l"];
+    for args in [
+        [&simulate[..], &["--apps", fifo]].concat(),
+        [&simulate[..], &["--workload", fifo]].concat(),
+        [&simulate[..], &["--policy", "symbiotic", "--model", fifo]].concat(),
+        [&simulate[..], &["--policy", "oracle", "--slowdowns", fifo]].concat(),
+        vec!["simulate", "--machine", fifo],
+        vec!["profile", "--show", fifo],
+    ] {
+        let args = args.as_slice();
+        let told = refused(args);
+        assert!(told.contains(fifo) && told.contains("it is a pipe (FIFO)"), "{args:?}: {told}");
+    }
+}
+
+#[test]
 fn a_timeline_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.jsonl");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use symbiont_counters::catalogue::CatalogueError;
 use symbiont_counters::{Characterizations, History, Measurements, characterize};
 use symbiont_machine::{Machine, Move, Outcome, Placement, Sample, Signal, Signals, ThreadId};
-use symbiont_planner::{Plan, Planner, Situation, release};
+use symbiont_planner::{Plan, Planner, Setting, Situation, release, release_stranded};
 use symbiont_policy::{Policy, View};
 use symbiont_topology::CpuSet;
 
@@ -78,6 +78,9 @@ pub struct Controller<M> {
     ledger: Ledger,
     tally: Tally,
     last: Option<Step>,
+    /// Failures in a row that are passed over, and how many there were just now.
+    tolerated: u32,
+    in_a_row: u32,
 }
 
 impl<M: Machine> Controller<M> {
@@ -86,7 +89,19 @@ impl<M: Machine> Controller<M> {
         let (ledger, tally) = (Ledger::default(), Tally::default());
         let (wishes, history) = (Signals::new(), History::default());
         let deciding = Deciding::default();
-        Self { machine, policy, planner, wishes, deciding, history, ledger, tally, last: None }
+        Self {
+            machine,
+            policy,
+            planner,
+            wishes,
+            deciding,
+            history,
+            ledger,
+            tally,
+            last: None,
+            tolerated: 0,
+            in_a_row: 0,
+        }
     }
 
     /// Has programs run on elsewhere, or for some virtual time, while it decides. To be called
@@ -105,6 +120,14 @@ impl<M: Machine> Controller<M> {
         self
     }
 
+    /// Has [`Controller::run`] go on with the next quantum when the machine as a whole
+    /// fails, up to so many times in a row; without this, not once.
+    #[must_use]
+    pub fn tolerating(mut self, failures: u32) -> Self {
+        self.tolerated = failures;
+        self
+    }
+
     /// Tells the machine what to measure. Can this policy run on it? Done
     /// before the first step.
     fn begin(&mut self) -> Result<(), ControlError<M::Error>> {
@@ -112,7 +135,7 @@ impl<M: Machine> Controller<M> {
         // of what the policy makes do with adapts it before.
         let asked = self.policy.needs().union(&self.policy.alternatives()).copied().collect();
         self.machine.measure(&asked);
-        let _ = self.policy.adapt(self.machine.support());
+        let _ = self.policy.adapt(self.machine.support(), self.machine.topology());
         let needs = self.policy.needs();
         self.machine.measure(&needs.union(&self.wishes).copied().collect());
         match self.machine.support().missing(&needs) {
@@ -121,6 +144,26 @@ impl<M: Machine> Controller<M> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Decides by another policy and plans by another planner from the next step on. What is applied
+    /// stays until the new policy wants something else.
+    ///
+    /// # Errors
+    /// When the machine cannot measure what the policy needs; then all is as before.
+    pub fn replace(
+        &mut self,
+        policy: Box<dyn Policy>,
+        planner: Planner,
+    ) -> Result<(), ControlError<M::Error>> {
+        let before = std::mem::replace(&mut self.policy, policy);
+        if let Err(error) = self.begin() {
+            self.policy = before;
+            self.machine.measure(&self.policy.needs().union(&self.wishes).copied().collect());
+            return Err(error);
+        }
+        self.planner = planner;
+        Ok(())
     }
 
     /// One round: samples, characterises, decides, plans and applies.
@@ -136,6 +179,7 @@ impl<M: Machine> Controller<M> {
         let mut sample = self.machine.sample().map_err(ControlError::Machine)?;
         sample.threads.sort_by_key(|t| t.id);
         self.ledger.keep(&sample);
+        self.note_lapsed(&sample)?;
         let before = self.last.take().map(|step| step.sample);
         let characterizations =
             before.as_ref().map_or_else(Characterizations::new, |b| characterize(b, &sample));
@@ -165,22 +209,47 @@ impl<M: Machine> Controller<M> {
     }
 
     /// Steps once per quantum until `each`, which is given every step, breaks,
-    /// or the machine has ended. Leaves in force what is in force.
+    /// or the machine has ended: it does not wait after that. Leaves in force
+    /// what is in force.
     ///
     /// # Errors
-    /// As [`Controller::step`], or when the machine's clock fails.
+    /// As [`Controller::step`], or when the machine's clock fails; of the failures of
+    /// the machine the first that is not [tolerated](Controller::tolerating).
     pub fn run(
         &mut self,
         quantum: Duration,
         mut each: impl FnMut(&Step) -> ControlFlow<()>,
     ) -> Result<(), ControlError<M::Error>> {
         while !self.machine.ended() {
-            if each(self.step()?).is_break() {
+            let before = self.tally.failures;
+            let is_over = match self.step() {
+                Ok(step) => each(step).is_break(),
+                Err(error) => self.pass_over(error).map(|()| false)?,
+            };
+            if is_over || self.machine.ended() {
                 break;
             }
-            self.machine.wait(quantum).map_err(ControlError::Machine)?;
+            if let Err(error) = self.machine.wait(quantum) {
+                self.pass_over(ControlError::Machine(error))?;
+            }
+            if self.tally.failures == before {
+                self.in_a_row = 0;
+            }
         }
         Ok(())
+    }
+
+    /// Counts a failure of the machine, unless there were too many in a row.
+    fn pass_over(&mut self, error: ControlError<M::Error>) -> Result<(), ControlError<M::Error>> {
+        match error {
+            ControlError::Machine(why) if self.in_a_row < self.tolerated => {
+                self.in_a_row += 1;
+                self.tally.failures += 1;
+                self.tally.last_failure = Some(why.to_string());
+                Ok(())
+            }
+            error => Err(error),
+        }
     }
 
     /// Takes back all that is in force; gives what became of each move.
@@ -200,6 +269,12 @@ impl<M: Machine> Controller<M> {
     #[must_use]
     pub fn in_force(&self) -> &Placement {
         self.ledger.in_force()
+    }
+
+    /// The settings of living threads that another process was found to have changed: they are
+    /// left alone from then on.
+    pub fn externally_changed(&self) -> impl Iterator<Item = (ThreadId, Setting)> + '_ {
+        self.ledger.externally_changed()
     }
 
     /// What happened so far, in numbers.
@@ -235,6 +310,27 @@ impl<M: Machine> Controller<M> {
     #[must_use]
     pub fn into_machine(self) -> M {
         self.machine
+    }
+
+    /// Books what is applied no more, and undoes targets that are gone: what the policy sees is how
+    /// things are.
+    fn note_lapsed(&mut self, sample: &Sample) -> Result<(), ControlError<M::Error>> {
+        for (asked, outcome) in self.machine.lapsed() {
+            self.ledger.book(self.tally.quanta, &asked, &outcome, None);
+            if outcome == Outcome::Foreign {
+                self.tally.add_outcome(&outcome);
+            }
+        }
+        let online = self.machine.topology().cpus();
+        let mut moves = release_stranded(sample, &online, self.ledger.in_force());
+        if !moves.is_empty() {
+            let barred = self.ledger.barred(self.tally.quanta);
+            moves.retain(|asked| !barred.contains_key(&(asked.thread, Setting::of(&asked.change))));
+        }
+        for outcome in self.apply(&moves, &Placement::new())? {
+            self.tally.add_outcome(&outcome);
+        }
+        Ok(())
     }
 
     /// Leaves the reserved hardware threads to whoever decides, and lets the decision's time pass. Gives

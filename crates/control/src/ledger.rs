@@ -41,6 +41,11 @@ impl Ledger {
         self.bars.iter().filter_map(|(key, bar)| Some((*key, why(bar)?))).collect()
     }
 
+    /// Settings that another process changed.
+    pub(crate) fn externally_changed(&self) -> impl Iterator<Item = (ThreadId, Setting)> + '_ {
+        self.bars.iter().filter(|(_, bar)| **bar == Bar::Foreign).map(|(key, _)| *key)
+    }
+
     /// Forgets threads that are not in the sample, which must be ordered by
     /// identity. A machine puts back at an exec what was in force.
     pub(crate) fn keep(&mut self, sample: &Sample) {

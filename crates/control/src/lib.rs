@@ -16,10 +16,17 @@
 //!   for the life of the thread. It is not fought over.
 //! - *Refused*: the setting is not tried again for 2, 4, 8, … up to 64 quanta,
 //!   doubled with each refusal in a row; a success starts over.
+//! - *Lapsed*: found without a move to be applied no more. It is booked like the move that would
+//!   have undone it, before the policy decides.
 //! - *Not enforced*: the machine does not act. Nothing is in force.
+//!
+//! A machine may fail as a whole, for a moment (no memory, no descriptors): what is in force stays
+//! so, and the next quantum is another try, for as many times in a row as the caller tolerates.
 //!
 //! Programs run on while a decision is taken. [`Deciding`] says where: as they are, or under the OS
 //! off a core that is reserved for it. What the policy sees is from before in both cases.
+//!
+//! [`Summary`] adds up, over all steps, where each program ran, with which co-runners, and why.
 //!
 //! When a process replaces its program (exec), the machine puts back what was
 //! in force: the thread that lives on is a new one, with nothing in force.
@@ -37,13 +44,24 @@
 //!   (`nothing_is_kept_of_threads_that_are_gone`).
 //! - A reserved core is left while a decision is taken, and all are placed after it
 //!   (`a_reserved_core_is_left_while_it_is_decided`).
+//! - A failure is passed over, many in a row are not
+//!   (`a_failure_of_the_machine_is_passed_over_and_many_in_a_row_end_the_loop`).
+//! - Threads whose hardware threads went offline get their own setting back, and are placed on what is
+//!   left (`threads_of_an_offline_cpu_are_placed_on_the_others`).
+//! - What another process changed is noticed without a move, and counted once
+//!   (`a_change_from_outside_is_noticed_without_a_move_and_counted_once`).
 //! - Releasing leaves nothing in force (`release_puts_everything_back`).
 
 mod controller;
 mod deciding;
 mod ledger;
+mod summary;
 mod tally;
 
 pub use controller::{ControlError, Controller, Step};
 pub use deciding::Deciding;
+pub use summary::{
+    CoRunner, CoRunners, CpuShare, PredictedSlowdown, ProgramSummary, ReasonCount, Summary,
+    SummaryReport, ThreadSummary,
+};
 pub use tally::Tally;

@@ -24,6 +24,10 @@ pub struct Tally {
     pub refused: u64,
     /// Moves that the machine did not carry out because it does not act.
     pub not_enforced: u64,
+    /// Failures of the machine as a whole that were passed over.
+    pub failures: u64,
+    /// The last of them, in words.
+    pub last_failure: Option<String>,
     /// Moves that were never asked for, by reason; one that is wanted for
     /// several quanta counts in each.
     pub withheld: BTreeMap<Why, u64>,

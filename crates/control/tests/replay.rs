@@ -33,7 +33,8 @@ fn record(policy: &str) -> (Vec<u8>, Vec<Placement>) {
         support: machine.support().clone(),
         policy: policy.to_owned(),
         quantum: QUANTUM,
-        programs: vec![Program { id: ProgramId(0), name: "make".into() }],
+        programs: vec![Program::new(ProgramId(0), "make")],
+        processor: None,
     };
     let mut recorder = Recorder::new(Vec::new(), "test", &header).unwrap();
     let mut c = controller(machine, policy);
@@ -88,6 +89,7 @@ fn record_counted() -> (Vec<u8>, Vec<(Measurements, Placement)>) {
         policy: "l1-bandwidth".to_owned(),
         quantum: QUANTUM,
         programs: vec![],
+        processor: None,
     };
     let mut recorder = Recorder::new(Vec::new(), "test", &header).unwrap();
     let mut c = controller(machine, "l1-bandwidth");

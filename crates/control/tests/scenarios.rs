@@ -13,7 +13,7 @@ use symbiont_machine::{
     Ability, Assignment, Change, Machine, Move, Outcome, Placement, Priority, Signal, Signals,
     Target, ThreadId,
 };
-use symbiont_planner::{Bounds, Planner, Why};
+use symbiont_planner::{Bounds, Planner, Setting, Why};
 use symbiont_policy::{Phases, Policy, Random, Stay, View};
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -272,6 +272,77 @@ mod answers {
         c.machine_mut().answer = Some(Box::new(|_| Outcome::Foreign));
         c.release().unwrap();
         assert!(c.in_force().is_empty());
+    }
+
+    fn to_os(thread: ThreadId) -> Move {
+        Move { thread, change: Change::Affinity(Target::Os) }
+    }
+
+    #[test]
+    fn threads_of_an_offline_cpu_are_placed_on_the_others() {
+        let machine = |text: &str| Topology::synthetic(text).unwrap();
+        let mut fake = FakeMachine::new(machine("core:4"));
+        let threads: Vec<_> = (0..4).map(|number| fake.start(1, number)).collect();
+        let mut c = controller(fake, Random::new(1));
+        quanta(&mut c, 1);
+        let stranded = |c: &Controller<FakeMachine>| {
+            let gone: CpuSet = [PuId(2), PuId(3)].into_iter().collect();
+            let placed = &c.machine().placed;
+            let is_gone =
+                |target: &Target| matches!(target, Target::Cpus(cpus) if cpus.is_subset(&gone));
+            threads.iter().copied().filter(|id| is_gone(&placed[id])).collect::<Vec<_>>()
+        };
+        let lost = stranded(&c);
+        assert_eq!(lost.len(), 2);
+        c.machine_mut().change_topology(machine("core:2"));
+        c.machine_mut().log.clear();
+        quanta(&mut c, 1);
+        let log = &c.machine().log;
+        let undone: Vec<_> = log.iter().take(2).map(|(asked, _)| asked.clone()).collect();
+        assert_eq!(undone, lost.into_iter().map(to_os).collect::<Vec<_>>());
+        assert_eq!(stranded(&c), []);
+        for placed in c.in_force().values() {
+            let Target::Cpus(cpus) = &placed.target else { panic!("{placed:?}") };
+            assert!(cpus.is_subset(&c.machine().topology().cpus()), "{cpus}");
+        }
+        // Back again: all of it is used.
+        c.machine_mut().change_topology(machine("core:4"));
+        quanta(&mut c, 1);
+        let used: CpuSet =
+            c.in_force().values().fold(CpuSet::new(), |all, placed| match &placed.target {
+                Target::Cpus(cpus) => all.union(cpus),
+                Target::Os => all,
+            });
+        assert_eq!(used, c.machine().topology().cpus());
+    }
+
+    #[test]
+    fn a_change_from_outside_is_noticed_without_a_move_and_counted_once() {
+        let mut c = crowd_with(|_| Outcome::Done);
+        quanta(&mut c, 1);
+        let thread = *c.in_force().keys().next().unwrap();
+        c.machine_mut().lapsed = vec![(to_os(thread), Outcome::Foreign)];
+        c.machine_mut().log.clear();
+        quanta(&mut c, 5);
+        assert_eq!(c.machine().log, [], "it is left alone");
+        assert_eq!(c.in_force()[&thread].target, Target::Os);
+        assert_eq!(c.tally().foreign, 1);
+        assert_eq!(c.externally_changed().collect::<Vec<_>>(), [(thread, Setting::Affinity)]);
+        c.machine_mut().threads.clear();
+        quanta(&mut c, 1);
+        assert_eq!(c.externally_changed().count(), 0, "nothing is kept of threads that are gone");
+    }
+
+    #[test]
+    fn what_the_kernel_undid_is_done_again() {
+        let mut c = crowd_with(|_| Outcome::Done);
+        quanta(&mut c, 1);
+        let thread = *c.in_force().keys().next().unwrap();
+        c.machine_mut().lapsed = vec![(to_os(thread), Outcome::Done)];
+        c.machine_mut().log.clear();
+        quanta(&mut c, 1);
+        let to_cpu = Change::Affinity(Target::Cpus(PuId(0).into()));
+        assert_eq!(c.machine().log, [(Move { thread, change: to_cpu }, Outcome::Done)]);
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! The real machine: threads, run states, affinity, priority, restore.
 
 pub mod actuate;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod inheriting;
 pub mod launch;
 pub mod machine;
 mod nops;
 pub mod observe;
+mod online;
+mod peer;
 pub mod perf;
 pub mod slow;
 pub mod switches;
 
 pub use nops::nops;
+pub use peer::{PeerCredentials, peer_credentials};

@@ -24,6 +24,7 @@
 //! # Properties
 //! - A sample survives being written and read back (`samples_round_trip`).
 
+mod class;
 mod counting;
 mod dry;
 mod outcome;
@@ -35,6 +36,7 @@ pub mod test_support;
 
 use std::time::Duration;
 
+pub use class::{Class, UnknownClass};
 pub use counting::{CountedGroup, Counting, Ended, GroupCounts, GroupReading};
 pub use dry::DryRun;
 pub use outcome::{Change, Move, Outcome};
@@ -49,7 +51,7 @@ pub trait Machine {
     /// thread is an [`Outcome`] or a thread missing from the sample.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The machine's structure.
+    /// The machine's structure. It may change with a sample: CPUs go offline and come online.
     fn topology(&self) -> &Topology;
 
     /// What can be measured and enforced here, and why not more.
@@ -70,6 +72,13 @@ pub trait Machine {
     /// # Errors
     /// When the machine can no longer be watched at all.
     fn sample(&mut self) -> Result<Sample, Self::Error>;
+
+    /// Settings that are no longer applied although no move undid them, since the last call: each
+    /// with the move to the user's own setting and what became of it ([`Outcome::Foreign`]: another
+    /// process changed it; [`Outcome::Done`]: the kernel undid it). Asked after each sample.
+    fn lapsed(&mut self) -> Vec<(Move, Outcome)> {
+        Vec::new()
+    }
 
     /// Carries out moves in order; gives one outcome for each.
     ///

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_topology::{CpuSet, PuId};
 
-use crate::{Counting, Ended, GroupCounts};
+use crate::{Class, Counting, Ended, GroupCounts};
 
 /// A moment on the machine's own clock, in nanoseconds since its start.
 #[derive(
@@ -53,13 +53,24 @@ impl fmt::Display for ThreadId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProgramId(pub u32);
 
-/// What a user calls a program.
+/// A program, as its user described it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// Its identity.
     pub id: ProgramId,
     /// Its name, for people.
     pub name: String,
+    /// What it is run for.
+    #[serde(default, skip_serializing_if = "Class::is_normal")]
+    pub class: Class,
+}
+
+impl Program {
+    /// Of the normal class.
+    #[must_use]
+    pub fn new(id: ProgramId, name: impl Into<String>) -> Self {
+        Self { id, name: name.into(), class: Class::Normal }
+    }
 }
 
 /// What a thread does at the moment of the sample.
@@ -177,7 +188,7 @@ mod tests {
                 stage: Stage::Settled,
                 counts: counts.clone(),
             }],
-            programs: vec![Program { id: ProgramId(0), name: "make".into() }],
+            programs: vec![Program::new(ProgramId(0), "make")],
             counting: Some(counting.into()),
             ended: vec![Ended {
                 id: ThreadId { process: 10, thread: 11, born: 98, generation: 0 },

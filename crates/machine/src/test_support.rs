@@ -67,6 +67,8 @@ pub struct FakeMachine {
     pub placed: BTreeMap<ThreadId, Target>,
     /// All moves that were asked for, in order, with their outcomes.
     pub log: Vec<(Move, Outcome)>,
+    /// Settings that are applied no more; the next call of `lapsed` takes them along.
+    pub lapsed: Vec<(Move, Outcome)>,
     /// Overrules the machine's own answer (done, or gone for a thread that it
     /// does not have) where it gives something.
     pub answer: Option<Answer>,
@@ -86,8 +88,14 @@ impl FakeMachine {
             measured: None,
             placed: BTreeMap::new(),
             log: Vec::new(),
+            lapsed: Vec::new(),
             answer: None,
         }
+    }
+
+    /// Has other hardware threads from now on, as after a CPU went offline.
+    pub fn change_topology(&mut self, topology: Topology) {
+        self.topology = topology;
     }
 
     /// Adds a runnable thread that may run anywhere.
@@ -138,11 +146,15 @@ impl Machine for FakeMachine {
             threads: self.threads.values().cloned().collect(),
             programs: programs
                 .into_iter()
-                .map(|id| Program { id, name: format!("program {}", id.0) })
+                .map(|id| Program::new(id, format!("program {}", id.0)))
                 .collect(),
             counting: self.counting.clone(),
             ended: std::mem::take(&mut self.ended),
         })
+    }
+
+    fn lapsed(&mut self) -> Vec<(Move, Outcome)> {
+        std::mem::take(&mut self.lapsed)
     }
 
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Infallible> {

@@ -63,6 +63,8 @@ mod eigen;
 mod errors;
 mod fit;
 mod forward;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod headroom;
 mod interference;
 mod inverse;

@@ -35,6 +35,8 @@ mod error;
 #[cfg(test)]
 mod tests;
 
+#[cfg(fuzzing)]
+pub(crate) use document::sealed;
 pub use error::{ModelError, Problem};
 
 /// Version of the format that is written, and the only one that is read.
@@ -120,7 +122,7 @@ impl Model {
     /// fit: see [`Problem`].
     pub fn load(path: &Path, here: &Here<'_>) -> Result<Self, ModelError> {
         let wrong = |problem| ModelError { path: path.to_owned(), problem };
-        let text = std::fs::read_to_string(path).map_err(|e| wrong(Problem::Io(e)))?;
+        let text = symbiont_input::read_to_string(path).map_err(|e| wrong(Problem::Io(e)))?;
         let model = Self::parse(&text).map_err(wrong)?;
         model.fits(here).map_err(wrong)?;
         Ok(model)

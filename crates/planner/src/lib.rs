@@ -41,13 +41,17 @@
 //!   (`moves_and_withheld_moves_cover_all_differences`).
 //! - Releasing what is in force leaves nothing in force
 //!   (`a_release_takes_back_all_that_is_in_force`).
+//! - A target that is gone is undone, and no other
+//!   (`a_target_of_which_nothing_is_left_is_undone`).
 //! - With a budget, all get their turn (`a_small_budget_starves_nobody`).
 
 mod bounds;
 mod plan;
 
 pub use bounds::Bounds;
-pub use plan::{Barred, Plan, Planner, Setting, Situation, Why, Withheld, release};
+pub use plan::{
+    Barred, Plan, Planner, Setting, Situation, Why, Withheld, release, release_stranded,
+};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use symbiont_machine::{
     Assignment, Change, Move, Placement, Priority, Sample, Stage, Support, Target, ThreadId,
@@ -51,6 +52,21 @@ pub enum Why {
     Refused,
     /// The machine has said from the start that it cannot do this.
     Unsupported,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OutsideLimit => "none of these CPUs is allowed to the thread and online",
+            Self::Unsettled => "the thread is new, forked lately or starts a program",
+            Self::Held => "it was moved too short a time ago",
+            Self::OverBudget => "the budget of moves was spent on other threads",
+            Self::NotEnrolled => "the thread is not managed",
+            Self::Foreign => "another process changed this setting, which stays",
+            Self::Refused => "the kernel refused it lately; it is tried again later",
+            Self::Unsupported => "this machine cannot do it",
+        })
+    }
 }
 
 /// A move that would be needed and is not made.
@@ -193,6 +209,22 @@ pub fn release(in_force: &Placement) -> Vec<Move> {
             .map(move |change| Move { thread, change })
     };
     in_force.iter().flat_map(undo).collect()
+}
+
+/// The moves that undo targets of which the thread's limit and the machine leave no hardware thread,
+/// as after a CPU went offline: the kernel lets such a thread run wherever its cpuset allows, which
+/// may be more than its user wants.
+#[must_use]
+pub fn release_stranded(sample: &Sample, online: &CpuSet, in_force: &Placement) -> Vec<Move> {
+    let stranded = sample.threads.iter().filter(|thread| match in_force.get(&thread.id) {
+        Some(Assignment { target: Target::Cpus(cpus), .. }) => {
+            cpus.is_disjoint(&thread.limit.intersection(online))
+        }
+        _ => false,
+    });
+    let to_os =
+        |thread: &ThreadSample| Move { thread: thread.id, change: Change::Affinity(Target::Os) };
+    stranded.map(to_os).collect()
 }
 
 /// The changes that lead from what is in force to what is wanted. A target

@@ -154,6 +154,15 @@ fn barred_settings_are_left_alone() {
 }
 
 #[test]
+fn a_target_of_which_nothing_is_left_is_undone() {
+    let s = threads(&["0-3", "0-3", "0-3", "0-1", "0-3"]);
+    let have = [(0, on("3")), (1, on("2-3")), (2, on("0")), (3, on("2"))];
+    let stranded = release_stranded(&s, &set("0-2"), &placement(&have));
+    let to_os = |number| Move { thread: id(number), change: Change::Affinity(Target::Os) };
+    assert_eq!(stranded, [to_os(0), to_os(3)], "offline, and outside of what is allowed now");
+}
+
+#[test]
 fn what_the_machine_cannot_do_is_not_asked_of_it() {
     let s = threads(&["0-3"; 3]);
     let with = |priority| Assignment { priority, ..on("0") };
@@ -170,6 +179,38 @@ fn what_the_machine_cannot_do_is_not_asked_of_it() {
     assert_eq!(affinities(&plan), [(0, "0".into()), (1, "0".into())]);
     assert_eq!(plan.moves.len(), 3);
     assert_eq!(reasons(&plan), [(0, Why::Unsupported), (1, Why::Unsupported)]);
+}
+
+#[test]
+fn each_kind_of_priority_is_judged_by_its_own_ability() {
+    let s = threads(&["0-3"; 2]);
+    let with = |priority| Assignment { priority, ..Assignment::os("") };
+    let want = placement(&[(0, with(Priority::Boosted(10))), (1, with(Priority::Waiting))]);
+    let no = || Ability::Absent("no permission".into());
+    let refused = |support: &Support| {
+        let mut planner = Planner::new(Bounds::none());
+        let (nothing, barred) = (Placement::new(), Barred::new());
+        reasons(&plan_with(&mut planner, &s, &nothing, &want, support, &barred))
+    };
+    assert_eq!(refused(&Support { boost: no(), ..full_support() }), [(0, Why::Unsupported)]);
+    assert_eq!(refused(&Support { waiting: no(), ..full_support() }), [(1, Why::Unsupported)]);
+}
+
+#[test]
+fn each_reason_has_words_of_its_own() {
+    let all = [
+        Why::OutsideLimit,
+        Why::Unsettled,
+        Why::Held,
+        Why::OverBudget,
+        Why::NotEnrolled,
+        Why::Foreign,
+        Why::Refused,
+        Why::Unsupported,
+    ];
+    let words: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), all.len());
+    assert!(words.iter().all(|text| text.len() > 10), "{words:?}");
 }
 
 #[test]

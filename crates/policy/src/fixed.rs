@@ -185,7 +185,7 @@ mod tests {
     fn sample(machine: &Topology, names: &[&str], first: u32) -> Sample {
         let born = |n: u32| thread(n, first + n, &machine.cpus());
         let threads: Vec<ThreadSample> = (0..names.len() as u32).map(born).collect();
-        let named = |(n, name): (u32, &&str)| Program { id: ProgramId(n), name: (*name).into() };
+        let named = |(n, name): (u32, &&str)| Program::new(ProgramId(n), *name);
         Sample { threads, programs: (0..).zip(names).map(named).collect(), ..Sample::default() }
     }
 

@@ -48,6 +48,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use symbiont_machine::{Ability, Placement, RunState, Signal, Signals, Support, ThreadId};
+use symbiont_topology::Topology;
 
 use crate::seats::{Group, Seats, pools};
 use crate::{Entry, Finding, Policy, ThreadView, View};
@@ -330,7 +331,7 @@ impl Policy for Hysched {
 
     /// The deepest variant that the machine tells, not deeper than the one
     /// asked for; that one if it tells none.
-    fn adapt(&mut self, offered: &Support) -> Option<String> {
+    fn adapt(&mut self, offered: &Support, _topology: &Topology) -> Option<String> {
         let told = |variant: &&Variant| {
             offered.signals.get(&variant.signal()).is_some_and(Ability::exists)
         };

@@ -28,7 +28,11 @@
 //!   (`unsettled_threads_are_left_to_the_os`).
 //! - Equal seeds and views give equal placements (`policies_are_deterministic`).
 
+mod auto;
+mod classes;
 mod fixed;
+mod foresight;
+mod fpu;
 mod hysched;
 mod l1_bandwidth;
 mod never_twice;
@@ -36,6 +40,7 @@ mod oracle;
 mod phases;
 mod random;
 mod registry;
+mod runnable;
 mod seats;
 mod stay;
 mod symbiotic;
@@ -45,17 +50,22 @@ mod view;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use symbiont_machine::{Placement, Signals, Support};
+use symbiont_machine::{Placement, Signals, Support, ThreadId};
 use symbiont_topology::Topology;
 
+pub use auto::Auto;
+pub use classes::{Classes, NoCore, room_for_one};
 pub use fixed::{Fixed, NoGroups, Together};
+pub use foresight::{Change, Foresight, NoRunnerUp, RunnerUp, Score, runner_up};
+pub use fpu::Fpu;
 pub use hysched::{Hysched, UnknownVariant, Variant, dominant, pairing};
 pub use l1_bandwidth::L1Bandwidth;
 pub use never_twice::NeverTwice;
 pub use oracle::{Oracle, PairSlowdowns, PairSlowdownsError};
 pub use phases::{JointState, JointStates, Phase, Phases, ProgramPhase, Turns};
 pub use random::Random;
-pub use registry::{Entry, Settings, UnknownPolicy, find, policies};
+pub use registry::{DEFAULT, Entry, Settings, UnknownPolicy, find, policies};
+pub use runnable::{CannotRun, MissingInput};
 pub use stay::Stay;
 pub use symbiotic::{Symbiosis, Symbiotic};
 pub use symbiotic_numa::SymbioticNuma;
@@ -83,22 +93,43 @@ pub trait Policy: Send {
         Signals::new()
     }
 
-    /// Makes do with what a machine offers, where the policy can with less than
-    /// it would like; called before it is asked what it needs. Gives what a
+    /// Makes do with what a machine offers, and with its structure, where the policy can with less
+    /// than it would like; called before it is asked what it needs. Gives what a
     /// user should know of that.
-    fn adapt(&mut self, _offered: &Support) -> Option<String> {
+    fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+        let _ = (offered, topology);
         None
     }
 
-    /// What it cannot do without and was not given, and how to give it; it
-    /// leaves everything to the OS then.
-    fn lacks(&self) -> Option<&'static str> {
+    /// What it chose for the machine that it was adapted to, and why; none from a policy that chooses
+    /// nothing.
+    fn choice(&self) -> Option<String> {
+        None
+    }
+
+    /// The input that it cannot do without and was not given; it leaves everything to the OS
+    /// then.
+    fn lacks(&self) -> Option<MissingInput> {
         None
     }
 
     /// Decides for the next quantum: one assignment for each thread of the
     /// view.
     fn place(&mut self, view: &View<'_>) -> Placement;
+
+    /// Slowdown of a thread over the quantum before the last decision (time together / time alone),
+    /// where the policy estimates it from what was measured.
+    fn achieved_slowdown(&self, thread: ThreadId) -> Option<f64> {
+        let _ = thread;
+        None
+    }
+
+    /// What it predicts of any threads that might share a core, from what it knew when it decided on
+    /// this view last; none from a policy that predicts no slowdowns.
+    fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
+        let _ = view;
+        None
+    }
 
     /// What it found out so far, for reports.
     fn findings(&self) -> Vec<Finding> {

@@ -134,8 +134,7 @@ mod tests {
             new
         };
         let threads = (0..names.len() as u32).map(runs).collect();
-        let named =
-            |(n, name): (u32, &usize)| Program { id: ProgramId(n), name: format!("p{name}") };
+        let named = |(n, name): (u32, &usize)| Program::new(ProgramId(n), format!("p{name}"));
         Sample { threads, programs: (0..).zip(names).map(named).collect(), ..Sample::default() }
     }
 

@@ -16,7 +16,7 @@ use symbiont_matching::{Request, group};
 use symbiont_model::{Interference, Objective};
 
 use crate::seats::{Group, Pool, Seats, pools};
-use crate::{Entry, Policy, View};
+use crate::{Entry, MissingInput, Policy, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "oracle",
@@ -27,8 +27,8 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |settings| Box::new(Oracle::new(settings.slowdowns.clone())),
 };
 
-const NO_SLOWDOWNS: &str = "it has no slowdowns of pairs: `symbiont train` measures them; name the \
-                            file with --slowdowns";
+const SLOWDOWNS: MissingInput =
+    MissingInput { what: "the slowdowns of pairs of programs", option: "--slowdowns" };
 
 /// Threads of a group at most.
 const WIDTH: usize = 2;
@@ -154,13 +154,13 @@ impl Policy for Oracle {
         Signals::from([Signal::RunStates])
     }
 
-    fn lacks(&self) -> Option<&'static str> {
-        self.slowdowns.is_none().then_some(NO_SLOWDOWNS)
+    fn lacks(&self) -> Option<MissingInput> {
+        self.slowdowns.is_none().then_some(SLOWDOWNS)
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
         let Some(slowdowns) = &self.slowdowns else {
-            return pools(view, |_, _| Some(NO_SLOWDOWNS.into())).1;
+            return pools(view, |_, _| Some(SLOWDOWNS.to_string().into())).1;
         };
         let asleep = |thread: &crate::ThreadView<'_>| thread.state != RunState::Runnable;
         let (pools, mut placement) =
@@ -168,7 +168,15 @@ impl Policy for Oracle {
         let mut seats = Seats::new(view.topology);
         for pool in &pools {
             match pairs(slowdowns, view, pool, (seats.cores(pool), seats.width(pool))) {
-                Ok(groups) => seats.seat(view, pool, &groups, &mut placement),
+                Ok((groups, known)) => {
+                    seats.seat(view, pool, &groups, &mut placement);
+                    for (index, slowdown) in known {
+                        let thread = view.threads.get(index).map(|thread| thread.id);
+                        if let Some(assignment) = thread.and_then(|id| placement.get_mut(&id)) {
+                            assignment.predicted_slowdown = Some(slowdown);
+                        }
+                    }
+                }
                 Err(why) => {
                     let threads = pool.threads.iter().filter_map(|&at| view.threads.get(at));
                     let os = Assignment::os(why);
@@ -180,13 +188,16 @@ impl Policy for Oracle {
     }
 }
 
-/// The pairs of least cost, or why there are none.
+/// Groups, and the slowdown of each thread by its index in the view.
+type Pairs = (Vec<Group>, Vec<(usize, f64)>);
+
+/// The pairs of least cost with their known slowdowns, or why there are none.
 fn pairs(
     slowdowns: &PairSlowdowns,
     view: &View<'_>,
     pool: &Pool,
     (cores, places): (usize, usize),
-) -> Result<Vec<Group>, String> {
+) -> Result<Pairs, String> {
     let names: BTreeMap<ProgramId, &str> =
         view.programs.iter().map(|program| (program.id, program.name.as_str())).collect();
     let name = |&at: &usize| {
@@ -198,13 +209,18 @@ fn pairs(
     let request = Request::new(programs.len(), cores, places.clamp(1, WIDTH));
     let grouping = group(&request, |members| table.cost(Objective::Stp, members))
         .map_err(|why| format!("the oracle knows pairs only: {why}"))?;
+    let mut known = Vec::with_capacity(programs.len());
     let told = |members: Vec<usize>| {
-        let each = members.iter().map(|&at| format!("{:.2}", table.slowdown(at, &members)));
-        let reason = format!("known slowdowns {}", each.collect::<Vec<_>>().join(", "));
-        let members = members.iter().filter_map(|&at| pool.threads.get(at).copied()).collect();
+        let slowdowns: Vec<f64> = members.iter().map(|&at| table.slowdown(at, &members)).collect();
+        let each: Vec<String> = slowdowns.iter().map(|slowdown| format!("{slowdown:.2}")).collect();
+        let reason = format!("known slowdowns {}", each.join(", "));
+        let members: Vec<usize> =
+            members.iter().filter_map(|&at| pool.threads.get(at).copied()).collect();
+        known.extend(members.iter().copied().zip(slowdowns));
         Group { members, reason: reason.into() }
     };
-    Ok(grouping.groups.into_iter().map(told).collect())
+    let groups = grouping.groups.into_iter().map(told).collect();
+    Ok((groups, known))
 }
 
 #[cfg(test)]

@@ -154,6 +154,8 @@ pub struct Phases {
     seniority: Seniority,
     states: JointStates,
     speeds: Speeds,
+    /// Threads that got a core of their own at the last decision, with its hardware threads.
+    owned: BTreeMap<ThreadId, CpuSet>,
 }
 
 impl Phases {
@@ -180,7 +182,13 @@ impl Phases {
             seniority: Seniority::new(timeout),
             states: JointStates::default(),
             speeds: Speeds::default(),
+            owned: BTreeMap::new(),
         }
+    }
+
+    /// Threads that got a core of their own at the last decision, with its hardware threads.
+    pub(crate) fn owned(&self) -> &BTreeMap<ThreadId, CpuSet> {
+        &self.owned
     }
 
     /// Time in each joint state so far.
@@ -315,6 +323,7 @@ impl Policy for Phases {
         self.speeds.learn(view, &programs);
         let queue = self.serial.queue(view, &programs, &self.speeds, over);
         let given = self.serial.give_cores(view, &queue, &programs);
+        self.owned = given.iter().map(|(id, core)| (*id, core.cpus.clone())).collect();
 
         let is_parallel = |p: &&ProgramPhase| p.phase == Phase::Parallel;
         let parallel: Vec<ProgramId> =
@@ -359,7 +368,7 @@ impl Policy for Phases {
 }
 
 /// The hardware threads that at least one thread of the view may use.
-fn reach(view: &View<'_>) -> CpuSet {
+pub(crate) fn reach(view: &View<'_>) -> CpuSet {
     let mut limits = CpuSet::new();
     // Most threads share one limit, which is no news then.
     for thread in &view.threads {

@@ -3,26 +3,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use symbiont_machine::{Signals, Support};
+use symbiont_machine::Signals;
 
 use crate::{
-    PairSlowdowns, Policy, Symbiosis, Together, Variant, fixed, hysched, l1_bandwidth, never_twice,
-    oracle, phases, random, stay, symbiotic, symbiotic_numa,
+    PairSlowdowns, Policy, Symbiosis, Together, Variant, auto, fixed, fpu, hysched, l1_bandwidth,
+    never_twice, oracle, phases, random, stay, symbiotic, symbiotic_numa,
 };
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
 const POLICIES: &[Entry] = &[
+    auto::ENTRY,
     stay::ENTRY,
     random::ENTRY,
     never_twice::ENTRY,
     fixed::ENTRY,
     phases::ENTRY,
+    fpu::ENTRY,
     l1_bandwidth::ENTRY,
     hysched::ENTRY,
     symbiotic::ENTRY,
     symbiotic_numa::ENTRY,
     oracle::ENTRY,
 ];
+
+/// Name of the policy that decides where none is asked for.
+pub const DEFAULT: &str = auto::ENTRY.name;
 
 /// A policy as it appears in the list.
 #[derive(Debug, Clone, Copy)]
@@ -47,14 +52,6 @@ impl Entry {
     pub fn needs(&self) -> Signals {
         (self.make)(&Settings::default()).needs()
     }
-
-    /// What it needs on a machine with this support.
-    #[must_use]
-    pub fn needs_of(&self, offered: &Support) -> Signals {
-        let mut made = (self.make)(&Settings::default());
-        made.adapt(offered);
-        made.needs()
-    }
 }
 
 /// What may be set when a policy is made. A policy reads what concerns it.
@@ -70,6 +67,12 @@ pub struct Settings {
     /// `hysched`: by how much of the issue slots (0 to 1) another category must
     /// exceed a thread's own before the thread changes it. 0 in the paper.
     pub hysteresis: f64,
+    /// `fpu`: how many threads count as active, those that ran most. None: those that ran at least
+    /// a tenth as much as the first one.
+    pub fpu_active: Option<usize>,
+    /// `fpu`: how many of the active threads it binds, those that use the FPUs most. None: those that
+    /// use them at least half as much as the first one.
+    pub fpu_top: Option<usize>,
     /// `static`: programs that shall share a core.
     pub together: Together,
     /// `phases`: how long one of several parallel programs stays boosted before

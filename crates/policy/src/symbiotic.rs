@@ -62,6 +62,9 @@
 //! - Slowdowns are predicted from stacks in company alone
 //!   (`predicted_slowdowns_come_true`); steps a to e of figure 2 are tested where
 //!   they are done (`symbiont_model`, `figure_2_is_reproduced`).
+//! - Slowdowns of the last quantum are estimated from the same (`achieved_slowdowns_are_the_true_ones`).
+//! - Other placements are predicted alike
+//!   (`what_is_foreseen_is_what_was_predicted_and_no_other_placement_is_better`).
 //! - Threads that interfere are kept apart, from their stacks in company
 //!   (`threads_that_need_the_same_are_kept_apart`, also for groups of four).
 //! - A thread is alone where that pays (`a_thread_is_alone_where_that_pays`).
@@ -85,6 +88,7 @@ mod company;
 #[cfg(test)]
 mod degenerate_tests;
 mod estimate;
+mod foresee;
 #[cfg(test)]
 mod kernel_tests;
 mod sorts;
@@ -100,9 +104,10 @@ use symbiont_model::{Form, Inversion, Model, Objective};
 use symbiont_topology::{CoreId, CoreKind};
 
 use crate::seats::{Group, Pool, Seats, pools};
-use crate::{Entry, Policy, ThreadView, View};
+use crate::{Entry, Foresight, MissingInput, Policy, ThreadView, View};
 use choose::{Chosen, choose};
 use estimate::Estimates;
+use foresee::Foreseen;
 use sorts::{Part, parts};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -114,9 +119,9 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |settings| Box::new(Symbiotic::new(settings.symbiosis.clone())),
 };
 
-/// What a user without a model is told.
-pub(crate) const NO_MODEL: &str =
-    "it has no interference model: train one with `symbiont train`, and name its file with --model";
+/// What it cannot do without.
+pub(crate) const MODEL: MissingInput =
+    MissingInput { what: "an interference model", option: "--model" };
 
 /// What the symbiotic policies predict by.
 #[derive(Debug, Clone, PartialEq)]
@@ -181,7 +186,7 @@ impl Symbiotic {
         mut seat: impl FnMut(&mut Seats, &Pool, &[Group], &mut Placement),
     ) -> Placement {
         let Some(symbiosis) = self.symbiosis.clone() else {
-            return pools(view, |_, _| Some(NO_MODEL.into())).1;
+            return pools(view, |_, _| Some(MODEL.to_string().into())).1;
         };
         self.estimates.take(&symbiosis, view);
         let nobody = self.estimates.is_empty();
@@ -225,14 +230,23 @@ impl Policy for Symbiotic {
         [Signal::RunStates, stack.unwrap_or(Signal::CpiStack)].into()
     }
 
-    fn lacks(&self) -> Option<&'static str> {
-        self.symbiosis.is_none().then_some(NO_MODEL)
+    fn lacks(&self) -> Option<MissingInput> {
+        self.symbiosis.is_none().then_some(MODEL)
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
         self.decide(view, |seats, pool, groups, placement| {
             seats.seat(view, pool, groups, placement);
         })
+    }
+
+    fn achieved_slowdown(&self, thread: ThreadId) -> Option<f64> {
+        self.estimates.achieved(thread)
+    }
+
+    fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
+        let symbiosis = self.symbiosis.as_ref()?;
+        Some(Box::new(Foreseen::new(symbiosis, &self.estimates, view)))
     }
 }
 

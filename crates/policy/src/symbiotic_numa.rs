@@ -16,7 +16,7 @@ use symbiont_machine::{Placement, Signal, Signals};
 use symbiont_topology::{CpuSet, Topology};
 
 use crate::seats::{Group, Pool, Seats};
-use crate::{Entry, Policy, Symbiotic, View};
+use crate::{Entry, Foresight, Policy, Symbiotic, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic-numa",
@@ -50,7 +50,7 @@ impl Policy for SymbioticNuma {
         needs
     }
 
-    fn lacks(&self) -> Option<&'static str> {
+    fn lacks(&self) -> Option<crate::MissingInput> {
         self.0.lacks()
     }
 
@@ -60,6 +60,14 @@ impl Policy for SymbioticNuma {
         self.0.decide(view, |seats, pool, groups, placement| {
             seat(view, (&near, &demand), (seats, pool), groups, placement);
         })
+    }
+
+    fn achieved_slowdown(&self, thread: symbiont_machine::ThreadId) -> Option<f64> {
+        self.0.achieved_slowdown(thread)
+    }
+
+    fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
+        self.0.foresight(view)
     }
 }
 

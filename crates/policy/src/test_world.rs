@@ -108,6 +108,17 @@ impl Bench {
 
     /// The policy decides, and threads go where it wants them.
     pub(crate) fn decide(&mut self, policy: &mut dyn Policy) {
+        let placement = self.show(|view| policy.place(view));
+        for (id, assignment) in &placement {
+            if let Target::Cpus(cpus) = &assignment.target {
+                self.cpus[id.thread as usize] = cpus.first().unwrap();
+            }
+        }
+        self.placement = placement;
+    }
+
+    /// Shows what was measured last.
+    pub(crate) fn show<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         let mut measurements = Measurements::new();
         let mut threads = Vec::new();
         let online = self.machine.cpus();
@@ -122,18 +133,12 @@ impl Bench {
             threads.push(t);
         }
         let programs = (0..threads.len() as u32)
-            .map(|at| Program { id: ProgramId(at), name: format!("program-{at}") })
+            .map(|at| Program::new(ProgramId(at), format!("program-{at}")))
             .collect();
         let sample = Sample { threads, programs, ..Sample::default() };
         let did = Characterizations::new();
         let view = View::new(&self.machine, &sample, &did, &self.placement);
-        let placement = policy.place(&view.measured(&measurements));
-        for (id, assignment) in &placement {
-            if let Target::Cpus(cpus) = &assignment.target {
-                self.cpus[id.thread as usize] = cpus.first().unwrap();
-            }
-        }
-        self.placement = placement;
+        look(&view.measured(&measurements))
     }
 
     /// Threads do something else from now on.

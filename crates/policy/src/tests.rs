@@ -7,7 +7,8 @@ use symbiont_counters::catalogue::{Unit, Value};
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{
-    Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Stage, Target, ThreadSample,
+    Class, Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Stage, Target,
+    ThreadSample,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -107,8 +108,12 @@ fn quantum(cpus: u32) -> impl Strategy<Value = (Sample, Characterizations, Measu
             threads.push(t);
         }
         threads.sort_by_key(|t| t.id);
-        let programs =
-            (0..4).map(|n| Program { id: ProgramId(n), name: format!("p{n}") }).collect();
+        // Policies by themselves do not look at classes.
+        let class = [Class::Normal, Class::Latency, Class::Batch, Class::Alone];
+        let programs = (0..)
+            .zip(class)
+            .map(|(n, class)| Program { class, ..Program::new(ProgramId(n), format!("p{n}")) });
+        let programs = programs.collect();
         (Sample { threads, programs, ..Sample::default() }, known, counted)
     })
 }
@@ -138,7 +143,10 @@ fn settings(seed: u64) -> Settings {
 
 /// Tells the story to a policy; each placement is in force in the next quantum.
 fn tell(entry: &Entry, seed: u64, story: &Story) -> Vec<Placement> {
-    let mut policy = (entry.make)(&settings(seed));
+    tell_to((entry.make)(&settings(seed)), story)
+}
+
+fn tell_to(mut policy: Box<dyn Policy>, story: &Story) -> Vec<Placement> {
     let mut in_force = Placement::new();
     let mut told = Vec::new();
     for (sample, known, counted) in &story.quanta {
@@ -149,15 +157,18 @@ fn tell(entry: &Entry, seed: u64, story: &Story) -> Vec<Placement> {
     told
 }
 
-/// Each policy's decisions with the samples that they were made on.
+/// Each policy's decisions, by itself and under classes, with the samples that they were made on.
 fn decisions(story: &Story) -> Vec<(&'static str, &Sample, Placement)> {
-    policies()
-        .iter()
-        .flat_map(|entry| {
-            let told = tell(entry, 1, story).into_iter().zip(&story.quanta);
-            told.map(|(placement, (sample, ..))| (entry.name, sample, placement))
-        })
-        .collect()
+    let each = policies().iter().flat_map(|entry| {
+        let classes = Classes::new((entry.make)(&settings(1)));
+        let both = [tell(entry, 1, story), tell_to(Box::new(classes), story)];
+        both.map(|told| (entry.name, told))
+    });
+    each.flat_map(|(name, told)| {
+        let decided = told.into_iter().zip(&story.quanta);
+        decided.map(move |(placement, (sample, ..))| (name, sample, placement))
+    })
+    .collect()
 }
 
 proptest! {
@@ -177,6 +188,26 @@ proptest! {
                 if let Target::Cpus(cpus) = &placement[&t.id].target {
                     prop_assert!(!cpus.is_empty(), "{} {:?}", name, t);
                     prop_assert!(cpus.is_subset(&t.limit.intersection(&online)), "{} {:?}", name, t);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_that_changed_is_placed_on_as_it_is_now(before in story(), now in story()) {
+        let online = now.machine.cpus();
+        for entry in policies() {
+            let mut policy = (entry.make)(&settings(1));
+            let mut in_force = Placement::new();
+            for story in [&before, &now] {
+                for (sample, known, counted) in &story.quanta {
+                    let view = View::new(&story.machine, sample, known, &in_force).measured(counted);
+                    in_force = policy.place(&view);
+                }
+            }
+            for placed in in_force.values() {
+                if let Target::Cpus(cpus) = &placed.target {
+                    prop_assert!(cpus.is_subset(&online), "{}: {}", entry.name, cpus);
                 }
             }
         }

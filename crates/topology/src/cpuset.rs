@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::PuId;
 
-/// Largest CPU number that a list may name; far above any kernel's `NR_CPUS`,
-/// it keeps a damaged list from allocating without bound.
-pub(crate) const MAX_CPU: u32 = 1 << 20;
+/// Largest CPU number that a list may name: twice what any kernel's `NR_CPUS`
+/// allows. It bounds what a damaged list makes of a machine, whose cores,
+/// domains, nodes and packages each have a set as long as its largest member.
+pub(crate) const MAX_CPU: u32 = (1 << 14) - 1;
 
 /// A set of hardware threads.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -331,5 +332,12 @@ mod tests {
         );
         assert!("3-1".parse::<CpuSet>().is_err());
         assert!("99999999".parse::<CpuSet>().is_err());
+    }
+
+    #[test]
+    fn numbers_beyond_any_kernels_are_refused() {
+        assert_eq!("0-16383".parse::<CpuSet>().unwrap().len(), 16384);
+        let error = "0-16384".parse::<CpuSet>().unwrap_err();
+        assert_eq!(error.reason(), "CPU number too large at '0-16384'");
     }
 }

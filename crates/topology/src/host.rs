@@ -52,9 +52,14 @@ use crate::{Origin, PuId, Topology};
 /// fn read_in<T: serde::de::DeserializeOwned>() {}
 /// read_in::<symbiont_topology::HostTopology>();
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct HostTopology(Topology);
+pub struct HostTopology {
+    topology: Topology,
+    /// By how much some hardware threads are slower than `/sys` says.
+    #[serde(skip)]
+    slower: BTreeMap<PuId, f64>,
+}
 
 impl HostTopology {
     /// Reads the running host from `/sys`.
@@ -62,7 +67,17 @@ impl HostTopology {
     /// # Errors
     /// When `/sys` is not mounted, or holds a file that makes no sense.
     pub fn read() -> Result<Self, SysfsError> {
-        read_tree(Path::new("/sys"), Origin::Host).map(Self)
+        let topology = read_tree(Path::new("/sys"), Origin::Host)?;
+        Ok(Self { topology, slower: BTreeMap::new() })
+    }
+
+    /// Reads the running host again, as after a CPU went offline or came online. What was
+    /// [slowed](Self::slowed) still is.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); also when CPUs come and go while it reads.
+    pub fn read_again(&self) -> Result<Self, SysfsError> {
+        Self::read().map(|host| host.slowed(&self.slower))
     }
 
     /// This host, taken for one whose cores are so many times as slow as `/sys`
@@ -71,7 +86,7 @@ impl HostTopology {
     /// below 1 change nothing.
     #[must_use]
     pub fn slowed(self, factors: &BTreeMap<PuId, f64>) -> Self {
-        Self(self.0.slowed(factors))
+        Self { topology: self.topology.slowed(factors), slower: factors.clone() }
     }
 }
 
@@ -79,7 +94,7 @@ impl Deref for HostTopology {
     type Target = Topology;
 
     fn deref(&self) -> &Topology {
-        &self.0
+        &self.topology
     }
 }
 
@@ -93,6 +108,15 @@ mod tests {
         assert_eq!(host.origin(), &Origin::Host);
         assert!(!host.cpus().is_empty());
         assert!(host.cores().iter().any(|core| core.capacity == 1024));
+    }
+
+    #[test]
+    fn a_host_that_is_read_again_is_as_slow_as_before() {
+        let host = HostTopology::read().unwrap();
+        assert_eq!(host.read_again().unwrap(), host);
+        let first = host.cpus().first().unwrap();
+        let slowed = host.slowed(&[(first, 2.0)].into());
+        assert_eq!(slowed.read_again().unwrap(), slowed);
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub struct Header {
     pub quantum: Duration,
     /// The programs that were enrolled at the start.
     pub programs: Vec<Program>,
+    /// The machine's processor, as its firmware names it, where that is known. Models and slowdowns are
+    /// of one processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
 }
 
 impl Header {

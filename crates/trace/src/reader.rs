@@ -32,7 +32,7 @@ impl Reader<BufReader<File>> {
     /// is not known here.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let name = path.display().to_string();
-        match File::open(path) {
+        match symbiont_input::open(path) {
             Ok(file) => Reader::new(BufReader::new(file), name),
             Err(source) => Err(TraceError::Io { name, what: "open", source }),
         }

@@ -22,7 +22,8 @@ fn header() -> Header {
         support: machine.support().clone(),
         policy: "phases".into(),
         quantum: Duration::from_millis(20),
-        programs: vec![Program { id: ProgramId(0), name: "make".into() }],
+        programs: vec![Program::new(ProgramId(0), "make")],
+        processor: None,
     }
 }
 
@@ -384,7 +385,7 @@ fn any_quantum() -> impl Strategy<Value = Quantum> {
                 sample: Sample {
                     at: Timestamp(0),
                     threads,
-                    programs: vec![Program { id: ProgramId(0), name }],
+                    programs: vec![Program::new(ProgramId(0), name)],
                     counting,
                     ended: ended.collect(),
                 },

@@ -6,10 +6,11 @@ use clap::Args;
 use symbiont_model::{Form, Inversion, Objective};
 
 /// What policies are given beforehand.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Knowledge {
-    /// Interference model that `symbiotic` and `symbiotic-numa` predict by (see `symbiont train`);
-    /// repeatable where a machine has several sorts of core that run several threads, one for each
+    /// Interference model that `symbiotic` and `symbiotic-numa` predict by, made by `symbiont
+    /// train` of a full build; repeatable where a machine has several sorts of core that run
+    /// several threads, one for each
     #[arg(long, value_name = "FILE")]
     pub model: Vec<PathBuf>,
     /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
@@ -28,7 +29,7 @@ pub struct Knowledge {
     /// [default: on for fine stacks; off for coarse ones, as published]
     #[arg(long, value_name = "ON|OFF", value_parser = parse_switch, requires = "model")]
     pub recall: Option<bool>,
-    /// Slowdowns of pairs that `oracle` knows (see `symbiont train`)
+    /// Slowdowns of pairs that `oracle` knows, measured by `symbiont train` of a full build
     #[arg(long, value_name = "FILE")]
     pub slowdowns: Option<PathBuf>,
 }

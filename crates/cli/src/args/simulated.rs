@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 
 use symbiont_policy::{Together, Variant};
 
-use super::{Knowledge, parse_duration, parse_limit, parse_share};
+use super::policy::parse_share;
+use super::{Knowledge, parse_duration, parse_limit};
 
 /// Run a workload under a policy on a simulated machine
 ///

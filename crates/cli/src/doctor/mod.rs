@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use symbiont_linux::actuate::{Abilities, Cgroups, Privilege, loaded_scheduler};
 use symbiont_linux::observe::{Method, WatchOptions, Watcher};
 use symbiont_machine::{Ability, Signal, Support};
-use symbiont_policy::policies;
+use symbiont_policy::{CannotRun, Settings, policies};
 use symbiont_topology::HostTopology;
 
 use crate::args::Doctor;
@@ -25,6 +25,8 @@ struct Findings {
     topology: HostTopology,
     kernel: String,
     support: Support,
+    /// What this user's own manager leaves to the OS, if anything.
+    not_placed: Option<&'static str>,
     /// How new threads are found.
     enrolment: String,
     /// Where journals and the lock are kept.
@@ -37,8 +39,11 @@ struct Findings {
 struct PolicyFinding {
     name: &'static str,
     summary: &'static str,
-    /// Why it cannot run here, if it cannot.
-    cannot_run: Option<String>,
+    /// What it chooses here, and why.
+    choice: Option<String>,
+    /// Why it cannot run here without further options, if it cannot.
+    #[serde(serialize_with = "as_text")]
+    cannot_run: Option<CannotRun>,
     /// What of it does not act here.
     limits: Vec<String>,
 }
@@ -64,6 +69,10 @@ pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// See `symbiont_linux::actuate`, "Threads that could become another user's".
+const PARENTS: &str = "processes that have made others (unless under no_new_privs): a child could \
+     become another user's (su, sudo), which you may not restore. Root's `symbiont daemon` places them";
+
 fn look(state_dir: &Path) -> anyhow::Result<Findings> {
     let topology = HostTopology::read().context("cannot read this machine's topology")?;
     let watcher = Watcher::start(WatchOptions::default(), Box::new(()))
@@ -87,9 +96,12 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         .map(|entry| PolicyFinding {
             name: entry.name,
             summary: entry.summary,
-            cannot_run: support
-                .missing(&entry.needs_of(&support))
-                .map(|(signal, why)| format!("it needs {signal}, but {why}")),
+            choice: {
+                let mut made = (entry.make)(&Settings::default());
+                made.adapt(&support, &topology);
+                made.choice()
+            },
+            cannot_run: entry.check(&Settings::default(), Some((&support, &topology))).err(),
             limits: limits(entry.boosts, &support),
         })
         .collect();
@@ -107,6 +119,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         kernel: kernel(),
         topology,
         support,
+        not_placed: (!privilege.may_place_all()).then_some(PARENTS),
         enrolment,
         state_dir: state_dir.display().to_string(),
         counting,
@@ -145,14 +158,18 @@ impl Findings {
         lines.push(self.counting.text());
         lines.push("Steering, always with the way back".to_owned());
         lines.push(format!("  affinity        {}", words(&self.support.affinity)));
+        if let Some(which) = self.not_placed {
+            lines.push(text::hanging("  not placed", which, 18).trim_end().to_owned());
+        }
         lines.push(format!("  boost (nice)    {}", words(&self.support.boost)));
         lines.push(format!("  SCHED_IDLE      {}", words(&self.support.waiting)));
         lines.push(format!("  journal         in {}", self.state_dir));
         lines.push(String::new());
         lines.push("Policies".to_owned());
         for policy in &self.policies {
-            lines.push(format!("  {:<15} {}", policy.name, policy.verdict()));
-            lines.extend(policy.limits.iter().map(|limit| format!("{:18}{limit}", "")));
+            let label = format!("  {:<15} ", policy.name);
+            lines.push(text::hanging(&label, &policy.verdict(), 18).trim_end().to_owned());
+            lines.extend(policy.limits.iter().map(|limit| text::wrapped(limit, 18)));
         }
         lines.push(String::new());
         lines.join("\n")
@@ -162,10 +179,18 @@ impl Findings {
 impl PolicyFinding {
     fn verdict(&self) -> String {
         match &self.cannot_run {
-            None => format!("can run: {}", self.summary),
+            None => match &self.choice {
+                Some(choice) => format!("can run: {}; here: {choice}", self.summary),
+                None => format!("can run: {}", self.summary),
+            },
+            Some(CannotRun::Input(missing)) => format!("can run with a file: {missing}"),
             Some(why) => format!("cannot run: {why}"),
         }
     }
+}
+
+fn as_text<S: Serializer>(why: &Option<CannotRun>, to: S) -> Result<S::Ok, S::Error> {
+    why.as_ref().map(ToString::to_string).serialize(to)
 }
 
 fn words(ability: &Ability) -> String {

@@ -25,6 +25,12 @@ pub fn wrapped(text: &str, indent: usize) -> String {
     text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n\n")
 }
 
+/// A text behind a label, broken into lines of which all but the first begin with so many blanks.
+pub fn hanging(label: &str, text: &str, indent: usize) -> String {
+    let text = wrapped(text, indent);
+    format!("{label:<indent$}{}\n", text.trim_start())
+}
+
 /// Rows in columns; the last column is broken into lines.
 pub fn table(rows: impl Iterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.collect();
@@ -78,6 +84,14 @@ mod tests {
         assert!(text.lines().count() == 4 && text.lines().all(|line| line.len() <= WIDTH));
         assert!(text.lines().all(|line| line.starts_with("    word")));
         assert_eq!(wrapped("a\nb\n\nc", 1), " a b\n\n c");
+    }
+
+    #[test]
+    fn a_text_hangs_behind_its_label() {
+        let text = hanging(" why", &"word ".repeat(30), 6);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].starts_with(" why  word") && lines[1].starts_with("      word"), "{text}");
+        assert!(text.ends_with("word\n"));
     }
 
     #[test]

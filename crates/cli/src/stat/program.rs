@@ -30,7 +30,7 @@ impl Program {
                     io::ErrorKind::NotFound => (127, "not found".to_owned()),
                     _ => (126, error.to_string()),
                 };
-                eprintln!("symbiont: cannot run '{}': {why}", program.to_string_lossy());
+                note!("symbiont: cannot run '{}': {why}", program.to_string_lossy());
                 std::process::exit(code);
             }
         }

@@ -15,15 +15,15 @@ use tempfile::TempDir;
 
 use crate::worker::WORKER;
 
-const STAND_IN: &str =
+pub const STAND_IN: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../linux/tests/counting/stand-in.toml");
 /// No wait in these tests is longer; all but the broken end much sooner.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often in a row the placement must be seen to be right, and how many recorded
 /// quanta must be judged.
-const LASTS: u32 = 10;
+pub const LASTS: u32 = 10;
 /// Long beside a time slice: on a busy machine, too, all run in most quanta.
-const QUANTUM: Duration = Duration::from_millis(100);
+pub const QUANTUM: Duration = Duration::from_millis(100);
 /// Who ran less since it was counted before need not have had a page fault, hungry or not.
 const ENOUGH: Duration = Duration::from_millis(2);
 
@@ -45,7 +45,7 @@ fn two_cores() -> Option<[PuId; 2]> {
     Some([free.next()?, free.next()?])
 }
 
-fn mask_of(thread: u32) -> Option<CpuSet> {
+pub fn mask_of(thread: u32) -> Option<CpuSet> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     line.trim().parse().ok()
@@ -78,7 +78,7 @@ impl Program {
     }
 
     /// Do both processes of this role have a hardware thread of their own?
-    fn is_apart(&self, role: &str) -> bool {
+    pub fn is_apart(&self, role: &str) -> bool {
         let masks: Vec<_> = self.processes[role].iter().filter_map(|pid| mask_of(*pid)).collect();
         matches!(&masks[..], [a, b] if a.len() == 1 && b.len() == 1 && a != b)
     }

@@ -5,7 +5,9 @@
 
 mod balance;
 mod categories;
+mod fpu;
 mod pairs;
+mod toy;
 mod worker;
 
 use libtest_mimic::{Arguments, Trial};
@@ -26,6 +28,7 @@ fn main() {
     }
     let trials = vec![
         trial("counted_threads_are_balanced_over_cores", balance::balanced),
+        trial("fpu_hungry_threads_are_spread_and_others_left_to_the_os", fpu::spread),
         trial("a_policy_without_its_counters_is_refused_with_the_reason", balance::refused),
         trial("threads_are_paired_by_a_model", pairs::paired),
         trial("threads_are_paired_by_category", categories::paired),

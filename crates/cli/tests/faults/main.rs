@@ -8,13 +8,20 @@
 mod churn;
 mod confined;
 mod crash;
+mod daemons;
+mod limits;
 mod misuse;
 mod nesting;
+mod no_proc;
 mod place;
 mod quiet;
 mod seeing;
 mod settings;
+mod setuid;
 mod slow;
+mod soak;
+mod state_dir;
+mod status;
 mod supervisor;
 mod terminal;
 mod trials;
@@ -30,11 +37,18 @@ fn main() {
         churn::trials(),
         confined::trials(),
         crash::trials(),
+        daemons::trials(),
+        limits::trials(),
         misuse::trials(),
         nesting::trials(),
+        no_proc::trials(),
         quiet::trials(),
         seeing::trials(),
+        setuid::trials(),
         slow::trials(),
+        soak::trials(),
+        state_dir::trials(),
+        status::trials(),
         supervisor::trials(),
         terminal::trials(),
         user::trials(),

@@ -13,6 +13,10 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("misuse_command_that_cannot_run_exits_127_or_126", cannot_run),
         trial("misuse_of_options_exits_125_and_says_what_is_meant", bad_options),
+        trial(
+            "misuse_of_a_policy_without_its_file_is_the_same_everywhere",
+            policies_that_need_a_file,
+        ),
         trial("misuse_of_other_commands_exits_2", other_commands),
         trial("misuse_of_a_job_file_names_file_line_and_key", bad_job_files),
         trial("misuse_of_files_to_write_is_told_before_anything_runs", unwritable),
@@ -61,6 +65,7 @@ fn bad_options() {
         (&["--quantum", "0ms"], &["'0ms'", "between 1ms and 1h"]),
         (&["--threshold", "-1"], &["--threshold", "positive"]),
         (&["--threshold", "NaN"], &["--threshold", "positive"]),
+        (&["--slower", "4000000:2"], &["--slower 4000000:2", "no CPU 4000000"]),
         (&["--report", "xml"], &["'xml'", "text", "json"]),
         (&["--report-file", "x"], &["--report"]),
         (&["--job", "jobs.toml"], &["--job", "COMMAND"]),
@@ -76,6 +81,40 @@ fn bad_options() {
     let nothing = output(&mut place.symbiont("run"));
     assert_eq!(nothing.status.code(), Some(125), "{nothing:?}");
     assert!(stderr(&nothing).contains("COMMAND"), "{nothing:?}");
+}
+
+/// `doctor`, `policies` and `run` agree on what a policy needs.
+fn policies_that_need_a_file() {
+    let place = Place::new();
+    let json = |command: &mut Command| {
+        let output = output(command.arg("--json"));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
+    };
+    let doctor = json(&mut place.symbiont("doctor"));
+    let list = json(Command::new(env!("CARGO_BIN_EXE_symbiont")).arg("policies"));
+    let told = |all: &serde_json::Value, policy: &str, key: &str| {
+        let mut all = all.as_array().expect("policies").iter();
+        let found = all.find(|entry| entry["name"] == policy).expect("the policy");
+        found[key].as_str().map(str::to_owned)
+    };
+    for (policy, option) in [
+        ("oracle", Some("--slowdowns")),
+        ("symbiotic", Some("--model")),
+        ("symbiotic-numa", Some("--model")),
+        ("stay", None),
+    ] {
+        assert_eq!(told(&list, policy, "needs_file").as_deref(), option, "{policy}");
+        let cannot = told(&doctor["policies"], policy, "cannot_run");
+        assert_eq!(cannot.is_some(), option.is_some(), "{policy}: {cannot:?}");
+        let Some(option) = option else { continue };
+        let refused = output(&mut place.run(&["--policy", policy], &["echo", "ran"]));
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(125), 0), "{refused:?}");
+        let shown = stderr(&refused);
+        assert!(shown.contains(option) && shown.contains("full build"), "{shown}");
+        // Its signals need no counters, so that its file is all that it lacks anywhere.
+        let same = cannot.is_some_and(|cannot| shown.contains(&cannot));
+        assert!(same || policy != "oracle", "{shown}");
+    }
 }
 
 fn other_commands() {
@@ -111,6 +150,13 @@ fn bad_job_files() {
             assert!(shown.contains(word), "{text}: {word} is missing in {shown}");
         }
     }
+    // To open a pipe that nobody writes to would wait for ever.
+    let fifo = place.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let pipe = output(place.symbiont("run").arg("--job").arg(&fifo));
+    assert_eq!(pipe.status.code(), Some(125), "{pipe:?}");
+    assert!(stderr(&pipe).contains("fifo: it is a pipe (FIFO), not a regular file"), "{pipe:?}");
+
     let missing = place.path("missing.toml");
     let missing = output(place.symbiont("run").arg("--job").arg(missing));
     assert_eq!(missing.status.code(), Some(125), "{missing:?}");

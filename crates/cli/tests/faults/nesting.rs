@@ -1,16 +1,23 @@
 //! Several symbionts of one user: inside each other, beside each other, and
 //! one right after the other.
 
-use libtest_mimic::Trial;
+use std::process::Stdio;
+use std::time::Duration;
 
-use crate::place::{Place, stderr, wait_until};
+use libtest_mimic::Trial;
+use rustix::process::Signal;
+
+use crate::place::{Place, send, stderr, wait_until};
 use crate::trials::{start_script, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("nested_run_leaves_management_to_the_outer_one", nested),
+        trial("nested_run_with_another_state_directory_knows_its_manager", nested_elsewhere),
         trial("concurrent_run_goes_unmanaged_with_one_line", concurrent),
         trial("successive_runs_are_each_managed", successive),
+        trial("lock_is_released_when_the_last_thread_ends_not_at_the_quantum", slow_quantum),
+        trial("run_waits_for_a_manager_whose_programs_have_ended", waits_for_ending),
     ]
 }
 
@@ -27,6 +34,18 @@ fn nested() {
         assert!(said.starts_with("symbiont: runs unmanaged: process "), "{said}");
         assert!(said.ends_with(" manages it already\n"), "{said}");
     }
+}
+
+fn nested_elsewhere() {
+    let (place, other) = (Place::new(), Place::new());
+    let inner = other.run(&["--policy", "stay"], &["sh", "-c", "echo ran; exit 7"]);
+    let words: Vec<_> = [inner.get_program()].into_iter().chain(inner.get_args()).collect();
+    let output = place.run(&["--policy", "stay"], &words).output().expect("symbiont starts");
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert_eq!(output.stdout, b"ran\n");
+    let said = stderr(&output);
+    assert!(said.starts_with("symbiont: runs unmanaged: process "), "{said}");
+    assert!(said.ends_with(" manages it already\n"), "{said}");
 }
 
 fn concurrent() {
@@ -62,4 +81,38 @@ fn successive() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n".repeat(20));
     assert_eq!(stderr(&output), "", "each one is managed");
+}
+
+/// Each run ends in the middle of a quantum that is longer than anything here waits.
+fn slow_quantum() {
+    let place = Place::new();
+    // Of the second script the last process is not the first one.
+    for script in ["sleep 0.2", "sleep 0.2 & exec sleep 0.1"] {
+        for _ in 0..3 {
+            let options = ["--policy", "stay", "--quantum", "1h"];
+            let output = place.run(&options, &["sh", "-c", script]).output().expect("a run");
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(stderr(&output), "", "it is managed");
+        }
+    }
+    wait_until("the last manager ends", || place.manager().is_none());
+    assert!(place.journals().is_empty(), "{:?}", place.journals());
+}
+
+/// A manager that is stopped cannot end with its program.
+fn waits_for_ending() {
+    let place = Place::new();
+    let mut first = start_script(&place, &["--policy", "stay"], "sleep 1000");
+    wait_until("the first is managed", || place.manager().is_some());
+    let manager = place.manager().expect("a manager");
+    send(manager, Signal::STOP);
+    first.kill_all();
+    first.wait();
+    let mut second = place.run(&["--policy", "stay"], &["echo", "ran"]);
+    let second = place.start(second.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    std::thread::sleep(Duration::from_millis(900));
+    send(manager, Signal::CONT);
+    let second = second.output();
+    assert_eq!((second.status.code(), second.stdout.as_slice()), (Some(0), &b"ran\n"[..]));
+    assert_eq!(stderr(&second), "", "it is managed");
 }

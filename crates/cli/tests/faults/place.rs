@@ -118,7 +118,14 @@ impl Place {
 
     /// `symbiont restore --json`.
     pub fn restore(&self) -> Restored {
-        let output = self.symbiont("restore").arg("--json").output().expect("symbiont starts");
+        self.restore_from(&self.state_dir())
+    }
+
+    /// The same from another state directory.
+    pub fn restore_from(&self, state_dir: &std::path::Path) -> Restored {
+        let mut symbiont = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+        symbiont.args(["restore", "--json", "--state-dir"]).arg(state_dir).stdin(Stdio::null());
+        let output = symbiont.output().expect("symbiont starts");
         Restored {
             code: output.status.code(),
             stderr: stderr(&output),
@@ -130,12 +137,12 @@ impl Place {
     pub fn journals(&self) -> Vec<PathBuf> {
         let files = std::fs::read_dir(self.state_dir()).into_iter().flatten();
         let paths = files.filter_map(|file| Some(file.ok()?.path()));
-        paths.filter(|path| !path.ends_with("lock")).collect()
+        paths.filter(|path| !path.ends_with("lock") && !path.ends_with("managers")).collect()
     }
 }
 
 /// A started program; ends with all its processes when it is dropped.
-pub struct Program(Child);
+pub struct Program(pub Child);
 
 impl Program {
     pub fn id(&self) -> u32 {

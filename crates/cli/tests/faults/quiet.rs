@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("dry_run_changes_nothing_and_tells_what_it_would_have_done", dry_run),
         trial("report_for_people_and_for_programs", reports),
+        trial("report_explains_where_programs_ran_with_which_co_runners_and_why", explains),
     ]
 }
 
@@ -54,6 +55,43 @@ fn has_moves(record: &Path) -> bool {
     let Ok(mut reader) = Reader::open(record) else { return false };
     let mut quanta = std::iter::from_fn(|| reader.next_quantum().ok().flatten());
     quanta.any(|quantum| !quantum.moves.is_empty())
+}
+
+/// Where a program ran, with which co-runners, and why.
+fn explains() {
+    let place = Place::new();
+    let jobs = place.path("jobs.toml");
+    let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    let job = |name: &str| format!("[[job]]\nname = '{name}'\ncommand = ['sh', '-c', '{busy}']\n");
+    std::fs::write(&jobs, format!("{}{}", job("first"), job("second"))).expect("a file");
+    let report = |form: &str| {
+        let mut run = place.symbiont("run");
+        run.args(["--policy", "never-twice", "--quantum", "10ms", "--report", form, "--job"]);
+        let output = run.arg(&jobs).output().expect("symbiont starts");
+        assert!(output.status.success(), "{output:?}");
+        stderr(&output)
+    };
+    let json: Value = serde_json::from_str(&report("json")).expect("JSON and nothing else");
+    let summary = &json["summary"];
+    for (program, name) in ["first", "second"].into_iter().enumerate() {
+        let told = &summary["programs"][program];
+        assert_eq!((&told["name"], &told["threads"]), (&name.into(), &1.into()), "{summary}");
+        assert!(told["run_time_s"].as_f64() > Some(0.0), "{told}");
+        let shares = told["cpus"].as_array().expect("CPUs").iter().map(|cpu| cpu["share"].as_f64());
+        assert!((shares.flatten().sum::<f64>() - 1.0).abs() < 1e-6, "{told}");
+        assert!(told["co_runners"]["thread_quanta"].as_u64() > Some(0), "{told}");
+        let reasons = told["reasons"].as_array().expect("reasons").iter();
+        let mut reasons = reasons.filter_map(|reason| reason["pattern"].as_str());
+        let wanted = format!("no other thread of '{name}' on its core");
+        assert!(reasons.any(|reason| reason == wanted), "{told}");
+        assert_eq!(told["predicted_slowdown"], Value::Null, "{told}");
+        assert_eq!(summary["threads"][program]["program"], name, "{summary}");
+    }
+    let text = report("text");
+    for word in ["  first: 1 thread, ", "    ran on ", "    why ", "no other thread of 'second'"] {
+        assert!(text.contains(word), "{word} is missing in {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 
 fn reports() {

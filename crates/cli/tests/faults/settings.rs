@@ -19,7 +19,7 @@ pub struct Settings {
 
 impl Settings {
     /// Mask, nice value and class.
-    fn chosen(&self) -> (&str, i32, u32) {
+    pub fn chosen(&self) -> (&str, i32, u32) {
         (&self.mask, self.nice, self.class)
     }
 }

@@ -2,8 +2,9 @@
 
 use libtest_mimic::Trial;
 
-use crate::place::Place;
+use crate::place::{Place, wait_until};
 use crate::pty::{CONTROL_C, CONTROL_Z, SHELLS, Terminal};
+use crate::trials::{skip, trial};
 
 /// In place, and supervised.
 const WAYS: [(&str, &str); 2] =
@@ -19,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
         ("terminal_a_program_that_stops_itself_resumes", stops_itself),
         ("terminal_signals_end_it_by_that_signal", signals),
     ];
-    let mut trials = Vec::new();
+    let mut trials = vec![trial("terminal_is_told_when_management_in_place_ends_early", told)];
     for (name, scenario) in scenarios {
         for (way, options) in WAYS {
             trials.push(Trial::test(format!("{name}: {way}"), move || {
@@ -40,6 +41,24 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials
+}
+
+fn told() {
+    let place = Place::new();
+    let (shell, flags) = SHELLS[0];
+    let Some(mut terminal) = Terminal::open(shell, flags) else {
+        return skip(&format!("there is no {shell} here"));
+    };
+    let run = place.run(&["--policy", "stay", "--quantum", "20ms"], &["sleep", "1000"]);
+    let words = [run.get_program()].into_iter().chain(run.get_args());
+    let words: Vec<_> = words.map(|word| format!("'{}'", word.to_str().expect("UTF-8"))).collect();
+    terminal.line(&words.join(" "));
+    wait_until("it is managed", || place.manager().is_some());
+    crate::state_dir::block(&place);
+    terminal.expect("symbiont: ");
+    terminal.expect(place.state_dir().to_str().expect("UTF-8"));
+    terminal.press(CONTROL_C);
+    terminal.prompt();
 }
 
 fn interrupt(terminal: &mut Terminal, x: &str) {

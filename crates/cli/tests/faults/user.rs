@@ -21,15 +21,15 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// An ordinary user: this one, or one that nobody is.
-struct User {
-    id: u32,
+pub struct User {
+    pub id: u32,
     /// The binary, where this user can reach it.
-    symbiont: PathBuf,
-    home: Place,
+    pub symbiont: PathBuf,
+    pub home: Place,
 }
 
 impl User {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let home = Place::new();
         let symbiont = home.path("copy-of-symbiont");
         std::fs::copy(env!("CARGO_BIN_EXE_symbiont"), &symbiont).expect("a copy");
@@ -42,7 +42,7 @@ impl User {
         Self { id, symbiont, home }
     }
 
-    fn symbiont(&self, words: &[&str]) -> Command {
+    pub fn symbiont(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.symbiont);
         command.args(words).current_dir("/").stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", self.runtime()).stderr(Stdio::piped());
@@ -52,8 +52,15 @@ impl User {
         command
     }
 
-    fn runtime(&self) -> PathBuf {
+    pub fn runtime(&self) -> PathBuf {
         self.symbiont.parent().expect("a folder").to_owned()
+    }
+
+    /// The manager that uses the default directory, in `$XDG_RUNTIME_DIR`.
+    pub fn manager(&self) -> Option<u32> {
+        let lock = std::fs::read_to_string(self.runtime().join("symbiont/lock")).ok()?;
+        let lock: serde_json::Value = serde_json::from_str(&lock).ok()?;
+        u32::try_from(lock["manager"]["process"].as_u64()?).ok()
     }
 }
 
@@ -62,20 +69,14 @@ fn places() {
     let symbiont = |policy| {
         user.symbiont(&["run", "--policy", policy, "--quantum", "20ms", "--", "sh", "-c", BUSY])
     };
-    // The default in $XDG_RUNTIME_DIR has to be the place that is looked at.
-    let manager = || {
-        let lock = std::fs::read_to_string(user.runtime().join("symbiont/lock")).ok()?;
-        let lock: serde_json::Value = serde_json::from_str(&lock).ok()?;
-        u32::try_from(lock["manager"]["process"].as_u64()?).ok()
-    };
     let program = user.home.start(&mut symbiont("random"));
-    wait_until("it is managed", || manager().is_some());
+    wait_until("it is managed", || user.manager().is_some());
     if own_cpus().len() > 1 {
         wait_for_change(program.id(), &own);
     } else {
         skip("there is one CPU only, so nothing is placed");
     }
-    let manager = manager().expect("a manager");
+    let manager = user.manager().expect("a manager");
     crate::place::send(manager, Signal::TERM);
     user.home.wait_for_end_of(manager);
     assert!(changed(program.id(), &own).is_empty(), "{:?}", changed(program.id(), &own));
@@ -122,6 +123,10 @@ fn doctor() {
     for word in ["Machine", "affinity", "boost (nice)", "phases", "can run"] {
         assert!(shown.contains(word), "{word} is missing in {shown}");
     }
+    // CAP_SYS_NICE is no ordinary user's.
+    let line = shown.lines().find(|line| line.contains("not placed")).unwrap_or_default();
+    assert!(line.contains("processes that have made others"), "{shown}");
+    assert!(shown.contains("Root's `symbiont daemon`"), "{shown}");
     let runtime = user.runtime().join("symbiont");
     assert!(shown.contains(runtime.to_str().expect("UTF-8")), "{shown}");
     assert!(!runtime.exists(), "it changes nothing");

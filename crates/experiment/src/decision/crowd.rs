@@ -75,7 +75,7 @@ impl Crowd {
             let process = 1000 + number;
             let id = ThreadId { process, thread: number, born: 0, generation: 0 };
             let program = ProgramId(number);
-            programs.push(Program { id: program, name: format!("program {number}") });
+            programs.push(Program::new(program, format!("program {number}")));
             let thread = ThreadSample {
                 id,
                 program,

@@ -167,7 +167,7 @@ impl Policy for Teller {
 fn measurements_are_exchanged_between_programs() {
     let machine = Topology::synthetic("core:4 smt:2").unwrap();
     let threads: Vec<_> = (0..8).map(|n| thread(n, n, &machine.cpus())).collect();
-    let programs = (0..8).map(|n| Program { id: ProgramId(n), name: "p".into() }).collect();
+    let programs = (0..8).map(|n| Program::new(ProgramId(n), "p")).collect();
     let known: Measurements = (0u32..)
         .zip(&threads)
         .map(|(n, t)| {

@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use symbiont_counters::Measured;
 use symbiont_machine::{Placement, ProgramId, Signals, Support};
 use symbiont_policy::{Finding, Policy, View};
+use symbiont_topology::Topology;
 
 /// Whose measurements a policy is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,8 +62,12 @@ impl Policy for Exchanged {
         self.policy.alternatives()
     }
 
-    fn adapt(&mut self, offered: &Support) -> Option<String> {
-        self.policy.adapt(offered)
+    fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+        self.policy.adapt(offered, topology)
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.policy.choice()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

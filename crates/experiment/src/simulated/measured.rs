@@ -12,8 +12,8 @@
 //! from memory.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::Serialize;
 use symbiont_profile::Profile;
@@ -137,7 +137,7 @@ type Series = BTreeMap<String, (usize, Figures)>;
 /// When its table cannot be read or is another one.
 pub fn read(folder: &Path) -> Result<Series, MeasuredError> {
     let path = folder.join("summary.csv");
-    let text = fs::read_to_string(&path)
+    let text = symbiont_input::read_to_string(&path)
         .map_err(|error| MeasuredError::Read { path: path.clone(), error })?;
     let mut lines = text.lines().enumerate();
     let header: Vec<&str> = lines.next().map_or("", |(_, line)| line).split(',').collect();
@@ -175,7 +175,7 @@ pub fn read(folder: &Path) -> Result<Series, MeasuredError> {
 
 /// L3 misses of the prefetcher for each 1,000 instructions, if the counts tell.
 fn prefetched(path: &Path) -> Option<f64> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = symbiont_input::read_to_string(path).ok()?;
     let (mut instructions, mut found) = (None, None);
     for line in text.lines() {
         let count = || line.get(20..)?.split_whitespace().next()?.parse::<f64>().ok();
@@ -263,6 +263,7 @@ fn figures(rates: &[Rates]) -> Figures {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fs;
 
     use super::super::Library;
     use super::*;

@@ -124,7 +124,7 @@ pub enum SimulateError {
         /// The policy.
         policy: &'static str,
         /// What it lacks.
-        why: &'static str,
+        why: symbiont_policy::MissingInput,
     },
     /// More threads than hardware threads.
     #[error(

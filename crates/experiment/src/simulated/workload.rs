@@ -179,6 +179,9 @@ impl FromStr for App {
         if program.is_empty() {
             return Err(wrong("names no program".to_owned()));
         }
+        if program.contains(['*', '@']) {
+            return Err(wrong("a program's name holds neither '*' nor '@'".to_owned()));
+        }
         Ok(Self { program: program.to_owned(), form })
     }
 }
@@ -213,6 +216,8 @@ mod tests {
             ("gzip*x", "'gzip*x': a count is a number from 1 to 4096"),
             ("gzip@4", "'gzip@4': `4` is no ratio"),
             ("@1:1", "'@1:1': names no program"),
+            ("a*z*2", "'a*z': a program's name holds neither '*' nor '@'"),
+            ("a@b@all", "'a@b@all': a program's name holds neither '*' nor '@'"),
             (" , ", "the list names no program"),
         ] {
             let found = Workload::from_list(text).unwrap_err().to_string();

@@ -198,7 +198,7 @@ fn a_short_evaluation_runs_and_goes_on() {
     };
     let run = |options: &Options| Campaign::run(&workshop, &profiles, None, options, &mut ());
     let lacking = run(&options(&["random", "symbiotic"])).unwrap_err().to_string();
-    assert!(lacking.contains("policy 'symbiotic' cannot run: it has no interference model"));
+    assert!(lacking.contains("policy 'symbiotic' cannot run: it needs "), "{lacking}");
     let journal = folder.path().join("runs.jsonl");
     let lines = || std::fs::read_to_string(&journal).unwrap().lines().count();
     assert_eq!(lines(), 1, "what was done before is kept");

@@ -108,7 +108,7 @@ struct Line {
 
 impl Totals {
     fn read(path: PathBuf) -> Result<Self, TopdownError> {
-        let text = fs::read_to_string(&path)
+        let text = symbiont_input::read_to_string(&path)
             .map_err(|source| TopdownError::Io { path: path.clone(), source })?;
         let mut totals = Self { path, lines: Vec::new() };
         for (at, text) in (1..).zip(text.lines()) {
@@ -140,7 +140,7 @@ impl Totals {
 
 /// The seconds of a series. Rows without any share were not measured.
 fn series(path: &Path) -> Result<Vec<Shares>, TopdownError> {
-    let text = match fs::read_to_string(path) {
+    let text = match symbiont_input::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(TopdownError::Io { path: path.to_owned(), source }),

@@ -11,15 +11,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::Pid;
-use rustix::thread::{CpuSet as Mask, sched_setaffinity};
 use serde::Deserialize;
 use symbiont_counters::catalogue::Catalogue;
+use symbiont_linux::actuate::pin;
 use symbiont_linux::launch::Wake;
 use symbiont_linux::machine::{CountOptions, LinuxMachine, Options, Wait};
 use symbiont_linux::observe::WatchOptions;
@@ -115,13 +113,10 @@ fn spawn(words: &[String], cpu: PuId) -> Result<Child, Error> {
     let mut command = Command::new(first);
     command.args(rest).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
-    let mut mask = Mask::new();
-    mask.set(cpu.0 as usize);
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Err(error) = sched_setaffinity(pid, &mask) {
+    if let Err(error) = pin(child.id(), &cpu.into()) {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(failed(error.into()));
+        return Err(failed(error));
     }
     Ok(child)
 }
@@ -147,10 +142,6 @@ impl Wait for Sleep {
     fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
         std::thread::sleep(timeout);
         Ok(Wake::Timeout)
-    }
-
-    fn wait_or(&mut self, timeout: Duration, _: BorrowedFd<'_>) -> io::Result<Wake> {
-        self.wait(timeout)
     }
 }
 

@@ -27,18 +27,37 @@ pub struct Privilege {
     capable: bool,
     /// The most urgent nice value that its `RLIMIT_NICE` grants.
     floor: i8,
+    /// May it place any thread, whoever's it becomes?
+    places_all: bool,
 }
 
 impl Privilege {
+    /// No right but those of every user.
+    pub(super) const NONE: Self = Self { capable: false, floor: 19, places_all: false };
+
     /// The rights that this process has now.
     #[must_use]
     pub fn current() -> Self {
         // Rights within a user namespace of one's own do not count for priorities.
         let first_namespace = fs::read_to_string("/proc/self/uid_map")
             .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
-        let capable = first_namespace
-            && capabilities(None).is_ok_and(|c| c.effective.contains(CapabilitySet::SYS_NICE));
-        Self { capable, floor: floor(getrlimit(Resource::Nice).current) }
+        // For affinities they do: threads that it sees are in its namespace or one inside.
+        let places_all =
+            capabilities(None).is_ok_and(|c| c.effective.contains(CapabilitySet::SYS_NICE));
+        let capable = first_namespace && places_all;
+        Self { capable, floor: floor(getrlimit(Resource::Nice).current), places_all }
+    }
+
+    /// May it place any thread, also one that becomes another user's?
+    #[must_use]
+    pub fn may_place_all(&self) -> bool {
+        self.places_all
+    }
+
+    /// All rights, over a simulated kernel.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn all() -> Self {
+        Self { capable: true, floor: MOST_URGENT, places_all: true }
     }
 
     /// The most urgent nice value that it may give to threads of this process.
@@ -160,7 +179,8 @@ fn between(grouping: Grouping) -> Ability {
 mod tests {
     use super::*;
 
-    const ORDINARY: Privilege = Privilege { capable: false, floor: 19 };
+    const ORDINARY: Privilege = Privilege::NONE;
+    const ROOT: Privilege = Privilege { capable: true, floor: 19, places_all: true };
 
     #[test]
     fn an_ordinary_user_cannot_boost_and_is_told_what_to_do() {
@@ -171,14 +191,14 @@ mod tests {
 
     #[test]
     fn a_capable_process_is_held_back_by_groups_only() {
-        let root = Privilege { capable: true, floor: 19 };
+        let root = ROOT;
         assert_eq!(boost_ability(root, Grouping::None), Ability::Full);
         assert!(matches!(boost_ability(root, Grouping::BySession), Ability::Partial(_)));
     }
 
     #[test]
     fn no_priority_is_promised_under_a_scheduler_that_was_loaded() {
-        let root = Privilege { capable: true, floor: 19 };
+        let root = ROOT;
         let usual = Abilities::new(4, root, Grouping::None, None);
         assert_eq!((usual.affinity, usual.boost), (Ability::Full, Ability::Full));
         let under = Abilities::new(4, root, Grouping::None, Some("rusty"));
@@ -193,7 +213,7 @@ mod tests {
         assert_eq!(floor(Some(20)), 0);
         assert_eq!(floor(Some(30)), -10);
         assert_eq!(floor(None), -20);
-        let limited = Privilege { capable: false, floor: -10 };
+        let limited = Privilege { floor: -10, ..ORDINARY };
         assert!(boost_ability(limited, Grouping::None).why().unwrap().contains("-10"));
         assert!(waiting_ability(limited, Grouping::None).exists());
     }

@@ -1,16 +1,20 @@
 //! The two acts, each: check, announce, act, check.
 
+use std::sync::Arc;
+
 use symbiont_machine::{Outcome, Priority, Target};
 use symbiont_topology::CpuSet;
 
 use super::ability::MOST_URGENT;
 use super::actuator::{State, limit_of};
-use super::kernel::{self, Class, Facts, ThreadError, ThreadKey};
+use super::book::Present;
+use super::kernel::{Class, ThreadError, ThreadKey};
 use super::ledger::Entry;
+use super::putback::check_after;
 use super::settings::{InForce, Mask, comes_from, is_saved};
 
 /// Why an act ended early.
-struct Ended(Outcome);
+pub(super) struct Ended(pub Outcome);
 
 impl From<ThreadError> for Ended {
     fn from(error: ThreadError) -> Self {
@@ -29,7 +33,16 @@ impl State {
     pub fn set_affinity(&mut self, key: ThreadKey, target: &Target) -> Outcome {
         match self.try_affinity(key, target) {
             Ok(()) => Outcome::Done,
-            Err(Ended(outcome)) => outcome,
+            Err(Ended(outcome)) => {
+                let stays = |entry: &Entry| entry.in_force().mask.is_some();
+                if *target == Target::Os
+                    && matches!(outcome, Outcome::Refused(_))
+                    && self.ledger.get(&key).is_some_and(stays)
+                {
+                    self.note_stuck(key);
+                }
+                outcome
+            }
         }
     }
 
@@ -46,8 +59,9 @@ impl State {
 
     fn try_affinity(&mut self, key: ThreadKey, target: &Target) -> Result<(), Ended> {
         self.entry(key)?;
-        kernel::facts_of(key)?;
-        let now = kernel::mask(key)?;
+        let now = self.kernel.present(key)?;
+        self.check_exec(key, &now)?;
+        let now = now.mask;
         let cpuset = self.check_foreign_mask(key, &now)?;
 
         let entry = self.entry(key)?;
@@ -59,20 +73,20 @@ impl State {
         }
         let in_force = InForce { mask: wanted, ..before.clone() };
         self.announce(key, Some(&in_force)).map_err(|error| refused(error.to_string()))?;
-        let entry = self.entry(key)?;
+        let saved = self.entry(key)?.saved.mask.clone();
         let write = match &in_force.mask {
             Some(set) => Some(set),
-            None => entry.saved.mask.to_write(&cpuset),
+            None => saved.to_write(&cpuset),
         };
-        let tick = kernel::now_ticks();
-        if let Err(error) = kernel::set_mask(key, write) {
+        let tick = self.kernel.now_ticks();
+        if let Err(error) = self.kernel.set_mask(key, write) {
             self.retract(key, &before);
             self.read_cpuset(key.process);
             return Err(error.into());
         }
         self.ledger.put_in_force(&key, in_force, tick);
-        check_after(key, |other| kernel::set_mask(other, Some(&now)))?;
-        if kernel::mask(key)? != expected {
+        check_after(&*self.kernel, key, |other| self.kernel.set_mask(other, Some(&now)))?;
+        if self.kernel.mask(key)? != expected {
             // The cpuset changed, and the kernel narrowed what was asked.
             self.read_cpuset(key.process);
         }
@@ -81,20 +95,25 @@ impl State {
 
     /// Answers the cpuset, or ends the act if somebody else changed the mask,
     /// which then becomes the thread's own.
-    fn check_foreign_mask(
+    pub(super) fn check_foreign_mask(
         &mut self,
         key: ThreadKey,
         now: &CpuSet,
-    ) -> Result<std::sync::Arc<CpuSet>, Ended> {
+    ) -> Result<Arc<CpuSet>, Ended> {
         let mut cpuset = self.known_cpuset(key.process);
         if !mask_is_ours(self.entry(key)?, now, &cpuset) {
-            cpuset = self.read_cpuset(key.process);
+            self.read_cpuset(key.process);
+            cpuset = self.cpuset_of(key.process, now);
         }
         if mask_is_ours(self.entry(key)?, now, &cpuset) {
             return Ok(cpuset);
         }
-        if self.may_have_execed(key, now, &cpuset) {
-            return Err(Ended(Outcome::Gone));
+        let leaving = self.kernel.leaving();
+        if !leaving.is_disjoint(&cpuset) {
+            cpuset = Arc::new(cpuset.difference(&leaving));
+            if mask_is_ours(self.entry(key)?, now, &cpuset) {
+                return Ok(cpuset);
+            }
         }
         let entry = self.entry(key)?;
         entry.saved.mask = Mask::classify(now.clone(), &cpuset);
@@ -103,23 +122,11 @@ impl State {
         self.accept_foreign(key, &in_force)
     }
 
-    /// Does a leader look like a changed thread of its process that is gone?
-    /// Then that one called exec, and the report, which moves what was saved, is
-    /// still to come.
-    fn may_have_execed(&self, key: ThreadKey, now: &CpuSet, cpuset: &CpuSet) -> bool {
-        key.thread == key.process
-            && self.ledger.of_process(key.process).any(|(other, entry)| {
-                *other != key
-                    && entry.in_force().mask.is_some()
-                    && mask_is_ours(entry, now, cpuset)
-                    && kernel::facts_of(*other).is_err()
-            })
-    }
-
     fn try_priority(&mut self, key: ThreadKey, priority: Priority) -> Result<(), Ended> {
         self.entry(key)?;
-        let facts = kernel::facts_of(key)?;
-        self.check_foreign_priority(key, &facts)?;
+        let now = self.kernel.present(key)?;
+        self.check_exec(key, &now)?;
+        self.check_foreign_priority(key, &now)?;
         let most_urgent = self.privilege.most_urgent(key.process);
         let entry = self.entry(key)?;
         let wanted = wanted(entry, priority, most_urgent)?;
@@ -139,15 +146,19 @@ impl State {
             ));
         }
         self.announce(key, Some(&wanted)).map_err(|error| refused(error.to_string()))?;
-        let tick = kernel::now_ticks();
+        let tick = self.kernel.now_ticks();
         let mut done = before.clone();
         let acted = (|| -> Result<(), ThreadError> {
             if wanted.waiting != before.waiting {
-                kernel::set_class(key, if wanted.waiting { Class::Idle } else { class }, reset)?;
+                self.kernel.set_class(
+                    key,
+                    if wanted.waiting { Class::Idle } else { class },
+                    reset,
+                )?;
                 done.waiting = wanted.waiting;
             }
             if wanted.nice != before.nice {
-                kernel::set_nice(key, wanted.nice.unwrap_or(nice))?;
+                self.kernel.set_nice(key, wanted.nice.unwrap_or(nice))?;
                 done.nice = wanted.nice;
             }
             Ok(())
@@ -156,38 +167,48 @@ impl State {
             self.retract(key, &done);
         }
         self.ledger.put_in_force(&key, done, tick);
-        check_after(key, |other| {
-            kernel::set_class(other, facts.class, reset)?;
-            kernel::set_nice(other, facts.nice)
+        check_after(&*self.kernel, key, |other| {
+            self.kernel.set_class(other, now.class, reset)?;
+            self.kernel.set_nice(other, now.nice)
         })?;
         Ok(acted?)
     }
 
-    fn check_foreign_priority(&mut self, key: ThreadKey, facts: &Facts) -> Result<(), Ended> {
+    /// Ends the act if the thread is a leader that another one has replaced: what is known moves
+    /// with the report, which is still to come.
+    fn check_exec(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
+        if self.may_have_execed(key, now) { Err(Ended(Outcome::Gone)) } else { Ok(()) }
+    }
+
+    fn check_foreign_priority(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
         let entry = self.entry(key)?;
         let mut in_force = entry.in_force().clone();
-        let nice_is_ours = facts.nice == in_force.nice.unwrap_or(entry.saved.nice);
+        let nice_is_ours = now.nice == in_force.nice.unwrap_or(entry.saved.nice);
         let class_is_ours = match in_force.waiting {
-            true => facts.class == Class::Idle,
-            false => facts.class == entry.saved.class,
+            true => now.class == Class::Idle,
+            false => now.class == entry.saved.class,
         };
         if nice_is_ours && class_is_ours {
             return Ok(());
         }
         if !nice_is_ours {
-            entry.saved.nice = facts.nice;
+            entry.saved.nice = now.nice;
             in_force.nice = None;
         }
         if !class_is_ours {
-            entry.saved.class = facts.class;
+            entry.saved.class = now.class;
             in_force.waiting = false;
         }
         self.accept_foreign(key, &in_force)
     }
 
     /// Takes what somebody else set as the thread's own, and says so.
-    fn accept_foreign<T>(&mut self, key: ThreadKey, in_force: &InForce) -> Result<T, Ended> {
-        let tick = kernel::now_ticks();
+    pub(super) fn accept_foreign<T>(
+        &mut self,
+        key: ThreadKey,
+        in_force: &InForce,
+    ) -> Result<T, Ended> {
+        let tick = self.kernel.now_ticks();
         if self.entry(key)?.in_force() != in_force {
             self.ledger.put_in_force(&key, in_force.clone(), tick);
         }
@@ -203,27 +224,6 @@ impl State {
     fn retract(&mut self, key: ThreadKey, in_force: &InForce) {
         // If this fails the journal is full, and what is announced next fails as well.
         let _ = self.announce(key, Some(in_force));
-    }
-}
-
-/// Is it still the same thread after the act? If it went away under it and
-/// another one got its number, and so perhaps the change, that one gets back
-/// what was there before.
-fn check_after(
-    key: ThreadKey,
-    back: impl Fn(ThreadKey) -> Result<(), ThreadError>,
-) -> Result<(), Ended> {
-    match kernel::facts_of(key) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            if let (ThreadError::Gone(_), Ok(Some(other))) =
-                (&error, kernel::facts(key.process, key.thread))
-            {
-                // It may be gone as well, and then nothing is left to do.
-                let _ = back(other.key);
-            }
-            Err(error.into())
-        }
     }
 }
 

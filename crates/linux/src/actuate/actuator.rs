@@ -9,15 +9,16 @@ use symbiont_topology::{CpuSet, HostTopology};
 
 use super::ability::{Abilities, Privilege};
 use super::book::{Book, Present, Record};
-use super::cgroup::Cgroups;
 use super::groups::{GroupKey, share_one_group};
 use super::journal::{Journal, Line};
-use super::kernel::{self, ThreadError, ThreadKey};
+use super::kernel::{Class, Facts, Host, Kernel, ThreadError, ThreadKey};
 use super::ledger::{Entry, Ledger, Newborn, Repair};
-use super::putback::{RestoreReport, carry_out, present, put_back};
-use super::scheduler::{loaded_scheduler, no_priority_under};
+use super::parents::{NOT_PLACED, is_denied};
+use super::putback::{RestoreReport, carry_out, put_back};
+use super::scheduler::no_priority_under;
 use super::settings::{InForce, Mask, Saved};
 use super::state_dir::{StateDir, StateDirError};
+use super::trust::Trust;
 use crate::inheriting::{Guard, Inheriting};
 
 /// Trouble with an actuator as a whole.
@@ -38,15 +39,23 @@ pub(super) struct State {
     pub ledger: Ledger,
     pub privilege: Privilege,
     journal: Journal,
-    cgroups: Cgroups,
+    pub kernel: Box<dyn Kernel>,
     online: usize,
     /// Read of late; [`Actuator::refresh`] forgets them.
-    cpusets: BTreeMap<u32, Arc<CpuSet>>,
-    groups: BTreeMap<u32, GroupKey>,
+    pub cpusets: BTreeMap<u32, Arc<CpuSet>>,
+    pub groups: BTreeMap<u32, GroupKey>,
     /// The same of the scheduler that is loaded.
     scheduler: Option<String>,
     /// The processes that compete, where the loop told them.
     busy: Option<BTreeSet<u32>>,
+    /// Processes that made others, where that matters; is it harmless?
+    pub parents: BTreeMap<u32, bool>,
+    /// Changed threads that may not be changed any more.
+    pub stuck: BTreeSet<ThreadKey>,
+    /// How many there were, those counted that ended or were put back later.
+    pub slipped: u64,
+    /// Some threads, perhaps such that were never adopted, could not be restored.
+    is_incomplete: bool,
 }
 
 impl Actuator {
@@ -55,21 +64,35 @@ impl Actuator {
     /// # Errors
     /// When the journal cannot be written.
     pub fn new(host: &HostTopology, state_dir: &Path) -> Result<Self, ActuatorError> {
+        Self::over(Box::new(Host::new(host)), Privilege::current(), host.cpus().len(), state_dir)
+    }
+
+    /// The same over any kernel, with so many hardware threads online.
+    pub(super) fn over(
+        kernel: Box<dyn Kernel>,
+        privilege: Privilege,
+        online: usize,
+        state_dir: &Path,
+    ) -> Result<Self, ActuatorError> {
         let state = State {
             ledger: Ledger::default(),
-            privilege: Privilege::current(),
-            journal: Journal::begin(StateDir::create(state_dir)?)?,
-            online: host.cpus().len(),
-            cgroups: Cgroups::discover(host),
+            privilege,
+            journal: Journal::begin(StateDir::create(state_dir)?, kernel.now_ticks())?,
+            online,
             cpusets: BTreeMap::new(),
             groups: BTreeMap::new(),
-            scheduler: loaded_scheduler(),
+            scheduler: kernel.loaded_scheduler(),
             busy: None,
+            parents: BTreeMap::new(),
+            stuck: BTreeSet::new(),
+            slipped: 0,
+            is_incomplete: false,
+            kernel,
         };
         Ok(Self { state: Arc::new(Inheriting::new(state)) })
     }
 
-    fn state(&self) -> Guard<'_, State> {
+    pub(super) fn state(&self) -> Guard<'_, State> {
         // Every change of the state is complete before anything can panic.
         self.state.lock()
     }
@@ -79,7 +102,7 @@ impl Actuator {
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         let mut state = self.state();
-        let grouping = state.cgroups.grouping();
+        let grouping = state.kernel.grouping();
         let between = state.priorities_act(None);
         let now = |ability: Ability| match &between {
             Err(why) if ability.exists() => Ability::Absent(why.clone()),
@@ -133,6 +156,11 @@ impl Actuator {
             // The move was meant for the program that an exec replaced.
             return Outcome::Gone;
         }
+        let is_undone =
+            matches!(mv.change, Change::Affinity(Target::Os) | Change::Priority(Priority::Normal));
+        if !is_undone && state.is_parent(key.process) {
+            return Outcome::Refused(NOT_PLACED.to_owned());
+        }
         match &mv.change {
             Change::Affinity(target) => state.set_affinity(key, target),
             Change::Priority(priority) => state.set_priority(key, *priority),
@@ -145,20 +173,50 @@ impl Actuator {
     /// that is not its maker, which then may be any thread of the process.
     pub fn newborn(&self, parent_process: u32, parent_thread: u32, process: u32, thread: u32) {
         let maker = if process == thread { (parent_process, parent_thread) } else { (process, 0) };
-        self.state().newborn(maker, process, thread);
+        let mut state = self.state();
+        state.newborn(maker, process, thread);
+        if process == thread {
+            // Whoever had that number before is gone.
+            state.parents.remove(&process);
+            state.forked(parent_process);
+        }
+    }
+
+    /// How many threads could not be put back when they should have been, since they had
+    /// become another user's.
+    #[must_use]
+    pub fn slipped(&self) -> u64 {
+        self.state().slipped
+    }
+
+    /// A process was found to have made another one, which was perhaps never seen.
+    pub fn forked(&self, process: u32) {
+        self.state().forked(process);
+    }
+
+    /// The processes whose threads may not be changed, since they make
+    /// processes that could become another user's.
+    #[must_use]
+    pub fn parents(&self) -> BTreeSet<u32> {
+        let state = self.state();
+        state.parents.iter().filter(|(_, harmless)| !**harmless).map(|(p, _)| *p).collect()
     }
 
     /// A process replaced its program. Its leader may now be the thread that
     /// called exec, with that one's settings; the others are gone. What of ours
-    /// is in force is put back at once: programs count the CPUs when they start.
-    pub fn execed(&self, process: u32) {
-        self.state().execed(process);
+    /// is in force is put back at once: programs count the CPUs when they start. `candidates` are
+    /// its threads that were not reported ended before; none where that is not known.
+    pub fn execed(&self, process: u32, candidates: &[u32]) {
+        let mut state = self.state();
+        state.execed(process, candidates);
+        state.parents.remove(&process);
     }
 
     /// A thread exited. (One that only replaced its program keeps its key.)
     pub fn forget(&self, thread: &ThreadKey) {
         let mut state = self.state();
-        state.ledger.depart(thread);
+        let tick = state.kernel.now_ticks();
+        state.ledger.depart(thread, tick);
         if state.ledger.of_process(thread.process).next().is_none() {
             state.cpusets.remove(&thread.process);
             state.groups.remove(&thread.process);
@@ -171,14 +229,20 @@ impl Actuator {
         self.state().busy = Some(busy);
     }
 
-    /// Reads cpusets, scheduling groups and the loaded scheduler again, since all can change
-    /// at any time. Costs some 20 µs a process; once a second is often enough.
-    pub fn refresh(&self) {
+    /// Reads online CPUs, mounts of cgroups, cpusets, scheduling groups and the loaded scheduler
+    /// again, since all can change at any time, and begins the journal again if it was removed. Costs
+    /// some 20 µs a process; once a second is often enough.
+    ///
+    /// # Errors
+    /// When there is no journal any more: nothing may be changed then.
+    pub fn refresh(&self) -> Result<(), ActuatorError> {
+        self.state().keep_journal()?;
         let processes = self.state().forget_readings();
         for process in processes {
             // One at a time: the event reader must not wait for all of them.
             self.state().read_cpuset(process);
         }
+        Ok(())
     }
 
     /// Puts everything back, also on descendants that were never adopted, and
@@ -190,11 +254,11 @@ impl Actuator {
 
 impl Drop for State {
     fn drop(&mut self) {
-        if self.anything_in_force() {
+        if self.anything_in_force() || self.is_incomplete {
             self.restore_all();
         }
         // What could not be put back stays in the journal for another try.
-        if !self.anything_in_force() {
+        if !self.anything_in_force() && !self.is_incomplete {
             let _ = self.journal.remove();
         }
     }
@@ -215,34 +279,36 @@ impl State {
         if let Some(entry) = self.ledger.get(&key) {
             return Ok(Arc::clone(&entry.limit));
         }
-        let mut now = present(key)?;
+        let mut now = self.kernel.present(key)?;
         let cpuset = self.cpuset_of(key.process, &now.mask);
         // It may only have been out of sight: then it is not as its user left it.
-        if let Some(mut entry) = self.ledger.take_departed(&key) {
-            if record_of(&entry).fits(&now, &cpuset) {
-                entry.limit = limit_of(&entry.saved, &cpuset);
-                let limit = Arc::clone(&entry.limit);
-                self.ledger.insert(key, entry);
-                return Ok(limit);
-            }
-            self.ledger.remember_departed(key, entry);
+        if self.resume(key, &now, &cpuset).is_some() {
+            let limit = self.ledger.get(&key).map(|entry| Arc::clone(&entry.limit));
+            return limit.ok_or(ThreadError::Gone(key));
         }
         if !self.ledger.was_seen_at_birth(&key) {
-            let newborn = newborn_of(key, &now);
+            let newborn = Newborn::new(key, &now);
             let makers = [key.process, now.parent].map(|process| (process, 0));
             let repair = makers
                 .into_iter()
                 .map(|maker| self.ledger.repair(maker, &newborn, &cpuset))
                 .fold(Repair::default(), Repair::or_better);
-            carry_out(key, &repair, now.reset_on_fork, &cpuset)?;
+            match carry_out(&*self.kernel, key, &repair, &now, &cpuset) {
+                Err(error) if is_denied(&error) => {
+                    return Ok(self.keep_stuck(key, &now, &repair, &cpuset));
+                }
+                done => done?,
+            }
+            self.note_carried(key, &now, &repair, &cpuset);
             after(&mut now, &repair, &cpuset);
         }
         let saved = saved_of(&now, &cpuset);
         let limit = limit_of(&saved, &cpuset);
-        let is_chosen = saved.mask != Mask::All;
-        self.ledger.insert(key, Entry::new(saved, Arc::clone(&limit)));
+        let is_chosen = saved.mask != Mask::All || saved.nice != 0 || saved.class != Class::Other;
+        let tick = self.kernel.now_ticks();
+        self.ledger.insert_new(key, Entry::new(saved, Arc::clone(&limit)), tick);
         if is_chosen {
-            // After a crash it shall not be taken for one that inherited a mask of ours. Should
+            // After a crash it shall not be taken for one that inherited it from us. Should
             // this fail, so does every act, which tries it again.
             let _ = self.announce(key, None);
         }
@@ -251,73 +317,88 @@ impl State {
 
     fn newborn(&mut self, maker: (u32, u32), process: u32, thread: u32) {
         let unchecked = ThreadKey { process, thread, born: 0 };
-        if !self.ledger.may_carry(maker.0, &|| kernel::mask(unchecked).ok()) {
+        if !self.ledger.was_changed(maker.0) {
             return;
         }
-        let Ok(Some(facts)) = kernel::facts(process, thread) else { return };
+        let tick = self.kernel.now_ticks();
+        let mask = match self.kernel.mask(unchecked) {
+            Err(ThreadError::Gone(_)) => return self.ledger.note_unseen(maker, unchecked, tick),
+            mask => mask.ok(),
+        };
+        if !self.ledger.may_carry(maker.0, mask.as_ref()) {
+            return;
+        }
+        let facts = match self.kernel.facts(process, thread) {
+            Ok(Some(facts)) if !facts.zombie && self.is_child(&facts, maker.0) => facts,
+            Ok(_) => return self.ledger.note_unseen(maker, unchecked, tick),
+            Err(_) => return,
+        };
         let key = facts.key;
         if self.ledger.get(&key).is_some() {
             return;
         }
-        let Ok(now) = present(key) else { return };
+        let Ok(now) = self.kernel.present(key) else { return };
         // A child starts in its maker's cpuset.
-        let cpuset = self.known_cpuset(maker.0);
-        let repair = self.ledger.repair(maker, &newborn_of(key, &now), &cpuset);
-        // What fails here is tried again when the thread is adopted.
-        if carry_out(key, &repair, now.reset_on_fork, &cpuset).is_ok() {
-            self.ledger.saw_at_birth(key);
+        let mut cpuset = self.known_cpuset(maker.0);
+        let newborn = Newborn::new(key, &now);
+        let mut repair = self.ledger.repair(maker, &newborn, &cpuset);
+        if repair.mask.is_none() && now.mask != *cpuset {
+            // The cpuset may have changed, and with it what is left of a mask of ours.
+            cpuset = self.read_cpuset(maker.0);
+            repair = self.ledger.repair(maker, &newborn, &cpuset);
+        }
+        match carry_out(&*self.kernel, key, &repair, &now, &cpuset) {
+            Ok(()) => {
+                self.ledger.saw_at_birth(key);
+                self.note_carried(key, &now, &repair, &cpuset);
+            }
+            Err(error) if is_denied(&error) => {
+                self.keep_stuck(key, &now, &repair, &cpuset);
+            }
+            // What fails here is tried again when the thread is adopted.
+            Err(_) => {}
         }
     }
 
-    fn execed(&mut self, process: u32) {
-        self.groups.remove(&process);
-        self.cpusets.remove(&process);
-        if self.ledger.of_process(process).next().is_none() {
-            return;
-        }
-        let leader = kernel::facts(process, process).ok().flatten().map(|facts| facts.key);
-        let now = leader.and_then(|key| present(key).ok());
-        let mut threads = self.ledger.take_process(process);
-        if let (Some(leader), Some(now)) = (leader, now) {
-            let cpuset = self.cpuset_of(process, &now.mask);
-            // The leader itself is by far the likeliest.
-            threads.sort_by_key(|(key, _)| *key != leader);
-            let fits = |(_, entry): &(ThreadKey, Entry)| record_of(entry).fits(&now, &cpuset);
-            if let Some(position) = threads.iter().position(fits) {
-                let (key, mut entry) = threads.remove(position);
-                entry.generation += 1;
-                entry.limit = limit_of(&entry.saved, &cpuset);
-                entry.journaled &= key == leader;
-                let in_force = entry.in_force().clone();
-                self.ledger.insert(leader, entry);
-                if key != leader {
-                    // The journal may know another leader. On failure the next act tries it again.
-                    let _ = self.announce(leader, Some(&in_force));
-                }
-                if !in_force.is_nothing() {
-                    // What fails here is put back at the end.
-                    let _ = self.set_affinity(leader, &Target::Os);
-                    let _ = self.set_priority(leader, Priority::Normal);
-                }
-            }
-        }
-        for (key, entry) in threads {
-            self.ledger.remember_departed(key, entry);
+    /// Is it a thread of its maker's process, or a child of it? If the report came late, another
+    /// process may have the number by now. A child whose parent ended has a new one.
+    fn is_child(&self, newborn: &Facts, maker: u32) -> bool {
+        let lives = || matches!(self.kernel.facts(maker, maker), Ok(Some(facts)) if !facts.zombie);
+        newborn.key.process == maker || newborn.parent == maker || !lives()
+    }
+
+    /// A thread had what it inherited from us until now: its own children may have that too.
+    fn note_carried(&mut self, key: ThreadKey, now: &Present, repair: &Repair, cpuset: &CpuSet) {
+        let carried = InForce {
+            mask: repair.carried.clone(),
+            nice: repair.nice.map(|_| now.nice),
+            waiting: repair.class.is_some(),
+        };
+        if !carried.is_nothing() {
+            let mut now = now.clone();
+            after(&mut now, repair, cpuset);
+            let mut saved = saved_of(&now, cpuset);
+            saved.mask = repair.mask.clone().unwrap_or(saved.mask);
+            let times = [key.born, self.kernel.now_ticks()];
+            self.ledger.note_carried(key, carried, saved, times);
         }
     }
 
     /// Forgets what was read of cpusets and groups, and looks who schedules; tells for
     /// which processes.
     fn forget_readings(&mut self) -> Vec<u32> {
+        self.online = self.kernel.look_again().unwrap_or(self.online);
         self.groups.clear();
         self.cpusets.clear();
-        self.scheduler = loaded_scheduler();
+        self.scheduler = self.kernel.loaded_scheduler();
+        self.forget_parents();
+        self.retry_stuck();
         self.ledger.processes().collect()
     }
 
     /// Reads a process's cpuset anew and sets the limits of its threads.
     pub fn read_cpuset(&mut self, process: u32) -> Arc<CpuSet> {
-        let cpuset = self.cgroups.cpuset(process);
+        let cpuset = self.kernel.cpuset(process);
         for (_, entry) in self.ledger.of_process_mut(process) {
             let limit = entry.saved.mask.within(&cpuset);
             if *entry.limit != limit {
@@ -328,12 +409,14 @@ impl State {
         cpuset
     }
 
-    /// A process's cpuset, read anew if a mask seen there differs from it.
+    /// A process's cpuset, read anew if a mask seen there differs from it. No mask reaches beyond
+    /// its cpuset: if that one does, a CPU came online just now, and the cpuset will have it too.
     pub fn cpuset_of(&mut self, process: u32, seen: &CpuSet) -> Arc<CpuSet> {
-        match self.cpusets.get(&process) {
+        let cpuset = match self.cpusets.get(&process) {
             Some(cpuset) if **cpuset == *seen => Arc::clone(cpuset),
             _ => self.read_cpuset(process),
-        }
+        };
+        if seen.is_subset(&cpuset) { cpuset } else { Arc::new(cpuset.union(seen)) }
     }
 
     /// A process's cpuset as it was lately.
@@ -354,7 +437,7 @@ impl State {
         let mut keys = BTreeMap::new();
         for process in contenders {
             let known = self.groups.get(&process).cloned();
-            if let Some(key) = known.or_else(|| self.cgroups.group(process)) {
+            if let Some(key) = known.or_else(|| self.kernel.group(process)) {
                 self.groups.insert(process, key.clone());
                 keys.insert(process, key);
             }
@@ -390,25 +473,45 @@ impl State {
         Ok(())
     }
 
+    fn keep_journal(&mut self) -> Result<(), StateDirError> {
+        if self.journal.is_in_place() {
+            return Ok(());
+        }
+        let lines = self.journal_lines();
+        self.journal.begin_again(&lines)
+    }
+
     /// The shortest journal that says the same.
     fn journal_lines(&self) -> Vec<Line> {
         let journaled = self.ledger.iter().filter(|(_, entry)| entry.journaled);
         journaled
             .flat_map(|(key, entry)| {
-                let saved = Line::Saved(*key, entry.saved.clone());
-                let sets = entry.latest().map(|in_force| Line::Set(*key, in_force.clone()));
-                std::iter::once(saved).chain(sets)
+                let line = |saved: &Saved| Line::Saved(*key, saved.clone());
+                let before = entry.latest().flat_map(move |(in_force, saved)| {
+                    [line(saved), Line::Set(*key, in_force.clone())]
+                });
+                before.chain([line(&entry.saved)])
             })
             .collect()
     }
 
-    fn restore_all(&mut self) -> RestoreReport {
+    /// Puts back what was changed on some threads, and on descendants that inherited it.
+    pub fn put_back(&self, is_meant: impl Fn(&ThreadKey) -> bool) -> RestoreReport {
         let mut book = Book::new(self.journal.began());
         // A leader that another thread replaced departed under the key that lives.
-        for (key, entry) in self.ledger.departed().chain(self.ledger.iter()) {
+        let departed = self.ledger.departed(self.kernel.now_ticks());
+        for (key, entry, may_lead) in departed.filter(|(key, ..)| is_meant(key)) {
+            book.records.insert(*key, Record { may_lead, ..record_of(entry) });
+        }
+        for (key, entry) in self.ledger.iter().filter(|(key, _)| is_meant(key)) {
             book.records.insert(*key, record_of(entry));
         }
-        let report = put_back(&book, &self.cgroups);
+        put_back(&*self.kernel, &book, Trust::Own)
+    }
+
+    fn restore_all(&mut self) -> RestoreReport {
+        let report = self.put_back(|_| true);
+        self.is_incomplete = !report.failed.is_empty();
         if report.failed.is_empty() {
             self.ledger.forget_changes();
             // A journal that stays says what is true: nothing is in force.
@@ -418,19 +521,17 @@ impl State {
     }
 }
 
-fn record_of(entry: &Entry) -> Record {
+/// What must be undone for a thread.
+pub(super) fn record_of(entry: &Entry) -> Record {
     Record {
         saved: entry.saved.clone(),
         now: vec![entry.in_force().clone()],
-        ever: entry.ever().cloned().collect(),
+        ever: entry.ever().map(|(in_force, saved)| (in_force.clone(), saved.clone())).collect(),
+        may_lead: true,
     }
 }
 
-fn newborn_of(key: ThreadKey, now: &Present) -> Newborn {
-    Newborn { mask: now.mask.clone(), nice: now.nice, class: now.class, born: key.born }
-}
-
-fn saved_of(now: &Present, cpuset: &CpuSet) -> Saved {
+pub(super) fn saved_of(now: &Present, cpuset: &CpuSet) -> Saved {
     Saved {
         mask: Mask::classify(now.mask.clone(), cpuset),
         nice: now.nice,
@@ -448,7 +549,7 @@ pub(super) fn limit_of(saved: &Saved, cpuset: &Arc<CpuSet>) -> Arc<CpuSet> {
 }
 
 /// What a thread has once a repair was carried out.
-fn after(now: &mut Present, repair: &Repair, cpuset: &CpuSet) {
+pub(super) fn after(now: &mut Present, repair: &Repair, cpuset: &CpuSet) {
     if let Some(mask) = &repair.mask {
         now.mask = mask.within(cpuset);
     }

@@ -18,8 +18,35 @@ pub(super) struct Record {
     /// What may be in force on it now: one value, or two where a crash left
     /// open whether the second arrived.
     pub now: Vec<InForce>,
-    /// What was in force on it lately, for the children of that time.
-    pub ever: Vec<InForce>,
+    /// What was in force on it lately, for the children of that time, and what was saved then.
+    pub ever: Vec<(InForce, Saved)>,
+    /// If it is gone: may it have become the leader of its process, by an exec that was not
+    /// reported?
+    pub may_lead: bool,
+}
+
+/// Which settings of a thread a record explains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Explained {
+    pub mask: bool,
+    pub nice: bool,
+    pub class: bool,
+    /// How many are ones that we applied, and not what the thread had before.
+    pub ours: usize,
+}
+
+impl Explained {
+    /// Are all three explained?
+    pub fn is_all(self) -> bool {
+        self.mask && self.nice && self.class
+    }
+
+    /// How well the record explains the thread. What we applied says more than what many threads
+    /// have anyway.
+    pub fn weight(self) -> usize {
+        let each = [self.mask, self.nice, self.class].map(usize::from).iter().sum::<usize>();
+        if self.is_all() { usize::MAX } else { each + 3 * self.ours }
+    }
 }
 
 /// All threads of one manager.
@@ -68,7 +95,7 @@ impl Book {
             Some(record) => (record.now, record.ever),
             None => Default::default(),
         };
-        self.records.insert(key, Record { saved, now, ever });
+        self.records.insert(key, Record { saved, now, ever, may_lead: true });
     }
 
     /// Notes what comes into force on a thread that was saved before.
@@ -76,7 +103,7 @@ impl Book {
         if let Some(record) = self.records.get_mut(key) {
             let before = record.now.pop().unwrap_or_default();
             record.now = vec![before, in_force.clone()];
-            record.ever.push(in_force);
+            record.ever.push((in_force, record.saved.clone()));
         }
     }
 
@@ -86,15 +113,36 @@ impl Book {
     }
 
     /// What a thread that was born after the manager began carries of what
-    /// was in force on the threads of its ancestor process.
-    pub fn inherited(&self, ancestor: u32, newborn: &Newborn, cpuset: &CpuSet) -> Repair {
+    /// was in force on the threads of its ancestor processes. What it has in common with what the
+    /// nearest ancestor had before us, it has from there.
+    pub fn inherited(&self, ancestors: &[u32], newborn: &Newborn, cpuset: &CpuSet) -> Repair {
+        let mut all = Repair::default();
         if newborn.born < self.began {
-            return Repair::default();
+            return all;
         }
-        self.of_process(ancestor)
-            .flat_map(|(_, record)| record.ever.iter().map(move |f| (f, &record.saved)))
-            .map(|(in_force, saved)| Repair::of(newborn, in_force, saved, cpuset))
-            .fold(Repair::default(), Repair::or_better)
+        let (mut mask, mut nice, mut class) = (false, false, false);
+        for ancestor in ancestors {
+            let records = || self.of_process(*ancestor).map(|(_, record)| record);
+            let repair = records()
+                .flat_map(|record| record.ever.iter().rev())
+                .map(|(in_force, saved)| Repair::of(newborn, in_force, saved, cpuset))
+                .fold(Repair::default(), Repair::or_better);
+            let is_own = |is_it: &dyn Fn(&Saved) -> bool| records().any(|r| is_it(&r.saved));
+            if !mask {
+                mask = repair.mask.is_some()
+                    || is_own(&|own| is_saved(&newborn.mask, &own.mask, cpuset));
+                (all.mask, all.carried) = (repair.mask, repair.carried);
+            }
+            if !nice {
+                nice = repair.nice.is_some() || is_own(&|own| own.nice == newborn.nice);
+                all.nice = repair.nice;
+            }
+            if !class {
+                class = repair.class.is_some() || is_own(&|own| own.class == newborn.class);
+                all.class = repair.class;
+            }
+        }
+        all
     }
 }
 
@@ -130,12 +178,27 @@ impl Record {
         repairs
     }
 
-    /// Does the thread's mask look as ours or as it was before us? Tells,
-    /// after an exec, which thread's place the leader took.
-    pub fn fits(&self, now: &Present, cpuset: &CpuSet) -> bool {
-        self.repairs(now, cpuset).foreign.is_empty()
-            && (self.now.iter().any(|f| f.mask.is_some())
-                || is_saved(&now.mask, &self.saved.mask, cpuset))
+    /// Which of the settings that a thread has now are those that it had before us, or ours?
+    pub fn explains(&self, now: &Present, cpuset: &CpuSet) -> Explained {
+        let saved = &self.saved;
+        let own_mask = is_saved(&now.mask, &saved.mask, cpuset);
+        let (own_nice, own_class) = (now.nice == saved.nice, now.class == saved.class);
+        let mut masks = self.now.iter().filter_map(|f| f.mask.as_ref());
+        let our_mask = masks.any(|set| comes_from(&now.mask, set, &saved.mask, cpuset));
+        let our_nice = self.now.iter().any(|f| f.nice == Some(now.nice));
+        let our_class = now.class == Class::Idle && self.now.iter().any(|f| f.waiting);
+        let ours = [(our_mask, own_mask), (our_nice, own_nice), (our_class, own_class)];
+        Explained {
+            mask: our_mask || (own_mask && self.may_have_now(|f| f.mask.is_none())),
+            nice: our_nice || (own_nice && self.may_have_now(|f| f.nice.is_none())),
+            class: our_class || (own_class && self.may_have_now(|f| !f.waiting)),
+            ours: ours.into_iter().filter(|(ours, own)| *ours && !own).count(),
+        }
+    }
+
+    /// May something be true of what is in force now?
+    fn may_have_now(&self, is_so: impl Fn(&InForce) -> bool) -> bool {
+        self.now.is_empty() || self.now.iter().any(is_so)
     }
 }
 
@@ -149,13 +212,13 @@ pub(super) struct Found {
     pub session: u32,
 }
 
-/// For each process found on the machine that descends from one in the book:
-/// the nearest ancestor there. A process in the book is its own ancestor.
+/// For each process found on the machine that descends from some in the book: these ancestors, the
+/// nearest first. A process in the book is its own ancestor.
 ///
 /// Descent is told by parents and, where an ancestor died, by a session or
 /// process group that a process in the book created. A group that was there
 /// before the manager began is the shell's own and tells nothing.
-pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, u32> {
+pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<u32>> {
     let by_number: BTreeMap<u32, Found> = found.iter().map(|f| (f.process, *f)).collect();
     // A process that was born after a thread in the book is another one that
     // got the same number.
@@ -167,20 +230,26 @@ pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, u32> {
     let made_by_known = |number: u32| {
         is_known(number) && book.of_process(number).any(|(key, _)| key.born > book.began)
     };
-    let ancestor = |mut at: Found| {
+    let ancestors = |mut at: Found| {
+        let mut known = Vec::new();
         for _ in 0..=found.len() {
             if is_known(at.process) {
-                return Some(at.process);
-            }
-            if let Some(number) = [at.group, at.session].into_iter().find(|&n| made_by_known(n)) {
-                return Some(number);
+                known.push(at.process);
+            } else if let Some(number) =
+                [at.group, at.session].into_iter().find(|&n| made_by_known(n))
+            {
+                known.push(number);
             }
             // A parent is at least as old as its child, else the number was used again.
-            at = *by_number.get(&at.parent).filter(|parent| parent.born <= at.born)?;
+            let parent = by_number.get(&at.parent).filter(|parent| parent.born <= at.born);
+            let Some(parent) = parent else { break };
+            at = *parent;
         }
-        None
+        known.dedup();
+        known
     };
-    found.iter().filter_map(|f| Some((f.process, ancestor(*f)?))).collect()
+    let all = found.iter().map(|f| (f.process, ancestors(*f)));
+    all.filter(|(_, ancestors)| !ancestors.is_empty()).collect()
 }
 
 #[cfg(test)]

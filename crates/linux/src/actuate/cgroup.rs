@@ -61,6 +61,20 @@ impl Cgroups {
     /// where no cpuset is mounted or readable.
     #[must_use]
     pub fn discover(host: &HostTopology) -> Self {
+        Self::find(host.cpus())
+    }
+
+    /// Looks again, where mounts or what is online changed. What this process's cpuset allows is
+    /// asked again where its cgroup cannot be read.
+    pub(super) fn look_again(&mut self, online: CpuSet, mounts_changed: bool) {
+        if mounts_changed || online != self.online {
+            *self = Self::find(online);
+        } else if self.read_cpuset(&self.own.0).is_none() {
+            self.own.1 = super::kernel::widest_mask().unwrap_or_default();
+        }
+    }
+
+    fn find(online: CpuSet) -> Self {
         let mounts = MountInfos::from_file("/proc/self/mountinfo")
             .map(|mounts| mounts.0)
             .unwrap_or_default();
@@ -85,7 +99,7 @@ impl Cgroups {
                 cpuset_path(std::process::id()).unwrap_or_default(),
                 super::kernel::widest_mask().unwrap_or_default(),
             ),
-            online: host.cpus(),
+            online,
         }
     }
 
@@ -244,6 +258,30 @@ mod tests {
             return eprintln!("skipped: no cgroups here");
         };
         assert_eq!(cgroups.read_cpuset(&found), cgroups.read_cpuset(&told), "{told}, {found}");
+    }
+
+    #[test]
+    fn what_changed_is_found_when_it_is_looked_for_again() {
+        let discovered = Cgroups::discover(&HostTopology::read().unwrap());
+        let (me, online) = (std::process::id(), discovered.online.clone());
+        let old = CpuSet::from(symbiont_topology::PuId(8000));
+        let stale = |cpuset, unified, online| {
+            let own = (discovered.own.0.clone(), old.clone());
+            Cgroups { cpuset, unified, online, own, ..discovered.clone() }
+        };
+        // Nothing is mounted where it was; mounts changed, or other CPUs are online.
+        let gone = || Some(Hierarchy { root: "/".into(), point: "/nowhere".into() });
+        for (before, mounts_changed) in [(online.clone(), true), (old.clone(), false)] {
+            let mut cgroups = stale(gone(), gone(), before);
+            cgroups.look_again(online.clone(), mounts_changed);
+            assert_eq!(cgroups.cpuset(me), discovered.cpuset(me));
+            assert_eq!((&cgroups.online, &cgroups.own), (&online, &discovered.own));
+        }
+        // Where cgroups are not seen, this process's cpuset may have changed all the same.
+        let mut blind = stale(None, None, online.clone());
+        assert_eq!(*blind.cpuset(me), old);
+        blind.look_again(online, false);
+        assert_eq!(blind.own, discovered.own);
     }
 
     #[test]

@@ -11,22 +11,26 @@
 //! a change that was never made.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock, ftruncate};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::book::Book;
-use super::kernel::{ThreadKey, facts, now_ticks};
+use super::kernel::{ThreadKey, facts};
+use super::namespace::{self, number_space};
 use super::settings::{InForce, Saved};
 use super::state_dir::{StateDir, StateDirError};
 
 const FORMAT: &str = "symbiont-journal";
 const VERSION: u32 = 1;
 const PREFIX: &str = "journal-";
-/// No journal that was kept bounded comes near this size.
-const MOST_BYTES: u64 = 64 << 20;
+const DRAFT: &str = "draft-journal-";
+/// No line comes near this length.
+const MOST_BYTES: u64 = 1 << 20;
 /// Lines beyond four for each live thread that may gather before a rewrite.
 const SPARE_LINES: usize = 1024;
 
@@ -49,7 +53,7 @@ pub(super) struct Header {
 
 impl Header {
     /// The header of a journal that this process begins now.
-    fn begin() -> Self {
+    fn begin(began: u64) -> Self {
         let me = std::process::id();
         let born = facts(me, me).ok().flatten().map_or(0, |facts| facts.key.born);
         Self {
@@ -58,7 +62,7 @@ impl Header {
             boot: boot_id(),
             numbers: number_space(),
             manager: ThreadKey { process: me, thread: me, born },
-            began: now_ticks(),
+            began,
             began_unix: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |age| age.as_secs()),
@@ -76,15 +80,16 @@ impl Header {
     pub fn has_our_numbers(&self) -> bool {
         self.numbers == number_space()
     }
+
+    /// Did the processes end, all of them, whose numbers it tells?
+    #[must_use]
+    pub fn is_of_a_dead_container(&self) -> bool {
+        namespace::is_dead(&self.numbers)
+    }
 }
 
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
-}
-
-fn number_space() -> String {
-    std::fs::read_link("/proc/self/ns/pid")
-        .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Any line but the first.
@@ -133,6 +138,12 @@ pub enum JournalError {
         /// What is wrong.
         why: String,
     },
+    /// It is another user's, and longer than any that was kept bounded.
+    #[error("{path} is too long to be read for another user: its owner can restore from it")]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+    },
     /// Its process numbers mean other processes than those that we see.
     #[error("{path} was written in another PID namespace (a container): restore from inside it")]
     OtherNumbers {
@@ -141,42 +152,69 @@ pub enum JournalError {
     },
 }
 
-/// Reads a whole journal.
+/// Reads a whole journal, however long it is.
 ///
 /// # Errors
 /// [`JournalError`], naming the line.
-pub(super) fn parse(path: &Path, text: &[u8]) -> Result<(Header, Book), JournalError> {
+pub(super) fn parse(path: &Path, text: impl BufRead) -> Result<(Header, Book), JournalError> {
     let not = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
-    let mut lines = text.split_inclusive(|&byte| byte == b'\n').enumerate().peekable();
-    let (_, first) = lines.next().ok_or_else(|| not("it is empty".to_owned()))?;
+    let mut lines = Lines { path, text, number: 0 };
+    let first = lines.next()?.ok_or_else(|| not("it is empty".to_owned()))?;
     #[derive(Deserialize)]
     struct Kind {
         format: String,
         version: u32,
     }
-    let kind: Kind = serde_json::from_slice(first).map_err(|error| not(error.to_string()))?;
+    let kind: Kind = serde_json::from_slice(&first).map_err(|error| not(error.to_string()))?;
     if kind.format != FORMAT {
         return Err(not(format!("its format is '{}'", kind.format)));
     }
     if kind.version != VERSION {
         return Err(JournalError::OtherVersion { path: path.to_owned(), found: kind.version });
     }
-    let header: Header = serde_json::from_slice(first).map_err(|error| not(error.to_string()))?;
+    let header: Header = serde_json::from_slice(&first).map_err(|error| not(error.to_string()))?;
     let mut book = Book::new(header.began);
-    while let Some((index, line)) = lines.next() {
-        if lines.peek().is_none() && line.last() != Some(&b'\n') {
+    while let Some(line) = lines.next()? {
+        if line.last() != Some(&b'\n') {
+            // The last one, cut short.
             break;
         }
-        let damaged =
-            |why: String| JournalError::Damaged { path: path.to_owned(), line: index + 1, why };
-        match serde_json::from_slice(line) {
+        match serde_json::from_slice(&line) {
             Ok(Line::Saved(key, saved)) => book.save(key, saved),
             Ok(Line::Set(key, in_force)) if book.knows(&key) => book.set(&key, in_force),
-            Ok(Line::Set(key, _)) => return Err(damaged(format!("{key} was not saved before"))),
-            Err(error) => return Err(damaged(error.to_string())),
+            Ok(Line::Set(key, _)) => {
+                return Err(lines.damaged(format!("{key} was not saved before")));
+            }
+            Err(error) => return Err(lines.damaged(error.to_string())),
         }
     }
     Ok((header, book))
+}
+
+/// The lines of a journal, read one by one.
+struct Lines<'a, R> {
+    path: &'a Path,
+    text: R,
+    number: usize,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// The next line with its end; without one if it was cut short.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, JournalError> {
+        let mut line = Vec::new();
+        self.number += 1;
+        let read = self.text.by_ref().take(MOST_BYTES).read_until(b'\n', &mut line);
+        let path = || self.path.to_owned();
+        read.map_err(|source| StateDirError::Io { what: "read", path: path(), source })?;
+        if line.len() as u64 == MOST_BYTES && !line.ends_with(b"\n") {
+            return Err(self.damaged(format!("it is longer than {MOST_BYTES} bytes")));
+        }
+        Ok(Some(line).filter(|line| !line.is_empty()))
+    }
+
+    fn damaged(&self, why: String) -> JournalError {
+        JournalError::Damaged { path: self.path.to_owned(), line: self.number, why }
+    }
 }
 
 /// A manager's own journal, open and locked.
@@ -192,9 +230,9 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Begins this process's journal.
-    pub fn begin(dir: StateDir) -> Result<Self, StateDirError> {
-        let header = Header::begin();
+    /// Begins this process's journal, at a clock tick since boot.
+    pub fn begin(dir: StateDir, began: u64) -> Result<Self, StateDirError> {
+        let header = Header::begin(began);
         // One process may hold several actuators (tests do), each with its own.
         let taken = |name: &str| dir.open_file(name, OFlags::RDONLY).is_ok();
         let name = (0u32..)
@@ -213,16 +251,31 @@ impl Journal {
         lines: &[Line],
     ) -> Result<(File, u64), StateDirError> {
         let draft = format!("draft-{name}");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND;
-        let mut file = dir.open_file(&draft, flags)?;
         let fail = |what, source| StateDirError::Io { what, path: dir.path_of(&draft), source };
         let mut text = to_json(header).map_err(|error| fail("write", error))?;
         text.extend(encode(lines).map_err(|error| fail("write", error))?);
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| fail("lock", error.into()))?;
+        let mut file = Self::locked_draft(dir, &draft)?;
         file.write_all(&text).map_err(|source| fail("write", source))?;
         dir.rename(&draft, name)?;
         Ok((file, text.len() as u64))
+    }
+
+    /// An empty file that is locked and has its name. Until it is locked it
+    /// looks to whoever restores as if a dead manager had left it.
+    fn locked_draft(dir: &StateDir, draft: &str) -> Result<File, StateDirError> {
+        const TRIES: u32 = 1000;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND;
+        for _ in 0..TRIES {
+            let file = dir.open_file(draft, flags)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if dir.still_names(draft, &file) => return Ok(file),
+                Ok(()) => {}
+                // It is being removed just now.
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(1)),
+                Err(error) => return Err(dir.failed("lock", draft, error)),
+            }
+        }
+        Err(dir.failed("lock", draft, Errno::WOULDBLOCK))
     }
 
     /// Appends lines: all of them, or on an error none.
@@ -262,6 +315,17 @@ impl Journal {
         self.dir.remove(&self.name)
     }
 
+    /// Can whoever restores find it? Always, while it is not needed.
+    pub fn is_in_place(&self) -> bool {
+        self.dir.is_in_place() && (self.removed || self.dir.still_names(&self.name, &self.file))
+    }
+
+    /// Goes on in a state directory that was made again, or with a file that was removed.
+    pub fn begin_again(&mut self, lines: &[Line]) -> Result<(), StateDirError> {
+        self.dir = StateDir::create(self.dir.path())?;
+        if self.removed { Ok(()) } else { self.rewrite(lines) }
+    }
+
     /// When it began, in clock ticks since boot.
     pub fn began(&self) -> u64 {
         self.header.began
@@ -287,18 +351,44 @@ pub(super) enum Found {
     /// Its manager lives (or somebody else restores from it just now).
     Held(PathBuf),
     /// Its manager is dead. The open file keeps others from restoring from it.
-    Left { name: String, path: PathBuf, text: Vec<u8>, _lock: File },
+    Left(Left),
+}
+
+/// The journal of a dead manager.
+pub(super) struct Left {
+    pub name: String,
+    pub path: PathBuf,
+    file: File,
+}
+
+impl Left {
+    /// How long it is.
+    pub fn bytes(&self) -> Result<u64, StateDirError> {
+        let data = self.file.metadata();
+        let path = || self.path.clone();
+        Ok(data
+            .map_err(|source| StateDirError::Io { what: "look at", path: path(), source })?
+            .len())
+    }
+
+    /// Reads it whole.
+    ///
+    /// # Errors
+    /// [`JournalError`], naming the line.
+    pub fn read(&self) -> Result<(Header, Book), JournalError> {
+        parse(&self.path, BufReader::new(&self.file))
+    }
 }
 
 /// All journals of a state directory.
 pub(super) fn find_all(dir: &StateDir) -> Result<Vec<Result<Found, StateDirError>>, StateDirError> {
-    let names = dir.names()?.into_iter().filter_map(|name| name.into_string().ok());
-    Ok(names.filter(|n| n.starts_with(PREFIX)).filter_map(|n| find(dir, n).transpose()).collect())
+    let names = dir.names()?.into_iter().filter(|name| name.starts_with(PREFIX));
+    Ok(names.filter_map(|name| find(dir, name).transpose()).collect())
 }
 
 fn find(dir: &StateDir, name: String) -> Result<Option<Found>, StateDirError> {
     let path = dir.path_of(&name);
-    let file = match dir.open_file(&name, OFlags::RDONLY | OFlags::NONBLOCK) {
+    let file = match dir.open_own_file(&name) {
         Ok(file) => file,
         Err(StateDirError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
@@ -312,11 +402,19 @@ fn find(dir: &StateDir, name: String) -> Result<Option<Found>, StateDirError> {
         // Rewritten, or removed, between opening and locking.
         return Ok(None);
     }
-    let mut text = Vec::new();
-    match (&file).take(MOST_BYTES).read_to_end(&mut text) {
-        Ok(_) => Ok(Some(Found::Left { name, path, text, _lock: file })),
-        Err(source) => Err(StateDirError::Io { what: "read", path, source }),
+    Ok(Some(Found::Left(Left { name, path, file })))
+}
+
+/// Removes journals that a dead manager had not finished to write.
+pub(super) fn remove_drafts(dir: &StateDir) -> Result<(), StateDirError> {
+    for name in dir.names()?.iter().filter(|name| name.starts_with(DRAFT)) {
+        let Ok(file) = dir.open_own_file(name) else { continue };
+        let is_left = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if is_left && dir.still_names(name, &file) {
+            dir.remove(name)?;
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]

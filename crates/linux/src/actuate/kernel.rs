@@ -1,8 +1,5 @@
 //! The system calls and `/proc` files that tell and change a thread's mask,
 //! nice value and scheduling class. Nothing here remembers or decides.
-//!
-//! Masks hold at most 1,024 CPUs (the fixed set of rustix); on a kernel with
-//! more possible CPUs the calls answer EINVAL and affinity is refused.
 
 #![allow(unsafe_code, reason = "sched_getscheduler and sched_setscheduler have no safe wrapper")]
 
@@ -10,16 +7,24 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use procfs::FromRead;
 use procfs::process::Stat;
 use rustix::io::Errno;
 use rustix::process::{Pid, setpriority_process};
-use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use symbiont_machine::ThreadId;
-use symbiont_topology::{CpuSet, PuId};
+use symbiont_topology::{CpuSet, HostTopology};
+
+use super::affinity;
+use super::book::Present;
+use super::cgroup::Cgroups;
+use super::groups::{GroupKey, Grouping};
+use super::mounts::Mounts;
+use super::scheduler::loaded_scheduler;
+use crate::online::Online;
 
 /// A thread as the kernel knows it: numbers and birth. Unlike a [`ThreadId`]
 /// it survives an exec. Two threads that used the same numbers within one
@@ -120,6 +125,154 @@ pub(super) struct Facts {
     pub zombie: bool,
 }
 
+/// What the actuator asks of a kernel: the running one ([`Host`]), or a simulated one.
+pub(super) trait Kernel: fmt::Debug + Send {
+    /// A thread's facts; `None` if there is no such thread.
+    fn facts(&self, process: u32, thread: u32) -> Result<Option<Facts>, ThreadError>;
+    /// The hardware threads that a thread may use now.
+    fn mask(&self, key: ThreadKey) -> Result<CpuSet, ThreadError>;
+    /// Lets a thread use just these hardware threads; `None` is all that there are and ever will
+    /// be, as for a thread that was never pinned.
+    fn set_mask(&self, key: ThreadKey, cpus: Option<&CpuSet>) -> Result<(), ThreadError>;
+    /// Sets the nice value of one thread.
+    fn set_nice(&self, key: ThreadKey, nice: i8) -> Result<(), ThreadError>;
+    /// The class, and whether children fall back to the usual one.
+    fn scheduler(&self, key: ThreadKey) -> Result<(Class, bool), ThreadError>;
+    /// Changes the class alone.
+    fn set_class(&self, key: ThreadKey, class: Class, reset: bool) -> Result<(), ThreadError>;
+    /// Now, in the unit of [`ThreadKey::born`].
+    fn now_ticks(&self) -> u64;
+    /// All processes.
+    fn processes(&self) -> Vec<u32>;
+    /// The threads of a process.
+    fn threads(&self, process: u32) -> Vec<u32>;
+    /// The CPUs that a process's cpuset allows now.
+    fn cpuset(&self, process: u32) -> Arc<CpuSet>;
+    /// The scheduling group in which a process competes.
+    fn group(&self, process: u32) -> Option<GroupKey>;
+    /// How processes are grouped for scheduling.
+    fn grouping(&self) -> Grouping;
+    /// The `sched_ext` scheduler that decides now.
+    fn loaded_scheduler(&self) -> Option<String>;
+    /// Finds again what may have changed of the machine: online CPUs, and where cgroups are
+    /// mounted. Returns how many CPUs are online, where that is known.
+    fn look_again(&mut self) -> Option<usize> {
+        None
+    }
+    /// CPUs that no thread may use any more although they are listed as online and in cpusets: they
+    /// are going offline just now.
+    fn leaving(&self) -> CpuSet {
+        CpuSet::new()
+    }
+
+    /// The facts of exactly this thread.
+    fn facts_of(&self, key: ThreadKey) -> Result<Facts, ThreadError> {
+        exactly(key, self.facts(key.process, key.thread)?)
+    }
+
+    /// What a thread has now.
+    fn present(&self, key: ThreadKey) -> Result<Present, ThreadError> {
+        let mask = self.mask(key)?;
+        let (class, reset_on_fork) = self.scheduler(key)?;
+        // Last, so that what was read belongs to the thread whose birth is checked.
+        let facts = self.facts_of(key)?;
+        Ok(Present { parent: facts.parent, mask, nice: facts.nice, class, reset_on_fork })
+    }
+}
+
+/// The running kernel.
+#[derive(Debug)]
+pub(super) struct Host {
+    cgroups: Cgroups,
+    mounts: Mounts,
+    online: Online,
+}
+
+impl Host {
+    pub fn new(host: &HostTopology) -> Self {
+        let mounts = Mounts::watch();
+        Self { cgroups: Cgroups::discover(host), mounts, online: Online::open() }
+    }
+}
+
+impl Kernel for Host {
+    fn facts(&self, process: u32, thread: u32) -> Result<Option<Facts>, ThreadError> {
+        facts(process, thread)
+    }
+
+    fn mask(&self, key: ThreadKey) -> Result<CpuSet, ThreadError> {
+        mask(key)
+    }
+
+    fn set_mask(&self, key: ThreadKey, cpus: Option<&CpuSet>) -> Result<(), ThreadError> {
+        set_mask(key, cpus)
+    }
+
+    fn set_nice(&self, key: ThreadKey, nice: i8) -> Result<(), ThreadError> {
+        set_nice(key, nice)
+    }
+
+    fn scheduler(&self, key: ThreadKey) -> Result<(Class, bool), ThreadError> {
+        scheduler(key)
+    }
+
+    fn set_class(&self, key: ThreadKey, class: Class, reset: bool) -> Result<(), ThreadError> {
+        set_class(key, class, reset)
+    }
+
+    fn now_ticks(&self) -> u64 {
+        now_ticks()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        numbers_in("/proc")
+    }
+
+    fn threads(&self, process: u32) -> Vec<u32> {
+        numbers_in(&format!("/proc/{process}/task"))
+    }
+
+    fn cpuset(&self, process: u32) -> Arc<CpuSet> {
+        let cpuset = self.cgroups.cpuset(process);
+        // The kernel takes offline CPUs out of cpusets a moment later.
+        let left = self.online.now().map(|online| online.intersection(&cpuset));
+        match left {
+            Some(left) if !left.is_empty() && left != *cpuset => Arc::new(left),
+            _ => cpuset,
+        }
+    }
+
+    fn group(&self, process: u32) -> Option<GroupKey> {
+        self.cgroups.group(process)
+    }
+
+    fn grouping(&self) -> Grouping {
+        self.cgroups.grouping()
+    }
+
+    fn loaded_scheduler(&self) -> Option<String> {
+        loaded_scheduler()
+    }
+
+    fn look_again(&mut self) -> Option<usize> {
+        let online = self.online.now()?;
+        let count = online.len();
+        self.cgroups.look_again(online, self.mounts.have_changed());
+        Some(count)
+    }
+
+    fn leaving(&self) -> CpuSet {
+        // A thread that asks for all has what its cpuset allows, less what is going offline.
+        let own = self.cpuset(std::process::id());
+        widest_mask().map_or_else(CpuSet::new, |left| own.difference(&left))
+    }
+}
+
+fn numbers_in(directory: &str) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// Reads a thread's facts; `None` if there is no such thread.
 pub(super) fn facts(process: u32, thread: u32) -> Result<Option<Facts>, ThreadError> {
     let fail = |source| ThreadError::Kernel { what: "read the state", thread, source };
@@ -145,10 +298,11 @@ pub(super) fn facts(process: u32, thread: u32) -> Result<Option<Facts>, ThreadEr
 
 /// Reads the facts of exactly this thread.
 pub(super) fn facts_of(key: ThreadKey) -> Result<Facts, ThreadError> {
-    match facts(key.process, key.thread)? {
-        Some(facts) if facts.key == key && !facts.zombie => Ok(facts),
-        _ => Err(ThreadError::Gone(key)),
-    }
+    exactly(key, facts(key.process, key.thread)?)
+}
+
+fn exactly(key: ThreadKey, found: Option<Facts>) -> Result<Facts, ThreadError> {
+    found.filter(|facts| facts.key == key && !facts.zombie).ok_or(ThreadError::Gone(key))
 }
 
 fn is_gone(error: &io::Error) -> bool {
@@ -178,14 +332,7 @@ fn pid(key: ThreadKey) -> Result<Pid, ThreadError> {
 
 /// The hardware threads that a thread may use now.
 pub(super) fn mask(key: ThreadKey) -> Result<CpuSet, ThreadError> {
-    affinity(pid(key)?).map_err(|error| trouble("read the affinity", key, error))
-}
-
-/// The same of whoever has that number now.
-pub(crate) fn affinity(thread: Pid) -> Result<CpuSet, Errno> {
-    let set = sched_getaffinity(Some(thread))?;
-    let most = u32::try_from(rustix::thread::CpuSet::MAX_CPU).unwrap_or(u32::MAX);
-    Ok((0..most).filter(|&cpu| set.is_set(cpu as usize)).map(PuId).collect())
+    affinity::get(Some(pid(key)?)).map_err(|error| trouble("read the affinity", key, error))
 }
 
 /// The mask that a thread gets which asks for all: its cpuset's. Asked on a
@@ -200,18 +347,8 @@ pub(super) fn widest_mask() -> Option<CpuSet> {
     std::thread::Builder::new().spawn(ask).ok()?.join().ok()?
 }
 
-/// Lets a thread use just these hardware threads; `None` is all that there
-/// are and ever will be, as for a thread that nobody ever pinned.
-pub(super) fn set_mask(key: ThreadKey, cpus: Option<&CpuSet>) -> Result<(), ThreadError> {
-    let mut set = rustix::thread::CpuSet::new();
-    let most = rustix::thread::CpuSet::MAX_CPU;
-    match cpus {
-        None => (0..most).for_each(|cpu| set.set(cpu)),
-        Some(cpus) => {
-            cpus.iter().map(|pu| pu.0 as usize).filter(|&c| c < most).for_each(|c| set.set(c));
-        }
-    }
-    sched_setaffinity(Some(pid(key)?), &set).map_err(|error| match error {
+fn set_mask(key: ThreadKey, cpus: Option<&CpuSet>) -> Result<(), ThreadError> {
+    affinity::set(Some(pid(key)?), cpus).map_err(|error| match error {
         Errno::INVAL => ThreadError::Kernel {
             what: "change the affinity",
             thread: key.thread,
@@ -224,14 +361,14 @@ pub(super) fn set_mask(key: ThreadKey, cpus: Option<&CpuSet>) -> Result<(), Thre
     })
 }
 
-/// Sets the nice value of one thread (Linux applies `PRIO_PROCESS` to threads).
-pub(super) fn set_nice(key: ThreadKey, nice: i8) -> Result<(), ThreadError> {
+/// Linux applies `PRIO_PROCESS` to threads.
+fn set_nice(key: ThreadKey, nice: i8) -> Result<(), ThreadError> {
     setpriority_process(Some(pid(key)?), i32::from(nice))
         .map_err(|error| trouble("change the nice value", key, error))
 }
 
-/// The class, and whether children fall back to the usual one (`SCHED_RESET_ON_FORK`).
-pub(super) fn scheduler(key: ThreadKey) -> Result<(Class, bool), ThreadError> {
+/// Whether children fall back to the usual class is `SCHED_RESET_ON_FORK`.
+fn scheduler(key: ThreadKey) -> Result<(Class, bool), ThreadError> {
     let thread = pid(key)?.as_raw_nonzero().get();
     // By number, since musl's wrapper always answers ENOSYS.
     // SAFETY: sched_getscheduler takes a thread number by value and touches no memory of ours.
@@ -244,9 +381,8 @@ pub(super) fn scheduler(key: ThreadKey) -> Result<(Class, bool), ThreadError> {
     }
 }
 
-/// Changes the class alone: nice value and time slice stay, which
-/// `sched_setattr` would write anew.
-pub(super) fn set_class(key: ThreadKey, class: Class, reset: bool) -> Result<(), ThreadError> {
+/// Nice value and time slice stay, which `sched_setattr` would write anew.
+fn set_class(key: ThreadKey, class: Class, reset: bool) -> Result<(), ThreadError> {
     let thread = pid(key)?.as_raw_nonzero().get();
     let Some(policy) = class.policy() else { return Ok(()) };
     let policy = policy | if reset { libc::SCHED_RESET_ON_FORK } else { 0 };

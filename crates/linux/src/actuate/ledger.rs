@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use symbiont_topology::CpuSet;
 
+use super::book::{Explained, Present};
+use super::exec::EXEC_LASTS;
 use super::kernel::{Class, ThreadKey};
 use super::settings::{InForce, Mask, Saved, comes_from};
 
@@ -31,49 +33,82 @@ pub(super) struct Entry {
     pub limit: Arc<CpuSet>,
     /// Is what was saved in the journal?
     pub journaled: bool,
+    /// Was it once found with all that its user allows, although less was set?
+    pub widened: bool,
     in_force: InForce,
-    /// What was in force from which tick on; before the first, nothing.
-    history: VecDeque<(u64, InForce)>,
+    /// What was in force from which tick on, and what was saved then; before the first, nothing.
+    history: VecDeque<Change>,
+}
+
+#[derive(Debug, Clone)]
+struct Change {
+    since: u64,
+    in_force: InForce,
+    saved: Saved,
 }
 
 impl Entry {
     pub fn new(saved: Saved, limit: Arc<CpuSet>) -> Self {
         let (in_force, history) = Default::default();
-        Self { generation: 0, saved, limit, journaled: false, in_force, history }
+        let (journaled, widened) = (false, false);
+        Self { generation: 0, saved, limit, journaled, widened, in_force, history }
     }
 
     pub fn in_force(&self) -> &InForce {
         &self.in_force
     }
 
+    /// What another entry has in force is in force on this thread, where that explains a setting
+    /// which this entry does not explain.
+    pub fn take_over(&mut self, other: &Self, own: Explained, others: Explained, tick: u64) {
+        let mut in_force = self.in_force.clone();
+        if !own.mask && others.mask {
+            in_force.mask.clone_from(&other.in_force.mask);
+        }
+        if !own.nice && others.nice {
+            in_force.nice = other.in_force.nice;
+        }
+        if !own.class && others.class {
+            in_force.waiting = other.in_force.waiting;
+        }
+        if in_force != self.in_force {
+            self.put_in_force(in_force, tick);
+        }
+    }
+
     fn put_in_force(&mut self, in_force: InForce, tick: u64) {
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }
-        self.history.push_back((tick, in_force.clone()));
+        let saved = self.saved.clone();
+        self.history.push_back(Change { since: tick, in_force: in_force.clone(), saved });
         self.in_force = in_force;
     }
 
-    /// Everything of ours that was in force about a tick.
-    fn about(&self, tick: u64) -> impl Iterator<Item = &InForce> {
-        let ends = self.history.iter().skip(1).map(|(since, _)| *since).chain([u64::MAX]);
-        self.history
-            .iter()
-            .zip(ends)
-            .filter(move |((since, _), end)| {
-                *since <= tick.saturating_add(SLACK) && tick <= end.saturating_add(SLACK)
+    /// Everything of ours that was in force about a tick, and what was saved then.
+    fn about(&self, tick: u64) -> impl Iterator<Item = (&InForce, &Saved)> {
+        let ends = self.history.iter().skip(1).map(|change| change.since).chain([u64::MAX]);
+        let changes: Vec<_> = self.history.iter().zip(ends).collect();
+        changes
+            .into_iter()
+            .filter(move |(change, end)| {
+                change.since <= tick.saturating_add(SLACK) && tick <= end.saturating_add(SLACK)
             })
-            .map(|((_, in_force), _)| in_force)
+            .map(|(change, _)| (&change.in_force, &change.saved))
+            // Of what one tick cannot tell apart, the last: it has what was saved last.
+            .rev()
     }
 
-    /// All that is remembered to have been in force.
-    pub fn ever(&self) -> impl Iterator<Item = &InForce> {
-        self.history.iter().map(|(_, in_force)| in_force).filter(|f| !f.is_nothing())
+    /// All that is remembered to have been in force, and what was saved then.
+    pub fn ever(&self) -> impl Iterator<Item = (&InForce, &Saved)> {
+        let all = self.history.iter().map(|change| (&change.in_force, &change.saved));
+        all.filter(|(in_force, _)| !in_force.is_nothing())
     }
 
-    /// What is in force now and what was just before, in order of time.
-    pub fn latest(&self) -> impl Iterator<Item = &InForce> {
-        self.history.iter().skip(self.history.len().saturating_sub(2)).map(|(_, f)| f)
+    /// What is in force now and what was just before, in order of time, and what was saved then.
+    pub fn latest(&self) -> impl Iterator<Item = (&InForce, &Saved)> {
+        let last_two = self.history.iter().skip(self.history.len().saturating_sub(2));
+        last_two.map(|change| (&change.in_force, &change.saved))
     }
 
     fn forget_changes(&mut self) {
@@ -96,12 +131,20 @@ pub(super) struct Newborn {
     pub born: u64,
 }
 
+impl Newborn {
+    pub fn new(key: ThreadKey, now: &Present) -> Self {
+        Self { mask: now.mask.clone(), nice: now.nice, class: now.class, born: key.born }
+    }
+}
+
 /// What a newborn inherited from us and shall have instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Repair {
     pub mask: Option<Mask>,
     pub nice: Option<i8>,
     pub class: Option<Class>,
+    /// With a mask: the one that it inherited, of which it shows what the cpuset leaves.
+    pub carried: Option<CpuSet>,
 }
 
 impl Repair {
@@ -109,11 +152,17 @@ impl Repair {
     /// birth and `saved` before us.
     pub fn of(newborn: &Newborn, in_force: &InForce, saved: &Saved, cpuset: &CpuSet) -> Self {
         let narrow = |set: &CpuSet| {
-            newborn.mask != *cpuset && comes_from(&newborn.mask, set, &saved.mask, cpuset)
+            // The kernel remembers a mask of which nothing is left, for when the cpuset grows.
+            // To write all ones is harmless if that was not inherited.
+            let is_cut = set.is_disjoint(cpuset) && saved.mask == Mask::All;
+            (newborn.mask != *cpuset || is_cut)
+                && comes_from(&newborn.mask, set, &saved.mask, cpuset)
         };
         let differs = |nice: &i8| *nice == newborn.nice && saved.nice != newborn.nice;
+        let carried = in_force.mask.clone().filter(narrow);
         Self {
-            mask: in_force.mask.as_ref().is_some_and(narrow).then(|| saved.mask.clone()),
+            mask: carried.is_some().then(|| saved.mask.clone()),
+            carried,
             nice: in_force.nice.as_ref().is_some_and(differs).then_some(saved.nice),
             class: (in_force.waiting && newborn.class == Class::Idle).then_some(saved.class),
         }
@@ -123,9 +172,17 @@ impl Repair {
         *self == Self::default()
     }
 
-    /// The other one if it explains more of what the newborn has.
+    /// The other one if it explains more of what the newborn has, and what only the lesser one
+    /// explains.
     pub fn or_better(self, other: Self) -> Self {
-        if other.weight() > self.weight() { other } else { self }
+        let is_better = other.weight() > self.weight();
+        let (mut better, less) = if is_better { (other, self) } else { (self, other) };
+        if better.mask.is_none() {
+            (better.mask, better.carried) = (less.mask, less.carried);
+        }
+        better.nice = better.nice.or(less.nice);
+        better.class = better.class.or(less.class);
+        better
     }
 
     fn weight(&self) -> usize {
@@ -136,13 +193,32 @@ impl Repair {
     }
 }
 
+/// A changed thread that exited.
+#[derive(Debug)]
+struct Departed {
+    key: ThreadKey,
+    entry: Entry,
+    /// When it was missed; none if it ended before the last exec of its process.
+    missed: Option<u64>,
+}
+
+impl Departed {
+    /// May an exec that it called still be unreported?
+    fn may_lead(&self, tick: u64) -> bool {
+        self.missed.is_some_and(|missed| tick <= missed.saturating_add(EXEC_LASTS))
+    }
+}
+
 /// All adopted threads.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     threads: BTreeMap<ThreadKey, Entry>,
     /// Those with a history: only their children can carry something of ours.
     changed: BTreeSet<ThreadKey>,
-    departed: VecDeque<(ThreadKey, Entry)>,
+    departed: VecDeque<Departed>,
+    /// Newborns that carried what they inherited until that was undone, or until they ended. They
+    /// are many: kept apart, so that they displace no other.
+    carried: VecDeque<Departed>,
     seen_at_birth: VecDeque<ThreadKey>,
 }
 
@@ -162,6 +238,23 @@ impl Ledger {
         self.threads.insert(key, entry);
     }
 
+    /// Enters a thread that is new, or again new to us: its children may still carry what is
+    /// remembered of it.
+    pub fn insert_new(&mut self, key: ThreadKey, mut entry: Entry, tick: u64) {
+        let is_it = |gone: &Departed| gone.key == key && gone.missed.is_none();
+        let known = [&mut self.carried, &mut self.departed].into_iter().find_map(|queue| {
+            let at = queue.iter().rposition(is_it)?;
+            queue.remove(at)
+        });
+        if let Some(known) = known {
+            entry.history = known.entry.history;
+            if entry.history.back().is_some_and(|last| !last.in_force.is_nothing()) {
+                entry.put_in_force(InForce::default(), tick);
+            }
+        }
+        self.insert(key, entry);
+    }
+
     /// Notes what came into force on a thread at a tick.
     pub fn put_in_force(&mut self, key: &ThreadKey, in_force: InForce, tick: u64) {
         if let Some(entry) = self.threads.get_mut(key) {
@@ -175,15 +268,33 @@ impl Ledger {
         self.threads.values_mut().for_each(Entry::forget_changes);
         self.changed.clear();
         self.departed.clear();
+        self.carried.clear();
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&ThreadKey, &Entry)> {
         self.threads.iter()
     }
 
-    /// The threads that exited lately after we had changed them.
-    pub fn departed(&self) -> impl Iterator<Item = (&ThreadKey, &Entry)> {
-        self.departed.iter().map(|(key, entry)| (key, entry))
+    /// The threads that exited lately after we had changed them, and at a tick: may an exec that
+    /// they called still be unreported?
+    pub fn departed(&self, tick: u64) -> impl Iterator<Item = (&ThreadKey, &Entry, bool)> {
+        let all = self.departed.iter().chain(&self.carried);
+        all.map(move |gone| (&gone.key, &gone.entry, gone.may_lead(tick)))
+    }
+
+    /// The threads of a leader's process that may have called an exec which was not reported by
+    /// this tick, the latest first. Whether they are gone is for the kernel to say.
+    pub fn callers(
+        &self,
+        leader: ThreadKey,
+        tick: u64,
+    ) -> impl Iterator<Item = (&ThreadKey, &Entry)> {
+        let adopted = self.of_process(leader.process);
+        let departed = self.departed.iter().rev().filter(move |gone| gone.may_lead(tick));
+        adopted
+            .chain(departed.map(|gone| (&gone.key, &gone.entry)))
+            .filter(move |(key, _)| key.process == leader.process && key.born >= leader.born)
+            .filter(move |(key, _)| **key != leader)
     }
 
     pub fn len(&self) -> usize {
@@ -211,36 +322,62 @@ impl Ledger {
             .filter(move |&process| last.replace(process) != Some(process))
     }
 
-    /// The thread exited. What its children may have inherited is kept a while.
-    pub fn depart(&mut self, key: &ThreadKey) {
-        if let Some(entry) = self.threads.remove(key) {
-            self.changed.remove(key);
-            self.remember_departed(*key, entry);
+    /// The thread exited: it is missed since this tick. What its children may have inherited is
+    /// kept a while.
+    pub fn depart(&mut self, key: &ThreadKey, tick: u64) {
+        if let Some(entry) = self.take_adopted(key) {
+            self.remember_departed(*key, entry, Some(tick));
         }
+    }
+
+    /// Forgets threads of these processes on which nothing of ours is in force.
+    pub fn forget_processes(&mut self, processes: &BTreeSet<u32>) {
+        let stays = |key: &ThreadKey, entry: &Entry| {
+            !processes.contains(&key.process) || !entry.in_force().is_nothing()
+        };
+        self.threads.retain(|key, entry| stays(key, entry));
+        self.departed.retain(|gone| stays(&gone.key, &gone.entry));
+        let threads = &self.threads;
+        self.changed.retain(|key| threads.contains_key(key));
+    }
+
+    fn take_adopted(&mut self, key: &ThreadKey) -> Option<Entry> {
+        self.changed.remove(key);
+        self.threads.remove(key)
     }
 
     /// What is known of a changed thread that was believed gone.
     pub fn take_departed(&mut self, key: &ThreadKey) -> Option<Entry> {
-        let at = self.departed.iter().rposition(|(departed, _)| departed == key)?;
-        self.departed.remove(at).map(|(_, entry)| entry)
+        let is_it = |gone: &Departed| gone.key == *key && gone.missed.is_some();
+        let at = self.departed.iter().rposition(is_it)?;
+        self.departed.remove(at).map(|gone| gone.entry)
     }
 
-    pub fn remember_departed(&mut self, key: ThreadKey, entry: Entry) {
+    /// What is known of a thread, adopted or believed gone.
+    pub fn take(&mut self, key: &ThreadKey) -> Option<Entry> {
+        self.take_adopted(key).or_else(|| self.take_departed(key))
+    }
+
+    /// Remembers a thread that exited, if it was ever changed: missed since a tick, or ended
+    /// before the last exec of its process.
+    pub fn remember_departed(&mut self, key: ThreadKey, entry: Entry, missed: Option<u64>) {
         if entry.was_ever_changed() {
-            remember(&mut self.departed, (key, entry));
+            remember(&mut self.departed, Departed { key, entry, missed });
         }
     }
 
-    /// All threads of a process that now is another program; the leader is
-    /// given back as well.
-    pub fn take_process(&mut self, process: u32) -> Vec<(ThreadKey, Entry)> {
+    /// All threads of a process that now is another program, the leader too, and then those that
+    /// were missed just before, the latest first.
+    pub fn take_process(&mut self, process: u32, tick: u64) -> Vec<(ThreadKey, Entry)> {
         let keys: Vec<_> = self.of_process(process).map(|(key, _)| *key).collect();
-        keys.into_iter()
-            .filter_map(|key| {
-                self.changed.remove(&key);
-                Some((key, self.threads.remove(&key)?))
-            })
-            .collect()
+        let adopted = keys.into_iter().filter_map(|key| Some((key, self.take_adopted(&key)?)));
+        let mut all: Vec<_> = adopted.collect();
+        let departed = std::mem::take(&mut self.departed);
+        let is_of_it = |gone: &Departed| gone.key.process == process && gone.may_lead(tick);
+        let (mine, others): (VecDeque<_>, _) = departed.into_iter().partition(is_of_it);
+        self.departed = others;
+        all.extend(mine.into_iter().rev().map(|gone| (gone.key, gone.entry)));
+        all
     }
 
     pub fn saw_at_birth(&mut self, key: ThreadKey) {
@@ -251,15 +388,43 @@ impl Ledger {
         self.seen_at_birth.contains(key)
     }
 
-    /// Could a newborn of this process that has this mask carry something of
-    /// ours? Says no quickly, and yes also where only a closer look can tell.
-    pub fn may_carry(&self, process: u32, mask: &dyn Fn() -> Option<CpuSet>) -> bool {
-        let mut ever = self.makers(process, 0).flat_map(|(_, entry)| entry.ever()).peekable();
-        if ever.peek().is_none() {
-            return false;
+    /// Was a thread of this process ever changed, as far as is remembered?
+    pub fn was_changed(&self, process: u32) -> bool {
+        self.makers(process, 0).any(|(_, entry)| entry.ever().next().is_some())
+    }
+
+    /// Could a newborn of this process that has this mask carry something of ours? Says yes also
+    /// where only a closer look can tell: a cpuset may have cut what it carries.
+    pub fn may_carry(&self, process: u32, mask: Option<&CpuSet>) -> bool {
+        let is_whole = |set: &CpuSet| mask.is_some_and(|mask| set != mask && set.is_subset(mask));
+        let mut ever = self.makers(process, 0).flat_map(|(_, entry)| entry.ever());
+        ever.any(|(f, _)| {
+            f.nice.is_some() || f.waiting || f.mask.as_ref().is_some_and(|set| !is_whole(set))
+        })
+    }
+
+    /// A newborn carried something from its birth until a tick; its own children may carry it too.
+    pub fn note_carried(
+        &mut self,
+        key: ThreadKey,
+        carried: InForce,
+        saved: Saved,
+        [born, tick]: [u64; 2],
+    ) {
+        let mut entry = Entry::new(saved, Arc::default());
+        entry.put_in_force(carried, born);
+        entry.put_in_force(InForce::default(), tick);
+        remember(&mut self.carried, Departed { key, entry, missed: None });
+    }
+
+    /// A newborn was gone before it could be read: whatever its maker had at its birth, it carried
+    /// until now.
+    pub fn note_unseen(&mut self, (process, thread): (u32, u32), newborn: ThreadKey, tick: u64) {
+        let maker = self.makers(process, thread).next();
+        let changes = maker.map(|(_, entry)| entry.history.clone()).unwrap_or_default();
+        for change in changes.into_iter().filter(|change| !change.in_force.is_nothing()) {
+            self.note_carried(newborn, change.in_force, change.saved, [change.since, tick]);
         }
-        let mask = mask();
-        ever.any(|f| f.nice.is_some() || f.waiting || (f.mask.is_some() && f.mask == mask))
     }
 
     /// What a newborn carries of what its maker had at its birth. The maker is
@@ -271,7 +436,7 @@ impl Ledger {
         cpuset: &CpuSet,
     ) -> Repair {
         self.makers(process, thread)
-            .flat_map(|(_, entry)| entry.about(newborn.born).map(move |f| (f, &entry.saved)))
+            .flat_map(|(_, entry)| entry.about(newborn.born))
             .map(|(in_force, saved)| Repair::of(newborn, in_force, saved, cpuset))
             .fold(Repair::default(), Repair::or_better)
     }
@@ -283,10 +448,15 @@ impl Ledger {
                 .range(ThreadKey::all_of(process))
                 .filter_map(|key| self.threads.get_key_value(key))
         };
-        let known = changed().filter(move |(key, _)| key.thread == thread);
-        let others = changed().filter(move |(key, _)| key.thread != thread);
-        let gone = self.departed().filter(move |(key, _)| key.process == process);
-        known.chain(others).chain(gone)
+        let gone = move || {
+            let all = self.departed.iter().chain(&self.carried);
+            let of_it = all.filter(move |gone| gone.key.process == process);
+            of_it.map(|gone| (&gone.key, &gone.entry))
+        };
+        let all = move || changed().chain(gone());
+        let known = all().filter(move |(key, _)| key.thread == thread);
+        let others = all().filter(move |(key, _)| key.thread != thread);
+        known.chain(others)
     }
 }
 
@@ -346,7 +516,7 @@ mod tests {
     #[test]
     fn a_thread_that_departed_is_still_known_as_a_maker() {
         let mut ledger = ledger_with(&[(100, pinned("0"))]);
-        ledger.depart(&MAKER);
+        ledger.depart(&MAKER, 200);
         assert_eq!(ledger.len(), 0);
         let repair = ledger.repair((10, 0), &newborn("0", 150), &set("0-3"));
         assert_eq!(repair.mask, Some(Mask::All));
@@ -360,10 +530,10 @@ mod tests {
             let mut entry = entry(Mask::All);
             entry.put_in_force(pinned("0"), 100);
             ledger.insert(key, entry);
-            ledger.depart(&key);
+            ledger.depart(&key, 200);
             ledger.saw_at_birth(key);
         }
-        assert_eq!(ledger.departed().count(), REMEMBERED);
+        assert_eq!(ledger.departed(200).count(), REMEMBERED);
         assert_eq!(ledger.seen_at_birth.len(), REMEMBERED);
     }
 
@@ -372,7 +542,8 @@ mod tests {
         let in_force = InForce { mask: None, nice: Some(-10), waiting: true };
         let child = Newborn { nice: -10, class: Class::Idle, ..newborn("0-3", 1) };
         let repair = Repair::of(&child, &in_force, &entry(Mask::All).saved, &set("0-3"));
-        let expected = Repair { mask: None, nice: Some(0), class: Some(Class::Other) };
+        let expected =
+            Repair { mask: None, nice: Some(0), class: Some(Class::Other), carried: None };
         assert_eq!(repair, expected);
     }
 }

@@ -1,23 +1,21 @@
-//! One manager at a time for each user, and none inside another.
+//! One manager at a time for each state directory.
 //!
-//! The lock is a `flock` on a file of the state directory, which the kernel
-//! lets go when its holder dies. The file says who holds it and which
-//! processes it manages, so that an instance started inside a managed program
-//! can tell, also one of another user.
+//! The lock is a `flock` on a file that nobody else may open, so that nobody
+//! else can hold it; the kernel lets it go when its holder dies. Who manages
+//! what is published in another file, which everybody may read
+//! ([`super::managers`]).
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use super::kernel::{ThreadKey, facts, facts_of};
+use super::managers::{Holder, Record, from_file};
 use super::state_dir::{StateDir, StateDirError};
 
 const NAME: &str = "lock";
-const MOST_BYTES: u64 = 1 << 20;
 
 /// The lock cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -27,153 +25,226 @@ pub enum LockError {
     Busy {
         /// Its process, where it says so.
         pid: Option<u32>,
+        /// All that it manages has ended: it will end in a moment.
+        ending: bool,
     },
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] StateDirError),
 }
 
-/// What the file says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Holder {
-    manager: ThreadKey,
-    /// The first processes of the managed programs.
-    roots: Vec<ThreadKey>,
-}
-
 /// Held as long as this value lives.
 #[derive(Debug)]
 pub struct Lock {
-    file: File,
-    path: PathBuf,
+    // Withdrawn before the lock is given up, so that the next manager's are not touched.
+    record: Record,
+    elsewhere: Vec<Record>,
     holder: Holder,
+    dir: StateDir,
+    /// Where else the record is published.
+    others: Vec<PathBuf>,
+    file: File,
 }
 
 impl Lock {
-    /// Takes the lock of a state directory, which is made if missing.
+    /// Takes the lock of a state directory, which is made if missing. Who has
+    /// it is published there and, where that is possible, in the others: there
+    /// programs look for their manager that use another state directory.
     ///
     /// # Errors
     /// [`LockError::Busy`] if another process has it.
-    pub fn acquire(state_dir: &Path) -> Result<Self, LockError> {
+    pub fn acquire(state_dir: &Path, others: &[PathBuf]) -> Result<Self, LockError> {
+        Self::acquire_for(Holder::this_process(), state_dir, others)
+    }
+
+    fn acquire_for(
+        holder: Holder,
+        state_dir: &Path,
+        others: &[PathBuf],
+    ) -> Result<Self, LockError> {
         let dir = StateDir::create(state_dir)?;
         let path = dir.path_of(NAME);
         let fail = |what, source| StateDirError::Io { what, path: path.clone(), source };
         let mut file = dir.open_file(NAME, OFlags::RDWR | OFlags::CREATE)?;
+        // It may be from a version that let others open it.
+        fchmod(&file, Mode::from_raw_mode(0o600)).map_err(|e| fail("set the mode of", e.into()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
-                return Err(LockError::Busy { pid: read(&mut file).map(|h| h.manager.process) });
+                let holder = from_file(file);
+                let ending = holder.as_ref().is_some_and(Holder::has_ended);
+                return Err(LockError::Busy { pid: holder.map(|h| h.manager.process), ending });
             }
             Err(error) => return Err(fail("lock", error.into()).into()),
         }
-        // Others may read who it is: root's directory is open to that.
-        fchmod(&file, Mode::from_raw_mode(0o644)).map_err(|e| fail("open up", e.into()))?;
-        let me = std::process::id();
-        let manager = facts(me, me).ok().flatten().map(|facts| facts.key);
-        let manager = manager.unwrap_or(ThreadKey { process: me, thread: me, born: 0 });
-        let mut lock =
-            Self { file, path: path.clone(), holder: Holder { manager, roots: Vec::new() } };
-        lock.write()?;
-        Ok(lock)
+        write(&mut file, &holder).map_err(|source| fail("write", source))?;
+        let record = Record::publish(state_dir, &holder)?;
+        let mut others = others.to_vec();
+        others.retain(|other| other != state_dir);
+        let elsewhere = publish(&others, &holder);
+        Ok(Self { record, elsewhere, holder, dir, others, file })
     }
 
     /// Says that a process and all its descendants are managed.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When that cannot be published.
     pub fn manages(&mut self, process: u32) -> Result<(), LockError> {
-        if let Ok(Some(facts)) = facts(process, process) {
-            self.holder.roots.retain(|root| facts_of(*root).is_ok());
-            self.holder.roots.push(facts.key);
-            self.write()?;
+        self.holder.add(process);
+        for record in &self.elsewhere {
+            // It is no loss for those who look where it matters most.
+            let _ = record.write(&self.holder);
+        }
+        let fail =
+            |source| StateDirError::Io { what: "write", path: self.dir.path_of(NAME), source };
+        write(&mut self.file, &self.holder).map_err(fail)?;
+        Ok(self.record.write(&self.holder)?)
+    }
+
+    /// Takes the lock anew if its file or the whole state directory was
+    /// removed (which is done to a user's runtime directory at logout).
+    ///
+    /// # Errors
+    /// When that cannot be done, or another manager was faster. Whoever goes
+    /// on managing then does so beside others.
+    pub fn keep(&mut self) -> Result<(), LockError> {
+        let is_held = self.dir.is_in_place() && self.dir.still_names(NAME, &self.file);
+        if is_held && self.record.is_in_place() {
+            if !self.elsewhere.iter().all(Record::is_in_place) {
+                self.elsewhere = publish(&self.others, &self.holder);
+            }
+            return Ok(());
+        }
+        if is_held {
+            self.record = Record::publish(self.dir.path(), &self.holder)?;
+        } else {
+            *self = Self::acquire_for(self.holder.clone(), self.dir.path(), &self.others)?;
         }
         Ok(())
     }
-
-    fn write(&mut self) -> Result<(), StateDirError> {
-        let fail = |source| StateDirError::Io { what: "write", path: self.path.clone(), source };
-        let text = serde_json::to_vec(&self.holder).map_err(|error| fail(error.into()))?;
-        let mut put = || -> io::Result<()> {
-            self.file.rewind()?;
-            self.file.write_all(&text)?;
-            self.file.set_len(text.len() as u64)
-        };
-        put().map_err(fail)
-    }
 }
 
-fn read(file: &mut File) -> Option<Holder> {
-    let mut text = Vec::new();
-    file.rewind().ok()?;
-    file.take(MOST_BYTES).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
+    let text = serde_json::to_vec(holder)?;
+    file.rewind()?;
+    file.write_all(&text)?;
+    file.set_len(text.len() as u64)
 }
 
-/// The manager, if one that lives and uses one of these state directories
-/// manages this process: it or an ancestor of it was enrolled. A process that
-/// cut its descent (its parent exited) is not found.
-#[must_use]
-pub fn managed_by(process: u32, state_dirs: &[PathBuf]) -> Option<u32> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let holders = state_dirs.iter().filter_map(|dir| {
-        let mut file = File::from(open(dir.join(NAME), flags, Mode::empty()).ok()?);
-        read(&mut file).filter(|holder| facts_of(holder.manager).is_ok())
-    });
-    let holders: Vec<Holder> = holders.collect();
-    let mut at = process;
-    let mut child_born = u64::MAX;
-    while let Ok(Some(facts)) = facts(at, at) {
-        if facts.key.born > child_born {
-            return None;
-        }
-        if let Some(holder) = holders.iter().find(|holder| holder.roots.contains(&facts.key)) {
-            return Some(holder.manager.process);
-        }
-        if facts.parent == 0 || facts.parent == at {
-            return None;
-        }
-        (at, child_born) = (facts.parent, facts.key.born);
-    }
-    None
+fn publish(state_dirs: &[PathBuf], holder: &Holder) -> Vec<Record> {
+    state_dirs.iter().filter_map(|dir| Record::publish(dir, holder).ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::managers::managed_by;
     use super::*;
+
+    fn state() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        (dir, path)
+    }
 
     #[test]
     fn a_second_manager_is_told_who_has_the_lock() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state");
-        let first = Lock::acquire(&path).unwrap();
-        match Lock::acquire(&path).unwrap_err() {
-            LockError::Busy { pid } => assert_eq!(pid, Some(std::process::id())),
+        let (_dir, path) = state();
+        let first = Lock::acquire(&path, &[]).unwrap();
+        match Lock::acquire(&path, &[]).unwrap_err() {
+            LockError::Busy { pid, .. } => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other}"),
         }
         drop(first);
-        Lock::acquire(&path).unwrap();
+        Lock::acquire(&path, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_manager_whose_programs_have_ended_is_said_to_be_ending() {
+        let (_dir, path) = state();
+        let mut lock = Lock::acquire(&path, &[]).unwrap();
+        let is_ending = || match Lock::acquire(&path, &[]) {
+            Err(LockError::Busy { ending, .. }) => ending,
+            other => panic!("{other:?}"),
+        };
+        let mut program = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        lock.manages(program.id()).unwrap();
+        assert!(!is_ending());
+        program.kill().unwrap();
+        program.wait().unwrap();
+        assert!(is_ending());
+        lock.manages(std::process::id()).unwrap();
+        assert!(!is_ending(), "others remain");
+    }
+
+    #[test]
+    fn nobody_else_may_open_the_locked_file() {
+        let (_dir, path) = state();
+        StateDir::create(&path).unwrap();
+        let file = path.join(NAME);
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+        let _lock = Lock::acquire(&path, &[]).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
     fn an_instance_inside_a_managed_program_knows_its_manager() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state");
+        let (_dir, path) = state();
         let (me, dirs) = (std::process::id(), [path.clone()]);
         assert_eq!(managed_by(me, &dirs), None);
-        let mut lock = Lock::acquire(&path).unwrap();
+        let mut lock = Lock::acquire(&path, &[]).unwrap();
         assert_eq!(managed_by(me, &dirs), None);
         lock.manages(std::os::unix::process::parent_id()).unwrap();
         assert_eq!(managed_by(me, &dirs), Some(me));
     }
 
     #[test]
-    fn a_damaged_lock_file_names_nobody() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state");
-        let lock = Lock::acquire(&path).unwrap();
-        std::fs::write(path.join(NAME), "{nonsense").unwrap();
-        assert!(matches!(Lock::acquire(&path), Err(LockError::Busy { pid: None })));
-        assert_eq!(managed_by(std::process::id(), &[path]), None);
+    fn an_instance_that_uses_another_directory_knows_its_manager_too() {
+        let ((_dir, path), (_other, usual)) = (state(), state());
+        let mut lock = Lock::acquire(&path, std::slice::from_ref(&usual)).unwrap();
+        lock.manages(std::os::unix::process::parent_id()).unwrap();
+        let me = std::process::id();
+        assert_eq!(managed_by(me, std::slice::from_ref(&usual)), Some(me));
         drop(lock);
+        assert_eq!(managed_by(me, &[usual, path]), None);
+    }
+
+    #[test]
+    fn a_removed_directory_is_made_again_with_lock_and_record() {
+        let ((_dir, path), (_other, usual)) = (state(), state());
+        let mut lock = Lock::acquire(&path, std::slice::from_ref(&usual)).unwrap();
+        lock.manages(std::os::unix::process::parent_id()).unwrap();
+        let me = std::process::id();
+        for removed in [&path, &path.join(NAME), &path.join("managers"), &usual] {
+            match removed.is_dir() {
+                true => std::fs::remove_dir_all(removed).unwrap(),
+                false => std::fs::remove_file(removed).unwrap(),
+            }
+            lock.keep().unwrap();
+            let busy = Lock::acquire(&path, &[]);
+            assert!(matches!(busy, Err(LockError::Busy { pid: Some(_), .. })), "{busy:?}");
+            for dir in [&path, &usual] {
+                assert_eq!(managed_by(me, std::slice::from_ref(dir)), Some(me));
+            }
+        }
+    }
+
+    #[test]
+    fn a_lock_that_another_manager_took_meanwhile_is_not_taken_from_it() {
+        let (_dir, path) = state();
+        let mut lock = Lock::acquire(&path, &[]).unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+        let _other = Lock::acquire(&path, &[]).unwrap();
+        assert!(matches!(lock.keep(), Err(LockError::Busy { .. })));
+    }
+
+    #[test]
+    fn a_damaged_lock_file_names_nobody() {
+        let (_dir, path) = state();
+        let _lock = Lock::acquire(&path, &[]).unwrap();
+        std::fs::write(path.join(NAME), "{nonsense").unwrap();
+        assert!(matches!(Lock::acquire(&path, &[]), Err(LockError::Busy { pid: None, .. })));
     }
 }

@@ -1,14 +1,16 @@
 //! Puts back what a [`Book`] says, on the machine as it is now.
 
-use std::collections::BTreeMap;
-use std::{fmt, fs};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::Serialize;
+use symbiont_topology::CpuSet;
 
 use super::book::{Book, Found, Present, Record, descendants};
-use super::cgroup::Cgroups;
-use super::kernel::{self, ThreadError, ThreadKey};
+use super::exec::caller;
+use super::kernel::{Kernel, ThreadError, ThreadKey};
 use super::ledger::{Newborn, Repair};
+use super::trust::Trust;
 
 /// Children can be born of parents that were not yet put back; each pass
 /// finds the children of the one before.
@@ -56,10 +58,10 @@ impl RestoreReport {
 }
 
 /// Puts back everything in the book, then looks for descendants.
-pub(super) fn put_back(book: &Book, cgroups: &Cgroups) -> RestoreReport {
+pub(super) fn put_back(kernel: &dyn Kernel, book: &Book, trust: Trust) -> RestoreReport {
     let mut report = RestoreReport::default();
     for (key, record) in book.records.iter().filter(|(_, record)| !record.ever.is_empty()) {
-        match put_back_one(book, *key, record, cgroups) {
+        match put_back_one(kernel, book, *key, record, trust) {
             Ok(Put::Unchanged) => {}
             Ok(Put::Back) => report.restored += 1,
             Ok(Put::LeftAlone(why)) => {
@@ -71,9 +73,18 @@ pub(super) fn put_back(book: &Book, cgroups: &Cgroups) -> RestoreReport {
             }
         }
     }
+    for (key, own) in unchanged_leaders(kernel, book) {
+        match put_back_leader(kernel, book, key, own, trust) {
+            Ok(back) => report.restored += usize::from(back),
+            Err(ThreadError::Gone(_)) => {}
+            Err(error) => {
+                report.failed.push(NotRestored { thread: key, why: error.to_string() });
+            }
+        }
+    }
     if book.records.values().any(|record| !record.ever.is_empty()) {
         for _ in 0..PASSES {
-            if !put_back_descendants(book, cgroups, &mut report) {
+            if !put_back_descendants(kernel, book, trust, &mut report) {
                 break;
             }
         }
@@ -88,24 +99,21 @@ enum Put {
 }
 
 fn put_back_one(
+    kernel: &dyn Kernel,
     book: &Book,
     key: ThreadKey,
     record: &Record,
-    cgroups: &Cgroups,
+    trust: Trust,
 ) -> Result<Put, ThreadError> {
-    let now = present(key)?;
-    let cpuset = cgroups.cpuset(key.process);
-    let mut repairs = record.repairs(&now, &cpuset);
-    if !repairs.foreign.is_empty() && key.thread == key.process {
-        // Another thread of the process may have called exec and be the leader now.
-        let others = book.of_process(key.process).filter(|(other, _)| **other != key);
-        let gone = others.filter(|(other, _)| kernel::facts_of(**other).is_err());
-        if let Some((_, other)) = gone.into_iter().find(|(_, r)| r.fits(&now, &cpuset)) {
-            repairs = other.repairs(&now, &cpuset);
-        }
-    }
+    let now = kernel.present(key)?;
+    let cpuset = kernel.cpuset(key.process);
+    let caller = caller_in(kernel, book, key, Some(record), &now, &cpuset);
+    let repairs = caller.unwrap_or(record).repairs(&now, &cpuset);
     let changed = !repairs.repair.is_nothing();
-    carry_out(key, &repairs.repair, now.reset_on_fork, &cpuset)?;
+    if changed {
+        trust.check(key, &now, &repairs.repair, &cpuset)?;
+    }
+    carry_out(kernel, key, &repairs.repair, &now, &cpuset)?;
     Ok(match (repairs.foreign.as_slice(), changed) {
         ([], true) => Put::Back,
         ([], false) => Put::Unchanged,
@@ -115,25 +123,84 @@ fn put_back_one(
     })
 }
 
+/// The leaders of changed threads that live and were not changed themselves, with what is known
+/// of them.
+fn unchanged_leaders<'a>(
+    kernel: &dyn Kernel,
+    book: &'a Book,
+) -> Vec<(ThreadKey, Option<&'a Record>)> {
+    let changed = book.records.iter().filter(|(_, record)| !record.ever.is_empty());
+    let processes: BTreeSet<u32> = changed.map(|(key, _)| key.process).collect();
+    let leaders = processes.into_iter().filter_map(|p| kernel.facts(p, p).ok().flatten());
+    leaders
+        .map(|facts| (facts.key, book.records.get(&facts.key)))
+        .filter(|(_, own)| own.is_none_or(|record| record.ever.is_empty()))
+        .collect()
+}
+
+/// Undoes what an unchanged leader brought along, if another thread called exec and is the leader
+/// now.
+fn put_back_leader(
+    kernel: &dyn Kernel,
+    book: &Book,
+    key: ThreadKey,
+    own: Option<&Record>,
+    trust: Trust,
+) -> Result<bool, ThreadError> {
+    let now = kernel.present(key)?;
+    let cpuset = kernel.cpuset(key.process);
+    let Some(caller) = caller_in(kernel, book, key, own, &now, &cpuset) else { return Ok(false) };
+    let repair = caller.repairs(&now, &cpuset).repair;
+    if !repair.is_nothing() {
+        trust.check(key, &now, &repair, &cpuset)?;
+    }
+    carry_out(kernel, key, &repair, &now, &cpuset)?;
+    Ok(!repair.is_nothing())
+}
+
+/// The thread of its process that a leader was before an exec, if it was another one.
+fn caller_in<'a>(
+    kernel: &dyn Kernel,
+    book: &'a Book,
+    leader: ThreadKey,
+    own: Option<&Record>,
+    now: &Present,
+    cpuset: &CpuSet,
+) -> Option<&'a Record> {
+    if leader.thread != leader.process {
+        return None;
+    }
+    let others = book
+        .of_process(leader.process)
+        .filter(|(key, record)| **key != leader && key.born >= leader.born && record.may_lead);
+    caller(kernel, own, others, now, cpuset).map(|(_, record)| record)
+}
+
 /// One pass over the machine; true if a descendant was put back.
-fn put_back_descendants(book: &Book, cgroups: &Cgroups, report: &mut RestoreReport) -> bool {
+fn put_back_descendants(
+    kernel: &dyn Kernel,
+    book: &Book,
+    trust: Trust,
+    report: &mut RestoreReport,
+) -> bool {
     let before = report.descendants;
-    let found = all_processes();
+    let found = all_processes(kernel);
     let mut cpusets = BTreeMap::new();
-    for (process, ancestor) in descendants(book, &found) {
-        let cpuset = cpusets.entry(process).or_insert_with(|| cgroups.cpuset(process));
-        for key in threads_of(process) {
+    for (process, ancestors) in descendants(book, &found) {
+        let cpuset = cpusets.entry(process).or_insert_with(|| kernel.cpuset(process));
+        for key in threads_of(kernel, process) {
             if key.born < book.began || book.knows(&key) {
                 continue;
             }
-            let Ok(now) = present(key) else { continue };
-            let newborn =
-                Newborn { mask: now.mask, nice: now.nice, class: now.class, born: key.born };
-            let repair = book.inherited(ancestor, &newborn, cpuset);
+            let Ok(now) = kernel.present(key) else { continue };
+            let repair = book.inherited(&ancestors, &Newborn::new(key, &now), cpuset);
             if repair.is_nothing() {
                 continue;
             }
-            match carry_out(key, &repair, now.reset_on_fork, cpuset) {
+            let done = trust
+                .check(key, &now, &repair, cpuset)
+                .and_then(|()| carry_out(kernel, key, &repair, &now, cpuset));
+            match done {
                 Ok(()) => report.descendants += 1,
                 Err(ThreadError::Gone(_)) => {}
                 Err(error) => {
@@ -149,46 +216,61 @@ fn put_back_descendants(book: &Book, cgroups: &Cgroups, report: &mut RestoreRepo
     report.descendants > before
 }
 
-/// What a thread has now.
-pub(super) fn present(key: ThreadKey) -> Result<Present, ThreadError> {
-    let mask = kernel::mask(key)?;
-    let (class, reset_on_fork) = kernel::scheduler(key)?;
-    // Last, so that what was read belongs to the thread whose birth is checked.
-    let facts = kernel::facts_of(key)?;
-    Ok(Present { parent: facts.parent, mask, nice: facts.nice, class, reset_on_fork })
-}
-
 /// Gives a thread what a repair says. The class comes first: a thread that
 /// waits for an idle machine could wait long for the rest.
 pub(super) fn carry_out(
+    kernel: &dyn Kernel,
     key: ThreadKey,
     repair: &Repair,
-    reset_on_fork: bool,
-    cpuset: &symbiont_topology::CpuSet,
+    now: &Present,
+    cpuset: &CpuSet,
 ) -> Result<(), ThreadError> {
     if repair.is_nothing() {
         return Ok(());
     }
-    kernel::facts_of(key)?;
+    kernel.facts_of(key)?;
     if let Some(class) = repair.class {
-        kernel::set_class(key, class, reset_on_fork)?;
+        kernel.set_class(key, class, now.reset_on_fork)?;
     }
     if let Some(nice) = repair.nice {
-        kernel::set_nice(key, nice)?;
+        kernel.set_nice(key, nice)?;
     }
     if let Some(mask) = &repair.mask {
-        kernel::set_mask(key, mask.to_write(cpuset))?;
+        kernel.set_mask(key, mask.to_write(cpuset))?;
     }
-    Ok(())
+    check_after(kernel, key, |other| {
+        if repair.class.is_some() {
+            kernel.set_class(other, now.class, now.reset_on_fork)?;
+        }
+        if repair.nice.is_some() {
+            kernel.set_nice(other, now.nice)?;
+        }
+        if repair.mask.is_some() {
+            kernel.set_mask(other, Some(&now.mask))?;
+        }
+        Ok(())
+    })
 }
 
-fn numbers_in(directory: &str) -> impl Iterator<Item = u32> + use<> {
-    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+/// Is it still the same thread after the act? If it went away under it and
+/// another one got its number, and so perhaps the change, that one gets back
+/// what was there before.
+pub(super) fn check_after(
+    kernel: &dyn Kernel,
+    key: ThreadKey,
+    back: impl Fn(ThreadKey) -> Result<(), ThreadError>,
+) -> Result<(), ThreadError> {
+    let Err(error) = kernel.facts_of(key) else { return Ok(()) };
+    if let (ThreadError::Gone(_), Ok(Some(other))) = (&error, kernel.facts(key.process, key.thread))
+    {
+        // It may be gone as well, and then nothing is left to do.
+        let _ = back(other.key);
+    }
+    Err(error)
 }
 
-fn all_processes() -> Vec<Found> {
-    let facts = numbers_in("/proc").filter_map(|p| kernel::facts(p, p).ok().flatten());
+fn all_processes(kernel: &dyn Kernel) -> Vec<Found> {
+    let facts = kernel.processes().into_iter().filter_map(|p| kernel.facts(p, p).ok().flatten());
     facts
         .map(|facts| Found {
             process: facts.key.process,
@@ -200,10 +282,10 @@ fn all_processes() -> Vec<Found> {
         .collect()
 }
 
-fn threads_of(process: u32) -> Vec<ThreadKey> {
-    let threads = numbers_in(&format!("/proc/{process}/task"));
+fn threads_of(kernel: &dyn Kernel, process: u32) -> Vec<ThreadKey> {
+    let threads = kernel.threads(process).into_iter();
     threads
-        .filter_map(|thread| kernel::facts(process, thread).ok().flatten())
+        .filter_map(|thread| kernel.facts(process, thread).ok().flatten())
         .filter(|facts| !facts.zombie)
         .map(|facts| facts.key)
         .collect()

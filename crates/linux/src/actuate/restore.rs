@@ -3,36 +3,57 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 use serde::Serialize;
 use symbiont_topology::HostTopology;
 
-use super::cgroup::Cgroups;
-use super::journal::{self, Found, JournalError};
+use super::journal::{self, Found, JournalError, Left};
+use super::kernel::{Host, Kernel};
 use super::putback::{RestoreReport, put_back};
 use super::state_dir::{StateDir, StateDirError};
+use super::trust::Trust;
+
+/// Nobody shall make root read without end. No journal that was kept bounded comes near this
+/// size.
+const MOST_BYTES_OF_OTHERS: u64 = 64 << 20;
 
 /// What was found in a state directory, and what became of it.
 #[derive(Debug, Default, Serialize)]
 pub struct Restored {
+    /// The state directories that were there.
+    pub directories: Vec<PathBuf>,
     /// What was put back, over all journals of dead managers.
     pub report: RestoreReport,
     /// Journals from which everything possible was put back; they are removed.
     pub journals: Vec<PathBuf>,
     /// Journals of managers that live; left alone.
     pub live: Vec<PathBuf>,
-    /// Journals from before the machine last booted; removed.
+    /// Journals from before the machine last booted, or of a container that
+    /// has ended, all of whose threads are gone; removed.
     pub stale: Vec<PathBuf>,
     /// Journals that could not be used; nothing was changed because of them.
     #[serde(serialize_with = "as_text")]
     pub unusable: Vec<JournalError>,
 }
 
+impl Restored {
+    /// Adds what was found in another directory.
+    pub fn add(&mut self, other: Self) {
+        self.directories.extend(other.directories);
+        self.report.add(other.report);
+        self.journals.extend(other.journals);
+        self.live.extend(other.live);
+        self.stale.extend(other.stale);
+        self.unusable.extend(other.unusable);
+    }
+}
+
 fn as_text<S: serde::Serializer>(errors: &[JournalError], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(errors.iter().map(ToString::to_string))
 }
 
-/// Puts back what the journals of dead managers say.
+/// Puts back what the journals of dead managers say. Root may do so for
+/// another user, as far as that user's threads and their descendants go.
 ///
 /// A journal is removed once everything in it was put back, had exited or
 /// belongs to somebody else now; one with failures stays for a later try with
@@ -41,61 +62,59 @@ fn as_text<S: serde::Serializer>(errors: &[JournalError], to: S) -> Result<S::Ok
 /// # Errors
 /// When the state directory itself cannot be used. A missing one is fine.
 pub fn restore(host: &HostTopology, state_dir: &Path) -> Result<Restored, StateDirError> {
+    restore_over(&Host::new(host), state_dir)
+}
+
+/// The same over any kernel.
+pub(super) fn restore_over(
+    kernel: &dyn Kernel,
+    state_dir: &Path,
+) -> Result<Restored, StateDirError> {
     let mut restored = Restored::default();
-    let Some(dir) = StateDir::open(state_dir)? else { return Ok(restored) };
-    let cgroups = Cgroups::discover(host);
+    let Some(dir) = StateDir::open_to_restore(state_dir)? else { return Ok(restored) };
+    restored.directories.push(state_dir.to_owned());
+    let owner = dir.owner()?;
+    let trust = if owner == geteuid().as_raw() { Trust::Own } else { Trust::Of(owner) };
     for found in journal::find_all(&dir)? {
         match found {
             Ok(Found::Held(path)) => restored.live.push(path),
-            Ok(Found::Left { name, path, text, _lock }) => {
-                if let Err(error) = from_journal(&dir, &name, path, &text, &cgroups, &mut restored)
-                {
+            Ok(Found::Left(left)) => {
+                if let Err(error) = from_journal(kernel, &dir, left, trust, &mut restored) {
                     restored.unusable.push(error);
                 }
             }
             Err(error) => restored.unusable.push(error.into()),
         }
     }
-    remove_drafts(&dir)?;
+    journal::remove_drafts(&dir)?;
     Ok(restored)
 }
 
 fn from_journal(
+    kernel: &dyn Kernel,
     dir: &StateDir,
-    name: &str,
-    path: PathBuf,
-    text: &[u8],
-    cgroups: &Cgroups,
+    left: Left,
+    trust: Trust,
     restored: &mut Restored,
 ) -> Result<(), JournalError> {
-    let (header, book) = journal::parse(&path, text)?;
-    if !header.is_of_this_boot() {
-        dir.remove(name)?;
-        restored.stale.push(path);
+    if trust != Trust::Own && left.bytes()? > MOST_BYTES_OF_OTHERS {
+        return Err(JournalError::TooLong { path: left.path });
+    }
+    let (header, book) = left.read()?;
+    let is_ours = header.has_our_numbers();
+    if !header.is_of_this_boot() || (!is_ours && header.is_of_a_dead_container()) {
+        dir.remove(&left.name)?;
+        restored.stale.push(left.path);
         return Ok(());
     }
-    if !header.has_our_numbers() {
-        return Err(JournalError::OtherNumbers { path });
+    if !is_ours {
+        return Err(JournalError::OtherNumbers { path: left.path });
     }
-    let report = put_back(&book, cgroups);
+    let report = put_back(kernel, &book, trust);
     if report.failed.is_empty() {
-        dir.remove(name)?;
-        restored.journals.push(path);
+        dir.remove(&left.name)?;
+        restored.journals.push(left.path);
     }
     restored.report.add(report);
-    Ok(())
-}
-
-/// Removes journals that a dead manager had not finished to write.
-fn remove_drafts(dir: &StateDir) -> Result<(), StateDirError> {
-    for name in dir.names()?.iter().filter_map(|name| name.to_str()) {
-        if !name.starts_with("draft-") {
-            continue;
-        }
-        let Ok(file) = dir.open_file(name, OFlags::RDONLY | OFlags::NONBLOCK) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            dir.remove(name)?;
-        }
-    }
     Ok(())
 }

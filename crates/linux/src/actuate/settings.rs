@@ -103,11 +103,13 @@ impl InForce {
 /// The kernel narrows masks to the cpuset, and gives the whole cpuset when
 /// nothing would be left (before Linux 6.2 on every change of the cpuset). So
 /// the whole cpuset is no sign of a foreign hand where that is what the thread
-/// had anyway: saying so wrongly would change nothing.
+/// had anyway: saying so wrongly would change nothing. No process can choose an empty mask: that is
+/// what a sleeping thread shows whose CPUs are all offline, until it wakes.
 #[must_use]
 pub(super) fn comes_from(now: &CpuSet, set: &CpuSet, saved: &Mask, cpuset: &CpuSet) -> bool {
     let left = set.intersection(cpuset);
     now == set
+        || now.is_empty()
         || (!left.is_empty() && *now == left)
         || (now == cpuset && (left.is_empty() || *saved == Mask::All))
 }
@@ -150,6 +152,15 @@ mod tests {
         assert!(comes_from(&set("1"), &set("0-1"), &Mask::All, &set("1-3")));
         assert!(comes_from(&set("1-3"), &set("0"), &Mask::All, &set("1-3")));
         assert!(comes_from(&set("1-3"), &set("0"), &Mask::Cpus(set("0")), &set("1-3")));
+    }
+
+    #[test]
+    fn a_sleeping_thread_of_offline_cpus_was_changed_by_no_process() {
+        let nothing = CpuSet::new();
+        for saved in [Mask::All, Mask::Cpus(set("0,2"))] {
+            assert!(comes_from(&nothing, &set("2"), &saved, &set("0-1,3")));
+        }
+        assert!(is_saved(&nothing, &Mask::Cpus(set("2")), &set("0-1,3")));
     }
 
     #[test]

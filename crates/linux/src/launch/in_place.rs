@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::fd::BorrowedFd;
 
 use super::manager::{self, Caller, Manager, Root};
-use super::{Command, ExecError, Patience, Unmanaged, inherited, raw};
+use super::{Command, ExecError, Notice, Patience, Unmanaged, inherited, raw};
 
 /// Starts a manager, waits until it has enrolled this process, and becomes the
 /// program. Comes back only if the program cannot be run; the manager then
@@ -17,19 +17,19 @@ use super::{Command, ExecError, Patience, Unmanaged, inherited, raw};
 /// `keep`, under the same numbers: it must not use any other that it captured.
 /// Its directory is `/`, so it needs absolute paths.
 ///
-/// `notice` gets a line for the user where there is something to say: what the
+/// `notice` is given what to say to the user where there is something to say: what the
 /// manager noted, or why the program runs unmanaged.
 pub fn exec_in_place(
     command: &Command,
     keep: &[BorrowedFd<'_>],
     patience: Patience,
-    notice: impl FnOnce(&str),
+    notice: impl FnOnce(Notice<'_>),
     manage: impl FnOnce(Manager),
 ) -> ExecError {
     match enrol(command, keep, patience, manage) {
         Ok(notes) if notes.is_empty() => {}
-        Ok(notes) => notice(&notes),
-        Err(why) => notice(&format!("runs unmanaged: {why}")),
+        Ok(notes) => notice(Notice::Managed(&notes)),
+        Err(why) => notice(Notice::Unmanaged(&why)),
     }
     // What cannot be written now could not be written later either.
     let _ = std::io::stdout().flush();

@@ -3,7 +3,8 @@
 //! Before `main`, the standard library sets SIGPIPE to be ignored and opens
 //! `/dev/null` in place of closed standard descriptors. A program that is to
 //! notice nothing must get both as they were. A function in `.init_array`
-//! runs before the runtime and notes them.
+//! runs before the runtime and notes them. It also notes what becomes of SIGXFSZ,
+//! which [`let_writes_fail`] has this process ignore.
 #![expect(
     unsafe_code,
     reason = "sigaction and fcntl before main, and the section that has them run"
@@ -15,15 +16,14 @@ use super::raw;
 
 /// Was SIGPIPE ignored?
 static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+/// Was SIGXFSZ ignored?
+static SIGXFSZ_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Bit n is set if descriptor n (0 to 2) was closed.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 extern "C" fn note() {
-    // SAFETY: an all-zero sigaction is a valid value of this plain C struct.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only reads the disposition, into a struct that lives long enough.
-    let read = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) };
-    SIGPIPE_IGNORED.store(read == 0 && action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    SIGPIPE_IGNORED.store(raw::is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    SIGXFSZ_IGNORED.store(raw::is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     for descriptor in 0..3 {
         // SAFETY: F_GETFD changes nothing, whether the descriptor is open or not.
         if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
@@ -39,9 +39,17 @@ extern "C" fn note() {
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
-/// Undoes what the runtime did, right before a program takes this process over.
+/// From now on a write beyond this process's limit of file sizes fails with EFBIG, as
+/// one to a full disk does with ENOSPC, and does not end the process. Programs that
+/// are launched get the signal as this process was started with it.
+pub fn let_writes_fail() {
+    raw::set_ignored(libc::SIGXFSZ, true);
+}
+
+/// Undoes what the runtime and this process did, right before a program takes this process over.
 pub(super) fn give_back() {
     raw::set_ignored(libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed));
+    raw::set_ignored(libc::SIGXFSZ, SIGXFSZ_IGNORED.load(Ordering::Relaxed));
     let closed = CLOSED.load(Ordering::Relaxed);
     for descriptor in 0..3 {
         if closed & (1 << descriptor) != 0 {

@@ -8,16 +8,18 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions};
 
-use super::Unmanaged;
 use super::handshake::{Channel, Message, ReceiveError};
 use super::raw::{self, ForkError, Side, SignalSet};
-use crate::observe::raise_descriptor_limit;
+use super::{Unmanaged, be_urgent, limits};
 
 /// How long the rest of a message may take whose begin is there.
 const BETWEEN_BYTES: Duration = Duration::from_secs(10);
 
-/// Signals that ask a manager to put everything back and end.
-const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+/// Signals that ask a manager to put everything back and end; one of them says that
+/// its CPU time comes to an end.
+const ENDING: [i32; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGXCPU];
+/// A write may fail, which is told; it must not end the manager.
+const IGNORED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// The first process of an enrolled command, held by pidfd.
 #[derive(Debug)]
@@ -72,15 +74,17 @@ pub struct Abandoned;
 pub enum Wake {
     /// The time is over.
     Timeout,
-    /// The bell that was waited for as well rang.
-    Bell,
+    /// The bell with this position in the list rang.
+    Bell(usize),
     /// All roots have ended. Told once; descendants may live on.
     RootsEnded,
     /// The supervisor asks to put back and report. Told once.
     Finish,
     /// The supervisor was killed. Told once; its jobs live on.
     SupervisorGone,
-    /// A signal asks to put back and end.
+    /// A client asks for something; the quantum is not over.
+    Request,
+    /// A signal asks to put back and end, or the limit of CPU time is near.
     Terminate,
 }
 
@@ -94,6 +98,8 @@ pub struct Manager {
     /// Somebody may still say [`Message::Finish`].
     awaits_finish: bool,
     signals: OwnedFd,
+    /// CPU time at which to end.
+    cpu_time_to_end: Option<Duration>,
 }
 
 impl Manager {
@@ -101,6 +107,12 @@ impl Manager {
     #[must_use]
     pub fn roots(&self) -> &[Root] {
         &self.roots
+    }
+
+    /// Does a supervisor wait for a report?
+    #[must_use]
+    pub fn wants_report(&self) -> bool {
+        self.awaits_finish
     }
 
     /// Lets the roots run: they are enrolled. `notes` are shown to the user;
@@ -142,35 +154,40 @@ impl Manager {
     /// # Errors
     /// When the kernel cannot wait.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
-        self.wait_for(timeout, None)
+        self.wait_for(timeout, &[])
     }
 
-    /// The same, but also until `bell` is readable ([`Wake::Bell`]).
+    /// The same, but also until one of `bells` is readable ([`Wake::Bell`]).
     ///
     /// # Errors
     /// When the kernel cannot wait.
-    pub fn wait_or(&mut self, timeout: Duration, bell: BorrowedFd<'_>) -> io::Result<Wake> {
-        self.wait_for(timeout, Some(bell))
+    pub fn wait_or(&mut self, timeout: Duration, bells: &[BorrowedFd<'_>]) -> io::Result<Wake> {
+        self.wait_for(timeout, bells)
     }
 
-    fn wait_for(&mut self, timeout: Duration, bell: Option<BorrowedFd<'_>>) -> io::Result<Wake> {
+    fn wait_for(&mut self, timeout: Duration, bells: &[BorrowedFd<'_>]) -> io::Result<Wake> {
+        if self.cpu_time_to_end.is_some_and(|end| limits::cpu_time() >= end) {
+            return Ok(Wake::Terminate);
+        }
         let until = Instant::now().checked_add(timeout);
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if !self.sleep(left, bell)? {
+            if !self.sleep(left, bells)? {
                 return Ok(Wake::Timeout);
             }
             if let Some(wake) = self.what_happened()? {
                 return Ok(wake);
             }
-            if bell.as_ref().map_or(Ok(false), is_readable)? {
-                return Ok(Wake::Bell);
+            for (position, bell) in bells.iter().enumerate() {
+                if is_readable(bell)? {
+                    return Ok(Wake::Bell(position));
+                }
             }
         }
     }
 
     /// Waits for any descriptor; false when the time is over.
-    fn sleep(&self, left: Option<Duration>, bell: Option<BorrowedFd<'_>>) -> io::Result<bool> {
+    fn sleep(&self, left: Option<Duration>, bells: &[BorrowedFd<'_>]) -> io::Result<bool> {
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(&self.signals, PollFlags::IN)];
         let alive = self.roots.iter().filter(|root| !root.ended);
@@ -178,7 +195,7 @@ impl Manager {
         if let Some(channel) = self.channel.as_ref().filter(|_| self.awaits_finish) {
             fds.push(PollFd::new(channel, PollFlags::IN));
         }
-        fds.extend(bell.iter().map(|bell| PollFd::new(bell, PollFlags::IN)));
+        fds.extend(bells.iter().map(|bell| PollFd::new(bell, PollFlags::IN)));
         match poll(&mut fds, left.as_ref()) {
             Ok(count) => Ok(count > 0),
             // Interrupted by a stop and continue: look, and sleep on.
@@ -323,7 +340,8 @@ fn become_intermediate(
         }
         Ok(signals) => {
             let awaits_finish = caller == Caller::Stays;
-            let manager = Manager { roots, channel: Some(channel), awaits_finish, signals };
+            let (channel, cpu_time_to_end) = (Some(channel), limits::cpu_time_to_end());
+            let manager = Manager { roots, channel, awaits_finish, signals, cpu_time_to_end };
             // A panic closes the channel, by which the caller knows.
             if catch_unwind(AssertUnwindSafe(|| manage(manager))).is_err() {
                 raw::end(101);
@@ -357,11 +375,11 @@ fn detach(
         .collect();
     raw::close_others(&kept).map_err(Unmanaged::system("close the caller's descriptors"))?;
     rustix::process::chdir("/").map_err(Unmanaged::system("change to /"))?;
-    // It keeps two descriptors per thread. Where the limit cannot be raised, it
-    // manages with what there is.
-    let _ = raise_descriptor_limit();
+    limits::raise();
+    // Without the privilege it manages all the same, only later on a crowded machine.
+    let _ = be_urgent();
     for signal in raw::all_signals() {
-        raw::set_ignored(signal, signal == libc::SIGPIPE);
+        raw::set_ignored(signal, IGNORED.contains(&signal));
     }
     let ending = SignalSet::of(ENDING);
     ending.block_only().map_err(Unmanaged::system("set the signal mask"))?;

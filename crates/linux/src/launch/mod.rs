@@ -62,26 +62,34 @@
 
 mod children;
 mod command;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod handshake;
 mod in_place;
 mod inherited;
 mod job;
+mod limits;
 mod manager;
+mod notice;
 mod patience;
 mod raw;
 mod relay;
 mod status;
 mod supervise;
+mod urgency;
 
 use std::io;
 
 pub use command::{Command, CommandError, ExecError};
 pub use in_place::exec_in_place;
+pub use inherited::let_writes_fail;
 pub use job::{Job, Session, VariableError, Variables};
 pub use manager::{Abandoned, Manager, Root, Wake};
+pub use notice::Notice;
 pub use patience::Patience;
 pub use status::{JobStatus, Status, finish};
 pub use supervise::{Supervised, supervise};
+pub use urgency::{MANAGER_NICE, be_urgent};
 
 /// Why a program runs, or ran, unmanaged.
 #[derive(Debug, thiserror::Error)]

@@ -31,9 +31,21 @@ pub(super) enum Side {
     Child,
 }
 
-/// How many threads this process has.
+/// How many threads this process has. Where /proc is not mounted, only that it has one
+/// can be found out.
 pub(super) fn threads() -> io::Result<usize> {
-    Ok(fs::read_dir("/proc/self/task")?.count())
+    match fs::read_dir("/proc/self/task") {
+        Ok(list) => Ok(list.count()),
+        Err(_) if is_single_threaded() => Ok(1),
+        Err(error) => Err(error),
+    }
+}
+
+/// The kernel refuses this flag in a process with several threads, and does nothing
+/// in one that has a single one (unshare(2)).
+fn is_single_threaded() -> bool {
+    // SAFETY: unshare has no memory preconditions, and with this flag changes nothing.
+    unsafe { libc::unshare(libc::CLONE_THREAD) == 0 }
 }
 
 /// `fork(2)`, refused unless this process has exactly one thread.
@@ -257,4 +269,19 @@ pub(super) fn send(pid: Pid, signal: i32) {
 
 fn check(result: impl Into<i64>) -> io::Result<()> {
     if result.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_several_threads_is_known_without_proc() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(threads().unwrap() > 1);
+                assert!(!is_single_threaded());
+            });
+        });
+    }
 }

@@ -7,7 +7,7 @@ use super::children::{self, Prepared, Running};
 use super::handshake::Message;
 use super::manager::{self, Caller, Enrolled, Manager, Root};
 use super::relay::{Signals, relay};
-use super::{Job, JobStatus, LaunchError, Patience, Unmanaged, raw};
+use super::{Job, JobStatus, LaunchError, Notice, Patience, Unmanaged, raw};
 
 /// What became of supervised jobs.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Supervised {
 /// `manage` runs in the manager as described at [`exec_in_place`], with one
 /// root per job in their order; when [`Manager::wait`] says
 /// [`Wake::Finish`], it puts everything back and calls [`Manager::report`].
-/// `notice` gets a line for the user whenever there is something to say.
+/// `notice` is given what to say to the user whenever there is something.
 ///
 /// # Errors
 /// When nothing was run: there is no job, a file of a job cannot be opened, or
@@ -42,7 +42,7 @@ pub fn supervise(
     jobs: &[Job],
     keep: &[BorrowedFd<'_>],
     patience: Patience,
-    mut notice: impl FnMut(&str),
+    mut notice: impl FnMut(Notice<'_>),
     manage: impl FnOnce(Manager),
 ) -> Result<Supervised, LaunchError> {
     if jobs.is_empty() {
@@ -62,13 +62,13 @@ pub fn supervise(
         let enrolled = enrol(&running, keep, patience, manage);
         match &enrolled {
             Ok(manager) if manager.notes.is_empty() => {}
-            Ok(manager) => notice(&manager.notes),
-            Err(why) => notice(&format!("runs unmanaged: {why}")),
+            Ok(manager) => notice(Notice::Managed(&manager.notes)),
+            Err(why) => notice(Notice::Unmanaged(why)),
         }
         running.iter_mut().for_each(Running::release);
         relay(&mut running, &signals, |job| {
             if let Some(why) = job.failure() {
-                notice(&why);
+                notice(Notice::Job(&why));
             }
         })
         .map_err(LaunchError::system("wait for the jobs"))?;

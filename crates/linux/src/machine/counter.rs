@@ -20,6 +20,9 @@ use crate::perf::{
 
 /// Descriptors that neither counters nor the threads' files may take.
 const OTHERS: usize = 128;
+/// Most descriptors that counters and the threads' files take together, whatever the limit: a counter
+/// holds up to 3 KiB in the kernel.
+const MOST: usize = 8192;
 
 /// How events are counted.
 #[derive(Debug, Clone)]
@@ -83,12 +86,17 @@ struct Reasons {
     waiting: Arc<str>,
 }
 
-impl Default for Reasons {
-    fn default() -> Self {
+impl Reasons {
+    /// Is the limit of open files higher than what is taken of it?
+    fn new(is_bounded: bool) -> Self {
+        let bound = match is_bounded {
+            true => format!("{MOST} at most are used"),
+            false => "raise RLIMIT_NOFILE".to_owned(),
+        };
         Self {
             new: "a new thread is counted once it outlived a quantum".into(),
             begun: "counting begins with this quantum".into(),
-            waiting: "waits for file descriptors (raise RLIMIT_NOFILE)".into(),
+            waiting: format!("waits for file descriptors ({bound})").into(),
         }
     }
 }
@@ -121,7 +129,8 @@ impl Counter {
         let plan = Plan::new(&selection, &wanted, &support);
         if !plan.groups.is_empty() {
             let each = plan.groups.iter().map(Vec::len).sum();
-            let (files, descriptors) = shares(descriptor_budget(OTHERS), each);
+            let budget = descriptor_budget(OTHERS);
+            let (files, descriptors) = shares(budget.min(MOST), each);
             let (sharing, stay) = (self.options.sharing, self.options.stay);
             let options = WatchOptions { group: support.options(), sharing, descriptors, stay };
             self.active = Some(Active {
@@ -130,7 +139,7 @@ impl Counter {
                 files,
                 last: now,
                 known: BTreeMap::new(),
-                reasons: Reasons::default(),
+                reasons: Reasons::new(budget > MOST),
             });
         }
         plan.abilities
@@ -140,6 +149,13 @@ impl Counter {
     /// many as there is room for.
     pub fn files(&self) -> Option<usize> {
         self.active.as_ref().map(|active| active.files)
+    }
+
+    /// How many threads are counted now, and how many wait for their turn.
+    pub fn turns(&self) -> (usize, usize) {
+        self.active
+            .as_ref()
+            .map_or((0, 0), |active| (active.watch.watched(), active.watch.waiting()))
     }
 
     /// Adds to a sample what was counted: of its threads and of those that

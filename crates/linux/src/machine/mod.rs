@@ -17,11 +17,14 @@
 //! their counters share the descriptors, so that as many threads as possible
 //! have both. Counters are read right after the files.
 //!
+//! CPUs that go offline or come online change the topology at the next sample.
+//!
 //! # Terms and units
 //! *Fresh*: a thread that was not there at the end of an earlier quantum, or
 //! whose last fork of a process or process's last exec are not yet [`SETTLE`]
 //! old and several quanta (2 s for a fork where births are found by scanning:
-//! then a child keeps what it inherited until it is found). *Starting*: one
+//! then a child keeps what it inherited until it is found); for an ordinary user, also
+//! one whose process makes others or has run its program for less than 2 s. *Starting*: one
 //! that is not, whose process has not yet run for some 200 ms since it was made
 //! or exec'd, nor was there for 2 s without having to wait for a hardware
 //! thread. *Settled*: all others. *Lateness*: how long
@@ -35,7 +38,7 @@
 //! - What cannot be counted is absent with the reason, machine by machine
 //!   (`a_signal_that_this_host_lacks_is_told_with_its_reason`) and thread by
 //!   thread (`a_new_thread_says_why_it_is_not_counted_yet`).
-//! - Threads' files and counters share the descriptors
+//! - Threads' files and counters share the descriptors, of which they take 8,192 at the most
 //!   (`files_and_counters_share_the_descriptors`), and few are enough
 //!   (`with_few_descriptors_threads_take_turns`).
 //! - Samples come ordered, cumulative, with the limits that the user set
@@ -50,8 +53,13 @@
 
 mod cost;
 mod counter;
+mod hook;
+mod hotplug;
 mod pace;
+mod programs;
+mod release;
 mod start;
+mod survivors;
 mod ticker;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,16 +78,21 @@ use symbiont_topology::{CpuSet, HostTopology, Topology};
 pub use cost::Cost;
 pub use counter::CountOptions;
 use counter::Counter;
-use pace::Pace;
+pub(crate) use hook::Hook;
+use pace::{Early, Pace, Woken};
+use release::Releases;
 use start::Starts;
+use survivors::Survivors;
 pub use ticker::Lateness;
 
-use crate::actuate::{Actuator, ActuatorError, RestoreReport, ThreadError, ThreadKey, affinity};
+use crate::actuate::{
+    Actuator, ActuatorError, Privilege, RestoreReport, ThreadError, ThreadKey, affinity,
+};
 use crate::launch::{Manager, Wake};
 use crate::observe::{
-    Birth, BirthHook, Exec, Haste, Losses, Method, Observed, PAUSE, WatchError, WatchOptions,
-    Watcher,
+    Ages, Haste, Losses, Method, Observed, PAUSE, WatchError, WatchOptions, Watcher,
 };
+use crate::online::Online;
 use crate::switches::{Alarm, Member, SwitchError};
 
 /// How long after a fork of a process or an exec a thread is left alone at
@@ -88,9 +101,15 @@ pub const SETTLE: Duration = Duration::from_millis(100);
 /// The same after a fork where births are found by scanning: who forked of late
 /// will fork again, and its children keep what they inherit until a scan.
 const SETTLE_SCANNING: Duration = Duration::from_secs(2);
-/// The same in quanta, at least.
+/// How long a process of an ordinary user has to be there, without making another one, before
+/// it is placed: most that make processes do so early, and the first child can become another
+/// user's before it is put back.
+const UNFORKED: Duration = Duration::from_secs(2);
+/// [`SETTLE`] in quanta, at least.
 const SETTLE_QUANTA: u64 = 3;
-/// How often cpusets and scheduling groups are read again.
+/// The longest pause where the kernel cannot wait.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often cpusets, scheduling groups and applied masks are read again.
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// Lets time pass, and tells when the loop should end.
@@ -101,13 +120,13 @@ pub trait Wait {
     /// When the kernel cannot wait.
     fn wait(&mut self, timeout: Duration) -> io::Result<Wake>;
 
-    /// The same, but also until `bell` is readable ([`Wake::Bell`]). Who cannot
-    /// listen to it sleeps on.
+    /// The same, but also until one of `bells` is readable ([`Wake::Bell`]). An
+    /// implementation that cannot listen to them sleeps on.
     ///
     /// # Errors
     /// When the kernel cannot wait.
-    fn wait_or(&mut self, timeout: Duration, bell: BorrowedFd<'_>) -> io::Result<Wake> {
-        let _ = bell;
+    fn wait_or(&mut self, timeout: Duration, bells: &[BorrowedFd<'_>]) -> io::Result<Wake> {
+        let _ = bells;
         self.wait(timeout)
     }
 }
@@ -117,8 +136,8 @@ impl Wait for Manager {
         Self::wait(self, timeout)
     }
 
-    fn wait_or(&mut self, timeout: Duration, bell: BorrowedFd<'_>) -> io::Result<Wake> {
-        Self::wait_or(self, timeout, bell)
+    fn wait_or(&mut self, timeout: Duration, bells: &[BorrowedFd<'_>]) -> io::Result<Wake> {
+        Self::wait_or(self, timeout, bells)
     }
 }
 
@@ -158,38 +177,29 @@ pub struct LinuxMachine<W> {
     kept_open: Option<usize>,
     waiter: W,
     pace: Pace,
+    online: Online,
+    /// Masks that are applied no more; the loop has not asked for them yet.
+    lapsed: Vec<(Move, Outcome)>,
     programs: Vec<Program>,
+    /// The number of the next program.
+    next_program: u32,
     /// The threads of the last sample, in order.
     known: Vec<ThreadKey>,
     /// What each process had run at the last sample, in order.
     last_ran: Vec<(u32, Duration)>,
     starts: Starts,
+    /// May it place threads that became another user's?
+    places_all: bool,
     refreshed: Timestamp,
     /// Time from one sample to the next, as far as that is known.
     quantum: Option<Duration>,
     thread_quanta: u64,
     unreadable: u64,
+    survivors: Survivors,
+    releases: Releases,
     roots_ended: bool,
+    terminated: bool,
     ended: bool,
-}
-
-/// Tells the actuator at once what the reader sees.
-struct Hook(Actuator);
-
-impl BirthHook for Hook {
-    fn born(&mut self, birth: &Birth) {
-        // No thread has number 0: any thread of the parent may have made it.
-        let parent = birth.parent_thread.unwrap_or(0);
-        self.0.newborn(birth.parent_process, parent, birth.process, birth.thread);
-    }
-
-    fn execed(&mut self, exec: &Exec) {
-        self.0.execed(exec.process);
-    }
-
-    // The next sample tells: until then what its children may have inherited
-    // has to be remembered.
-    fn exited(&mut self, _: u32, _: u32) {}
 }
 
 impl<W: Wait> LinuxMachine<W> {
@@ -228,15 +238,22 @@ impl<W: Wait> LinuxMachine<W> {
             kept_open,
             waiter,
             pace: Pace::default(),
+            online: Online::open(),
+            lapsed: Vec::new(),
             programs: Vec::new(),
+            next_program: 0,
             known: Vec::new(),
             last_ran: Vec::new(),
             starts: Starts::default(),
+            places_all: Privilege::current().may_place_all(),
             refreshed: Timestamp::default(),
             quantum: None,
             thread_quanta: 0,
             unreadable: 0,
+            survivors: Survivors::default(),
+            releases: Releases::default(),
             roots_ended: false,
+            terminated: false,
             ended: false,
         })
     }
@@ -247,9 +264,11 @@ impl<W: Wait> LinuxMachine<W> {
     /// # Errors
     /// When there is no such process, or it is enrolled already.
     pub fn enrol(&mut self, name: &str, process: u32) -> Result<ProgramId, LinuxError> {
-        let id = ProgramId(u32::try_from(self.programs.len()).unwrap_or(u32::MAX));
-        self.watcher.enrol(id, process)?;
-        self.programs.push(Program { id, name: name.to_owned() });
+        let id = self.add_program(name);
+        if let Err(error) = self.enrol_in(id, process) {
+            self.programs.pop();
+            return Err(error);
+        }
         Ok(id)
     }
 
@@ -277,6 +296,29 @@ impl<W: Wait> LinuxMachine<W> {
         self.unreadable
     }
 
+    /// Threads that could not be put back when they should have been, since they had become
+    /// another user's.
+    #[must_use]
+    pub fn slipped(&self) -> u64 {
+        self.actuator.slipped()
+    }
+
+    /// What is done in a costlier way or less often since descriptors are bounded, one line for each.
+    #[must_use]
+    pub fn shortages(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let opened = self.watcher.not_kept_open();
+        if opened > 0 {
+            lines.push(format!("the files of {opened} threads are opened at each sample"));
+        }
+        let (counted, waiting) = self.counter.turns();
+        if waiting > 0 {
+            let all = counted + waiting;
+            lines.push(format!("{counted} of {all} threads are counted at a time, in turns"));
+        }
+        lines
+    }
+
     /// How late the loop woke so far.
     #[must_use]
     pub fn lateness(&self) -> &Lateness {
@@ -297,7 +339,8 @@ impl<W: Wait> LinuxMachine<W> {
     #[must_use]
     pub fn reach(&self, processes: &[u32]) -> CpuSet {
         let number = |process: &u32| i32::try_from(*process).ok().and_then(Pid::from_raw);
-        let limits = processes.iter().filter_map(number).filter_map(|pid| affinity(pid).ok());
+        let limits =
+            processes.iter().filter_map(number).filter_map(|pid| affinity::get(Some(pid)).ok());
         let reach = limits.fold(CpuSet::new(), |reach, limit| reach.union(&limit));
         let online = self.host.cpus();
         let reach = reach.intersection(&online);
@@ -308,6 +351,12 @@ impl<W: Wait> LinuxMachine<W> {
     #[must_use]
     pub fn alarms(&self) -> Option<u64> {
         self.pace.heard()
+    }
+
+    /// Did it end although programs live: by a signal, or before the limit of CPU time?
+    #[must_use]
+    pub fn was_terminated(&self) -> bool {
+        self.terminated
     }
 
     /// What managing cost so far.
@@ -335,7 +384,7 @@ impl<W: Wait> LinuxMachine<W> {
     }
 
     /// What of a thread may be set without surprise.
-    fn stage(&self, thread: &Observed) -> Stage {
+    fn stage(&self, at: Timestamp, thread: &Observed, parents: &BTreeSet<u32>) -> Stage {
         let is_past = |age: Option<u64>, time: Duration| {
             age.is_none_or(|age| age >= SETTLE_QUANTA && self.pace.since(age) >= time)
         };
@@ -346,8 +395,11 @@ impl<W: Wait> LinuxMachine<W> {
         let ages = &thread.ages;
         let inherited =
             ages.seen < 1 || !is_past(ages.forked, after_fork) || !is_past(ages.execed, SETTLE);
-        match self.starts.is_over(thread.id.process) {
-            _ if inherited => Stage::Fresh,
+        let process = thread.id.process;
+        let may_fork = parents.contains(&process)
+            || !(self.places_all || self.starts.lasts(process, at, UNFORKED));
+        match self.starts.is_over(process) {
+            _ if inherited || may_fork => Stage::Fresh,
             false => Stage::Starting,
             true => Stage::Settled,
         }
@@ -375,6 +427,11 @@ impl<W: Wait> LinuxMachine<W> {
     }
 }
 
+/// Since the last read but one, and not before an exec.
+fn has_just_forked(ages: &Ages) -> bool {
+    ages.forked.is_some_and(|forked| forked <= 1 && ages.execed.is_none_or(|exec| forked < exec))
+}
+
 impl<W: Wait> Machine for LinuxMachine<W> {
     type Error = LinuxError;
 
@@ -395,12 +452,21 @@ impl<W: Wait> Machine for LinuxMachine<W> {
     }
 
     fn sample(&mut self) -> Result<Sample, LinuxError> {
-        let observed = self.watcher.read()?;
+        if self.roots_ended {
+            self.survivors.expect();
+        }
+        let mut observed = self.watcher.read()?;
         let at = Self::now();
+        self.take_released(&mut observed);
         self.starts.note(at, &observed);
-        if at.since(self.refreshed) >= REFRESH {
-            self.actuator.refresh();
+        let is_changed = self.follow_topology();
+        if is_changed || at.since(self.refreshed) >= REFRESH {
+            self.actuator.refresh()?;
             self.refreshed = at;
+            self.lapsed.extend(self.actuator.lapsed());
+        }
+        if is_changed {
+            self.support.affinity = self.actuator.abilities().affinity;
         }
         let members = observed.iter().map(|thread| Member {
             thread: thread.id.thread,
@@ -409,6 +475,10 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         });
         self.pace.sampled(at, members);
         let mut threads = Vec::with_capacity(observed.len());
+        for thread in observed.iter().filter(|thread| has_just_forked(&thread.ages)) {
+            self.actuator.forked(thread.id.process);
+        }
+        let parents = self.actuator.parents();
         let limits = self.actuator.limits(observed.iter().map(|thread| &thread.id));
         for (thread, limit) in observed.iter().zip(limits) {
             let limit = match limit {
@@ -430,7 +500,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                 switches: thread.switches,
                 cpu: thread.cpu,
                 limit,
-                stage: self.stage(thread),
+                stage: self.stage(at, thread, &parents),
                 counts: Vec::new(),
             });
         }
@@ -446,9 +516,17 @@ impl<W: Wait> Machine for LinuxMachine<W> {
             self.watcher.hurry(if soon { Haste::None } else { Haste::Soon });
         }
         self.thread_quanta += threads.len() as u64;
-        self.ended |= self.roots_ended && observed.is_empty();
+        if self.roots_ended {
+            let processes = observed.chunk_by(|a, b| a.id.process == b.id.process);
+            self.survivors.note(processes.filter_map(|threads| Some(threads.first()?.id.process)));
+            self.ended |= observed.is_empty();
+        }
         let (counting, ended) = self.counter.take(at, &mut threads);
         Ok(Sample { at, threads, programs: self.programs.clone(), counting, ended })
+    }
+
+    fn lapsed(&mut self) -> Vec<(Move, Outcome)> {
+        std::mem::take(&mut self.lapsed)
     }
 
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, LinuxError> {
@@ -459,10 +537,28 @@ impl<W: Wait> Machine for LinuxMachine<W> {
 
     fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {
         self.quantum = Some(quantum);
-        match self.pace.wait(&mut self.waiter, quantum).map_err(LinuxError::Wait)? {
-            Wake::Timeout | Wake::Bell => {}
+        if self.pace.begins_quantum() {
+            self.survivors.quantum();
+        }
+        let wake = loop {
+            let within = self.survivors.within();
+            let early = Early { bell: self.survivors.bell(), within };
+            let woken = self.pace.wait(&mut self.waiter, quantum, early).inspect_err(|_| {
+                // Or else a loop that goes on would not pause at all.
+                std::thread::sleep(quantum.min(LONGEST_PAUSE));
+            });
+            match woken.map_err(LinuxError::Wait)? {
+                Woken::By(wake) => break wake,
+                Woken::Early if self.survivors.all_ended() => return Ok(()),
+                // The rest of the quantum.
+                Woken::Early => {}
+            }
+        };
+        match wake {
+            Wake::Timeout | Wake::Bell(_) | Wake::Request => {}
             Wake::RootsEnded => self.roots_ended = true,
-            Wake::Finish | Wake::Terminate => self.ended = true,
+            Wake::Finish => self.ended = true,
+            Wake::Terminate => (self.ended, self.terminated) = (true, true),
             // Its jobs live on, and so does their management.
             Wake::SupervisorGone => {}
         }

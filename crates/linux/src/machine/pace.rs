@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
+use rustix::fd::BorrowedFd;
 use symbiont_machine::Timestamp;
 
 use super::Wait;
@@ -24,6 +25,23 @@ const LOOK: Duration = Duration::from_millis(2);
 const MOST: u32 = 4;
 /// Samples whose times are remembered.
 const REMEMBERED: usize = 2048;
+
+/// What may end a wait before its quantum does.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Early<'a> {
+    /// Readable when something has happened.
+    pub bell: Option<BorrowedFd<'a>>,
+    /// The longest wait.
+    pub within: Option<Duration>,
+}
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// The bell of [`Early`] rang.
+    Early,
+    By(Wake),
+}
 
 /// Plans wake-ups, and remembers when samples were taken.
 #[derive(Debug, Default)]
@@ -47,6 +65,11 @@ impl Pace {
         self.alarm = Some(alarm);
     }
 
+    /// Ready threads of a program at which the alarm rings; none without an alarm.
+    pub fn alarm_threshold(&self) -> Option<f64> {
+        self.alarm.as_ref().map(Alarm::threshold)
+    }
+
     /// Alarms heard so far; none without an alarm.
     pub fn heard(&self) -> Option<u64> {
         self.alarm.as_ref().map(|_| self.heard)
@@ -56,37 +79,49 @@ impl Pace {
         self.ticker.lateness()
     }
 
-    /// Waits for the end of the quantum, for the alarm, or for the end of the
-    /// look after it.
-    pub fn wait(&mut self, waiter: &mut impl Wait, quantum: Duration) -> io::Result<Wake> {
+    /// Is the next wait one for the whole quantum?
+    pub fn begins_quantum(&self) -> bool {
+        !self.rang && !self.under_way
+    }
+
+    /// Waits for the end of the quantum, for the alarm or the end of the look
+    /// after it, or for what ends the wait early.
+    pub fn wait(
+        &mut self,
+        waiter: &mut impl Wait,
+        quantum: Duration,
+        early: Early<'_>,
+    ) -> io::Result<Woken> {
         if std::mem::take(&mut self.rang) {
-            return waiter.wait(LOOK);
+            return waiter.wait(LOOK).map(Woken::By);
         }
-        let time = if self.under_way {
+        let rest = if self.under_way {
             self.ticker.left()
         } else {
             self.left = MOST;
             self.ticker.plan(quantum)
         };
-        let wake = match self.alarm.as_ref().filter(|_| self.left > 0) {
-            Some(alarm) => waiter.wait_or(time, alarm.bell())?,
-            None => waiter.wait(time)?,
-        };
-        self.under_way = match wake {
-            Wake::Bell => {
+        self.under_way = true;
+        let time = early.within.map_or(rest, |within| within.min(rest));
+        let alarm = self.alarm.as_ref().filter(|_| self.left > 0);
+        // The alarm comes last, so that the other bell keeps its position.
+        let bells: Vec<_> = early.bell.into_iter().chain(alarm.map(Alarm::bell)).collect();
+        match waiter.wait_or(time, &bells)? {
+            Wake::Bell(0) if early.bell.is_some() => Ok(Woken::Early),
+            wake @ Wake::Bell(_) => {
                 self.alarm.iter().for_each(Alarm::silence);
                 self.left = self.left.saturating_sub(1);
                 self.rang = true;
                 self.heard += 1;
-                true
+                Ok(Woken::By(wake))
             }
-            Wake::Timeout => {
+            wake @ Wake::Timeout if time == rest => {
                 self.ticker.woke();
-                false
+                self.under_way = false;
+                Ok(Woken::By(wake))
             }
-            _ => self.under_way,
-        };
-        Ok(wake)
+            wake => Ok(Woken::By(wake)),
+        }
     }
 
     /// A sample was taken, in which there were these threads.
@@ -114,7 +149,8 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fd::BorrowedFd;
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fd::AsFd;
 
     use super::*;
 
@@ -128,9 +164,9 @@ mod tests {
             Ok(Wake::Timeout)
         }
 
-        fn wait_or(&mut self, timeout: Duration, _: BorrowedFd<'_>) -> io::Result<Wake> {
+        fn wait_or(&mut self, timeout: Duration, bells: &[BorrowedFd<'_>]) -> io::Result<Wake> {
             self.0.push(timeout);
-            Ok(Wake::Bell)
+            Ok(if bells.is_empty() { Wake::Timeout } else { Wake::Bell(0) })
         }
     }
 
@@ -138,9 +174,11 @@ mod tests {
     fn without_an_alarm_it_waits_a_quantum_each_time() {
         let (mut pace, mut script) = (Pace::default(), Script::default());
         let quantum = Duration::from_secs(3600);
-        assert_eq!(pace.wait(&mut script, quantum).unwrap(), Wake::Timeout);
+        let woken = pace.wait(&mut script, quantum, Early::default()).unwrap();
+        assert_eq!(woken, Woken::By(Wake::Timeout));
         assert!(script.0[0] > quantum / 2);
         assert_eq!(pace.heard(), None);
+        assert!(pace.begins_quantum());
     }
 
     #[test]
@@ -153,14 +191,32 @@ mod tests {
         let (mut pace, mut script) = (Pace::default(), Script::default());
         pace.set_alarm(alarm);
         let quantum = Duration::from_secs(3600);
-        let wakes: Vec<Wake> = (0..10).map(|_| pace.wait(&mut script, quantum).unwrap()).collect();
-        let pair = [Wake::Bell, Wake::Timeout];
+        let mut wait = || pace.wait(&mut script, quantum, Early::default()).unwrap();
+        let wakes: Vec<Woken> = (0..10).map(|_| wait()).collect();
+        let pair = [Wake::Bell(0), Wake::Timeout].map(Woken::By);
         // Four alarms with their looks, then the rest of the quantum; then the next.
-        let expected = [pair, pair, pair, pair, [Wake::Timeout, Wake::Bell]].concat();
+        let last = [pair[1], pair[0]];
+        let expected = [pair, pair, pair, pair, last].concat();
         assert_eq!(wakes, expected);
         assert!(script.0.iter().skip(1).step_by(2).take(4).all(|time| *time == LOOK));
         assert!(script.0[8] <= quantum && script.0[8] > quantum / 2);
         assert_eq!(pace.heard(), Some(5));
+    }
+
+    #[test]
+    fn after_an_early_end_of_a_wait_there_is_the_rest_of_the_quantum() {
+        let (mut pace, mut script) = (Pace::default(), Script::default());
+        let (quantum, within) = (Duration::from_secs(3600), Some(Duration::from_secs(1)));
+        let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let rung = Early { bell: Some(bell.as_fd()), within };
+        assert_eq!(pace.wait(&mut script, quantum, rung).unwrap(), Woken::Early);
+        let silent = Early { bell: None, within };
+        assert_eq!(pace.wait(&mut script, quantum, silent).unwrap(), Woken::By(Wake::Timeout));
+        assert!(!pace.begins_quantum());
+        pace.wait(&mut script, quantum, Early::default()).unwrap();
+        assert!(pace.begins_quantum());
+        assert_eq!(script.0[..2], [Duration::from_secs(1); 2]);
+        assert!(script.0[2] <= quantum && script.0[2] > quantum / 2, "one quantum in all");
     }
 
     #[test]

@@ -67,6 +67,11 @@ impl Starts {
         }
     }
 
+    /// Has this process run its program for so long?
+    pub fn lasts(&self, process: u32, at: Timestamp, time: Duration) -> bool {
+        self.0.get(&process).is_some_and(|start| at.since(start.since) >= time)
+    }
+
     /// Has this process run for long enough?
     pub fn is_over(&self, process: u32) -> bool {
         self.0.get(&process).is_some_and(|start| start.over)
@@ -108,6 +113,17 @@ mod tests {
             &[ran(1, 1, 0, 199), ran(2, 2, 0, 200), ran(3, 3, 0, 80), ran(3, 4, 0, 120)],
         );
         assert_eq!([1, 2, 3, 4].map(|process| starts.is_over(process)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_program_lasts_since_it_was_first_seen() {
+        let mut starts = Starts::default();
+        starts.note(NOW, &[ran(1, 1, 0, 10)]);
+        let two = Duration::from_secs(2);
+        assert!(!starts.lasts(1, after(1), two) && starts.lasts(1, after(2), two));
+        assert!(!starts.lasts(2, after(2), two));
+        starts.note(after(2), &[ran(1, 1, 1, 20)]);
+        assert!(!starts.lasts(1, after(3), two), "an exec starts again");
     }
 
     #[test]

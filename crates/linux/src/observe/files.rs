@@ -7,8 +7,9 @@
 //!
 //! # Approach
 //! Files are opened at the first read of a thread and kept while it is read in
-//! each round, as far as the descriptors reach; beyond that they are opened
-//! and closed each time. An open file of /proc belongs to one thread for ever
+//! each round, two for a thread, as long as all together are not more than a quarter of the limit of
+//! open files nor more than [`MOST`]; beyond that they are opened and closed each time
+//! (`files_are_kept_open_within_their_bound`). An open file of /proc belongs to one thread for ever
 //! and gives ESRCH after its end; in any case the start time is compared.
 //!
 //! A thread that slept at the last read of its `stat` and has hardly run since, by its
@@ -18,6 +19,10 @@
 //! if at all: where it ran then, and whether it was stopped since, may be told so much
 //! later. A leader's `stat` tells of its whole process and is read each time
 //! (`who_hardly_ran_since_its_last_read_rests_for_a_second`).
+//!
+//! A thread that was ready at the last read of its `stat` and has not run since is ready still: to
+//! sleep, to stop or to end it would have had to run. Its `stat` is not read either
+//! (`who_was_ready_and_has_not_run_since_is_ready_still`).
 //!
 //! One exception is wanted: after an exec from a thread that is not the
 //! leader, the leader's open files show that thread, with the leader's start
@@ -36,8 +41,11 @@ use super::scan::{Proc, read_stat};
 use super::stat::{SchedStat, Stat, parse_schedstat};
 use super::tree::Live;
 
-/// Descriptors left to the rest of the process.
-const RESERVE: u64 = 128;
+/// Most descriptors that are kept open: an open file of /proc holds some 5 KiB in the kernel, so that
+/// these take 20 MiB.
+const MOST: u64 = 4096;
+/// Descriptors of a thread.
+const EACH: u64 = 2;
 
 /// What a thread that rests may have run and waited since its `stat` was read.
 const BRIEF: Duration = Duration::from_millis(1);
@@ -96,6 +104,12 @@ struct Entry {
 }
 
 impl Entry {
+    /// Was it ready, and has not run since, if these are its times now?
+    fn is_ready_still(&self, times: &SchedStat) -> bool {
+        let (stat, before) = &self.last;
+        stat.state == Some(RunState::Runnable) && times == before
+    }
+
     /// Has it hardly run since, if these are its times now?
     fn rests(&self, times: &SchedStat, now: Instant) -> bool {
         let (stat, before) = &self.last;
@@ -117,7 +131,7 @@ struct Pair {
 pub(crate) struct Files {
     times: Times,
     running: Option<Running>,
-    /// Most threads whose files are kept open; none: as the limit allows.
+    /// Most threads whose files are kept open; none: as the bound allows.
     most: Option<usize>,
     kept: usize,
     entries: HashMap<u64, Entry>,
@@ -148,7 +162,7 @@ impl Files {
         self.kept
     }
 
-    /// Keeps the files of at most so many threads open; none: as the limit
+    /// Keeps the files of at most so many threads open; none: as the bound
     /// allows.
     pub fn keep(&mut self, most: Option<usize>) {
         self.most = most;
@@ -158,6 +172,11 @@ impl Files {
             entry.kept = None;
             self.kept -= 1;
         }
+    }
+
+    /// How many threads' files are opened and closed at each read.
+    pub fn not_kept(&self) -> usize {
+        self.entries.len().saturating_sub(self.kept)
     }
 
     /// Begins a round of reading.
@@ -184,7 +203,7 @@ impl Files {
     fn allowed(&self) -> usize {
         self.most.unwrap_or_else(|| {
             let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-            usize::try_from(limit.saturating_sub(RESERVE) / 2).unwrap_or(usize::MAX)
+            kept_within(limit)
         })
     }
 
@@ -201,18 +220,23 @@ impl Files {
         }
     }
 
-    /// Reads a thread's files, but not those that it rests by.
+    /// Reads a thread's files, but not its `stat` where its times say enough.
     pub fn look(&mut self, proc: &Proc, live: &Live) -> Reading {
         if self.running.is_none() || live.process == live.thread {
             return self.read(proc, live);
         }
         let Some(entry) = self.entries.get_mut(&live.serial) else { return self.read(proc, live) };
         let file = entry.kept.as_ref().and_then(|pair| pair.times.as_ref());
-        let file = file.filter(|_| entry.last.0.state == Some(RunState::Sleeping));
+        let asked = [Some(RunState::Sleeping), Some(RunState::Runnable)];
+        let file = file.filter(|_| asked.contains(&entry.last.0.state));
         match file.map(|file| read_schedstat(file.as_fd())) {
             Some(Ok(times)) if entry.rests(&times, self.now) => {
                 entry.round = self.round;
                 Reading::Resting(entry.last.0, times)
+            }
+            Some(Ok(times)) if entry.is_ready_still(&times) => {
+                entry.round = self.round;
+                Reading::There(entry.last.0, times)
             }
             Some(Ok(times)) => self.read_state(proc, live, times),
             // A failure is told by reading both.
@@ -310,6 +334,11 @@ fn read_schedstat(file: BorrowedFd<'_>) -> Result<SchedStat, Errno> {
     buffer.get(..length).and_then(parse_schedstat).ok_or(Errno::ILSEQ)
 }
 
+/// Most threads whose files are kept open under this limit of open files.
+fn kept_within(limit: u64) -> usize {
+    usize::try_from((limit / 4).min(MOST) / EACH).unwrap_or(usize::MAX)
+}
+
 /// Raises this process's soft limit of open files to its hard one; gives the
 /// limit that holds then.
 ///
@@ -330,6 +359,34 @@ mod tests {
     use crate::observe::stat::parse_stat;
 
     const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn files_are_kept_open_within_their_bound() {
+        let threads = [0, 64, 1024, 16_384, 20_000, u64::MAX].map(kept_within);
+        assert_eq!(threads, [0, 8, 128, 2048, 2048, 2048]);
+    }
+
+    #[test]
+    fn who_was_ready_and_has_not_run_since_is_ready_still() {
+        let entry = |state: &str, last| {
+            let line = format!("7 (x) {state} 1 7 7 0 -1 0 0 0 0 0 2 3 0 0 20 0 1 0 99 0 0");
+            let last = (parse_stat(line.as_bytes()).unwrap(), last);
+            Entry { born: 99, round: 1, kept: None, last, at: Instant::now() }
+        };
+        let last = SchedStat { ran: 70 * MS, waited: 5 * MS, switches: 9 };
+        assert!(entry("R", last).is_ready_still(&last));
+        let changes = [
+            SchedStat { ran: last.ran + Duration::from_nanos(1), ..last },
+            SchedStat { waited: last.waited + MS, ..last },
+            SchedStat { switches: 10, ..last },
+        ];
+        for now in changes {
+            assert!(!entry("R", last).is_ready_still(&now), "{now:?}");
+        }
+        for other in ["S", "T", "Z"] {
+            assert!(!entry(other, last).is_ready_still(&last), "{other}");
+        }
+    }
 
     #[test]
     fn who_hardly_ran_since_its_last_read_rests_for_a_second() {

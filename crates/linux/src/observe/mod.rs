@@ -62,20 +62,27 @@ mod census;
 mod connector;
 mod event;
 mod files;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod hook;
 mod observed;
 mod options;
 mod reader;
+mod released;
 mod running;
 mod scan;
 mod stat;
 mod state;
 mod sys;
 mod tree;
+#[cfg(any(test, fuzzing))]
+mod tree_world;
 mod watcher;
 
 pub use census::{Counted, census};
 pub use connector::Losses;
+#[cfg(any(test, fuzzing))]
+pub(crate) use event::Event;
 pub use files::raise_descriptor_limit;
 pub use hook::{Birth, BirthHook, Exec};
 pub use observed::Observed;
@@ -83,4 +90,6 @@ pub use options::{Choice, Method, WatchError, WatchOptions};
 pub use reader::{Haste, PAUSE};
 pub(crate) use sys::run_at_realtime_priority;
 pub use tree::Ages;
+#[cfg(any(test, fuzzing))]
+pub(crate) use tree::{Live, Seen, Tree};
 pub use watcher::Watcher;

@@ -47,7 +47,7 @@ pub struct WatchOptions {
     /// How long to wait for the report that proves the connector.
     pub patience: Duration,
     /// Most threads whose files are kept open; the others' are opened at each
-    /// read. None: as many as the limit of open files allows at each read.
+    /// read. None: 2,048, but no more than take a quarter of the limit of open files.
     pub kept_open: Option<usize>,
 }
 

@@ -10,7 +10,8 @@
 //! A thread of its own does nothing but wait for reports and hand them over.
 //! Where permitted it runs in a real-time class, else it would wait behind the
 //! very programs that it watches: the newborn would win the race whenever all
-//! hardware threads are busy. Its work per report is bounded, a scan is never
+//! hardware threads are busy. Where that is not permitted it asks for the shortest time slice,
+//! with which it wakes before threads that have longer ones. Its work per report is bounded, a scan is never
 //! done here, and the kernel throttles real-time threads as a last resort.
 //!
 //! The kernel reports every fork, exec and exit of the whole machine. While
@@ -26,6 +27,7 @@
 //! asked a millisecond after the fork, about one in 500 was too early beside
 //! busy loops, and about one in 250 beside a storm of forks.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -99,8 +101,16 @@ impl Reader {
         let given = Arc::clone(&orders);
         let thread = std::thread::Builder::new().name("reports".into()).spawn(move || {
             // Nobody listens if starting failed; then the result is not needed.
-            let _ = told.send(sys::run_at_realtime_priority());
-            run(&state, &socket, &given);
+            let realtime = sys::run_at_realtime_priority();
+            if realtime.is_err() {
+                // Where this fails too the reader is as early as any other thread.
+                let _ = sys::run_in_short_slices();
+            }
+            let _ = told.send(realtime);
+            if catch_unwind(AssertUnwindSafe(|| run(&state, &socket, &given))).is_err() {
+                // The next read goes on without reports.
+                state.lock().broken = Some("their reader panicked, which is a defect".to_owned());
+            }
         })?;
         let realtime = realtime.recv().unwrap_or(Err(Errno::AGAIN));
         Ok(Self { orders, thread: Some(thread), realtime })

@@ -44,7 +44,7 @@ impl Running {
     }
 }
 
-fn parse(line: &[u8]) -> Option<u64> {
+pub(super) fn parse(line: &[u8]) -> Option<u64> {
     let mut fields = line.split(|&byte| byte == b' ');
     let counts = fields.nth(3)?;
     number(counts.split(|&byte| byte == b'/').next()?)

@@ -17,7 +17,8 @@ pub(crate) struct State {
     pub tree: Tree,
     pub hook: Box<dyn BirthHook>,
     pub connector: Option<Connector>,
-    pub broken: Option<Errno>,
+    /// Why no reports come any more, once.
+    pub broken: Option<String>,
 }
 
 impl std::fmt::Debug for State {
@@ -47,7 +48,7 @@ impl State {
         let (tree, hook) = (&mut self.tree, &mut *self.hook);
         let Some(connector) = &mut self.connector else { return false };
         if let Err(error) = connector.drain(most, |event| tree.apply(event, hook)) {
-            self.broken = Some(error);
+            self.broken = Some(error.to_string());
         }
         self.broken.is_none()
     }

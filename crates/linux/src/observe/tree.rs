@@ -31,6 +31,7 @@ use symbiont_machine::ProgramId;
 
 use super::event::Event;
 use super::hook::{Birth, BirthHook, Exec};
+use super::released::Released;
 
 /// A living process as a scan saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +124,8 @@ pub(crate) struct Tree {
     /// Never enrolled: the watcher's own process.
     own_process: u32,
     processes: BTreeMap<u32, Process>,
+    /// Not to be enrolled by a scan.
+    released: Released,
     serials: u64,
     epoch: u64,
     catching_up: bool,
@@ -130,7 +133,14 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub fn new(own_process: u32) -> Self {
-        Self { own_process, processes: BTreeMap::new(), serials: 0, epoch: 0, catching_up: false }
+        Self {
+            own_process,
+            processes: BTreeMap::new(),
+            released: Released::default(),
+            serials: 0,
+            epoch: 0,
+            catching_up: false,
+        }
     }
 
     /// Applies an event; drops it if it is about others.
@@ -143,7 +153,12 @@ impl Tree {
                 self.forked(parent_process, parent_thread, child_process, hook);
             }
             Event::Exec { process } => self.execed(process, hook),
-            Event::Exit { process, thread } => self.exited(process, thread, hook),
+            Event::Exit { process, thread } => {
+                if process == thread {
+                    self.released.forget(process);
+                }
+                self.exited(process, thread, hook);
+            }
             Event::Loss => self.catch_up(),
             Event::Other => {}
         }
@@ -151,6 +166,7 @@ impl Tree {
 
     fn forked(&mut self, parent: u32, thread: u32, child: u32, hook: &mut dyn BirthHook) {
         let epoch = self.epoch;
+        self.released.forget(child);
         let parent_known = self.processes.get_mut(&parent).map(|process| {
             match process.threads.get_mut(&thread) {
                 Some(thread) => thread.forked = Some(epoch),
@@ -258,6 +274,14 @@ impl Tree {
         }
     }
 
+    /// A process is enrolled no more, nor are children that it will have.
+    pub fn release(&mut self, process: u32, born: Option<u64>, hook: &mut dyn BirthHook) {
+        if self.processes.contains_key(&process) {
+            self.released.add(process, born);
+            self.process_gone(process, hook);
+        }
+    }
+
     /// The program of a process.
     pub fn program(&self, process: u32) -> Option<ProgramId> {
         self.processes.get(&process).map(|process| process.program)
@@ -268,6 +292,16 @@ impl Tree {
         let process = self.processes.get(&live.process);
         let thread = process.and_then(|process| process.threads.get(&live.thread));
         thread.is_some_and(|thread| thread.serial == live.serial)
+    }
+
+    /// Is this the only thread that is known of its process?
+    pub fn is_last(&self, live: &Live) -> bool {
+        self.holds(live) && self.count(live.process) == 1
+    }
+
+    /// When a process was born, where that was noted.
+    pub fn born(&self, process: u32) -> Option<u64> {
+        self.processes.get(&process)?.born
     }
 
     /// Brings an entry up to date; false if that thread is enrolled no more.
@@ -315,7 +349,9 @@ impl Tree {
         let mut children: HashMap<u32, Vec<&Seen>> = HashMap::new();
         let mut members: HashMap<u32, Vec<&Seen>> = HashMap::new();
         let strangers = seen.iter().filter(|seen| {
-            seen.process != self.own_process && !self.processes.contains_key(&seen.process)
+            seen.process != self.own_process
+                && !self.processes.contains_key(&seen.process)
+                && (matches!(sessions, Sessions::Old) || !self.released.has(seen))
         });
         for seen in strangers {
             children.entry(seen.parent).or_default().push(seen);
@@ -354,11 +390,13 @@ impl Tree {
             born.get(&process).is_some_and(|&born| known.born.is_none_or(|known| known == born))
         };
         self.retain(|process, known| alive(process, known), hook);
+        self.released.retain(&born.keys().copied().collect());
     }
 
     /// Drops the processes whose number is not listed.
     pub fn retain_listed(&mut self, listed: &BTreeSet<u32>, hook: &mut dyn BirthHook) {
         self.retain(|process, _| listed.contains(&process), hook);
+        self.released.retain(listed);
     }
 
     fn retain(&mut self, alive: impl Fn(u32, &Process) -> bool, hook: &mut dyn BirthHook) {
@@ -473,6 +511,7 @@ impl Tree {
         seen: &Seen,
         hook: &mut dyn BirthHook,
     ) -> &mut Process {
+        self.released.forget(seen.process);
         let birth = Birth {
             program,
             process: seen.process,

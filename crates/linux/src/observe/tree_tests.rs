@@ -2,78 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::super::tree_world::*;
 use super::*;
-
-const PROGRAM: ProgramId = ProgramId(3);
-const ROOT: u32 = 100;
-
-/// Remembers what it was told.
-#[derive(Default)]
-struct Told {
-    alive: BTreeSet<(u32, u32)>,
-    births: Vec<Birth>,
-    execs: Vec<Exec>,
-    wrong: Vec<String>,
-}
-
-impl BirthHook for Told {
-    fn born(&mut self, birth: &Birth) {
-        if !self.alive.insert((birth.process, birth.thread)) {
-            self.wrong.push(format!("born twice: {birth:?}"));
-        }
-        self.births.push(*birth);
-    }
-
-    fn execed(&mut self, exec: &Exec) {
-        self.alive.insert((exec.process, exec.process));
-        self.execs.push(exec.clone());
-    }
-
-    fn exited(&mut self, process: u32, thread: u32) {
-        if !self.alive.remove(&(process, thread)) {
-            self.wrong.push(format!("ended twice: {thread} of {process}"));
-        }
-    }
-}
-
-fn seen(process: u32, parent: u32, session: u32) -> Seen {
-    Seen { process, parent, session, born: 1000 + u64::from(process), stack: 1 }
-}
-
-fn fork(parent: u32, child: u32) -> Event {
-    Event::Fork {
-        parent_process: parent,
-        parent_thread: parent,
-        child_process: child,
-        child_thread: child,
-    }
-}
-
-fn clone(process: u32, thread: u32) -> Event {
-    // As the kernel reports it: the parent is the parent of the process.
-    Event::Fork {
-        parent_process: 1,
-        parent_thread: 1,
-        child_process: process,
-        child_thread: thread,
-    }
-}
-
-fn exit(process: u32, thread: u32) -> Event {
-    Event::Exit { process, thread }
-}
-
-fn enrolled(tree: &Tree) -> BTreeSet<(u32, u32)> {
-    tree.live().map(|live| (live.process, live.thread)).collect()
-}
-
-/// A tree with the root enrolled, and what was told about it.
-fn rooted() -> (Tree, Told) {
-    let (mut tree, mut told) = (Tree::new(1), Told::default());
-    let root = seen(ROOT, 50, 50);
-    tree.enrol(PROGRAM, &root, &[root], &mut told);
-    (tree, told)
-}
 
 fn after(events: &[Event]) -> (Tree, Told) {
     let (mut tree, mut told) = rooted();
@@ -180,6 +110,34 @@ fn a_session_made_before_enrolment_brings_nobody() {
 }
 
 #[test]
+fn a_released_process_can_be_enrolled_again_with_its_children() {
+    let (mut tree, mut told) = after(&[fork(ROOT, 20), fork(20, 30)]);
+    for process in [20, 30] {
+        tree.release(process, Some(seen(process, ROOT, 1).born), &mut told);
+    }
+    tree.adopt(&[seen(20, ROOT, 1), seen(30, 20, 1)], &mut told);
+    assert_eq!(enrolled(&tree), BTreeSet::from([(ROOT, ROOT)]), "no scan brings them back");
+    let world = [seen(20, ROOT, 1), seen(30, 20, 1)];
+    tree.enrol(ProgramId(7), &world[0], &world, &mut told);
+    assert_eq!([20, 30].map(|process| tree.program(process)), [Some(ProgramId(7)); 2]);
+    tree.apply(fork(30, 40), &mut told);
+    assert_eq!(tree.program(40), Some(ProgramId(7)));
+}
+
+#[test]
+fn a_released_process_stays_so_with_its_children_to_come() {
+    let (mut tree, mut told) = after(&[fork(ROOT, 20), fork(20, 30)]);
+    tree.release(20, Some(seen(20, ROOT, 1).born), &mut told);
+    tree.apply(fork(20, 40), &mut told);
+    assert_eq!(enrolled(&tree), BTreeSet::from([(ROOT, ROOT), (30, 30)]));
+    tree.adopt(&[seen(20, ROOT, 1)], &mut told);
+    assert_eq!(tree.program(20), None, "a scan finds it again");
+    tree.apply(exit(20, 20), &mut told);
+    tree.apply(fork(ROOT, 20), &mut told);
+    assert!(tree.program(20).is_some(), "another one with its number");
+}
+
+#[test]
 fn the_watcher_itself_is_not_adopted() {
     let (mut tree, mut told) = (Tree::new(101), Told::default());
     let root = seen(ROOT, 50, 50);
@@ -214,16 +172,6 @@ fn ages_count_reads() {
     assert_eq!(ages[0].least(), 2);
 }
 
-/// One step of the world; the numbers choose among what is there.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Fork(usize),
-    Clone(usize),
-    Exit(usize),
-    Exec(usize),
-    Stranger(usize),
-}
-
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         any::<usize>().prop_map(Step::Fork),
@@ -232,107 +180,6 @@ fn step() -> impl Strategy<Value = Step> {
         any::<usize>().prop_map(Step::Exec),
         any::<usize>().prop_map(Step::Stranger),
     ]
-}
-
-/// All threads of the world: (process, thread), with what they belong to.
-#[derive(Default)]
-struct World {
-    threads: BTreeMap<(u32, u32), bool>,
-    parents: BTreeMap<u32, u32>,
-    stacks: BTreeMap<u32, u64>,
-    next: u32,
-    /// Processes with living children stay, so that scans can follow them.
-    keep_parents: bool,
-}
-
-impl World {
-    fn new(keep_parents: bool) -> Self {
-        Self {
-            threads: BTreeMap::from([((ROOT, ROOT), true), ((50, 50), false)]),
-            parents: BTreeMap::from([(ROOT, 50), (50, 1)]),
-            stacks: BTreeMap::new(),
-            next: ROOT,
-            keep_parents,
-        }
-    }
-
-    /// Takes a step; gives the kernel's report of it.
-    fn take(&mut self, step: Step) -> Option<Event> {
-        let (Step::Fork(n) | Step::Clone(n) | Step::Exit(n) | Step::Exec(n) | Step::Stranger(n)) =
-            step;
-        let all: Vec<_> = self.threads.iter().map(|(thread, ours)| (*thread, *ours)).collect();
-        let ((process, thread), ours) = *all.get(n % all.len().max(1))?;
-        self.next += 1;
-        let new = self.next;
-        match step {
-            Step::Fork(_) => {
-                self.threads.insert((new, new), ours);
-                self.parents.insert(new, process);
-                Some(Event::Fork {
-                    parent_process: process,
-                    parent_thread: thread,
-                    child_process: new,
-                    child_thread: new,
-                })
-            }
-            Step::Clone(_) => {
-                self.threads.insert((process, new), ours);
-                Some(clone(process, new))
-            }
-            Step::Exit(_) => {
-                let last = all.iter().filter(|((other, _), _)| *other == process).count() == 1;
-                let parent = self.parents.values().any(|parent| *parent == process);
-                if process == ROOT && last || (last && parent && self.keep_parents) {
-                    return None;
-                }
-                self.threads.remove(&(process, thread));
-                if last {
-                    self.parents.remove(&process);
-                }
-                Some(exit(process, thread))
-            }
-            Step::Exec(_) => {
-                self.threads.retain(|(other, _), _| *other != process);
-                self.threads.insert((process, process), ours);
-                self.stacks.insert(process, u64::from(new));
-                Some(Event::Exec { process })
-            }
-            Step::Stranger(_) => {
-                self.threads.insert((new, new), false);
-                self.parents.insert(new, 1);
-                Some(fork(7, new))
-            }
-        }
-    }
-
-    fn ours(&self) -> BTreeSet<(u32, u32)> {
-        self.threads.iter().filter(|(_, ours)| **ours).map(|(thread, _)| *thread).collect()
-    }
-
-    fn scan(&self) -> Vec<Seen> {
-        let stack = |process: &u32| self.stacks.get(process).copied().unwrap_or(1);
-        let with_stack = |(process, parent): (&u32, &u32)| Seen {
-            stack: stack(process),
-            ..seen(*process, *parent, 50)
-        };
-        self.parents.iter().map(with_stack).collect()
-    }
-
-    fn threads_of(&self, process: u32) -> Vec<u32> {
-        self.threads.keys().filter(|(other, _)| *other == process).map(|key| key.1).collect()
-    }
-}
-
-fn rescan(tree: &mut Tree, world: &World, told: &mut Told) {
-    let seen = world.scan();
-    tree.retain_seen(&seen, told);
-    for seen in &seen {
-        tree.note(seen.process, seen.born, seen.stack, seen.session, told);
-    }
-    tree.adopt(&seen, told);
-    for process in tree.processes().collect::<Vec<_>>() {
-        tree.set_threads(process, &world.threads_of(process), told);
-    }
 }
 
 proptest! {

@@ -15,6 +15,7 @@ use super::options::{Choice, Method, WatchError, WatchOptions};
 use super::reader::{Haste, Reader};
 use super::scan::{Proc, Scanner};
 use super::state::{Enrolment, State};
+use super::sys;
 use super::tree::{Live, Tree};
 use crate::inheriting::Inheriting;
 
@@ -78,6 +79,10 @@ impl Watcher {
         self.state.lock().connector = Some(connector);
         let reader = Reader::start(Arc::clone(&self.state), socket).map_err(WatchError::Reader)?;
         let realtime = reader.realtime().map_err(|error| error.to_string());
+        if realtime.is_err() {
+            // Nobody lends this thread urgency while the reader waits for what it holds.
+            let _ = sys::run_in_short_slices();
+        }
         self.method = Method::Connector { buffer, realtime };
         self.reader = Some(reader);
         Ok(())
@@ -139,8 +144,22 @@ impl Watcher {
         self.state.lock().tree.live().count()
     }
 
+    /// The program that a process is enrolled in.
+    #[must_use]
+    pub fn program_of(&self, process: u32) -> Option<ProgramId> {
+        self.state.lock().tree.program(process)
+    }
+
+    /// The threads of a program as (process, thread), in order.
+    #[must_use]
+    pub fn threads_of(&self, program: ProgramId) -> Vec<(u32, u32)> {
+        let state = self.state.lock();
+        let threads = state.tree.live().filter(|live| live.program == program);
+        threads.map(|live| (live.process, live.thread)).collect()
+    }
+
     /// Keeps the files of at most so many threads open from now on; none: as
-    /// many as the limit of open files allows.
+    /// [`WatchOptions::kept_open`] says.
     pub fn keep_open(&mut self, most: Option<usize>) {
         self.files.keep(most);
     }
@@ -149,6 +168,12 @@ impl Watcher {
     #[must_use]
     pub fn kept_open(&self) -> usize {
         self.files.kept()
+    }
+
+    /// How many threads' files are opened and closed at each read, since others' fill the bound.
+    #[must_use]
+    pub fn not_kept_open(&self) -> usize {
+        self.files.not_kept()
     }
 
     /// Enrols a process with its threads and its present descendants. From now
@@ -172,6 +197,17 @@ impl Watcher {
             }
             Enrolment::Done | Enrolment::Known(_) => Ok(()),
             Enrolment::NoSuchProcess => Err(WatchError::NoSuchProcess { process }),
+        }
+    }
+
+    /// Lets go of enrolled processes, each with the time of its birth where that is
+    /// known. Children that they have had stay enrolled, children to come do not become so.
+    pub fn release(&mut self, processes: impl IntoIterator<Item = (u32, Option<u64>)>) {
+        let mut state = self.state.lock();
+        state.drain();
+        let State { tree, hook, .. } = &mut *state;
+        for (process, born) in processes {
+            tree.release(process, born, &mut **hook);
         }
     }
 
@@ -229,7 +265,12 @@ impl Watcher {
         }
         let State { tree, hook, .. } = &mut *state;
         for gone in round.gone.iter().filter(|gone| self.missing.contains(&gone.serial)) {
-            tree.vanished(gone, &mut **hook);
+            match tree.is_last(gone) && lives_on(&self.proc, tree, gone.process) {
+                true => {
+                    tree.set_threads(gone.process, &self.proc.threads(gone.process), &mut **hook);
+                }
+                false => tree.vanished(gone, &mut **hook),
+            }
         }
         self.missing = round.gone.iter().map(|gone| gone.serial).collect();
         round.there.retain_mut(|(live, ..)| tree.refresh(live));
@@ -282,6 +323,14 @@ impl Watcher {
     fn no_proc(&self, source: Errno) -> WatchError {
         WatchError::Proc { path: self.root.clone(), source }
     }
+}
+
+/// Does a process live of which no known thread is left? A thread that called exec took the number of
+/// its leader, whose end is reported at once; the exec is when the new program is loaded, which
+/// can take longer than two reads.
+fn lives_on(proc: &Proc, tree: &Tree, process: u32) -> bool {
+    let is_it = |born| tree.born(process) == Some(born);
+    proc.stat(process).is_some_and(|stat| !stat.process_is_dead() && is_it(stat.born))
 }
 
 /// Opens the connector and proves it; or the reason why not.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal, setpriority_process};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{SlowCpu, SlowError};
+use crate::actuate::affinity;
 use crate::observe::run_at_realtime_priority;
 
 /// The CPU is taken away once in each period.
@@ -30,10 +30,7 @@ pub fn run(
     let parent = parent.or_else(current_parent);
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(SlowError::Parent)?;
     let cpu = slow.cpu().0;
-    let mut only = CpuSet::new();
-    let fits = usize::try_from(cpu).ok().filter(|&cpu| cpu < CpuSet::MAX_CPU);
-    only.set(fits.ok_or(SlowError::Pin(cpu, rustix::io::Errno::INVAL))?);
-    sched_setaffinity(None, &only).map_err(|errno| SlowError::Pin(cpu, errno))?;
+    affinity::set(None, Some(&slow.cpu().into())).map_err(|errno| SlowError::Pin(cpu, errno))?;
     if let Err(refused) = run_at_realtime_priority() {
         setpriority_process(None, MOST_URGENT).map_err(|_| SlowError::Urgent(refused))?;
     }

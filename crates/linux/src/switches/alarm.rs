@@ -18,6 +18,7 @@ use super::{Event, Kind, Reader, ReadyThreads, SwitchError};
 /// the threshold, up or down, until [`silence`](Self::silence).
 #[derive(Debug)]
 pub struct Alarm {
+    threshold: f64,
     watched: Arc<Mutex<Watched>>,
     bell: Arc<OwnedFd>,
     reader: Reader,
@@ -60,7 +61,13 @@ impl Alarm {
                 ring(&their_bell);
             }
         })?;
-        Ok(Self { watched, bell, reader })
+        Ok(Self { threshold, watched, bell, reader })
+    }
+
+    /// Ready threads of a program at which it rings.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold
     }
 
     /// Watches these threads from now on, and no others. Those not seen by

@@ -53,6 +53,8 @@
 
 mod alarm;
 mod format;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod open;
 mod reader;
 mod ready;

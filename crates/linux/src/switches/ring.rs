@@ -55,6 +55,16 @@ impl Ring {
     }
 }
 
+#[cfg(fuzzing)]
+impl Ring {
+    pub const PAGES: usize = PAGES;
+
+    /// As if so many bytes had been written and read.
+    pub fn skip_to(&mut self, position: u64) {
+        self.read = position;
+    }
+}
+
 impl AsFd for Ring {
     /// Readable when there are records.
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -100,8 +100,8 @@ pub(super) fn filter(event: BorrowedFd<'_>, expression: &CStr) -> Result<(), Err
 
 /// Where the head and the tail are in the buffer's first page, in bytes
 /// (`struct perf_event_mmap_page`, perf_event_open(2)).
-const HEAD: usize = 1024;
-const TAIL: usize = 1032;
+pub(super) const HEAD: usize = 1024;
+pub(super) const TAIL: usize = 1032;
 
 /// The memory that the kernel writes records to: a page of administration, then
 /// the records.

@@ -1,6 +1,6 @@
 //! Changing threads and putting them back, in one process.
 
-use symbiont_machine::{Outcome, Priority};
+use symbiont_machine::{Change, Move, Outcome, Priority, Target};
 
 use crate::support::*;
 
@@ -54,6 +54,49 @@ fn a_foreign_mask_is_left_alone() {
     assert_eq!(mask_of(id), second);
 }
 
+#[test]
+fn a_change_from_outside_is_found_without_a_move() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, victim, other) = (Rig::new(), Victim::sleeper(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    for thread in [&thread, &other.thread()] {
+        rig.actuator.adopt(thread).unwrap();
+        assert_eq!(rig.pin(thread, &first), Outcome::Done);
+    }
+    assert_eq!(rig.actuator.lapsed(), []);
+    let to_os = Move { thread, change: Change::Affinity(Target::Os) };
+    for times in 1..3 {
+        set_mask(id, &second);
+        let expected = [(to_os.clone(), Outcome::Foreign)];
+        // Nothing of ours is applied to it the second time.
+        assert_eq!(rig.actuator.lapsed(), expected[..usize::from(times == 1)]);
+        assert_eq!(mask_of(id), second);
+        assert_eq!(rig.actuator.lapsed(), []);
+    }
+    rig.actuator.restore_all();
+    assert_eq!((mask_of(id), mask_of(other.id())), (second, all));
+}
+
+#[test]
+fn a_mask_that_was_widened_is_set_again_once() {
+    let Some((all, first, _)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let thread = victim.thread();
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(rig.pin(&thread, &first), Outcome::Done);
+    // As after all CPUs of its mask went offline and came back.
+    set_mask(victim.id(), &all);
+    let to_os = Move { thread, change: Change::Affinity(Target::Os) };
+    assert_eq!(rig.actuator.lapsed(), [(to_os.clone(), Outcome::Done)]);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(rig.pin(&thread, &first), Outcome::Done);
+    assert_eq!(mask_of(victim.id()), first);
+    // Twice is no chance.
+    set_mask(victim.id(), &all);
+    assert_eq!(rig.actuator.lapsed(), [(to_os, Outcome::Foreign)]);
+    assert_eq!(rig.actuator.lapsed(), []);
+}
+
 /// The lines of the rig's only journal.
 fn journal_of(rig: &Rig) -> Vec<String> {
     let path = std::fs::read_dir(rig.state()).unwrap().next().unwrap().unwrap().path();
@@ -105,7 +148,7 @@ fn a_move_meant_for_the_program_before_an_exec_is_too_late() {
     let Some((all, first, _)) = two_cpus() else { return };
     let (rig, victim) = (Rig::new(), Victim::sleeper());
     rig.actuator.adopt(&victim.thread()).unwrap();
-    rig.actuator.execed(victim.id());
+    rig.actuator.execed(victim.id(), &[]);
     assert_eq!(rig.pin(&victim.thread(), &first), Outcome::Gone);
     assert_eq!(mask_of(victim.id()), all);
 }

@@ -1,7 +1,7 @@
 //! A manager that dies, and what is put back afterwards.
 
 use symbiont_linux::actuate::{Restored, restore};
-use symbiont_machine::Outcome;
+use symbiont_machine::{Outcome, Priority};
 
 use crate::roles::{Manager, actor, killed_after_pinning};
 use crate::support::*;
@@ -80,7 +80,7 @@ fn moves_that_failed_do_not_hide_what_is_in_force_from_the_journal() {
         assert!(matches!(rig.pin(&thread, &second), Outcome::Refused(_)));
         // The limit known now is too old.
         cpuset.resize(&all);
-        rig.actuator.refresh();
+        rig.actuator.refresh().unwrap();
         cpuset.resize(&first);
     }
     let journal = std::fs::read_dir(rig.state()).unwrap().next().unwrap().unwrap().path();
@@ -136,7 +136,7 @@ fn a_cpuset_that_shrank_is_a_new_limit_and_no_foreign_hand() {
     assert_refused(&rig.pin(&thread, &first), "may run on");
     assert_eq!(*rig.actuator.limit(&thread).unwrap(), second);
     cpuset.resize(&all);
-    rig.actuator.refresh();
+    rig.actuator.refresh().unwrap();
     assert_eq!(*rig.actuator.limit(&thread).unwrap(), all);
     rig.actuator.restore_all();
     assert_eq!(mask_of(id), all);
@@ -215,11 +215,116 @@ fn exec_from_another_thread_moves_what_was_saved_to_the_leader() {
     victim.go_on();
     wait_for("exec", || (comm_of(id)? == "sleep").then_some(()));
     assert_eq!(mask_of(id), second, "the leader has the caller's mask");
-    rig.actuator.execed(id);
+    rig.actuator.execed(id, &[]);
     let leader = symbiont_machine::ThreadId { generation: 1, ..leader };
     assert_eq!(*rig.actuator.limit(&leader).unwrap(), all);
     rig.actuator.restore_all();
     assert_eq!(mask_of(id), all);
+}
+
+/// A leader and a caller of exec, both placed, after the exec and a sample that found both gone.
+fn execed_between_two_samples() -> Option<(Rig, Victim, [symbiont_machine::ThreadId; 2])> {
+    let (_, first, second) = two_cpus()?;
+    let rig = Rig::new();
+    let (mut victim, caller) = about_to_exec();
+    let (leader, thread) = (victim.thread(), thread_id(victim.id(), caller));
+    for (thread, cpus) in [(leader, &first), (thread, &second)] {
+        rig.actuator.adopt(&thread).unwrap();
+        assert_eq!(rig.pin(&thread, cpus), Outcome::Done);
+    }
+    victim.go_on();
+    wait_for("exec", || (comm_of(victim.id())? == "sleep").then_some(()));
+    assert_eq!(mask_of(victim.id()), second, "the leader has the caller's mask");
+    Some((rig, victim, [leader, thread]))
+}
+
+#[test]
+fn an_exec_is_undone_although_a_sample_fell_before_its_report() {
+    let Some((rig, victim, threads)) = execed_between_two_samples() else { return };
+    let (id, all) = (victim.id(), mask_of(std::process::id()));
+    for thread in &threads {
+        rig.actuator.forget(&thread.into());
+    }
+    rig.actuator.execed(id, &[]);
+    assert_eq!(mask_of(id), all);
+    assert_eq!(*rig.actuator.adopt(&threads[0]).unwrap(), all);
+}
+
+#[test]
+fn an_exec_is_undone_by_a_sample_before_its_report() {
+    let Some((rig, victim, threads)) = execed_between_two_samples() else { return };
+    let (id, all) = (victim.id(), mask_of(std::process::id()));
+    for thread in &threads {
+        rig.actuator.forget(&thread.into());
+    }
+    assert_eq!(*rig.actuator.adopt(&threads[0]).unwrap(), all);
+    assert_eq!(mask_of(id), all);
+    rig.actuator.execed(id, &[]);
+    assert_eq!(mask_of(id), all);
+}
+
+#[test]
+fn a_move_before_the_report_of_an_exec_changes_nothing() {
+    let Some((rig, victim, [leader, thread])) = execed_between_two_samples() else { return };
+    let (id, all) = (victim.id(), mask_of(std::process::id()));
+    let second = mask_of(id);
+    rig.actuator.forget(&(&thread).into());
+    assert_eq!(rig.pin(&leader, &all), Outcome::Gone);
+    assert_eq!(mask_of(id), second);
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), all);
+}
+
+#[test]
+fn an_exec_that_was_never_reported_is_undone_at_the_end() {
+    let Some((rig, victim, threads)) = execed_between_two_samples() else { return };
+    for thread in &threads {
+        rig.actuator.forget(&thread.into());
+    }
+    assert_eq!(rig.actuator.restore_all().restored, 1);
+    assert_eq!(mask_of(victim.id()), mask_of(std::process::id()));
+}
+
+#[test]
+fn a_nice_value_that_the_caller_of_exec_brought_along_is_undone() {
+    if !may_boost() {
+        return skip("no right to raise priorities");
+    }
+    let rig = Rig::new();
+    let (mut victim, caller) = about_to_exec();
+    let id = victim.id();
+    let (leader, thread) = (victim.thread(), thread_id(id, caller));
+    let before = priority_of(id);
+    for thread in [leader, thread] {
+        rig.actuator.adopt(&thread).unwrap();
+    }
+    assert_eq!(rig.set_priority(&thread, Priority::Boosted(5)), Outcome::Done);
+    victim.go_on();
+    wait_for("exec", || (comm_of(id)? == "sleep").then_some(()));
+    assert_eq!(rig.set_priority(&leader, Priority::Boosted(1)), Outcome::Gone);
+    rig.actuator.execed(id, &[]);
+    assert_eq!(priority_of(id), before);
+}
+
+#[test]
+fn a_thread_whose_end_was_reported_did_not_call_exec() {
+    let Some((all, first, _)) = two_cpus() else { return };
+    let rig = Rig::new();
+    let (mut victim, caller) = about_to_exec();
+    let id = victim.id();
+    let (leader, thread) = (victim.thread(), thread_id(id, caller));
+    // Its user pinned the caller; nothing but its end tells the leader from it.
+    set_mask(caller, &first);
+    for thread in [leader, thread] {
+        rig.actuator.adopt(&thread).unwrap();
+    }
+    assert_eq!(rig.pin(&leader, &first), Outcome::Done);
+    victim.go_on();
+    wait_for("exec", || (comm_of(id)? == "sleep").then_some(()));
+    rig.actuator.execed(id, &[caller]);
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), first);
+    assert_ne!(first, all);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use symbiont_linux::launch::{
-    Command, Job, Manager, Patience, Session, Wake, exec_in_place, finish, supervise,
+    Command, Job, Manager, Notice, Patience, Session, Wake, exec_in_place, finish, supervise,
 };
 
 /// No wait in these tests is longer; all but the broken end much sooner.
@@ -73,7 +73,8 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
     let say = |line: &str| eprintln!("launch: {line}");
     if role == "@run" {
         let command = Command::new(arguments).expect("a command");
-        let error = exec_in_place(&command, &keep, options.patience, say, |manager| {
+        let told = |notice: Notice<'_>| say(&notice.to_string());
+        let error = exec_in_place(&command, &keep, options.patience, told, |manager| {
             manage(manager, &options);
         });
         say(&error.to_string());
@@ -87,7 +88,8 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
         job.session = if options.own { Session::Own } else { Session::Shared };
         vec![job]
     };
-    match supervise(&jobs, &keep, options.patience, say, |manager| manage(manager, &options)) {
+    let told = |notice: Notice<'_>| say(&notice.to_string());
+    match supervise(&jobs, &keep, options.patience, told, |manager| manage(manager, &options)) {
         Err(error) => {
             say(&error.to_string());
             std::process::exit(125);

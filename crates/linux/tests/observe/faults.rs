@@ -172,6 +172,51 @@ fn an_overrun_is_made_good_by_a_scan() {
     assert!(births.try_iter().any(|process| process == stays), "its birth was not told");
 }
 
+/// A hook that panics at the first birth of a child.
+struct Defect {
+    root: u32,
+    panicked: Sender<()>,
+    done: bool,
+}
+
+impl BirthHook for Defect {
+    fn born(&mut self, birth: &Birth) {
+        if birth.process != self.root && !std::mem::replace(&mut self.done, true) {
+            let _ = self.panicked.send(());
+            panic!("on purpose");
+        }
+    }
+    fn execed(&mut self, _: &Exec) {}
+    fn exited(&mut self, _: u32, _: u32) {}
+}
+
+#[test]
+fn a_panic_of_the_reader_is_told_and_births_are_found_by_scanning() {
+    let mut program = Running::shell("while read more; do sleep 1000 & echo child $!; done");
+    let (panicked, told) = channel();
+    let hook = Defect { root: program.process(), panicked, done: false };
+    let mut watcher = Watcher::start(WatchOptions::default(), Box::new(hook)).unwrap();
+    if let Method::Scan { why } = watcher.method() {
+        println!("skipped: {why}");
+        return;
+    }
+    watcher.enrol(PROGRAM, program.process()).unwrap();
+    watcher.hurry(Haste::AtOnce);
+    program.go();
+    program.go();
+    let child: u32 = program.says("child ").parse().unwrap();
+    told.recv_timeout(Duration::from_secs(30)).unwrap();
+    until(&mut watcher, "found by a scan", |all| all.iter().any(|one| one.id.process == child));
+    // The child may be found a moment before the reader's end is noted.
+    let start = Instant::now();
+    while !matches!(watcher.method(), Method::Scan { .. }) {
+        assert!(start.elapsed() < Duration::from_secs(60), "the reader's end is not noted");
+        watcher.read().unwrap();
+    }
+    let method = watcher.method();
+    assert!(matches!(method, Method::Scan { why } if why.contains("panicked")), "{method:?}");
+}
+
 #[test]
 fn few_descriptors_are_enough() {
     let options =

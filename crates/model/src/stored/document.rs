@@ -85,9 +85,14 @@ pub(super) fn write(model: &Model) -> Result<String, Problem> {
         mode: model.modes.iter().map(|(smt, trained)| mode(*smt, trained, model)).collect(),
     };
     let body = toml::to_string(&document).map_err(|e| Problem::Content(e.to_string()))?;
-    let sum = checksum(&body);
-    let text = format!("{TITLE}version = {VERSION}\nchecksum = \"{sum:016x}\"\n{body}");
+    let text = sealed(&body);
     read(&text).map(|_| text)
+}
+
+/// The content under the first lines that belong to it.
+pub(crate) fn sealed(body: &str) -> String {
+    let sum = checksum(body);
+    format!("{TITLE}version = {VERSION}\nchecksum = \"{sum:016x}\"\n{body}")
 }
 
 fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {

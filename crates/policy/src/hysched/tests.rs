@@ -162,18 +162,19 @@ fn the_deepest_categories_there_are_are_taken() {
         support.signals.insert(Signal::All3L, Ability::Absent("no counters".into()));
         support
     };
+    let topology = Topology::synthetic("core:2 smt:2").unwrap();
     let mut policy = Hysched::new(Variant::All3L);
-    let note = policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L])).unwrap();
+    let note = policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology).unwrap();
     assert_eq!(policy.variant, Variant::TopB2L);
     assert!(note.starts_with("All3L is not measured here; TopB2L"), "{note}");
-    assert_eq!(policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L])), None);
+    assert_eq!(policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
     // A machine tells only of what it was asked for.
     assert_eq!(policy.alternatives(), Signals::from([Signal::TopL, Signal::TopB2L]));
     let mut coarse = topl();
-    assert_eq!(coarse.adapt(&offering(&[Signal::TopL, Signal::TopB2L])), None);
+    assert_eq!(coarse.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
     assert_eq!(coarse.variant, Variant::TopL, "not deeper than asked for");
     let mut without = Hysched::new(Variant::TopB2M3L);
-    assert_eq!(without.adapt(&offering(&[])), None);
+    assert_eq!(without.adapt(&offering(&[]), &topology), None);
     assert!(without.needs().contains(&Signal::TopB2M3L));
 }
 

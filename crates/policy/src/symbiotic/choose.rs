@@ -1,7 +1,9 @@
 //! Steps 3 to 5: who shares a core with whom, from throttled stacks or mean stacks in company.
 
+use std::collections::BTreeMap;
+
 use symbiont_matching::{GroupCosts, GroupError, Request, group_by};
-use symbiont_model::{Costs, Model, SmtMode, StackError};
+use symbiont_model::{Costs, Model, SmtMode, StackError, Throttling};
 use symbiont_topology::CoreKind;
 
 use super::Symbiosis;
@@ -54,6 +56,51 @@ pub(super) enum Undecided {
     Group(#[from] GroupError),
 }
 
+/// What a model predicts of threads that are numbered from 0.
+#[derive(Debug, Clone)]
+pub(super) struct Predictions {
+    pub costs: Costs,
+    /// CPI throttled / CPI isolated, by thread.
+    throttling: BTreeMap<SmtMode, Vec<f64>>,
+}
+
+impl Predictions {
+    /// Of threads with these stacks, for groups of these modes.
+    ///
+    /// # Errors
+    /// When a stack has other components than the model.
+    pub fn new(
+        symbiosis: &Symbiosis,
+        model: &Model,
+        modes: &[SmtMode],
+        stacks: &Stacks,
+    ) -> Result<Self, StackError> {
+        let Stacks { by, throttled, experiences } = stacks;
+        let judged = (symbiosis.form, symbiosis.objective);
+        let costs = Costs::predict(model, judged, modes, (by, throttled))?.recalling(experiences);
+        let ratios =
+            |throttling: &Throttling| throttled.iter().map(|s| throttling.ratio(s)).collect();
+        let known = model.modes.iter().filter(|(mode, _)| modes.contains(mode));
+        let throttling =
+            known.filter_map(|(mode, trained)| Some((*mode, ratios(trained.throttling.as_ref()?))));
+        Ok(Self { costs, throttling: throttling.collect() })
+    }
+
+    /// Slowdown of each thread of a group on one core against running alone; none where nothing is
+    /// known about groups of that size.
+    pub fn slowdowns(&self, members: &[usize]) -> Option<Vec<f64>> {
+        if let [_] = members {
+            return Some(vec![1.0]);
+        }
+        let mode = SmtMode::of(members.len())?;
+        let table = self.costs.table(mode)?;
+        let ratios = self.throttling.get(&mode);
+        let ratio = |thread: usize| ratios.and_then(|ratios| ratios.get(thread)).unwrap_or(&1.0);
+        let one = |&thread: &usize| table.slowdown(thread, members) * ratio(thread);
+        Some(members.iter().map(one).collect())
+    }
+}
+
 /// Chooses groups for a number of cores, each of some places. Where there are
 /// more threads than places, groups become as wide as the model knows, and their
 /// threads take turns; where that is not wide enough, whole groups do. Where
@@ -66,41 +113,30 @@ pub(super) fn choose(
     previous: &[Vec<usize>],
 ) -> Result<Chosen, Undecided> {
     let &Symbiosis { form, objective, .. } = symbiosis;
+    let threads = stacks.by.len();
     let model = match symbiosis.model_of(sort) {
         Some(model) => model,
         // Where nobody shares a core, nothing is predicted.
         None if places <= 1 => &symbiosis.model,
         None => return Err(Undecided::Sort(sort)),
     };
-    let Stacks { by, throttled, experiences } = stacks;
-    let wanted = by.len().div_ceil(cores.max(1)).next_power_of_two();
+    let wanted = threads.div_ceil(cores.max(1)).next_power_of_two();
     let width = width(model, places.max(wanted));
     if width < wanted.min(places) {
         return Err(Undecided::Mode(wanted.min(places)));
     }
     let modes: Vec<SmtMode> =
         SmtMode::ALL.into_iter().filter(|mode| mode.threads() <= width).collect();
-    let costs = Costs::predict(model, (form, objective), &modes, (by, throttled))?;
-    let costs = costs.recalling(experiences);
+    let predictions = Predictions::new(symbiosis, model, &modes, stacks)?;
+    let costs = &predictions.costs;
     let request = Request {
-        cores: cores.max(by.len().div_ceil(width)),
+        cores: cores.max(threads.div_ceil(width)),
         previous,
-        ..Request::new(by.len(), cores, width)
+        ..Request::new(threads, cores, width)
     };
-    let grouping = group_by(&request, InSteps(&costs))?;
-    let slowdowns = |members: &[usize]| -> Vec<f64> {
-        let mode = SmtMode::of(members.len());
-        let trained = mode.and_then(|mode| Some((costs.table(mode)?, model.modes.get(&mode)?)));
-        let Some((table, trained)) = trained else { return vec![1.0; members.len()] };
-        let one = |&thread: &usize| {
-            let throttling = (trained.throttling.as_ref()).zip(throttled.get(thread));
-            let ratio = throttling.map_or(1.0, |(throttling, stack)| throttling.ratio(stack));
-            table.slowdown(thread, members) * ratio
-        };
-        members.iter().map(one).collect()
-    };
+    let grouping = group_by(&request, InSteps(costs))?;
     let groups = grouping.groups.into_iter().map(|members| {
-        let slowdowns = slowdowns(&members);
+        let slowdowns = predictions.slowdowns(&members).unwrap_or_else(|| vec![1.0; members.len()]);
         (members, slowdowns)
     });
     let recalled = if symbiosis.recalls { " and what is remembered" } else { "" };

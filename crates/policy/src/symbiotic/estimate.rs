@@ -19,6 +19,8 @@ pub(super) struct Estimates {
     known: BTreeMap<ThreadId, Shares>,
     /// What they did in company, where anything is predicted from that.
     company: BTreeMap<ThreadId, Company>,
+    /// Slowdowns over the last quantum, where they were estimated.
+    achieved: BTreeMap<ThreadId, f64>,
 }
 
 /// Stacks of some threads.
@@ -38,12 +40,19 @@ impl Estimates {
         self.known.is_empty()
     }
 
+    /// Slowdown of a thread over the last quantum (time together / time alone), which the inverse
+    /// model estimates from the stacks of the threads that shared its core.
+    pub fn achieved(&self, thread: ThreadId) -> Option<f64> {
+        self.achieved.get(&thread).copied()
+    }
+
     /// Takes the quantum that has just ended. A thread that did not run, or
     /// could not be measured, keeps what was known of it.
     pub fn take(&mut self, symbiosis: &Symbiosis, view: &View<'_>) {
         let here: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
         self.known.retain(|id, _| here.contains(id));
         self.company.retain(|id, _| here.contains(id));
+        self.achieved.clear();
         let read: Vec<Option<CpiStack>> =
             view.threads.iter().map(|thread| read(symbiosis, thread)).collect();
         let measured: Vec<Option<Shares>> =
@@ -63,11 +72,12 @@ impl Estimates {
             let company: Vec<&Shares> = (group.iter())
                 .map(|&at| measured.get(at).and_then(Option::as_ref).unwrap_or(&mean))
                 .collect();
-            let stacks = invert(symbiosis, sort, &company, places);
-            for (&at, stack) in group.iter().zip(stacks) {
+            let inverted = invert(symbiosis, sort, &company, places);
+            for (&at, (stack, slowdown)) in group.iter().zip(inverted) {
                 let was_measured = measured.get(at).is_some_and(Option::is_some);
                 if let Some(thread) = view.threads.get(at).filter(|_| was_measured) {
                     self.known.insert(thread.id, stack);
+                    self.achieved.extend(slowdown.map(|slowdown| (thread.id, slowdown)));
                 }
             }
             if symbiosis.form.in_company() || symbiosis.recalls {
@@ -143,23 +153,29 @@ fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<CpiStack> {
     symbiosis.model.components.read(measured).ok()
 }
 
-/// Throttled stacks of threads that shared a core. Groups of a mode that the
-/// model does not know, or of more threads than the core has places, keep their
-/// stacks as they are.
+/// Throttled stacks of threads that shared a core, and the slowdown of each against running alone.
+/// Groups of a mode that the model does not know, or of more threads than the core has places, keep
+/// their stacks as they are, and their slowdowns stay unknown.
 fn invert(
     symbiosis: &Symbiosis,
     sort: CoreKind,
     company: &[&Shares],
     places: usize,
-) -> Vec<Shares> {
-    let as_they_are = || company.iter().map(|&shares| shares.clone()).collect();
+) -> Vec<(Shares, Option<f64>)> {
+    let as_they_are = || company.iter().map(|&shares| (shares.clone(), None)).collect();
     let mode = SmtMode::of(company.len()).filter(|_| company.len() <= places.max(1));
     let trained = mode.and_then(|mode| symbiosis.model_of(sort)?.modes.get(&mode));
     let Some(trained) = trained else {
         return as_they_are();
     };
-    let inverted = trained.fit.model.invert(symbiosis.inversion, company);
-    inverted.map_or_else(|_| as_they_are(), |inverted| inverted.stacks)
+    let Ok(inverted) = trained.fit.model.invert(symbiosis.inversion, company) else {
+        return as_they_are();
+    };
+    let against_alone = |(stack, slowdown): (Shares, f64)| {
+        let ratio = trained.throttling.as_ref().map_or(1.0, |t| t.ratio(&stack));
+        (stack, Some(slowdown * ratio).filter(|slowdown| slowdown.is_finite()))
+    };
+    inverted.stacks.into_iter().zip(inverted.slowdowns).map(against_alone).collect()
 }
 
 /// The mean of some stacks; none of none.

@@ -175,7 +175,7 @@ mod tests {
             let sample = Sample {
                 threads: (0..).zip(&threads).map(one).collect(),
                 programs: (0..threads.len() as u32)
-                    .map(|at| Program { id: ProgramId(at), name: format!("program-{at}") })
+                    .map(|at| Program::new(ProgramId(at), format!("program-{at}")))
                     .collect(),
                 ..Sample::default()
             };

@@ -8,6 +8,7 @@ use symbiont_model::Throttling;
 use symbiont_topology::{CoreKind, Topology};
 
 use super::*;
+use crate::runner_up;
 use crate::test_world::{Bench, STACK, model};
 
 /// Of each hundred cycles, those of the five components.
@@ -97,6 +98,52 @@ fn predicted_slowdowns_come_true() {
 }
 
 #[test]
+fn what_is_foreseen_is_what_was_predicted_and_no_other_placement_is_better() {
+    let stacks = [EAGER, WAITING, [40.0, 30.0, 10.0, 10.0, 10.0], [5.0, 5.0, 80.0, 5.0, 5.0]];
+    let mut bench = bench("core:2 smt:2", &stacks);
+    let mut policy = exact();
+    assert!(bench.show(|view| policy.foresight(view)).is_some());
+    bench.step(&mut policy);
+    let foresight = bench.show(|view| policy.foresight(view)).unwrap();
+    for (id, assignment) in bench.placement() {
+        let best = bench.show(|view| runner_up(view, &*foresight, bench.placement(), *id));
+        let best = best.unwrap();
+        assert_eq!(Some(best.applied.slowdown), assignment.predicted_slowdown);
+        assert!(best.score.throughput < best.applied.throughput + 1e-3, "{best:?}");
+        assert!(matches!(best.change, crate::Change::Exchange(_)), "all places are taken");
+    }
+    let none = Symbiotic::new(None);
+    assert!(bench.show(|view| none.foresight(view)).is_none());
+}
+
+#[test]
+fn achieved_slowdowns_are_the_true_ones() {
+    let stacks = [EAGER, WAITING, [40.0, 30.0, 10.0, 10.0, 10.0], [5.0, 5.0, 80.0, 5.0, 5.0]];
+    let mut bench = bench("core:3 smt:2", &[&stacks[..], &[EAGER]].concat());
+    let mut policy = exact();
+    bench.step(&mut policy);
+    let together: Vec<Vec<usize>> = bench.groups();
+    let truth: Vec<f64> = (0..5).map(|at| bench.slowdown(at)).collect();
+    bench.step(&mut policy);
+    let ids: Vec<ThreadId> = bench.placement().keys().copied().collect();
+    for group in together {
+        for &at in &group {
+            let achieved = policy.achieved_slowdown(ids[at]);
+            if group.len() == 1 {
+                assert_eq!(achieved, None, "what it would suffer from others was not seen");
+                continue;
+            }
+            let truth = truth[at] * crate::test_world::THROTTLING;
+            assert!((achieved.unwrap() / truth - 1.0).abs() < 0.02, "{at}: {achieved:?} {truth}");
+        }
+    }
+    bench.measure();
+    bench.forget(0, &STACK);
+    bench.decide(&mut policy);
+    assert_eq!(policy.achieved_slowdown(ids[0]), None, "it was not measured");
+}
+
+#[test]
 fn a_thread_is_alone_where_that_pays() {
     // As many cores as threads: sharing never pays.
     let mut idle = bench("core:4 smt:2", &[EAGER, EAGER, WAITING, WAITING]);
@@ -178,9 +225,11 @@ fn a_core_wider_than_the_model_is_used_as_far_as_the_model_goes() {
 fn without_a_model_all_is_left_to_the_os() {
     let mut bench = bench("core:2 smt:2", &[EAGER; 4]);
     let mut policy = Symbiotic::new(None);
-    assert!(policy.lacks().is_some_and(|how| how.contains("--model")));
+    assert!(policy.lacks().is_some_and(|missing| missing.option == "--model"));
     bench.step(&mut policy);
-    assert!(bench.placement().values().all(|a| a.target == Target::Os && a.reason == NO_MODEL));
+    assert!(
+        bench.placement().values().all(|a| a.target == Target::Os && a.reason == MODEL.to_string())
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ mod check;
 mod columns;
 mod error;
 
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -149,7 +149,11 @@ impl Profile {
         let io = |source| ProfileError::Io { name: name.clone(), what: "read", source };
         let mut bytes = Vec::new();
         let longest = LONGEST_CONTENT + HEADER as u64;
-        File::open(path).map_err(io)?.take(longest).read_to_end(&mut bytes).map_err(io)?;
+        symbiont_input::open(path)
+            .map_err(io)?
+            .take(longest)
+            .read_to_end(&mut bytes)
+            .map_err(io)?;
         from_bytes(&bytes, &name)
     }
 

@@ -39,7 +39,7 @@ impl TraceFile {
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let name = path.display().to_string();
         let io = |source| TraceError::Io { name: name.clone(), what: "read", source };
-        let mut file = BufReader::new(File::open(path).map_err(io)?);
+        let mut file = BufReader::new(symbiont_input::open(path).map_err(io)?);
         let mut start = Vec::new();
         (&mut file).take(BEFORE).read_to_end(&mut start).map_err(io)?;
         check_start(&start, &name)?;
@@ -70,7 +70,7 @@ impl TraceFile {
     }
 
     fn begin(&self, info: &WindowInfo, place: u64) -> Result<Window, Fault> {
-        let mut file = BufReader::new(File::open(&self.path)?);
+        let mut file = BufReader::new(symbiont_input::open(&self.path)?);
         file.seek(SeekFrom::Start(place))?;
         let (mut data, mut code) = (Vec::new(), Vec::new());
         let mut number = 1;
@@ -194,7 +194,7 @@ pub fn write(
 /// When the file cannot be read.
 pub fn is_trace(path: &Path) -> std::io::Result<bool> {
     let mut start = [0; MAGIC.len()];
-    match File::open(path)?.read_exact(&mut start) {
+    match symbiont_input::open(path)?.read_exact(&mut start) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
         read => read.map(|()| start == *MAGIC),
     }

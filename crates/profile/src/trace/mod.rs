@@ -58,6 +58,8 @@ mod encode;
 mod error;
 mod file;
 mod follow;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod lines;
 mod ops;
 mod unroll;

@@ -464,7 +464,7 @@ impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
         ended.sort_by_key(|ended| ended.id);
         let named = |(slot, run): (usize, &Run)| {
             let program = self.programs.get(run.program)?;
-            Some(Named { id: ProgramId(slot as u32), name: program.name.clone() })
+            Some(Named::new(ProgramId(slot as u32), program.name.clone()))
         };
         Ok(Sample {
             at: Timestamp(self.now),

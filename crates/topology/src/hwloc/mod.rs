@@ -32,6 +32,8 @@
 //! - Damaged exports are read or refused without panic
 //!   (`damaged_exports_do_not_panic`).
 
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod value;
 mod xml;
 

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use super::{CoreGroup, LlcGroup, NodeGroup, Numbering, PackageGroup, Synthetic, SyntheticError};
+use crate::cpuset::MAX_CPU;
 use crate::{CoreKind, CpuSet, ParseCpuSetError};
 
 const KEYS: [&str; 12] = [
@@ -22,8 +23,8 @@ const KEYS: [&str; 12] = [
     "offline",
 ];
 
-/// Most hardware threads of a machine; Linux stops at 8192.
-const MAX_PUS: u64 = 1 << 16;
+/// Most hardware threads of a machine: as many as a CPU list can name.
+const MAX_PUS: u64 = MAX_CPU as u64 + 1;
 
 /// Most NUMA nodes of a machine, as in Linux.
 const MAX_NODES: u64 = 1 << 10;

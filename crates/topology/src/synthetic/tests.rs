@@ -152,7 +152,12 @@ fn errors_say_what_and_where() {
     assert_eq!(error("core:4 offline:2-7"), ", column 16: there is no cpu4 to take offline");
     assert_eq!(
         error("core:4000000000 smt:4000000000"),
-        ", column 1: the machine is too large; at most 65536 hardware threads and 1024 NUMA nodes"
+        ", column 1: the machine is too large; at most 16384 hardware threads and 1024 NUMA nodes"
+    );
+    // Sets of so many domains would fill memory from a short line.
+    assert_eq!(
+        error("llc:65536 core:1"),
+        ", column 1: the machine is too large; at most 16384 hardware threads and 1024 NUMA nodes"
     );
     assert_eq!(error("core:4 offline:0-3"), ": the machine has no hardware thread");
     assert_eq!(

@@ -43,6 +43,10 @@ fn malformed_files_are_named() {
         "system/cpu/online holds '0-x': not a number at '0-x'"
     );
     assert_eq!(
+        error("system/cpu/online", "0-1048575"),
+        "system/cpu/online holds '0-1048575': CPU number too large at '0-1048575'"
+    );
+    assert_eq!(
         error("system/cpu/cpu1/topology/thread_siblings_list", "0"),
         "system/cpu/cpu1/topology/thread_siblings_list holds '0': cpu1 itself is missing"
     );

@@ -14,7 +14,8 @@ use crate::settings::{changed, own};
 use super::siblings::{cpus_of, workers};
 use super::workers::command;
 
-fn switch(cpu: u32, online: bool) {
+/// Takes a CPU offline, or brings it online.
+pub fn switch(cpu: u32, online: bool) {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     fs::write(path, if online { "1" } else { "0" }).unwrap();
 }

@@ -10,6 +10,7 @@ mod counters;
 mod cpus;
 mod cpuset;
 mod crash;
+mod daemon;
 mod elf;
 mod enrolment;
 mod init;
@@ -86,6 +87,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("groups_beyond_the_counters_are_scaled", kernel_and_counters, counters::multiplexed),
     scenario("groups_take_turns_by_quanta", kernel_and_counters, counters::rotated),
     scenario("stat_tells_what_was_executed", kernel_and_counters, counters::told),
+    scenario("fpu_hungry_threads_are_spread_over_cores", smt, siblings::fpu_hungry),
     scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
     scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
     scenario("who_asks_most_of_memory_runs_near_it", far_memory, memory::near),
@@ -97,6 +99,9 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("births_are_told_by_the_proc_connector", kernel, enrolment::connector),
     scenario("births_are_found_in_proc", whole, enrolment::scan),
     scenario("a_cpu_goes_offline_and_comes_back", kernel, cpus::hotplug),
+    scenario("a_daemon_places_what_clients_hand_over_and_attach", kernel, daemon::clients),
+    scenario("a_daemon_that_was_killed_manages_again_what_lives", kernel, daemon::killed),
+    scenario("a_daemon_follows_cpus_that_go_offline_and_come_back", kernel, daemon::hotplug),
     scenario("a_cpuset_shrinks_and_grows", whole, cpuset::shrinks),
     scenario("an_isolated_partition_takes_a_core_and_gives_it_back", whole, cpuset::isolated),
     scenario("a_program_is_frozen_and_thawed", whole, trouble::frozen),

@@ -84,12 +84,23 @@ fn at_rest<T>(place: &Place, look: impl FnOnce() -> T) -> Option<T> {
 /// octuples. The threads rest most of the time, so that no host is too small for many of
 /// them. Who is about to be moved is not looked at.
 pub fn balanced(given: &Given) {
+    balance(given, &["--policy", "l1-bandwidth"]);
+}
+
+/// The same where page faults stand for floating-point operations: as many threads as have them are
+/// spread over the cores.
+pub fn fpu_hungry(given: &Given) {
+    let count = given.cores.len() * given.smt();
+    let (active, top) = (count.to_string(), (count / 2).to_string());
+    balance(given, &["--policy", "fpu", "--fpu-active", &active, "--fpu-top", &top]);
+}
+
+fn balance(given: &Given, policy: &[&str]) {
     let place = Place::new();
     let half = given.smt() / 2;
     let count = given.cores.len() * half;
     let quantum = format!("{}ms", QUANTUM.as_millis());
-    let policy = ["--policy", "l1-bandwidth", "--catalogue", EVEN.0];
-    let options = [&policy[..], &["--quantum", quantum.as_str()]].concat();
+    let options = [policy, &["--catalogue", EVEN.0, "--quantum", quantum.as_str()]].concat();
     let words = ["group", "all", &count.to_string(), "nibbler", "dozer"];
     let program = place.start(&mut place.run(&options, &command(&words)));
     let mut hungry = Vec::new();

@@ -57,7 +57,7 @@ mod tests {
 
     /// Ready threads of two programs, by their cores.
     fn sample(cores: [&[u32]; 2]) -> Sample {
-        let programs = [0, 1].map(|n| Program { id: ProgramId(n), name: n.to_string() });
+        let programs = [0, 1].map(|n| Program::new(ProgramId(n), n.to_string()));
         let of = |program: u32| {
             cores[program as usize].iter().zip(0..).map(move |(core, number)| ThreadSample {
                 state: RunState::Runnable,

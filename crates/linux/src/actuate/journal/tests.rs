@@ -16,7 +16,8 @@ fn pinned(cpus: &str) -> InForce {
 
 fn begin() -> (tempfile::TempDir, Journal) {
     let dir = tempfile::tempdir().unwrap();
-    let journal = Journal::begin(StateDir::create(&dir.path().join("state")).unwrap()).unwrap();
+    let journal =
+        Journal::begin(StateDir::create(&dir.path().join("state")).unwrap(), 100).unwrap();
     (dir, journal)
 }
 
@@ -48,7 +49,8 @@ fn a_journal_that_is_written_anew_says_the_same_and_stays_locked() {
     journal.rewrite(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("1"))]).unwrap();
     journal.note(&[Line::Set(KEY, pinned("2"))]).unwrap();
     let (_, book) = read_back(&text_of(&journal)).unwrap();
-    assert_eq!(book.records[&KEY].ever, [pinned("1"), pinned("2")]);
+    let ever = book.records[&KEY].ever.iter().map(|(in_force, _)| in_force.clone());
+    assert!(ever.eq([pinned("1"), pinned("2")]));
     let found = find_all(&journal.dir).unwrap();
     assert!(matches!(found.as_slice(), [Ok(Found::Held(_))]));
 }
@@ -81,8 +83,76 @@ fn a_change_of_an_unknown_thread_is_damage() {
     assert!(error.contains("line 2 is damaged (thread 12 of process 10 was not saved"), "{error}");
 }
 
+#[test]
+fn a_journal_of_any_length_is_read_whole() {
+    let (_dir, mut journal) = begin();
+    journal.note(&[Line::Saved(KEY, saved())]).unwrap();
+    let set = |cpus| serde_json::to_string(&Line::Set(KEY, pinned(cpus))).unwrap();
+    // Long, and quickly read.
+    let blanks = " ".repeat(1 << 19);
+    let mut text = text_of(&journal);
+    while text.len() < 65 << 20 {
+        text.extend(format!("{blanks}{}\n", set("0")).into_bytes());
+    }
+    text.extend(format!("{}\n", set("1")).into_bytes());
+    std::fs::write(journal.dir.path_of(&journal.name), &text).unwrap();
+    let (dir, name) = (journal.dir, journal.name);
+    drop(journal.file);
+    let found = find(&dir, name).unwrap();
+    let Some(Found::Left(left)) = found else { panic!("its lock is free") };
+    let (_, book) = left.read().unwrap();
+    assert_eq!(book.records[&KEY].now, [pinned("0"), pinned("1")]);
+}
+
+#[test]
+fn a_line_without_end_is_damage_and_is_not_read_to_its_end() {
+    let (_dir, journal) = begin();
+    let text = io::Cursor::new(text_of(&journal)).chain(io::repeat(b' '));
+    let error = parse(Path::new("journal"), BufReader::new(text)).unwrap_err().to_string();
+    assert!(error.contains("line 2 is damaged (it is longer"), "{error}");
+}
+
+#[test]
+fn a_manager_that_starts_keeps_its_draft_while_others_restore() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state");
+    let open = || StateDir::create(&path).unwrap();
+    let starting = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let dir = open();
+            while starting.load(std::sync::atomic::Ordering::Relaxed) {
+                remove_drafts(&dir).unwrap();
+            }
+        });
+        let begun: Vec<_> = (0..300).map(|_| Journal::begin(open(), 100)).collect();
+        starting.store(false, std::sync::atomic::Ordering::Relaxed);
+        let failed: Vec<_> = begun.iter().filter_map(|begun| begun.as_ref().err()).collect();
+        assert!(failed.is_empty(), "{} of 300: {:?}", failed.len(), failed.first());
+    });
+}
+
+#[test]
+fn a_removed_directory_is_made_again_with_all_that_the_journal_said() {
+    let (_dir, mut journal) = begin();
+    let lines = [Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"))];
+    journal.note(&lines).unwrap();
+    let file = journal.dir.path_of(&journal.name);
+    for removed in [journal.dir.path().to_owned(), file] {
+        assert!(journal.is_in_place());
+        match removed.is_dir() {
+            true => std::fs::remove_dir_all(&removed).unwrap(),
+            false => std::fs::remove_file(&removed).unwrap(),
+        }
+        assert!(!journal.is_in_place(), "{}", removed.display());
+        journal.begin_again(&lines).unwrap();
+        let (_, book) = read_back(&text_of(&journal)).unwrap();
+        assert_eq!(book.records[&KEY].ever, [(pinned("0"), saved())]);
+    }
+}
+
 fn any_line() -> impl Strategy<Value = String> {
-    let header = serde_json::to_string(&Header::begin()).unwrap();
+    let header = serde_json::to_string(&Header::begin(100)).unwrap();
     prop_oneof![
         Just(header),
         Just(serde_json::to_string(&Line::Saved(KEY, saved())).unwrap()),
@@ -117,6 +187,6 @@ proptest! {
         let text = text_of(&journal);
         let end = (whole.len() + cut).min(text.len() - 1);
         let (_, book) = read_back(&text[..end]).unwrap();
-        prop_assert_eq!(&book.records[&KEY].ever, &[pinned("0")]);
+        prop_assert_eq!(&book.records[&KEY].ever[0].0, &pinned("0"));
     }
 }

@@ -1,0 +1,184 @@
+//! `symbiont attach`, `detach` and `reload`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, OwnedFd};
+use std::{fs, io};
+
+use anyhow::Context;
+use glob::{Pattern, glob};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::Deserialize;
+use symbiont_wire::{Attached, Released, Request};
+
+use crate::args::{Attach, Detach, Processes, Reload};
+use crate::client::{connect, named};
+
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// Hands processes to the daemon.
+pub fn attach(args: &Attach) -> anyhow::Result<()> {
+    let mut client = connect(&args.state)?;
+    let pids = pids(&args.processes)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => default_name(&args.processes, &pids),
+    };
+    let held = hold(&pids)?;
+    let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
+    let class = args.class.and_then(named);
+    let done: Attached = client.call(Request::Attach { name: name.clone(), class }, &fds)?;
+    let processes = counted(done.processes, "process", "processes");
+    let threads = counted(done.threads, "thread", "threads");
+    say!("{name}: {processes} with {threads} managed");
+    for note in done.notes {
+        say!("  note: {note}");
+    }
+    Ok(())
+}
+
+/// Has the daemon release programs.
+pub fn detach(args: &Detach) -> anyhow::Result<()> {
+    let mut client = connect(&args.state)?;
+    let held = hold(&pids(&args.processes)?)?;
+    let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
+    let done: Released = client.call(Request::Detach, &fds)?;
+    let processes = counted(done.processes, "process", "processes");
+    say!("released {processes}; restored {}", counted(done.restored, "thread", "threads"));
+    for failed in &done.failed {
+        say!("  not restored: {failed}");
+    }
+    anyhow::ensure!(done.failed.is_empty(), "not everything could be restored; see above");
+    Ok(())
+}
+
+/// Has the daemon read its configuration.
+pub fn reload(args: &Reload) -> anyhow::Result<()> {
+    #[derive(Deserialize)]
+    struct Notes {
+        notes: Vec<String>,
+    }
+    let done: Notes = connect(&args.state)?.call(Request::Reload, &[])?;
+    for note in done.notes {
+        say!("{note}");
+    }
+    Ok(())
+}
+
+/// Takes hold of processes, so that their numbers cannot come to mean others.
+fn hold(pids: &[u32]) -> anyhow::Result<Vec<OwnedFd>> {
+    let hold = |pid: &u32| {
+        let raw = i32::try_from(*pid).ok().and_then(Pid::from_raw);
+        let raw = raw.with_context(|| format!("no process has the number {pid}"))?;
+        pidfd_open(raw, PidfdFlags::empty()).with_context(|| {
+            format!("there is no process {pid} (a thread must be named by its process)")
+        })
+    };
+    pids.iter().map(hold).collect()
+}
+
+fn pids(asked: &Processes) -> anyhow::Result<Vec<u32>> {
+    let mut pids: BTreeSet<u32> = asked.pids.iter().copied().collect();
+    if let Some(pattern) = &asked.cgroup {
+        let members = members(CGROUPS, pattern)?;
+        pids.extend(
+            members.with_context(|| format!("no cgroup below {CGROUPS} is called {pattern}"))?,
+        );
+    }
+    if let Some(unit) = &asked.unit {
+        let members = members(CGROUPS, &format!("**/{}", Pattern::escape(unit)))?;
+        pids.extend(members.with_context(|| {
+            format!("no systemd unit {unit} runs here (no cgroup of that name below {CGROUPS})")
+        })?);
+    }
+    anyhow::ensure!(!pids.is_empty(), "there is no process in it");
+    // With a process its descendants are managed.
+    let parents: BTreeMap<u32, u32> =
+        pids.iter().filter_map(|pid| Some((*pid, parent(*pid)?))).collect();
+    let is_first = |pid: &u32| parents.get(pid).is_none_or(|parent| !pids.contains(parent));
+    Ok(pids.iter().copied().filter(is_first).collect())
+}
+
+fn counted(count: u32, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
+}
+
+/// What to call the program: the unit, the cgroup, or the first process.
+fn default_name(asked: &Processes, pids: &[u32]) -> String {
+    let given = asked.unit.clone().or_else(|| asked.cgroup.clone());
+    given.unwrap_or_else(|| {
+        let first = pids.first().copied().unwrap_or_default();
+        let name = fs::read_to_string(format!("/proc/{first}/comm")).unwrap_or_default();
+        if name.is_empty() { format!("process {first}") } else { name.trim_end().to_owned() }
+    })
+}
+
+/// The processes of the cgroups whose path below `root` matches, and of those within them; none
+/// where no cgroup matches.
+fn members(root: &str, pattern: &str) -> anyhow::Result<Option<BTreeSet<u32>>> {
+    let files = format!("{}/{}/**/cgroup.procs", Pattern::escape(root), pattern.trim_matches('/'));
+    let files = glob(&files).with_context(|| format!("{pattern} is no pattern of paths"))?;
+    let mut members = None;
+    for path in files.flatten() {
+        let pids = members.get_or_insert_with(BTreeSet::new);
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                pids.extend(text.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
+            }
+            Err(error) if has_no_processes_of_its_own(&error) => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        }
+    }
+    Ok(members)
+}
+
+/// Of a cgroup that was removed meanwhile, or that holds threads of processes that are listed in a
+/// cgroup above it (cgroups(7), "Threaded mode").
+fn has_no_processes_of_its_own(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::NOENT, Errno::NODEV, Errno::OPNOTSUPP].iter().any(|e| code == Some(e.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+    use super::*;
+
+    #[test]
+    fn cgroups_are_found_by_path_and_units_by_name() {
+        let root = tempfile::tempdir().unwrap();
+        let make = |path: &str, pids: &str| {
+            let folder = root.path().join(path);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("cgroup.procs"), pids).unwrap();
+        };
+        make("user.slice/u1/build-1", "11\n12\n");
+        make("user.slice/u1/build-1/inner", "13\n");
+        make("user.slice/u2/build-2", "21\n");
+        make("user.slice/u2/other", "22\n");
+        make("user.slice/u2/deeper/build-3", "23\n");
+        let found = |pattern: &str| {
+            let members = members(root.path().to_str().unwrap(), pattern).unwrap();
+            members.map(|pids| pids.into_iter().collect::<Vec<_>>())
+        };
+        assert_eq!(found("user.slice/*/build-*").unwrap(), [11, 12, 13, 21], "no slash in a star");
+        assert_eq!(found("/user.slice/u2/other/").unwrap(), [22]);
+        assert_eq!(found("**/other").unwrap(), [22]);
+        assert_eq!(found("user.slice/none"), None);
+        assert!(members("/", "a***").unwrap_err().to_string().contains("a***"));
+    }
+
+    #[test]
+    fn counts_have_their_nouns() {
+        assert_eq!(counted(1, "process", "processes"), "1 process");
+        assert_eq!(counted(3, "thread", "threads"), "3 threads");
+    }
+}

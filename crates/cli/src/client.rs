@@ -1,0 +1,170 @@
+//! How commands reach the daemon.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use symbiont_daemon::{Client, ClientError, ManagerReport};
+use symbiont_linux::actuate::visible_state_dirs;
+use symbiont_linux::launch::{Manager, Wake};
+use symbiont_machine::Class;
+use symbiont_wire::{Enrolled, Failure, Request, Status};
+
+use crate::args::State;
+
+/// Name of the socket in a state directory.
+pub const SOCKET: &str = "symbiontd.sock";
+
+/// Where a daemon may listen that manages this user's programs: in the given state directory, or
+/// the user's own; then root's, which serves all users.
+pub fn sockets(state: &State) -> anyhow::Result<Vec<PathBuf>> {
+    let mut dirs = vec![state.dir()?];
+    dirs.extend(visible_state_dirs().into_iter().next_back());
+    dirs.dedup();
+    Ok(dirs.into_iter().map(|dir| dir.join(SOCKET)).collect())
+}
+
+/// The socket of the daemon that runs, if one does.
+pub fn running(state: &State) -> anyhow::Result<Option<PathBuf>> {
+    let listens = |socket: &PathBuf| Client::connect(socket).is_ok();
+    Ok(sockets(state)?.into_iter().find(listens))
+}
+
+/// A connection to the daemon.
+///
+/// # Errors
+/// When none runs.
+pub fn connect(state: &State) -> anyhow::Result<Client> {
+    let mut refused: Option<ClientError> = None;
+    for socket in sockets(state)? {
+        match Client::connect(&socket) {
+            Ok(client) => return Ok(client),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    Err(refused.context("there is no place where a daemon could listen")?).context(
+        "no daemon manages this machine: start it with `systemctl start symbiontd`, or in the \
+         foreground with `symbiont daemon`",
+    )
+}
+
+/// Does the daemon place programs by the policy that a user asks for?
+///
+/// # Errors
+/// When it decides by another one; the program shall not run then.
+pub fn agree(socket: &Path, policy: Option<&str>) -> anyhow::Result<()> {
+    let Some(asked) = policy else { return Ok(()) };
+    let status: Status = Client::connect(socket)?.call(Request::Status, &[])?;
+    let running = status.policy;
+    match running == asked {
+        true => Ok(()),
+        false => Err(Failure::PolicyConflict { running, asked: asked.to_owned() }.into()),
+    }
+}
+
+/// Hands the programs of a run to the daemon, in place of a manager of their own: `run` holds them
+/// back until this says that they are enrolled.
+pub fn enrol_with_daemon(
+    mut manager: Manager,
+    socket: &Path,
+    policy: Option<&str>,
+    class: Class,
+    linger: bool,
+) {
+    let enrolled = across_a_restart(|| enrol(&manager, socket, policy, class, linger));
+    let notes = match enrolled {
+        Ok(enrolled) => enrolled,
+        Err(error) => return manager.fail(&error.to_string()),
+    };
+    if manager.ready(&notes.join("; ")).is_err() || !manager.wants_report() {
+        return;
+    }
+    // Until the supervisor asks for the report, however long that takes.
+    while !matches!(
+        manager.wait(Duration::MAX),
+        Ok(Wake::Finish | Wake::SupervisorGone | Wake::Terminate) | Err(_)
+    ) {}
+    let client = Client::connect(socket);
+    let status = client.and_then(|mut client| client.call::<Status>(Request::Status, &[]));
+    let report = status.map(|status| ManagerReport {
+        policy: status.policy,
+        quantum_ms: status.quantum_ms,
+        hardware_threads: status.hardware_threads as usize,
+        enrolment: format!("symbiontd (process {}); see `symbiont status`", status.pid),
+        ..ManagerReport::default()
+    });
+    match report {
+        // A supervisor that is gone needs no report.
+        Ok(report) => drop(manager.report(serde_json::to_vec(&report).unwrap_or_default())),
+        Err(error) => manager.fail(&error.to_string()),
+    }
+}
+
+/// Asks again for a while if the daemon is gone: it listened a moment ago, so it is about to be
+/// started again.
+fn across_a_restart<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
+    /// `RestartSec=` of the service, and a start on a busy machine.
+    const RESTART: Duration = Duration::from_secs(3);
+    const PAUSE: Duration = Duration::from_millis(50);
+    let begin = Instant::now();
+    loop {
+        match ask() {
+            Err(error) if error.is_gone() && begin.elapsed() < RESTART => {
+                std::thread::sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn enrol(
+    manager: &Manager,
+    socket: &Path,
+    policy: Option<&str>,
+    class: Class,
+    linger: bool,
+) -> Result<Vec<String>, ClientError> {
+    let mut client = Client::connect(socket)?;
+    let mut notes = Vec::new();
+    for root in manager.roots() {
+        let policy = policy.map(str::to_owned);
+        let (name, class) = (root.name().to_owned(), named(class));
+        let request = Request::Enrol { name, policy, linger, class };
+        let enrolled: Enrolled = client.call(request, &[root.as_fd()])?;
+        notes.extend(enrolled.notes);
+    }
+    Ok(notes)
+}
+
+/// How a class travels: a daemon of an older version need not know any.
+pub fn named(class: Class) -> Option<String> {
+    (!class.is_normal()).then(|| class.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_starts_again_is_asked_again_and_a_refusal_is_final() {
+        let gone = || ClientError::Io {
+            path: PathBuf::from("/run/symbiont/symbiontd.sock"),
+            source: std::io::ErrorKind::UnexpectedEof.into(),
+        };
+        let mut asked = 0;
+        let answer = across_a_restart(|| {
+            asked += 1;
+            if asked < 3 { Err(gone()) } else { Ok(asked) }
+        });
+        assert_eq!(answer.unwrap(), 3);
+
+        let mut asked = 0;
+        let refusal: Result<(), _> = across_a_restart(|| {
+            asked += 1;
+            Err(Failure::NotPermitted { reason: "not yours".to_owned() }.into())
+        });
+        assert!(refusal.is_err());
+        assert_eq!(asked, 1);
+    }
+}

@@ -1,0 +1,115 @@
+//! `symbiont daemon`: configuration, log and service manager around [`symbiont_daemon::serve`].
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::process::geteuid;
+use sd_notify::NotifyState;
+use symbiont_daemon::{Chosen, Config, Daemon, serve};
+use symbiont_linux::actuate::default_state_dir;
+use symbiont_linux::machine::CountOptions;
+use symbiont_linux::observe::raise_descriptor_limit;
+use symbiont_policy::{Settings, find};
+use symbiont_topology::HostTopology;
+
+use crate::args::{Daemon as Args, Knowledge};
+use crate::client::SOCKET;
+use crate::doctor::catalogue::read_or_find;
+use crate::knowledge::{self, Fitting};
+
+const USUAL_CONFIG: &str = "/etc/symbiont/symbiontd.toml";
+
+/// Runs until it is asked to end.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let reread = || read(args).map_err(|error| crate::words(&error));
+    let config = read(args)?;
+    let state_dir = args.state.dir()?;
+    let socket = state_dir.join(SOCKET);
+    let counting = CountOptions {
+        catalogue: catalogue(&config)?.map(std::sync::Arc::new),
+        ..CountOptions::default()
+    };
+    // Where the limit cannot be raised it manages with what there is.
+    let _ = raise_descriptor_limit();
+    let announced = format!("listening at {}", socket.display());
+    let report = serve(Daemon {
+        config,
+        reread: &reread,
+        choose: &|config| choose(config).map_err(|error| crate::words(&error)),
+        counting,
+        rules: rules(args),
+        state_dir,
+        published: vec![default_state_dir()],
+        socket,
+        for_all_users: geteuid().is_root(),
+        log: &mut log,
+        ready: &mut || {
+            log(&announced);
+            tell(NotifyState::Ready);
+        },
+        alive: &mut || tell(NotifyState::Watchdog),
+    })?;
+    tell(NotifyState::Stopping);
+    for failed in &report.failed {
+        log(&format!("not restored: {failed}"));
+    }
+    anyhow::ensure!(report.failed.is_empty(), "not everything could be restored");
+    log(&format!("ended; restored {} threads", report.restored));
+    Ok(())
+}
+
+/// Where rules are: the distribution's, then the administrator's; a user's own daemon has the user's.
+fn rules(args: &Args) -> Vec<PathBuf> {
+    if !args.rules.is_empty() {
+        return args.rules.clone();
+    }
+    if geteuid().is_root() {
+        return ["/usr/lib/symbiont/rules.d", "/etc/symbiont/rules.d"].map(PathBuf::from).into();
+    }
+    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
+    let config = config.filter(|path| path.is_absolute()).or_else(home);
+    config.into_iter().map(|path| path.join("symbiont/rules.d")).collect()
+}
+
+/// The configuration, with what the command line says instead.
+fn read(args: &Args) -> anyhow::Result<Config> {
+    let usual = Path::new(USUAL_CONFIG);
+    let path = args.config.clone().or_else(|| usual.exists().then(|| usual.to_owned()));
+    let config = path.map(|path| Config::read(&path)).transpose()?.unwrap_or_default();
+    Ok(match &args.policy {
+        Some(policy) => Config { policy: policy.clone(), ..config },
+        None => config,
+    })
+}
+
+fn choose(config: &Config) -> anyhow::Result<Chosen> {
+    let entry = find(&config.policy)?;
+    let settings = Settings { seed: config.seed, ..Settings::default() };
+    let files = Knowledge {
+        model: config.model.iter().cloned().collect::<Vec<PathBuf>>(),
+        slowdowns: config.slowdowns.clone(),
+        ..Knowledge::default()
+    };
+    let here = || {
+        let host = HostTopology::read().context("cannot read this machine's topology")?;
+        Fitting::here(&host, catalogue(config)?)
+    };
+    let settings = knowledge::add(&files, here, entry, settings)?;
+    Ok(Chosen { policy: (entry.make)(&settings), quantum: entry.quantum })
+}
+
+fn catalogue(config: &Config) -> anyhow::Result<Option<symbiont_counters::catalogue::Catalogue>> {
+    config.catalogue.as_deref().map(read_or_find).transpose()
+}
+
+fn log(line: &str) {
+    // Where standard error is closed there is no log.
+    let _ = writeln!(std::io::stderr(), "symbiontd: {line}");
+}
+
+/// Tells the service manager, where there is one.
+fn tell(state: NotifyState<'_>) {
+    let _ = sd_notify::notify(&[state]);
+}

@@ -1,0 +1,130 @@
+//! `symbiont status` and `symbiont why`: what the daemon does, for people and as JSON.
+
+mod why;
+
+use std::fmt::Write;
+
+use symbiont_wire::{Explanations, ProgramStatus, Request, STATUS_SCHEMA, Status, WHY_SCHEMA};
+
+use crate::args::{Status as StatusArgs, WhyArgs};
+use crate::client::connect;
+
+/// Shows what the daemon manages.
+pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
+    if args.schema {
+        say_all!("{STATUS_SCHEMA}");
+        return Ok(());
+    }
+    let mut pages: Vec<Status> = connect(&args.state)?.call_more(Request::Status)?;
+    let programs: Vec<ProgramStatus> =
+        pages.iter_mut().flat_map(|page| std::mem::take(&mut page.programs)).collect();
+    let Some(first) = pages.into_iter().next() else { anyhow::bail!("the daemon said nothing") };
+    let status = Status { programs, ..first };
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&status)?);
+    } else {
+        say_all!("{}", text(&status)?);
+    }
+    Ok(())
+}
+
+/// Shows why threads are where they are.
+pub fn why(args: &WhyArgs) -> anyhow::Result<()> {
+    let Some(id) = args.id.filter(|_| !args.schema) else {
+        say_all!("{WHY_SCHEMA}");
+        return Ok(());
+    };
+    let answer: Explanations = connect(&args.state)?.call(Request::Why { id }, &[])?;
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&answer)?);
+        return Ok(());
+    }
+    say_all!("{}", why::text(&answer));
+    Ok(())
+}
+
+fn text(status: &Status) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    let Status { policy, quantum_ms, hardware_threads, usage, .. } = status;
+    writeln!(
+        out,
+        "symbiontd {} (process {}), up {}: policy {policy}, quantum {quantum_ms} ms, \
+         {hardware_threads} hardware threads",
+        status.version,
+        status.pid,
+        time(status.uptime_s)
+    )?;
+    let moves: Vec<_> = status
+        .moves
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .collect();
+    let moves = if moves.is_empty() { "none".to_owned() } else { moves.join(", ") };
+    let share = usage.cpu_s / status.uptime_s.max(1e-3) * 100.0;
+    writeln!(
+        out,
+        "moves: {moves}; it used {:.2} s of CPU time ({share:.2} % of one CPU), {} quanta, {} missed",
+        usage.cpu_s, usage.quanta, usage.quanta_missed
+    )?;
+    for note in &status.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    if status.programs.is_empty() {
+        writeln!(
+            out,
+            "\nNo program of yours is managed: `symbiont run -- COMMAND`, `symbiont attach --pid PID`"
+        )?;
+        return Ok(out);
+    }
+    writeln!(
+        out,
+        "\n{:>8} {:<20} {:>6} {:>7} {:>9} {:>9} {:<12} {:>9}",
+        "PROCESS", "PROGRAM", "USER", "THREADS", "PLACED", "MANAGED", "CPUS", "PREDICTED"
+    )?;
+    for program in &status.programs {
+        let slowdown = program.predicted_slowdown.map_or("-".to_owned(), |s| format!("{s:.2}x"));
+        writeln!(
+            out,
+            "{:>8} {:<20} {:>6} {:>7} {:>9} {:>9} {:<12} {slowdown:>9}",
+            program.roots.first().copied().unwrap_or_default(),
+            shortened(&program.name, 20),
+            program.uid,
+            program.threads,
+            program.placed,
+            time(program.managed_s),
+            if program.cpus.is_empty() { "any" } else { &program.cpus },
+        )?;
+        if !program.reason.is_empty() {
+            writeln!(out, "{:>8} {}", "", program.reason)?;
+        }
+    }
+    Ok(out)
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0}s"),
+        s if s < 7200.0 => format!("{:.0}min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.0}h", s / 3600.0),
+        s => format!("{:.0}d", s / 86_400.0),
+    }
+}
+
+fn shortened(name: &str, most: usize) -> String {
+    match name.chars().count() <= most {
+        true => name.to_owned(),
+        false => name.chars().take(most - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_names_are_short() {
+        assert_eq!([5.4, 600.0, 36_000.0, 864_000.0].map(time), ["5s", "10min", "10h", "10d"]);
+        assert_eq!(shortened("a-name-that-is-too-long", 8), "a-name-…");
+    }
+}

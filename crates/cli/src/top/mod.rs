@@ -1,0 +1,171 @@
+//! `symbiont top`: cores, threads and moves, live.
+//!
+//! # Problem
+//! A user wants to see at a glance what the daemon does and what it costs, on any terminal and over
+//! any connection, and scripts want the same once.
+//!
+//! # Approach
+//! A thread takes [`Snapshot`]s from the daemon, or watches by itself where none runs ([`source`],
+//! [`watched`]); the terminal stays responsive meanwhile. Everything else is a function over plain
+//! values: a snapshot and the one before make a [`Screen`], keys change the [`State`], and
+//! [`view()`] draws both at a size. [`terminal`] takes the terminal and gives it back. Nothing is ever
+//! changed but what is shown.
+//!
+//! # Terms and units
+//! *Share*: of the time between two snapshots, 0 to 1. *Co-runner*: a thread that ran on the same
+//! core in that time.
+//!
+//! # Properties
+//! - Shares are those of the time between snapshots (`shares_are_of_the_time_between_snapshots`).
+//! - The selected thread stays selected where it moves to (`the_selected_thread_is_followed`).
+//! - Each key does what help says (`keys_do_what_help_says`).
+
+mod clean;
+mod screen;
+mod source;
+mod state;
+mod terminal;
+mod view;
+mod watched;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::Duration;
+
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use symbiont_wire::{SNAPSHOT_SCHEMA, Snapshot};
+
+use crate::args::Top;
+use screen::Screen;
+use source::Source;
+use state::{Effect, State};
+use terminal::{Happened, Session, is_plain};
+use view::{Parts, view};
+
+/// How often it is looked whether a signal has come.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+/// Columns of what is printed once: all that there is.
+const PRINTED: usize = 1000;
+
+/// Shows until the user quits, or prints once.
+pub fn top(args: &Top) -> anyhow::Result<()> {
+    if args.schema {
+        say_all!("{SNAPSHOT_SCHEMA}");
+        return Ok(());
+    }
+    let mut source = Source::new(&args.state)?;
+    if args.json || args.once {
+        let before = source.look()?;
+        std::thread::sleep(args.interval);
+        let screen = Screen::new(Some(&before), source.look()?);
+        match args.json {
+            true => say!("{}", serde_json::to_string_pretty(&screen.now)?),
+            false => say_all!("{}", text(&screen)),
+        }
+        return Ok(());
+    }
+    let term = std::env::var("TERM").ok();
+    let is_terminal = std::io::stdout().is_terminal() && term.as_deref() != Some("dumb");
+    anyhow::ensure!(
+        is_terminal,
+        "standard output is no terminal that can be drawn on: `symbiont top --once` (or --json) \
+         prints once what this shows, `symbiont status` the programs"
+    );
+    let no_color = std::env::var_os("NO_COLOR").map(|value| value.to_string_lossy().into_owned());
+    let state = State::new(is_plain(no_color.as_deref(), term.as_deref()));
+    let signal = Arc::new(AtomicUsize::new(0));
+    for (number, value) in [(SIGTERM, 15), (SIGINT, 2), (SIGHUP, 1)] {
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), value)?;
+    }
+    let snapshots = looking(source, args.interval)?;
+    run(state, &snapshots, &signal)?;
+    match signal.load(Ordering::Relaxed) {
+        0 => Ok(()),
+        number => {
+            // As if it had not been caught.
+            let number = i32::try_from(number).unwrap_or(SIGTERM);
+            Ok(signal_hook::low_level::emulate_default_handler(number)?)
+        }
+    }
+}
+
+/// Takes snapshots on a thread of its own: an answer may take a while.
+fn looking(
+    mut source: Source,
+    interval: Duration,
+) -> anyhow::Result<Receiver<anyhow::Result<Snapshot>>> {
+    let (sender, receiver) = sync_channel(0);
+    let look = move || {
+        loop {
+            let snapshot = source.look();
+            let failed = snapshot.is_err();
+            // Waits while the user pauses. Where no one takes it, the view has ended.
+            if sender.send(snapshot).is_err() || failed {
+                break;
+            }
+            std::thread::sleep(interval);
+        }
+    };
+    std::thread::Builder::new().name("look".into()).spawn(look).context("cannot start a thread")?;
+    Ok(receiver)
+}
+
+fn run(
+    mut state: State,
+    snapshots: &Receiver<anyhow::Result<Snapshot>>,
+    signal: &AtomicUsize,
+) -> anyhow::Result<()> {
+    // Before the terminal is taken: errors are then seen.
+    let mut screen = Screen::new(None, snapshots.recv().context("the thread that looks ended")??);
+    let mut session = Session::begin()?;
+    let mut stale = true;
+    while signal.load(Ordering::Relaxed) == 0 {
+        if !state.paused {
+            match snapshots.try_recv() {
+                Ok(next) => {
+                    screen = Screen::new(Some(&screen.now), next?);
+                    stale = true;
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => anyhow::bail!("the thread that looks ended"),
+            }
+        }
+        if stale {
+            let (width, height) = session.size()?;
+            let parts = Parts::of(&screen, width, height);
+            state.settle(&screen.rows(&state), parts.threads);
+            session.draw(|frame| view(frame, &state, &screen))?;
+        }
+        let happened = session.wait(HEARTBEAT)?;
+        stale = happened != Happened::Nothing;
+        if let Happened::Pressed(key) = happened {
+            let effect = state.press(key, &screen.rows(&state.clone()));
+            match effect {
+                Effect::None => {}
+                Effect::Quit => break,
+                Effect::Suspend => session = session.suspend()?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the terminal would show if it had room for everything.
+fn text(screen: &Screen) -> String {
+    let mut lines: Vec<String> = view::header_lines(screen, PRINTED);
+    lines.push(String::new());
+    lines.extend(view::core_lines(screen, PRINTED));
+    lines.push(String::new());
+    lines.extend(view::table(screen, PRINTED));
+    if !screen.now.moves.is_empty() {
+        lines.push("\nMOVES".to_owned());
+        lines.extend(view::move_lines(&screen.now.moves, PRINTED));
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}

@@ -1,0 +1,277 @@
+//! From snapshots to what is shown of each thread and core: pure functions.
+
+use std::collections::BTreeMap;
+
+use symbiont_topology::{CpuSet, PuId};
+use symbiont_wire::{CoreStatus, Snapshot, ThreadStatus};
+
+use super::clean::clean;
+use super::state::{Order, State};
+
+/// A thread that ran for less than this share of the time is no co-runner.
+const RAN: f64 = 0.01;
+
+/// A snapshot with shares of the time since the one before.
+#[derive(Debug, Clone, Default)]
+pub struct Screen {
+    /// It.
+    pub now: Snapshot,
+    /// Share of one CPU that the daemon took since the snapshot before, or since its start.
+    pub daemon_share: Option<f64>,
+    /// Cores of the machine, in order.
+    pub cores: Vec<CoreRow>,
+    /// Threads, in the order of the snapshot.
+    rows: Vec<Row>,
+}
+
+/// A thread as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its number.
+    pub thread: u32,
+    /// Its process.
+    pub process: u32,
+    /// Its program.
+    pub program: String,
+    /// Its program, and its own name where that is another one.
+    pub name: String,
+    /// `R`, `S` or `T`.
+    pub state: char,
+    /// Hardware thread where it runs or ran last.
+    pub cpu: Option<u32>,
+    /// Where it is kept.
+    pub placed: Option<String>,
+    /// Number of its core.
+    pub core: Option<u32>,
+    /// Share of the time for which it ran, 0 to 1.
+    pub ran: f64,
+    /// Share for which it waited.
+    pub waited: f64,
+    /// The dominant category or part of the CPI stack, and its share, 0 to 1.
+    pub category: Option<(String, f64)>,
+    /// Instructions per cycle.
+    pub ipc: Option<f64>,
+    /// Predicted slowdown.
+    pub predicted: Option<f64>,
+    /// Achieved slowdown.
+    pub achieved: Option<f64>,
+    /// Programs of the other threads that ran on its core.
+    pub co_runners: String,
+    /// Why it is where it is.
+    pub reason: String,
+}
+
+/// A core as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoreRow {
+    /// It.
+    pub core: CoreStatus,
+    /// Mean share of its hardware threads for which shown threads ran, 0 to 1.
+    pub used: f64,
+    /// Do more threads want to run than it has hardware threads?
+    pub contended: bool,
+    /// Programs whose threads run there.
+    pub programs: String,
+}
+
+impl Screen {
+    /// Of a snapshot and the one before.
+    pub fn new(before: Option<&Snapshot>, mut now: Snapshot) -> Self {
+        let daemon_share = daemon_share(before, &now);
+        share_since(before, &mut now);
+        let names: BTreeMap<u32, String> =
+            now.programs.iter().map(|program| (program.program, clean(&program.name))).collect();
+        let core_of = core_by_cpu(&now.cores);
+        let mut on_cores: BTreeMap<u32, Vec<&ThreadStatus>> = BTreeMap::new();
+        for thread in now.threads.iter().filter(|thread| runs(thread)) {
+            if let Some(core) = core_of_thread(thread, &core_of) {
+                on_cores.entry(core).or_default().push(thread);
+            }
+        }
+        let name = |thread: &ThreadStatus| names.get(&thread.program).cloned().unwrap_or_default();
+        let row = |thread: &ThreadStatus| {
+            let core = core_of_thread(thread, &core_of);
+            let others = core.and_then(|core| on_cores.get(&core)).map(Vec::as_slice);
+            let others = others.unwrap_or_default().iter();
+            let others = others.filter(|other| other.thread != thread.thread).map(|t| name(t));
+            let hidden = core.and_then(|core| now.cores.iter().find(|known| known.core == core));
+            Row {
+                thread: thread.thread,
+                process: thread.process,
+                program: name(thread),
+                name: match thread.name.as_deref().map(clean) {
+                    Some(own) if own != name(thread) => format!("{}/{own}", name(thread)),
+                    _ => name(thread),
+                },
+                state: match thread.state.as_str() {
+                    "runnable" => 'R',
+                    "stopped" => 'T',
+                    _ => 'S',
+                },
+                cpu: thread.cpu,
+                placed: thread.placed.as_deref().map(clean),
+                core,
+                ran: thread.ran_share.unwrap_or(0.0),
+                waited: thread.waited_share.unwrap_or(0.0),
+                category: category(thread),
+                ipc: thread.ipc,
+                predicted: thread.predicted_slowdown,
+                achieved: thread.achieved_slowdown,
+                co_runners: grouped(others, hidden.map_or(0, |core| core.others)),
+                reason: clean(&thread.reason),
+            }
+        };
+        let rows = now.threads.iter().map(row).collect();
+        let core_row = |core: &CoreStatus| {
+            let threads = on_cores.get(&core.core).map(Vec::as_slice).unwrap_or_default();
+            let cpus = core.cpus.parse::<CpuSet>().map_or(1, |cpus| cpus.len().max(1));
+            let ran: f64 = threads.iter().filter_map(|thread| thread.ran_share).sum();
+            let ready: f64 = threads.iter().filter_map(|thread| thread.waited_share).sum();
+            let cpus = f64::from(u32::try_from(cpus).unwrap_or(u32::MAX));
+            CoreRow {
+                core: core.clone(),
+                // Of no threads it is -0.
+                used: (ran / cpus).min(1.0).abs(),
+                contended: ran + ready > cpus + 0.2,
+                programs: grouped(threads.iter().map(|thread| name(thread)), core.others),
+            }
+        };
+        let cores = now.cores.iter().map(core_row).collect();
+        Self { daemon_share, cores, rows, now }
+    }
+
+    /// The threads that the filter lets through, in the order that is asked for.
+    pub fn rows(&self, state: &State) -> Vec<&Row> {
+        let wanted = state.filter.to_lowercase();
+        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.contains(&wanted)).collect();
+        rows.sort_by(|a, b| {
+            let order = match state.order {
+                Order::Cpu => b.ran.total_cmp(&a.ran),
+                Order::Program => a.program.cmp(&b.program),
+                Order::Core => {
+                    (a.core.is_none(), a.core, a.cpu).cmp(&(b.core.is_none(), b.core, b.cpu))
+                }
+                Order::Slowdown => b.slowdown().total_cmp(&a.slowdown()),
+                Order::Thread => a.thread.cmp(&b.thread),
+            };
+            let order = if state.reversed { order.reverse() } else { order };
+            order.then(a.thread.cmp(&b.thread))
+        });
+        rows
+    }
+
+    /// All threads.
+    pub fn all(&self) -> &[Row] {
+        &self.rows
+    }
+}
+
+impl Row {
+    fn contains(&self, wanted: &str) -> bool {
+        wanted.is_empty()
+            || self.name.to_lowercase().contains(wanted)
+            || self.thread.to_string().contains(wanted)
+            || self.process.to_string() == wanted
+            || self.category.as_ref().is_some_and(|(name, _)| name.to_lowercase().contains(wanted))
+            || self.reason.to_lowercase().contains(wanted)
+    }
+
+    fn slowdown(&self) -> f64 {
+        self.achieved.or(self.predicted).unwrap_or(f64::NEG_INFINITY)
+    }
+}
+
+fn runs(thread: &ThreadStatus) -> bool {
+    thread.ran_share.unwrap_or(0.0) + thread.waited_share.unwrap_or(0.0) >= RAN
+}
+
+/// Sets the shares to those of the time between two snapshots.
+fn share_since(before: Option<&Snapshot>, now: &mut Snapshot) {
+    let Some(before) = before else { return };
+    let over = now.at_s - before.at_s;
+    // A quantum that did not end meanwhile has no news.
+    if over <= 0.0 {
+        let shares: BTreeMap<(u32, u32), _> = before
+            .threads
+            .iter()
+            .map(|t| ((t.process, t.thread), (t.ran_share, t.waited_share)))
+            .collect();
+        for thread in &mut now.threads {
+            if let Some(known) = shares.get(&(thread.process, thread.thread)) {
+                (thread.ran_share, thread.waited_share) = *known;
+            }
+        }
+        return;
+    }
+    let times: BTreeMap<(u32, u32), (f64, f64)> = before
+        .threads
+        .iter()
+        .map(|t| ((t.process, t.thread), (t.run_time_s, t.wait_time_s)))
+        .collect();
+    for thread in &mut now.threads {
+        let Some((ran, waited)) = times.get(&(thread.process, thread.thread)) else { continue };
+        // A number that is used again has run for less.
+        if thread.run_time_s >= *ran && thread.wait_time_s >= *waited {
+            let ran = ((thread.run_time_s - ran) / over).min(1.0);
+            thread.ran_share = Some(ran);
+            let waited = (thread.wait_time_s - waited) / over;
+            thread.waited_share = Some(waited.min(1.0 - ran).max(0.0));
+        }
+    }
+}
+
+fn daemon_share(before: Option<&Snapshot>, now: &Snapshot) -> Option<f64> {
+    let manager = now.manager.as_ref()?;
+    let earlier = before.and_then(|before| before.manager.as_ref());
+    let earlier = earlier
+        .filter(|earlier| earlier.pid == manager.pid && manager.uptime_s - earlier.uptime_s > 0.05);
+    let (cpu, up) = earlier.map_or((0.0, 0.0), |earlier| (earlier.usage.cpu_s, earlier.uptime_s));
+    let share = (manager.usage.cpu_s - cpu) / (manager.uptime_s - up).max(1e-3);
+    Some(share.max(0.0))
+}
+
+fn core_by_cpu(cores: &[CoreStatus]) -> BTreeMap<u32, u32> {
+    let cpus = |core: &CoreStatus| core.cpus.parse::<CpuSet>().unwrap_or_default();
+    let each =
+        |core: &CoreStatus| cpus(core).iter().map(|cpu| (cpu.0, core.core)).collect::<Vec<_>>();
+    cores.iter().flat_map(each).collect()
+}
+
+/// Where it runs; for one that is kept elsewhere, where it will run next.
+fn core_of_thread(thread: &ThreadStatus, core_of: &BTreeMap<u32, u32>) -> Option<u32> {
+    let kept = thread.placed.as_deref().and_then(|list| list.parse::<CpuSet>().ok());
+    let kept = kept.filter(|kept| !thread.cpu.is_some_and(|cpu| kept.contains(PuId(cpu))));
+    let next = kept.and_then(|kept| kept.first()).map(|cpu| cpu.0);
+    core_of.get(&next.or(thread.cpu)?).copied()
+}
+
+/// Names, each once with how often it comes, and how many threads are another user's.
+fn grouped(names: impl Iterator<Item = String>, hidden: u32) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    let one = |(name, count): (&String, &usize)| match count {
+        1 => name.clone(),
+        count => format!("{name} x{count}"),
+    };
+    let mut words: Vec<String> = counts.iter().map(one).collect();
+    if hidden > 0 {
+        words.push(format!("{hidden} of others"));
+    }
+    words.join(", ")
+}
+
+/// The category with most issue slots, else the part of the CPI stack with most cycles.
+fn category(thread: &ThreadStatus) -> Option<(String, f64)> {
+    let most = |shares: &BTreeMap<String, f64>| {
+        let most = shares.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
+        Some((clean(most.0), *most.1))
+    };
+    if let Some(found) = most(&thread.categories) {
+        return Some(found);
+    }
+    let (name, cycles) = most(&thread.cpi_stack)?;
+    let all: f64 = thread.cpi_stack.values().sum();
+    (all > 0.0).then_some((name, cycles / all))
+}

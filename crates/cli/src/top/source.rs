@@ -1,0 +1,73 @@
+//! Where snapshots come from: the daemon, or, where none runs, this process watches by itself.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use symbiont_daemon::Client;
+use symbiont_wire::{Request, Snapshot};
+
+use super::watched::Watched;
+use crate::args::State;
+use crate::client::sockets;
+
+/// Takes snapshots.
+pub struct Source {
+    sockets: Vec<PathBuf>,
+    client: Option<Client>,
+    watched: Option<Watched>,
+}
+
+impl Source {
+    /// Of the daemon that has this state directory, or of root's.
+    pub fn new(state: &State) -> anyhow::Result<Self> {
+        Ok(Self { sockets: sockets(state)?, client: None, watched: None })
+    }
+
+    /// The next snapshot. A daemon that ends or starts meanwhile is noticed.
+    ///
+    /// # Errors
+    /// When no daemon answers and this machine cannot be watched.
+    pub fn look(&mut self) -> anyhow::Result<Snapshot> {
+        let mut snapshot = self.take()?;
+        for thread in &mut snapshot.threads {
+            thread.name = name(thread.process, thread.thread);
+        }
+        Ok(snapshot)
+    }
+
+    fn take(&mut self) -> anyhow::Result<Snapshot> {
+        // The daemon closes a connection on which nothing was said for a while: then another one.
+        for _ in 0..2 {
+            let connect = || self.sockets.iter().find_map(|path| Client::connect(path).ok());
+            let Some(mut client) = self.client.take().or_else(connect) else { break };
+            if let Ok(pages) = client.call_more(Request::Snapshot) {
+                self.client = Some(client);
+                self.watched = None;
+                return whole(pages).context("the daemon said nothing");
+            }
+        }
+        let watched = match self.watched.take() {
+            Some(watched) => watched,
+            None => Watched::start()?,
+        };
+        self.watched.insert(watched).look()
+    }
+}
+
+/// A thread's name, as the kernel has it now.
+fn name(process: u32, thread: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{process}/task/{thread}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
+}
+
+/// One snapshot of its pages.
+fn whole(pages: Vec<Snapshot>) -> Option<Snapshot> {
+    pages.into_iter().reduce(|mut first, page| {
+        first.cores.extend(page.cores);
+        first.programs.extend(page.programs);
+        first.threads.extend(page.threads);
+        first.moves.extend(page.moves);
+        first.notes.extend(page.notes);
+        first
+    })
+}

@@ -1,0 +1,164 @@
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+mod golden;
+mod world;
+
+use world::{daemon, thread};
+
+use super::screen::Screen;
+use super::state::{Effect, Key, Mode, Order, State};
+use super::view::Parts;
+
+/// Presses keys one after the other, as the loop does.
+fn press(state: &mut State, screen: &Screen, keys: &[Key]) -> Effect {
+    let mut effect = Effect::None;
+    for key in keys {
+        effect = state.press(*key, &screen.rows(&state.clone()));
+        let parts = Parts::of(screen, 80, 24);
+        state.settle(&screen.rows(&state.clone()), parts.threads);
+    }
+    effect
+}
+
+fn selected(state: &State, screen: &Screen) -> u32 {
+    screen.rows(state)[state.selected].thread
+}
+
+#[test]
+fn shares_are_of_the_time_between_snapshots() {
+    let mut before = daemon(2);
+    before.threads = vec![thread(1, 0, 10.0), thread(2, 1, 20.0)];
+    let mut now = before.clone();
+    now.at_s += 2.0;
+    now.threads[0].run_time_s += 0.5;
+    now.threads[0].wait_time_s += 1.0;
+    // A number that is used again: what it ran since is its last quantum.
+    now.threads[1].run_time_s = 0.1;
+    now.manager.as_mut().unwrap().uptime_s += 2.0;
+    now.manager.as_mut().unwrap().usage.cpu_s += 0.02;
+    let screen = Screen::new(Some(&before), now);
+    let shares = |row: &super::screen::Row| (row.ran, row.waited);
+    assert_eq!(shares(&screen.all()[0]), (0.25, 0.5));
+    assert_eq!(shares(&screen.all()[1]), (0.96, 0.0), "of its last quantum");
+    assert!((screen.daemon_share.unwrap() - 0.01).abs() < 1e-9);
+}
+
+#[test]
+fn without_a_new_quantum_shares_stay() {
+    let before = daemon(4);
+    let screen = Screen::new(Some(&before), daemon(4));
+    let ran = |row: &super::screen::Row| row.ran;
+    let first = Screen::new(None, before);
+    assert_eq!(
+        screen.all().iter().map(ran).collect::<Vec<_>>(),
+        first.all().iter().map(ran).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn co_runners_are_the_busy_threads_of_the_same_core() {
+    let mut now = daemon(3);
+    for thread in &mut now.threads {
+        (thread.cpu, thread.placed) = (Some(0), None);
+    }
+    // Sleeps: it is not among them, but has them.
+    now.threads[2].ran_share = Some(0.0);
+    now.threads[2].waited_share = Some(0.0);
+    now.cores[0].others = 2;
+    let screen = Screen::new(None, now);
+    let co_runners: Vec<_> = screen.all().iter().map(|row| row.co_runners.as_str()).collect();
+    assert_eq!(co_runners[0], "xz, 2 of others");
+    assert_eq!(co_runners[2], "make, xz, 2 of others");
+    assert_eq!(screen.cores[0].programs, "make, xz, 2 of others");
+}
+
+#[test]
+fn a_thread_counts_for_the_core_where_it_is_kept() {
+    let mut now = daemon(1);
+    (now.threads[0].cpu, now.threads[0].placed) = (Some(0), Some("3".into()));
+    let core = Screen::new(None, now).all()[0].core;
+    assert_eq!(core, Some(1), "CPU 3 is of core 1, where it runs next");
+}
+
+#[test]
+fn keys_do_what_help_says() {
+    let screen = Screen::new(None, daemon(8));
+    let mut state = State::new(false);
+    for (key, order) in [
+        ('c', Order::Cpu),
+        ('p', Order::Program),
+        ('o', Order::Core),
+        ('d', Order::Slowdown),
+        ('t', Order::Thread),
+    ] {
+        press(&mut state, &screen, &[Key::Char(key)]);
+        assert_eq!(state.order, order);
+    }
+    press(&mut state, &screen, &[Key::Char('s')]);
+    assert_eq!(state.order, Order::Cpu, "the first follows the last");
+    press(&mut state, &screen, &[Key::Char('t'), Key::Char('r')]);
+    let numbers: Vec<_> = screen.rows(&state).iter().map(|row| row.thread).collect();
+    assert!(numbers.is_sorted_by(|a, b| a > b), "{numbers:?}");
+    press(&mut state, &screen, &[Key::Char('?')]);
+    assert_eq!(state.mode, Mode::Help);
+    press(&mut state, &screen, &[Key::Escape]);
+    assert_eq!(state.mode, Mode::Normal);
+    press(&mut state, &screen, &[Key::Char(' ')]);
+    assert!(state.paused);
+    for quit in [Key::Char('q'), Key::Control('c')] {
+        assert_eq!(press(&mut state, &screen, &[quit]), Effect::Quit);
+    }
+    assert_eq!(press(&mut state, &screen, &[Key::Control('z')]), Effect::Suspend);
+}
+
+#[test]
+fn a_filter_keeps_what_has_its_text() {
+    let screen = Screen::new(None, daemon(8));
+    let mut state = State::new(false);
+    press(&mut state, &screen, &[Key::Char('/'), Key::Char('x'), Key::Char('Z')]);
+    assert!(screen.rows(&state).iter().all(|row| row.program == "xz"));
+    assert_eq!(screen.rows(&state).len(), 4);
+    // In a filter, letters are its text.
+    assert_eq!(press(&mut state, &screen, &[Key::Char('q')]), Effect::None);
+    assert!(screen.rows(&state).is_empty());
+    press(&mut state, &screen, &[Key::Backspace, Key::Enter]);
+    assert_eq!((state.mode, state.filter.as_str()), (Mode::Normal, "xZ"));
+    press(&mut state, &screen, &[Key::Escape]);
+    assert_eq!(screen.rows(&state).len(), 8);
+}
+
+#[test]
+fn the_selected_thread_is_followed() {
+    let before = Screen::new(None, daemon(64));
+    let mut state = State::new(false);
+    press(&mut state, &before, &[Key::Char('t'), Key::Down, Key::Down]);
+    let chosen = selected(&state, &before);
+    press(&mut state, &before, &[Key::Char('r')]);
+    assert_eq!(selected(&state, &before), chosen);
+    let page = Parts::of(&before, 80, 24).threads;
+    assert!((state.first..state.first + page).contains(&state.selected), "{state:?}");
+    // It ends: the row stays.
+    let mut now = daemon(64);
+    now.threads.retain(|thread| thread.thread != chosen);
+    let now = Screen::new(None, now);
+    let at = state.selected;
+    state.settle(&now.rows(&state.clone()), page);
+    assert!(state.selected == at && selected(&state, &now) != chosen);
+    press(&mut state, &now, &[Key::Home]);
+    assert_eq!((state.selected, state.first), (0, 0));
+}
+
+#[test]
+fn pages_reach_the_first_and_the_last_thread() {
+    let screen = Screen::new(None, daemon(64));
+    let mut state = State::new(false);
+    press(&mut state, &screen, &[Key::PageDown; 64]);
+    assert_eq!(state.selected, 63);
+    press(&mut state, &screen, &[Key::PageUp; 64]);
+    assert_eq!((state.selected, state.first), (0, 0));
+    press(&mut state, &screen, &[Key::End, Key::Down]);
+    assert_eq!(state.selected, 63);
+    let empty = Screen::new(None, daemon(0));
+    press(&mut state, &empty, &[Key::Down, Key::PageDown, Key::End, Key::Up]);
+    assert_eq!(state.selected, 0);
+}

@@ -1,0 +1,101 @@
+//! The daemon, its programs and its cost; and one thread in words.
+
+use symbiont_wire::{ManagerStatus, Snapshot};
+
+use super::super::clean::{clean, cut};
+use super::super::screen::{Row, Screen};
+
+/// Lines of the header, no wider than the terminal.
+pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
+    let now = &screen.now;
+    let mut lines = match &now.manager {
+        Some(manager) => vec![
+            format!(
+                "symbiont {}: policy {}, quantum {} ms, up {}; {}",
+                manager.version,
+                manager.policy,
+                manager.quantum_ms,
+                time(manager.uptime_s),
+                machine(now)
+            ),
+            format!("{}; {}", programs(now), cost(manager, screen.daemon_share)),
+            format!(
+                "moves: {}; quanta: {}, {} late",
+                moves(manager),
+                manager.usage.quanta,
+                manager.usage.quanta_missed
+            ),
+        ],
+        None => vec![
+            format!("symbiont: no daemon runs, so nothing is placed; {}", machine(now)),
+            format!("{}, only watched", programs(now)),
+            "start one: `systemctl start symbiontd`, or `symbiont daemon`".to_owned(),
+        ],
+    };
+    lines.extend(now.notes.iter().map(|note| format!("note: {}", clean(note))).take(2));
+    lines.iter().map(|line| cut(line, columns)).collect()
+}
+
+fn machine(now: &Snapshot) -> String {
+    let cpus: usize =
+        now.cores.iter().map(|core| core.cpus.parse().map_or(1, |c: Cpus| c.len())).sum();
+    format!("{}, {}", count(now.cores.len(), "core"), count(cpus, "CPU"))
+}
+
+type Cpus = symbiont_topology::CpuSet;
+
+fn programs(now: &Snapshot) -> String {
+    let threads = now.threads.len() + now.more_threads as usize;
+    let placed = now.threads.iter().filter(|thread| thread.placed.is_some()).count();
+    let mut text =
+        format!("{}, {}", count(now.programs.len(), "program"), count(threads, "thread"));
+    if now.manager.is_some() {
+        text = format!("{text} ({placed} placed)");
+    }
+    if now.more_threads > 0 {
+        text = format!("{text}, the busiest {} shown", now.threads.len());
+    }
+    text
+}
+
+fn cost(manager: &ManagerStatus, share: Option<f64>) -> String {
+    let usage = &manager.usage;
+    let share = share.map(|share| format!("{:.1}% CPU", share * 100.0));
+    let memory = usage.memory_bytes.map(|bytes| format!("{} MiB", bytes.div_ceil(1 << 20)));
+    let parts: Vec<String> = [share, memory].into_iter().flatten().collect();
+    format!("daemon: {}", parts.join(", "))
+}
+
+fn moves(manager: &ManagerStatus) -> String {
+    let counted = manager.moves.iter().filter(|(_, count)| **count > 0);
+    let words: Vec<String> =
+        counted.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    if words.is_empty() { "none so far".to_owned() } else { words.join(", ") }
+}
+
+/// A thread in words: where it is kept and why.
+pub fn describe(row: &Row) -> String {
+    let place = match &row.placed {
+        Some(cpus) => format!("is kept on CPU {cpus}"),
+        None => "is left to the OS".to_owned(),
+    };
+    let number = match row.thread == row.process {
+        true => row.thread.to_string(),
+        false => format!("{} of process {}", row.thread, row.process),
+    };
+    let reason = if row.reason.is_empty() { String::new() } else { format!(": {}", row.reason) };
+    format!("{} {number} {place}{reason}", row.name)
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
+        s => format!("{:.0} d", s / 86_400.0),
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

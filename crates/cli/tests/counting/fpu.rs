@@ -1,0 +1,39 @@
+//! `symbiont run --policy fpu` over a stand-in catalogue: page faults stand for floating-point
+//! operations.
+
+use std::time::Instant;
+
+use crate::balance::{LASTS, PATIENCE, Program, QUANTUM, STAND_IN, Stage, mask_of};
+
+/// The two hungry processes have a hardware thread each, of different cores, and the others may use
+/// both, several times in a row.
+pub fn spread() {
+    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
+    let text = std::fs::read_to_string(STAND_IN).unwrap();
+    let [before, after] = [
+        "expr = \"context_switches / task_clock\"\nunit = \"switches/nanoseconds\"",
+        "expr = \"page_faults / task_clock\"\nunit = \"faults/nanoseconds\"",
+    ];
+    assert!(text.contains(before), "{text}");
+    let catalogue = state.path().join("fpu.toml");
+    std::fs::write(&catalogue, text.replace(before, after)).unwrap();
+    let args = ["--policy", "fpu", "--catalogue", catalogue.to_str().unwrap()];
+    let program = Program::start(&state, &args, &record, cpus);
+    let own = cpus.into_iter().collect();
+    let (begin, mut right) = (Instant::now(), 0);
+    while right < LASTS {
+        let masks = |role: &str| -> Vec<_> {
+            program.processes[role].iter().map(|process| mask_of(*process)).collect()
+        };
+        let modest = masks("modest");
+        assert!(
+            begin.elapsed() < PATIENCE,
+            "{right} times in a row; hungry {:?}, modest {modest:?}",
+            masks("hungry")
+        );
+        std::thread::sleep(QUANTUM);
+        let are_left = modest.iter().all(|mask| mask.as_ref() == Some(&own));
+        right = if program.is_apart("hungry") && are_left { right + 1 } else { 0 };
+    }
+    program.finish();
+}

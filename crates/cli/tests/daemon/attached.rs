@@ -1,0 +1,106 @@
+//! Programs that run already.
+
+use std::process::{Command, Stdio};
+
+use libtest_mimic::Trial;
+
+use crate::place::{Program, stderr, wait_until};
+use crate::service::Service;
+use crate::settings::{changed, of_tree, own, tree as processes, wait_for_change};
+use crate::trials::{BUSY, own_cpus, skip, trial};
+
+const THREADS: &str = "
+import threading, time
+def work():
+    while True: pass
+for _ in range(5): threading.Thread(target=work, daemon=True).start()
+time.sleep(1000)
+";
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_running_program_is_attached_whole_and_detached_as_before", attach),
+        trial("a_tree_of_processes_is_attached_by_its_first", tree),
+        trial("a_program_can_be_attached_again_after_it_was_detached", again),
+        trial("a_process_that_does_not_exist_is_refused", missing),
+        trial("without_a_daemon_clients_say_how_to_start_one", no_daemon),
+    ]
+}
+
+fn start(service: &Service, program: &mut Command) -> Program {
+    service.place.start(program.stdin(Stdio::null()))
+}
+
+fn attach() {
+    let (service, own) = (Service::start("random"), own());
+    let program = start(&service, Command::new("python3").args(["-c", THREADS]));
+    // `python3` may be a script that first calls others.
+    wait_until("it has its threads, and nothing else", || {
+        processes(program.id()).len() == 1 && of_tree(program.id()).len() == 6
+    });
+    let pid = program.id().to_string();
+    let done = service.client(&["attach", "--pid", &pid]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("1 process with "), "{text}");
+    wait_until("all threads are seen", || service.programs()[0]["threads"] == 6);
+    if own_cpus().len() > 1 {
+        wait_for_change(program.id(), &own);
+    } else {
+        skip("there is one CPU only, so nothing is placed");
+    }
+    let done = service.client(&["detach", "--pid", &pid]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert_eq!(changed(program.id(), &own), [].into(), "restored when the command returns");
+    assert!(service.programs().is_empty());
+    let again = service.client(&["detach", "--pid", &pid]);
+    assert!(stderr(&again).contains("not managed"), "{}", stderr(&again));
+    program.kill_all();
+}
+
+fn tree() {
+    let (service, own) = (Service::start("random"), own());
+    let script = format!("sh -c '{}' & sh -c '{}' & wait", "while :; do :; done", "sleep 1000");
+    let program = start(&service, Command::new("sh").args(["-c", &script]));
+    wait_until("it has its children", || of_tree(program.id()).len() >= 3);
+    let done = service.client(&["attach", "--name", "family", "--pid", &program.id().to_string()]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    wait_until("all are seen", || service.programs()[0]["threads"] == of_tree(program.id()).len());
+    assert_eq!(service.programs()[0]["name"], "family");
+    let child = *of_tree(program.id()).keys().last().unwrap();
+    let done = service.client(&["detach", "--pid", &child.to_string()]);
+    assert!(done.status.success(), "any of its processes stands for the program");
+    assert_eq!(changed(program.id(), &own), [].into());
+    program.kill_all();
+}
+
+fn again() {
+    let (service, own) = (Service::start("random"), own());
+    let program = start(&service, Command::new("sh").args(["-c", BUSY]));
+    let pid = program.id().to_string();
+    for _ in 0..5 {
+        let done = service.client(&["attach", "--pid", &pid]);
+        assert!(done.status.success(), "{}", stderr(&done));
+        wait_until("it is seen", || service.programs()[0]["threads"] == 1);
+        let done = service.client(&["detach", "--pid", &pid]);
+        assert!(done.status.success(), "{}", stderr(&done));
+        assert_eq!(changed(program.id(), &own), [].into());
+    }
+    program.kill_all();
+}
+
+fn missing() {
+    let service = Service::start("stay");
+    let refused = service.client(&["attach", "--pid", "4194303"]);
+    assert!(!refused.status.success());
+    assert!(stderr(&refused).contains("no process 4194303"), "{}", stderr(&refused));
+    let refused = service.client(&["attach"]);
+    assert!(stderr(&refused).contains("--pid"), "{}", stderr(&refused));
+}
+
+fn no_daemon() {
+    let place = crate::place::Place::new();
+    let output = place.symbiont("status").output().unwrap();
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("symbiont daemon"), "{}", stderr(&output));
+}

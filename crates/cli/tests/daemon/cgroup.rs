@@ -1,0 +1,99 @@
+//! Programs that are named by their cgroup.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::Trial;
+
+use crate::place::{stderr, wait_until};
+use crate::service::Service;
+use crate::settings::{changed, own, tree, wait_for_change};
+use crate::trials::{BUSY, own_cpus, skip, trial};
+
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+pub fn trials() -> Vec<Trial> {
+    vec![trial("the_programs_of_a_cgroup_are_attached_and_detached_together", together)]
+}
+
+/// A cgroup, removed with its value.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// Below the first root where one can be made and used: version 2's, or one of version 1.
+    fn new(name: &str) -> Option<Self> {
+        let roots = ["", "unified", "pids", "freezer"].map(|root| Path::new(CGROUPS).join(root));
+        roots.into_iter().find_map(|root| {
+            let folder = root.join(name);
+            let made = root.join("cgroup.procs").exists() && fs::create_dir(&folder).is_ok();
+            let cgroup = made.then(|| Self(folder))?;
+            cgroup.0.join("cgroup.procs").exists().then_some(cgroup)
+        })
+    }
+
+    fn add(&self, process: u32) -> bool {
+        fs::write(self.0.join("cgroup.procs"), process.to_string()).is_ok()
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // Busy until the last process is reaped.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        eprintln!("{} stays", self.0.display());
+    }
+}
+
+fn together() {
+    let (service, own) = (Service::start("random"), own());
+    let name = format!("symbiont-test-{}", service.id());
+    let Some(cgroup) = Cgroup::new(&name) else {
+        return skip("no cgroup can be made here");
+    };
+    let start = || service.place.start(std::process::Command::new("sh").args(["-c", BUSY]));
+    let (first, second, outside) = (start(), start(), start());
+    if !cgroup.add(first.id()) || !cgroup.add(second.id()) {
+        return skip("no process can be moved to a cgroup here");
+    }
+    let below = cgroup.0.strip_prefix(CGROUPS).unwrap().to_str().unwrap();
+    let pattern = below.replace("symbiont-", "*iont-");
+    let done = service.client(&["attach", "--cgroup", &pattern]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(said, format!("{pattern}: 2 processes with 2 threads managed\n"));
+    let programs = service.programs();
+    assert_eq!(programs.len(), 1);
+    let mut roots: Vec<u64> = programs[0]["roots"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(serde_json::Value::as_u64)
+        .collect();
+    roots.sort_unstable();
+    let mut expected = [u64::from(first.id()), u64::from(second.id())];
+    expected.sort_unstable();
+    assert_eq!(roots, expected);
+    if own_cpus().len() > 1 {
+        wait_for_change(first.id(), &own);
+        wait_for_change(second.id(), &own);
+    } else {
+        skip("there is one CPU only, so nothing is placed");
+    }
+    let done = service.client(&["detach", "--cgroup", &pattern]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    for program in [&first, &second, &outside] {
+        assert_eq!(changed(program.id(), &own), [].into());
+        assert_eq!(tree(program.id()).len(), 1);
+    }
+    wait_until("none is managed", || service.programs().is_empty());
+    let none = service.client(&["attach", "--cgroup", &format!("{below}-other")]);
+    assert!(stderr(&none).contains("no cgroup below /sys/fs/cgroup"), "{}", stderr(&none));
+    for program in [first, second, outside] {
+        program.kill_all();
+    }
+}

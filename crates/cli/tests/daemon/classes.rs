@@ -1,0 +1,116 @@
+//! Programs with cores of their own, through a daemon and without one.
+
+use libtest_mimic::Trial;
+
+use crate::place::{Place, Program, stderr, wait_until};
+use crate::service::Service;
+use crate::trials::{BUSY, own_cpus, skip, trial};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_latency_program_has_a_core_and_the_others_keep_off", latency),
+        trial("a_measured_program_is_not_run_where_it_cannot_be_alone", not_alone),
+        trial("a_class_outlives_a_crash_of_the_daemon", crash),
+        trial("without_a_daemon_a_run_keeps_its_core_too", private),
+    ]
+}
+
+/// Where the kernel lets a process run, as a list.
+fn allowed(process: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    line.unwrap().trim().to_owned()
+}
+
+fn start(place: &Place, options: &[&str]) -> Program {
+    place.start(&mut place.run(options, &["sh", "-c", BUSY]))
+}
+
+/// The tests need exactly what they say of two cores without siblings.
+fn has_two_cpus() -> bool {
+    let has = own_cpus().len() == 2;
+    if !has {
+        skip("needs two CPUs, no more");
+    }
+    has
+}
+
+fn latency() {
+    if !has_two_cpus() {
+        return;
+    }
+    let service = Service::start("stay");
+    let fast = start(&service.place, &["--class", "latency"]);
+    wait_until("it is managed", || service.programs().len() == 1);
+    let other = start(&service.place, &[]);
+    let parted = || {
+        let masks = [allowed(fast.id()), allowed(other.id())];
+        masks == ["0", "1"] || masks == ["1", "0"]
+    };
+    wait_until("each has its CPU", parted);
+    let programs = service.programs();
+    assert_eq!(
+        (&programs[0]["class"], &programs[1]["class"]),
+        (&"latency".into(), &"normal".into())
+    );
+    let why = service.client(&["why", &fast.id().to_string()]);
+    let why = String::from_utf8_lossy(&why.stdout).into_owned();
+    assert!(why.contains("latency: these cores run no other managed program"), "{why}");
+
+    let second = service.place.run(&["--class", "latency"], &["true"]).output().unwrap();
+    assert!(second.status.success());
+    assert!(stderr(&second).contains("no core of its own"), "{}", stderr(&second));
+    fast.kill_all();
+    wait_until("its core is free again", || allowed(other.id()) == "0-1");
+    other.kill_all();
+}
+
+fn not_alone() {
+    if !has_two_cpus() {
+        return;
+    }
+    let service = Service::start("random");
+    let measured = start(&service.place, &["--alone"]);
+    wait_until("it is managed", || service.programs().len() == 1);
+    let refused = |output: std::process::Output, part: &str| {
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let said = stderr(&output);
+        assert!(said.contains("not run") && said.contains(part), "{said}");
+        assert!(output.stdout.is_empty(), "it did not run");
+    };
+    for report in [&["--alone"][..], &["--alone", "--report", "text"]] {
+        let second = service.place.run(report, &["echo", "ran"]).output().unwrap();
+        refused(second, "1 of 2 cores are kept for other programs");
+    }
+    measured.kill_all();
+
+    let place = Place::new();
+    let symbiont = env!("CARGO_BIN_EXE_symbiont");
+    let state_dir = place.state_dir();
+    let mut pinned = std::process::Command::new("taskset");
+    pinned.args(["-c", "0", symbiont, "run", "--alone", "--state-dir"]).arg(state_dir);
+    refused(pinned.args(["--", "echo", "ran"]).output().unwrap(), "takes two");
+}
+
+fn crash() {
+    let mut service = Service::start("stay");
+    let program = start(&service.place, &["--class", "batch"]);
+    let class = |service: &Service| service.programs().first().map(|p| p["class"].clone());
+    wait_until("it is noted for the next start", || {
+        let noted = std::fs::read_to_string(service.place.state_dir().join("enrolments.json"));
+        noted.is_ok_and(|text| text.contains("batch"))
+    });
+    service.crash_and_restart();
+    assert_eq!(class(&service), Some("batch".into()));
+    program.kill_all();
+}
+
+fn private() {
+    if !has_two_cpus() {
+        return;
+    }
+    let place = Place::new();
+    let program = start(&place, &["--alone", "--policy", "stay"]);
+    wait_until("it has its CPU", || ["0", "1"].contains(&allowed(program.id()).as_str()));
+    program.kill_all();
+}

@@ -1,0 +1,62 @@
+//! Another process changes what the daemon has applied.
+
+use libtest_mimic::Trial;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::place::{Program, stderr, wait_until};
+use crate::service::Service;
+use crate::settings::{of_tree, own, wait_for_change};
+use crate::trials::{BUSY, own_cpus, skip, trial};
+
+pub fn trials() -> Vec<Trial> {
+    vec![trial("a_mask_that_another_process_sets_stays_and_is_logged_once", stays)]
+}
+
+/// As `taskset -p` does.
+fn taskset(thread: u32, cpu: usize) {
+    let mut mask = CpuSet::new();
+    mask.set(cpu);
+    sched_setaffinity(Pid::from_raw(i32::try_from(thread).unwrap()), &mask).unwrap();
+}
+
+fn mask_of(program: &Program) -> String {
+    of_tree(program.id())[&program.id()].mask.clone()
+}
+
+fn stays() {
+    let [first, second, ..] = own_cpus()[..] else { return skip("there is one CPU only") };
+    let (mut service, own) = (Service::start("random"), own());
+    let start = || service.place.start(&mut service.place.run(&[], &["sh", "-c", BUSY]));
+    // The other one is there so that there is something to decide.
+    let (program, _other) = (start(), start());
+    let id = program.id();
+    wait_for_change(id, &own);
+    let told = || -> Vec<String> {
+        let is_it = |line: &&str| line.contains(&format!("of process {id} "));
+        service.log().lines().filter(is_it).map(str::to_owned).collect()
+    };
+    // What the daemon has just chosen itself is no change.
+    let mut turns = [first, second].into_iter().cycle();
+    wait_until("a change is logged", || {
+        turns.next().into_iter().for_each(|cpu| taskset(id, cpu));
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        !told().is_empty()
+    });
+    for cpu in [second, first, second] {
+        taskset(id, cpu);
+        let quanta = || service.status()["usage"]["quanta"].as_u64().unwrap();
+        let before = quanta();
+        wait_until("the daemon has decided some times", || quanta() > before + 5);
+        assert_eq!(mask_of(&program), cpu.to_string(), "the other process's mask stays");
+    }
+    let told = told();
+    assert!(told.len() == 1 && told[0].contains("changed the affinity"), "{told:?}");
+    let status = service.status();
+    assert!(status["moves"]["externally_changed"].as_u64() >= Some(1), "{status}");
+    let why = service.client(&["why", &id.to_string()]);
+    let text = String::from_utf8_lossy(&why.stdout).into_owned();
+    assert!(text.contains("another process changed this setting"), "{text} {}", stderr(&why));
+    service.end();
+    assert_eq!(mask_of(&program), second.to_string(), "it is the user's own now");
+}

@@ -1,0 +1,171 @@
+//! Programs come and go; the daemon dies, comes back, and ends.
+
+use libtest_mimic::Trial;
+use rustix::process::Signal;
+
+use crate::place::{is_alive, stderr, wait_until};
+use crate::service::Service;
+use crate::settings::{changed, own, wait_for_change};
+use crate::trials::{BUSY, own_cpus, skip, trial};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("run_hands_its_program_to_the_daemon", run_is_a_client),
+        trial("the_daemon_is_urgent_and_its_programs_are_not", urgency),
+        trial("exit_status_and_signals_are_the_programs_own", statuses),
+        trial("a_program_that_ended_is_forgotten", forgotten),
+        trial("an_end_restores_everything", end),
+        trial("after_a_crash_what_lives_is_managed_again", crash),
+        trial("a_bad_configuration_keeps_the_old_one", reload),
+        trial("another_policy_than_the_daemons_is_refused", conflict),
+        trial("what_needs_a_manager_of_its_own_is_refused", own_manager),
+    ]
+}
+
+fn run_is_a_client() {
+    let service = Service::start("random");
+    let mut busy = service.place.run(&[], &["sh", "-c", BUSY]);
+    let program = service.place.start(&mut busy);
+    wait_until("it is managed", || service.programs().len() == 1);
+    let listed = &service.programs()[0];
+    assert_eq!((&listed["name"], &listed["roots"][0]), (&"sh".into(), &program.id().into()));
+    let why = service.client(&["why", &program.id().to_string()]);
+    let text = String::from_utf8_lossy(&why.stdout).into_owned();
+    assert!(
+        why.status.success() && text.contains("policy       random"),
+        "{text} {}",
+        stderr(&why)
+    );
+    assert!(text.contains("this policy does not predict slowdowns"), "{text}");
+    let json = service.client(&["why", "--json", &program.id().to_string()]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["threads"][0]["thread"], program.id());
+    let unknown = service.client(&["why", "1"]);
+    assert!(!unknown.status.success() && stderr(&unknown).contains("not managed"));
+    program.kill_all();
+}
+
+/// Its thread competes with all that it manages.
+fn urgency() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root may be more urgent");
+    }
+    let service = Service::start("random");
+    let mut busy = service.place.run(&[], &["sh", "-c", BUSY]);
+    let program = service.place.start(&mut busy);
+    let nice = |process: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        let fields = stat.rsplit_once(')').unwrap().1;
+        fields.split_whitespace().nth(16).unwrap().parse::<i32>().unwrap()
+    };
+    assert_eq!(nice(service.id()), symbiont_linux::launch::MANAGER_NICE);
+    assert_eq!(nice(program.id()), nice(std::process::id()));
+    program.kill_all();
+}
+
+fn statuses() {
+    let service = Service::start("stay");
+    let run = |script: &str| {
+        let output = service.place.run(&[], &["sh", "-c", script]).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    assert_eq!(run("exit 3"), (Some(3), String::new()));
+    assert_eq!(run("kill -9 $$"), (None, String::new()));
+    let report =
+        service.place.run(&["--report", "text"], &["sh", "-c", "exit 4"]).output().unwrap();
+    assert_eq!(report.status.code(), Some(4));
+    let text = stderr(&report);
+    assert!(text.contains("policy stay") && text.contains("symbiontd"), "{text}");
+}
+
+fn forgotten() {
+    let service = Service::start("stay");
+    for _ in 0..20 {
+        assert!(service.place.run(&[], &["true"]).status().unwrap().success());
+    }
+    wait_until("none is listed", || service.programs().is_empty());
+}
+
+fn end() {
+    let (mut service, own) = (Service::start("random"), own());
+    let program = service.place.start(&mut service.place.run(&[], &["sh", "-c", BUSY]));
+    if own_cpus().len() > 1 {
+        wait_for_change(program.id(), &own);
+    } else {
+        skip("there is one CPU only, so nothing is placed");
+    }
+    service.end();
+    assert_eq!(changed(program.id(), &own), [].into());
+    assert!(is_alive(program.id()));
+    assert_eq!(service.journals(), Vec::<std::path::PathBuf>::new());
+    assert!(!service.socket().exists());
+    program.kill_all();
+}
+
+fn crash() {
+    let (mut service, own) = (Service::start("random"), own());
+    let program = service.place.start(&mut service.place.run(&[], &["sh", "-c", BUSY]));
+    for _ in 0..5 {
+        wait_until("it is noted for the next start", || {
+            let noted = std::fs::read(service.place.state_dir().join("enrolments.json"));
+            noted.is_ok_and(|text| text.len() > 2) && service.programs().len() == 1
+        });
+        if own_cpus().len() > 1 {
+            wait_for_change(program.id(), &own);
+        }
+        service.crash_and_restart();
+        assert!(is_alive(program.id()));
+        let listed = service.programs();
+        assert_eq!(listed.len(), 1, "{listed:?} {}", service.log());
+        assert_eq!(listed[0]["name"], "sh");
+    }
+    service.end();
+    assert_eq!(changed(program.id(), &own), [].into());
+    assert_eq!(service.journals(), Vec::<std::path::PathBuf>::new());
+    program.kill_all();
+}
+
+fn reload() {
+    let service = Service::start("random");
+    std::fs::write(service.config(), "policy = \"stay\"\nquantum = \"30ms\"\n").unwrap();
+    let done = service.client(&["reload"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert_eq!(service.status()["policy"], "stay");
+    for (text, part) in [
+        ("policy = \"nonsense\"\n", "nonsense"),
+        ("polcy = \"stay\"\n", "polcy"),
+        ("policy = \"symbiotic\"\n", "model"),
+    ] {
+        std::fs::write(service.config(), text).unwrap();
+        let refused = service.client(&["reload"]);
+        assert!(!refused.status.success());
+        assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
+        assert_eq!(service.status()["policy"], "stay");
+    }
+    std::fs::write(service.config(), "policy = \"phases\"\n").unwrap();
+    service.send(Signal::HUP);
+    wait_until("the signal is heard", || service.status()["policy"] == "phases");
+    std::fs::write(service.config(), "[").unwrap();
+    service.send(Signal::HUP);
+    wait_until("the refusal is logged", || service.log().contains("the configuration stays"));
+    assert_eq!(service.status()["policy"], "phases");
+}
+
+fn conflict() {
+    let service = Service::start("stay");
+    let refused = service.place.run(&["--policy", "random"], &["true"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(125));
+    let text = stderr(&refused);
+    assert!(text.contains("'stay', not 'random'"), "{text}");
+    let agreed = service.place.run(&["--policy", "stay"], &["true"]).output().unwrap();
+    assert_eq!((agreed.status.code(), stderr(&agreed)), (Some(0), String::new()));
+}
+
+fn own_manager() {
+    let service = Service::start("stay");
+    for option in [&["--dry-run"][..], &["--quantum", "10ms"], &["--slower", "0:2"]] {
+        let refused = service.place.run(option, &["true"]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(125), "{option:?}");
+        assert!(stderr(&refused).contains(option[0]), "{}", stderr(&refused));
+    }
+}

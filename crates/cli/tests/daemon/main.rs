@@ -1,0 +1,57 @@
+//! The daemon and its clients, end to end: the built `symbiont` with real programs.
+//!
+//! Each test has a daemon of its own, in a state directory of its own.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
+#![allow(dead_code, reason = "what is shared with other tests is not all used here")]
+
+mod abuse;
+mod access;
+mod attached;
+mod cgroup;
+mod classes;
+mod descriptors;
+mod exposition;
+mod foreign;
+mod install;
+mod life;
+mod metrics;
+mod real;
+mod reasons;
+mod rules;
+mod schema;
+mod service;
+mod top;
+mod unit;
+mod user;
+
+#[path = "../faults/place.rs"]
+mod place;
+#[path = "../faults/settings.rs"]
+mod settings;
+#[path = "../counting/toy.rs"]
+mod toy;
+#[path = "../faults/trials.rs"]
+mod trials;
+
+fn main() {
+    let arguments = libtest_mimic::Arguments::from_args();
+    let trials = [
+        abuse::trials(),
+        access::trials(),
+        attached::trials(),
+        cgroup::trials(),
+        classes::trials(),
+        descriptors::trials(),
+        foreign::trials(),
+        install::trials(),
+        life::trials(),
+        metrics::trials(),
+        real::trials(),
+        reasons::trials(),
+        rules::trials(),
+        schema::trials(),
+        top::trials(),
+        unit::trials(),
+    ];
+    libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit();
+}

@@ -1,0 +1,133 @@
+//! Programs that a rule has managed.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use libtest_mimic::Trial;
+use rustix::process::Signal;
+
+use crate::place::{is_alive, stderr, wait_until};
+use crate::service::Service;
+use crate::trials::{skip, trial};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_rule_has_a_running_program_managed_in_its_class", managed),
+        trial("a_changed_rule_releases_what_it_no_longer_matches", reload),
+        trial("what_a_user_detached_no_rule_takes_again", detached),
+        trial("a_rule_that_matches_everything_leaves_the_daemon_alone", everything),
+    ]
+}
+
+/// A program by a name that no other process has; ends with its value.
+struct Named {
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Named {
+    fn start(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        // A copy that is still open for writing in another thread's child cannot be executed.
+        assert!(Command::new("cp").arg("/usr/bin/sleep").arg(&path).status().unwrap().success());
+        let child = Command::new(path).arg("600").stdin(Stdio::null()).spawn().unwrap();
+        Self { child, _folder: folder }
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// With rules in its place.
+fn service(rules: &str) -> (Service, PathBuf) {
+    let service = Service::ruled("stay", rules);
+    let file = service.place.path("rules.d/50-test.toml");
+    (service, file)
+}
+
+fn names(service: &Service) -> Vec<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let programs = service.programs();
+    programs.iter().map(|program| (text(&program["name"]), text(&program["class"]))).collect()
+}
+
+fn own_name(tag: &str) -> String {
+    format!("sy-{tag}-{}", std::process::id())
+}
+
+fn managed() {
+    let name = own_name("early");
+    let early = Named::start(&name);
+    let (service, _) = service(&format!("[[rule]]\nexecutable = \"{name}*\"\nclass = \"batch\"\n"));
+    wait_until("what runs is found", || names(&service) == [(name.clone(), "batch".to_owned())]);
+    let late = Named::start(&format!("{name}-late"));
+    wait_until("what starts later is found", || service.programs().len() == 2);
+    drop((early, late));
+    wait_until("both have ended", || service.programs().is_empty());
+}
+
+fn reload() {
+    let name = own_name("again");
+    let program = Named::start(&name);
+    let rule = |rest: &str| format!("[[rule]]\nexecutable = \"{name}\"\n{rest}\n");
+    let (service, file) = service(&rule("manage = true"));
+    let shown = |class: &str| names(&service) == [(name.clone(), class.to_owned())];
+    wait_until("it is managed", || shown("normal"));
+    fs::write(&file, rule("class = \"batch\"")).unwrap();
+    let reloaded = service.client(&["reload"]);
+    assert!(String::from_utf8_lossy(&reloaded.stdout).contains("1 rule"), "{reloaded:?}");
+    wait_until("it is managed in its new class", || shown("batch"));
+
+    fs::write(&file, rule("class = \"fast\"")).unwrap();
+    service.client(&["reload"]);
+    let status = service.client(&["status"]);
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("50-test.toml") && status.contains("line 3"), "{status}");
+    assert!(shown("batch"), "what was read before stays");
+
+    fs::write(&file, rule("ignore = true")).unwrap();
+    service.client(&["reload"]);
+    wait_until("it is released", || service.programs().is_empty());
+    assert!(is_alive(program.child.id()));
+    assert!(!String::from_utf8_lossy(&service.client(&["status"]).stdout).contains("50-test.toml"));
+}
+
+fn detached() {
+    let name = own_name("free");
+    let program = Named::start(&name);
+    let (service, _) = service(&format!("[[rule]]\nexecutable = \"{name}\"\nmanage = true\n"));
+    wait_until("it is managed", || service.programs().len() == 1);
+    let done = service.client(&["detach", "--pid", &program.child.id().to_string()]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let other = Named::start(&name);
+    wait_until("the rule still holds for others", || service.programs().len() == 1);
+    assert_eq!(service.programs()[0]["roots"][0], other.child.id());
+}
+
+/// It would manage all that runs here: in a guest or a container of this test alone.
+fn everything() {
+    let name = own_name("all");
+    let program = Named::start(&name);
+    let own = rustix::process::geteuid().as_raw();
+    let parents = format!("[[rule]]\nuser = {own}\nexecutable = \"symbiont\"\nmanage = true\n");
+    let (mut service, _) =
+        service(&format!("{parents}[[rule]]\nexecutable = \"{name}\"\nmanage = true\n"));
+    wait_until("the other one is found", || {
+        names(&service).iter().any(|(known, _)| *known == name)
+    });
+    let daemon = service.id();
+    let manages_itself = service.programs().iter().any(|program| program["roots"][0] == daemon);
+    assert!(!manages_itself);
+    if !service.log().contains("matches symbiontd itself") {
+        skip("the executable of the daemon cannot be read here");
+    }
+    service.send(Signal::HUP);
+    drop(program);
+    service.end();
+}

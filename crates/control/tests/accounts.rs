@@ -1,0 +1,81 @@
+//! What the controller counts and keeps, and what it is told to change between steps.
+
+#![expect(clippy::unwrap_used, reason = "tests may")]
+
+use std::time::Duration;
+
+use symbiont_control::{ControlError, Controller, Deciding, Tally};
+use symbiont_machine::test_support::FakeMachine;
+use symbiont_machine::{Ability, Outcome, Signal, Signals};
+use symbiont_planner::{Bounds, Planner};
+use symbiont_policy::{NeverTwice, Phases, Stay};
+use symbiont_topology::Topology;
+
+fn machine() -> FakeMachine {
+    let mut machine = FakeMachine::new(Topology::synthetic("core:2 smt:2").unwrap());
+    for (program, number) in [(1, 10), (1, 11), (2, 20)] {
+        machine.start(program, number);
+    }
+    machine
+}
+
+fn planner() -> Planner {
+    Planner::new(Bounds::none())
+}
+
+#[test]
+fn moves_are_counted_by_what_became_of_them() {
+    let tally =
+        Tally { done: 1, gone: 2, foreign: 4, refused: 8, not_enforced: 16, ..Tally::default() };
+    assert_eq!(tally.moves(), 31);
+}
+
+#[test]
+fn the_last_step_is_kept_with_its_moves() {
+    let mut controller = Controller::new(machine(), Box::new(NeverTwice), planner());
+    assert!(controller.last().is_none());
+    let counted = controller.step().unwrap().moves().count();
+    assert_eq!(counted, 3);
+    let last = controller.last().unwrap();
+    assert!(last.moves().all(|(_, outcome)| *outcome == Outcome::Done));
+}
+
+#[test]
+fn time_passes_while_it_is_decided() {
+    let takes = Duration::from_millis(5);
+    let deciding = Deciding { takes, ..Deciding::default() };
+    let begin = machine().now;
+    let mut controller = Controller::new(machine(), Box::new(Stay), planner()).deciding(deciding);
+    controller.step().unwrap();
+    assert_eq!(controller.machine().now.since(begin), takes);
+    let mut controller = Controller::new(machine(), Box::new(Stay), planner());
+    controller.step().unwrap();
+    assert_eq!(controller.machine().now.since(begin), Duration::ZERO);
+}
+
+#[test]
+fn another_policy_decides_from_the_next_step_on() {
+    let mut controller = Controller::new(machine(), Box::new(Stay), planner());
+    controller.step().unwrap();
+    assert!(controller.in_force().is_empty());
+    controller.replace(Box::new(NeverTwice), planner()).unwrap();
+    controller.step().unwrap();
+    assert_eq!((controller.policy().name(), controller.in_force().len()), ("never-twice", 3));
+    controller.replace(Box::new(Stay), planner()).unwrap();
+    controller.step().unwrap();
+    assert!(controller.in_force().is_empty(), "the new policy leaves all to the OS");
+}
+
+#[test]
+fn a_policy_that_cannot_run_here_replaces_nothing() {
+    let mut machine = machine();
+    let why = "no schedstat".to_owned();
+    machine.support.signals.insert(Signal::RunStates, Ability::Absent(why));
+    let mut controller = Controller::new(machine, Box::new(NeverTwice), planner());
+    controller.step().unwrap();
+    let refused = controller.replace(Box::new(Phases::new(None)), planner()).unwrap_err();
+    assert!(matches!(refused, ControlError::MissingSignal { policy: "phases", .. }));
+    assert_eq!(controller.policy().name(), "never-twice");
+    assert_eq!(controller.machine().measured, Some(Signals::new()), "as before");
+    controller.step().unwrap();
+}

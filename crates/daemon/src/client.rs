@@ -1,0 +1,199 @@
+//! The client's side: one call at a time.
+
+use std::io::{self, IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use serde::de::DeserializeOwned;
+use symbiont_wire::{CallError, Failure, FrameBuffer, FrameTooLong, Reply, Request, to_frame};
+
+use crate::quota::DESCRIPTORS;
+
+/// How long the daemon may take for an answer: it may be in the middle of a quantum's work.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A call that was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No daemon listens there.
+    #[error("no symbiontd answers at {path}: {source}")]
+    NotRunning {
+        /// The socket.
+        path: PathBuf,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The daemon says why not.
+    #[error(transparent)]
+    Failure(#[from] Failure),
+    /// The connection broke.
+    #[error("symbiontd at {path} did not answer: {source}")]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// What came back makes no sense.
+    #[error("symbiontd's answer is not understood: {0}")]
+    Malformed(String),
+    /// The call itself is too long.
+    #[error(transparent)]
+    TooLong(#[from] FrameTooLong),
+}
+
+impl ClientError {
+    /// Is it that no daemon listens, or that it ended before it answered?
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        match self {
+            Self::NotRunning { .. } => true,
+            Self::Io { source, .. } => {
+                matches!(source.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
+            }
+            Self::Failure(_) | Self::Malformed(_) | Self::TooLong(_) => false,
+        }
+    }
+}
+
+impl From<CallError> for ClientError {
+    fn from(error: CallError) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
+
+/// A connection to a daemon.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    path: PathBuf,
+    received: FrameBuffer,
+}
+
+impl Client {
+    /// Connects to the daemon that listens at this path.
+    ///
+    /// # Errors
+    /// [`ClientError::NotRunning`] when none does.
+    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        let not_running = |source| ClientError::NotRunning { path: path.to_owned(), source };
+        let stream = UnixStream::connect(path).map_err(not_running)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(not_running)?;
+        Ok(Self { stream, path: path.to_owned(), received: FrameBuffer::default() })
+    }
+
+    /// Calls, and waits for the answer.
+    ///
+    /// # Errors
+    /// When there is none in time, or it says why the call was not carried out.
+    pub fn call<T: DeserializeOwned>(
+        &mut self,
+        request: Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<T, ClientError> {
+        self.send(request, descriptors)?;
+        Ok(self.receive()?.into_results()?)
+    }
+
+    /// The same, for a call that is answered by several replies.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn call_more<T: DeserializeOwned>(
+        &mut self,
+        request: Request,
+    ) -> Result<Vec<T>, ClientError> {
+        self.send(request, &[])?;
+        let mut all = Vec::new();
+        loop {
+            let reply = self.receive()?;
+            let continues = reply.continues;
+            all.push(reply.into_results()?);
+            if !continues {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn send(&self, request: Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        let frame = to_frame(&request.into_call())?;
+        if descriptors.len() > DESCRIPTORS {
+            let what = "processes in one call".to_owned();
+            return Err(Failure::QuotaExceeded { what, limit: DESCRIPTORS as u64 }.into());
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
+        let mut rest = frame.as_slice();
+        while !rest.is_empty() {
+            let flags = SendFlags::NOSIGNAL;
+            let sent = match sendmsg(&self.stream, &[IoSlice::new(rest)], &mut control, flags) {
+                // The daemon has closed the connection, and may have said why: that is read next.
+                Err(Errno::PIPE) => return Ok(()),
+                sent => sent.map_err(|error| self.broken(error.into()))?,
+            };
+            // They travel with the first bytes.
+            control.clear();
+            rest = rest.get(sent..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Reply, ClientError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let frame = self.received.next_frame();
+            if let Some(frame) = frame.map_err(|error| ClientError::Malformed(error.to_string()))? {
+                return Ok(Reply::from_frame(&frame)?);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = left.max(Duration::from_millis(1));
+            let mut bytes = [0; 8192];
+            let got = self
+                .stream
+                .set_read_timeout(Some(left))
+                .and_then(|()| self.stream.read(&mut bytes))
+                .map_err(|error| self.broken(error))?;
+            if got == 0 {
+                return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
+            }
+            self.received.push(bytes.get(..got).unwrap_or_default());
+        }
+    }
+
+    fn broken(&self, source: io::Error) -> ClientError {
+        ClientError::Io { path: self.path.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixListener;
+
+    use symbiont_wire::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_heard_though_the_connection_is_closed_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut client = Client::connect(&path).unwrap();
+        let (mut connection, _) = listener.accept().unwrap();
+        let refusal = Failure::QuotaExceeded { what: "connections".to_owned(), limit: 64 };
+        connection.write_all(&to_frame(&Reply::from(refusal.clone())).unwrap()).unwrap();
+        drop(connection);
+        let refused = client.call::<Status>(Request::Status, &[]).unwrap_err();
+        assert!(matches!(&refused, ClientError::Failure(heard) if *heard == refusal), "{refused}");
+    }
+}

@@ -1,0 +1,168 @@
+//! What was managed, for the start after a crash.
+//!
+//! The file lists the living processes of each program, with their time of birth, so that another
+//! process with the same number is not taken for one of them.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, mem};
+
+use procfs::process::Process;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::{Deserialize, Serialize};
+use symbiont_machine::{Class, Sample};
+
+use crate::programs::Programs;
+
+/// How the note of a file that cannot be written begins.
+pub const TROUBLE: &str = "after a crash programs would not be managed again";
+/// How often the file is written at most.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A longer file is not one of ours.
+const MOST_BYTES: u64 = 16 << 20;
+const NAME: &str = "enrolments.json";
+
+/// One program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enrolment {
+    /// What people call it.
+    pub name: String,
+    /// The user who had it managed.
+    pub uid: u32,
+    /// What it is run for.
+    #[serde(default)]
+    pub class: Class,
+    /// Its processes.
+    pub processes: Vec<Birth>,
+}
+
+/// A process and when it was born, in clock ticks since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Birth {
+    /// Its number.
+    pub process: u32,
+    /// When.
+    pub born: u64,
+}
+
+impl Birth {
+    /// Takes hold of the process, if it still lives.
+    pub fn hold(&self) -> Option<OwnedFd> {
+        let pid = Pid::from_raw(i32::try_from(self.process).ok()?)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // Read after the descriptor was opened: what is read is that process's, or it has ended.
+        let stat =
+            Process::new(pid.as_raw_nonzero().get()).and_then(|process| process.stat()).ok()?;
+        (stat.starttime == self.born).then_some(pidfd)
+    }
+}
+
+/// The file in a state directory.
+#[derive(Debug)]
+pub struct File {
+    path: PathBuf,
+    written: Vec<Enrolment>,
+    last: Option<Instant>,
+}
+
+impl File {
+    /// In this directory, which only its owner may write.
+    pub fn new(state_dir: &Path) -> Self {
+        Self { path: state_dir.join(NAME), written: Vec::new(), last: None }
+    }
+
+    /// What was managed when the file was last written; nothing if there is none.
+    pub fn read(&self) -> Result<Vec<Enrolment>, String> {
+        let trouble = |why: &dyn std::fmt::Display| {
+            format!("what was managed before is not known: {}: {why}", self.path.display())
+        };
+        let file = match fs::File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(trouble(&error)),
+        };
+        let mut text = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut text).map_err(|error| trouble(&error))?;
+        serde_json::from_slice(&text).map_err(|error| trouble(&error))
+    }
+
+    /// Writes what is managed now, if that has changed and the last time is a while ago.
+    pub fn keep(&mut self, programs: &Programs, sample: &Sample, now: Instant) -> io::Result<()> {
+        if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
+            return Ok(());
+        }
+        let enrolments: Vec<_> = programs
+            .iter()
+            .map(|(id, program)| {
+                let leaders = sample.threads.iter().filter(|t| t.id.thread == t.id.process);
+                let births = leaders
+                    .filter(|thread| thread.program == id)
+                    .map(|thread| Birth { process: thread.id.process, born: thread.id.born });
+                let (name, uid) = (program.name.clone(), program.enrolled_by);
+                Enrolment { name, uid, class: program.class, processes: births.collect() }
+            })
+            .filter(|enrolment| !enrolment.processes.is_empty())
+            .collect();
+        if enrolments == self.written {
+            return Ok(());
+        }
+        self.last = Some(now);
+        self.write(&enrolments)?;
+        drop(mem::replace(&mut self.written, enrolments));
+        Ok(())
+    }
+
+    fn write(&self, enrolments: &[Enrolment]) -> io::Result<()> {
+        let draft = self.path.with_extension("draft");
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&draft)?;
+        file.write_all(&serde_json::to_vec(enrolments)?)?;
+        fs::rename(&draft, &self.path)
+    }
+
+    /// Nothing is managed any more.
+    pub fn remove(&self) {
+        // If it stays, the processes that it names are managed again at the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::new(dir.path());
+        assert_eq!(file.read().unwrap(), []);
+        let processes = vec![Birth { process: 7, born: 99 }];
+        let one =
+            Enrolment { name: "make".to_owned(), uid: 1000, class: Class::Latency, processes };
+        file.write(std::slice::from_ref(&one)).unwrap();
+        assert_eq!(file.read().unwrap(), [one]);
+        file.remove();
+        assert_eq!(file.read().unwrap(), []);
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_with_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(NAME), "[{").unwrap();
+        let error = File::new(dir.path()).read().unwrap_err();
+        assert!(error.contains(NAME), "{error}");
+    }
+
+    #[test]
+    fn another_process_with_the_same_number_is_not_taken() {
+        let me = std::process::id();
+        let born = Process::myself().unwrap().stat().unwrap().starttime;
+        assert!(Birth { process: me, born }.hold().is_some());
+        assert!(Birth { process: me, born: born + 1 }.hold().is_none());
+        assert!(Birth { process: u32::MAX, born }.hold().is_none());
+    }
+}

@@ -1,0 +1,334 @@
+//! The thread that writes the file of metrics and answers the port.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::http;
+use crate::config::MetricsConfig;
+
+/// How long the end of the thread is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// After how long a port that could not be opened is tried again.
+const RETRY: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
+/// Publishes a text until it is dropped.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    shared: Arc<Shared>,
+    /// A byte: there is a new text. Closed: the end.
+    wake: Option<UnixStream>,
+    /// Closed when the thread has ended.
+    ended: Receiver<()>,
+}
+
+/// What both threads know.
+#[derive(Debug, Default)]
+struct Shared {
+    text: Mutex<Arc<str>>,
+    file_trouble: Mutex<Option<String>>,
+    port_trouble: Mutex<Option<String>>,
+}
+
+impl Publisher {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the kernel has no more threads or descriptors. Trouble with file and port comes later,
+    /// as [`Publisher::trouble`].
+    pub fn start(config: &MetricsConfig) -> io::Result<Self> {
+        let (wake, woken) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let shared = Arc::new(Shared::default());
+        let (end, ended) = channel();
+        let worker = Worker {
+            shared: Arc::clone(&shared),
+            woken,
+            file: config.file.clone(),
+            address: config.listen,
+            listener: None,
+            _end: end,
+        };
+        std::thread::Builder::new().name("metrics".to_owned()).spawn(move || worker.run())?;
+        Ok(Self { shared, wake: Some(wake), ended })
+    }
+
+    /// Publishes this text from now on.
+    pub fn publish(&self, text: String) {
+        set(&self.shared.text, text.into());
+        if let Some(mut wake) = self.wake.as_ref() {
+            // Where the buffer is full, it is about to wake.
+            let _ = wake.write(&[1]);
+        }
+    }
+
+    /// What hinders it, a line each.
+    pub fn trouble(&self) -> Vec<String> {
+        [&self.shared.file_trouble, &self.shared.port_trouble].into_iter().filter_map(get).collect()
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.wake = None;
+        // A thread that hangs in a file system is left behind.
+        let _ = self.ended.recv_timeout(PATIENCE);
+    }
+}
+
+fn set<T>(shared: &Mutex<T>, value: T) {
+    *shared.lock().unwrap_or_else(PoisonError::into_inner) = value;
+}
+
+fn get<T: Clone>(shared: &Mutex<T>) -> T {
+    shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    woken: UnixStream,
+    file: Option<PathBuf>,
+    address: Option<SocketAddr>,
+    listener: Option<TcpListener>,
+    /// Dropped at the end.
+    _end: Sender<()>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        loop {
+            self.listen();
+            let Ok((news, client)) = self.sleep() else { break };
+            if news {
+                match self.drain() {
+                    Ok(()) => self.write(),
+                    Err(_) => break,
+                }
+            }
+            if client {
+                self.attend();
+            }
+        }
+        if let Some(file) = &self.file {
+            // It would be taken for a daemon that still runs.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    /// Opens the port, unless it is open.
+    fn listen(&mut self) {
+        let Some(address) = self.address.filter(|_| self.listener.is_none()) else { return };
+        let opened = TcpListener::bind(address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        let trouble = match opened {
+            Ok(listener) => {
+                self.listener = Some(listener);
+                None
+            }
+            Err(error) => Some(format!("metrics are not served at {address}: {error}")),
+        };
+        set(&self.shared.port_trouble, trouble);
+    }
+
+    /// Waits for a new text or a client: which of them is there?
+    fn sleep(&self) -> io::Result<(bool, bool)> {
+        let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        fds.extend(self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
+        let tries_again = self.address.is_some() && self.listener.is_none();
+        match poll(&mut fds, tries_again.then_some(&RETRY)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok((is_ready(0), is_ready(1)))
+    }
+
+    /// Takes the bytes that woke it.
+    ///
+    /// # Errors
+    /// At the end.
+    fn drain(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 64];
+        loop {
+            match self.woken.read(&mut bytes) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn write(&self) {
+        let Some(file) = &self.file else { return };
+        let written = replace(file, get(&self.shared.text).as_bytes());
+        let path = file.display();
+        let trouble =
+            written.err().map(|error| format!("metrics are not written to {path}: {error}"));
+        set(&self.shared.file_trouble, trouble);
+    }
+
+    fn attend(&mut self) {
+        let accepted = match &self.listener {
+            Some(listener) => listener.accept(),
+            None => return,
+        };
+        let client = match accepted {
+            Ok((client, _)) => client,
+            // It went away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(_) => {
+                // No descriptors, as a rule. It would be ready at once, again and again: what is
+                // wrong shows when the port is opened anew.
+                self.listener = None;
+                return;
+            }
+        };
+        let text = get(&self.shared.text);
+        if client.set_nonblocking(false).is_ok() {
+            // A client that is gone or too slow comes again.
+            let _ = http::answer(client, &text);
+        }
+    }
+}
+
+/// Gives a file a new content in one step. The draft has a name of its own that ends otherwise, so
+/// that node_exporter does not read it, and that cannot be foreseen, as others may write the folder.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut draft = tempfile::Builder::new()
+        .prefix(".symbiont-")
+        .suffix(".draft")
+        .permissions(PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        // The error names the draft too, which no user knows.
+        .map_err(|error| io::Error::from(error.kind()))?;
+    draft.write_all(content)?;
+    // The umask took what a reader of another user needs.
+    draft.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
+    draft.persist(path).map_err(|failed| failed.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::TcpStream;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+
+    fn file(path: &Path) -> MetricsConfig {
+        MetricsConfig { file: Some(path.to_owned()), listen: None }
+    }
+
+    fn port(address: SocketAddr) -> MetricsConfig {
+        MetricsConfig { file: None, listen: Some(address) }
+    }
+
+    fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < end, "{what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn get_from(address: SocketAddr) -> Option<String> {
+        let mut client = TcpStream::connect(address).ok()?;
+        client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).ok()?;
+        Some(answer.split_once("\r\n\r\n")?.1.to_owned())
+    }
+
+    #[test]
+    fn the_file_goes_with_the_publisher() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("symbiont.prom");
+        let publisher = Publisher::start(&file(&path)).unwrap();
+        publisher.publish("up 1\n".to_owned());
+        wait_until("it is written", || {
+            fs::read_to_string(&path).is_ok_and(|text| text == "up 1\n")
+        });
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        drop(publisher);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_reader_never_sees_a_part_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("symbiont.prom");
+        replace(&path, b"0\n").unwrap();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..200 {
+                    replace(&path, format!("{round}\n").repeat(2000).as_bytes()).unwrap();
+                }
+                over.store(true, Ordering::Relaxed);
+            });
+            while !over.load(Ordering::Relaxed) {
+                let text = fs::read_to_string(&path).unwrap();
+                let mut lines = text.lines();
+                let first = lines.next().unwrap();
+                assert!(text.ends_with('\n') && lines.all(|line| line == first));
+            }
+        });
+    }
+
+    #[test]
+    fn trouble_with_the_file_ends_with_its_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing/symbiont.prom");
+        let publisher = Publisher::start(&file(&path)).unwrap();
+        publisher.publish("up 1\n".to_owned());
+        wait_until("it is reported", || !publisher.trouble().is_empty());
+        let trouble = publisher.trouble().remove(0);
+        assert!(trouble.ends_with("missing/symbiont.prom: entity not found"), "{trouble}");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        publisher.publish("up 1\n".to_owned());
+        wait_until("it is over", || publisher.trouble().is_empty() && path.exists());
+    }
+
+    #[test]
+    fn a_busy_port_is_tried_again() {
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = other.local_addr().unwrap();
+        let publisher = Publisher::start(&port(address)).unwrap();
+        wait_until("it is reported", || !publisher.trouble().is_empty());
+        assert!(publisher.trouble()[0].contains(&address.to_string()), "{publisher:?}");
+        drop(other);
+        publisher.publish("up 1\n".to_owned());
+        wait_until("it is served", || get_from(address).is_some_and(|text| text == "up 1\n"));
+        assert_eq!(publisher.trouble(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn clients_get_the_last_text_whatever_others_do() {
+        let address = {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            free.local_addr().unwrap()
+        };
+        let publisher = Publisher::start(&port(address)).unwrap();
+        wait_until("it listens", || TcpStream::connect(address).is_ok());
+        let _silent: Vec<_> = (0..3).filter_map(|_| TcpStream::connect(address).ok()).collect();
+        for round in 0..3 {
+            publisher.publish(format!("up {round}\n"));
+            assert_eq!(get_from(address), Some(format!("up {round}\n")));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The loop of a run's manager, from the first step to the report.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use symbiont_control::{Controller, Step, Summary};
+use symbiont_linux::machine::{LinuxError, LinuxMachine, Wait};
+use symbiont_linux::observe::Method;
+use symbiont_machine::{Machine, Outcome, Program};
+use symbiont_planner::Planner;
+use symbiont_policy::Policy;
+use symbiont_trace::{Header, Recorder};
+
+use super::held::Held;
+use super::report::{ManagerReport, Moves, PutBack};
+use super::{Plan, TOLERATED};
+
+/// Runs the loop; never fails as a whole, for what is applied must be restored.
+pub(super) fn run<M: Machine<Error = LinuxError>>(
+    machine: M,
+    policy: Box<dyn Policy>,
+    plan: &Plan<'_>,
+    programs: Vec<Program>,
+    mut held: Held<'_>,
+) -> (M, ManagerReport) {
+    let mut report = ManagerReport {
+        policy: plan.policy.name.to_owned(),
+        quantum_ms: plan.quantum.as_secs_f64() * 1e3,
+        hardware_threads: machine.topology().cpus().len(),
+        dry_run: plan.dry_run,
+        ..ManagerReport::default()
+    };
+    let mut recorder = None;
+    if let Some((file, path)) = plan.record {
+        let header = Header {
+            topology: machine.topology().clone(),
+            support: machine.support().clone(),
+            policy: plan.policy.name.to_owned(),
+            quantum: plan.quantum,
+            programs,
+            processor: plan.processor.clone(),
+        };
+        match Recorder::new(file, path.display().to_string(), &header) {
+            Ok(started) => recorder = Some(started),
+            Err(error) => report.trouble.push(error.to_string()),
+        }
+    }
+    let mut summary = plan.summarise.then(|| Summary::new(machine.topology()));
+    let wishes = policy.wishes(machine.topology());
+    let controller = Controller::new(machine, policy, Planner::new(plan.bounds));
+    let mut controller = controller.measuring(&wishes).tolerating(TOLERATED);
+    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    let mut each = |step: &Step| {
+        note_reasons(&mut reasons, step);
+        held.note(&step.sample);
+        if let Some(summary) = &mut summary {
+            summary.add(&step.sample, &step.characterizations, &step.placement);
+        }
+        if let Some(Err(error)) =
+            recorder.as_mut().map(|r| r.record(&step.sample, &step.placement, step.moves()))
+        {
+            report.trouble.push(error.to_string());
+            recorder = None;
+        }
+        if let Err(error) = held.keep(step.sample.at) {
+            report.trouble.push(format!("management ended: {error}"));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    // After any end of the loop, applied changes must be restored.
+    let ended = catch_unwind(AssertUnwindSafe(|| controller.run(plan.quantum, &mut each)));
+    match ended {
+        Ok(Ok(())) => report.findings = controller.policy().findings(),
+        Ok(Err(error)) => {
+            report.trouble.push(format!("management ended early: {error}"));
+            report.findings = controller.policy().findings();
+        }
+        Err(panic) => report.trouble.push(format!(
+            "management ended early: it panicked, which is a defect of symbiont: {}",
+            panic_message(&*panic)
+        )),
+    }
+    let tally = controller.tally();
+    if let Some(why) = &tally.last_failure {
+        let failures = tally.failures;
+        report
+            .trouble
+            .push(format!("{failures} quanta failed and were passed over, the last: {why}"));
+    }
+    report.quanta = tally.quanta;
+    report.threads = tally.threads;
+    report.moves = Moves {
+        done: tally.done,
+        gone: tally.gone,
+        foreign: tally.foreign,
+        refused: tally.refused,
+        not_enforced: tally.not_enforced,
+        withheld: tally.withheld.values().sum(),
+        reasons,
+    };
+    report.summary = summary.map(|summary| summary.report()).unwrap_or_default();
+    (controller.into_machine(), report)
+}
+
+/// What a panic said.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
+}
+
+fn note_reasons(reasons: &mut BTreeMap<String, u64>, step: &Step) {
+    /// More different reasons than this are not told apart.
+    const MOST: usize = 16;
+    for outcome in &step.outcomes {
+        if let Outcome::Refused(why) = outcome {
+            if let Some(count) = reasons.get_mut(why) {
+                *count += 1;
+            } else if reasons.len() < MOST {
+                reasons.insert(why.clone(), 1);
+            }
+        }
+    }
+}
+
+/// Restores everything, and completes the report. `start`: CPU time until the
+/// loop began.
+pub(super) fn finish<W: Wait>(
+    machine: LinuxMachine<W>,
+    mut report: ManagerReport,
+    start: Duration,
+) -> (ManagerReport, W) {
+    let method = match machine.method() {
+        Method::Connector { .. } => "process connector".to_owned(),
+        Method::Scan { why } => format!("scanning /proc ({why})"),
+    };
+    report.describe(&machine, method, start);
+    if machine.was_terminated() {
+        let why = "management ended before the programs did: by a signal, or before its limit of CPU time";
+        report.trouble.push(why.to_owned());
+    }
+    let slipped = machine.slipped();
+    let (put_back, waiter) = machine.put_back();
+    report.put_back = PutBack::from(put_back);
+    report.trouble.extend(unrestored(slipped, report.put_back.failed.len()));
+    (report, waiter)
+}
+
+/// What a user should know of threads that could not be restored at once, or not at all.
+fn unrestored(slipped: u64, left: usize) -> Vec<String> {
+    let count = |n: u64| if n == 1 { "1 thread".to_owned() } else { format!("{n} threads") };
+    let mut lines = Vec::new();
+    if slipped > 0 {
+        lines.push(format!(
+            "{} became another user's (a setuid program) while a change by symbiont was applied \
+             to it: it could not be restored at once",
+            count(slipped)
+        ));
+    }
+    if left > 0 {
+        lines.push(format!(
+            "{} could not be restored: `symbiont restore` as root does so, with --state-dir if \
+             you gave one",
+            count(left as u64)
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

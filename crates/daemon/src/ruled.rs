@@ -1,0 +1,146 @@
+//! Programs that are managed because a rule says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use symbiont_machine::{Class, ProgramId};
+
+use crate::rules::{Finder, Found, Rules};
+use crate::service::{Managed, Service, Wanted, own_uid};
+use crate::{OwnedProcess, Peer};
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The rules, and what was managed by them.
+#[derive(Debug)]
+pub struct Ruled {
+    rules: Rules,
+    finder: Finder,
+    programs: BTreeMap<ProgramId, Origin>,
+    /// Processes that are left alone: detached by a user, or refused.
+    left: BTreeSet<u32>,
+    looked: Option<Instant>,
+    /// Was it said that a rule matches the daemon?
+    warned: bool,
+}
+
+/// Where a program came from.
+#[derive(Debug)]
+struct Origin {
+    group: Option<String>,
+    class: Class,
+    process: u32,
+}
+
+impl Ruled {
+    /// By these rules.
+    #[must_use]
+    pub fn new(rules: Rules) -> Self {
+        let (programs, left) = Default::default();
+        Self { rules, finder: Finder::new(), programs, left, looked: None, warned: false }
+    }
+
+    /// A user does not want these managed, whatever a rule says.
+    pub fn leave(&mut self, processes: impl IntoIterator<Item = u32>) {
+        self.left.extend(processes);
+    }
+
+    /// Reads the rules again; gives what is wrong with them. Programs that they no longer have managed,
+    /// or in another class, are released; the next look finds what is to be managed now.
+    pub fn read(&mut self, service: &mut Service, managed: &mut Managed) -> Vec<String> {
+        let errors = self.rules.read();
+        self.finder.start_over();
+        self.looked = None;
+        self.warned = false;
+        let wanted = self.finder.look(&self.rules, |_| false).found;
+        self.finder.start_over();
+        let stays = |origin: &Origin| {
+            let same = wanted.iter().find(|found| found.process == origin.process);
+            same.is_some_and(|found| found.verdict.class == origin.class)
+        };
+        let gone: Vec<ProgramId> =
+            self.programs.iter().filter(|(_, origin)| !stays(origin)).map(|(id, _)| *id).collect();
+        let mut said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        for id in gone {
+            self.programs.remove(&id);
+            let report = managed.machine_mut().release_program(id);
+            service.programs.remove(id);
+            said.extend(report.failed.iter().map(|failed| format!("not restored: {failed}")));
+        }
+        said
+    }
+
+    /// What the rules are, in a line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        match self.rules.len() {
+            1 => "1 rule".to_owned(),
+            count => format!("{count} rules"),
+        }
+    }
+
+    /// Has managed what the rules want, once a second; gives lines for the log.
+    pub fn look(&mut self, service: &mut Service, managed: &mut Managed) -> Vec<String> {
+        let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD);
+        if self.rules.is_empty() || !is_due {
+            return Vec::new();
+        }
+        self.looked = Some(Instant::now());
+        let mut log = Vec::new();
+        let look = self
+            .finder
+            .look(&self.rules, |process| managed.machine().program_of(process).is_some());
+        self.left.retain(|process| look.alive.contains(process));
+        self.programs.retain(|id, _| service.programs.get(*id).is_some());
+        if let (Some(rule), false) = (look.own.first(), self.warned) {
+            self.warned = true;
+            log.push(format!(
+                "a rule of {rule} matches symbiontd itself or what it descends from: that is not managed"
+            ));
+        }
+        for found in look.found {
+            // A parent that was just enrolled brought its children.
+            let is_taken = managed.machine().program_of(found.process).is_some();
+            if is_taken || self.left.contains(&found.process) {
+                continue;
+            }
+            if let Err(why) = self.take_in(service, managed, &found) {
+                self.left.insert(found.process);
+                let Found { name, process, verdict, .. } = found;
+                log.push(format!(
+                    "{name} (process {process}) stays unmanaged: {why}; a rule of {} wants it",
+                    verdict.rule
+                ));
+            }
+        }
+        log
+    }
+
+    fn take_in(
+        &mut self,
+        service: &mut Service,
+        managed: &mut Managed,
+        found: &Found,
+    ) -> Result<(), String> {
+        let in_group = |origin: &&Origin| found.group.is_some() && origin.group == found.group;
+        let known = self.programs.iter().find(|(_, origin)| in_group(origin)).map(|(id, _)| *id);
+        if let Some(id) = known {
+            let enrolled = managed.machine_mut().enrol_in(id, found.process);
+            return enrolled.map_err(|error| error.to_string());
+        }
+        let pid = i32::try_from(found.process).ok().and_then(Pid::from_raw);
+        let held = pid.ok_or("there is no such process")?;
+        let held = pidfd_open(held, PidfdFlags::empty()).map_err(|error| error.to_string())?;
+        let root = OwnedProcess::of(held).map_err(|error| error.to_string())?;
+        let peer = Peer { uid: own_uid(), pid: std::process::id() };
+        let class = found.verdict.class;
+        let wanted = Wanted { name: &found.name, class, linger: true };
+        let (id, _) =
+            service.take_in(managed, peer, wanted, vec![root]).map_err(|why| why.to_string())?;
+        let origin = Origin { group: found.group.clone(), class, process: found.process };
+        self.programs.insert(id, origin);
+        Ok(())
+    }
+}

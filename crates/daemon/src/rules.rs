@@ -1,0 +1,181 @@
+//! What an administrator says of programs that no user starts with `symbiont run`.
+//!
+//! # Problem
+//! Services and the programs of users who know nothing of Symbiont shall be managed, or left alone,
+//! by what they are.
+//!
+//! # Approach
+//! [`Rules`] are files in directories; a file of a later directory replaces the one of the same name
+//! in an earlier one, as systemd's drop-ins do. All rules are ordered by the names of their files,
+//! then by their places in them. Of the rules that match a process the last one decides whether it is
+//! managed, and the last one that names a class decides the class. [`Finder`] looks once a second for
+//! processes that no program has yet.
+//!
+//! A file that cannot be used is reported with line and key and changes nothing: what was read of it
+//! before stays, and so do the other files.
+//!
+//! # Terms and units
+//! *Executable*: the file that a process runs, or, where that may not be read, the first word of its
+//! command line, which its user can choose. A rule gives a program nothing that its user could not
+//! have by `symbiont run`, so nothing is gained by that.
+//!
+//! # Properties
+//! - All that a rule names must match (`all_that_a_rule_names_must_match`).
+//! - The last rule decides (`the_last_rule_that_matches_decides`).
+//! - A file replaces the one of the same name; an empty one masks it
+//!   (`a_file_replaces_the_one_of_the_same_name_in_an_earlier_directory`).
+//! - A bad file is reported by line and key, and the rest is applied
+//!   (`a_bad_file_is_reported_and_the_others_stay_applied`).
+//! - Neither the daemon nor what it descends from is ever managed by a rule
+//!   (`the_daemon_and_its_ancestors_are_never_managed`).
+
+mod file;
+mod finder;
+mod matcher;
+mod process;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use symbiont_machine::Class;
+
+use file::Rule;
+pub use finder::{Finder, Found};
+use matcher::Matcher;
+pub use process::Facts;
+
+/// What is to become of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What the program is run for.
+    pub class: Class,
+    /// Does the deciding rule name a unit or a cgroup? All its processes are one program then.
+    pub is_group: bool,
+    /// File of the rule that decided, for people.
+    pub rule: String,
+}
+
+/// How the report of a file that cannot be used begins.
+pub const BAD_RULES: &str = "rules in ";
+
+/// A file of rules that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{BAD_RULES}{path} are not applied: {why}")]
+pub struct RulesError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// Line, key and reason.
+    pub why: String,
+}
+
+/// The rules of some directories.
+#[derive(Debug, Default)]
+pub struct Rules {
+    directories: Vec<PathBuf>,
+    files: BTreeMap<OsString, (PathBuf, Vec<Rule>)>,
+    matcher: Matcher,
+}
+
+impl Rules {
+    /// Of these directories, the most general one first. None is read yet.
+    #[must_use]
+    pub fn of(directories: Vec<PathBuf>) -> Self {
+        Self { directories, ..Self::default() }
+    }
+
+    /// Is there nothing to match by?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.values().all(|(_, rules)| rules.is_empty())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.files.values().map(|(_, rules)| rules.len()).sum()
+    }
+
+    /// Reads the directories again; gives what cannot be used. A directory that does not exist has
+    /// no rules.
+    pub fn read(&mut self) -> Vec<RulesError> {
+        let mut errors = Vec::new();
+        let mut paths = BTreeMap::new();
+        for directory in &self.directories {
+            match list(directory) {
+                Ok(files) => paths.extend(files),
+                Err(error) => {
+                    errors.push(RulesError { path: directory.clone(), why: error.to_string() });
+                }
+            }
+        }
+        let mut before = std::mem::take(&mut self.files);
+        for (name, path) in paths {
+            let rules = file::read(&path).or_else(|why| {
+                errors.push(RulesError { path: path.clone(), why });
+                before
+                    .remove(&name)
+                    .filter(|(known, _)| *known == path)
+                    .map(|known| known.1)
+                    .ok_or(())
+            });
+            if let Ok(rules) = rules {
+                self.files.insert(name, (path, rules));
+            }
+        }
+        self.matcher = Matcher::new(self.files.values().flat_map(|(_, rules)| rules));
+        errors
+    }
+
+    /// What is to become of a process; none: no rule has it managed.
+    #[must_use]
+    pub fn decide(&self, facts: &Facts) -> Option<Verdict> {
+        let mut verdict = None;
+        let mut class = Class::Normal;
+        for index in self.matcher.matching(facts) {
+            let Some((path, rule)) = self.rule(index) else { continue };
+            class = rule.class().unwrap_or(class);
+            verdict = rule.manages().then(|| Verdict {
+                class,
+                is_group: rule.is_of_a_group(),
+                rule: path.display().to_string(),
+            });
+        }
+        verdict
+    }
+
+    /// The rule at this place of the whole order.
+    fn rule(&self, mut index: usize) -> Option<(&Path, &Rule)> {
+        for (path, rules) in self.files.values() {
+            match rules.get(index) {
+                Some(rule) => return Some((path, rule)),
+                None => index -= rules.len(),
+            }
+        }
+        None
+    }
+}
+
+/// The files of rules in a directory, by their names.
+fn list(directory: &Path) -> io::Result<Vec<(OsString, PathBuf)>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    let named = paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "toml"));
+    Ok(named.filter_map(|path| Some((path.file_name()?.to_owned(), path))).collect())
+}
+
+/// What a fuzzer asks of any text: it is read and matched, or refused.
+#[cfg(fuzzing)]
+pub fn fuzz(text: &str) {
+    let Ok(rules) = file::parse(text) else { return };
+    let matching = Matcher::new(rules.iter()).matching(&Facts::default());
+    assert!(matching.iter().all(|rule| *rule < rules.len()));
+}
+
+#[cfg(test)]
+mod tests;

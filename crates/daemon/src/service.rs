@@ -1,0 +1,547 @@
+//! Carries out what clients ask for, between two steps of the loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use symbiont_control::Controller;
+use symbiont_linux::machine::LinuxMachine;
+use symbiont_machine::{Ability, Class, Machine, ProgramId, UnknownClass};
+use symbiont_policy::room_for_one;
+use symbiont_wire::{
+    Attached, Enrolled, Explanations, Failure, INTERFACE, INTERFACE_NAME, Info, ProgramStatus,
+    Released, Reply, Request, SERVICE_NAME, Status, Usage,
+};
+
+use crate::explain::{self, Known, Names};
+use crate::hub::{Hub, Pending};
+use crate::metrics::{Figures, Metrics, Own};
+use crate::process::owner_of;
+use crate::programs::{Program, Programs};
+use crate::snapshot::{RecentMoves, pages, snapshot};
+use crate::{OwnedProcess, Owner, Peer, enrolments};
+
+/// The machine that the daemon manages.
+pub type Managed = Controller<LinuxMachine<Hub>>;
+
+/// Programs in one reply of `Status`: far below the bound of a message.
+const PROGRAMS_IN_A_REPLY: usize = 64;
+
+/// What the daemon knows beyond its controller.
+#[derive(Debug)]
+pub struct Service {
+    /// The programs.
+    pub programs: Programs,
+    /// What the policy is called.
+    pub policy: String,
+    /// Period of the loop.
+    pub quantum: Duration,
+    /// What limits it here; shown by `status`.
+    pub notes: Vec<String>,
+    /// Where enrolments are kept for the next start.
+    pub enrolments: enrolments::File,
+    /// What is counted for Prometheus.
+    pub metrics: Metrics,
+    /// The last moves; shown by `top`.
+    recent_moves: RecentMoves,
+    /// Processes that were detached since the last look of the rules.
+    detached: BTreeSet<u32>,
+    /// First processes whose management is not published yet.
+    new_roots: Vec<u32>,
+    started: Instant,
+}
+
+/// What is asked for a program.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What people call it.
+    pub name: &'a str,
+    /// What it is run for.
+    pub class: Class,
+    /// Are daemons that it leaves behind managed to their end?
+    pub linger: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(name: &'a str, class: Option<&str>, linger: bool) -> Result<Self, Failure> {
+        let class = class.map(str::parse).transpose();
+        let class =
+            class.map_err(|error: UnknownClass| Failure::Refused { reason: error.to_string() })?;
+        Ok(Self { name, class: class.unwrap_or_default(), linger })
+    }
+}
+
+/// What a call leads to besides its replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// There is something new to place: the next step shall come at once.
+    Step,
+    /// The configuration is to be read again, and the call answered with what comes of it.
+    Reload,
+}
+
+impl Service {
+    /// Manages nothing yet.
+    #[must_use]
+    pub fn new(policy: &str, quantum: Duration, enrolments: enrolments::File) -> Self {
+        Self {
+            programs: Programs::new(),
+            policy: policy.to_owned(),
+            quantum,
+            notes: Vec::new(),
+            enrolments,
+            metrics: Metrics::new(),
+            recent_moves: RecentMoves::default(),
+            detached: BTreeSet::new(),
+            new_roots: Vec::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Processes that were detached since the last call.
+    pub fn take_detached(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.detached)
+    }
+
+    /// First processes that were enrolled since the last call.
+    pub fn take_new_roots(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.new_roots)
+    }
+
+    /// Carries out a call.
+    pub fn carry_out(&mut self, managed: &mut Managed, call: &mut Pending) -> (Vec<Reply>, Effect) {
+        let descriptors = std::mem::take(&mut call.descriptors);
+        let peer = call.peer;
+        let (done, effect) = match &call.request {
+            Request::GetInfo => (Ok(Reply::of(&info())), Effect::None),
+            Request::GetInterfaceDescription { interface } => {
+                (description(interface), Effect::None)
+            }
+            Request::Enrol { name, policy, linger, class } => {
+                let agreed = self.agree(policy.as_deref());
+                let wanted = agreed.and_then(|()| Wanted::new(name, class.as_deref(), *linger));
+                let enrolled =
+                    wanted.and_then(|wanted| self.enrol(managed, peer, wanted, descriptors));
+                (reply(enrolled), Effect::Step)
+            }
+            Request::Attach { name, class } => {
+                // Daemons that it has, and makes later, are what is to be managed.
+                let wanted = Wanted::new(name, class.as_deref(), true);
+                let attached =
+                    wanted.and_then(|wanted| self.attach(managed, peer, wanted, descriptors));
+                (reply(attached), Effect::Step)
+            }
+            Request::Detach => (reply(self.detach(managed, peer, descriptors)), Effect::Step),
+            Request::Status => return (self.status(managed, peer, call.more), Effect::None),
+            Request::Snapshot => return (self.snapshot(managed, peer, call.more), Effect::None),
+            Request::Why { id } => (self.why(managed, peer, *id), Effect::None),
+            Request::Reload if peer.is_root() || peer.uid == own_uid() => {
+                return (Vec::new(), Effect::Reload);
+            }
+            Request::Reload => {
+                let reason = "only the user who runs symbiontd may change its configuration";
+                (Err(Failure::NotPermitted { reason: reason.to_owned() }), Effect::None)
+            }
+        };
+        match done {
+            Ok(reply) => (vec![reply], effect),
+            Err(failure) => (vec![failure.into()], Effect::None),
+        }
+    }
+
+    /// One policy places all programs.
+    fn agree(&self, policy: Option<&str>) -> Result<(), Failure> {
+        match policy {
+            Some(asked) if asked != self.policy => Err(Failure::PolicyConflict {
+                running: self.policy.clone(),
+                asked: asked.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn enrol(
+        &mut self,
+        managed: &mut Managed,
+        peer: Peer,
+        wanted: Wanted<'_>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Enrolled, Failure> {
+        let roots = processes(peer, descriptors)?;
+        let (id, notes) = self.take_in(managed, peer, wanted, roots)?;
+        Ok(Enrolled { program: id.0, notes })
+    }
+
+    fn attach(
+        &mut self,
+        managed: &mut Managed,
+        peer: Peer,
+        wanted: Wanted<'_>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Attached, Failure> {
+        let roots = processes(peer, descriptors)?;
+        let (id, notes) = self.take_in(managed, peer, wanted, roots)?;
+        let (processes, threads) = managed.machine().count(id);
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Attached { program: id.0, processes: count(processes), threads: count(threads), notes })
+    }
+
+    /// Enrols processes as one program; gives notes for the user. What another user runs among
+    /// their descendants is not managed, unless root asks.
+    pub fn take_in(
+        &mut self,
+        managed: &mut Managed,
+        peer: Peer,
+        wanted: Wanted<'_>,
+        roots: Vec<OwnedProcess>,
+    ) -> Result<(ProgramId, Vec<String>), Failure> {
+        let pids: Vec<u32> = roots.iter().map(OwnedProcess::pid).collect();
+        let mut notes: Vec<String> = self.room(managed, wanted.class, &pids)?.into_iter().collect();
+        self.programs.reserve(peer, managed.last().map(|step| &step.sample))?;
+        let machine = managed.machine_mut();
+        let id = machine.add_program(wanted.name);
+        machine.set_class(id, wanted.class);
+        for root in &roots {
+            let enrolled = machine.enrol_in(id, root.pid());
+            // The number was the right process's only if that one still lives.
+            let trouble = match (enrolled, root.has_ended()) {
+                (Ok(()), false) => continue,
+                (Err(error), false) => error.to_string(),
+                (_, true) => format!("process {} has ended", root.pid()),
+            };
+            machine.release_program(id);
+            self.programs.cancel(peer);
+            return Err(Failure::Refused { reason: trouble });
+        }
+        let owners = owners(machine.processes_of(id));
+        let owner = match peer.is_root() {
+            true => Owner::of_all(&owners.values().copied().collect::<Vec<_>>()),
+            false => {
+                for (process, owner) in owners.iter().filter(|(_, owner)| !owner.is(peer.uid)) {
+                    machine.release(&[*process].into());
+                    notes.push(format!("process {process} {owner} and is not managed"));
+                }
+                peer.uid
+            }
+        };
+        self.new_roots.extend(roots.iter().map(OwnedProcess::pid));
+        let program = Program {
+            name: wanted.name.chars().take(256).collect(),
+            class: wanted.class,
+            owner,
+            enrolled_by: peer.uid,
+            linger: wanted.linger,
+            roots,
+            since: Instant::now(),
+        };
+        self.programs.insert(id, program);
+        Ok((id, notes))
+    }
+
+    /// Is there a core for a program of this class, which may run where these processes may? A note
+    /// where a program that answers requests has to do without.
+    ///
+    /// # Errors
+    /// When a program that is to be measured would not be alone.
+    fn room(
+        &self,
+        managed: &Managed,
+        class: Class,
+        roots: &[u32],
+    ) -> Result<Option<String>, Failure> {
+        if !class.keeps_cores() {
+            return Ok(None);
+        }
+        let machine = managed.machine();
+        let granted = self.programs.iter().filter(|(_, program)| program.class.keeps_cores());
+        let room = room_for_one(machine.topology(), &machine.reach(roots), granted.count());
+        let trouble = match (&machine.support().affinity, room) {
+            (Ability::Absent(why), _) => format!("threads cannot be placed: {why}"),
+            (_, Err(why)) => why.to_string(),
+            (_, Ok(())) => return Ok(None),
+        };
+        match class {
+            Class::Alone => Err(Failure::Refused { reason: format!("not alone: {trouble}") }),
+            _ => Ok(Some(format!("no core of its own: {trouble}"))),
+        }
+    }
+
+    fn detach(
+        &mut self,
+        managed: &mut Managed,
+        peer: Peer,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Released, Failure> {
+        let mut ids = BTreeSet::new();
+        for process in processes(peer, descriptors)? {
+            let pid = process.pid();
+            let id = managed.machine().program_of(pid);
+            let seen =
+                id.filter(|id| self.programs.get(*id).is_some_and(|p| peer.may_see(p.owner)));
+            ids.insert(seen.ok_or_else(|| not_managed(pid))?);
+        }
+        let is_anothers = |id: &ProgramId| {
+            self.programs.get(*id).is_some_and(|program| program.enrolled_by != peer.uid)
+        };
+        for id in ids.iter().filter(|id| is_anothers(id)) {
+            // One may have become another user's since the last step.
+            for (process, owner) in owners(managed.machine().processes_of(*id)) {
+                peer.may_manage(process, owner)?;
+            }
+        }
+        let mut released = Released { processes: 0, restored: 0, failed: Vec::new() };
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        for id in ids {
+            let processes = managed.machine().processes_of(id);
+            released.processes += count(processes.len());
+            self.detached.extend(processes);
+            let report = managed.machine_mut().release_program(id);
+            released.restored += count(report.restored);
+            released.failed.extend(report.failed.iter().map(ToString::to_string));
+            self.programs.remove(id);
+        }
+        Ok(released)
+    }
+
+    fn why(&self, managed: &Managed, peer: Peer, id: u32) -> Result<Reply, Failure> {
+        /// Threads in a reply, as a start.
+        const MOST: usize = 48;
+        /// Of a message's bound, what the envelope leaves.
+        const ROOM: usize = symbiont_wire::MOST_BYTES - 1024;
+        let names = self.names(peer);
+        let (mut threads, more) = match self.known(managed) {
+            Some(known) => explain::why(&known, id, &names, MOST),
+            None => (Vec::new(), 0),
+        };
+        if threads.is_empty() {
+            return Err(not_managed(id));
+        }
+        let all = threads.len() + more;
+        let changed: BTreeSet<u32> =
+            managed.externally_changed().map(|(thread, _)| thread.thread).collect();
+        for thread in &mut threads {
+            if thread.withheld.is_none() && changed.contains(&thread.thread) {
+                thread.withheld = Some(symbiont_planner::Why::Foreign.to_string());
+            }
+            thread.co_runners.truncate(MOST / 4);
+        }
+        loop {
+            let more = u32::try_from(all - threads.len()).unwrap_or(u32::MAX);
+            let reply = Reply::of(&Explanations { threads: threads.clone(), more });
+            let length = serde_json::to_vec(&reply).map_or(0, |bytes| bytes.len());
+            if length <= ROOM || threads.len() <= 1 {
+                return Ok(reply);
+            }
+            threads.truncate(threads.len() / 2);
+        }
+    }
+
+    fn known<'a>(&'a self, managed: &'a Managed) -> Option<Known<'a>> {
+        Some(Known {
+            topology: managed.machine().topology(),
+            step: managed.last()?,
+            applied: managed.in_force(),
+            policy: managed.policy(),
+        })
+    }
+
+    fn names(&self, peer: Peer) -> Names<'_> {
+        let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
+        visible.map(|(id, program)| (id, program.name.as_str())).collect()
+    }
+
+    /// The daemon and all programs that the peer may see.
+    fn status_of(&self, managed: &Managed, peer: Peer) -> Status {
+        let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
+        let machine = managed.machine();
+        let cost = machine.cost();
+        let mut notes = self.notes.clone();
+        notes.extend(self.metrics.notes());
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_s: self.started.elapsed().as_secs_f64(),
+            policy: self.policy.clone(),
+            quantum_ms: self.quantum.as_secs_f64() * 1e3,
+            hardware_threads: u32::try_from(machine.topology().cpus().len()).unwrap_or(u32::MAX),
+            programs: visible.map(|(id, program)| self.program(managed, id, program)).collect(),
+            moves: explain::moves(managed.tally()),
+            usage: Usage {
+                cpu_s: cost.cpu.as_secs_f64(),
+                quanta: managed.tally().quanta,
+                quanta_missed: machine.lateness().missed,
+                memory_bytes: cost.memory_bytes,
+                rescans: machine.losses().rescans,
+            },
+            notes,
+        }
+    }
+
+    fn status(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
+        let mut status = self.status_of(managed, peer);
+        let mut programs = std::mem::take(&mut status.programs);
+        if !more && programs.len() > PROGRAMS_IN_A_REPLY {
+            let all = programs.len();
+            status.notes.push(format!("{PROGRAMS_IN_A_REPLY} of {all} programs are shown"));
+            programs.truncate(PROGRAMS_IN_A_REPLY);
+        }
+        let pages: Vec<&[ProgramStatus]> = match programs.is_empty() {
+            true => vec![&[]],
+            false => programs.chunks(PROGRAMS_IN_A_REPLY).collect(),
+        };
+        let page = |page: &&[ProgramStatus]| Status { programs: page.to_vec(), ..status.clone() };
+        replies(&pages.iter().map(page).collect::<Vec<_>>())
+    }
+
+    fn snapshot(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
+        let status = self.status_of(managed, peer);
+        let Some(known) = self.known(managed) else { return vec![not_managed(0).into()] };
+        let whole = snapshot(&known, &self.names(peer), status, &self.recent_moves, peer);
+        let mut pages = pages(whole);
+        if !more && pages.len() > 1 {
+            pages.truncate(1);
+            let note = "call it with \"more\": this is a part".to_owned();
+            pages.iter_mut().for_each(|page| page.notes.push(note.clone()));
+        }
+        replies(&pages)
+    }
+
+    fn program(&self, managed: &Managed, id: ProgramId, program: &Program) -> ProgramStatus {
+        let status = match self.known(managed) {
+            Some(known) => explain::program_status(&known, id),
+            None => ProgramStatus { program: id.0, ..ProgramStatus::default() },
+        };
+        ProgramStatus {
+            name: program.name.clone(),
+            class: program.class.to_string(),
+            uid: program.owner,
+            roots: program.roots.iter().take(8).map(OwnedProcess::pid).collect(),
+            managed_s: program.since.elapsed().as_secs_f64(),
+            ..status
+        }
+    }
+
+    /// Looks after a step what ended and what changed its user; gives lines for the log.
+    pub fn after_step(&mut self, managed: &mut Managed) -> Vec<String> {
+        let mut log = Vec::new();
+        let Some(step) = managed.last() else { return log };
+        self.recent_moves.note(step, &self.programs);
+        let sample = &step.sample;
+        let ended = self.programs.ended(sample);
+        let strangers = self.programs.strangers(sample);
+        for id in ended {
+            managed.machine_mut().release_program(id);
+            self.programs.remove(id);
+        }
+        for id in self.programs.left_behind() {
+            managed.machine_mut().release_daemons_of(id);
+        }
+        for (process, owner) in strangers {
+            let report = managed.machine_mut().release(&[process].into());
+            log.push(format!("process {process} {owner} now and is no longer managed"));
+            log.extend(report.failed.iter().map(|failed| format!("not restored: {failed}")));
+        }
+        self.keep_enrolments(managed);
+        self.observe(managed);
+        log
+    }
+
+    /// Counts the step for Prometheus.
+    fn observe(&mut self, managed: &mut Managed) {
+        let connections = managed.machine_mut().waiter_mut().connected();
+        let Some(step) = managed.last() else { return };
+        let machine = managed.machine();
+        let losses = machine.losses();
+        let figures = Figures {
+            moves: explain::moves(managed.tally()),
+            quanta: managed.tally().quanta,
+            quanta_late: machine.lateness().missed,
+            threads_seen: managed.tally().threads,
+            overruns: losses.overruns,
+            missing: losses.missing,
+            rescans: losses.rescans,
+            unreadable: losses.unreadable,
+            programs: self.programs.iter().count(),
+            threads: step.sample.threads.len(),
+            placed: explain::placed(managed.in_force()),
+            hardware_threads: machine.topology().cpus().len(),
+            quantum: self.quantum,
+            connections,
+        };
+        let slowdowns = explain::slowdowns(step, managed.in_force(), managed.policy());
+        let own = || Own::read(machine.cost().cpu);
+        self.metrics.observe(&self.policy, &figures, &slowdowns, own);
+    }
+
+    /// Notes for the next start what is managed now.
+    fn keep_enrolments(&mut self, managed: &Managed) {
+        let Some(step) = managed.last() else { return };
+        self.notes.retain(|note| !note.starts_with(enrolments::TROUBLE));
+        if let Err(error) = self.enrolments.keep(&self.programs, &step.sample, Instant::now()) {
+            self.notes.push(format!("{}: {error}", enrolments::TROUBLE));
+        }
+    }
+}
+
+/// The processes that the descriptors name, each of which the peer may manage.
+fn processes(peer: Peer, descriptors: Vec<OwnedFd>) -> Result<Vec<OwnedProcess>, Failure> {
+    if descriptors.is_empty() {
+        let reason = "a pidfd must come with this call, as SCM_RIGHTS".to_owned();
+        return Err(Failure::Protocol { reason });
+    }
+    let named = descriptors.into_iter().map(|descriptor| {
+        let process = OwnedProcess::of(descriptor)
+            .map_err(|error| Failure::Refused { reason: error.to_string() })?;
+        peer.may_manage(process.pid(), process.owner())?;
+        Ok(process)
+    });
+    named.collect()
+}
+
+/// Whose these processes are; without those that have ended.
+fn owners(processes: BTreeSet<u32>) -> BTreeMap<u32, Owner> {
+    processes.into_iter().filter_map(|pid| Some((pid, owner_of(pid).ok()?))).collect()
+}
+
+/// All but the last say that more follow.
+fn replies<T: Serialize>(pages: &[T]) -> Vec<Reply> {
+    let reply = |(at, page)| Reply { continues: at + 1 < pages.len(), ..Reply::of(page) };
+    pages.iter().enumerate().map(reply).collect()
+}
+
+fn not_managed(id: u32) -> Failure {
+    Failure::NotManaged { what: format!("no process or thread {id} of yours") }
+}
+
+fn reply<T: Serialize>(done: Result<T, Failure>) -> Result<Reply, Failure> {
+    done.map(|results| Reply::of(&results))
+}
+
+/// The user whose daemon this is.
+pub fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn info() -> Info {
+    Info {
+        vendor: "Symbiont".to_owned(),
+        product: "symbiontd".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        url: String::new(),
+        interfaces: vec![SERVICE_NAME.to_owned(), INTERFACE_NAME.to_owned()],
+    }
+}
+
+fn description(interface: &str) -> Result<Reply, Failure> {
+    #[derive(Serialize)]
+    struct Description {
+        description: &'static str,
+    }
+    match interface {
+        INTERFACE_NAME => Ok(Reply::of(&Description { description: INTERFACE })),
+        other => Err(Failure::Refused { reason: format!("there is no interface {other} here") }),
+    }
+}

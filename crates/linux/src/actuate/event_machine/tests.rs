@@ -1,0 +1,100 @@
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestCaseError};
+
+use super::*;
+
+fn is_undone(bytes: &[u8], cpusets: Cpusets) -> Result<(), TestCaseError> {
+    if let Err(fault) = check(bytes, cpusets) {
+        prop_assert!(false, "{fault}\nafter:{}", story(bytes, cpusets));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 2000,
+        max_shrink_iters: 50_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_order_of_events_is_undone(bytes in prop::collection::vec(any::<u8>(), 0..160)) {
+        is_undone(&bytes, Cpusets::Fixed)?;
+    }
+}
+
+proptest! {
+    // The same cases each time: see "What is left out".
+    #![proptest_config(ProptestConfig {
+        cases: 2000,
+        max_shrink_iters: 50_000,
+        rng_seed: RngSeed::Fixed(0),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_order_of_events_is_undone_while_cpusets_change(
+        bytes in prop::collection::vec(any::<u8>(), 0..160),
+    ) {
+        is_undone(&bytes, Cpusets::Changing)?;
+    }
+}
+
+#[test]
+fn a_number_that_is_used_again_within_a_restore_is_found() {
+    use std::sync::{Arc, Mutex};
+
+    use super::super::kernel::{Kernel, ThreadError, ThreadKey};
+    use super::super::ledger::Repair;
+    use super::super::putback::carry_out;
+    use super::super::settings::Mask;
+    use super::handle::Handle;
+    use super::step::{Pick, Step};
+    use super::world::{ROOT, World};
+
+    let cpus = "0-3".parse().unwrap();
+    let world = Arc::new(Mutex::new(World::new(PathBuf::new(), &cpus)));
+    let kernel = Handle { world, manager: 0 };
+    kernel.world().step(&Step::SetMask(Pick(0), Some("0".parse().unwrap())));
+    let key = ThreadKey { process: ROOT, thread: ROOT, born: 10 };
+    let now = kernel.present(key).unwrap();
+    let repair = Repair { mask: Some(Mask::All), ..Repair::default() };
+    // After the check and before the act: a child of a stranger gets the number.
+    let child = Step::Fork { by: Pick(0xe0), reuse: true, session: false };
+    kernel.world().interrupts = vec![(1, Step::ExitProcess(Pick(0))), (1, child)];
+    let done = carry_out(&kernel, key, &repair, &now, &cpus);
+    assert!(matches!(done, Err(ThreadError::Gone(gone)) if gone == key), "{done:?}");
+    let other = kernel.facts(ROOT, ROOT).unwrap().unwrap().key;
+    assert_ne!(other, key);
+    assert_eq!(kernel.mask(other).unwrap(), now.mask);
+}
+
+#[test]
+fn a_process_whose_exec_is_reported_late_stays_enrolled() {
+    use super::driver::Driver;
+    use super::step::{Action, Pick, Step};
+    use super::world::ROOT;
+
+    let folder = Folder::new();
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let mut driver = Driver::new(folder.0.join("state")).unwrap();
+    let clone = Step::Clone { by: Pick(0), reuse: false };
+    let exec = Step::Exec { by: Pick(1), late_end: false };
+    let samples = [Action::Sample, Action::Sample, Action::Sample];
+    let begin = [Action::World(clone), Action::Sample, Action::World(exec)];
+    for action in begin.into_iter().chain(samples.clone()) {
+        driver.act(action);
+    }
+    assert!(driver.enrols(ROOT, ROOT), "between the exchange and the report");
+    driver.act(Action::World(Step::ExecReport(Pick(0))));
+    for action in samples {
+        driver.act(action);
+    }
+    assert!(driver.enrols(ROOT, ROOT), "after the report");
+    driver.act(Action::World(Step::ExitProcess(Pick(0))));
+    driver.act(Action::Sample);
+    assert!(!driver.enrols(ROOT, ROOT), "after the end");
+    driver.finish(true).unwrap();
+}

@@ -1,0 +1,206 @@
+//! Which thread of a process is its leader now.
+//!
+//! # Problem
+//! A thread that calls exec becomes the leader of its process: it takes the leader's number and
+//! time of birth (`de_thread` in the kernel's fs/exec.c) and keeps its own mask, nice value and
+//! class. All other threads end. The kernel reports the exec later, when the new program is
+//! loaded, and does not say which thread called it. Between the two, a sample finds threads gone
+//! that the exec ended, and a move finds on the leader what was applied to another thread.
+//!
+//! # Approach
+//! The settings identify the caller. Each known thread of the process explains some of the three
+//! settings that the leader has now: what was applied to it, or what it had before. The thread
+//! that explains most was the caller; of several, the leader itself. Another thread is considered
+//! only if it is gone, was missed at most [`EXEC_LASTS`] ago and not before the last exec.
+//!
+//! # Properties
+//! - The caller's own settings come back, also if a sample fell between exchange and report
+//!   (`an_exec_is_undone_although_a_sample_fell_before_its_report`), and if no report came at all
+//!   (`an_exec_that_was_never_reported_is_undone_at_the_end`).
+//! - A move before the report leaves what was saved alone
+//!   (`a_move_before_the_report_of_an_exec_changes_nothing`).
+//! - A thread whose end was reported is not taken for the caller
+//!   (`a_thread_whose_end_was_reported_did_not_call_exec`).
+
+use std::cmp::Reverse;
+
+use symbiont_machine::{Priority, Target};
+use symbiont_topology::CpuSet;
+
+use super::actuator::{State, limit_of, record_of};
+use super::book::{Present, Record};
+use super::kernel::{Kernel, ThreadKey};
+use super::ledger::Entry;
+use super::settings::Mask;
+
+/// For so many clock ticks after a thread was missed, an exec that it called may still be
+/// reported: ten seconds at the usual 100 ticks. Loading a program takes milliseconds; without
+/// the proc connector it is found with the next sample.
+pub(super) const EXEC_LASTS: u64 = 1000;
+
+impl State {
+    /// A process replaced its program. `candidates` are its threads whose end was not reported
+    /// before; none where that is not known.
+    pub fn execed(&mut self, process: u32, candidates: &[u32]) {
+        self.groups.remove(&process);
+        self.cpusets.remove(&process);
+        let mut threads = self.ledger.take_process(process, self.kernel.now_ticks());
+        if threads.is_empty() {
+            return;
+        }
+        let leader = self.kernel.facts(process, process).ok().flatten().map(|facts| facts.key);
+        let now = |key| Some((key, self.kernel.present(key).ok()?));
+        if let Some((leader, now)) = leader.and_then(now) {
+            let cpuset = self.cpuset_of(process, &now.mask);
+            let is_candidate = |thread| candidates.contains(&thread);
+            // The end of the old leader can be reported under the caller's number.
+            let any = candidates.is_empty() || is_candidate(process);
+            threads.sort_by_key(|(key, _)| (*key != leader, !is_candidate(key.thread)));
+            let explained = |entry| record_of(entry).explains(&now, &cpuset);
+            let caller = threads
+                .iter()
+                .enumerate()
+                .filter(|(_, (key, _))| key.born >= leader.born)
+                .filter(|(_, (key, _))| any || is_candidate(key.thread))
+                .min_by_key(|(_, (_, entry))| Reverse(explained(entry).weight()));
+            // An act on the leader's number after the exchange met the caller.
+            let met =
+                threads.iter().position(|(key, entry)| *key == leader && explained(entry).ours > 0);
+            if let Some(position) = caller.map(|(position, _)| position).or(met) {
+                let last = threads.iter().map(|(_, entry)| entry.generation).max();
+                let tick = self.kernel.now_ticks();
+                if let Some((mut entry, met)) = met
+                    .and_then(|met| Some((threads.get(position)?.1.clone(), &threads.get(met)?.1)))
+                {
+                    entry.take_over(met, explained(&entry), explained(met), tick);
+                    threads[position].1 = entry;
+                }
+                let (key, mut entry) = threads.remove(position);
+                entry.generation = last.unwrap_or_default() + 1;
+                self.install(leader, key, entry, &now, &cpuset);
+                self.undo(leader);
+            }
+        }
+        for (key, entry) in threads {
+            self.ledger.remember_departed(key, entry, None);
+        }
+    }
+
+    /// Continues with what is known of a thread that was believed gone; `None` if nothing is. The
+    /// leader of a process may be another thread of it by now.
+    pub fn resume(&mut self, key: ThreadKey, now: &Present, cpuset: &CpuSet) -> Option<()> {
+        let own = self.ledger.take_departed(&key);
+        let record = own.as_ref().map(record_of);
+        let caller = self.unreported_caller(key, record.as_ref(), now, cpuset);
+        if let Some((from, entry)) = caller.and_then(|from| Some((from, self.ledger.take(&from)?)))
+        {
+            if let Some(own) = own {
+                self.ledger.remember_departed(key, own, None);
+            }
+            self.install(key, from, entry, now, cpuset);
+            self.undo(key);
+            return Some(());
+        }
+        self.install(key, key, own?, now, cpuset);
+        Some(())
+    }
+
+    /// Does a leader look like a changed thread of its process that is gone? Then that one called
+    /// exec, and the report, which moves what was saved, is still to come.
+    pub fn may_have_execed(&mut self, key: ThreadKey, now: &Present) -> bool {
+        if key.thread != key.process {
+            return false;
+        }
+        let Some(own) = self.ledger.get(&key).map(record_of) else { return false };
+        let mut cpuset = self.known_cpuset(key.process);
+        if !own.explains(now, &cpuset).is_all() {
+            cpuset = self.read_cpuset(key.process);
+        }
+        self.unreported_caller(key, Some(&own), now, &cpuset).is_some()
+    }
+
+    fn unreported_caller(
+        &self,
+        leader: ThreadKey,
+        own: Option<&Record>,
+        now: &Present,
+        cpuset: &CpuSet,
+    ) -> Option<ThreadKey> {
+        if leader.thread != leader.process {
+            return None;
+        }
+        if own.is_some_and(|own| own.explains(now, cpuset).is_all()) {
+            return None;
+        }
+        let others = self.ledger.callers(leader, self.kernel.now_ticks());
+        let others: Vec<_> = others.map(|(key, entry)| (*key, record_of(entry))).collect();
+        let others = others.iter().map(|(key, record)| (key, record));
+        caller(&*self.kernel, own, others, now, cpuset).map(|(key, _)| *key)
+    }
+
+    /// Enters a leader, or any thread, with what is known of the thread that it was. What this
+    /// does not explain was changed by another process and is the thread's own.
+    fn install(
+        &mut self,
+        key: ThreadKey,
+        was: ThreadKey,
+        mut entry: Entry,
+        now: &Present,
+        cpuset: &CpuSet,
+    ) {
+        let explained = record_of(&entry).explains(now, cpuset);
+        let mut in_force = entry.in_force().clone();
+        if !explained.mask {
+            entry.saved.mask = Mask::classify(now.mask.clone(), cpuset);
+            in_force.mask = None;
+        }
+        if !explained.nice {
+            entry.saved.nice = now.nice;
+            in_force.nice = None;
+        }
+        if !explained.class {
+            (entry.saved.class, entry.saved.reset_on_fork) = (now.class, now.reset_on_fork);
+            in_force.waiting = false;
+        }
+        entry.limit = limit_of(&entry.saved, &self.known_cpuset(key.process));
+        let is_news = key != was || !explained.is_all();
+        entry.journaled &= !is_news;
+        let is_changed = in_force != *entry.in_force();
+        self.ledger.insert(key, entry);
+        if is_changed {
+            self.ledger.put_in_force(&key, in_force.clone(), self.kernel.now_ticks());
+        }
+        if is_news {
+            // Should this fail, so does every act, which tries it again.
+            let _ = self.announce(key, Some(&in_force));
+        }
+    }
+
+    /// Undoes at once what is applied to a leader: programs count the CPUs when they start.
+    fn undo(&mut self, leader: ThreadKey) {
+        if self.ledger.get(&leader).is_some_and(|entry| !entry.in_force().is_nothing()) {
+            // What fails here is undone at the end.
+            let _ = self.set_affinity(leader, &Target::Os);
+            let _ = self.set_priority(leader, Priority::Normal);
+        }
+    }
+}
+
+/// The record of the thread whose exec explains best what a leader has now, if it carries
+/// something of ours and explains more than the leader's `own` record does. Only threads that are
+/// gone can have called it.
+pub(super) fn caller<'a>(
+    kernel: &dyn Kernel,
+    own: Option<&Record>,
+    others: impl Iterator<Item = (&'a ThreadKey, &'a Record)>,
+    now: &Present,
+    cpuset: &CpuSet,
+) -> Option<(&'a ThreadKey, &'a Record)> {
+    let own = own.map_or(0, |record| record.explains(now, cpuset).weight());
+    others
+        .map(|(key, record)| (record.explains(now, cpuset), key, record))
+        .filter(|(explained, ..)| explained.ours > 0 && explained.weight() > own)
+        .filter(|(_, key, _)| kernel.facts_of(**key).is_err())
+        .min_by_key(|(explained, ..)| Reverse(explained.weight()))
+        .map(|(_, key, record)| (key, record))
+}

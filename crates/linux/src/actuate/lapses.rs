@@ -1,0 +1,88 @@
+//! Masks that are no longer applied although nothing here undid them.
+//!
+//! # Problem
+//! A policy that keeps a thread where it is makes no move, and without a move it would not be seen
+//! that another process has changed the thread's mask since, or that the kernel has undone it, as it
+//! does when all CPUs of a mask go offline.
+//!
+//! # Approach
+//! Once a second the mask of each thread that has one of ours is read, which costs less than a
+//! microsecond. One that is not what was set is looked at as before a move: a change by another
+//! process is accepted, and reported once. A thread that has all that its user allows again may owe
+//! that to the kernel, if its CPUs went offline and came back unseen: nothing of ours is applied any
+//! more, and the policy may place it again. The second time it is another process's doing, which is
+//! not fought. Threads all of whose CPUs are gone are left to the caller, which knows what is online.
+//!
+//! # Properties
+//! In `tests/actuate/acting.rs` and on the simulated kernel ([`super::event_machine`]):
+//! - A change is reported once, and stays (`a_change_from_outside_is_found_without_a_move`).
+//! - What the kernel undid is reported as undone, once (`a_mask_that_was_widened_is_set_again_once`).
+
+use symbiont_machine::{Change, Move, Outcome, Target, ThreadId};
+use symbiont_topology::CpuSet;
+
+use super::acts::Ended;
+use super::actuator::{Actuator, State};
+use super::kernel::ThreadKey;
+use super::settings::InForce;
+
+impl Actuator {
+    /// The masks that lapsed since the last call: each with the move to the user's own mask, and
+    /// [`Outcome::Foreign`] where another process changed it or [`Outcome::Done`] where the kernel
+    /// did.
+    #[must_use]
+    pub fn lapsed(&self) -> Vec<(Move, Outcome)> {
+        let placed: Vec<ThreadKey> = {
+            let state = self.state();
+            let entries = state.ledger.iter();
+            entries.filter(|(_, entry)| entry.in_force().mask.is_some()).map(|(k, _)| *k).collect()
+        };
+        // One at a time: the event reader must not wait for all of them.
+        let lapsed = placed.into_iter().filter_map(|key| {
+            let mut state = self.state();
+            let outcome = state.lapsed(key)?;
+            let generation = state.ledger.get(&key)?.generation;
+            let ThreadKey { process, thread, born } = key;
+            let thread = ThreadId { process, thread, born, generation };
+            Some((Move { thread, change: Change::Affinity(Target::Os) }, outcome))
+        });
+        lapsed.collect()
+    }
+}
+
+impl State {
+    fn lapsed(&mut self, key: ThreadKey) -> Option<Outcome> {
+        let set = self.ledger.get(&key)?.in_force().mask.clone()?;
+        let is_applied = |now: &CpuSet, cpuset: &CpuSet| {
+            let left = set.intersection(cpuset);
+            *now == set || *now == left || left.is_empty()
+        };
+        // A thread that is gone, or cannot be read now, is the next sample's business.
+        let now = self.kernel.mask(key).ok()?;
+        if now == set {
+            return None;
+        }
+        let present = self.kernel.present(key).ok()?;
+        if self.may_have_execed(key, &present) {
+            return None;
+        }
+        match self.check_foreign_mask(key, &present.mask) {
+            Err(Ended(Outcome::Foreign)) => Some(Outcome::Foreign),
+            Err(_) => None,
+            Ok(cpuset) if is_applied(&present.mask, &cpuset) => None,
+            Ok(_) => {
+                let entry = self.ledger.get_mut(&key)?;
+                let in_force = InForce { mask: None, ..entry.in_force().clone() };
+                if std::mem::replace(&mut entry.widened, true) {
+                    let accepted = self.accept_foreign::<()>(key, &in_force);
+                    return accepted.err().map(|Ended(outcome)| outcome);
+                }
+                // If this fails the journal is full: it says more than there is to undo.
+                let _ = self.announce(key, Some(&in_force));
+                let tick = self.kernel.now_ticks();
+                self.ledger.put_in_force(&key, in_force, tick);
+                Some(Outcome::Done)
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Threads that could become another user's, and those that did.
+//!
+//! # Problem
+//! An ordinary user may change a thread as long as its real user is the same.
+//! A child that executes a setuid program (su, sudo) and takes that one's user
+//! keeps the mask that it inherited from a placed thread: `sched_setaffinity`
+//! answers EPERM from then on. What cannot be undone must not be done.
+//!
+//! # Approach
+//! Without the right to place all threads, a process that makes another
+//! process is not placed any more until it replaces its program: at the first
+//! report of a fork its threads are put back, and later moves are refused. A
+//! process that may gain no privileges (`no_new_privs`) has harmless children.
+//!
+//! The first child of a placed process, and a placed thread that executes a
+//! setuid program itself, are put back when that is reported. Where this comes
+//! too late, the thread is kept as one that we changed (*stuck*): it is tried
+//! again once a second, told at the end, and stays in the journal, from which
+//! root can restore it.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use symbiont_machine::{Outcome, Priority, Target};
+use symbiont_topology::CpuSet;
+
+use super::actuator::{State, after, limit_of, saved_of};
+use super::book::Present;
+use super::kernel::{ThreadError, ThreadKey};
+use super::ledger::{Entry, Repair};
+use super::settings::InForce;
+
+/// Why a thread of such a process is not placed.
+pub(super) const NOT_PLACED: &str = "its process makes other processes, which could become \
+     another user's (su, sudo) before they are put back; that needs CAP_SYS_NICE";
+
+impl State {
+    /// A process made another one.
+    pub fn forked(&mut self, process: u32) {
+        if self.privilege.may_place_all() || self.parents.contains_key(&process) {
+            return;
+        }
+        let is_harmless = has_no_new_privileges(process);
+        self.parents.insert(process, is_harmless);
+        if is_harmless {
+            return;
+        }
+        let changed = self.ledger.of_process(process).filter(|(_, e)| !e.in_force().is_nothing());
+        let changed: Vec<ThreadKey> = changed.map(|(key, _)| *key).collect();
+        for key in changed {
+            // What fails here is tried again with the next move.
+            let _ = self.put_back_now(key);
+        }
+    }
+
+    /// May the threads of a process not be changed, since it makes processes?
+    pub fn is_parent(&self, process: u32) -> bool {
+        self.parents.get(&process) == Some(&false)
+    }
+
+    /// Forgets parents that are gone.
+    pub fn forget_parents(&mut self) {
+        self.parents.retain(|process, _| fs::exists(format!("/proc/{process}")).unwrap_or(true));
+    }
+
+    /// Keeps a thread that inherited what is ours and may not be changed any
+    /// more, as one that we changed; gives its limit.
+    pub fn keep_stuck(
+        &mut self,
+        key: ThreadKey,
+        now: &Present,
+        repair: &Repair,
+        cpuset: &Arc<CpuSet>,
+    ) -> Arc<CpuSet> {
+        let mut own = now.clone();
+        after(&mut own, repair, cpuset);
+        let saved = saved_of(&own, cpuset);
+        let limit = limit_of(&saved, cpuset);
+        let in_force = InForce {
+            mask: repair.carried.clone(),
+            nice: repair.nice.is_some().then_some(now.nice),
+            waiting: repair.class.is_some(),
+        };
+        self.ledger.insert(key, Entry::new(saved, Arc::clone(&limit)));
+        // Its own children inherited that too.
+        self.ledger.put_in_force(&key, in_force.clone(), key.born);
+        // Should this fail, so does every act, which tries it again.
+        let _ = self.announce(key, Some(&in_force));
+        self.note_stuck(key);
+        limit
+    }
+
+    /// A changed thread may not be put back now.
+    pub fn note_stuck(&mut self, key: ThreadKey) {
+        self.slipped += u64::from(self.stuck.insert(key));
+    }
+
+    /// Tries again what could not be restored: a program that gave its
+    /// privileges up is the user's again.
+    pub fn retry_stuck(&mut self) {
+        for key in self.stuck.clone() {
+            if matches!(self.kernel.facts_of(key), Err(ThreadError::Gone(_))) {
+                let tick = self.kernel.now_ticks();
+                self.ledger.depart(&key, tick);
+                self.stuck.remove(&key);
+            } else if !matches!(self.put_back_now(key), Outcome::Refused(_)) {
+                self.stuck.remove(&key);
+            }
+        }
+    }
+
+    fn put_back_now(&mut self, key: ThreadKey) -> Outcome {
+        match self.set_affinity(key, &Target::Os) {
+            Outcome::Done => self.set_priority(key, Priority::Normal),
+            outcome => outcome,
+        }
+    }
+}
+
+/// Did the kernel refuse for lack of rights?
+pub(super) fn is_denied(error: &ThreadError) -> bool {
+    matches!(error, ThreadError::Kernel { source, .. }
+        if source.kind() == io::ErrorKind::PermissionDenied)
+}
+
+/// A process that has this passes it on, and none of its descendants becomes
+/// another user's by a setuid program.
+fn has_no_new_privileges(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.lines().any(|line| line.split_whitespace().eq(["NoNewPrivs:", "1"]))
+}

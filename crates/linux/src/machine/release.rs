@@ -1,0 +1,150 @@
+//! Lets go of processes that live on.
+//!
+//! # Problem
+//! A program may leave daemons behind (`gpg-agent`, `sccache`). Were they managed to their end, the
+//! manager would hold the lock for hours, and all further programs would run unmanaged.
+//!
+//! # Approach
+//! Once the first process of every program has ended, descendants that left its session are
+//! *released*: what was changed is undone, and they are no longer enrolled. At the sample that
+//! releases them they are left out. They stay enrolled until the next one, so that a child that
+//! was being born at that moment, with what its parent then had, is reported and repaired; it is
+//! released in its turn.
+//!
+//! # Properties
+//! In `tests/release.rs`:
+//! - A daemon is restored and released, descendants in the session are not
+//!   (`a_daemon_is_released_once_its_program_has_ended`).
+//! - A released process stays as its user left it, also where births are found by scanning
+//!   (`a_released_process_is_left_alone`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use procfs::process::Process;
+use symbiont_machine::ProgramId;
+
+use super::{LinuxMachine, Wait};
+use crate::actuate::{RestoreReport, ThreadKey};
+use crate::observe::Observed;
+
+/// The first process of a program.
+#[derive(Debug, Clone, Copy)]
+struct Root {
+    process: u32,
+    /// The session that it is in, or was at its end.
+    session: u32,
+}
+
+/// Who is released, and who shall be.
+#[derive(Debug, Default)]
+pub(super) struct Releases {
+    roots: BTreeMap<ProgramId, Root>,
+    /// Release those that left the session of their program, once all programs' first processes
+    /// have ended?
+    leavers: bool,
+    /// Programs that are left to their daemons: release those.
+    ended: BTreeSet<ProgramId>,
+    /// Restored, but still enrolled.
+    leaving: BTreeSet<u32>,
+}
+
+impl Releases {
+    /// A program begins with this process.
+    pub fn begins(&mut self, program: ProgramId, process: u32) {
+        // Session 0 is one that began outside of this process's namespace, or the kernel's own:
+        // getsid(2) of rustix takes it for impossible.
+        let stat = i32::try_from(process)
+            .ok()
+            .and_then(|pid| Process::new(pid).and_then(|process| process.stat()).ok());
+        let session = stat.map_or(0, |stat| stat.session.unsigned_abs());
+        self.roots.insert(program, Root { process, session });
+    }
+
+    /// The program is managed no longer.
+    pub fn forget(&mut self, program: ProgramId) {
+        self.roots.remove(&program);
+        self.ended.remove(&program);
+    }
+
+    /// Is it restored, and enrolled until the next sample only?
+    pub fn is_leaving(&self, process: u32) -> bool {
+        self.leaving.contains(&process)
+    }
+
+    /// The first processes may change their sessions.
+    fn note(&mut self, observed: &[Observed]) {
+        for root in self.roots.values_mut() {
+            let key = |thread: &Observed| (thread.id.process, thread.id.thread);
+            let leader = (root.process, root.process);
+            if let Ok(at) = observed.binary_search_by_key(&leader, key) {
+                root.session = observed.get(at).map_or(root.session, |leader| leader.session);
+            }
+        }
+    }
+
+    /// Is it outside of the session of its program?
+    fn has_left(&self, thread: &Observed) -> bool {
+        self.roots.get(&thread.program).is_some_and(|root| root.session != thread.session)
+    }
+}
+
+impl<W: Wait> LinuxMachine<W> {
+    /// From now on releases descendants that left their program's session, once the first process
+    /// of every program has ended.
+    pub fn release_daemons(&mut self) {
+        self.releases.leavers = true;
+    }
+
+    /// The first process of this program has ended: releases descendants that left its session, now
+    /// and later.
+    pub fn release_daemons_of(&mut self, program: ProgramId) {
+        self.releases.ended.insert(program);
+    }
+
+    /// Lets go of processes: undoes what was changed on them, and manages them no longer.
+    pub fn release(&mut self, processes: &BTreeSet<u32>) -> RestoreReport {
+        self.releases.leaving.extend(processes);
+        self.actuator.restore(processes)
+    }
+
+    /// Takes out of what was observed who is released, and releases who left.
+    pub(super) fn take_released(&mut self, observed: &mut Vec<Observed>) {
+        self.releases.note(observed);
+        let released = std::mem::take(&mut self.releases.leaving);
+        if !released.is_empty() {
+            let born = |process: u32| {
+                let leader =
+                    observed.iter().find(|t| (t.id.process, t.id.thread) == (process, process));
+                (process, leader.map(|leader| leader.id.born))
+            };
+            self.watcher.release(released.iter().map(|process| born(*process)));
+            self.repair(observed, &released);
+            self.actuator.forget_processes(&released);
+            observed.retain(|thread| !released.contains(&thread.id.process));
+        }
+        let all = self.roots_ended && self.releases.leavers;
+        if all || !self.releases.ended.is_empty() {
+            let is_over = |thread: &Observed| all || self.releases.ended.contains(&thread.program);
+            let over = observed.iter().filter(|thread| is_over(thread));
+            let left = over.filter(|thread| self.releases.has_left(thread));
+            let left: BTreeSet<u32> = left.map(|thread| thread.id.process).collect();
+            if !left.is_empty() {
+                self.repair(observed, &left);
+                // What could not be undone is tried again at the end, and told then.
+                let _ = self.release(&left);
+                observed.retain(|thread| !left.contains(&thread.id.process));
+            }
+        }
+    }
+
+    /// Has threads of these processes repaired that were never looked at: they may have inherited
+    /// what was in force for their parent.
+    fn repair(&mut self, observed: &[Observed], processes: &BTreeSet<u32>) {
+        for thread in observed.iter().filter(|thread| processes.contains(&thread.id.process)) {
+            if self.known.binary_search(&ThreadKey::from(&thread.id)).is_err() {
+                // It may be gone, or may not be touched: then it was told when it was made.
+                let _ = self.actuator.adopt(&thread.id);
+            }
+        }
+    }
+}

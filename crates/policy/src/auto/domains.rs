@@ -1,0 +1,321 @@
+//! Which domain each program runs in.
+//!
+//! # Approach
+//! A *domain* is a set of cores of one speed that share a last-level cache, or a NUMA node where each
+//! core has such a cache of its own. A program whose ready threads fit a domain stays in one; where
+//! it fits none, or the CPUs allowed to its threads leave none, it is left to the OS.
+//!
+//! Programs go where they add most to [`worth`], a rough measure of throughput: a thread that is alone
+//! on a core counts with the core's capacity, one that shares a core with [`SHARED`] of it; of equally
+//! good domains the emptier one, or the one where the program runs already.
+//!
+//! Hysteresis and budget: a program changes its domain only if the worth would be larger by
+//! [`LEAST_GAIN`] for [`HOLD`]; one program in each [`HOLD`], and each at most once in [`REST`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use symbiont_machine::ProgramId;
+use symbiont_topology::{CpuSet, LlcId, NodeId, Topology};
+
+/// What a second thread adds on a core, of what the first one does: SMT gains some 20 to 40 %.
+const SHARED: f64 = 0.3;
+/// How much a domain that is full counts less than one that is empty, in threads: caches and memory
+/// bandwidth are shared.
+const CROWDING: f64 = 0.4;
+/// What it is worth, in threads, to leave all of a program where it is.
+const NEAR: f64 = 0.05;
+/// Least gain of a move, in threads: to part two threads on two domains of four CPUs gains 0.1.
+const LEAST_GAIN: f64 = 0.08;
+/// A program keeps its domain until it has so many times as many ready threads as fit.
+const SLACK: f64 = 1.25;
+/// How long a move must be worth it, and how long after it no other program moves.
+const HOLD: Duration = Duration::from_secs(1);
+/// How long a program that moved stays: its caches are filled, and its pages were left behind.
+const REST: Duration = Duration::from_secs(10);
+
+/// Names a domain for as long as the machine stays the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DomainId {
+    node: NodeId,
+    llc: Option<LlcId>,
+    capacity: u32,
+}
+
+/// A domain.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Domain {
+    pub id: DomainId,
+    /// Its hardware threads, as far as they are to be used.
+    pub cpus: CpuSet,
+    /// What people call it.
+    pub name: String,
+    cores: usize,
+}
+
+/// The domains of a machine of which only some hardware threads are to be used.
+pub(super) fn domains(topology: &Topology, online: &CpuSet) -> Vec<Domain> {
+    let cores_of = |llc| topology.cores().iter().filter(|core| core.llc == llc).count();
+    let mut found: BTreeMap<DomainId, Domain> = BTreeMap::new();
+    for core in topology.cores() {
+        let cpus = core.cpus.intersection(online);
+        if cpus.is_empty() {
+            continue;
+        }
+        let llc = (cores_of(core.llc) > 1).then_some(core.llc);
+        let id = DomainId { node: core.node, llc, capacity: core.capacity };
+        let domain = found.entry(id).or_insert_with(|| {
+            let cache = llc.map_or(String::new(), |llc| format!(", LLC domain {}", llc.0));
+            let name = format!("NUMA node {}{cache}", core.node.0);
+            Domain { id, cpus: CpuSet::new(), name, cores: 0 }
+        });
+        domain.cpus = domain.cpus.union(&cpus);
+        domain.cores += 1;
+    }
+    let mut domains: Vec<Domain> = found.into_values().collect();
+    if domains.windows(2).any(|pair| pair[0].id.capacity != pair[1].id.capacity) {
+        for domain in &mut domains {
+            domain.name = format!("{}, cores of capacity {}", domain.name, domain.id.capacity);
+        }
+    }
+    domains
+}
+
+impl Domain {
+    /// What so many ready threads there are worth: about the threads alone on the fastest core that get
+    /// as much done, less what they disturb each other.
+    fn worth(&self, ready: f64) -> f64 {
+        let (cores, places) = (self.cores as f64, self.cpus.len().max(1) as f64);
+        let alone = ready.min(cores);
+        let shared = (ready - cores).clamp(0.0, (places - cores).max(0.0));
+        let speed = f64::from(self.id.capacity) / 1024.0;
+        speed * (alone + SHARED * shared) - CROWDING / 2.0 * ready * ready / places
+    }
+
+    /// Has it a hardware thread for each ready thread? `slack`: how many times as many may be ready.
+    fn fits(&self, load: &Load, slack: f64) -> bool {
+        load.ready <= slack * self.cpus.len() as f64 + 0.5
+            && load.allowed.iter().all(|allowed| !allowed.is_disjoint(&self.cpus))
+    }
+}
+
+/// What a program asks for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Load {
+    /// Mean number of its ready threads.
+    pub ready: f64,
+    /// Different sets of CPUs that are allowed to its threads.
+    pub allowed: Vec<CpuSet>,
+    /// Ready threads by domain, where they are.
+    pub there: BTreeMap<DomainId, f64>,
+}
+
+/// Where programs are at home.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Homes {
+    homes: BTreeMap<ProgramId, Home>,
+    /// How long some move has been worth it.
+    pending: Duration,
+    /// Moves from domain to domain so far.
+    pub moves: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Home {
+    domain: DomainId,
+    /// How long it must stay yet.
+    rest: Duration,
+}
+
+impl Homes {
+    /// The domain of each program that is to stay in one.
+    pub fn decide(
+        &mut self,
+        domains: &[Domain],
+        loads: &BTreeMap<ProgramId, Load>,
+        over: Duration,
+    ) -> BTreeMap<ProgramId, DomainId> {
+        if domains.len() < 2 {
+            *self = Self { moves: self.moves, ..Self::default() };
+            return BTreeMap::new();
+        }
+        let find = |id: DomainId| domains.iter().find(|domain| domain.id == id);
+        self.homes.retain(|program, home| {
+            home.rest = home.rest.saturating_sub(over);
+            let fits = |load| find(home.domain).is_some_and(|domain| domain.fits(load, SLACK));
+            loads.get(program).is_some_and(fits)
+        });
+        let mut busy: BTreeMap<DomainId, f64> = domains.iter().map(|d| (d.id, 0.0)).collect();
+        let places: usize = domains.iter().map(|domain| domain.cpus.len()).sum();
+        for (program, load) in loads {
+            match self.homes.get(program) {
+                Some(home) => *busy.entry(home.domain).or_default() += load.ready,
+                None if !domains.iter().any(|domain| domain.fits(load, 1.0)) => {
+                    for domain in domains {
+                        let share = domain.cpus.len() as f64 / places.max(1) as f64;
+                        *busy.entry(domain.id).or_default() += load.ready * share;
+                    }
+                }
+                None => {}
+            }
+        }
+        let mut new: Vec<(&ProgramId, &Load)> =
+            loads.iter().filter(|(program, _)| !self.homes.contains_key(program)).collect();
+        new.sort_by(|(_, a), (_, b)| b.ready.total_cmp(&a.ready));
+        for (program, load) in new {
+            let gain = |domain: &&Domain| {
+                let before = busy.get(&domain.id).copied().unwrap_or_default();
+                let there = load.there.get(&domain.id).copied().unwrap_or_default();
+                domain.worth(before + load.ready) - domain.worth(before)
+                    + NEAR * there / load.ready.max(f64::MIN_POSITIVE)
+            };
+            let fitting = domains.iter().filter(|domain| domain.fits(load, 1.0));
+            if let Some(best) = fitting.rev().max_by(|a, b| gain(a).total_cmp(&gain(b))) {
+                *busy.entry(best.id).or_default() += load.ready;
+                self.homes.insert(*program, Home { domain: best.id, rest: Duration::ZERO });
+            }
+        }
+        self.rebalance(domains, loads, &busy, over);
+        self.homes.iter().map(|(program, home)| (*program, home.domain)).collect()
+    }
+
+    fn rebalance(
+        &mut self,
+        domains: &[Domain],
+        loads: &BTreeMap<ProgramId, Load>,
+        busy: &BTreeMap<DomainId, f64>,
+        over: Duration,
+    ) {
+        let ready = |domain: &Domain| busy.get(&domain.id).copied().unwrap_or_default();
+        let mut best: Option<(f64, ProgramId, DomainId)> = None;
+        for (&program, home) in self.homes.iter().filter(|(_, home)| home.rest.is_zero()) {
+            let Some(load) = loads.get(&program) else { continue };
+            let Some(from) = domains.iter().find(|domain| domain.id == home.domain) else {
+                continue;
+            };
+            let loss = from.worth(ready(from)) - from.worth(ready(from) - load.ready);
+            for to in domains.iter().filter(|to| to.id != from.id && to.fits(load, 1.0)) {
+                let gain = to.worth(ready(to) + load.ready) - to.worth(ready(to)) - loss;
+                if gain >= LEAST_GAIN && best.is_none_or(|(most, ..)| gain > most) {
+                    best = Some((gain, program, to.id));
+                }
+            }
+        }
+        let Some((_, program, domain)) = best else {
+            self.pending = Duration::ZERO;
+            return;
+        };
+        self.pending += over;
+        if self.pending >= HOLD {
+            self.pending = Duration::ZERO;
+            self.moves += 1;
+            self.homes.insert(program, Home { domain, rest: REST });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUANTUM: Duration = Duration::from_millis(100);
+
+    fn on(line: &str) -> Vec<Domain> {
+        let topology = Topology::synthetic(line).unwrap();
+        domains(&topology, &topology.cpus())
+    }
+
+    fn loads(domains: &[Domain], ready: &[f64]) -> BTreeMap<ProgramId, Load> {
+        let all = domains.iter().fold(CpuSet::new(), |all, domain| all.union(&domain.cpus));
+        let load = |&ready| Load { ready, allowed: vec![all.clone()], ..Load::default() };
+        (0..).map(ProgramId).zip(ready.iter().map(load)).collect()
+    }
+
+    /// Where programs with so many ready threads are, by number of the domain.
+    fn homes(line: &str, ready: &[f64]) -> Vec<Option<usize>> {
+        let domains = on(line);
+        let given = Homes::default().decide(&domains, &loads(&domains, ready), QUANTUM);
+        let number = |id| domains.iter().position(|domain| domain.id == id);
+        (0..ready.len() as u32).map(|at| number(*given.get(&ProgramId(at))?)).collect()
+    }
+
+    #[test]
+    fn domains_are_caches_or_nodes_or_speeds() {
+        let names = |line| on(line).into_iter().map(|domain| domain.name).collect::<Vec<_>>();
+        let two = ["NUMA node 0, LLC domain 0", "NUMA node 0, LLC domain 1"];
+        assert_eq!(names("llc:2 core:4 smt:2"), two);
+        let power8 = "node:1 llc:5 smt:8 memory:32G | node:1 llc:5 smt:8 memory:0";
+        assert_eq!(names(power8), ["NUMA node 0", "NUMA node 1"]);
+        assert_eq!(names("core:4 smt:2").len(), 1);
+        let hybrid = names("core:8 smt:2 | core:8 kind:efficiency capacity:600");
+        assert_eq!(hybrid.len(), 2);
+        assert!(hybrid[0].ends_with("capacity 600"), "{hybrid:?}");
+    }
+
+    #[test]
+    fn programs_are_spread_over_equal_domains() {
+        assert_eq!(homes("llc:2 core:4", &[4.0, 4.0]), [Some(0), Some(1)]);
+        let mut spread = homes("package:2 core:4 smt:2", &[1.0; 6]);
+        spread.sort_unstable();
+        assert_eq!(spread, [[Some(0); 3], [Some(1); 3]].concat());
+    }
+
+    #[test]
+    fn a_program_that_fits_no_domain_has_none() {
+        assert_eq!(homes("llc:2 core:4", &[8.0, 1.0]), [None, Some(0)]);
+    }
+
+    #[test]
+    fn fast_cores_are_taken_first_then_slow_ones_then_siblings() {
+        // The slow ones are the first domain.
+        let line = "core:2 smt:2 | core:2 kind:efficiency capacity:600";
+        let counts = |programs: usize| {
+            let homes = homes(line, &vec![1.0; programs]);
+            [0, 1].map(|domain| homes.iter().filter(|home| **home == Some(domain)).count())
+        };
+        assert_eq!(counts(2), [0, 2]);
+        assert_eq!(counts(4), [2, 2]);
+        assert_eq!(counts(6), [2, 4]);
+    }
+
+    #[test]
+    fn a_program_stays_where_it_runs_if_that_is_as_good() {
+        let domains = on("llc:2 core:4");
+        let mut loads = loads(&domains, &[2.0]);
+        loads.get_mut(&ProgramId(0)).unwrap().there = [(domains[1].id, 2.0)].into();
+        let given = Homes::default().decide(&domains, &loads, QUANTUM);
+        assert_eq!(given[&ProgramId(0)], domains[1].id);
+    }
+
+    /// Three programs of which two end leave the domains uneven; one moves, once that has lasted.
+    #[test]
+    fn a_lasting_imbalance_moves_one_program_at_a_time() {
+        let domains = on("llc:2 core:4");
+        let mut homes = Homes::default();
+        let before = homes.decide(&domains, &loads(&domains, &[1.0; 8]), QUANTUM);
+        let mut left = loads(&domains, &[1.0; 8]);
+        left.retain(|program, _| before[program] == domains[0].id);
+        let mut changes = Vec::new();
+        let mut last = before;
+        for step in 0..40 {
+            let now = homes.decide(&domains, &left, QUANTUM);
+            let moved = now.iter().filter(|(program, home)| last[program] != **home).count();
+            changes.extend(std::iter::repeat_n(step, moved));
+            last = now;
+        }
+        assert_eq!(changes, [9, 19], "after a second each, until two are on either side");
+        assert_eq!(homes.moves, 2);
+    }
+
+    /// Negative control: an imbalance that comes and goes moves nothing.
+    #[test]
+    fn an_imbalance_that_does_not_last_moves_no_program() {
+        let domains = on("llc:2 core:4");
+        let mut homes = Homes::default();
+        for step in 0..100 {
+            let swing = if step % 10 < 5 { 1.0 } else { 3.0 };
+            homes.decide(&domains, &loads(&domains, &[2.0, 2.0, swing, 2.0]), QUANTUM);
+        }
+        assert_eq!(homes.moves, 0);
+    }
+}

@@ -1,0 +1,162 @@
+mod choosing;
+mod placing;
+mod trials;
+
+use std::collections::BTreeSet;
+
+use symbiont_counters::catalogue::{Quantity, Unit, Value};
+use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
+use symbiont_machine::test_support::{full_support, thread};
+use symbiont_machine::{Program, Sample, ThreadSample};
+use symbiont_topology::{CoreId, PuId};
+
+use super::*;
+
+const CATEGORIES: [&str; 4] = ["frontend_bound", "bad_speculation", "retiring", "backend_bound"];
+const TOP_DOWN: [Signal; 3] = [Signal::RunStates, Signal::Ipc, Signal::TopL];
+const NO_COUNTERS: [Signal; 1] = [Signal::RunStates];
+
+/// What is offered where just these signals are measured.
+fn offering(signals: &[Signal]) -> Support {
+    let mut support = full_support();
+    support.signals = signals.iter().map(|signal| (*signal, Ability::Full)).collect();
+    support
+}
+
+/// A thread and what it does in each quantum.
+#[derive(Debug, Clone)]
+struct Actor {
+    sample: ThreadSample,
+    ready: f64,
+    running: f64,
+    category: usize,
+}
+
+/// Threads on a machine; what the policy places is applied, and thread number n is of program n / 10.
+struct Scene {
+    machine: Topology,
+    policy: Auto,
+    actors: BTreeMap<u32, Actor>,
+    applied: Placement,
+    over: Duration,
+    counts: bool,
+}
+
+impl Scene {
+    fn on(line: &str, signals: &[Signal]) -> Self {
+        let machine = Topology::synthetic(line).unwrap();
+        let mut policy = Auto::new(&Settings::default());
+        policy.adapt(&offering(signals), &machine);
+        let counts = signals.contains(&Signal::Ipc);
+        let (actors, applied, over) = (BTreeMap::new(), Placement::new(), ENTRY.quantum);
+        Self { machine, policy, actors, applied, over, counts }
+    }
+
+    /// Adds threads that are always ready, each where the fewest others are.
+    fn with(mut self, numbers: impl IntoIterator<Item = u32>) -> Self {
+        for number in numbers {
+            let mut sample = thread(number / 10, number, &self.machine.cpus());
+            sample.state = RunState::Runnable;
+            sample.cpu = self.emptiest(&self.machine.cpus());
+            let category = number as usize % CATEGORIES.len();
+            self.actors.insert(number, Actor { sample, ready: 1.0, running: 1.0, category });
+        }
+        self
+    }
+
+    fn emptiest(&self, cpus: &CpuSet) -> Option<PuId> {
+        let load = |pu: &PuId| self.actors.values().filter(|a| a.sample.cpu == Some(*pu)).count();
+        cpus.iter().min_by_key(load)
+    }
+
+    fn actor(&mut self, number: u32) -> &mut Actor {
+        self.actors.get_mut(&number).unwrap()
+    }
+
+    /// A quantum passes, in which `shown` says whose categories each thread is shown with.
+    fn step_showing(&mut self, shown: impl Fn(u32) -> u32) -> &Placement {
+        let (mut known, mut measured) = (Characterizations::new(), Measurements::new());
+        for (number, actor) in &self.actors {
+            let (ready, running) = (actor.ready, actor.running);
+            let did =
+                Characterization { over: self.over, ready, running, switches: 0, migrated: None };
+            known.insert(actor.sample.id, did);
+            if self.counts {
+                let category = self.actors[&shown(*number)].category;
+                measured.insert(actor.sample.id, measure(category, running * 1e8));
+            }
+        }
+        let threads: Vec<ThreadSample> = self.actors.values().map(|a| a.sample.clone()).collect();
+        let ids: BTreeSet<ProgramId> = threads.iter().map(|t| t.program).collect();
+        let program = |id: ProgramId| Program::new(id, format!("p{}", id.0));
+        let programs = ids.into_iter().map(program).collect();
+        let sample = Sample { threads, programs, ..Sample::default() };
+        let view = View::new(&self.machine, &sample, &known, &self.applied).measured(&measured);
+        let placement = self.policy.place(&view);
+        for (id, assignment) in &placement {
+            let Target::Cpus(cpus) = &assignment.target else { continue };
+            if !self.actors[&id.thread].sample.cpu.is_some_and(|cpu| cpus.contains(cpu)) {
+                self.actor(id.thread).sample.cpu = None;
+                self.actor(id.thread).sample.cpu = self.emptiest(cpus);
+            }
+        }
+        self.applied = placement;
+        &self.applied
+    }
+
+    fn step(&mut self) -> &Placement {
+        self.step_showing(|number| number)
+    }
+
+    /// Some quanta pass.
+    fn run(mut self, quanta: usize) -> Self {
+        for _ in 0..quanta {
+            self.step();
+        }
+        self
+    }
+
+    fn assignment(&self, number: u32) -> &Assignment {
+        self.applied.iter().find(|(id, _)| id.thread == number).unwrap().1
+    }
+
+    /// Each thread's CPUs, "os" if it is left to it, with a `+` if it is boosted.
+    fn places(&self) -> Vec<(u32, String)> {
+        let place = |a: &Assignment| match &a.target {
+            Target::Os => "os".to_owned(),
+            Target::Cpus(cpus) => cpus.to_string(),
+        };
+        let boost = |a: &Assignment| if a.priority == Priority::Normal { "" } else { "+" };
+        self.applied.iter().map(|(id, a)| (id.thread, place(a) + boost(a))).collect()
+    }
+
+    #[track_caller]
+    fn gives(&self, expected: &[(u32, &str)]) {
+        let expected: Vec<_> = expected.iter().map(|&(n, t)| (n, t.to_owned())).collect();
+        assert_eq!(self.places(), expected, "{:?}", self.applied);
+    }
+
+    /// The core that each thread is kept on.
+    fn cores(&self) -> BTreeMap<u32, CoreId> {
+        let core = |(id, assignment): (&ThreadId, &Assignment)| match &assignment.target {
+            Target::Cpus(cpus) => {
+                let core = self.machine.core_of(cpus.first().unwrap()).unwrap();
+                assert!(cpus.is_subset(&core.cpus), "{assignment:?}");
+                (id.thread, core.id)
+            }
+            Target::Os => panic!("{id:?} is left to the OS: {}", assignment.reason),
+        };
+        self.applied.iter().map(core).collect()
+    }
+}
+
+fn measure(category: usize, instructions: f64) -> Measured {
+    let share = |at| Value { value: if at == category { 0.7 } else { 0.1 }, unit: Unit::Fraction };
+    let shares = CATEGORIES.iter().enumerate().map(|(at, name)| (*name, share(at)));
+    let unit = Unit::Of(Quantity::Instructions);
+    let counted = [
+        ("ipc", Value { value: 1.0, unit: Unit::Fraction }),
+        ("instructions", Value { value: instructions, unit }),
+    ];
+    Measured::of(shares.chain(counted)).with_categories(Signal::TopL, &CATEGORIES)
+}

@@ -1,0 +1,202 @@
+//! `fpu`: spreads the most FPU-hungry threads over the cores (Peternier et al., "WorkOver").
+//!
+//! # Problem
+//! The hardware threads of a core share its floating-point units (FPUs). A core that holds
+//! FPU-hungry threads only has too few of them, while those of a core that holds none idle.
+//!
+//! # Approach
+//! Sections 4.2 and 4.3, once a period: the *active* threads are those that consumed the most
+//! cycles; of them the *top* ones use the FPUs most (`fpu_usage` of the catalogue: equation 1 on
+//! Bulldozer, equation 2 on POWER7). Each top thread is bound to a hardware thread: the first ones to
+//! different cores, the next ones to the second hardware threads of the cores, and so on
+//! ([`slots`]). The OS places all other threads; a thread that leaves the top is released.
+//! A core of the topology is a set of FPUs: a Bulldozer module, a POWER7 core in any SMT mode, an
+//! SMT core of today. The number of top threads on each differs by one at most, so that no core
+//! holds FPU-hungry threads only where another one lacks one.
+//! The history counts the periods of each thread on each hardware thread, for as long as it lives.
+//! A thread that stays in the top stays where it was; one that enters it prefers, of equally good
+//! hardware threads, those of its history.
+//!
+//! Where the paper is silent, or leaves the number open:
+//! - Active are those that consumed at least a tenth of the cycles of the most active one: more of
+//!   them than there are hardware threads take turns ([`Settings::fpu_active`] sets their number).
+//! - Top are those that use the FPUs at least half as much as the hungriest one does, at most as many as
+//!   there are hardware threads ([`Settings::fpu_top`] sets another number, without that bound).
+//! - Ties of cycles and of usage go to the thread with the smaller identity.
+//! - Cycles are replaced by CPU time where they are not measured for all threads.
+//!
+//! # Terms and units
+//! *FPU usage*: by the catalogue; comparable between threads of one machine only (section 5.2).
+//!
+//! # Properties
+//! - Fig. 1b and 2b: each FPU-hungry thread has a core of its own (`the_papers_optimal_allocations`).
+//! - Numbers of top threads on two cores differ by one at most (`top_threads_are_spread_evenly`).
+//! - Equal periods move no thread (`a_thread_that_stays_in_the_top_stays_where_it_was`).
+//! - A thread that leaves the top is released (`a_thread_that_leaves_the_top_is_released`).
+//! - Shuffled usage spreads no better than chance (`shuffled_usage_spreads_by_chance`).
+
+mod slots;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use symbiont_machine::{Assignment, Placement, RunState, Signal, Signals, ThreadId};
+use symbiont_topology::PuId;
+
+use crate::{Entry, Policy, Settings, ThreadView, View};
+use slots::{Wish, assign};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fpu",
+    summary: "spreads the most FPU-hungry threads over the cores",
+    paper: Some(
+        "Peternier et al., WorkOver: hardware-aware thread scheduling for floating-point units",
+    ),
+    quantum: Duration::from_secs(1),
+    boosts: false,
+    make: |settings| Box::new(Fpu::new(settings)),
+};
+
+/// A thread is active if it consumes at least so much of the cycles of the most active one, unless the
+/// number of active threads is set.
+const SHARE_OF_MOST_ACTIVE: f64 = 0.1;
+/// A thread is in the top if it uses the FPUs at least so much as the hungriest one, unless the
+/// number of top threads is set.
+const SHARE_OF_HUNGRIEST: f64 = 0.5;
+
+/// Periods of a thread on each hardware thread.
+type History = BTreeMap<PuId, u64>;
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Fpu {
+    active: Option<usize>,
+    top: Option<usize>,
+    /// The top of the last period, with its hardware threads.
+    before: BTreeMap<ThreadId, PuId>,
+    history: BTreeMap<ThreadId, History>,
+}
+
+/// A thread that ran in the last period and was measured.
+struct Candidate<'a> {
+    thread: &'a ThreadView<'a>,
+    usage: f64,
+    cpu_time: f64,
+    cycles: Option<f64>,
+}
+
+impl Fpu {
+    /// With the numbers of active and of top threads of the settings.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        Self { active: settings.fpu_active, top: settings.fpu_top, ..Self::default() }
+    }
+
+    /// The top threads, the hungriest first.
+    fn top<'a>(&self, view: &View<'_>, mut candidates: Vec<Candidate<'a>>) -> Vec<Candidate<'a>> {
+        let places = view.online.len();
+        let by_cycles = candidates.iter().all(|candidate| candidate.cycles.is_some());
+        let activity = |candidate: &Candidate<'_>| match candidate.cycles {
+            Some(cycles) if by_cycles => cycles,
+            _ => candidate.cpu_time,
+        };
+        candidates.sort_by(|a, b| {
+            activity(b).total_cmp(&activity(a)).then(a.thread.id.cmp(&b.thread.id))
+        });
+        match (self.active, candidates.first().map(&activity)) {
+            (None, Some(most)) => {
+                candidates.retain(|one| activity(one) >= SHARE_OF_MOST_ACTIVE * most);
+            }
+            (active, _) => candidates.truncate(active.unwrap_or(0)),
+        }
+        candidates.sort_by(|a, b| b.usage.total_cmp(&a.usage).then(a.thread.id.cmp(&b.thread.id)));
+        let least = match (self.top, candidates.first()) {
+            (None, Some(hungriest)) => SHARE_OF_HUNGRIEST * hungriest.usage,
+            _ => 0.0,
+        };
+        candidates.retain(|candidate| candidate.usage > 0.0 && candidate.usage >= least);
+        candidates.truncate(self.top.unwrap_or(places));
+        candidates
+    }
+
+    /// Forgets threads that are gone.
+    fn keep(&mut self, view: &View<'_>) {
+        let there: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
+        self.history.retain(|id, _| there.contains(id));
+        self.before.retain(|id, _| there.contains(id));
+    }
+}
+
+/// Why a thread is no candidate, or what is known of it.
+fn read<'a>(view: &View<'_>, thread: &'a ThreadView<'a>) -> Result<Candidate<'a>, String> {
+    if !thread.stage.is_settled() {
+        return Err("not settled yet".into());
+    }
+    if view.allowed(thread).is_empty() {
+        return Err("none of its allowed CPUs is online".into());
+    }
+    let cpu_time = thread.did.map_or(0.0, |did| did.running);
+    if thread.state != RunState::Runnable && cpu_time <= 0.0 {
+        return Err("asleep".into());
+    }
+    let measured = thread.measured.ok_or("not measured yet")?;
+    let usage = measured.get("fpu_usage").map_err(|why| format!("not measured: {why}"))?.value;
+    Ok(Candidate { thread, usage, cpu_time, cycles: measured.value("cycles") })
+}
+
+impl Policy for Fpu {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn needs(&self) -> Signals {
+        [Signal::RunStates, Signal::FpuUsage].into()
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        self.keep(view);
+        let mut placement = Placement::new();
+        let mut candidates = Vec::new();
+        for thread in &view.threads {
+            match read(view, thread) {
+                Ok(candidate) => {
+                    let reason = format!("FPU usage {:.3}, not among the top", candidate.usage);
+                    placement.insert(thread.id, Assignment::os(reason));
+                    candidates.push(candidate);
+                }
+                Err(why) => {
+                    placement.insert(thread.id, Assignment::os(why));
+                }
+            }
+        }
+        let top = self.top(view, candidates);
+        let nothing = History::new();
+        let wishes: Vec<Wish<'_>> = top
+            .iter()
+            .map(|candidate| Wish {
+                allowed: view.allowed(candidate.thread),
+                before: self.before.get(&candidate.thread.id).copied(),
+                history: self.history.get(&candidate.thread.id).unwrap_or(&nothing),
+            })
+            .collect();
+        let given = assign(view.topology, &wishes);
+        self.before.clear();
+        let count = top.len();
+        for ((rank, candidate), slot) in (1..).zip(&top).zip(given) {
+            let Some(slot) = slot else { continue };
+            let id = candidate.thread.id;
+            let reason = format!(
+                "FPU usage {:.3}, number {rank} of {count} FPU-hungry threads, of which its core \
+                 holds {}",
+                candidate.usage, slot.on_core
+            );
+            placement.insert(id, Assignment::on(slot.cpu.into(), reason));
+            *self.history.entry(id).or_default().entry(slot.cpu).or_default() += 1;
+            self.before.insert(id, slot.cpu);
+        }
+        placement
+    }
+}
+
+#[cfg(test)]
+mod tests;

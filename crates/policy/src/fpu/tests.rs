@@ -1,0 +1,215 @@
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use symbiont_counters::catalogue::{Unit, Value};
+use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
+use symbiont_machine::test_support::thread;
+use symbiont_machine::{Sample, Target};
+use symbiont_topology::{CpuSet, Topology};
+
+use super::*;
+
+/// A thread that runs for this share of the period and uses the FPUs so much.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    running: f64,
+    usage: f64,
+}
+
+fn hungry(usage: f64) -> Load {
+    Load { running: 1.0, usage }
+}
+
+/// Periods of a policy on a machine.
+struct Bench {
+    machine: Topology,
+    policy: Fpu,
+    placement: Placement,
+}
+
+impl Bench {
+    fn new(machine: &str, policy: Fpu) -> Self {
+        let machine = Topology::synthetic(machine).unwrap();
+        Self { machine, policy, placement: Placement::new() }
+    }
+
+    /// The hardware thread of each thread, by number; none: left to the OS.
+    fn period(&mut self, loads: &[Load]) -> Vec<Option<PuId>> {
+        let everywhere = self.machine.cpus();
+        self.period_within(loads, |_| everywhere.clone())
+    }
+
+    fn period_within(
+        &mut self,
+        loads: &[Load],
+        limit: impl Fn(u32) -> CpuSet,
+    ) -> Vec<Option<PuId>> {
+        let (mut did, mut known) = (Characterizations::new(), Measurements::new());
+        let mut threads = Vec::new();
+        for (number, load) in (0u32..).zip(loads) {
+            let mut t = thread(0, number, &limit(number));
+            t.state = RunState::Runnable;
+            let over = Duration::from_secs(1);
+            let (ready, running) = (1.0, load.running);
+            did.insert(
+                t.id,
+                Characterization { over, ready, running, switches: 1, migrated: None },
+            );
+            let value = |value, unit| Value { value, unit };
+            let measured = [("fpu_usage", value(load.usage, Unit::Fraction))];
+            known.insert(t.id, Measured::of(measured));
+            threads.push(t);
+        }
+        let sample = Sample { threads, ..Sample::default() };
+        let view = View::new(&self.machine, &sample, &did, &self.placement).measured(&known);
+        let placement = self.policy.place(&view);
+        self.placement = placement;
+        let cpu = |assignment: &Assignment| match &assignment.target {
+            Target::Cpus(cpus) => Some(cpus.only().unwrap()),
+            Target::Os => None,
+        };
+        self.placement.values().map(cpu).collect()
+    }
+
+    /// Top threads of each core.
+    fn on_cores(&self, cpus: &[Option<PuId>]) -> Vec<usize> {
+        let count = |core: &symbiont_topology::Core| {
+            cpus.iter().flatten().filter(|cpu| core.cpus.contains(**cpu)).count()
+        };
+        self.machine.cores().iter().map(count).collect()
+    }
+}
+
+#[test]
+fn the_papers_optimal_allocations() {
+    // Fig. 1b: four FPU-hungry threads on four modules, beside four integer ones.
+    let mut bulldozer = Bench::new("core:4 smt:2", Fpu::default());
+    let loads = [0.01, 0.9, 0.02, 0.8, 0.85, 0.0, 0.01, 0.95].map(hungry);
+    let cpus = bulldozer.period(&loads);
+    assert_eq!(bulldozer.on_cores(&cpus), [1, 1, 1, 1]);
+    let bound: Vec<bool> = cpus.iter().map(Option::is_some).collect();
+    assert_eq!(bound, [false, true, false, true, true, false, false, true]);
+    // Fig. 2b: four on a POWER7 of SMT4, each on a core of its own.
+    let mut power7 = Bench::new("core:8 smt:4", Fpu::default());
+    let cpus = power7.period(&[0.07, 0.07, 0.06, 0.065].map(hungry));
+    assert_eq!(power7.on_cores(&cpus).iter().max(), Some(&1));
+    assert_eq!(cpus.iter().flatten().count(), 4);
+}
+
+#[test]
+fn the_next_top_threads_go_to_the_second_hardware_threads() {
+    let mut bench = Bench::new("core:2 smt:4", Fpu::default());
+    let cpus = bench.period(&[0.9, 0.8, 0.7, 0.6, 0.5].map(hungry));
+    assert_eq!(bench.on_cores(&cpus), [3, 2]);
+    // The hungriest two are on different cores, and so are the next two.
+    let core = |n: usize| bench.machine.core_of(cpus[n].unwrap()).unwrap().id;
+    assert!(core(0) != core(1) && core(2) != core(3), "{cpus:?}");
+}
+
+#[test]
+fn only_active_threads_are_ranked_and_both_numbers_can_be_set() {
+    let rare = Load { running: 0.01, usage: 1.0 };
+    let loads = [rare, hungry(0.5), hungry(0.4), hungry(0.3), hungry(0.2)];
+    let mut bench = Bench::new("core:2 smt:2", Fpu::default());
+    // The thread that hardly ran is not active.
+    assert_eq!(bench.period(&loads).iter().position(Option::is_some), Some(1));
+    let top = |settings: &Settings| {
+        Bench::new("core:2 smt:2", Fpu::new(settings)).period(&loads).iter().flatten().count()
+    };
+    // 0.5, 0.4 and 0.3 are at least half of 0.5.
+    assert_eq!(top(&Settings::default()), 3);
+    assert_eq!(top(&Settings { fpu_top: Some(2), ..Settings::default() }), 2);
+    assert_eq!(top(&Settings { fpu_top: Some(4), ..Settings::default() }), 4);
+    assert_eq!(top(&Settings { fpu_active: Some(1), ..Settings::default() }), 1);
+}
+
+#[test]
+fn threads_without_floating_point_are_left_to_the_os() {
+    let mut bench = Bench::new("core:2 smt:2", Fpu::default());
+    assert_eq!(bench.period(&[hungry(0.0); 4]), [None; 4]);
+}
+
+#[test]
+fn a_thread_that_stays_in_the_top_stays_where_it_was() {
+    let mut bench = Bench::new("core:4 smt:2", Fpu::default());
+    let first = bench.period(&[0.9, 0.8, 0.7, 0.6].map(hungry));
+    assert_eq!(bench.period(&[0.6, 0.7, 0.8, 0.9].map(hungry)), first);
+    // Another one enters: the four stay, and it takes what is free.
+    let five = bench.period(&[0.6, 0.7, 0.8, 0.9, 0.95].map(hungry));
+    assert_eq!(five[..4], first);
+    assert_eq!(bench.on_cores(&five).iter().max(), Some(&2));
+}
+
+#[test]
+fn a_thread_that_leaves_the_top_is_released() {
+    let mut bench = Bench::new("core:2 smt:2", Fpu::default());
+    let cpus = bench.period(&[0.9, 0.8].map(hungry));
+    assert!(cpus.iter().all(Option::is_some));
+    assert_eq!(bench.period(&[0.9, 0.1].map(hungry)), [cpus[0], None]);
+}
+
+#[test]
+fn a_thread_that_comes_again_prefers_its_history() {
+    let mut bench = Bench::new("core:4 smt:2", Fpu::default());
+    let all = bench.period(&[0.9, 0.8, 0.7, 0.6].map(hungry));
+    bench.period(&[0.0, 0.0, 0.0, 0.6].map(hungry));
+    let again = bench.period(&[0.0, 0.8, 0.0, 0.6].map(hungry));
+    assert_eq!([again[1], again[3]], [all[1], all[3]]);
+}
+
+#[test]
+fn limits_are_kept() {
+    let mut bench = Bench::new("core:2 smt:2", Fpu::default());
+    let first = bench.machine.cores()[0].cpus.clone();
+    let cpus = bench.period_within(&[0.9, 0.8, 0.7].map(hungry), |_| first.clone());
+    assert_eq!(bench.on_cores(&cpus), [3, 0]);
+}
+
+#[test]
+fn shuffled_usage_spreads_by_chance() {
+    // Eight hungry and eight integer threads on eight cores of SMT2.
+    let usage: Vec<f64> = (0..16).map(|n| if n % 2 == 0 { 0.9 } else { 0.01 }).collect();
+    let alone = |bench: &mut Bench, seen: &[f64]| {
+        let loads: Vec<Load> = seen.iter().map(|usage| hungry(*usage)).collect();
+        let cpus = bench.period(&loads);
+        // Those that really are hungry, of those that were bound.
+        let hungry = cpus.iter().zip(&usage).filter(|(_, usage)| **usage > 0.5);
+        let bound: Vec<Option<PuId>> = hungry.map(|(cpu, _)| *cpu).collect();
+        bound.iter().flatten().count()
+    };
+    let mut bench = Bench::new("core:8 smt:2", Fpu::default());
+    assert_eq!(alone(&mut bench, &usage), 8);
+    let mut random = Pcg64Mcg::seed_from_u64(3);
+    let (mut shuffled, rounds) = (usage.clone(), 400);
+    let right: usize = (0..rounds)
+        .map(|_| {
+            shuffled.shuffle(&mut random);
+            alone(&mut bench, &shuffled)
+        })
+        .sum();
+    // By chance half of the bound threads are hungry.
+    let mean = right as f64 / f64::from(rounds);
+    assert!((mean - 4.0).abs() < 0.3, "{mean}");
+}
+
+proptest! {
+    #[test]
+    fn top_threads_are_spread_evenly(
+        machine in prop::sample::select(&["core:4 smt:2", "core:3 smt:4", "core:5", "core:2 smt:8"][..]),
+        periods in prop::collection::vec(prop::collection::vec(0.0..1.0f64, 0..20), 1..6),
+    ) {
+        let mut bench = Bench::new(machine, Fpu::default());
+        for usage in periods {
+            let loads: Vec<Load> = usage.into_iter().map(hungry).collect();
+            let cpus = bench.period(&loads);
+            let on_cores = bench.on_cores(&cpus);
+            let (least, most) = (on_cores.iter().min(), on_cores.iter().max());
+            prop_assert!(most.unwrap() - least.unwrap() <= 1, "{on_cores:?}");
+            // No hardware thread has two.
+            let bound: Vec<PuId> = cpus.into_iter().flatten().collect();
+            let distinct: BTreeSet<PuId> = bound.iter().copied().collect();
+            prop_assert_eq!(distinct.len(), bound.len());
+        }
+    }
+}

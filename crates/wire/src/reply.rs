@@ -1,0 +1,214 @@
+//! What a client is given.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What this service is, as every varlink service says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Info {
+    /// Who makes it.
+    pub vendor: String,
+    /// Its name.
+    pub product: String,
+    /// Its version.
+    pub version: String,
+    /// Where to read about it.
+    pub url: String,
+    /// Its interfaces.
+    pub interfaces: Vec<String>,
+}
+
+/// A program was enrolled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enrolled {
+    /// Number of the program, for as long as it is managed.
+    pub program: u32,
+    /// What the user should know; as a rule nothing.
+    pub notes: Vec<String>,
+}
+
+/// Processes that already ran are managed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// Number of the program, for as long as it is managed.
+    pub program: u32,
+    /// Processes that are managed now.
+    pub processes: u32,
+    /// Their threads.
+    pub threads: u32,
+    /// What the user should know; as a rule nothing.
+    pub notes: Vec<String>,
+}
+
+/// Programs are no longer managed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Released {
+    /// Processes that were released.
+    pub processes: u32,
+    /// Threads whose settings were restored.
+    pub restored: u32,
+    /// Threads that could not be restored, and why.
+    pub failed: Vec<String>,
+}
+
+// One message holds a page of the programs.
+/// What the daemon does now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Status {
+    /// The daemon's version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// For how long it has run, seconds.
+    pub uptime_s: f64,
+    /// The policy that places the programs.
+    pub policy: String,
+    /// Period of the loop, milliseconds.
+    pub quantum_ms: f64,
+    /// Hardware threads of the machine that are online.
+    pub hardware_threads: u32,
+    /// Programs that the caller may see.
+    pub programs: Vec<ProgramStatus>,
+    /// Moves since the start, by what became of them.
+    pub moves: BTreeMap<String, u64>,
+    /// What the daemon itself uses.
+    pub usage: Usage,
+    /// What limits it here, and what went wrong lately.
+    pub notes: Vec<String>,
+}
+
+/// What the daemon itself uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Usage {
+    /// CPU time since its start, seconds.
+    pub cpu_s: f64,
+    /// Quanta since its start.
+    pub quanta: u64,
+    /// Quanta that began after the end of the next one.
+    pub quanta_missed: u64,
+    /// Most memory that was ever resident, bytes, where known.
+    pub memory_bytes: Option<u64>,
+    /// Times that reports of births were lost and made good by a scan.
+    pub rescans: u64,
+}
+
+/// A managed program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct ProgramStatus {
+    /// Its number, for as long as it is managed.
+    pub program: u32,
+    /// What people call it.
+    pub name: String,
+    /// What it is run for: `normal`, `latency`, `batch` or `alone`.
+    pub class: String,
+    /// The user whose processes all of them are; root, 0, where they are several users'.
+    pub uid: u32,
+    /// Its first processes.
+    pub roots: Vec<u32>,
+    /// For how long it is managed, seconds.
+    pub managed_s: f64,
+    /// Living processes.
+    pub processes: u32,
+    /// Living threads.
+    pub threads: u32,
+    /// Threads that are kept on chosen hardware threads.
+    pub placed: u32,
+    /// These hardware threads, as a list (`0-3,8`); empty if none is placed.
+    pub cpus: String,
+    /// The last reason for a placement; empty if there was none.
+    pub reason: String,
+    /// Mean of the slowdowns that the policy predicts for its threads, where it predicts.
+    pub predicted_slowdown: Option<f64>,
+}
+
+/// Why threads are where they are: one thread, or all of a process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Explanations {
+    /// The threads.
+    pub threads: Vec<Why>,
+    /// Threads of the process that a message has no room for.
+    pub more: u32,
+}
+
+/// Why a thread is where it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Why {
+    /// The thread.
+    pub thread: u32,
+    /// Its process.
+    pub process: u32,
+    /// Name of its program.
+    pub program: String,
+    /// The policy that decided.
+    pub policy: String,
+    /// Hardware threads that the user and the cpuset allow.
+    pub allowed: String,
+    /// Hardware threads that it is kept on; none: left to the OS.
+    pub placed: Option<String>,
+    /// Hardware thread that it last ran on, where known.
+    pub last_cpu: Option<u32>,
+    /// Why, in the policy's words.
+    pub reason: String,
+    /// Why nothing of it is applied yet, if so.
+    pub withheld: Option<String>,
+    /// Managed threads that are kept on the same core or last ran there.
+    pub co_runners: Vec<CoRunner>,
+    /// Does the policy predict slowdowns?
+    pub predicts: bool,
+    /// Slowdown that the policy predicts there (time together / time alone), where it does.
+    pub predicted_slowdown: Option<f64>,
+    /// Slowdown in the last quantum, where the policy estimates it from what was measured.
+    pub achieved_slowdown: Option<f64>,
+    /// The best placement that differs by one change for this thread.
+    pub runner_up: Option<RunnerUp>,
+    /// Why there is none, where the policy predicts.
+    pub no_runner_up: Option<String>,
+    /// Share of the last quantum for which it ran, 0 to 1; none in its first quantum.
+    pub ran_share: Option<f64>,
+    /// Share of the last quantum for which it waited for a hardware thread, 0 to 1.
+    pub waited_share: Option<f64>,
+}
+
+/// What the policy predicts of a placement that it did not choose.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct RunnerUp {
+    /// The thread that it would change places with; none: it would go to a free hardware thread.
+    pub exchange_with: Option<CoRunner>,
+    /// Hardware threads that it would be kept on.
+    pub cpus: String,
+    /// What would be predicted.
+    pub score: Score,
+    /// What is predicted of the placement that is applied.
+    pub applied: Score,
+    /// Placed threads that both scores are over.
+    pub threads: u32,
+}
+
+/// How good a placement is predicted to be. Slowdowns are time together / time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Score {
+    /// Slowdown of the thread itself.
+    pub slowdown: f64,
+    /// Mean slowdown of all placed threads.
+    pub mean_slowdown: f64,
+    /// Sum of 1/slowdown over all placed threads (STP).
+    pub throughput: f64,
+}
+
+/// A thread on the same core.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct CoRunner {
+    /// The thread.
+    pub thread: u32,
+    /// Name of its program; empty where the caller may not know.
+    pub program: String,
+}

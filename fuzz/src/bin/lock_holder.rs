@@ -1,0 +1,7 @@
+//! What a manager publishes of itself.
+#![no_main]
+
+use symbiont_fuzz::fuzz_target;
+use symbiont_linux::fuzzing;
+
+fuzz_target!(|bytes: &[u8]| fuzzing::holder(bytes));
