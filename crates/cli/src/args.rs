@@ -20,8 +20,8 @@ use std::time::Duration;
 use anyhow::Context;
 #[cfg(feature = "research")]
 pub use bench::{
-    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
-    BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
+    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency, BenchOpenmp,
+    BenchOverhead, BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};

@@ -11,14 +11,14 @@ use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
 use symbiont_experiment::simulated::{Library, phases as simulated};
 use symbiont_experiment::{
-    counting, decision, detection, hysched, openmp, overhead, phases, seniority,
+    counting, decision, detection, hysched, latency, openmp, overhead, phases, seniority,
 };
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 
 use crate::args::{
-    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchOpenmp, BenchOverhead,
-    BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
+    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency, BenchOpenmp,
+    BenchOverhead, BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
 };
 use crate::prepare::{Bar, prepare};
 use crate::symbiosis;
@@ -54,6 +54,15 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let programs = Programs::beside_this_one()?;
             let options = overhead::Options { programs, output, size, seed };
             let report = overhead::Campaign::run(&options, &mut progress)?;
+            (report, options.output, json)
+        }
+        Bench::Latency(BenchLatency { output, short, seed, json }) => {
+            let output = folder(output, "latency", short);
+            let programs = Programs::beside_this_one()?;
+            let (rounds, time) = if short { (1, 2) } else { (8, 8) };
+            let time = Duration::from_secs(time);
+            let options = latency::Options { programs, output, rounds, time, seed };
+            let report = latency::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Counters(BenchCounters { output, short, seed, json }) => {

@@ -9,7 +9,7 @@ use symbiont_daemon::{Client, ClientError, ManagerReport};
 use symbiont_linux::actuate::visible_state_dirs;
 use symbiont_linux::launch::{Manager, Wake};
 use symbiont_machine::Class;
-use symbiont_wire::{Enrolled, Failure, Request, Status};
+use symbiont_wire::{Enrolled, Failure, Quiet, Request, Status};
 
 use crate::args::State;
 
@@ -73,25 +73,36 @@ pub fn enrol_with_daemon(
     linger: bool,
 ) {
     let enrolled = across_a_restart(|| enrol(&manager, socket, policy, class, linger));
-    let notes = match enrolled {
+    let (programs, notes) = match enrolled {
         Ok(enrolled) => enrolled,
         Err(error) => return manager.fail(&error.to_string()),
     };
     if manager.ready(&notes.join("; ")).is_err() || !manager.wants_report() {
         return;
     }
+    let status = || Client::connect(socket)?.call_more::<Status>(Request::Status);
+    // What the daemon knows of a program is gone soon after its end.
+    let pause = if class == Class::Alone { Duration::from_millis(500) } else { Duration::MAX };
+    let mut quiet = None;
     // Until the supervisor asks for the report, however long that takes.
     while !matches!(
-        manager.wait(Duration::MAX),
+        manager.wait(pause),
         Ok(Wake::Finish | Wake::SupervisorGone | Wake::Terminate) | Err(_)
-    ) {}
-    let client = Client::connect(socket);
-    let status = client.and_then(|mut client| client.call::<Status>(Request::Status, &[]));
-    let report = status.map(|status| ManagerReport {
+    ) {
+        if class == Class::Alone {
+            quiet = status().ok().and_then(|pages| quiet_of(&pages, &programs)).or(quiet);
+        }
+    }
+    let last = status();
+    quiet = last.as_ref().ok().and_then(|pages| quiet_of(pages, &programs)).or(quiet);
+    let nothing = || ClientError::Malformed("it has no page".to_owned());
+    let first = last.and_then(|pages| pages.into_iter().next().ok_or_else(nothing));
+    let report = first.map(|status| ManagerReport {
         policy: status.policy,
         quantum_ms: status.quantum_ms,
         hardware_threads: status.hardware_threads as usize,
         enrolment: format!("symbiontd (process {}); see `symbiont status`", status.pid),
+        quiet,
         ..ManagerReport::default()
     });
     match report {
@@ -99,6 +110,12 @@ pub fn enrol_with_daemon(
         Ok(report) => drop(manager.report(serde_json::to_vec(&report).unwrap_or_default())),
         Err(error) => manager.fail(&error.to_string()),
     }
+}
+
+/// Who ran on the cores of a program, as its last status says.
+fn quiet_of(pages: &[Status], programs: &[u32]) -> Option<Quiet> {
+    let mut known = pages.iter().flat_map(|page| &page.programs);
+    known.find(|program| programs.contains(&program.program))?.quiet.clone()
 }
 
 /// Asks again for a while if the daemon is gone: it listened a moment ago, so it is about to be
@@ -124,17 +141,18 @@ fn enrol(
     policy: Option<&str>,
     class: Class,
     linger: bool,
-) -> Result<Vec<String>, ClientError> {
+) -> Result<(Vec<u32>, Vec<String>), ClientError> {
     let mut client = Client::connect(socket)?;
-    let mut notes = Vec::new();
+    let (mut programs, mut notes) = (Vec::new(), Vec::new());
     for root in manager.roots() {
         let policy = policy.map(str::to_owned);
         let (name, class) = (root.name().to_owned(), named(class));
         let request = Request::Enrol { name, policy, linger, class };
         let enrolled: Enrolled = client.call(request, &[root.as_fd()])?;
+        programs.push(enrolled.program);
         notes.extend(enrolled.notes);
     }
-    Ok(notes)
+    Ok((programs, notes))
 }
 
 /// How a class travels: a daemon of an older version need not know any.

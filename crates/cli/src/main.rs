@@ -26,6 +26,7 @@ mod policies;
 mod prepare;
 #[cfg(feature = "research")]
 mod profile;
+mod quiet;
 mod replay;
 mod report;
 mod restore;

@@ -113,6 +113,9 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
             writeln!(text, "  {what}: {thread}")?;
         }
     }
+    if let Some(quiet) = &managed.quiet {
+        writeln!(text, "  {}", crate::quiet::words(quiet))?;
+    }
     for Finding { name, value, unit } in &managed.findings {
         writeln!(text, "  {name}: {} {unit}", short(*value))?;
     }

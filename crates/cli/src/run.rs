@@ -79,7 +79,10 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         said => notice(&said.to_string()),
     };
     let patience = args.patience.map_or_else(Patience::default, Patience::of);
-    let speaks_at_the_end = args.jobs.is_some() || form.is_some() || args.record.is_some();
+    // Who disturbed what is measured is known at the end.
+    let is_measured = args.class() == Class::Alone;
+    let speaks_at_the_end =
+        args.jobs.is_some() || form.is_some() || args.record.is_some() || is_measured;
     if let (false, [job]) = (speaks_at_the_end, jobs.as_slice()) {
         let error = exec_in_place(&job.command, &[], patience, say, manage);
         notice(&error.to_string());
@@ -213,6 +216,7 @@ fn tell_trouble(ran: &Supervised) {
         Ok(bytes) => {
             let report = serde_json::from_slice::<ManagerReport>(bytes).unwrap_or_default();
             report.trouble.iter().for_each(|trouble| notice(trouble));
+            report.quiet.iter().for_each(|quiet| notice(&crate::quiet::words(quiet)));
         }
         Err(why) if ran.managed => notice(&format!(
             "management ended early: {why}; `symbiont restore` puts back what it left changed"

@@ -95,8 +95,12 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
             time(program.managed_s),
             if program.cpus.is_empty() { "any" } else { &program.cpus },
         )?;
-        if !program.reason.is_empty() {
-            writeln!(out, "{:>8} {}", "", program.reason)?;
+        let class = (program.class != "normal").then(|| format!("class {}", program.class));
+        let reason = Some(program.reason.clone()).filter(|reason| !reason.is_empty());
+        let words: Vec<String> = class.into_iter().chain(reason).collect();
+        let quiet = program.quiet.as_ref().map(crate::quiet::words);
+        for line in [words.join("; ")].into_iter().filter(|line| !line.is_empty()).chain(quiet) {
+            writeln!(out, "{:>8} {line}", "")?;
         }
     }
     Ok(out)
@@ -120,11 +124,32 @@ fn shortened(name: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use symbiont_wire::Quiet;
+
     use super::*;
 
     #[test]
     fn times_and_names_are_short() {
         assert_eq!([5.4, 600.0, 36_000.0, 864_000.0].map(time), ["5s", "10min", "10h", "10d"]);
         assert_eq!(shortened("a-name-that-is-too-long", 8), "a-name-…");
+    }
+
+    #[test]
+    fn what_a_program_is_run_for_is_shown_unless_it_is_normal() {
+        let program = |class: &str, quiet| ProgramStatus {
+            name: "bench".to_owned(),
+            class: class.to_owned(),
+            reason: "a reason".to_owned(),
+            quiet,
+            ..ProgramStatus::default()
+        };
+        let quiet = Quiet { watched_s: 2.0, ..Quiet::default() };
+        let programs = vec![program("normal", None), program("alone", Some(quiet))];
+        let text = text(&Status { programs, ..Status::default() }).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let last = &lines[lines.len() - 4..];
+        assert_eq!(last[0].trim(), "a reason");
+        assert_eq!(last[2].trim(), "class alone; a reason");
+        assert!(last[3].trim().starts_with("alone: verified quiet"), "{text}");
     }
 }

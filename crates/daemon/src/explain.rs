@@ -67,6 +67,7 @@ pub fn program_status(known: &Known<'_>, id: ProgramId) -> ProgramStatus {
         cpus: placed().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus)).to_string(),
         reason: reason.unwrap_or_default().into_owned(),
         predicted_slowdown: mean(&predicted),
+        quiet: None,
     }
 }
 

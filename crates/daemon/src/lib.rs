@@ -41,6 +41,7 @@ mod notices;
 mod private;
 mod process;
 mod programs;
+mod quiet;
 mod quota;
 mod ruled;
 mod rules;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use symbiont_control::Controller;
+use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::LinuxMachine;
-use symbiont_machine::{Ability, Class, Machine, ProgramId, UnknownClass};
+use symbiont_machine::{Ability, Class, Machine, ProgramId, Sample, UnknownClass};
 use symbiont_policy::room_for_one;
 use symbiont_wire::{
     Attached, Enrolled, Explanations, Failure, INTERFACE, INTERFACE_NAME, Info, ProgramStatus,
@@ -19,6 +20,7 @@ use crate::hub::{Hub, Pending};
 use crate::metrics::{Figures, Metrics, Own};
 use crate::process::owner_of;
 use crate::programs::{Program, Programs};
+use crate::quiet::{Host, Watch};
 use crate::snapshot::{RecentMoves, pages, snapshot};
 use crate::{OwnedProcess, Owner, Peer, enrolments};
 
@@ -43,6 +45,9 @@ pub struct Service {
     pub enrolments: enrolments::File,
     /// What is counted for Prometheus.
     pub metrics: Metrics,
+    /// Who else runs on the cores of programs that are measured.
+    quiet: Watch,
+    own_cpus: OwnCpus,
     /// The last moves; shown by `top`.
     recent_moves: RecentMoves,
     /// Processes that were detached since the last look of the rules.
@@ -94,6 +99,8 @@ impl Service {
             notes: Vec::new(),
             enrolments,
             metrics: Metrics::new(),
+            quiet: Watch::default(),
+            own_cpus: OwnCpus::default(),
             recent_moves: RecentMoves::default(),
             detached: BTreeSet::new(),
             new_roots: Vec::new(),
@@ -420,6 +427,7 @@ impl Service {
             uid: program.owner,
             roots: program.roots.iter().take(8).map(OwnedProcess::pid).collect(),
             managed_s: program.since.elapsed().as_secs_f64(),
+            quiet: self.quiet.report(id),
             ..status
         }
     }
@@ -430,6 +438,7 @@ impl Service {
         let Some(step) = managed.last() else { return log };
         self.recent_moves.note(step, &self.programs);
         let sample = &step.sample;
+        log.extend(self.look_for_intruders(managed, sample));
         let ended = self.programs.ended(sample);
         let strangers = self.programs.strangers(sample);
         for id in ended {
@@ -447,6 +456,21 @@ impl Service {
         self.keep_enrolments(managed);
         self.observe(managed);
         log
+    }
+
+    /// A line for each program that is measured and was quiet until now; others run on its cores.
+    fn look_for_intruders(&mut self, managed: &Managed, sample: &Sample) -> Vec<String> {
+        let topology = managed.machine().topology();
+        let intrusions = self.quiet.look(sample, managed.in_force(), topology, &mut Host);
+        let mut lines = Vec::new();
+        if let Err(error) = self.own_cpus.keep_off(&self.quiet.cpus()) {
+            lines.push(format!("symbiontd stays on cores that are kept for a program: {error}"));
+        }
+        for intrusion in intrusions.iter().filter(|intrusion| intrusion.begins) {
+            let program = self.programs.get(intrusion.program);
+            lines.push(intrusion.line(program.map_or("", |program| &program.name)));
+        }
+        lines
     }
 
     /// Counts the step for Prometheus.

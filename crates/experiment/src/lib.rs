@@ -2,7 +2,7 @@
 //!
 //! Experiments on the real machine: [`phases`] (serial phases first),
 //! [`overhead`] (what managing costs), [`counting`] (what counting costs),
-//! [`decision`] (how long a decision takes), [`detection`] (how soon phases are seen), [`openmp`] (serial phases first for
+//! [`decision`] (how long a decision takes), [`latency`] (what classes do for requests), [`detection`] (how soon phases are seen), [`openmp`] (serial phases first for
 //! real parallel programs) and [`seniority`] (turns of parallel programs), on what
 //! they share ([`harness`]).
 //!
@@ -19,6 +19,7 @@ pub mod decision;
 pub mod detection;
 pub mod harness;
 pub mod hysched;
+pub mod latency;
 pub mod metrics;
 pub mod openmp;
 pub mod orders;

@@ -8,6 +8,7 @@ pub mod launch;
 pub mod machine;
 mod nops;
 pub mod observe;
+pub mod occupancy;
 mod online;
 mod peer;
 pub mod perf;

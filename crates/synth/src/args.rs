@@ -29,6 +29,7 @@ Examples:
   symbiont-synth --ratio 1:4 --rate 950000       runs that can be compared
   symbiont-synth threads --count 512             512 threads that mostly sleep
   symbiont-synth churn --rate 5000               5,000 threads born and ended a second
+  symbiont-synth requests --rate 500             how long requests take: median, 99 %, 99.9 %
 
 SIGTERM and SIGINT end a run early, with its report; exit status 0."
 )]
@@ -44,6 +45,7 @@ pub enum Command {
     Calibrate(Calibrate),
     Threads(Threads),
     Churn(Churn),
+    Requests(Requests),
 }
 
 #[derive(Debug, Args)]
@@ -142,6 +144,32 @@ pub struct Churn {
     /// How long to run
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = positive_time)]
     pub duration: Duration,
+    /// Report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Answer requests that arrive at random, and report how long they took
+///
+/// One thread sleeps until the next request, works, and notes the time from arrival to end. The
+/// report has median, 99th and 99.9th percentile, and a histogram.
+#[derive(Debug, Args)]
+pub struct Requests {
+    /// Requests per second, on average
+    #[arg(long, default_value_t = 500.0, value_name = "COUNT", value_parser = positive)]
+    pub rate: f64,
+    /// Iterations for each (about one microsecond each)
+    #[arg(long, default_value_t = 100, value_name = "WORK")]
+    pub work: u64,
+    /// Time before the first request that counts
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = positive_time)]
+    pub warm_up: Duration,
+    /// How long requests count
+    #[arg(long, default_value = "5s", value_name = "TIME", value_parser = positive_time)]
+    pub duration: Duration,
+    /// Seed of the moments of arrival
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// Report as JSON
     #[arg(long)]
     pub json: bool,

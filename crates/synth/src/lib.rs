@@ -48,6 +48,7 @@ pub mod calibrate;
 pub mod churn;
 pub mod many;
 pub mod pool;
+pub mod requests;
 pub mod sequence;
 pub mod usage;
 pub mod watch;

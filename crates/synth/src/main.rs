@@ -11,9 +11,9 @@ use anyhow::Context;
 use clap::Parser;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use symbiont_synth::{MeanPhase, Options, Until, calibrate, churn, many, run};
+use symbiont_synth::{MeanPhase, Options, Until, calibrate, churn, many, requests, run};
 
-use crate::args::{Calibrate, Churn, Cli, Command, Phases, Threads};
+use crate::args::{Calibrate, Churn, Cli, Command, Phases, Requests, Threads};
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
@@ -26,6 +26,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Calibrate(options)) => calibrate(&options),
         Some(Command::Threads(options)) => threads(&options, &stop),
         Some(Command::Churn(options)) => churn(&options, &stop),
+        Some(Command::Requests(options)) => requests(&options, &stop),
     }
 }
 
@@ -83,6 +84,22 @@ fn churn(args: &Churn, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let options = churn::Options { per_s: args.rate, work: args.work, duration: args.duration };
     let report = churn::run(&options, stop)?;
     let text = format!("{} threads in {:.3} s\n", report.threads, report.elapsed_s);
+    print(&report, args.json, text)
+}
+
+fn requests(args: &Requests, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let options = requests::Options {
+        per_s: args.rate,
+        work: args.work,
+        warm_up: args.warm_up,
+        duration: args.duration,
+        seed: args.seed,
+    };
+    let report = requests::run(&options, stop);
+    let text = format!(
+        "{} requests: median {:.0} us, 99 % {:.0} us, 99.9 % {:.0} us, longest {:.0} us\n",
+        report.requests, report.median_us, report.p99_us, report.p999_us, report.max_us
+    );
     print(&report, args.json, text)
 }
 

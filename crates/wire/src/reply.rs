@@ -54,7 +54,7 @@ pub struct Released {
 
 // One message holds a page of the programs.
 /// What the daemon does now.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Status {
     /// The daemon's version.
@@ -123,6 +123,37 @@ pub struct ProgramStatus {
     pub reason: String,
     /// Mean of the slowdowns that the policy predicts for its threads, where it predicts.
     pub predicted_slowdown: Option<f64>,
+    /// Of a program of class `alone`: who else ran on its cores.
+    #[serde(default)]
+    pub quiet: Option<Quiet>,
+}
+
+/// How far a program that is measured was alone on its cores, siblings among them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Quiet {
+    /// Time in which its cores were watched, seconds.
+    pub watched_s: f64,
+    /// Time in which they were not, as it was not placed or its threads changed, seconds.
+    pub unwatched_s: f64,
+    /// CPU time of other threads on its cores in the watched time, seconds.
+    pub others_s: f64,
+    /// CPU time that a hypervisor withheld on its cores in the watched time, seconds.
+    pub stolen_s: f64,
+    /// Those of the other threads that are known, most CPU time first.
+    pub by: Vec<Intruder>,
+    /// Why its cores cannot be watched, where they cannot.
+    pub trouble: Option<String>,
+}
+
+/// Threads of one name that ran on the cores of a program that is measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Intruder {
+    /// Name of the threads.
+    pub name: String,
+    /// CPU time, seconds.
+    pub s: f64,
 }
 
 /// Why threads are where they are: one thread, or all of a process.

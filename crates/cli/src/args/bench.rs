@@ -12,6 +12,7 @@ use super::{BenchSymbiosis, Kept, parse_limit};
 pub enum Bench {
     Phases(BenchPhases),
     Overhead(BenchOverhead),
+    Latency(BenchLatency),
     Counters(BenchCounters),
     Decision(BenchDecision),
     Detection(BenchDetection),
@@ -129,6 +130,27 @@ pub struct BenchOverhead {
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs and of the moments of wake-ups
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a class does for a program that answers requests, beside busy threads
+///
+/// Median, 99th and 99.9th percentile of the time from a request to its answer: without classes, with
+/// class latency, with the busy threads of class batch, and with nothing beside it. About seven minutes on
+/// a quiet machine.
+#[derive(Debug, Args)]
+pub struct BenchLatency {
+    /// Folder of the report and of the raw runs [default: report/latency, or report/latency-short]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Half a minute instead of the whole campaign
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs and of the requests' arrivals
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write the report's data to standard output as JSON

@@ -4,6 +4,7 @@ use libtest_mimic::Trial;
 
 use crate::place::{Place, Program, stderr, wait_until};
 use crate::service::Service;
+use crate::settings::tree;
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -12,6 +13,8 @@ pub fn trials() -> Vec<Trial> {
         trial("a_measured_program_is_not_run_where_it_cannot_be_alone", not_alone),
         trial("a_class_outlives_a_crash_of_the_daemon", crash),
         trial("without_a_daemon_a_run_keeps_its_core_too", private),
+        trial("an_intrusion_is_reported_at_the_end_of_what_is_measured", || intrusion(false)),
+        trial("a_daemon_reports_an_intrusion", || intrusion(true)),
     ]
 }
 
@@ -110,7 +113,62 @@ fn private() {
         return;
     }
     let place = Place::new();
-    let program = start(&place, &["--alone", "--policy", "stay"]);
+    let program = start(&place, &["--class", "latency", "--policy", "stay"]);
     wait_until("it has its CPU", || ["0", "1"].contains(&allowed(program.id()).as_str()));
     program.kill_all();
+}
+
+/// Another program is started by the test on the core that is kept for one that is measured.
+fn intrusion(by_daemon: bool) {
+    if !has_two_cpus() {
+        return;
+    }
+    let service = by_daemon.then(|| Service::start("stay"));
+    let own = Place::new();
+    let place = service.as_ref().map_or(&own, |service| &service.place);
+    let report = place.path("report.json");
+    let report_file = report.to_str().unwrap();
+    let options = ["--alone", "--report", "json", "--report-file", report_file];
+    let mut run = place.run(&options, &["sh", "-c", BUSY]);
+    run.stderr(std::process::Stdio::piped());
+    let symbiont = run.spawn().unwrap();
+    let mut measured = None;
+    wait_until("it has its CPU", || {
+        measured = tree(symbiont.id()).into_iter().find(|process| *process != symbiont.id());
+        measured.is_some_and(|process| ["0", "1"].contains(&allowed(process).as_str()))
+    });
+    let (measured, cpu) = (measured.unwrap(), allowed(measured.unwrap()));
+    let mut taskset = std::process::Command::new("taskset");
+    let named = place.path("intruder");
+    std::os::unix::fs::symlink("/bin/sh", &named).unwrap();
+    taskset.args(["-c", &cpu]).arg(named).args(["-c", BUSY]);
+    let mut intruder = taskset.spawn().unwrap();
+    let heard = |service: &Service| {
+        let quiet = service.programs().first().map(|program| program["quiet"].clone());
+        quiet.is_some_and(|quiet| quiet["by"].to_string().contains("intruder"))
+    };
+    if let Some(service) = &service {
+        assert_ne!(allowed(service.id()), "0-1", "the daemon keeps off its core");
+    }
+    match &service {
+        Some(service) => wait_until("the daemon says so", || heard(service)),
+        None => std::thread::sleep(std::time::Duration::from_secs(5)),
+    }
+    intruder.kill().unwrap();
+    intruder.wait().unwrap();
+    crate::place::send(measured, rustix::process::Signal::KILL);
+    let said = String::from_utf8_lossy(&symbiont.wait_with_output().unwrap().stderr).into_owned();
+    let line =
+        said.lines().find(|line| line.contains("alone:")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("disturbed"), "{line}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    let quiet = &report["quiet"];
+    assert!(quiet["others_s"].as_f64() > Some(0.1), "{quiet}");
+    assert!(quiet["by"].to_string().contains("intruder"), "{quiet}");
+    if let Some(service) = &service {
+        let log = service.log();
+        assert!(log.contains("is not alone: others ran for"), "{log}");
+        wait_until("the daemon may use all CPUs again", || allowed(service.id()) == "0-1");
+    }
 }

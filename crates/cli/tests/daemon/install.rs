@@ -108,6 +108,7 @@ fn files() {
             "usr/share/doc/symbiont/LICENSE-APACHE",
             "usr/share/doc/symbiont/LICENSE-MIT",
             "usr/share/doc/symbiont/README.md",
+            "usr/share/doc/symbiont/rules-example.toml",
             "usr/share/fish/vendor_completions.d/symbiont.fish",
             "usr/share/symbiont/grafana-dashboard.json",
             "usr/share/zsh/vendor-completions/_symbiont",

@@ -170,7 +170,7 @@ fn attached_and_detached(source: &str, made: impl Fn(&Path, &Path) -> Option<Vec
         skip("there is one CPU only, so nothing is placed");
     }
 
-    rounds.work_with(5);
+    rounds.work_with(6);
     let all_are_managed = || service.programs()[0]["threads"] == rounds.threads().len();
     wait_until("the new threads are managed too", all_are_managed);
     let newborn: Vec<u32> =
@@ -194,7 +194,7 @@ fn attached_and_detached(source: &str, made: impl Fn(&Path, &Path) -> Option<Vec
         }
     }
     assert!(newborn.iter().all(|thread| after.contains_key(thread)), "{newborn:?} {after:?}");
-    assert_eq!(rounds.end(), format!("5 {}", computed()));
+    assert_eq!(rounds.end(), format!("6 {}", computed()));
 }
 
 /// Attaches a program; gives its threads as they were before, and are all managed. Runtimes start

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::place::{Place, is_alive, send, stderr, wait_until};
 use crate::settings::{of_tree, own};
-use crate::trials::trial;
+use crate::trials::{births_are_scanned_for, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -68,12 +68,18 @@ fn stays(place: &Place, left: Left) {
 
 fn lingers() {
     let place = Place::new();
+    if births_are_scanned_for(&place) {
+        return skip("the kernel does not report births here");
+    }
     let daemon = Left::by(&place, &[&SLOW[..], &["--linger"]].concat(), "setsid");
     stays(&place, daemon);
 }
 
 fn in_session() {
     let place = Place::new();
+    if births_are_scanned_for(&place) {
+        return skip("the kernel does not report births here");
+    }
     let process = Left::by(&place, &SLOW, "");
     stays(&place, process);
 }

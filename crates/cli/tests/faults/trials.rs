@@ -30,3 +30,10 @@ pub fn own_cpus() -> Vec<usize> {
 pub fn start_script(place: &Place, options: &[&str], script: &str) -> Program {
     place.start(&mut place.run(options, &["sh", "-c", script]))
 }
+
+/// Are births found by scanning /proc here, since the kernel does not report them? What is orphaned
+/// before a scan is not managed then, and nothing is placed in its first two seconds.
+pub fn births_are_scanned_for(place: &Place) -> bool {
+    let run = place.run(&["--policy", "stay", "--report", "json"], &["true"]).output();
+    String::from_utf8_lossy(&run.expect("symbiont starts").stderr).contains("scanning /proc")
+}

@@ -8,6 +8,7 @@ use symbiont_control::SummaryReport;
 use symbiont_linux::actuate::{NotRestored, RestoreReport};
 use symbiont_linux::machine::{LinuxMachine, Wait};
 use symbiont_policy::Finding;
+use symbiont_wire::Quiet;
 
 /// The manager's part.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct ManagerReport {
     /// Where each program ran, with which co-runners, and why.
     #[serde(default)]
     pub summary: SummaryReport,
+    /// Of programs that are measured: who else ran on their cores.
+    #[serde(default)]
+    pub quiet: Option<Quiet>,
     /// What went wrong, in words.
     pub trouble: Vec<String>,
 }

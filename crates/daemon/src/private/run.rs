@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use symbiont_control::{Controller, Step, Summary};
+use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::{LinuxError, LinuxMachine, Wait};
 use symbiont_linux::observe::Method;
 use symbiont_machine::{Machine, Outcome, Program};
@@ -17,6 +18,7 @@ use symbiont_trace::{Header, Recorder};
 use super::held::Held;
 use super::report::{ManagerReport, Moves, PutBack};
 use super::{Plan, TOLERATED};
+use crate::quiet::{Host, Watch};
 
 /// Runs the loop; never fails as a whole, for what is applied must be restored.
 pub(super) fn run<M: Machine<Error = LinuxError>>(
@@ -50,10 +52,18 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     }
     let mut summary = plan.summarise.then(|| Summary::new(machine.topology()));
     let wishes = policy.wishes(machine.topology());
+    let topology = machine.topology().clone();
     let controller = Controller::new(machine, policy, Planner::new(plan.bounds));
     let mut controller = controller.measuring(&wishes).tolerating(TOLERATED);
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut quiet, mut own_cpus) = (Watch::default(), OwnCpus::default());
     let mut each = |step: &Step| {
+        if !plan.dry_run {
+            quiet.look(&step.sample, &step.placement, &topology, &mut Host);
+            report.quiet = quiet.total().or(report.quiet.take());
+            // Where it cannot, it is named among the others.
+            let _ = own_cpus.keep_off(&quiet.cpus());
+        }
         note_reasons(&mut reasons, step);
         held.note(&step.sample);
         if let Some(summary) = &mut summary {

@@ -58,6 +58,7 @@
 //!   (`an_ordinary_user_can_watch`, `in_another_pid_namespace_it_scans`,
 //!   `few_descriptors_are_enough`).
 
+mod bystanders;
 mod census;
 mod connector;
 mod event;
@@ -79,6 +80,7 @@ mod tree;
 mod tree_world;
 mod watcher;
 
+pub(crate) use bystanders::read_bystanders;
 pub use census::{Counted, census};
 pub use connector::Losses;
 #[cfg(any(test, fuzzing))]
@@ -88,6 +90,7 @@ pub use hook::{Birth, BirthHook, Exec};
 pub use observed::Observed;
 pub use options::{Choice, Method, WatchError, WatchOptions};
 pub use reader::{Haste, PAUSE};
+pub(crate) use stat::number as unsigned;
 pub(crate) use sys::run_at_realtime_priority;
 pub use tree::Ages;
 #[cfg(any(test, fuzzing))]

@@ -1,0 +1,353 @@
+//! The experiment `symbiont bench latency`: what a class does for a program that answers requests.
+//!
+//! # Problem
+//! A program that answers requests sleeps most of the time, and is to run at once when one arrives,
+//! however busy batch programs keep the machine.
+//!
+//! # Approach
+//! The request loop of `symbiont-synth requests` runs beside twice as many busy threads as there are
+//! CPUs, all managed by one daemon under `stay`, which moves no thread: [`Case`] by case only classes
+//! differ. Cases are interleaved: each round holds each of them once, in random order; a round is
+//! compared with itself.
+//!
+//! # Terms and units
+//! *Latency*: from the arrival of a request to the end of its work, µs. *Throughput*: iterations of the
+//! busy threads per second.
+//!
+//! # Properties
+//! - A class that changes nothing shows no difference (`equal_runs_show_no_difference`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+use symbiont_synth::{many, requests};
+
+use crate::harness::{
+    self, Check, Error, Journal, Machine, Programs, Progress, Verdict, read_json,
+};
+use crate::report::{Block, Column, Report, Table};
+use crate::stats::{Estimate, StatsError, mean_estimate};
+
+/// What differs between runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Case {
+    /// No classes: as Linux runs them.
+    Stay,
+    /// The request loop is of class `latency`.
+    Latency,
+    /// The busy threads are of class `batch`.
+    Batch,
+    /// There are no busy threads: the least that can be.
+    Idle,
+}
+
+impl Case {
+    const ALL: [Self; 4] = [Self::Stay, Self::Latency, Self::Batch, Self::Idle];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stay => "no classes (stay)",
+            Self::Latency => "requests: class latency",
+            Self::Batch => "busy threads: class batch",
+            Self::Idle => "nothing beside it",
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The programs to run.
+    pub programs: Programs,
+    /// Folder of the report and of the raw runs.
+    pub output: PathBuf,
+    /// Rounds.
+    pub rounds: u32,
+    /// Time in which requests count, in each run.
+    pub time: Duration,
+    /// Seed of the order of runs and of arrivals.
+    pub seed: u64,
+}
+
+/// A class is given once a program was there for a while.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// For the daemon to start or end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One finished run: a line of `runs.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// In which round, from 0.
+    pub round: u32,
+    /// What was different.
+    pub case: Case,
+    /// Of the request loop.
+    pub requests: requests::Report,
+    /// Iterations of the busy threads per second; none without them.
+    pub throughput: Option<f64>,
+}
+
+/// Carries out all runs that are not done yet, evaluates all of them and writes the report.
+///
+/// # Errors
+/// When a run fails, the folder cannot be used, or the campaign is cancelled; finished runs are kept.
+pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+    let folder = &options.output;
+    fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    let folder = &fs::canonicalize(folder).map_err(Error::io(folder))?;
+    let machine = Machine::read();
+    let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
+    let mut rng = Pcg64::seed_from_u64(options.seed);
+    let mut plan: Vec<(u32, Case)> = Vec::new();
+    for round in 0..options.rounds {
+        let mut cases = Case::ALL;
+        cases.shuffle(&mut rng);
+        plan.extend(cases.map(|case| (round, case)));
+    }
+    let all = plan.len();
+    plan.retain(|(round, case)| !records.iter().any(|r| (r.round, r.case) == (*round, *case)));
+    let length = options.time + WARM_UP + Duration::from_secs(2);
+    let left = u32::try_from(plan.len()).unwrap_or(u32::MAX);
+    progress.begin(all, all - plan.len(), length.saturating_mul(left));
+    for (round, case) in plan {
+        progress.running(case.name());
+        let id = format!("{round}-{case:?}");
+        let (record, _) = harness::attempt(&id, progress, |_, progress| {
+            carry_out(options, folder, machine.cpus, (round, case), progress)
+        })?;
+        journal.append(&record)?;
+        records.push(record);
+        progress.done();
+    }
+    let mut report = page(&records)?;
+    report.facts = machine.facts();
+    report.fact("Runs", format!("{} rounds, {:?} each", options.rounds, options.time));
+    report.fact("Busy threads", format!("{}", 2 * machine.cpus));
+    report.fact("Seed", options.seed.to_string());
+    report.fact("Version", env!("CARGO_PKG_VERSION"));
+    report.write(folder)?;
+    Ok(report)
+}
+
+/// A daemon, the busy threads, and the request loop; the others end with the loop.
+fn carry_out(
+    options: &Options,
+    folder: &Path,
+    cpus: u32,
+    (round, case): (u32, Case),
+    progress: &dyn Progress,
+) -> Result<Record, Error> {
+    let scratch = folder.join("running");
+    let _ = fs::remove_dir_all(&scratch);
+    fs::create_dir(&scratch).map_err(Error::io(&scratch))?;
+    let file = |name: &str| scratch.join(name);
+    let (state, config) = (file("state"), file("symbiontd.toml"));
+    fs::write(&config, "policy = \"stay\"\n").map_err(Error::io(&config))?;
+    let symbiont = |command: &str| {
+        let state = state.display().to_string();
+        let program = options.programs.symbiont.display().to_string();
+        vec![program, command.to_owned(), "--state-dir".to_owned(), state]
+    };
+    let managed = |class: Option<&str>, words: Vec<String>| {
+        let class = class.map(|class| format!("--class={class}"));
+        let synth = options.programs.synth.display().to_string();
+        let program = ["--".to_owned(), synth].into_iter().chain(words);
+        symbiont("run").into_iter().chain(class).chain(program).collect::<Vec<_>>()
+    };
+    let limit = options.time + WARM_UP + PATIENCE;
+    let over = AtomicBool::new(false);
+    // Ended when the loop is over.
+    let ends = || over.load(Ordering::Relaxed);
+    let beside = |words: &[String], name: &str| {
+        let (out, err) = (file(&format!("{name}.out")), file(&format!("{name}.err")));
+        match harness::run(words, &out, &err, limit, &ends) {
+            Err(Error::Cancelled) => Ok(()),
+            other => other.map(drop),
+        }
+    };
+    let daemon = symbiont("daemon").into_iter().chain(["--config".to_owned(), text(&config)]);
+    let daemon: Vec<String> = daemon.collect();
+    let count = 2 * cpus;
+    let busy = ["threads", "--json", &format!("--count={count}"), &format!("--busy={count}")];
+    let busy: Vec<String> = busy.map(str::to_owned).into_iter().chain([time(limit)]).collect();
+    let busy = managed((case == Case::Batch).then_some("batch"), busy);
+    let requests = [
+        "requests".to_owned(),
+        "--json".to_owned(),
+        format!("--warm-up={}ms", WARM_UP.as_millis()),
+        time(options.time),
+        format!("--seed={}", options.seed.wrapping_add(u64::from(round))),
+    ];
+    let requests = managed((case == Case::Latency).then_some("latency"), requests.into());
+    let answered = file("requests.out");
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| beside(&daemon, "daemon"));
+        let listens = || std::os::unix::net::UnixStream::connect(state.join("symbiontd.sock"));
+        let begin = Instant::now();
+        while listens().is_err() && begin.elapsed() < PATIENCE && !serving.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let load = (case != Case::Idle).then(|| scope.spawn(|| beside(&busy, "busy")));
+        let err = file("requests.err");
+        let done = harness::run(&requests, &answered, &err, limit, &|| progress.cancelled());
+        over.store(true, Ordering::Relaxed);
+        for thread in load.into_iter().chain([serving]) {
+            // A panic of theirs would be one of this crate's.
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        done
+    })?;
+    let throughput = match case {
+        Case::Idle => None,
+        _ => {
+            let load: many::Report = read_json(&file("busy.out"))?;
+            Some(load.busy_iterations as f64 / load.elapsed_s)
+        }
+    };
+    let record = Record { round, case, requests: read_json(&answered)?, throughput };
+    fs::remove_dir_all(&scratch).map_err(Error::io(&scratch))?;
+    Ok(record)
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn time(time: Duration) -> String {
+    format!("--duration={}ms", time.as_millis())
+}
+
+type Figure = (&'static str, fn(&Record) -> Option<f64>);
+
+const FIGURES: [Figure; 4] = [
+    ("median", |record| Some(record.requests.median_us)),
+    ("99th percentile", |record| Some(record.requests.p99_us)),
+    ("99.9th percentile", |record| Some(record.requests.p999_us)),
+    ("throughput of the busy threads", |record| record.throughput),
+];
+
+fn values(records: &[Record], case: Case, of: fn(&Record) -> Option<f64>) -> Vec<f64> {
+    let mut of_case: Vec<_> = records.iter().filter(|record| record.case == case).collect();
+    of_case.sort_by_key(|record| record.round);
+    of_case.into_iter().filter_map(of).collect()
+}
+
+/// How many times as large a figure is as without classes: geometric mean over rounds.
+fn ratio(
+    records: &[Record],
+    case: Case,
+    of: fn(&Record) -> Option<f64>,
+) -> Result<Option<Estimate>, StatsError> {
+    let (ours, stay) = (values(records, case, of), values(records, Case::Stay, of));
+    if ours.is_empty() || ours.len() != stay.len() {
+        return Ok(None);
+    }
+    let logarithms: Vec<f64> = ours.iter().zip(&stay).map(|(a, b)| (a / b).ln()).collect();
+    let mean = mean_estimate(&logarithms)?;
+    let interval =
+        mean.interval.map(|i| crate::stats::Interval { low: i.low.exp(), high: i.high.exp() });
+    Ok(Some(Estimate { value: mean.value.exp(), interval, ..mean }))
+}
+
+fn page(records: &[Record]) -> Result<Report, Error> {
+    let wrong = |error: StatsError| Error::Evaluation(error.to_string());
+    let mut checks = Vec::new();
+    let columns = vec![
+        Column::text("Case"),
+        Column::number("Median").unit("µs"),
+        Column::number("99th percentile").unit("µs"),
+        Column::number("99.9th percentile").unit("µs"),
+        Column::number("Throughput of the busy threads").unit("iterations/s"),
+    ];
+    let mut means = Table::new("latency", "Latency of requests, mean over rounds", columns.clone());
+    let mut ratios = Table::new("ratios", "Times the figure without classes, same round", columns);
+    for case in Case::ALL {
+        let mut rows = (vec![case.name().into()], vec![case.name().into()]);
+        for (name, of) in FIGURES {
+            let values = values(records, case, of);
+            let mean =
+                if values.is_empty() { None } else { Some(mean_estimate(&values).map_err(wrong)?) };
+            let ratio = ratio(records, case, of).map_err(wrong)?;
+            rows.0.push(mean.into());
+            rows.1.push(ratio.into());
+            if let (Case::Latency, Some(ratio)) = (case, ratio.filter(|_| name.contains('p'))) {
+                checks.push(shorter(name, ratio));
+            }
+        }
+        means.row(rows.0);
+        if case != Case::Stay {
+            ratios.row(rows.1);
+        }
+    }
+    let mut report = Report::new(
+        "What a class does for requests",
+        "A request loop beside busy threads, under stay: measured on this machine",
+    );
+    report.push(Block::Heading("What it has to show".to_owned()));
+    report.push(Check::table(&checks));
+    report.push(Block::Heading("Figures".to_owned()));
+    report.push(means);
+    report.push(ratios);
+    Ok(report)
+}
+
+/// Class `latency` makes this percentile shorter.
+fn shorter(name: &str, ratio: Estimate) -> Check {
+    let verdict = match ratio.interval {
+        Some(interval) if interval.high < 1.0 => Verdict::Pass,
+        Some(interval) if interval.low >= 1.0 => Verdict::Fail,
+        _ => Verdict::Undecided,
+    };
+    Check {
+        requirement: format!("class latency: the {name} is shorter than without classes"),
+        measured: Some(ratio),
+        beside: "1: no difference".to_owned(),
+        verdict,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(round: u32, case: Case, us: f64) -> Record {
+        let requests = requests::Report {
+            requests: 1000,
+            median_us: us,
+            p99_us: 3.0 * us,
+            p999_us: 5.0 * us,
+            max_us: 9.0 * us,
+            histogram: Vec::new(),
+        };
+        Record { round, case, requests, throughput: (case != Case::Idle).then_some(1e6) }
+    }
+
+    #[test]
+    fn equal_runs_show_no_difference() {
+        let us = |round: u32, case: Case| 100.0 + f64::from((round * 7 + case as u32 * 5) % 11);
+        let records: Vec<Record> = (0..8)
+            .flat_map(|round| Case::ALL.map(|case| record(round, case, us(round, case))))
+            .collect();
+        let (_, p99) = FIGURES[1];
+        let equal = ratio(&records, Case::Latency, p99).unwrap().unwrap();
+        assert!(equal.interval.unwrap().contains(1.0), "{equal:?}");
+        assert_eq!(shorter("x", equal).verdict, Verdict::Undecided);
+        let halved: Vec<Record> = (0..8)
+            .flat_map(|round| {
+                let of = |case| us(round, case) * if case == Case::Latency { 0.5 } else { 1.0 };
+                Case::ALL.map(|case| record(round, case, of(case)))
+            })
+            .collect();
+        let shorter_by_half = ratio(&halved, Case::Latency, p99).unwrap().unwrap();
+        assert_eq!(shorter("x", shorter_by_half).verdict, Verdict::Pass);
+        assert!((0.4..0.6).contains(&shorter_by_half.value));
+        assert!(page(&halved).is_ok() && page(&halved[..4]).is_ok());
+    }
+}

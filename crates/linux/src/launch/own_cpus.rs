@@ -1,0 +1,79 @@
+//! Where those who manage run themselves.
+//!
+//! A manager that wakes on the core of a program that is measured disturbs it. It keeps off such
+//! cores while they are in use, and is as its user started it otherwise.
+
+use std::io;
+
+use rustix::process::Pid;
+use symbiont_topology::CpuSet;
+
+use crate::actuate::affinity;
+
+/// The hardware threads that this process may use, and those that it keeps off.
+#[derive(Debug, Default)]
+pub struct OwnCpus {
+    /// What its user allowed, while it keeps off any.
+    user: Option<CpuSet>,
+    off: CpuSet,
+}
+
+impl OwnCpus {
+    /// Keeps all threads of this process off these hardware threads, and those that they make
+    /// later; of none, gives them what the user allowed. Changes nothing where no other would be left.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn keep_off(&mut self, cpus: &CpuSet) -> io::Result<()> {
+        if *cpus == self.off {
+            return Ok(());
+        }
+        let user = match self.user.take() {
+            Some(user) => user,
+            None => affinity::get(None)?,
+        };
+        let rest = user.difference(cpus);
+        let mask = if rest.is_empty() { &user } else { &rest };
+        for thread in std::fs::read_dir("/proc/self/task")? {
+            let number = thread?.file_name().to_str().and_then(|name| name.parse().ok());
+            let Some(number) = number.and_then(Pid::from_raw) else { continue };
+            affinity::set(Some(number), Some(mask))?;
+        }
+        self.off = cpus.clone();
+        self.user = (!cpus.is_empty()).then_some(user);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_keeps_off_and_comes_back() {
+        // In a process of its own: all threads of this one are the test runner's.
+        const MARK: &str = "SYMBIONT_TEST_KEEPS_OFF";
+        if std::env::var_os(MARK).is_none() {
+            let name = "launch::own_cpus::tests::a_process_keeps_off_and_comes_back";
+            let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+            let ended = own.args([name, "--exact", "--test-threads=1"]).env(MARK, "1").output();
+            let ended = ended.unwrap();
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+            return;
+        }
+        let before = affinity::get(None).unwrap();
+        let first: CpuSet = before.first().into_iter().collect();
+        let mut own = OwnCpus::default();
+        own.keep_off(&first).unwrap();
+        let rest = before.difference(&first);
+        let expected = if rest.is_empty() { before.clone() } else { rest };
+        assert_eq!(affinity::get(None).unwrap(), expected);
+        std::thread::spawn(move || assert_eq!(affinity::get(None).unwrap(), expected))
+            .join()
+            .unwrap();
+        own.keep_off(&before).unwrap();
+        assert_eq!(affinity::get(None).unwrap(), before, "no other is left");
+        own.keep_off(&CpuSet::new()).unwrap();
+        assert_eq!(affinity::get(None).unwrap(), before);
+    }
+}
