@@ -20,7 +20,7 @@ run: setup
 
 test: setup-test lint oracles guests
 	scripts/fuzz.sh short
-	$(CARGO) test --workspace --all-features --locked --no-fail-fast
+	scripts/test.sh
 
 # Coverage-guided fuzzing of all targets, for so long together.
 TIME ?= 20m
