@@ -375,7 +375,10 @@ impl Policy for Auto {
             true => Vec::new(),
             false => domains(view.topology, &rest),
         };
-        self.domains = domains.len();
+        // Without threads there is no reach to divide: what is known of the machine stays.
+        if !domains.is_empty() {
+            self.domains = domains.len();
+        }
         let loads = self.loads(&reduced, &domains, owned);
         let homes = self.homes.decide(&domains, &loads, over);
         let mut decision = Decision {

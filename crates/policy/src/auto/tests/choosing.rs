@@ -65,3 +65,17 @@ fn reasons_and_findings_name_the_choice() {
     assert_eq!(value("auto: groups on a core decided by hysched"), Some(1.0), "every 500 ms");
     assert!(value("changes of joint state").is_some(), "those of its parts are given, too");
 }
+
+/// A report is written, and a daemon asked, when all programs have ended.
+#[test]
+fn the_choice_stays_when_the_last_thread_has_ended() {
+    let mut scene = Scene::on("llc:2 core:2 smt:2", &NO_COUNTERS).with([10, 20]).run(3);
+    let choice = scene.policy.choice();
+    assert!(choice.as_ref().unwrap().contains("2 domains of cores"), "{choice:?}");
+    scene.actors.clear();
+    scene = scene.run(3);
+    assert_eq!(scene.policy.choice(), choice);
+    let findings = scene.policy.findings();
+    let domains = findings.iter().find(|finding| finding.name == "auto: domains").unwrap();
+    assert_eq!(domains.value, 2.0);
+}
