@@ -153,7 +153,7 @@ Examples:
 Environment:
   NO_COLOR    if set and not empty, no colours are used")]
 pub struct Top {
-    /// Print once as text, and exit
+    /// Print once as text, as wide as COLUMNS says [default: as wide as it is], and exit
     #[arg(long)]
     pub once: bool,
     /// Print once as JSON, and exit

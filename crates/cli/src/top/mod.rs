@@ -19,6 +19,7 @@
 //! - Shares are those of the time between snapshots (`shares_are_of_the_time_between_snapshots`).
 //! - The selected thread stays selected where it moves to (`the_selected_thread_is_followed`).
 //! - Each key does what help says (`keys_do_what_help_says`).
+//! - What is printed once is no wider than asked for (`printed_lines_are_no_wider_than_asked_for`).
 
 mod clean;
 mod screen;
@@ -42,6 +43,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_wire::{SNAPSHOT_SCHEMA, Snapshot};
 
 use crate::args::Top;
+use clean::cut;
 use screen::Screen;
 use source::Source;
 use state::{Effect, State};
@@ -50,7 +52,7 @@ use view::{Parts, view};
 
 /// How often it is looked whether a signal has come.
 const HEARTBEAT: Duration = Duration::from_millis(100);
-/// Columns of what is printed once: all that there is.
+/// Columns of what is printed once, unless `COLUMNS` says otherwise: all that there is.
 const PRINTED: usize = 1000;
 
 /// Shows until the user quits, or prints once.
@@ -66,7 +68,10 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
         let screen = Screen::new(Some(&before), source.look()?);
         match args.json {
             true => say!("{}", serde_json::to_string_pretty(&screen.now)?),
-            false => say_all!("{}", text(&screen)),
+            false => {
+                let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+                say_all!("{}", text(&screen, columns.unwrap_or(PRINTED)));
+            }
         }
         return Ok(());
     }
@@ -156,16 +161,16 @@ fn run(
     Ok(())
 }
 
-/// What the terminal would show if it had room for everything.
-fn text(screen: &Screen) -> String {
-    let mut lines: Vec<String> = view::header_lines(screen, PRINTED);
+/// What a terminal of this width would show if it had room for all lines.
+fn text(screen: &Screen, columns: usize) -> String {
+    let mut lines: Vec<String> = view::header_lines(screen, columns);
     lines.push(String::new());
-    lines.extend(view::core_lines(screen, PRINTED));
+    lines.extend(view::core_lines(screen, columns));
     lines.push(String::new());
-    lines.extend(view::table(screen, PRINTED));
+    lines.extend(view::table(screen, columns));
     if !screen.now.moves.is_empty() {
-        lines.push("\nMOVES".to_owned());
-        lines.extend(view::move_lines(&screen.now.moves, PRINTED));
+        lines.extend([String::new(), "MOVES".to_owned()]);
+        lines.extend(view::move_lines(&screen.now.moves, columns));
     }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    lines.iter().map(|line| format!("{}\n", cut(line.trim_end(), columns))).collect()
 }

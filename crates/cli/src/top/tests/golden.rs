@@ -77,7 +77,7 @@ fn screens_read_as_ever() {
             hold(&format!("{label}-{name}"), &lines(&drawn(&mut state, &screen, size)));
         }
     }
-    hold("once", &text(&Screen::new(None, measured(4))));
+    hold("once", &text(&Screen::new(None, measured(4)), PRINTED));
 }
 
 #[test]
@@ -115,15 +115,21 @@ fn names_are_no_commands() {
         let shown: String = buffer.content.iter().map(Cell::symbol).collect();
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
     }
-    let printed = text(&screen);
+    let printed = text(&screen, PRINTED);
     assert!(!printed.chars().any(|c| c.is_control() && c != '\n'), "{printed:?}");
     assert!(!printed.contains('\u{202e}'));
 }
 
 #[test]
-fn printed_lines_are_bounded() {
-    let printed = text(&Screen::new(None, measured(64)));
-    let wide = |line: &&str| super::super::clean::width(line) > PRINTED;
-    assert_eq!(printed.lines().filter(wide).collect::<Vec<_>>(), Vec::<&str>::new());
-    assert!(printed.lines().count() > 64 + 16, "all threads and cores are there");
+fn printed_lines_are_no_wider_than_asked_for() {
+    for snapshot in [measured(64), daemon(64), watched(64), names()] {
+        let screen = Screen::new(None, snapshot);
+        for columns in [1, 40, 80, 132, PRINTED] {
+            let printed = text(&screen, columns);
+            let wide = |line: &&str| super::super::clean::width(line) > columns;
+            assert_eq!(printed.lines().filter(wide).collect::<Vec<_>>(), Vec::<&str>::new());
+            let least = screen.all().len() + screen.cores.len();
+            assert!(printed.lines().count() > least, "all threads and cores are there");
+        }
+    }
 }
