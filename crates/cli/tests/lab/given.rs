@@ -2,6 +2,8 @@
 //!
 //! CPU numbers are the guest kernel's. All lists are in ascending order.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Where the guest finds it.
@@ -87,6 +89,24 @@ impl Given {
     /// Hardware threads of a core.
     pub fn smt(&self) -> usize {
         self.cores[0].len()
+    }
+
+    /// CPUs by what caches, memory and speed divide: cores of one speed and one NUMA node, and of one
+    /// last-level cache where cores share one.
+    pub fn domains(&self) -> Vec<Vec<u32>> {
+        let place = |groups: &[Vec<u32>], cpu| groups.iter().position(|group| group.contains(&cpu));
+        let mut domains = BTreeMap::<_, Vec<u32>>::new();
+        for (core, speed) in self.cores.iter().zip(&self.capacities) {
+            let llc = place(&self.llcs, core[0]).filter(|llc| self.llcs[*llc] != *core);
+            let key = (place(&self.nodes, core[0]), llc, speed);
+            domains.entry(key).or_default().extend(core);
+        }
+        domains.into_values().collect()
+    }
+
+    /// The cores of a domain.
+    pub fn cores_in(&self, domain: &[u32]) -> Vec<&Vec<u32>> {
+        self.cores.iter().filter(|core| domain.contains(&core[0])).collect()
     }
 
     /// All CPUs.

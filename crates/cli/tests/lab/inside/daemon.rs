@@ -16,19 +16,21 @@ use super::siblings::{cpus_of, list, wait_until_seen, workers};
 use super::workers::command;
 
 /// Four processes that sleep most of the time.
-const SLEEPERS: [&str; 4] = ["group", "all", "4", "sleeper"];
+pub const SLEEPERS: [&str; 4] = ["group", "all", "4", "sleeper"];
+/// Threads are dealt anew ten times a second.
+pub const RANDOM: &str = "policy = \"random\"\nquantum = \"100ms\"\n";
 
-/// A daemon that deals threads anew ten times a second.
-struct Daemon {
-    place: Place,
+/// A daemon.
+pub struct Daemon {
+    pub place: Place,
     child: Child,
 }
 
 impl Daemon {
-    fn start() -> Self {
+    /// With this configuration.
+    pub fn start(config: &str) -> Self {
         let place = Place::new();
-        fs::write(place.path("symbiontd.toml"), "policy = \"random\"\nquantum = \"100ms\"\n")
-            .unwrap();
+        fs::write(place.path("symbiontd.toml"), config).unwrap();
         let child = spawn(&place);
         let daemon = Self { place, child };
         daemon.wait_until_ready();
@@ -47,17 +49,17 @@ impl Daemon {
     }
 
     /// `symbiont COMMAND… --state-dir …`, which must succeed.
-    fn client(&self, words: &[&str]) -> Output {
+    pub fn client(&self, words: &[&str]) -> Output {
         let (first, rest) = words.split_first().unwrap();
         self.place.symbiont(first).args(rest).output().unwrap()
     }
 
-    fn asked(&self, words: &[&str]) {
+    pub fn asked(&self, words: &[&str]) {
         let done = self.client(words);
         assert!(done.status.success(), "{words:?}: {} {}", stderr(&done), self.log());
     }
 
-    fn status(&self) -> Value {
+    pub fn status(&self) -> Value {
         let output = self.client(&["status", "--json"]);
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
@@ -73,8 +75,13 @@ impl Daemon {
     }
 
     /// A program of a client.
-    fn run(&self, words: &[&str]) -> Program {
-        self.place.start(&mut self.place.run(&[], &command(words)))
+    pub fn run(&self, words: &[&str]) -> Program {
+        self.run_as(&[], words)
+    }
+
+    /// The same, with options.
+    pub fn run_as(&self, options: &[&str], words: &[&str]) -> Program {
+        self.place.start(&mut self.place.run(options, &command(words)))
     }
 
     /// A program that nothing was said about to the daemon.
@@ -91,7 +98,7 @@ impl Daemon {
         self.wait_until_ready();
     }
 
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         send(self.child.id(), Signal::TERM);
         assert!(self.child.wait().unwrap().success(), "{}", self.log());
         assert!(self.place.journals().is_empty(), "{:?}", self.place.journals());
@@ -104,14 +111,14 @@ fn spawn(place: &Place) -> Child {
     place.symbiont("daemon").arg("--config").arg(config).stderr(log).spawn().unwrap()
 }
 
-fn has_own_masks(program: &Program) {
+pub fn has_own_masks(program: &Program) {
     assert_eq!(changed(program.id(), &own()), [].into());
 }
 
 /// A client's program is placed, and one that was started without the daemon once it is attached;
 /// detached, it is as its user left it.
 pub fn clients(_: &Given) {
-    let mut daemon = Daemon::start();
+    let mut daemon = Daemon::start(RANDOM);
     let ours = daemon.run(&SLEEPERS);
     let other = daemon.unmanaged(&SLEEPERS);
     wait_for_change(ours.id(), &own());
@@ -136,7 +143,7 @@ pub fn clients(_: &Given) {
 /// The daemon is killed and started again, some times: what lives is managed again, and at the
 /// end it is as its user left it. What ended meanwhile is forgotten.
 pub fn killed(_: &Given) {
-    let mut daemon = Daemon::start();
+    let mut daemon = Daemon::start(RANDOM);
     let ours = daemon.run(&SLEEPERS);
     let attached = daemon.unmanaged(&SLEEPERS);
     daemon.asked(&["attach", "--pid", &attached.id().to_string()]);
@@ -171,7 +178,7 @@ pub fn killed(_: &Given) {
 /// whose user held it to two, of which the CPU is one. All are placed on online CPUs only, a program
 /// that comes meanwhile too, and at the end each thread has the mask that its user gave it.
 pub fn hotplug(given: &Given) {
-    let mut daemon = Daemon::start();
+    let mut daemon = Daemon::start(RANDOM);
     let (gone, pair) = (given.cores[1][0], [given.cores[0][0], given.cores[1][0]]);
     let count = given.cpus().len();
     let wide = daemon.run(&["group", "all", &count.to_string(), "sleeper"]);

@@ -3,8 +3,10 @@
 //! A scenario is written once and played on each guest that it fits. It fails by
 //! a panic; what it printed is told with it. It may leave its processes behind.
 
+mod auto;
 mod bpf;
 mod cgroup;
+mod classes;
 mod counted;
 mod counters;
 mod cpus;
@@ -19,6 +21,7 @@ mod scheduler;
 mod serving;
 mod siblings;
 mod spinners;
+mod top;
 mod topology;
 mod trouble;
 mod workers;
@@ -67,6 +70,19 @@ fn smt(given: &Given) -> bool {
     any(given) && given.smt() > 1
 }
 
+fn smt4(given: &Given) -> bool {
+    any(given) && given.smt() == 4
+}
+
+fn several_domains(given: &Given) -> bool {
+    any(given) && given.domains().len() > 1
+}
+
+/// Threads can be grouped: no domain is a single core.
+fn groups(given: &Given) -> bool {
+    smt(given) && given.domains().iter().all(|domain| given.cores_in(domain).len() > 1)
+}
+
 fn counters(given: &Given) -> bool {
     given.counters.is_some()
 }
@@ -90,6 +106,13 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("fpu_hungry_threads_are_spread_over_cores", smt, siblings::fpu_hungry),
     scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
     scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
+    scenario("auto_chooses_by_the_machine", any, auto::choice),
+    scenario("auto_gives_a_serial_program_a_whole_core", any, auto::serial),
+    scenario("auto_parts_parallel_programs_among_domains", several_domains, auto::parted),
+    scenario("auto_groups_threads_by_what_is_counted", groups, auto::grouped),
+    scenario("a_program_that_answers_requests_has_a_core", smt, classes::latency),
+    scenario("a_measured_program_has_empty_siblings", smt, classes::alone),
+    scenario("top_fits_on_a_narrow_terminal", smt4, top::once),
     scenario("who_asks_most_of_memory_runs_near_it", far_memory, memory::near),
     scenario("a_scheduler_that_somebody_loaded_is_respected", whole, scheduler::loaded),
     scenario("masks_come_back_at_the_end", kernel, crash::end),

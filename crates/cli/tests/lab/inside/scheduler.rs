@@ -116,7 +116,7 @@ pub fn loaded(given: &Given) {
     );
 
     let said = place.path("said");
-    let program = start_serial(&place, File::create(&said).unwrap().into());
+    let program = start_serial(&place, "phases", File::create(&said).unwrap().into());
     serial_gets_a_core(given, &program);
     for (thread, now) in of_tree(program.id()) {
         let touched = (now.nice, now.class) != (before.nice, before.class);

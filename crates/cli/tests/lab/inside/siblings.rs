@@ -158,8 +158,8 @@ impl Drop for Told {
     }
 }
 
-/// Starts a serial program beside a parallel one, under `phases`.
-pub fn start_serial(place: &Place, stderr: Stdio) -> Program {
+/// Starts a serial program beside a parallel one, under a policy.
+pub fn start_serial(place: &Place, policy: &str, stderr: Stdio) -> Program {
     let jobs = place.path("jobs.toml");
     let text = format!(
         "[[job]]\nname = 'parallel'\ncommand = {:?}\n[[job]]\nname = 'serial'\ncommand = {:?}\n",
@@ -168,7 +168,7 @@ pub fn start_serial(place: &Place, stderr: Stdio) -> Program {
     );
     fs::write(&jobs, text).unwrap();
     let mut run = place.symbiont("run");
-    run.args(["--policy", "phases", "--quantum", "200ms", "--job"]).arg(&jobs).stderr(stderr);
+    run.args(["--policy", policy, "--quantum", "200ms", "--job"]).arg(&jobs).stderr(stderr);
     place.start(&mut run)
 }
 
@@ -196,5 +196,5 @@ pub fn serial_gets_a_core(given: &Given, program: &Program) {
 /// A serial program gets a whole core.
 pub fn serial(given: &Given) {
     let place = Place::new();
-    serial_gets_a_core(given, &start_serial(&place, Stdio::inherit()));
+    serial_gets_a_core(given, &start_serial(&place, "phases", Stdio::inherit()));
 }

@@ -1,6 +1,7 @@
-//! The arm64 guest: two clusters of cores of different speed, and a PMU.
+//! The arm64 guests: two clusters of cores of different speed, and a PMU; and two clusters that only
+//! their caches tell apart.
 //!
-//! It executes by counting: each instruction takes eight nanoseconds of its virtual
+//! The first executes by counting: each instruction takes eight nanoseconds of its virtual
 //! time, in which its PMU counts cycles too, at one a nanosecond (QEMU,
 //! target/arm/helper.c: `instructions_get_count` and `cycles_get_count`). Idle time is skipped. So
 //! counts are known, and a run takes the same course each time.
@@ -31,11 +32,24 @@ pub fn clusters() -> Guest {
         scope: Scope::Kernel,
         ..regular
     };
-    let words = format!(
-        "-M virt,gic-version=3 -cpu max,pauth-impdef=on -accel tcg \
-         -icount shift={SHIFT},sleep=off -rtc base=2026-01-01,clock=vm -seed 1 \
-         -smp 8,sockets=1,clusters=2,cores=2,threads=2"
-    );
+    let how =
+        format!("-accel tcg -icount shift={SHIFT},sleep=off -rtc base=2026-01-01,clock=vm -seed 1");
+    guest(given, &how, "clusters=2,cores=2,threads=2")
+}
+
+/// A socket of 2 clusters × 4 cores without siblings; each cluster has an L2 of its own, the last
+/// cache level.
+pub fn two_llcs() -> Guest {
+    let regular = Given::regular("arm64-two-llcs", 2, 4, 1);
+    let all = vec![regular.cpus()];
+    let memory_mib = vec![regular.memory_mib.iter().sum()];
+    let given = Given { nodes: all.clone(), packages: all, memory_mib, ..regular };
+    guest(given, "-accel tcg,thread=multi", "clusters=2,cores=4,threads=1")
+}
+
+fn guest(given: Given, how: &str, cores: &str) -> Guest {
+    let words =
+        format!("-M virt,gic-version=3 -cpu max,pauth-impdef=on {how} -smp 8,sockets=1,{cores}");
     let mut guest = Guest {
         device_tree: device_tree(&given),
         given,

@@ -24,6 +24,7 @@ pub fn all() -> Vec<Guest> {
     vec![
         power::power9(),
         arm64::clusters(),
+        arm64::two_llcs(),
         x86_two_sockets(),
         power::power8(),
         x86_smt4(),
@@ -89,7 +90,7 @@ fn x86_smt4() -> Guest {
 /// One socket × 2 cores × 4 threads; each core has a last-level cache of its own and is a
 /// NUMA node, of which the second has no memory. (QEMU 10.0 dies of Intel processors with
 /// dies or modules, and emulates no AMD topology, so a domain of several cores cannot be
-/// had.)
+/// had here; `arm64-two-llcs` has them.)
 fn x86_two_llcs() -> Guest {
     let regular = Given::regular("x86-two-llcs", 1, 2, 4);
     let (llcs, nodes) = (regular.cores.clone(), regular.cores.clone());
