@@ -223,16 +223,16 @@ impl Pays {
     fn judge(&mut self) -> bool {
         let mut verdicts = Vec::new();
         for (program, record) in &mut self.records {
-            let means = [record.before, record.during, record.after].map(|mean| mean.get());
             record.verdict = None;
-            if let [Some(before), Some(during), Some(after)] = means
-                && during > 0.0
-                && record.released.is_zero()
+            if let [Some(before), Some(during), Some(after)] =
+                [record.before, record.during, record.after].map(|mean| mean.get())
             {
-                // The better side: both must be worse.
-                let verdict = before.max(after) / during;
-                record.verdict = Some(verdict);
-                verdicts.push((*program, verdict));
+                if during > 0.0 && record.released.is_zero() {
+                    // The better side: both must be worse.
+                    let verdict = before.max(after) / during;
+                    record.verdict = Some(verdict);
+                    verdicts.push((*program, verdict));
+                }
             }
             record.before = record.after;
         }

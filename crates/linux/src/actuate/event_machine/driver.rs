@@ -106,11 +106,9 @@ impl Driver {
         let Some(event) = self.world().reports.pop_front() else { return };
         self.tree.apply(event, &mut self.hook);
         let mut world = self.world();
-        if let Event::Fork { child_process, child_thread, .. } = event
-            && child_process == child_thread
-            && !world.died
-            && let Some(process) = world.processes.get_mut(&child_process)
-        {
+        let Event::Fork { child_process, child_thread, .. } = event else { return };
+        let is_seen = child_process == child_thread && !world.died;
+        if let Some(process) = world.processes.get_mut(&child_process).filter(|_| is_seen) {
             process.reported = true;
         }
     }

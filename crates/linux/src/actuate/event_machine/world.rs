@@ -264,9 +264,8 @@ impl World {
     fn pass(&mut self, ticks: u64) {
         self.now += ticks;
         for report in self.reports.iter().filter(|_| ticks > EXEC_LASTS) {
-            if let Event::Exec { process } = report
-                && let Some(task) = self.tasks.get_mut(process)
-            {
+            let Event::Exec { process } = report else { continue };
+            if let Some(task) = self.tasks.get_mut(process) {
                 task.blurred = Some("its exec was reported after more than ten seconds");
             }
         }
