@@ -1,6 +1,7 @@
 //! The command line, as data. Help texts teach: what it does, what it leaves
 //! alone, one example each.
 
+mod advise;
 #[cfg(feature = "research")]
 mod bench;
 mod daemon;
@@ -17,6 +18,7 @@ mod training;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use advise::Advise;
 use anyhow::Context;
 #[cfg(feature = "research")]
 pub use bench::{
@@ -59,6 +61,7 @@ pub enum Command {
     Status(Status),
     Why(WhyArgs),
     Top(Top),
+    Advise(Advise),
     Stat(Stat),
     Replay(Replay),
     Doctor(Doctor),

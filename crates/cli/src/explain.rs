@@ -149,8 +149,8 @@ mod tests {
                 thread_quanta: 912,
                 alone: 0.38,
                 with: vec![
-                    CoRunner { program: "make".into(), share: 0.5 },
-                    CoRunner { program: "render".into(), share: 0.25 },
+                    CoRunner { number: 0, program: "make".into(), share: 0.5 },
+                    CoRunner { number: 1, program: "render".into(), share: 0.25 },
                 ],
             },
             reasons,
@@ -162,6 +162,7 @@ mod tests {
                 min: 1.0,
                 max: 1.62,
             }),
+            ..ProgramSummary::default()
         };
         let second = ProgramSummary {
             name: "sleep".into(),

@@ -4,6 +4,7 @@
 #[macro_use]
 mod out;
 
+mod advise;
 #[cfg(feature = "research")]
 mod analyze;
 mod args;
@@ -24,6 +25,7 @@ mod machines;
 mod policies;
 #[cfg(feature = "research")]
 mod prepare;
+mod processes;
 #[cfg(feature = "research")]
 mod profile;
 mod quiet;
@@ -113,6 +115,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Status(args) => status::status(&args),
         Command::Why(args) => status::why(&args),
         Command::Top(args) => top::top(&args),
+        Command::Advise(args) => advise::advise(&args),
         Command::Daemon(args) => daemon::run(&args),
         Command::Reload(args) => attach::reload(&args),
         Command::Stat(args) => stat::stat(&args),

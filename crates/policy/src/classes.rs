@@ -232,6 +232,10 @@ impl Policy for Classes {
         self.inner.adapt(offered, topology)
     }
 
+    fn choice(&self) -> Option<String> {
+        self.inner.choice()
+    }
+
     fn lacks(&self) -> Option<MissingInput> {
         self.inner.lacks()
     }

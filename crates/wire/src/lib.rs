@@ -13,9 +13,9 @@
 //!
 //! [`FrameBuffer`] cuts received bytes into frames. [`Call`] and [`Reply`] are the envelopes.
 //! [`Request`] is a call of the interface with its parameters, [`Failure`] an error of it.
-//! [`INTERFACE`] describes both for generic clients; [`STATUS_SCHEMA`], [`WHY_SCHEMA`] and
-//! [`SNAPSHOT_SCHEMA`] are JSON schemas of what `symbiont status --json`, `symbiont why --json` and
-//! `symbiont top --json` print.
+//! [`INTERFACE`] describes both for generic clients; [`STATUS_SCHEMA`], [`WHY_SCHEMA`],
+//! [`SNAPSHOT_SCHEMA`] and [`ADVICE_SCHEMA`] are JSON schemas of what `symbiont status`, `why`, `top` and
+//! `advise` print with `--json`. [`advice`] is no message: it is made without a daemon.
 //!
 //! # Terms and units
 //! *Frame*: the bytes of one message without the zero byte, at most [`MOST_BYTES`]. *Descriptor*: an
@@ -31,6 +31,7 @@
 //!   (`the_description_names_each_method_and_error`).
 //! - The published schemas are those of the types (`the_schemas_are_those_of_the_types`).
 
+pub mod advice;
 mod call;
 mod failure;
 mod frame;
@@ -58,6 +59,8 @@ pub const STATUS_SCHEMA: &str = include_str!("status.schema.json");
 pub const WHY_SCHEMA: &str = include_str!("why.schema.json");
 /// JSON schema of [`Snapshot`], as `symbiont top --json` prints it.
 pub const SNAPSHOT_SCHEMA: &str = include_str!("snapshot.schema.json");
+/// JSON schema of [`advice::Advice`], as `symbiont advise --json` prints it.
+pub const ADVICE_SCHEMA: &str = include_str!("advice.schema.json");
 /// What `varlinkctl introspect` shows.
 pub const INTERFACE: &str = include_str!("io.symbiont.Manager.varlink");
 

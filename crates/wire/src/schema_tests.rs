@@ -18,6 +18,7 @@ fn the_schemas_are_those_of_the_types() {
         ("status", STATUS_SCHEMA, schema::<Status>("symbiont status --json")),
         ("why", WHY_SCHEMA, schema::<Explanations>("symbiont why --json")),
         ("snapshot", SNAPSHOT_SCHEMA, schema::<Snapshot>("symbiont top --json")),
+        ("advice", ADVICE_SCHEMA, schema::<advice::Advice>("symbiont advise --json")),
     ] {
         let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
         if std::env::var_os("UPDATE_GOLDEN").is_some() {

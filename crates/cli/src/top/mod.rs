@@ -21,7 +21,7 @@
 //! - Each key does what help says (`keys_do_what_help_says`).
 //! - What is printed once is no wider than asked for (`printed_lines_are_no_wider_than_asked_for`).
 
-mod clean;
+pub mod clean;
 mod screen;
 mod source;
 mod state;

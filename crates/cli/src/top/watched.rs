@@ -2,10 +2,9 @@
 //!
 //! # Approach
 //! As `symbiont stat` does, by [`symbiont_linux::observe`], which needs no journal and no lock and
-//! changes nothing. Root sees the processes of all users. A program is a process here. Kernel threads
-//! are not shown.
+//! changes nothing. Which processes those are, [`Processes`] knows. A program is a process here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -17,6 +16,8 @@ use symbiont_machine::{ProgramId, RunState};
 use symbiont_topology::{CpuSet, HostTopology, PuId};
 use symbiont_wire::{CoreStatus, ProgramStatus, Snapshot, ThreadStatus};
 
+use crate::processes::Processes;
+
 /// The one program of the watcher: what is shown as a program here is a process.
 const ALL: ProgramId = ProgramId(0);
 
@@ -24,7 +25,7 @@ const ALL: ProgramId = ProgramId(0);
 pub struct Watched {
     watcher: Watcher,
     host: HostTopology,
-    user: u32,
+    processes: Processes,
 }
 
 impl Watched {
@@ -36,7 +37,7 @@ impl Watched {
         let options = WatchOptions { choice: Choice::Scan, ..WatchOptions::default() };
         let watcher = Watcher::start(options, Box::new(())).context("threads cannot be watched")?;
         let host = HostTopology::read().context("cannot read this machine's topology")?;
-        Ok(Self { watcher, host, user: rustix::process::geteuid().as_raw() })
+        Ok(Self { watcher, host, processes: Processes::of_this_user() })
     }
 
     /// All threads now.
@@ -44,7 +45,8 @@ impl Watched {
     /// # Errors
     /// When /proc cannot be listed.
     pub fn look(&mut self) -> anyhow::Result<Snapshot> {
-        for process in self.unknown() {
+        let is_known = |process| self.watcher.program_of(process).is_some();
+        for process in self.processes.unknown(is_known) {
             match self.watcher.enrol(ALL, process) {
                 Ok(()) | Err(WatchError::NoSuchProcess { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -69,44 +71,6 @@ impl Watched {
             ..Snapshot::default()
         })
     }
-
-    /// Processes to be watched that are not yet, and whose parents are not among them.
-    fn unknown(&self) -> Vec<u32> {
-        let own = std::process::id();
-        let is_mine = |process: &u32| {
-            let owner = fs::metadata(format!("/proc/{process}")).map(|file| file.uid());
-            self.user == 0 || owner.is_ok_and(|owner| owner == self.user)
-        };
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let parents: BTreeMap<u32, u32> = numbers
-            .filter(|process| *process != own && self.watcher.program_of(*process).is_none())
-            .filter(is_mine)
-            .filter_map(|process| Some((process, user_parent(process)?)))
-            .collect();
-        let all: BTreeSet<u32> = parents.keys().copied().collect();
-        parents
-            .into_iter()
-            .filter(|(_, parent)| !all.contains(parent))
-            .map(|(pid, _)| pid)
-            .collect()
-    }
-}
-
-/// The parent of a process; none of kernel threads.
-fn user_parent(process: u32) -> Option<u32> {
-    /// Process of the kernel that is the parent of its threads.
-    const KTHREADD: u32 = 2;
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let parent: u32 = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
-    let of_kernel = parent == 0 && stat.contains("(kthreadd)");
-    let of_kernel = of_kernel || (parent == KTHREADD && is_kernel_thread(process));
-    (!of_kernel).then_some(parent)
-}
-
-/// Has it no program at all?
-fn is_kernel_thread(process: u32) -> bool {
-    fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| line.is_empty())
 }
 
 fn program(process: u32) -> ProgramStatus {

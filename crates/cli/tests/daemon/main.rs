@@ -6,6 +6,7 @@
 
 mod abuse;
 mod access;
+mod advise;
 mod attached;
 mod cgroup;
 mod classes;
@@ -38,6 +39,7 @@ fn main() {
     let trials = [
         abuse::trials(),
         access::trials(),
+        advise::trials(),
         attached::trials(),
         cgroup::trials(),
         classes::trials(),

@@ -78,6 +78,10 @@ pub(super) struct ProgramAccount {
     pub name: String,
     /// Threads that were seen of it.
     pub threads: u64,
+    /// Threads of it in one sample, at most.
+    pub most_threads: u64,
+    /// Time for which its threads were ready and did not run.
+    pub wait_time: Duration,
     pub sums: Sums,
     pub reasons: Reasons,
 }

@@ -23,6 +23,7 @@
 //! - Reasons are counted by pattern, the most frequent first, and the last one is kept in full
 //!   (`reasons_are_counted_without_their_figures`).
 //! - Where no slowdown is predicted, there is none (`no_prediction_is_no_slowdown`).
+//! - Threads at once are counted at their most, and waiting is summed (`threads_at_once_and_waiting_are_summed`).
 //! - Memory does not grow with the number of threads that came and went, or of different reasons
 //!   (`memory_is_bounded_whatever_comes_and_goes`).
 
@@ -90,8 +91,15 @@ impl Summary {
         }
         self.greet(sample);
         let co_running = CoRunning::of(sample, known, &self.cores);
+        let mut threads: BTreeMap<ProgramId, u64> = BTreeMap::new();
         for thread in &sample.threads {
             let program = self.programs.entry(thread.program).or_default();
+            let count = threads.entry(thread.program).or_default();
+            *count += 1;
+            program.most_threads = program.most_threads.max(*count);
+            if let Some(did) = known.get(&thread.id) {
+                program.wait_time += did.over.mul_f64((did.ready - did.running).max(0.0));
+            }
             let account = self.threads.get_mut(&key(&thread.id));
             let ran = known.get(&thread.id).map(|did| did.over.mul_f64(did.running));
             if let Some(ran) = ran.filter(|ran| !ran.is_zero()) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use symbiont_machine::ProgramId;
 
 use super::Summary;
 use super::accounts::{Slowdown, Sums};
@@ -24,12 +25,21 @@ pub struct SummaryReport {
 /// What came of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramSummary {
+    /// Its number.
+    #[serde(default)]
+    pub number: u32,
     /// Its name.
     pub name: String,
     /// Threads that were seen of it.
     pub threads: u64,
+    /// Threads of it that lived at once, at most.
+    #[serde(default)]
+    pub most_threads: u64,
     /// CPU time that was seen of them, in seconds.
     pub run_time_s: f64,
+    /// Time for which they were ready and did not run, in seconds.
+    #[serde(default)]
+    pub wait_time_s: f64,
     /// Where it ran, the largest share first.
     pub cpus: Vec<CpuShare>,
     /// What ran on the same cores meanwhile.
@@ -90,6 +100,9 @@ pub struct CoRunners {
 /// A program on the same core.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoRunner {
+    /// Its number.
+    #[serde(default)]
+    pub number: u32,
     /// Its name; it may be the program itself, with another thread.
     pub program: String,
     /// 0 to 1.
@@ -123,10 +136,13 @@ pub struct PredictedSlowdown {
 }
 
 pub(super) fn report(summary: &Summary) -> SummaryReport {
-    let program = |(_, account): (_, &super::ProgramAccount)| ProgramSummary {
+    let program = |(id, account): (&ProgramId, &super::ProgramAccount)| ProgramSummary {
+        number: id.0,
         name: account.name.clone(),
         threads: account.threads,
+        most_threads: account.most_threads,
         run_time_s: account.sums.run_time.as_secs_f64(),
+        wait_time_s: account.wait_time.as_secs_f64(),
         cpus: cpus(summary, &account.sums),
         co_runners: co_runners(summary, &account.sums),
         reasons: reasons(&account.reasons),
@@ -153,7 +169,7 @@ pub(super) fn report(summary: &Summary) -> SummaryReport {
     }
 }
 
-fn name(summary: &Summary, program: symbiont_machine::ProgramId) -> String {
+fn name(summary: &Summary, program: ProgramId) -> String {
     summary.programs.get(&program).map_or_else(String::new, |account| account.name.clone())
 }
 
@@ -175,7 +191,8 @@ fn cpus(summary: &Summary, sums: &Sums) -> Vec<CpuShare> {
 
 fn co_runners(summary: &Summary, sums: &Sums) -> CoRunners {
     let share = |count: u64| ratio(count, sums.thread_quanta);
-    let co_runner = |(program, count): (&symbiont_machine::ProgramId, &u64)| CoRunner {
+    let co_runner = |(program, count): (&ProgramId, &u64)| CoRunner {
+        number: program.0,
         program: name(summary, *program),
         share: share(*count),
     };

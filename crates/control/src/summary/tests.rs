@@ -62,6 +62,32 @@ fn run_time_goes_to_the_cpu_where_a_thread_was_seen() {
 }
 
 #[test]
+fn threads_at_once_and_waiting_are_summed() {
+    let mut summary = Summary::new(&topology());
+    let threads = |numbers: &[u32]| -> Vec<(ThreadSample, f64)> {
+        numbers.iter().map(|number| (seen(0, *number, 0), 0.25)).collect()
+    };
+    for numbers in [&[1, 2][..], &[3, 4, 5], &[6]] {
+        let threads = threads(numbers);
+        let sample = Sample {
+            threads: threads.iter().map(|(thread, _)| thread.clone()).collect(),
+            ..Sample::default()
+        };
+        let did = |(thread, running): &(ThreadSample, f64)| {
+            let (running, ready) = (*running, 0.75);
+            let (switches, migrated) = (1, None);
+            (thread.id, Characterization { over: QUANTUM, ready, running, switches, migrated })
+        };
+        summary.add(&sample, &threads.iter().map(did).collect(), &Placement::new());
+    }
+    // Its program ended.
+    summary.add(&Sample::default(), &Characterizations::new(), &Placement::new());
+    let one = &summary.report().programs[0];
+    assert_eq!((one.number, one.threads, one.most_threads), (0, 6, 3));
+    assert!((one.run_time_s - 0.15).abs() < 1e-9 && (one.wait_time_s - 0.3).abs() < 1e-9);
+}
+
+#[test]
 fn co_runners_share_a_core_and_a_quantum() {
     let mut summary = Summary::new(&topology());
     let core = |cpu| topology().core_of(PuId(cpu)).unwrap().id;

@@ -55,9 +55,11 @@ mod cost;
 mod counter;
 mod hook;
 mod hotplug;
+mod observer;
 mod pace;
 mod programs;
 mod release;
+mod settling;
 mod start;
 mod survivors;
 mod ticker;
@@ -79,8 +81,10 @@ pub use cost::Cost;
 pub use counter::CountOptions;
 use counter::Counter;
 pub(crate) use hook::Hook;
+pub use observer::Observer;
 use pace::{Early, Pace, Woken};
 use release::Releases;
+pub use settling::SETTLE;
 use start::Starts;
 use survivors::Survivors;
 pub use ticker::Lateness;
@@ -95,18 +99,10 @@ use crate::observe::{
 use crate::online::Online;
 use crate::switches::{Alarm, Member, SwitchError};
 
-/// How long after a fork of a process or an exec a thread is left alone at
-/// least: programs count the CPUs when they start.
-pub const SETTLE: Duration = Duration::from_millis(100);
-/// The same after a fork where births are found by scanning: who forked of late
-/// will fork again, and its children keep what they inherit until a scan.
-const SETTLE_SCANNING: Duration = Duration::from_secs(2);
 /// How long a process of an ordinary user has to be there, without making another one, before
 /// it is placed: most that make processes do so early, and the first child can become another
 /// user's before it is put back.
 const UNFORKED: Duration = Duration::from_secs(2);
-/// [`SETTLE`] in quanta, at least.
-const SETTLE_QUANTA: u64 = 3;
 /// The longest pause where the kernel cannot wait.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often cpusets, scheduling groups and applied masks are read again.
@@ -385,24 +381,10 @@ impl<W: Wait> LinuxMachine<W> {
 
     /// What of a thread may be set without surprise.
     fn stage(&self, at: Timestamp, thread: &Observed, parents: &BTreeSet<u32>) -> Stage {
-        let is_past = |age: Option<u64>, time: Duration| {
-            age.is_none_or(|age| age >= SETTLE_QUANTA && self.pace.since(age) >= time)
-        };
-        let after_fork = match self.watcher.method() {
-            Method::Connector { .. } => SETTLE,
-            Method::Scan { .. } => SETTLE_SCANNING,
-        };
-        let ages = &thread.ages;
-        let inherited =
-            ages.seen < 1 || !is_past(ages.forked, after_fork) || !is_past(ages.execed, SETTLE);
         let process = thread.id.process;
         let may_fork = parents.contains(&process)
             || !(self.places_all || self.starts.lasts(process, at, UNFORKED));
-        match self.starts.is_over(process) {
-            _ if inherited || may_fork => Stage::Fresh,
-            false => Stage::Starting,
-            true => Stage::Settled,
-        }
+        settling::stage(thread, may_fork, &self.pace, self.watcher.method(), &self.starts)
     }
 
     /// Tells the actuator who competes: processes that run or ran since the

@@ -11,7 +11,8 @@
 //!
 //! Trials come [`FIRST`] after the last one where the number of ready threads has changed by a quarter
 //! or a released program is placed again, else in intervals that double up to [`LONGEST`]: at most a
-//! twelfth of the time is spent on them, as a rule less than a percent.
+//! twelfth of the time is spent on them, as a rule less than a percent. Where nothing is applied, as in a
+//! dry run, there is nothing to compare, and no trial.
 //!
 //! # Terms and units
 //! *Progress* of a program: per second in which a thread of it is ready, the time that it runs, times its
@@ -21,7 +22,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use symbiont_machine::{ProgramId, ThreadId};
+use symbiont_machine::{Assignment, Priority, ProgramId, Target, ThreadId};
 
 use crate::View;
 
@@ -174,6 +175,13 @@ impl Pays {
                     Stage::After => record.after.add(progress.rate, over),
                 }
             }
+        }
+        let is_placed = |applied: &Assignment| {
+            applied.target != Target::Os || applied.priority != Priority::Normal
+        };
+        let any = view.threads.iter().any(|thread| thread.in_force.is_some_and(is_placed));
+        if !any && self.stage == Stage::Before {
+            self.lasted = Duration::ZERO;
         }
         self.pass(ready, over);
     }

@@ -65,6 +65,15 @@ fn classes(inner: impl Policy + 'static) -> Classes {
 const FOUR_CORES_SMT2: &str = "core:4 smt:2";
 
 #[test]
+fn what_the_policy_chose_is_passed_on() {
+    let mut auto = classes(crate::Auto::new(&crate::Settings::default()));
+    let machine = Topology::synthetic(FOUR_CORES_SMT2).unwrap();
+    auto.adapt(&symbiont_machine::test_support::full_support(), &machine);
+    assert!(auto.choice().is_some_and(|choice| choice.contains("serial phases")));
+    assert_eq!(classes(Stay).choice(), None);
+}
+
+#[test]
 fn a_latency_program_has_one_core_and_the_rest_keeps_off() {
     let scene = Scene::new(FOUR_CORES_SMT2, &[(Class::Latency, 1), (Class::Normal, 6)]);
     let placement = scene.place(&mut classes(Stay));

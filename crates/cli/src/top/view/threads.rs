@@ -65,8 +65,10 @@ impl Columns {
         if self.slowdown {
             text += &format!("{} {} ", right("PRED", 5), right("ACHV", 5));
         }
+        // At 80 columns there is room for eight characters where all is measured.
+        let co_runners = if self.co_runners < "CO-RUNNERS".len() { "CO-RUN" } else { "CO-RUNNERS" };
         for (name, width) in
-            [("CATEGORY", self.category), ("CO-RUNNERS", self.co_runners), ("REASON", self.reason)]
+            [("CATEGORY", self.category), (co_runners, self.co_runners), ("REASON", self.reason)]
         {
             if width > 0 {
                 text += &format!("{} ", left(name, width));

@@ -48,6 +48,23 @@ fn a_placement_that_pays_for_all_together_is_kept() {
     assert!(free.len() <= 6, "only trials: {free:?}");
 }
 
+/// As in a dry run.
+#[test]
+fn where_nothing_is_applied_nothing_is_tried() {
+    let trials = |applies: bool| {
+        let mut scene = Scene::on("core:2 smt:2", &NO_COUNTERS).with([0, 10, 20]);
+        for _ in 0..300 {
+            scene.step();
+            if !applies {
+                scene.applied.clear();
+            }
+        }
+        scene.policy.pays.trials
+    };
+    assert!(trials(true) > 0);
+    assert_eq!(trials(false), 0);
+}
+
 #[test]
 fn cpus_with_unmanaged_load_are_avoided() {
     let mut scene = Scene::on("core:3 smt:2", &NO_COUNTERS).with([0, 10, 20]);

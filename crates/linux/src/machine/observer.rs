@@ -1,0 +1,206 @@
+//! This host as a [`Machine`] that is only watched.
+//!
+//! # Problem
+//! What a policy would do can be asked of it on any machine, for programs of any user that may be
+//! watched, also while another manager places them. [`LinuxMachine`] takes a
+//! journal and a lock for that, which one manager at a time may have.
+//!
+//! # Approach
+//! [`Observer`] reads threads and counters as [`LinuxMachine`] does and has
+//! no actuator: it answers each move with [`Outcome::NotEnforced`]. It says of this machine what could
+//! be enforced, so that a policy decides as it would for a manager. Allowed CPUs are the mask that a
+//! thread has, read once a second.
+//!
+//! # Properties
+//! - Nothing is written and nothing is changed (`an_observer_changes_nothing`).
+//! - A thread that ends is in no further sample (`an_observer_samples_threads_until_they_end`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use symbiont_machine::{
+    Machine, Move, Outcome, Program, ProgramId, Sample, Signal, Signals, Support, ThreadId,
+    ThreadSample, Timestamp,
+};
+use symbiont_topology::{CpuSet, HostTopology, Topology};
+
+use super::counter::Counter;
+use super::pace::{Early, Pace, Woken};
+use super::start::Starts;
+use super::{CountOptions, LinuxError, LinuxMachine, REFRESH, Wait, settling};
+use crate::actuate::{Abilities, Cgroups, Privilege, affinity, loaded_scheduler};
+use crate::launch::Wake;
+use crate::observe::{Haste, Observed, WatchError, WatchOptions, Watcher};
+use crate::online::Online;
+
+/// This host, watched.
+pub struct Observer<W> {
+    host: HostTopology,
+    support: Support,
+    watcher: Watcher,
+    counter: Counter,
+    kept_open: Option<usize>,
+    waiter: W,
+    pace: Pace,
+    online: Online,
+    programs: Vec<Program>,
+    allowed: BTreeMap<ThreadId, Arc<CpuSet>>,
+    refreshed: Timestamp,
+    starts: Starts,
+    ended: bool,
+}
+
+impl<W: Wait> Observer<W> {
+    /// Starts to watch; nothing is enrolled yet. `waiter` lets time pass.
+    ///
+    /// # Errors
+    /// When threads cannot be watched.
+    pub fn new(
+        host: HostTopology,
+        watch: WatchOptions,
+        counting: CountOptions,
+        waiter: W,
+    ) -> Result<Self, WatchError> {
+        let kept_open = watch.kept_open;
+        let watcher = Watcher::start(watch, Box::new(()))?;
+        // No child inherits anything that would have to be undone.
+        watcher.hurry(Haste::None);
+        let grouping = Cgroups::discover(&host).grouping();
+        let (privilege, scheduler) = (Privilege::current(), loaded_scheduler());
+        let abilities =
+            Abilities::new(host.cpus().len(), privilege, grouping, scheduler.as_deref());
+        let support = Support {
+            signals: BTreeMap::from([(Signal::RunStates, watcher.run_states())]),
+            affinity: abilities.affinity,
+            boost: abilities.boost,
+            waiting: abilities.waiting,
+            enrolment: watcher.enrolment(),
+        };
+        Ok(Self {
+            host,
+            support,
+            watcher,
+            counter: Counter::new(counting),
+            kept_open,
+            waiter,
+            pace: Pace::default(),
+            online: Online::open(),
+            programs: Vec::new(),
+            allowed: BTreeMap::new(),
+            refreshed: Timestamp::default(),
+            starts: Starts::default(),
+            ended: false,
+        })
+    }
+
+    /// Begins a program without processes.
+    pub fn add_program(&mut self, name: &str) -> ProgramId {
+        let next = self.programs.last().map_or(0, |last| last.id.0 + 1);
+        self.programs.push(Program::new(ProgramId(next), name));
+        ProgramId(next)
+    }
+
+    /// Watches a process with all its threads and descendants as part of a program.
+    ///
+    /// # Errors
+    /// When there is no such process, or it belongs to another program.
+    pub fn enrol_in(&mut self, program: ProgramId, process: u32) -> Result<(), WatchError> {
+        self.watcher.enrol(program, process)
+    }
+
+    /// The program in which a process is watched.
+    #[must_use]
+    pub fn program_of(&self, process: u32) -> Option<ProgramId> {
+        self.watcher.program_of(process)
+    }
+
+    fn follow_topology(&mut self) {
+        if self.online.now().is_some_and(|online| online != self.host.cpus()) {
+            // A tree that changes while it is read makes no sense: the next sample reads it again.
+            if let Ok(host) = self.host.read_again() {
+                self.host = host;
+            }
+        }
+    }
+
+    fn allowed(&mut self, thread: ThreadId) -> Option<Arc<CpuSet>> {
+        if let Some(known) = self.allowed.get(&thread) {
+            return Some(Arc::clone(known));
+        }
+        let number = i32::try_from(thread.thread).ok().and_then(Pid::from_raw)?;
+        let cpus = Arc::new(affinity::get(Some(number)).ok()?);
+        self.allowed.insert(thread, Arc::clone(&cpus));
+        Some(cpus)
+    }
+
+    /// None of a thread that has ended meanwhile.
+    fn thread(&mut self, thread: &Observed) -> Option<ThreadSample> {
+        let limit = self.allowed(thread.id)?;
+        let method = self.watcher.method();
+        Some(ThreadSample {
+            id: thread.id,
+            program: thread.program,
+            state: thread.state,
+            ran: thread.ran,
+            waited: thread.waited,
+            switches: thread.switches,
+            cpu: thread.cpu,
+            limit,
+            stage: settling::stage(thread, false, &self.pace, method, &self.starts),
+            counts: Vec::new(),
+        })
+    }
+}
+
+impl<W: Wait> Machine for Observer<W> {
+    type Error = LinuxError;
+
+    fn topology(&self) -> &Topology {
+        &self.host
+    }
+
+    fn support(&self) -> &Support {
+        &self.support
+    }
+
+    fn measure(&mut self, signals: &Signals) {
+        let now = LinuxMachine::<W>::now();
+        self.support.signals.extend(self.counter.measure(signals, now));
+        let beside = [self.kept_open, self.counter.files()];
+        self.watcher.keep_open(beside.into_iter().flatten().min());
+    }
+
+    fn sample(&mut self) -> Result<Sample, LinuxError> {
+        let observed = self.watcher.read()?;
+        let at = LinuxMachine::<W>::now();
+        self.starts.note(at, &observed);
+        self.follow_topology();
+        if at.since(self.refreshed) >= REFRESH {
+            self.allowed.clear();
+            self.refreshed = at;
+        }
+        self.pace.sampled(at, std::iter::empty());
+        let mut threads: Vec<ThreadSample> =
+            observed.iter().filter_map(|thread| self.thread(thread)).collect();
+        let (counting, ended) = self.counter.take(at, &mut threads);
+        Ok(Sample { at, threads, programs: self.programs.clone(), counting, ended })
+    }
+
+    fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, LinuxError> {
+        Ok(vec![Outcome::NotEnforced; moves.len()])
+    }
+
+    fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {
+        let woken = self.pace.wait(&mut self.waiter, quantum, Early::default());
+        if let Woken::By(Wake::Finish | Wake::Terminate) = woken.map_err(LinuxError::Wait)? {
+            self.ended = true;
+        }
+        Ok(())
+    }
+
+    fn ended(&self) -> bool {
+        self.ended
+    }
+}

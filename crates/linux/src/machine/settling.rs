@@ -1,0 +1,43 @@
+//! What of a thread may be set without surprise.
+
+use std::time::Duration;
+
+use symbiont_machine::Stage;
+
+use super::pace::Pace;
+use super::start::Starts;
+use crate::observe::{Method, Observed};
+
+/// How long after a fork of a process or an exec a thread is left alone at
+/// least: programs count the CPUs when they start.
+pub const SETTLE: Duration = Duration::from_millis(100);
+/// The same after a fork where births are found by scanning: who forked of late
+/// will fork again, and its children keep what they inherit until a scan.
+const SETTLE_SCANNING: Duration = Duration::from_secs(2);
+/// [`SETTLE`] in quanta, at least.
+const SETTLE_QUANTA: u64 = 3;
+
+/// The stage of a thread of the last sample; `may_fork`: its process is one that makes others.
+pub(super) fn stage(
+    thread: &Observed,
+    may_fork: bool,
+    pace: &Pace,
+    method: &Method,
+    starts: &Starts,
+) -> Stage {
+    let is_past = |age: Option<u64>, time: Duration| {
+        age.is_none_or(|age| age >= SETTLE_QUANTA && pace.since(age) >= time)
+    };
+    let after_fork = match method {
+        Method::Connector { .. } => SETTLE,
+        Method::Scan { .. } => SETTLE_SCANNING,
+    };
+    let ages = &thread.ages;
+    let inherited =
+        ages.seen < 1 || !is_past(ages.forked, after_fork) || !is_past(ages.execed, SETTLE);
+    match starts.is_over(thread.id.process) {
+        _ if inherited || may_fork => Stage::Fresh,
+        false => Stage::Starting,
+        true => Stage::Settled,
+    }
+}
