@@ -22,8 +22,8 @@ pub use advise::Advise;
 use anyhow::Context;
 #[cfg(feature = "research")]
 pub use bench::{
-    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency, BenchOpenmp,
-    BenchOverhead, BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
+    Bench, BenchAuto, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency,
+    BenchOpenmp, BenchOverhead, BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};

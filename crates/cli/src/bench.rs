@@ -21,13 +21,15 @@ use crate::args::{
     BenchOverhead, BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
 };
 use crate::prepare::{Bar, prepare};
-use crate::symbiosis;
+use crate::{auto, symbiosis};
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut progress = Terminal::new(match &command {
-        Bench::Hysched(_) | Bench::Symbiosis(_) | Bench::SimulatedPhases(_) => Figures::Simulated,
+        Bench::Auto(_) | Bench::Hysched(_) | Bench::Symbiosis(_) | Bench::SimulatedPhases(_) => {
+            Figures::Simulated
+        }
         _ => Figures::Measured,
     })?;
     let (report, output, json) = match command {
@@ -111,6 +113,10 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
         Bench::Hysched(args) => {
             let output = folder(args.output.clone(), "hysched", args.short);
             (pairs_of_categories(&args, &output, &mut progress)?, output, args.json)
+        }
+        Bench::Auto(args) => {
+            let output = folder(args.output.clone(), "auto", args.short);
+            (auto::run(&args, &output, &mut progress)?, output, args.json)
         }
         Bench::Symbiosis(args) => {
             let output = folder(args.output.clone(), "symbiosis", args.short);
@@ -201,7 +207,10 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 12] = [
+const IN_SHORT: [&str; 15] = [
+    "auto-contenders",
+    "auto-workloads",
+    "auto-controls",
     "checks",
     "detection-alone",
     "detection-beside",

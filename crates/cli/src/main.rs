@@ -10,6 +10,8 @@ mod analyze;
 mod args;
 mod attach;
 #[cfg(feature = "research")]
+mod auto;
+#[cfg(feature = "research")]
 mod bench;
 #[cfg(feature = "research")]
 mod check_sim;

@@ -7,13 +7,14 @@
 //! they share ([`harness`]).
 //!
 //! On the simulated machine: [`simulated`], [`hysched`] (pairs of categories),
-//! [`symbiosis`] (groups chosen by a model). Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
+//! [`symbiosis`] (groups chosen by a model), [`auto`] (the default policy against all others). Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`], [`orders`]), what models predict
 //! ([`theory`]), what papers print ([`published`]), and the writer of pages,
 //! plots and data files ([`report`]).
 
+pub mod auto;
 pub mod counting;
 pub mod decision;
 pub mod detection;

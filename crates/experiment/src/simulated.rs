@@ -51,6 +51,7 @@ pub use exchanged::Shown;
 pub use fill::fill;
 pub use library::{Library, LibraryError, Listed};
 pub use outcome::{AppOutcome, Outcome, Provenance};
+pub(crate) use run::alternating;
 pub use run::{Decision, Setup, SimulateError, Told, check, simulate};
 pub(crate) use stage::{Once, Stage, Steered};
 pub use workload::{App, Form, Workload, WorkloadError};

@@ -58,6 +58,10 @@ impl Policy for Exchanged {
         self.policy.needs()
     }
 
+    fn wishes(&self, topology: &Topology) -> Signals {
+        self.policy.wishes(topology)
+    }
+
     fn alternatives(&self) -> Signals {
         self.policy.alternatives()
     }

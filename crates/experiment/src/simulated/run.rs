@@ -13,6 +13,7 @@ use symbiont_sim::PrepareError;
 use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::machine::{Errors, Level, SimError, Switches};
 use symbiont_sim::program::{Alternating, Program, Shape};
+use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
 use super::company::Company;
@@ -287,13 +288,19 @@ fn program<'p>(
     let shape = match app.form {
         Form::Single => Shape::Single,
         Form::Recorded => Shape::Recorded,
-        Form::Phased(ratio) => Shape::Alternating(Alternating {
-            threads: places as u32,
-            parallel: (PARALLEL.0 * places as f64, PARALLEL.1 * places as f64),
-            serial: ratio.serial_after(1.0, places as f64),
-        }),
+        Form::Phased(ratio) => alternating(ratio, places),
     };
     Ok(Program { name: app.to_string(), profile, shape, target: None })
+}
+
+/// Serial and parallel phases in this ratio; a parallel one has so many threads.
+pub(crate) fn alternating(ratio: Ratio, threads: usize) -> Shape {
+    let width = threads as f64;
+    Shape::Alternating(Alternating {
+        threads: threads as u32,
+        parallel: (PARALLEL.0 * width, PARALLEL.1 * width),
+        serial: ratio.serial_after(1.0, width),
+    })
 }
 
 /// What the repeats gave.
