@@ -7,6 +7,7 @@ use symbiont_daemon::{ManagerReport, Moves};
 use symbiont_linux::launch::{JobStatus, Status};
 use symbiont_policy::Finding;
 
+use crate::doctor::text::hanging;
 use crate::explain;
 use crate::stat::short;
 
@@ -80,11 +81,12 @@ impl RunReport {
 }
 
 fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result {
-    writeln!(
-        text,
-        "  {} quanta, {} threads; new threads found by {}",
+    let found = format!(
+        "{} quanta, {} threads; new threads found by {}",
         managed.quanta, managed.threads, managed.enrolment
-    )?;
+    );
+    // In a container the reason is long.
+    text.push_str(&hanging("", &found, 2));
     if let Some(alarms) = managed.alarms {
         writeln!(text, "  woke {alarms} times within a quantum, as a phase changed")?;
     }
@@ -114,7 +116,7 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
         }
     }
     if let Some(quiet) = &managed.quiet {
-        writeln!(text, "  {}", crate::quiet::words(quiet))?;
+        text.push_str(&hanging("", &crate::quiet::words(quiet), 2));
     }
     for Finding { name, value, unit } in &managed.findings {
         writeln!(text, "  {name}: {} {unit}", short(*value))?;
