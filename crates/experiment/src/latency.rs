@@ -277,7 +277,9 @@ fn page(records: &[Record]) -> Result<Report, Error> {
             let ratio = ratio(records, case, of).map_err(wrong)?;
             rows.0.push(mean.into());
             rows.1.push(ratio.into());
-            if let (Case::Latency, Some(ratio)) = (case, ratio.filter(|_| name.contains('p'))) {
+            if let (Case::Latency, Some(ratio)) =
+                (case, ratio.filter(|_| name.ends_with("percentile")))
+            {
                 checks.push(shorter(name, ratio));
             }
         }
