@@ -80,7 +80,7 @@ fn ready<'p>(
     prepared
 }
 
-/// A model of pairs on the machine's first sort of core, from few quanta of each run, and the slowdowns
+/// A model of pairs on the machine's first core type, from few quanta of each run, and the slowdowns
 /// of the pairs; nothing where its counters give no stacks.
 fn trained(
     args: &BenchAuto,

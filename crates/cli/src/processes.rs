@@ -37,7 +37,7 @@ impl Processes {
         Self { proc: "/proc".into(), user: rustix::process::geteuid().as_raw() }
     }
 
-    /// A process, whoever's it is.
+    /// A process of any user.
     pub fn get(&self, process: u32) -> Option<Process> {
         let stat = fs::read(self.proc.join(process.to_string()).join("stat")).ok()?;
         Process::read(&String::from_utf8_lossy(&stat))

@@ -228,7 +228,10 @@ impl Watched {
         machine: &mut impl Occupancy,
     ) {
         match machine.times() {
-            Ok(times) => self.window = Some(Window { at, times, ran }),
+            Ok(times) => {
+                self.window = Some(Window { at, times, ran });
+                self.trouble = None;
+            }
             Err(error) => self.trouble = Some(format!("/proc/stat cannot be read: {error}")),
         }
     }

@@ -150,7 +150,7 @@ fn bad_job_files() {
             assert!(shown.contains(word), "{text}: {word} is missing in {shown}");
         }
     }
-    // To open a pipe that nobody writes to would wait for ever.
+    // Opening a pipe without a writer would wait for ever.
     let fifo = place.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let pipe = output(place.symbiont("run").arg("--job").arg(&fifo));

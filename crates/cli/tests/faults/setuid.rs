@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A user and a program that becomes root for whoever starts it.
+/// A user, and a program that becomes root whichever user starts it.
 fn user_and_setuid() -> Option<(User, PathBuf)> {
     if !geteuid().is_root() {
         skip("only root can make a setuid program");
@@ -96,7 +96,7 @@ fn not_placed() {
     let shell = shell_of(&program);
     wait_for_change(shell, &own());
     have_sleeper(&program, shell);
-    wait_until("it is put back", || !changed(program.id(), &own()).contains_key(&shell));
+    wait_until("it is restored", || !changed(program.id(), &own()).contains_key(&shell));
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(1) {
         assert!(!changed(program.id(), &own()).contains_key(&shell), "it is not placed again");
@@ -126,7 +126,7 @@ fn reported() {
     let program = start(&user, &setuid, &report);
     let shell = shell_of(&program);
     let manager = || user.manager().expect("a manager");
-    // While the manager stands still nobody undoes what the child inherits.
+    // While the manager stands still, what the child inherits is not undone.
     let stopped = |how| send(manager(), how);
     wait_until("the child of a placed shell is root", || {
         wait_for_change(shell, &own());
@@ -138,7 +138,7 @@ fn reported() {
         stopped(Signal::CONT);
         is_placed
     });
-    assert_eq!(narrowed(&program).len(), 1, "nobody but root can change it");
+    assert_eq!(narrowed(&program).len(), 1, "only root can change it");
     let manager = manager();
     send(manager, Signal::TERM);
     user.home.wait_for_end_of(manager);

@@ -19,7 +19,7 @@ fn remove(place: &Place) {
     let moved = place.path("removed");
     // What is removed file by file can be written to meanwhile.
     std::fs::rename(place.state_dir(), &moved).expect("a directory");
-    std::fs::remove_dir_all(&moved).expect("a directory that nobody finds");
+    std::fs::remove_dir_all(&moved).expect("the moved directory");
 }
 
 /// The same, and makes sure that it cannot be made again.

@@ -147,6 +147,11 @@ fn what_changes_is_not_judged() {
     let report = world.report();
     assert!(report.trouble.unwrap().contains("/proc/stat"));
     assert!(close(report.watched_s, 1.0) && close(report.unwatched_s, 6.0));
+    world.accounts.fails = false;
+    world.pass(1000, 0, 0, 0);
+    world.pass(1000, 0, 0, 0);
+    let report = world.report();
+    assert!(report.trouble.is_none() && close(report.watched_s, 2.0), "{report:?}");
     // Nothing is kept of programs that are gone.
     let (sample, placement) = (Sample::default(), Placement::new());
     assert!(world.watch.look(&sample, &placement, &topology(), &mut world.accounts).is_empty());

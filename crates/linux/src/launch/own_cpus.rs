@@ -5,6 +5,7 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::process::Pid;
 use symbiont_topology::CpuSet;
 
@@ -28,19 +29,27 @@ impl OwnCpus {
         if *cpus == self.off {
             return Ok(());
         }
-        let user = match self.user.take() {
-            Some(user) => user,
+        // Tried once for each change, and what the user allowed is kept whatever fails.
+        self.off = cpus.clone();
+        let user = match &self.user {
+            Some(user) => user.clone(),
             None => affinity::get(None)?,
         };
+        self.user = Some(user.clone());
         let rest = user.difference(cpus);
         let mask = if rest.is_empty() { &user } else { &rest };
         for thread in std::fs::read_dir("/proc/self/task")? {
             let number = thread?.file_name().to_str().and_then(|name| name.parse().ok());
             let Some(number) = number.and_then(Pid::from_raw) else { continue };
-            affinity::set(Some(number), Some(mask))?;
+            match affinity::set(Some(number), Some(mask)) {
+                // It has ended meanwhile.
+                Err(Errno::SRCH) => {}
+                other => other?,
+            }
         }
-        self.off = cpus.clone();
-        self.user = (!cpus.is_empty()).then_some(user);
+        if cpus.is_empty() {
+            self.user = None;
+        }
         Ok(())
     }
 }
