@@ -215,9 +215,10 @@ pub(super) struct Found {
 /// For each process found on the machine that descends from some in the book: these ancestors, the
 /// nearest first. A process in the book is its own ancestor.
 ///
-/// Descent is told by parents and, where an ancestor died, by a session or
-/// process group that a process in the book created. A group that was there
-/// before the manager began is the shell's own and tells nothing.
+/// Descent is told by parents and, after them, by a session or process group that a process in
+/// the book created: an ancestor may have died, and its creator can be far from a child whose
+/// parent is known. A group that was there before the manager began is the shell's own and tells
+/// nothing.
 pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<u32>> {
     let by_number: BTreeMap<u32, Found> = found.iter().map(|f| (f.process, *f)).collect();
     // A process that was born after a thread in the book is another one that
@@ -230,22 +231,20 @@ pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<u32
     let made_by_known = |number: u32| {
         is_known(number) && book.of_process(number).any(|(key, _)| key.born > book.began)
     };
-    let ancestors = |mut at: Found| {
-        let mut known = Vec::new();
-        for _ in 0..=found.len() {
-            if is_known(at.process) {
-                known.push(at.process);
-            } else if let Some(number) =
-                [at.group, at.session].into_iter().find(|&n| made_by_known(n))
-            {
-                known.push(number);
+    // A parent is at least as old as its child, else the number was used again.
+    let parent = |at: &Found| by_number.get(&at.parent).filter(|p| p.born <= at.born).copied();
+    let ancestors = |of: Found| {
+        let line = || std::iter::successors(Some(of), parent).take(found.len() + 1);
+        let parents = line().map(|at| at.process).filter(|process| is_known(*process));
+        let unknown = line().filter(|at| !is_known(at.process));
+        let creators =
+            unknown.filter_map(|at| [at.group, at.session].into_iter().find(|&n| made_by_known(n)));
+        let mut known: Vec<u32> = Vec::new();
+        for process in parents.chain(creators) {
+            if !known.contains(&process) {
+                known.push(process);
             }
-            // A parent is at least as old as its child, else the number was used again.
-            let parent = by_number.get(&at.parent).filter(|parent| parent.born <= at.born);
-            let Some(parent) = parent else { break };
-            at = *parent;
         }
-        known.dedup();
         known
     };
     let all = found.iter().map(|f| (f.process, ancestors(*f)));

@@ -88,6 +88,14 @@ fn an_orphan_is_found_by_the_session_that_a_managed_process_created() {
 }
 
 #[test]
+fn a_parent_is_nearer_than_the_creator_of_the_group() {
+    let mut book = book();
+    book.save(key(21, 160), saved(Mask::Cpus(set("1-2"))));
+    let machine = [found(20, 150, 10, 20, 2), found(21, 160, 20, 20, 2), found(33, 170, 21, 20, 2)];
+    assert_eq!(descendants(&book, &machine)[&33], [21, 20]);
+}
+
+#[test]
 fn the_shells_own_group_is_not_the_programs() {
     // A pipe's other end: in the group of process 10, a child of the shell.
     let machine = [found(10, 50, 2, 10, 2), found(11, 50, 2, 10, 2), found(2, 5, 1, 2, 2)];

@@ -279,7 +279,11 @@ impl World {
     fn number(&mut self, reuse: bool) -> u32 {
         // Another owner of the number was born in an earlier tick.
         self.now += u64::from(reuse);
-        match self.freed.pop().filter(|_| reuse) {
+        // The kernel keeps a number while a process group or session has it (`free_pid`).
+        let named =
+            |number: &u32| self.processes.values().any(|p| [p.group, p.session].contains(number));
+        let free = self.freed.iter().rposition(|number| !named(number)).filter(|_| reuse);
+        match free.map(|at| self.freed.remove(at)) {
             Some(number) => number,
             None => {
                 self.next_number += 1;
