@@ -27,8 +27,14 @@ pub fn sockets(state: &State) -> anyhow::Result<Vec<PathBuf>> {
 
 /// The socket of the daemon that runs, if one does.
 pub fn running(state: &State) -> anyhow::Result<Option<PathBuf>> {
-    let listens = |socket: &PathBuf| Client::connect(socket).is_ok();
+    let listens = |socket: &PathBuf| reach(socket).is_ok();
     Ok(sockets(state)?.into_iter().find(listens))
+}
+
+/// Connects; where a daemon was killed and is about to be started again, or has no time yet to
+/// accept, it asks for a while.
+fn reach(socket: &Path) -> Result<Client, ClientError> {
+    across_a_restart(ClientError::may_come_back, || Client::connect(socket))
 }
 
 /// A connection to the daemon.
@@ -38,7 +44,7 @@ pub fn running(state: &State) -> anyhow::Result<Option<PathBuf>> {
 pub fn connect(state: &State) -> anyhow::Result<Client> {
     let mut refused: Option<ClientError> = None;
     for socket in sockets(state)? {
-        match Client::connect(&socket) {
+        match reach(&socket) {
             Ok(client) => return Ok(client),
             Err(error) => refused = refused.or(Some(error)),
         }
@@ -72,7 +78,8 @@ pub fn enrol_with_daemon(
     class: Class,
     linger: bool,
 ) {
-    let enrolled = across_a_restart(|| enrol(&manager, socket, policy, class, linger));
+    let enrolled =
+        across_a_restart(ClientError::is_gone, || enrol(&manager, socket, policy, class, linger));
     let (programs, notes) = match enrolled {
         Ok(enrolled) => enrolled,
         Err(error) => return manager.fail(&error.to_string()),
@@ -120,14 +127,17 @@ fn quiet_of(pages: &[Status], programs: &[u32]) -> Option<Quiet> {
 
 /// Asks again for a while if the daemon is gone: it listened a moment ago, so it is about to be
 /// started again.
-fn across_a_restart<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
+fn across_a_restart<T>(
+    is_gone: impl Fn(&ClientError) -> bool,
+    mut ask: impl FnMut() -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
     /// `RestartSec=` of the service, and a start on a busy machine.
     const RESTART: Duration = Duration::from_secs(3);
     const PAUSE: Duration = Duration::from_millis(50);
     let begin = Instant::now();
     loop {
         match ask() {
-            Err(error) if error.is_gone() && begin.elapsed() < RESTART => {
+            Err(error) if is_gone(&error) && begin.elapsed() < RESTART => {
                 std::thread::sleep(PAUSE);
             }
             other => return other,
@@ -171,18 +181,41 @@ mod tests {
             source: std::io::ErrorKind::UnexpectedEof.into(),
         };
         let mut asked = 0;
-        let answer = across_a_restart(|| {
+        let answer = across_a_restart(ClientError::is_gone, || {
             asked += 1;
             if asked < 3 { Err(gone()) } else { Ok(asked) }
         });
         assert_eq!(answer.unwrap(), 3);
 
         let mut asked = 0;
-        let refusal: Result<(), _> = across_a_restart(|| {
+        let refusal: Result<(), _> = across_a_restart(ClientError::is_gone, || {
             asked += 1;
             Err(Failure::NotPermitted { reason: "not yours".to_owned() }.into())
         });
         assert!(refusal.is_err());
         assert_eq!(asked, 1);
+    }
+
+    #[test]
+    fn a_socket_that_a_killed_daemon_left_is_asked_again_and_no_socket_is_final() {
+        use std::os::unix::net::UnixListener;
+
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join(SOCKET);
+        assert!(matches!(reach(&socket), Err(error) if !error.may_come_back()));
+        // A name without a listener, as SIGKILL leaves it.
+        drop(UnixListener::bind(&socket).unwrap());
+        let again = std::thread::spawn({
+            let socket = socket.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(200));
+                let new = folder.path().join("new");
+                let listener = UnixListener::bind(&new).unwrap();
+                std::fs::rename(new, socket).unwrap();
+                (listener, folder)
+            }
+        });
+        reach(&socket).unwrap();
+        again.join().unwrap();
     }
 }

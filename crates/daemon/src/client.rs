@@ -48,6 +48,19 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Is it that a daemon was killed, or has no time to accept yet? Where none ran there is no
+    /// socket.
+    #[must_use]
+    pub fn may_come_back(&self) -> bool {
+        use io::ErrorKind::{ConnectionRefused, WouldBlock};
+        match self {
+            Self::NotRunning { source, .. } => {
+                matches!(source.kind(), ConnectionRefused | WouldBlock)
+            }
+            _ => false,
+        }
+    }
+
     /// Is it that no daemon listens, or that it ended before it answered?
     #[must_use]
     pub fn is_gone(&self) -> bool {

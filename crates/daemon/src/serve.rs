@@ -118,6 +118,8 @@ pub struct Daemon<'a> {
 /// When it cannot start, when the machine cannot be watched any more, or when the loop panics;
 /// everything is restored then, and what was enrolled is noted for the next start.
 pub fn serve(mut daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
+    // First: what a killed daemon left is restored among threads that may all be ready.
+    let urgent = be_urgent();
     let mut lock = Lock::acquire(&daemon.state_dir, &daemon.published)?;
     let machine_trouble = |error: &dyn std::fmt::Display| ServeError::Machine(error.to_string());
     let host = HostTopology::read().map_err(|error| machine_trouble(&error))?;
@@ -125,7 +127,6 @@ pub fn serve(mut daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     for failed in &restored.report.failed {
         (daemon.log)(&format!("not restored after a crash: {failed}"));
     }
-    let urgent = be_urgent();
     let enrolments = File::new(&daemon.state_dir);
     let before = enrolments.read().unwrap_or_else(|why| {
         (daemon.log)(&why);
@@ -406,16 +407,23 @@ struct Socket(PathBuf);
 impl Socket {
     fn listen(path: &Path, for_all_users: bool) -> Result<(Self, OwnedFd), ServeError> {
         let fail = |source| ServeError::Socket { path: path.to_owned(), source };
-        // A daemon that listened here before is gone: the lock is ours.
-        match fs::remove_file(path) {
+        // A daemon that listened here before is gone: the lock is ours. Its name stays until this
+        // one listens, so that clients see that one will.
+        let draft = path.with_file_name(".new");
+        match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
             _ => {}
         }
-        let listener = UnixListener::bind(path).map_err(fail)?;
-        let name = Self(path.to_owned());
+        let listener = UnixListener::bind(&draft).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let mode = if for_all_users { 0o666 } else { 0o600 };
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(fail)?;
+        let listens = fs::set_permissions(&draft, fs::Permissions::from_mode(mode))
+            .and_then(|()| fs::rename(&draft, path));
+        if let Err(error) = listens {
+            let _ = fs::remove_file(&draft);
+            return Err(fail(error));
+        }
+        let name = Self(path.to_owned());
         Ok((name, listener.into()))
     }
 }

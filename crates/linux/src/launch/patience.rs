@@ -5,7 +5,8 @@ use std::time::Duration;
 /// How long the caller waits for a word of its manager before it goes on without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// Until the roots are enrolled; they are held back meanwhile.
+    /// Until the roots are enrolled; they are held back meanwhile. Longer than a client waits for a
+    /// daemon that starts again and then for its answer.
     pub to_enrol: Duration,
     /// Until everything is put back, for a report.
     pub to_put_back: Duration,
@@ -13,7 +14,7 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { to_enrol: Duration::from_secs(10), to_put_back: Duration::from_secs(30) }
+        Self { to_enrol: Duration::from_secs(20), to_put_back: Duration::from_secs(30) }
     }
 }
 
