@@ -463,7 +463,7 @@ impl State {
         lines.extend(in_force.map(|in_force| Line::Set(key, in_force.clone())));
         self.journal.note(&lines)?;
         entry.journaled = true;
-        if self.journal.is_bloated(self.ledger.len()) {
+        if self.journal.is_bloated() {
             // The ledger learns of what is announced only after the act.
             let mut lines = self.journal_lines();
             lines.extend(in_force.map(|in_force| Line::Set(key, in_force.clone())));

@@ -31,7 +31,7 @@ const PREFIX: &str = "journal-";
 const DRAFT: &str = "draft-journal-";
 /// No line comes near this length.
 const MOST_BYTES: u64 = 1 << 20;
-/// Lines beyond four for each live thread that may gather before a rewrite.
+/// Lines beyond twice the needed ones that may gather before a rewrite.
 const SPARE_LINES: usize = 1024;
 
 /// The first line.
@@ -226,6 +226,8 @@ pub(super) struct Journal {
     file: File,
     bytes: u64,
     lines: usize,
+    /// Lines that were needed when it was last written anew.
+    needed: usize,
     removed: bool,
 }
 
@@ -240,7 +242,7 @@ impl Journal {
             .find(|name| !taken(name))
             .unwrap_or_default();
         let (file, bytes) = Self::write_new(&dir, &name, &header, &[])?;
-        Ok(Self { dir, name, header, file, bytes, lines: 0, removed: false })
+        Ok(Self { dir, name, header, file, bytes, lines: 0, needed: 0, removed: false })
     }
 
     /// Writes a locked file beside and moves it into place.
@@ -296,15 +298,17 @@ impl Journal {
         Ok(())
     }
 
-    /// Does it hold many more lines than this many threads need?
-    pub fn is_bloated(&self, threads: usize) -> bool {
-        self.lines > 4 * threads + SPARE_LINES
+    /// Does it hold many more lines than were needed when it was last written anew? So of each line
+    /// that is noted, a constant part is written anew, however many threads there are.
+    pub fn is_bloated(&self) -> bool {
+        self.lines > 2 * self.needed + SPARE_LINES
     }
 
     /// Replaces all lines.
     pub fn rewrite(&mut self, lines: &[Line]) -> Result<(), StateDirError> {
         let (file, bytes) = Self::write_new(&self.dir, &self.name, &self.header, lines)?;
-        (self.file, self.bytes, self.lines) = (file, bytes, lines.len());
+        (self.file, self.bytes) = (file, bytes);
+        (self.lines, self.needed) = (lines.len(), lines.len());
         self.removed = false;
         Ok(())
     }

@@ -1,21 +1,29 @@
-//! The nice value of those who manage.
+//! The urgency of those who manage.
 //!
 //! A manager that competes with hundreds of ready threads at their own nice value gets a CPU only
-//! after each of them has had its slice: up to seconds later. It uses little, so it may come first.
+//! after each of them has had its slice: up to seconds later. A nice value alone does not help
+//! among thousands: beside 1,000 ready threads of a CPU, nice -15 is a share of 3 %, and what was used
+//! beyond that is waited for. So it runs at the lowest real-time priority where it may: it uses
+//! little, and waits for what happens. The kernel keeps a part of each second for other threads
+//! (sched_rt_runtime_us, or the fair server).
 
 use rustix::io::Errno;
 use rustix::process::{getpriority_process, setpriority_process};
 
-/// Nice value of a thread that manages. More urgent than what users give to programs, less than
-/// what the kernel's own helpers have.
+use crate::observe::run_at_realtime_priority;
+
+/// Nice value of a thread that manages, where it may not run at real-time priority. More urgent than
+/// what users give to programs, less than what the kernel's own helpers have.
 pub const MANAGER_NICE: i32 = -15;
 
-/// Makes the calling thread urgent, and the threads that it makes later; no other thread of the
-/// process.
+/// Makes the calling thread urgent; no other thread, and none that it makes later.
 ///
 /// # Errors
-/// When neither CAP_SYS_NICE nor RLIMIT_NICE allows it; the nice value stays then.
+/// When neither CAP_SYS_NICE nor RLIMIT_RTPRIO nor RLIMIT_NICE allows it; nothing is changed then.
 pub fn be_urgent() -> Result<(), Errno> {
+    if run_at_realtime_priority().is_ok() {
+        return Ok(());
+    }
     // Of no process: of the calling thread (setpriority(2), "C library/kernel differences").
     if getpriority_process(None).is_ok_and(|nice| nice <= MANAGER_NICE) {
         return Ok(());

@@ -56,6 +56,20 @@ fn a_journal_that_is_written_anew_says_the_same_and_stays_locked() {
 }
 
 #[test]
+fn a_long_journal_is_written_anew_only_after_it_has_doubled() {
+    let (_folder, mut journal) = begin();
+    // A thread needs a line for each of its last changes.
+    let needed: Vec<Line> = (0..20_000).map(|_| Line::Set(KEY, pinned("1"))).collect();
+    journal.rewrite(&needed).unwrap();
+    let mut notes = 0;
+    while !journal.is_bloated() {
+        journal.note(&[Line::Set(KEY, pinned("2"))]).unwrap();
+        notes += 1;
+    }
+    assert!((20_000..=22_000).contains(&notes), "{notes}");
+}
+
+#[test]
 fn a_note_that_cannot_be_written_whole_leaves_no_part() {
     let (_dir, mut journal) = begin();
     journal.note(&[Line::Saved(KEY, saved())]).unwrap();
