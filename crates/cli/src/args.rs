@@ -28,7 +28,7 @@ pub use bench::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};
 pub use knowledge::Knowledge;
-pub use policy::PolicyOptions;
+pub use policy::{Parameters, PolicyOptions};
 pub use replay::Replay;
 #[cfg(feature = "research")]
 pub use research::{Analyze, AnalyzePhases, AnalyzeTopdown, Generate, Profile, Research};
@@ -101,6 +101,7 @@ pub enum Command {
 Examples:
   symbiont run -- make -j4
   symbiont run --policy random --seed 7 --report text -- ./simulation input.dat
+  symbiont run --policy phases --set threshold=2 --set seniority=500ms -- ./solver
   symbiont run --job jobs.toml
 
 A job file:
@@ -325,9 +326,17 @@ pub struct Doctor {
     pub state: State,
 }
 
-/// List the policies, a line each
+/// List the policies and their parameters
+///
+/// A line for each policy; with NAME all about one: its source, what it needs, and each parameter with
+/// default and bounds. Parameters are set by `--set KEY=VALUE` of the commands that choose a policy, and
+/// in the table [set] of the daemon's configuration.
 #[derive(Debug, Args)]
+#[command(after_long_help = crate::policies::all_parameters())]
 pub struct Policies {
+    /// Tell all about this one
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
     /// Write JSON
     #[arg(long)]
     pub json: bool,

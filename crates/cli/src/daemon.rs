@@ -1,5 +1,6 @@
 //! `symbiont daemon`: configuration, log and service manager around [`symbiont_daemon::serve`].
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -78,15 +79,23 @@ fn read(args: &Args) -> anyhow::Result<Config> {
     let usual = Path::new(USUAL_CONFIG);
     let path = args.config.clone().or_else(|| usual.exists().then(|| usual.to_owned()));
     let config = path.map(|path| Config::read(&path)).transpose()?.unwrap_or_default();
-    Ok(match &args.policy {
-        Some(policy) => Config { policy: policy.clone(), ..config },
-        None => config,
-    })
+    let mut config = match &args.policy {
+        // Its parameters are other ones.
+        Some(policy) if *policy != config.policy => {
+            Config { policy: policy.clone(), set: BTreeMap::new(), ..config }
+        }
+        _ => config,
+    };
+    // Two values for one key on the command line are refused, as they are elsewhere.
+    args.parameters.values(find(&config.policy)?)?;
+    config.set.extend(args.parameters.set.iter().cloned());
+    Ok(config)
 }
 
 fn choose(config: &Config) -> anyhow::Result<Chosen> {
     let entry = find(&config.policy)?;
-    let settings = Settings { seed: config.seed, ..Settings::default() };
+    let values = entry.values(&config.set)?;
+    let settings = Settings { seed: config.seed, values, ..Settings::default() };
     let files = Knowledge {
         model: config.model.iter().cloned().collect::<Vec<PathBuf>>(),
         slowdowns: config.slowdowns.clone(),

@@ -123,7 +123,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Stat(args) => stat::stat(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Doctor(args) => doctor::doctor(&args),
-        Command::Policies(args) => policies::list(args.json),
+        Command::Policies(args) => policies::list(&args),
         Command::Restore(args) => restore::run(&args),
         #[cfg(feature = "research")]
         Command::Research(command) => research(command),

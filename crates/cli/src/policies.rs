@@ -1,8 +1,12 @@
-//! `symbiont policies`: the list.
+//! `symbiont policies`: the list, and what may be set.
+
+use std::fmt::Write;
 
 use serde::Serialize;
 use symbiont_machine::Signal;
-use symbiont_policy::{CannotRun, Settings, policies};
+use symbiont_policy::{CannotRun, Declaration, Entry, Kind, Settings, find, policies};
+
+use crate::args::Policies;
 
 #[derive(Debug, Serialize)]
 struct Listed {
@@ -13,32 +17,149 @@ struct Listed {
     needs: Vec<Signal>,
     /// The option that names a file which it cannot do without.
     needs_file: Option<&'static str>,
+    parameters: Vec<ListedParameter>,
 }
 
-/// Prints the policies, a line each or as JSON.
-pub fn list(json: bool) -> anyhow::Result<()> {
-    let listed: Vec<Listed> = policies()
-        .iter()
-        .map(|entry| Listed {
-            name: entry.name,
-            summary: entry.summary,
-            paper: entry.paper,
-            quantum_ms: entry.quantum.as_secs_f64() * 1e3,
-            needs: entry.needs().into_iter().collect(),
-            needs_file: match entry.check(&Settings::default(), None) {
-                Err(CannotRun::Input(missing)) => Some(missing.option),
-                _ => None,
-            },
-        })
-        .collect();
-    if json {
+#[derive(Debug, Serialize)]
+struct ListedParameter {
+    name: &'static str,
+    help: &'static str,
+    /// A value, or words where it depends on the machine.
+    default: String,
+    example: String,
+    /// What a value must be, in words.
+    expected: String,
+    #[serde(flatten)]
+    kind: ListedKind,
+}
+
+/// Type and bounds; times are in milliseconds.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ListedKind {
+    /// A number above 0.
+    Positive,
+    Share {
+        least: f64,
+        most: f64,
+    },
+    Count {
+        least: usize,
+        most: usize,
+    },
+    Duration {
+        least_ms: f64,
+        most_ms: f64,
+    },
+    Choice {
+        words: &'static [&'static str],
+    },
+    Text {
+        form: &'static str,
+    },
+}
+
+/// Prints the policies, a line each, or all about one of them; or as JSON.
+pub fn list(args: &Policies) -> anyhow::Result<()> {
+    let chosen: Vec<&Entry> = match &args.name {
+        Some(name) => vec![find(name)?],
+        None => policies().iter().collect(),
+    };
+    if args.json {
+        let listed: Vec<Listed> = chosen.into_iter().map(listed).collect();
         say!("{}", serde_json::to_string_pretty(&listed)?);
-        return Ok(());
-    }
-    for policy in &listed {
-        let paper = policy.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
-        let file = policy.needs_file.map(|option| format!("; needs {option}")).unwrap_or_default();
-        say!("{:<14} {}{paper}{file}", policy.name, policy.summary);
+    } else if let (Some(_), [policy]) = (&args.name, chosen.as_slice()) {
+        say_all!("{}", about(&listed(policy)));
+    } else {
+        chosen.into_iter().for_each(|policy| say!("{}", line(&listed(policy))));
     }
     Ok(())
+}
+
+/// The parameters of all policies, for the help text.
+pub fn all_parameters() -> String {
+    let mut text = String::from("Parameters:\n");
+    for policy in policies().iter().filter(|policy| !policy.parameters.is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {}", policy.name);
+        text += &parameters(&listed(policy).parameters, "    ");
+    }
+    text
+}
+
+fn listed(entry: &Entry) -> Listed {
+    Listed {
+        name: entry.name,
+        summary: entry.summary,
+        paper: entry.paper,
+        quantum_ms: entry.quantum.as_secs_f64() * 1e3,
+        needs: entry.needs().into_iter().collect(),
+        needs_file: match entry.check(&Settings::default(), None) {
+            Err(CannotRun::Input(missing)) => Some(missing.option),
+            _ => None,
+        },
+        parameters: entry.parameters.iter().map(|it| parameter(it.declaration())).collect(),
+    }
+}
+
+fn parameter(declared: Declaration) -> ListedParameter {
+    let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+    ListedParameter {
+        name: declared.name,
+        help: declared.help,
+        expected: declared.kind.expected(),
+        kind: match declared.kind {
+            Kind::Positive => ListedKind::Positive,
+            Kind::Share => ListedKind::Share { least: 0.0, most: 1.0 },
+            Kind::Count { least, most } => ListedKind::Count { least, most },
+            Kind::Duration { least, most } => {
+                ListedKind::Duration { least_ms: ms(least), most_ms: ms(most) }
+            }
+            Kind::Choice(words) => ListedKind::Choice { words },
+            Kind::Text { form, .. } => ListedKind::Text { form },
+        },
+        default: declared.default,
+        example: declared.example,
+    }
+}
+
+fn line(policy: &Listed) -> String {
+    let paper = policy.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
+    let file = policy.needs_file.map(|option| format!("; needs {option}")).unwrap_or_default();
+    let names: Vec<&str> = policy.parameters.iter().map(|parameter| parameter.name).collect();
+    let set = match names.as_slice() {
+        [] => String::new(),
+        names => format!("; --set {}", names.join(", ")),
+    };
+    format!("{:<14} {}{paper}{file}{set}", policy.name, policy.summary)
+}
+
+fn about(policy: &Listed) -> String {
+    let mut text = format!("{}: {}\n", policy.name, policy.summary);
+    let needs: Vec<String> = policy.needs.iter().map(ToString::to_string).collect();
+    let lines = [
+        policy.paper.map(|paper| format!("source: {paper}")),
+        Some(format!("decides every {} ms, unless --quantum says otherwise", policy.quantum_ms)),
+        (!needs.is_empty()).then(|| format!("needs: {}", needs.join(", "))),
+        policy.needs_file.map(|option| format!("needs a file: {option}")),
+    ];
+    for line in lines.into_iter().flatten() {
+        text += &format!("{line}\n");
+    }
+    if policy.parameters.is_empty() {
+        return text + "parameters: none\n";
+    }
+    text += "parameters (--set KEY=VALUE, or below [set] in the daemon's configuration):\n";
+    text + &parameters(&policy.parameters, "  ")
+}
+
+fn parameters(all: &[ListedParameter], indent: &str) -> String {
+    let mut text = String::new();
+    for ListedParameter { name, help, default, example, expected, .. } in all {
+        let _ = writeln!(
+            text,
+            "{indent}{name}: {help}\n{indent}    {expected}, e.g. {name}={example} [default: {default}]"
+        );
+    }
+    text
 }

@@ -111,6 +111,7 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
         (args.record.is_some(), "--record"),
         (args.dry_run, "--dry-run"),
         (args.quantum.is_some(), "--quantum"),
+        (!args.options.parameters.set.is_empty(), "--set"),
         (!args.slower.is_empty(), "--slower"),
         (args.see_by == SeeBy::Tracepoints, "--see-by"),
     ];
@@ -125,7 +126,7 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
 
 fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>> {
     let policy = find(args.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
-    let settings = args.options.settings()?;
+    let settings = args.options.settings(policy)?;
     check_slower(&args.slower)?;
     let here = || {
         let host = HostTopology::read().context("cannot read this machine's topology")?;

@@ -12,7 +12,6 @@ use symbiont_experiment::simulated::{
     Decision, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
 };
 use symbiont_experiment::stats::Estimate;
-use symbiont_policy::Settings;
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
@@ -31,6 +30,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let policy = symbiont_policy::find(&args.policy)?;
     let fitting = || Fitting::simulated(&description);
     let mut setup = setup(args);
+    setup.settings.values = args.parameters.values(policy)?;
     setup.settings = knowledge::add(&args.knowledge, fitting, policy, setup.settings)?;
     let profiles = library.load_all(workload.apps.iter().map(|app| app.program.as_str()))?;
     anyhow::ensure!(
@@ -160,12 +160,6 @@ pub fn switches(private: &[Private]) -> Switches {
 fn setup(args: &Simulate) -> Setup {
     Setup {
         policy: args.policy.clone(),
-        settings: Settings {
-            variant: args.variant,
-            hysteresis: args.hysteresis,
-            together: args.together.clone().unwrap_or_default(),
-            ..Settings::default()
-        },
         quantum: args.quantum,
         alone: args.alone,
         until: args.until,

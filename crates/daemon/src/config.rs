@@ -1,5 +1,6 @@
 //! The daemon's configuration file.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +41,9 @@ pub struct Config {
     pub quantum: Option<Duration>,
     /// Seed of policies that draw at random.
     pub seed: u64,
+    /// Parameters of the policy.
+    #[serde(deserialize_with = "texts")]
+    pub set: BTreeMap<String, String>,
     /// Quanta for which a thread stays where it was moved.
     pub hold: u32,
     /// Most moves in one quantum; none: no bound.
@@ -80,6 +84,7 @@ impl Default for Config {
             policy: symbiont_policy::DEFAULT.to_owned(),
             quantum: None,
             seed: 1,
+            set: BTreeMap::new(),
             hold: 0,
             budget: None,
             model: None,
@@ -98,10 +103,14 @@ impl Config {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
-        toml::from_str(&text).map_err(|error| ConfigError::Content {
-            path: path.to_owned(),
-            why: error.to_string().trim_end().to_owned(),
-        })
+        let wrong = |why: String| ConfigError::Content { path: path.to_owned(), why };
+        let config: Self = toml::from_str(&text)
+            .map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        // Another policy may be chosen on the command line: its name is looked at then.
+        if let Ok(policy) = symbiont_policy::find(&config.policy) {
+            policy.values(&config.set).map_err(|error| wrong(format!("[set]: {error}")))?;
+        }
+        Ok(config)
     }
 
     /// How much may be moved in a quantum.
@@ -119,6 +128,24 @@ fn quantum<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Duration>
         true => Ok(Some(time)),
         false => Err(serde::de::Error::custom("a quantum lies between 1ms and 10s")),
     }
+}
+
+/// Values as they are written on a command line, whatever they are in TOML.
+fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a parameter is set to a number or a text")]
+    enum Scalar {
+        Whole(i64),
+        Number(f64),
+        Text(String),
+    }
+    let table = BTreeMap::<String, Scalar>::deserialize(from)?;
+    let text = |scalar| match scalar {
+        Scalar::Whole(number) => number.to_string(),
+        Scalar::Number(number) => number.to_string(),
+        Scalar::Text(text) => text,
+    };
+    Ok(table.into_iter().map(|(key, scalar)| (key, text(scalar))).collect())
 }
 
 fn absolute<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
@@ -169,6 +196,16 @@ mod tests {
     }
 
     #[test]
+    fn parameters_of_the_policy_are_set() {
+        let text = "policy = \"phases\"\n[set]\nthreshold = 2\nseniority = \"500ms\"\n";
+        let set = read(text).unwrap().set;
+        let written = [("threshold", "2"), ("seniority", "500ms")];
+        assert_eq!(set, written.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        let set = read("policy = \"hysched\"\n[set]\nhysteresis = 0.05\n").unwrap().set;
+        assert_eq!(set["hysteresis"], "0.05");
+    }
+
+    #[test]
     fn metrics_are_published_nowhere_unless_it_is_set() {
         assert!(read("").unwrap().metrics.is_empty());
         let text = "[metrics]\nfile = \"/run/symbiont/symbiont.prom\"\nlisten = \"[::1]:9920\"\n";
@@ -186,6 +223,13 @@ mod tests {
             ("quantum = \"soon\"", "quantum"),
             ("seed = -1", "seed"),
             ("[policy", "line 1"),
+            (
+                "policy = \"phases\"\n[set]\nthreshold = -1",
+                "[set]: threshold=-1: expected a number",
+            ),
+            ("policy = \"phases\"\n[set]\nthreshold = [2]", "to a number or a text"),
+            ("policy = \"phases\"\n[set]\nvariant = \"TopL\"", "belongs to 'auto' and 'hysched'"),
+            ("policy = \"stay\"\n[set]\nzeal = 1", "'stay' has no parameter 'zeal'"),
             ("[metrics]\nport = 1", "port"),
             ("[metrics]\nfile = \"symbiont.prom\"", "absolute path"),
             ("[metrics]\nlisten = \"localhost\"", "127.0.0.1:9920"),

@@ -51,9 +51,11 @@ use symbiont_machine::{
 };
 use symbiont_topology::{CpuSet, Topology};
 
+use crate::parameter::{Parameters, joined};
 use crate::phases::reach;
 use crate::{
     Entry, Finding, Foresight, Phase, Phases, Policy, ProgramPhase, Settings, ThreadView, View,
+    fpu, hysched, phases,
 };
 use choice::Choice;
 use domains::{Domain, DomainId, Homes, Load, domains};
@@ -69,8 +71,14 @@ pub(crate) const ENTRY: Entry = Entry {
     // shorter are not worth moves at each of them.
     quantum: Duration::from_millis(100),
     boosts: true,
+    parameters: PARAMETERS,
     make: |settings| Box::new(Auto::new(settings)),
 };
+
+/// Those of the policies that it asks.
+const PARAMETERS: Parameters = &joined::<
+    { phases::PARAMETERS.len() + hysched::PARAMETERS.len() + fpu::PARAMETERS.len() },
+>(&[phases::PARAMETERS, hysched::PARAMETERS, fpu::PARAMETERS]);
 
 /// Time constant of the mean of ready shares.
 const SMOOTHED: Duration = Duration::from_millis(500);

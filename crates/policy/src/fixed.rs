@@ -27,15 +27,16 @@ use std::time::Duration;
 use symbiont_machine::{Assignment, Placement, Signals, ThreadId};
 use symbiont_topology::CpuSet;
 
-use crate::{Entry, Policy, ThreadView, View};
+use crate::{Entry, Kind, Parameter, Policy, ThreadView, Typed, Value, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "static",
-    summary: "keeps programs that were named together (--together) on a core of their own",
+    summary: "keeps programs that were named together (--set together=…) on a core of their own",
     paper: Some("Navarro et al., Hy-Sched, section 4.1: the static approach of Table 1"),
     quantum: Duration::from_millis(500),
     boosts: false,
-    make: |settings| Box::new(Fixed::new(settings.together.clone())),
+    parameters: &[&Fixed::TOGETHER],
+    make: |settings| Box::new(Fixed::new(settings.get(&Fixed::TOGETHER).unwrap_or_default())),
 };
 
 /// Programs that shall share a core: the names of each group, one group for
@@ -80,6 +81,16 @@ impl fmt::Display for Together {
     }
 }
 
+impl Typed for Together {
+    fn of(value: &Value) -> Option<Self> {
+        String::of(value)?.parse().ok()
+    }
+
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+}
+
 /// A place in a group: which group, and which of its names.
 type Place = (usize, usize);
 
@@ -93,6 +104,17 @@ pub struct Fixed {
 }
 
 impl Fixed {
+    /// Programs that share a core.
+    pub const TOGETHER: Parameter<Option<Together>> = Parameter::optional(
+        "together",
+        Kind::Text {
+            form: "groups of programs as NAME+NAME,NAME+NAME",
+            example: "mcf+gcc,xz+povray",
+        },
+        "none",
+        "Programs to keep on a core, one group for each core",
+    );
+
     /// Keeps these together.
     #[must_use]
     pub fn new(together: Together) -> Self {

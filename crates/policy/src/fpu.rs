@@ -19,9 +19,9 @@
 //!
 //! Where the paper is silent, or leaves the number open:
 //! - Active are those that consumed at least a tenth of the cycles of the most active one: more of
-//!   them than there are hardware threads take turns ([`Settings::fpu_active`] sets their number).
+//!   them than there are hardware threads take turns ([`Fpu::ACTIVE`] sets their number).
 //! - Top are those that use the FPUs at least half as much as the hungriest one does, at most as many as
-//!   there are hardware threads ([`Settings::fpu_top`] sets another number, without that bound).
+//!   there are hardware threads ([`Fpu::TOP`] sets another number, without that bound).
 //! - Ties of cycles and of usage go to the thread with the smaller identity.
 //! - Cycles are replaced by CPU time where they are not measured for all threads.
 //!
@@ -43,7 +43,8 @@ use std::time::Duration;
 use symbiont_machine::{Assignment, Placement, RunState, Signal, Signals, ThreadId};
 use symbiont_topology::PuId;
 
-use crate::{Entry, Policy, Settings, ThreadView, View};
+use crate::parameter::Parameters;
+use crate::{Entry, Kind, Parameter, Policy, Settings, ThreadView, View};
 use slots::{Wish, assign};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -54,8 +55,11 @@ pub(crate) const ENTRY: Entry = Entry {
     ),
     quantum: Duration::from_secs(1),
     boosts: false,
+    parameters: PARAMETERS,
     make: |settings| Box::new(Fpu::new(settings)),
 };
+
+pub(crate) const PARAMETERS: Parameters = &[&Fpu::ACTIVE, &Fpu::TOP];
 
 /// A thread is active if it consumes at least so much of the cycles of the most active one, unless the
 /// number of active threads is set.
@@ -85,11 +89,33 @@ struct Candidate<'a> {
     cycles: Option<f64>,
 }
 
+/// Numbers of threads.
+const THREADS: Kind = Kind::Count { least: 1, most: 1_000_000 };
+
 impl Fpu {
+    /// How many threads count as active, those that ran most.
+    pub const ACTIVE: Parameter<Option<usize>> = Parameter::optional(
+        "active",
+        THREADS,
+        "those that ran at least a tenth as much as the first one",
+        "Threads whose use of the FPUs is compared, those that ran most",
+    );
+    /// How many of the active threads are bound, those that use the FPUs most.
+    pub const TOP: Parameter<Option<usize>> = Parameter::optional(
+        "top",
+        THREADS,
+        "those that use the FPUs at least half as much as the first one",
+        "Threads to spread over the cores, those that use the FPUs most",
+    );
+
     /// With the numbers of active and of top threads of the settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
-        Self { active: settings.fpu_active, top: settings.fpu_top, ..Self::default() }
+        Self {
+            active: settings.get(&Self::ACTIVE),
+            top: settings.get(&Self::TOP),
+            ..Self::default()
+        }
     }
 
     /// The top threads, the hungriest first.

@@ -50,8 +50,9 @@ use std::time::Duration;
 use symbiont_machine::{Ability, Placement, RunState, Signal, Signals, Support, ThreadId};
 use symbiont_topology::Topology;
 
+use crate::parameter::Parameters;
 use crate::seats::{Group, Seats, pools};
-use crate::{Entry, Finding, Policy, ThreadView, View};
+use crate::{Entry, Finding, Kind, Parameter, Policy, ThreadView, Typed, Value, View};
 use pairing::{Application, Criterion, fewest_same_category, pair};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -62,11 +63,14 @@ pub(crate) const ENTRY: Entry = Entry {
     ),
     quantum: Duration::from_millis(500),
     boosts: false,
+    parameters: PARAMETERS,
     make: |settings| {
-        let policy = Hysched::new(settings.variant.unwrap_or_default());
-        Box::new(policy.with_hysteresis(settings.hysteresis))
+        let policy = Hysched::new(settings.get(&Hysched::VARIANT));
+        Box::new(policy.with_hysteresis(settings.get(&Hysched::HYSTERESIS)))
     },
 };
+
+pub(crate) const PARAMETERS: Parameters = &[&Hysched::VARIANT, &Hysched::HYSTERESIS];
 
 /// Which categories are looked at (section 5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,6 +128,16 @@ impl FromStr for Variant {
     }
 }
 
+impl Typed for Variant {
+    fn of(value: &Value) -> Option<Self> {
+        String::of(value)?.parse().ok()
+    }
+
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+}
+
 /// The policy.
 #[derive(Debug, Clone)]
 pub struct Hysched {
@@ -150,6 +164,22 @@ struct Tally {
 }
 
 impl Hysched {
+    /// Which categories it looks at.
+    pub const VARIANT: Parameter<Variant> = Parameter::new(
+        "variant",
+        Kind::Choice(&["TopL", "TopB2L", "TopB2M3L", "All3L"]),
+        Variant::TopB2M3L,
+        "Top-Down categories to look at, from coarse to fine",
+    );
+    /// By how much of the issue slots another category must exceed a thread's own before the thread
+    /// changes it; 0 in the paper.
+    pub const HYSTERESIS: Parameter<f64> = Parameter::new(
+        "hysteresis",
+        Kind::Share,
+        0.0,
+        "Share of the issue slots by which another category must exceed a thread's own to replace it",
+    );
+
     /// Looks at the categories of a variant.
     #[must_use]
     pub fn new(variant: Variant) -> Self {

@@ -36,6 +36,7 @@ pub(crate) const ENTRY: Entry = Entry {
     ),
     quantum: Duration::from_millis(100),
     boosts: false,
+    parameters: &[],
     make: |_| Box::new(L1Bandwidth),
 };
 

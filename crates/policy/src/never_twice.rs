@@ -30,6 +30,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: None,
     quantum: Duration::from_millis(500),
     boosts: false,
+    parameters: &[],
     make: |_| Box::new(NeverTwice),
 };
 

@@ -101,7 +101,8 @@ use symbiont_machine::{
 };
 use symbiont_topology::{Core, CpuSet, Topology};
 
-use crate::{Entry, Finding, Policy, Settings, ThreadView, View};
+use crate::parameter::Parameters;
+use crate::{Entry, Finding, Kind, Parameter, Policy, Settings, ThreadView, View};
 use seniority::Seniority;
 use serial::SerialThreads;
 use speeds::Speeds;
@@ -121,8 +122,11 @@ pub(crate) const ENTRY: Entry = Entry {
     // The paper acts at each change of a thread's state; this comes close.
     quantum: Duration::from_millis(20),
     boosts: true,
+    parameters: PARAMETERS,
     make: |settings| Box::new(Phases::with(settings)),
 };
+
+pub(crate) const PARAMETERS: Parameters = &[&Phases::THRESHOLD, &Phases::SENIORITY];
 
 /// What a program is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,22 +166,39 @@ impl Phases {
     /// Priority levels that a serial thread or a senior program gains.
     pub const LEVELS: u8 = 10;
     /// How long the boost stays with one of several parallel programs at most, unless
-    /// [`Settings::seniority_timeout`] says otherwise.
+    /// [`Phases::SENIORITY`] is set.
     pub const TIMEOUT: Duration = seniority::TIMEOUT;
+    /// Ready threads above which a program is parallel.
+    pub const THRESHOLD: Parameter<Option<f64>> = Parameter::optional(
+        "threshold",
+        Kind::Positive,
+        "2 where the programs may use more than two hardware threads, else 1.1",
+        "Ready threads above which a program counts as parallel",
+    );
+    /// How long one of several parallel programs stays boosted before the next one's turn comes.
+    pub const SENIORITY: Parameter<Duration> = Parameter::new(
+        "seniority",
+        Kind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(3600) },
+        Self::TIMEOUT,
+        "Time for which one of several parallel programs stays boosted until it is the next one's turn",
+    );
 
     /// `threshold`: ready threads above which a program is parallel; none for
     /// two, or 1.1 on machines of one or two hardware threads.
     #[must_use]
     pub fn new(threshold: Option<f64>) -> Self {
-        Self::with(&Settings { parallel_threshold: threshold, ..Settings::default() })
+        Self::of(threshold, Self::TIMEOUT)
     }
 
     /// With these settings.
     #[must_use]
     pub fn with(settings: &Settings) -> Self {
-        let timeout = settings.seniority_timeout.unwrap_or(Self::TIMEOUT);
+        Self::of(settings.get(&Self::THRESHOLD), settings.get(&Self::SENIORITY))
+    }
+
+    fn of(threshold: Option<f64>, timeout: Duration) -> Self {
         Self {
-            threshold: settings.parallel_threshold,
+            threshold,
             serial: SerialThreads::new(timeout),
             seniority: Seniority::new(timeout),
             states: JointStates::default(),

@@ -32,6 +32,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: None,
     quantum: Duration::from_millis(100),
     boosts: false,
+    parameters: &[],
     make: |settings| Box::new(Random::new(settings.seed)),
 };
 

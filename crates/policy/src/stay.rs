@@ -23,7 +23,9 @@ pub(crate) const ENTRY: Entry = Entry {
     quantum: Duration::from_millis(100),
     // Does it ask for a priority above the user's?
     boosts: false,
-    // Makes one. Seeds and parameters are in the settings.
+    // What users may set: constants of the type `Parameter`, see `Hysched::HYSTERESIS`.
+    parameters: &[],
+    // Makes one. Seed and parameters are in the settings: `settings.get(&PARAMETER)`.
     make: |_| Box::new(Stay),
 };
 

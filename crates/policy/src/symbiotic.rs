@@ -116,6 +116,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 4"),
     quantum: Duration::from_millis(100),
     boosts: false,
+    parameters: &[],
     make: |settings| Box::new(Symbiotic::new(settings.symbiosis.clone())),
 };
 

@@ -24,6 +24,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 6.2"),
     quantum: Duration::from_millis(100),
     boosts: false,
+    parameters: &[],
     make: |settings| Box::new(SymbioticNuma(Symbiotic::new(settings.symbiosis.clone()))),
 };
 

@@ -63,7 +63,9 @@ pub fn advise(args: &Advise) -> anyhow::Result<()> {
         let host = HostTopology::read().context("cannot read this machine's topology")?;
         Fitting::here(&host, None)
     };
-    let settings = knowledge::add(&args.knowledge, here, entry, Settings::default())?;
+    let values = args.parameters.values(entry)?;
+    let settings = Settings { values, ..Settings::default() };
+    let settings = knowledge::add(&args.knowledge, here, entry, settings)?;
     let _ = raise_descriptor_limit();
     let host = HostTopology::read().context("cannot read this machine's topology")?;
     let waiter = Waiter::new(args.time).context("signals cannot be caught")?;

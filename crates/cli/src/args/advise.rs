@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Knowledge, State, parse_duration};
+use super::{Knowledge, Parameters, State, parse_duration};
 
 /// Say what Symbiont would do with what runs now, and what that should gain
 ///
@@ -27,6 +27,8 @@ pub struct Advise {
     /// Policy that decides (see `symbiont policies`)
     #[arg(long, value_name = "NAME", default_value = symbiont_policy::DEFAULT)]
     pub policy: String,
+    #[command(flatten)]
+    pub parameters: Parameters,
     /// Watch only these processes, each with its descendants as a program; repeatable
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<u32>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use symbiont_machine::Class;
 
-use super::{State, parse_duration};
+use super::{Parameters, State, parse_duration};
 
 /// Run the daemon that manages the programs of this machine
 ///
@@ -38,9 +38,11 @@ pub struct Daemon {
     /// Configuration (TOML) [default: /etc/symbiont/symbiontd.toml where it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Policy, instead of the configuration's
+    /// Policy, instead of the configuration's and of its table [set]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
+    #[command(flatten)]
+    pub parameters: Parameters,
     /// Directory of rules (*.toml) that say what is managed without being asked for; repeatable, a
     /// file replaces the one of the same name in an earlier directory [default: see Files]
     #[arg(long, value_name = "DIR")]

@@ -1,69 +1,60 @@
 //! Parameters of policies, as arguments.
 
-use std::time::Duration;
-
 use clap::Args;
-use symbiont_policy::{Settings, Together, Variant};
+use symbiont_policy::{Entry, SetError, Settings, Values};
 
-use super::parse_duration;
-
-/// Parameters of policies. Each is for the policies that its help names.
+/// Seed and parameters of the policy.
 #[derive(Debug, Args)]
 pub struct PolicyOptions {
     /// Seed of policies that draw at random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Ready threads above which a program counts as parallel, for `phases`
-    /// [default: 2 where the programs may use more than two hardware threads, else 1.1]
-    #[arg(long, value_name = "THREADS", allow_negative_numbers = true)]
-    pub threshold: Option<f64>,
-    /// Top-Down categories that `hysched` looks at: TopL, TopB2L, TopB2M3L or All3L
-    /// [default: TopB2M3L]
-    #[arg(long, value_name = "VARIANT")]
-    pub variant: Option<Variant>,
-    /// Share of the issue slots by which another category must exceed a thread's own before
-    /// `hysched` changes it, e.g. 0.05
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
-    pub hysteresis: f64,
-    /// Threads that count as active for `fpu`, those that ran most [default: those that ran at
-    /// least a tenth as much as the first one]
-    #[arg(long, value_name = "THREADS")]
-    pub fpu_active: Option<usize>,
-    /// Threads that `fpu` binds, those that use the FPUs most [default: those that use them at least
-    /// half as much as the first one]
-    #[arg(long, value_name = "THREADS")]
-    pub fpu_top: Option<usize>,
-    /// Programs that `static` keeps on a core, one group for each core, e.g. mcf+gcc,xz+povray
-    #[arg(long, value_name = "GROUPS")]
-    pub together: Option<Together>,
-    /// How long one of several parallel programs stays boosted before the next
-    /// one's turn comes, for `phases` [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub seniority: Option<Duration>,
+    #[command(flatten)]
+    pub parameters: Parameters,
+}
+
+/// Parameters of the policy. Each policy declares its own.
+#[derive(Debug, Clone, Args)]
+pub struct Parameters {
+    /// Set a parameter of the policy, e.g. threshold=2; repeatable. `symbiont policies NAME` lists the
+    /// parameters of a policy
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub set: Vec<(String, String)>,
 }
 
 impl PolicyOptions {
-    /// The settings that they stand for.
-    pub fn settings(&self) -> anyhow::Result<Settings> {
-        anyhow::ensure!(
-            self.threshold.is_none_or(|t| t.is_finite() && t > 0.0),
-            "--threshold must be a positive number of threads"
-        );
-        Ok(Settings {
-            seed: self.seed,
-            parallel_threshold: self.threshold,
-            variant: self.variant,
-            hysteresis: self.hysteresis,
-            fpu_active: self.fpu_active,
-            fpu_top: self.fpu_top,
-            together: self.together.clone().unwrap_or_default(),
-            seniority_timeout: self.seniority,
-            ..Settings::default()
-        })
+    /// The settings of a policy.
+    pub fn settings(&self, policy: &Entry) -> Result<Settings, SetError> {
+        let values = self.parameters.values(policy)?;
+        Ok(Settings { seed: self.seed, values, ..Settings::default() })
     }
 }
 
-pub(super) fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
+impl Parameters {
+    /// The values that a policy's parameters are set to.
+    pub fn values(&self, policy: &Entry) -> Result<Values, SetError> {
+        policy.values(self.set.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+    let pair = pair.filter(|(key, _)| !key.is_empty());
+    pair.map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .ok_or_else(|| "a parameter is set as KEY=VALUE, for example threshold=2".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_has_a_key_and_a_value() {
+        let pair = |key: &str, value: &str| Ok((key.to_owned(), value.to_owned()));
+        assert_eq!(parse_pair("threshold=2"), pair("threshold", "2"));
+        assert_eq!(parse_pair("together=a+b,c+d=e"), pair("together", "a+b,c+d=e"));
+        for wrong in ["threshold", "=2", ""] {
+            assert!(parse_pair(wrong).unwrap_err().contains("KEY=VALUE"), "{wrong}");
+        }
+    }
 }

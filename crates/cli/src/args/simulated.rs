@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use symbiont_policy::{Together, Variant};
-
-use super::policy::parse_share;
-use super::{Knowledge, parse_duration, parse_limit};
+use super::{Knowledge, Parameters, parse_duration, parse_limit};
 
 /// Run a workload under a policy on a simulated machine
 ///
@@ -37,7 +34,7 @@ Examples:
   symbiont simulate --machine xeon-e5-2620v4 --cores 1 --apps gzip,bzip2 --level cycle
   symbiont simulate --machine zen4 --private caches --apps gzip*16
   symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip*2,xz*2 --policy static \
-      --together gzip+xz,gzip+xz
+      --set together=gzip+xz,gzip+xz
 
 A workload file:
   [[app]]
@@ -71,17 +68,8 @@ pub struct Simulate {
     /// Policy that decides (see `symbiont policies`); stay: the simulated OS
     #[arg(long, default_value = "stay", value_name = "NAME")]
     pub policy: String,
-    /// Top-Down categories that `hysched` looks at: TopL, TopB2L, TopB2M3L or All3L
-    /// [default: TopB2M3L]
-    #[arg(long, value_name = "VARIANT")]
-    pub variant: Option<Variant>,
-    /// Share of the issue slots by which another category must exceed a thread's own before
-    /// `hysched` changes it, e.g. 0.05
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
-    pub hysteresis: f64,
-    /// Programs that `static` keeps on a core, one group for each core, e.g. gzip+xz,bwa+perl
-    #[arg(long, value_name = "GROUPS")]
-    pub together: Option<Together>,
+    #[command(flatten)]
+    pub parameters: Parameters,
     #[command(flatten)]
     pub knowledge: Knowledge,
     /// Seed of everything that is random

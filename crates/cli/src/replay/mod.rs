@@ -61,7 +61,8 @@ pub fn run(args: &args::Replay) -> anyhow::Result<()> {
     let name = args.policy.as_deref().unwrap_or(&header.policy);
     let entry = find(name)?;
     let fitting = || fitting(args, &header);
-    let settings = knowledge::add(&args.knowledge, fitting, entry, args.options.settings()?)?;
+    let settings = args.options.settings(entry)?;
+    let settings = knowledge::add(&args.knowledge, fitting, entry, settings)?;
     let report = replay(Replay::new(reader), entry, &settings, &args.file.display().to_string())?;
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);

@@ -138,6 +138,8 @@ fn reload() {
         ("policy = \"nonsense\"\n", "nonsense"),
         ("polcy = \"stay\"\n", "polcy"),
         ("policy = \"symbiotic\"\n", "model"),
+        ("policy = \"phases\"\n[set]\nthreshold = -1\n", "threshold=-1: expected a number above 0"),
+        ("policy = \"stay\"\n[set]\nthreshold = 2\n", "belongs to 'auto' and 'phases'"),
     ] {
         std::fs::write(service.config(), text).unwrap();
         let refused = service.client(&["reload"]);
@@ -145,7 +147,7 @@ fn reload() {
         assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
         assert_eq!(service.status()["policy"], "stay");
     }
-    std::fs::write(service.config(), "policy = \"phases\"\n").unwrap();
+    std::fs::write(service.config(), "policy = \"phases\"\n[set]\nthreshold = 2\n").unwrap();
     service.send(Signal::HUP);
     wait_until("the signal is heard", || service.status()["policy"] == "phases");
     std::fs::write(service.config(), "[").unwrap();

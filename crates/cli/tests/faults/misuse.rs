@@ -63,8 +63,16 @@ fn bad_options() {
         (&["--policy", "phase"], &["'phase'", "did you mean 'phases'", "random"]),
         (&["--quantum", "20"], &["'20'", "--quantum", "20"]),
         (&["--quantum", "0ms"], &["'0ms'", "between 1ms and 1h"]),
-        (&["--threshold", "-1"], &["--threshold", "positive"]),
-        (&["--threshold", "NaN"], &["--threshold", "positive"]),
+        (&["--set", "threshold"], &["'threshold'", "--set <KEY=VALUE>", "KEY=VALUE"]),
+        (&["--set", "threshold=-1"], &["threshold=-1", "a number above 0", "threshold=2"]),
+        (
+            &["--policy", "phases", "--set", "treshold=2"],
+            &["'treshold'", "did you mean 'threshold'"],
+        ),
+        (
+            &["--policy", "stay", "--set", "threshold=2"],
+            &["'stay'", "belongs to 'auto' and 'phases'"],
+        ),
         (&["--slower", "4000000:2"], &["--slower 4000000:2", "no CPU 4000000"]),
         (&["--report", "xml"], &["'xml'", "text", "json"]),
         (&["--report-file", "x"], &["--report"]),
@@ -92,6 +100,9 @@ fn policies_that_need_a_file() {
     };
     let doctor = json(&mut place.symbiont("doctor"));
     let list = json(Command::new(env!("CARGO_BIN_EXE_symbiont")).arg("policies"));
+    let phases = json(Command::new(env!("CARGO_BIN_EXE_symbiont")).args(["policies", "phases"]));
+    assert_eq!(phases[0]["parameters"][0]["name"], "threshold");
+    assert_eq!(phases[0]["parameters"][1]["default"], "1s");
     let told = |all: &serde_json::Value, policy: &str, key: &str| {
         let mut all = all.as_array().expect("policies").iter();
         let found = all.find(|entry| entry["name"] == policy).expect("the policy");

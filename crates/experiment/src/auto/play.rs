@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{Machine, Signals, Support};
-use symbiont_policy::{Entry, Policy, Settings, find, policies};
+use symbiont_policy::{Entry, Fixed, Policy, Settings, find, policies};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
@@ -81,7 +81,7 @@ pub fn contenders(
                 .push((entry.name, "each node has memory: it is the same as symbiotic".to_owned()));
             continue;
         }
-        if entry.name == "static" && settings.together == Default::default() {
+        if entry.name == "static" && settings.get(&Fixed::TOGETHER).is_none() {
             left_out.push((entry.name, "it places as a user says, and no user does".to_owned()));
             continue;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{Signal, Signals};
 use symbiont_matching::{Request, group};
-use symbiont_policy::{Policy, Settings, Together, Variant, find};
+use symbiont_policy::{Fixed, Hysched, Policy, Settings, Together, Variant, find};
 use symbiont_profile::Profile;
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::program::{Program, Shape};
@@ -191,23 +191,27 @@ impl<'a, 'p> Player<'a, 'p> {
         seed: u64,
         pair_stp: &PairStp,
     ) -> Result<Box<dyn Policy>, SimulateError> {
-        let (variant, hysteresis) =
-            run.contender.variant().map_or((None, 0.0), |(variant, by)| (Some(variant), by));
         let programs = &run.scene.programs;
         let (name, together) = match run.contender {
-            Contender::Os => ("stay", Together::default()),
+            Contender::Os => ("stay", None),
             Contender::Hysched(_) | Contender::Steady(_) | Contender::Shuffled(_) => {
-                ("hysched", Together::default())
+                ("hysched", None)
             }
-            Contender::L1Bandwidth => ("l1-bandwidth", Together::default()),
-            Contender::Random => ("random", Together::default()),
-            Contender::NeverTwice => ("never-twice", Together::default()),
+            Contender::L1Bandwidth => ("l1-bandwidth", None),
+            Contender::Random => ("random", None),
+            Contender::NeverTwice => ("never-twice", None),
             Contender::Pinned => {
-                ("static", Together::new(programs.chunks(2).map(<[String]>::to_vec).collect()))
+                let pairs = programs.chunks(2).map(<[String]>::to_vec).collect();
+                ("static", Some(Together::new(pairs)))
             }
-            Contender::Matched => ("static", pair_stp.best(programs).unwrap_or_default()),
+            Contender::Matched => ("static", pair_stp.best(programs)),
         };
-        let settings = Settings { seed, variant, hysteresis, together, ..Settings::default() };
+        let settings = Settings { seed, ..Settings::default() };
+        let mut settings = settings.with(&Fixed::TOGETHER, &together)?;
+        if let Some((variant, hysteresis)) = run.contender.variant() {
+            settings = settings.with(&Hysched::VARIANT, &variant)?;
+            settings = settings.with(&Hysched::HYSTERESIS, &hysteresis)?;
+        }
         let policy = (find(name)?.make)(&settings);
         Ok(match run.contender {
             Contender::Shuffled(_) => Box::new(Exchanged::new(policy, seed)),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use symbiont_policy::Phases;
 use symbiont_synth::Ratio;
 
 use super::judge::{Judged, judge, moments};
@@ -152,7 +153,7 @@ fn carry_out(
     let mut words = command::symbiont(symbiont, run.policy(), &[], &jobs, &report);
     words.push(format!("--record={}", recording.display()));
     if let Some(timeout) = run.timeout {
-        words.push(format!("--seniority={}ms", timeout.as_millis()));
+        words.push(format!("--set={}", Phases::SENIORITY.written(&timeout)));
     }
     let limit = LEAD + run.time + PATIENCE;
     let (out, err) = (file("stdout"), file("stderr"));

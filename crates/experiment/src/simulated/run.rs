@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use symbiont_control::ControlError;
 use symbiont_machine::Signals;
-use symbiont_policy::{Entry, Policy, Settings, UnknownPolicy, find};
+use symbiont_policy::{Entry, Policy, SetError, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
 use symbiont_sim::description::{Costs, Description};
@@ -119,6 +119,9 @@ pub enum SimulateError {
     /// No such policy.
     #[error(transparent)]
     Policy(#[from] UnknownPolicy),
+    /// The policy cannot be set so.
+    #[error(transparent)]
+    Set(#[from] SetError),
     /// The policy was not given what it cannot do without.
     #[error("policy '{policy}' cannot run: {why}")]
     Lacks {

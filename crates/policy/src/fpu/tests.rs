@@ -114,14 +114,17 @@ fn only_active_threads_are_ranked_and_both_numbers_can_be_set() {
     let mut bench = Bench::new("core:2 smt:2", Fpu::default());
     // The thread that hardly ran is not active.
     assert_eq!(bench.period(&loads).iter().position(Option::is_some), Some(1));
+    let set = |parameter: &Parameter<Option<usize>>, value: usize| {
+        Settings::default().with(parameter, &Some(value)).unwrap()
+    };
     let top = |settings: &Settings| {
         Bench::new("core:2 smt:2", Fpu::new(settings)).period(&loads).iter().flatten().count()
     };
     // 0.5, 0.4 and 0.3 are at least half of 0.5.
     assert_eq!(top(&Settings::default()), 3);
-    assert_eq!(top(&Settings { fpu_top: Some(2), ..Settings::default() }), 2);
-    assert_eq!(top(&Settings { fpu_top: Some(4), ..Settings::default() }), 4);
-    assert_eq!(top(&Settings { fpu_active: Some(1), ..Settings::default() }), 1);
+    assert_eq!(top(&set(&Fpu::TOP, 2)), 2);
+    assert_eq!(top(&set(&Fpu::TOP, 4)), 4);
+    assert_eq!(top(&set(&Fpu::ACTIVE, 1)), 1);
 }
 
 #[test]

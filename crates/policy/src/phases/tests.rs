@@ -133,8 +133,7 @@ fn parallel_beside_parallel_the_senior_is_boosted() {
 #[test]
 fn the_boost_of_the_senior_passes_on_at_the_timeout() {
     let mut scene = Scene::on(TWO).thread(10, 1.0).thread(11, 1.0).thread(20, 1.0).thread(21, 1.0);
-    let timeout = Some(2 * ENTRY.quantum);
-    scene.policy = Phases::with(&Settings { seniority_timeout: timeout, ..Settings::default() });
+    scene.policy = Phases::of(None, 2 * ENTRY.quantum);
     let first = [(10, "os+"), (11, "os+"), (20, "os"), (21, "os")];
     let second = [(10, "os"), (11, "os"), (20, "os+"), (21, "os+")];
     for expected in [first, first, second, second, first] {
@@ -477,9 +476,7 @@ proptest! {
     #[test]
     fn the_same_view_gives_the_same_placement_again(mut scene in scene()) {
         // Turns pass with time alone.
-        let settings =
-            Settings { seniority_timeout: Some(Duration::MAX), ..Settings::default() };
-        scene.policy = Phases::with(&settings);
+        scene.policy = Phases::of(None, Duration::MAX);
         let first = scene.place();
         prop_assert_eq!(scene.place(), first);
     }

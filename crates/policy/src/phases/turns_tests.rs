@@ -40,11 +40,10 @@ impl Story {
         let fast = (fluid.machine.cores().iter())
             .filter(|core| Some(core.capacity) == most)
             .fold(CpuSet::new(), |all, core| all.union(&core.cpus));
-        let settings = Settings { seniority_timeout: Some(timeout), ..Settings::default() };
         let none = vec![0; phases.len()];
         Self {
             fluid,
-            policy: Phases::with(&settings),
+            policy: Phases::of(None, timeout),
             phases: phases.to_vec(),
             now: 0,
             fast,

@@ -91,8 +91,8 @@ pub fn balanced(given: &Given) {
 /// spread over the cores.
 pub fn fpu_hungry(given: &Given) {
     let count = given.cores.len() * given.smt();
-    let (active, top) = (count.to_string(), (count / 2).to_string());
-    balance(given, &["--policy", "fpu", "--fpu-active", &active, "--fpu-top", &top]);
+    let (active, top) = (format!("active={count}"), format!("top={}", count / 2));
+    balance(given, &["--policy", "fpu", "--set", &active, "--set", &top]);
 }
 
 fn balance(given: &Given, policy: &[&str]) {

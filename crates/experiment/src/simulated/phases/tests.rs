@@ -151,7 +151,7 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
     let programs = programs.iter().map(program).collect();
     let fast = workshop.fast(Switches::default());
     let machine = SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap();
-    let settings = Settings { seniority_timeout: Some(timeout), ..Settings::default() };
+    let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
     let entry = symbiont_policy::find("phases").unwrap();
     let planner = Planner::new(Bounds::none());
     let mut controller = Controller::new(machine, (entry.make)(&settings), planner);
@@ -211,8 +211,8 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     let physics = workshop.fast(Switches::default());
     let machine = SimMachine::new(workshop.description(), physics, programs, &[], options).unwrap();
     let entry = symbiont_policy::find("phases").unwrap();
-    let settings =
-        Settings { seniority_timeout: Some(Duration::from_millis(500)), ..Settings::default() };
+    let timeout = Duration::from_millis(500);
+    let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
     let policy = (entry.make)(&settings);
     let wishes = policy.wishes(topology);
     let controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
