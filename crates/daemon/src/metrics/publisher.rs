@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use symbiont_linux::launch::be_normal;
 
 use super::http;
 use crate::config::MetricsConfig;
@@ -57,7 +58,10 @@ impl Publisher {
             listener: None,
             _end: end,
         };
-        std::thread::Builder::new().name("metrics".to_owned()).spawn(move || worker.run())?;
+        std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            be_normal();
+            worker.run();
+        })?;
         Ok(Self { shared, wake: Some(wake), ended })
     }
 

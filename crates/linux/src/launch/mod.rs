@@ -91,7 +91,7 @@ pub use own_cpus::OwnCpus;
 pub use patience::Patience;
 pub use status::{JobStatus, Status, finish};
 pub use supervise::{Supervised, supervise};
-pub use urgency::{MANAGER_NICE, be_urgent};
+pub use urgency::{MANAGER_NICE, be_normal, be_urgent};
 
 /// Why a program runs, or ran, unmanaged.
 #[derive(Debug, thiserror::Error)]

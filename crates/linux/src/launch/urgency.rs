@@ -10,18 +10,18 @@
 use rustix::io::Errno;
 use rustix::process::{getpriority_process, setpriority_process};
 
-use crate::observe::run_at_realtime_priority;
+use crate::observe::{run_all_at_realtime_priority, run_at_normal_priority};
 
 /// Nice value of a thread that manages, where it may not run at real-time priority. More urgent than
 /// what users give to programs, less than what the kernel's own helpers have.
 pub const MANAGER_NICE: i32 = -15;
 
-/// Makes the calling thread urgent; no other thread, and none that it makes later.
+/// Makes the calling thread urgent, and the threads that it makes later: it waits for some of them.
 ///
 /// # Errors
 /// When neither CAP_SYS_NICE nor RLIMIT_RTPRIO nor RLIMIT_NICE allows it; nothing is changed then.
 pub fn be_urgent() -> Result<(), Errno> {
-    if run_at_realtime_priority().is_ok() {
+    if run_all_at_realtime_priority().is_ok() {
         return Ok(());
     }
     // Of no process: of the calling thread (setpriority(2), "C library/kernel differences").
@@ -29,4 +29,13 @@ pub fn be_urgent() -> Result<(), Errno> {
         return Ok(());
     }
     setpriority_process(None, MANAGER_NICE)
+}
+
+/// Makes the calling thread as urgent as any, where it was made by an urgent one and nothing waits for it.
+pub fn be_normal() {
+    // Always allowed from a real-time class; a nice value that is higher than it was, too.
+    let _ = run_at_normal_priority();
+    if getpriority_process(None).is_ok_and(|nice| nice < 0) {
+        let _ = setpriority_process(None, 0);
+    }
 }

@@ -91,7 +91,9 @@ pub use observed::Observed;
 pub use options::{Choice, Method, WatchError, WatchOptions};
 pub use reader::{Haste, PAUSE};
 pub(crate) use stat::number as unsigned;
-pub(crate) use sys::run_at_realtime_priority;
+pub(crate) use sys::{
+    run_all_at_realtime_priority, run_at_normal_priority, run_at_realtime_priority,
+};
 pub use tree::Ages;
 #[cfg(any(test, fuzzing))]
 pub(crate) use tree::{Live, Seen, Tree};

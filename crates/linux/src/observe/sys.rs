@@ -43,10 +43,23 @@ pub(crate) fn receive<const N: usize, const M: usize>(
 /// Puts the calling thread into the round-robin real-time class at its lowest
 /// priority; threads that it makes are normal.
 pub(crate) fn run_at_realtime_priority() -> Result<(), Errno> {
+    set_class(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1)
+}
+
+/// The same, and the threads that it makes from now on are in that class, too.
+pub(crate) fn run_all_at_realtime_priority() -> Result<(), Errno> {
+    set_class(libc::SCHED_RR, 1)
+}
+
+/// Puts the calling thread into the normal class.
+pub(crate) fn run_at_normal_priority() -> Result<(), Errno> {
+    set_class(libc::SCHED_OTHER, 0)
+}
+
+fn set_class(class: libc::c_int, priority: libc::c_int) -> Result<(), Errno> {
     // SAFETY: sched_param is a plain C structure of integers and times.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    parameters.sched_priority = 1;
-    let class = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+    parameters.sched_priority = priority;
     let (this_thread, parameters): (libc::pid_t, *const _) = (0, &raw const parameters);
     // SAFETY: the kernel reads one sched_param behind the pointer, which lives
     // until the call returns.
