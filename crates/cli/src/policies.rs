@@ -93,7 +93,7 @@ fn listed(entry: &Entry) -> Listed {
         summary: entry.summary,
         paper: entry.paper,
         quantum_ms: entry.quantum.as_secs_f64() * 1e3,
-        needs: entry.needs().into_iter().collect(),
+        needs: entry.requirements().required.into_iter().collect(),
         needs_file: match entry.check(&Settings::default(), None) {
             Err(CannotRun::Input(missing)) => Some(missing.option),
             _ => None,

@@ -71,8 +71,8 @@ pub struct Controller<M> {
     machine: M,
     policy: Box<dyn Policy>,
     planner: Planner,
-    /// Measured beside what the policy needs, where it can be.
-    wishes: Signals,
+    /// Measured besides what the policy asks for, where it can be.
+    extra: Signals,
     deciding: Deciding,
     history: History,
     ledger: Ledger,
@@ -87,13 +87,13 @@ impl<M: Machine> Controller<M> {
     /// Brings a machine, a policy and a planner together.
     pub fn new(machine: M, policy: Box<dyn Policy>, planner: Planner) -> Self {
         let (ledger, tally) = (Ledger::default(), Tally::default());
-        let (wishes, history) = (Signals::new(), History::default());
+        let (extra, history) = (Signals::new(), History::default());
         let deciding = Deciding::default();
         Self {
             machine,
             policy,
             planner,
-            wishes,
+            extra,
             deciding,
             history,
             ledger,
@@ -112,11 +112,11 @@ impl<M: Machine> Controller<M> {
         self
     }
 
-    /// Has more measured than the policy needs, as far as the machine can. To
+    /// Has more measured than the policy asks for, as far as the machine can. To
     /// be called before the first step.
     #[must_use]
-    pub fn measuring(mut self, wishes: &Signals) -> Self {
-        self.wishes.clone_from(wishes);
+    pub fn measuring(mut self, extra: &Signals) -> Self {
+        self.extra.clone_from(extra);
         self
     }
 
@@ -133,17 +133,21 @@ impl<M: Machine> Controller<M> {
     fn begin(&mut self) -> Result<(), ControlError<M::Error>> {
         // What can be counted is known once it is asked for. Who wants to tell
         // of what the policy makes do with adapts it before.
-        let asked = self.policy.needs().union(&self.policy.alternatives()).copied().collect();
-        self.machine.measure(&asked);
+        self.machine.measure(&self.policy.requirements().asked());
         let _ = self.policy.adapt(self.machine.support(), self.machine.topology());
-        let needs = self.policy.needs();
-        self.machine.measure(&needs.union(&self.wishes).copied().collect());
-        match self.machine.support().missing(&needs) {
+        self.measure();
+        match self.machine.support().missing(&self.policy.requirements().required) {
             Some((signal, why)) => {
                 Err(ControlError::MissingSignal { policy: self.policy.name(), signal, why })
             }
             None => Ok(()),
         }
+    }
+
+    /// Has the machine measure what the policy asks for, and more.
+    fn measure(&mut self) {
+        let measured = self.policy.requirements().measured();
+        self.machine.measure(&measured.union(&self.extra).copied().collect());
     }
 
     /// Decides by another policy and plans by another planner from the next step on. What is applied
@@ -159,7 +163,7 @@ impl<M: Machine> Controller<M> {
         let before = std::mem::replace(&mut self.policy, policy);
         if let Err(error) = self.begin() {
             self.policy = before;
-            self.machine.measure(&self.policy.needs().union(&self.wishes).copied().collect());
+            self.measure();
             return Err(error);
         }
         self.planner = planner;

@@ -80,7 +80,7 @@ fn record_counted() -> (Vec<u8>, Vec<(Measurements, Placement)>) {
     let text = include_str!("../../linux/tests/counting/stand-in.toml");
     let catalogue = Catalogue::parse("stand-in", text).unwrap();
     let mut machine = FakeMachine::new(Topology::synthetic("core:2 smt:2").unwrap());
-    let needs = find("l1-bandwidth").unwrap().needs();
+    let needs = find("l1-bandwidth").unwrap().requirements().required;
     machine.counting = Some(Arc::new(catalogue.counting(&needs)));
     let ids: Vec<_> = (0..4).map(|n| machine.start(0, n)).collect();
     let header = Header {

@@ -60,10 +60,6 @@ impl Policy for Crowd {
         "crowd"
     }
 
-    fn needs(&self) -> Signals {
-        Signals::new()
-    }
-
     fn place(&mut self, view: &View<'_>) -> Placement {
         let here = Assignment {
             priority: Priority::Boosted(10),
@@ -160,10 +156,6 @@ struct Settler(Arc<Mutex<Vec<Placement>>>);
 impl Policy for Settler {
     fn name(&self) -> &'static str {
         "settler"
-    }
-
-    fn needs(&self) -> Signals {
-        Signals::new()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
@@ -431,18 +423,27 @@ mod answers {
     fn a_machine_is_told_what_to_measure_before_the_first_sample() {
         let machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
         let phases = Box::new(Phases::new(None));
-        let wishes = Signals::from([Signal::Ipc]);
+        let extra = Signals::from([Signal::Ipc]);
         let mut controller =
-            Controller::new(machine, phases, Planner::new(Bounds::none())).measuring(&wishes);
+            Controller::new(machine, phases, Planner::new(Bounds::none())).measuring(&extra);
         assert_eq!(controller.machine().measured, None);
         controller.step().unwrap();
         let told = Signals::from([Signal::RunStates, Signal::Ipc]);
         assert_eq!(controller.machine().measured, Some(told));
-        // A wish that the machine cannot fulfil is no reason to refuse.
+        // What the machine cannot measure of it is no reason to refuse.
         let mut machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
         machine.support.signals.insert(Signal::Ipc, Ability::Absent("no counters".into()));
         let controller = Controller::new(machine, Box::new(Stay), Planner::new(Bounds::none()));
-        assert!(controller.measuring(&wishes).step().is_ok());
+        assert!(controller.measuring(&extra).step().is_ok());
+    }
+
+    #[test]
+    fn optional_signals_of_a_policy_are_measured_too() {
+        let cores_differ = Topology::synthetic("core:1 | core:1 capacity:512").unwrap();
+        let mut controller = controller(FakeMachine::new(cores_differ), Phases::new(None));
+        controller.step().unwrap();
+        let measured = Signals::from([Signal::RunStates, Signal::Ipc]);
+        assert_eq!(controller.machine().measured, Some(measured));
     }
 
     #[test]

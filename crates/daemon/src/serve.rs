@@ -447,10 +447,6 @@ mod tests {
             "broken"
         }
 
-        fn needs(&self) -> symbiont_machine::Signals {
-            symbiont_machine::Signals::new()
-        }
-
         fn place(&mut self, _: &symbiont_policy::View<'_>) -> symbiont_machine::Placement {
             assert!(!std::mem::replace(&mut self.0, true), "the second decision is wrong");
             symbiont_machine::Placement::new()

@@ -46,16 +46,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use symbiont_machine::{
-    Ability, Assignment, Placement, Priority, ProgramId, RunState, Signal, Signals, Support,
-    Target, ThreadId,
+    Ability, Assignment, Placement, Priority, ProgramId, RunState, Signal, Support, Target,
+    ThreadId,
 };
 use symbiont_topology::{CpuSet, Topology};
 
 use crate::parameter::{Parameters, joined};
 use crate::phases::reach;
 use crate::{
-    Entry, Finding, Foresight, Phase, Phases, Policy, ProgramPhase, Settings, ThreadView, View,
-    fpu, hysched, phases,
+    Entry, Finding, Foresight, Phase, Phases, Policy, ProgramPhase, Requirements, Settings,
+    ThreadView, View, fpu, hysched, phases,
 };
 use choice::Choice;
 use domains::{Domain, DomainId, Homes, Load, domains};
@@ -319,24 +319,17 @@ impl Policy for Auto {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
-        let mut needs = self.phases.needs();
-        needs.extend(self.choice.needs());
+    fn requirements(&self) -> Requirements {
+        let mut requirements = self.phases.requirements();
+        requirements.required.extend(self.choice.required());
         if self.counts_instructions {
-            needs.insert(Signal::Ipc);
+            requirements.required.insert(Signal::Ipc);
         }
-        needs
-    }
-
-    fn wishes(&self, topology: &Topology) -> Signals {
-        self.phases.wishes(topology)
-    }
-
-    fn alternatives(&self) -> Signals {
-        choice::signals(&self.settings)
+        Requirements { alternatives: choice::signals(&self.settings), ..requirements }
     }
 
     fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+        self.phases.adapt(offered, topology);
         self.choice = Choice::on(offered, topology, &self.settings);
         self.counts_instructions = offered.signals.get(&Signal::Ipc).is_some_and(Ability::exists);
         self.domains = match self.choice.places_by_memory() {

@@ -30,12 +30,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::{
-    Assignment, Class, Placement, Priority, ProgramId, RunState, Signals, Stage, Support, Target,
-    ThreadId,
+    Assignment, Class, Placement, Priority, ProgramId, RunState, Stage, Support, Target, ThreadId,
 };
 use symbiont_topology::{CoreId, CpuSet, Topology};
 
-use crate::{Finding, Foresight, MissingInput, Policy, ThreadView, View};
+use crate::{Finding, Foresight, Policy, Requirements, ThreadView, View};
 
 /// Quanta after which a core beyond the first that was not needed is given back.
 const LONG: u32 = 50;
@@ -216,16 +215,8 @@ impl Policy for Classes {
         self.inner.name()
     }
 
-    fn needs(&self) -> Signals {
-        self.inner.needs()
-    }
-
-    fn wishes(&self, topology: &Topology) -> Signals {
-        self.inner.wishes(topology)
-    }
-
-    fn alternatives(&self) -> Signals {
-        self.inner.alternatives()
+    fn requirements(&self) -> Requirements {
+        self.inner.requirements()
     }
 
     fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
@@ -234,10 +225,6 @@ impl Policy for Classes {
 
     fn choice(&self) -> Option<String> {
         self.inner.choice()
-    }
-
-    fn lacks(&self) -> Option<MissingInput> {
-        self.inner.lacks()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

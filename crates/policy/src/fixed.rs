@@ -24,7 +24,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use symbiont_machine::{Assignment, Placement, Signals, ThreadId};
+use symbiont_machine::{Assignment, Placement, ThreadId};
 use symbiont_topology::CpuSet;
 
 use crate::{Entry, Kind, Parameter, Policy, ThreadView, Typed, Value, View};
@@ -178,10 +178,6 @@ impl Fixed {
 impl Policy for Fixed {
     fn name(&self) -> &'static str {
         ENTRY.name
-    }
-
-    fn needs(&self) -> Signals {
-        Signals::new()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

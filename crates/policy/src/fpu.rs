@@ -40,11 +40,11 @@ mod slots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use symbiont_machine::{Assignment, Placement, RunState, Signal, Signals, ThreadId};
+use symbiont_machine::{Assignment, Placement, RunState, Signal, ThreadId};
 use symbiont_topology::PuId;
 
 use crate::parameter::Parameters;
-use crate::{Entry, Kind, Parameter, Policy, Settings, ThreadView, View};
+use crate::{Entry, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
 use slots::{Wish, assign};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -175,8 +175,8 @@ impl Policy for Fpu {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
-        [Signal::RunStates, Signal::FpuUsage].into()
+    fn requirements(&self) -> Requirements {
+        Requirements::of([Signal::RunStates, Signal::FpuUsage])
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

@@ -47,12 +47,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use symbiont_machine::{Ability, Placement, RunState, Signal, Signals, Support, ThreadId};
+use symbiont_machine::{Ability, Placement, RunState, Signal, Support, ThreadId};
 use symbiont_topology::Topology;
 
 use crate::parameter::Parameters;
 use crate::seats::{Group, Seats, pools};
-use crate::{Entry, Finding, Kind, Parameter, Policy, ThreadView, Typed, Value, View};
+use crate::{
+    Entry, Finding, Kind, Parameter, Policy, Requirements, ThreadView, Typed, Value, View,
+};
 use pairing::{Application, Criterion, fewest_same_category, pair};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -349,14 +351,13 @@ impl Policy for Hysched {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
-        [Signal::RunStates, Signal::Ipc, self.variant.signal()].into()
-    }
-
-    /// The variants that are not deeper than the one asked for.
-    fn alternatives(&self) -> Signals {
+    /// Alternatives are the variants that are not deeper than the one asked for.
+    fn requirements(&self) -> Requirements {
         let reachable = Variant::ALL.into_iter().filter(|variant| *variant <= self.variant);
-        reachable.map(Variant::signal).collect()
+        Requirements {
+            alternatives: reachable.map(Variant::signal).collect(),
+            ..Requirements::of([Signal::RunStates, Signal::Ipc, self.variant.signal()])
+        }
     }
 
     /// The deepest variant that the machine tells, not deeper than the one

@@ -23,10 +23,10 @@
 use std::time::Duration;
 
 use symbiont_counters::Unmeasured;
-use symbiont_machine::{Assignment, Placement, RunState, Signal, Signals, ThreadId};
+use symbiont_machine::{Assignment, Placement, RunState, Signal, ThreadId};
 use symbiont_topology::CpuSet;
 
-use crate::{Entry, Policy, ThreadView, View};
+use crate::{Entry, Policy, Requirements, ThreadView, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "l1-bandwidth",
@@ -65,8 +65,8 @@ impl Policy for L1Bandwidth {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
-        Signals::from([Signal::L1dBandwidth])
+    fn requirements(&self) -> Requirements {
+        Requirements::of([Signal::L1dBandwidth])
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

@@ -42,6 +42,7 @@ mod parameter;
 mod phases;
 mod random;
 mod registry;
+mod requirements;
 mod runnable;
 mod seats;
 mod settings;
@@ -53,7 +54,7 @@ mod view;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use symbiont_machine::{Placement, Signals, Support, ThreadId};
+use symbiont_machine::{Placement, Support, ThreadId};
 use symbiont_topology::Topology;
 
 pub use auto::Auto;
@@ -69,6 +70,7 @@ pub use parameter::{Declaration, Declared, Kind, Parameter, Parameters, Typed, V
 pub use phases::{JointState, JointStates, Phase, Phases, ProgramPhase, Turns};
 pub use random::Random;
 pub use registry::{DEFAULT, Entry, UnknownPolicy, find, policies};
+pub use requirements::Requirements;
 pub use runnable::{CannotRun, MissingInput};
 pub use settings::{SetError, Settings, Values};
 pub use stay::Stay;
@@ -81,26 +83,14 @@ pub trait Policy: Send {
     /// Its name, as a user writes it.
     fn name(&self) -> &'static str;
 
-    /// What it needs to be told about threads. A machine that cannot measure
-    /// all of it cannot run this policy.
-    fn needs(&self) -> Signals;
-
-    /// What it could use besides on this machine. It is told that where the
-    /// machine can measure it.
-    fn wishes(&self, topology: &Topology) -> Signals {
-        let _ = topology;
-        Signals::new()
+    /// What it asks of a machine, and of its user; nothing by default.
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
     }
 
-    /// Signals one of which it could use in the place of a need: it is told of each whether
-    /// the machine can measure it before it is to [`adapt`](Self::adapt).
-    fn alternatives(&self) -> Signals {
-        Signals::new()
-    }
-
-    /// Makes do with what a machine offers, and with its structure, where the policy can with less
-    /// than it would like; called before it is asked what it needs. Gives what a
-    /// user should know of that.
+    /// Adapts to a machine: to its structure, and to what it can measure of what the policy requires
+    /// and of the alternatives. Called before the requirements are held against the machine. Returns
+    /// what a user should know of it. By default nothing changes.
     fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
         let _ = (offered, topology);
         None
@@ -109,12 +99,6 @@ pub trait Policy: Send {
     /// What it chose for the machine that it was adapted to, and why; none from a policy that chooses
     /// nothing.
     fn choice(&self) -> Option<String> {
-        None
-    }
-
-    /// The input that it cannot do without and was not given; it leaves everything to the OS
-    /// then.
-    fn lacks(&self) -> Option<MissingInput> {
         None
     }
 

@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use symbiont_machine::{Assignment, Placement, RunState, Signals};
+use symbiont_machine::{Assignment, Placement, RunState};
 use symbiont_topology::CpuSet;
 
 use crate::{Entry, Policy, ThreadView, View};
@@ -56,10 +56,6 @@ struct Candidate<'a> {
 impl Policy for NeverTwice {
     fn name(&self) -> &'static str {
         ENTRY.name
-    }
-
-    fn needs(&self) -> Signals {
-        Signals::new()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

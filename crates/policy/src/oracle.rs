@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use symbiont_machine::{Assignment, Placement, ProgramId, RunState, Signal, Signals};
+use symbiont_machine::{Assignment, Placement, ProgramId, RunState, Signal};
 use symbiont_matching::{Request, group};
 use symbiont_model::{Interference, Objective};
 
 use crate::seats::{Group, Pool, Seats, pools};
-use crate::{Entry, MissingInput, Policy, View};
+use crate::{Entry, MissingInput, Policy, Requirements, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "oracle",
@@ -151,12 +151,11 @@ impl Policy for Oracle {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
-        Signals::from([Signal::RunStates])
-    }
-
-    fn lacks(&self) -> Option<MissingInput> {
-        self.slowdowns.is_none().then_some(SLOWDOWNS)
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            missing_input: self.slowdowns.is_none().then_some(SLOWDOWNS),
+            ..Requirements::of([Signal::RunStates])
+        }
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

@@ -97,12 +97,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use symbiont_machine::{
-    Assignment, Placement, Priority, ProgramId, Signal, Signals, Stage, Target, ThreadId,
+    Assignment, Placement, Priority, ProgramId, Signal, Stage, Support, Target, ThreadId,
 };
 use symbiont_topology::{Core, CpuSet, Topology};
 
 use crate::parameter::Parameters;
-use crate::{Entry, Finding, Kind, Parameter, Policy, Settings, ThreadView, View};
+use crate::{Entry, Finding, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
 use seniority::Seniority;
 use serial::SerialThreads;
 use speeds::Speeds;
@@ -154,6 +154,8 @@ pub struct ProgramPhase {
 #[derive(Debug, Clone)]
 pub struct Phases {
     threshold: Option<f64>,
+    /// Has the machine that it adapted to cores of several speeds?
+    cores_differ: bool,
     serial: SerialThreads,
     seniority: Seniority,
     states: JointStates,
@@ -199,6 +201,7 @@ impl Phases {
     fn of(threshold: Option<f64>, timeout: Duration) -> Self {
         Self {
             threshold,
+            cores_differ: false,
             serial: SerialThreads::new(timeout),
             seniority: Seniority::new(timeout),
             states: JointStates::default(),
@@ -324,15 +327,17 @@ impl Policy for Phases {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
-        Signals::from([Signal::RunStates])
+    /// Speeds are compared where cores differ.
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            optional: self.cores_differ.then_some(Signal::Ipc).into_iter().collect(),
+            ..Requirements::of([Signal::RunStates])
+        }
     }
 
-    fn wishes(&self, topology: &Topology) -> Signals {
-        match speeds::is_asymmetric(topology) {
-            true => Signals::from([Signal::Ipc]),
-            false => Signals::new(),
-        }
+    fn adapt(&mut self, _: &Support, topology: &Topology) -> Option<String> {
+        self.cores_differ = speeds::is_asymmetric(topology);
+        None
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
-use symbiont_machine::{Assignment, Placement, RunState, Signals, ThreadId};
+use symbiont_machine::{Assignment, Placement, RunState, ThreadId};
 use symbiont_topology::{CpuSet, PuId};
 
 use crate::{Entry, Policy, View};
@@ -67,10 +67,6 @@ struct Card {
 impl Policy for Random {
     fn name(&self) -> &'static str {
         ENTRY.name
-    }
-
-    fn needs(&self) -> Signals {
-        Signals::new()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use symbiont_machine::Signals;
-
 use crate::nearest::{hint, nearest};
 use crate::parameter::Parameters;
 use crate::{
-    Policy, Settings, auto, fixed, fpu, hysched, l1_bandwidth, never_twice, oracle, phases, random,
-    stay, symbiotic, symbiotic_numa,
+    Policy, Requirements, Settings, auto, fixed, fpu, hysched, l1_bandwidth, never_twice, oracle,
+    phases, random, stay, symbiotic, symbiotic_numa,
 };
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
@@ -50,10 +48,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What it needs to be told about threads.
+    /// What it asks of a machine and of its user, before it has adapted to a machine.
     #[must_use]
-    pub fn needs(&self) -> Signals {
-        (self.make)(&Settings::default()).needs()
+    pub fn requirements(&self) -> Requirements {
+        (self.make)(&Settings::default()).requirements()
     }
 }
 

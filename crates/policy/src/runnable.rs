@@ -51,11 +51,11 @@ impl Entry {
         let mut made = (self.make)(settings);
         if let Some((offered, topology)) = machine {
             made.adapt(offered, topology);
-            if let Some((signal, why)) = offered.missing(&made.needs()) {
+            if let Some((signal, why)) = offered.missing(&made.requirements().required) {
                 return Err(CannotRun::Signal { signal, why });
             }
         }
-        made.lacks().map_or(Ok(()), |missing| Err(missing.into()))
+        made.requirements().missing_input.map_or(Ok(()), |missing| Err(missing.into()))
     }
 }
 

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use symbiont_machine::{Assignment, Placement, Signals};
+use symbiont_machine::{Assignment, Placement};
 
-use crate::{Entry, Policy, View};
+use crate::{Entry, Policy, Requirements, View};
 
 /// How the policy appears in the list of policies.
 pub(crate) const ENTRY: Entry = Entry {
@@ -39,9 +39,10 @@ impl Policy for Stay {
         ENTRY.name
     }
 
-    // Signals that `place` cannot do without. Machines measure just these.
-    fn needs(&self) -> Signals {
-        Signals::new()
+    // Signals that `place` cannot do without: machines measure just these. By default there are none,
+    // and this function may be left out.
+    fn requirements(&self) -> Requirements {
+        Requirements::of([])
     }
 
     // The decision. It must name every thread of the view and no other; send a

@@ -99,12 +99,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use symbiont_machine::{Placement, Signal, Signals, ThreadId};
+use symbiont_machine::{Placement, Signal, ThreadId};
 use symbiont_model::{Form, Inversion, Model, Objective};
 use symbiont_topology::{CoreId, CoreKind};
 
 use crate::seats::{Group, Pool, Seats, pools};
-use crate::{Entry, Foresight, MissingInput, Policy, ThreadView, View};
+use crate::{Entry, Foresight, MissingInput, Policy, Requirements, ThreadView, View};
 use choose::{Chosen, choose};
 use estimate::Estimates;
 use foresee::Foreseen;
@@ -226,13 +226,12 @@ impl Policy for Symbiotic {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
+    fn requirements(&self) -> Requirements {
         let stack = self.symbiosis.as_ref().map(|by| by.model.components.signal());
-        [Signal::RunStates, stack.unwrap_or(Signal::CpiStack)].into()
-    }
-
-    fn lacks(&self) -> Option<MissingInput> {
-        self.symbiosis.is_none().then_some(MODEL)
+        Requirements {
+            missing_input: self.symbiosis.is_none().then_some(MODEL),
+            ..Requirements::of([Signal::RunStates, stack.unwrap_or(Signal::CpiStack)])
+        }
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

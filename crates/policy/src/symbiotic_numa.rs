@@ -12,11 +12,11 @@
 
 use std::time::Duration;
 
-use symbiont_machine::{Placement, Signal, Signals};
+use symbiont_machine::{Placement, Signal};
 use symbiont_topology::{CpuSet, Topology};
 
 use crate::seats::{Group, Pool, Seats};
-use crate::{Entry, Foresight, Policy, Symbiotic, View};
+use crate::{Entry, Foresight, Policy, Requirements, Symbiotic, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic-numa",
@@ -45,14 +45,10 @@ impl Policy for SymbioticNuma {
         ENTRY.name
     }
 
-    fn needs(&self) -> Signals {
-        let mut needs = self.0.needs();
-        needs.insert(Signal::MemoryRequests);
-        needs
-    }
-
-    fn lacks(&self) -> Option<crate::MissingInput> {
-        self.0.lacks()
+    fn requirements(&self) -> Requirements {
+        let mut requirements = self.0.requirements();
+        requirements.required.insert(Signal::MemoryRequests);
+        requirements
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

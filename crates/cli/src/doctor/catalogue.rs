@@ -190,7 +190,10 @@ impl CatalogueFinding {
             signals: signals.map(|signal| signal_of(catalogue, signal)).collect(),
             policies: policies()
                 .iter()
-                .map(|entry| PolicyFinding { name: entry.name, lacks: lacks(entry.needs()) })
+                .map(|entry| PolicyFinding {
+                    name: entry.name,
+                    lacks: lacks(entry.requirements().required),
+                })
                 .collect(),
         }
     }

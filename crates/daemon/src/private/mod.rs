@@ -141,9 +141,9 @@ fn try_to_manage(
     }
     let mut policy: Box<dyn Policy> = Box::new(Classes::new((plan.policy.make)(&plan.settings)));
     // What can be counted is known once it is asked for.
-    machine.measure(&policy.needs().union(&policy.alternatives()).copied().collect());
+    machine.measure(&policy.requirements().asked());
     let adapted = policy.adapt(machine.support(), machine.topology());
-    let needs = policy.needs();
+    let needs = policy.requirements().required;
     machine.measure(&needs);
     if let Some((signal, why)) = machine.support().missing(&needs) {
         let why = PrivateError::MissingSignal { policy: plan.policy.name, signal, why };

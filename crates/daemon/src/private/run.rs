@@ -51,10 +51,9 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
         }
     }
     let mut summary = plan.summarise.then(|| Summary::new(machine.topology()));
-    let wishes = policy.wishes(machine.topology());
     let topology = machine.topology().clone();
     let controller = Controller::new(machine, policy, Planner::new(plan.bounds));
-    let mut controller = controller.measuring(&wishes).tolerating(TOLERATED);
+    let mut controller = controller.tolerating(TOLERATED);
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     let (mut quiet, mut own_cpus) = (Watch::default(), OwnCpus::default());
     let mut each = |step: &Step| {

@@ -52,7 +52,7 @@ impl Known {
         let topology = Topology::synthetic(&line).map_err(wrong)?;
         let places = topology.cpus().len();
         let policy = Symbiotic::new(Some(symbiosis));
-        let crowd = Crowd::new(topology, &self.catalogue, &policy.needs());
+        let crowd = Crowd::new(topology, &self.catalogue, &policy.requirements().required);
         let planner = Planner::new(Bounds::none());
         let mut controller = Controller::new(crowd, Box::new(policy), planner);
         let mut times = Vec::with_capacity(quanta as usize);

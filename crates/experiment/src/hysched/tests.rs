@@ -5,7 +5,7 @@ use std::time::Duration;
 use symbiont_counters::catalogue::{Unit, Value};
 use symbiont_counters::{Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
-use symbiont_machine::{Assignment, Placement, Program, ProgramId, Sample, Signals};
+use symbiont_machine::{Assignment, Placement, Program, ProgramId, Sample};
 use symbiont_policy::{Policy, Variant, View};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
@@ -148,10 +148,6 @@ struct Teller;
 impl Policy for Teller {
     fn name(&self) -> &'static str {
         "teller"
-    }
-
-    fn needs(&self) -> Signals {
-        Signals::new()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

@@ -6,8 +6,8 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use symbiont_counters::Measured;
-use symbiont_machine::{Placement, ProgramId, Signals, Support};
-use symbiont_policy::{Finding, Policy, View};
+use symbiont_machine::{Placement, ProgramId, Support};
+use symbiont_policy::{Finding, Policy, Requirements, View};
 use symbiont_topology::Topology;
 
 /// Whose measurements a policy is shown.
@@ -54,16 +54,8 @@ impl Policy for Exchanged {
         self.policy.name()
     }
 
-    fn needs(&self) -> Signals {
-        self.policy.needs()
-    }
-
-    fn wishes(&self, topology: &Topology) -> Signals {
-        self.policy.wishes(topology)
-    }
-
-    fn alternatives(&self) -> Signals {
-        self.policy.alternatives()
+    fn requirements(&self) -> Requirements {
+        self.policy.requirements()
     }
 
     fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {

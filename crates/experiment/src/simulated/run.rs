@@ -182,7 +182,7 @@ pub fn check<'p, L: Level<'p>>(
     setup: &Setup,
 ) -> Result<usize, SimulateError> {
     let policy = find(&setup.policy)?;
-    if let Some(why) = (policy.make)(&setup.settings).lacks() {
+    if let Some(why) = (policy.make)(&setup.settings).requirements().missing_input {
         return Err(SimulateError::Lacks { policy: policy.name, why });
     }
     if level.begin(setup.switches).is_none() {

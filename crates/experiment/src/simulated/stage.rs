@@ -123,9 +123,8 @@ impl<'a, L> Stage<'a, L> {
         let machine = self.machine(programs.to_vec(), &leads, seed)?;
         let deciding = self.deciding(quantum);
         let left = quantum.saturating_sub(deciding.takes);
-        let wishes = policy.wishes(machine.topology()).union(self.wishes).copied().collect();
         let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()))
-            .measuring(&wishes)
+            .measuring(self.wishes)
             .deciding(deciding);
         let mut speedups = vec![None; programs.len()];
         let mut now = Duration::ZERO;

@@ -35,7 +35,9 @@ use crate::training::{MOST_FOURS, Models, groups_for};
 
 /// Can this policy not do without an interference model?
 pub(super) fn needs_model(policy: &str, settings: &Settings) -> bool {
-    let lacks = |settings: &Settings| find(policy).map(|found| (found.make)(settings).lacks());
+    let lacks = |settings: &Settings| {
+        find(policy).map(|found| (found.make)(settings).requirements().missing_input)
+    };
     let without = Settings { symbiosis: None, ..settings.clone() };
     settings.symbiosis.is_some()
         && matches!((lacks(&without), lacks(settings)), (Ok(Some(_)), Ok(None)))

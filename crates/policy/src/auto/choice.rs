@@ -46,7 +46,8 @@ impl Choice {
             }
             let mut made = (entry.make)(settings);
             made.adapt(offered, topology);
-            match (made.lacks(), offered.missing(&made.needs())) {
+            let requirements = made.requirements();
+            match (requirements.missing_input, offered.missing(&requirements.required)) {
                 (None, None) => {
                     let why = if passed_over.is_empty() {
                         "the first choice".to_owned()
@@ -74,9 +75,9 @@ impl Choice {
         self.groups.as_ref().map(|(entry, _)| entry.name)
     }
 
-    /// What it cannot do without.
-    pub fn needs(&self) -> Signals {
-        self.groups.as_ref().map(|(_, policy)| policy.needs()).unwrap_or_default()
+    /// Signals that it cannot do without.
+    pub fn required(&self) -> Signals {
+        self.groups.as_ref().map(|(_, policy)| policy.requirements().required).unwrap_or_default()
     }
 }
 
@@ -84,10 +85,9 @@ impl Choice {
 pub(super) fn signals(settings: &Settings) -> Signals {
     let mut signals = Signals::from([Signal::Ipc]);
     for entry in CANDIDATES {
-        let made = (entry.make)(settings);
-        if made.lacks().is_none() {
-            signals.extend(made.needs());
-            signals.extend(made.alternatives());
+        let requirements = (entry.make)(settings).requirements();
+        if requirements.missing_input.is_none() {
+            signals.extend(requirements.asked());
         }
     }
     signals

@@ -169,13 +169,13 @@ fn the_deepest_categories_there_are_are_taken() {
     assert!(note.starts_with("All3L is not measured here; TopB2L"), "{note}");
     assert_eq!(policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
     // A machine tells only of what it was asked for.
-    assert_eq!(policy.alternatives(), Signals::from([Signal::TopL, Signal::TopB2L]));
+    assert_eq!(policy.requirements().alternatives, [Signal::TopL, Signal::TopB2L].into());
     let mut coarse = topl();
     assert_eq!(coarse.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
     assert_eq!(coarse.variant, Variant::TopL, "not deeper than asked for");
     let mut without = Hysched::new(Variant::TopB2M3L);
     assert_eq!(without.adapt(&offering(&[]), &topology), None);
-    assert!(without.needs().contains(&Signal::TopB2M3L));
+    assert!(without.requirements().required.contains(&Signal::TopB2M3L));
 }
 
 #[test]

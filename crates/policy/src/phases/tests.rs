@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use symbiont_counters::{Characterization, Characterizations};
-use symbiont_machine::test_support::thread;
+use symbiont_machine::test_support::{full_support, thread};
 use symbiont_machine::{RunState, Sample, Stage, ThreadSample};
 use symbiont_topology::{PuId, Topology};
 
@@ -181,10 +181,14 @@ fn a_serial_thread_goes_to_the_core_that_others_kept_least_busy() {
 }
 
 #[test]
-fn only_where_cores_differ_are_instructions_wished_for() {
-    let wishes = |machine| Phases::new(None).wishes(&Topology::synthetic(machine).unwrap());
-    assert!(wishes(TWO).is_empty());
-    assert_eq!(wishes(ONE_FAST), Signals::from([Signal::Ipc]));
+fn instructions_are_optional_where_cores_differ() {
+    let optional = |machine| {
+        let mut policy = Phases::new(None);
+        policy.adapt(&full_support(), &Topology::synthetic(machine).unwrap());
+        policy.requirements().optional
+    };
+    assert!(optional(TWO).is_empty());
+    assert_eq!(optional(ONE_FAST), [Signal::Ipc].into());
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn a_core_wider_than_the_model_is_used_as_far_as_the_model_goes() {
 fn without_a_model_all_is_left_to_the_os() {
     let mut bench = bench("core:2 smt:2", &[EAGER; 4]);
     let mut policy = Symbiotic::new(None);
-    assert!(policy.lacks().is_some_and(|missing| missing.option == "--model"));
+    assert!(policy.requirements().missing_input.is_some_and(|missing| missing.option == "--model"));
     bench.step(&mut policy);
     assert!(
         bench.placement().values().all(|a| a.target == Target::Os && a.reason == MODEL.to_string())

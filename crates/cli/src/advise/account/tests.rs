@@ -1,6 +1,6 @@
 use symbiont_control::Controller;
 use symbiont_machine::test_support::FakeMachine;
-use symbiont_machine::{DryRun, Machine, Signals};
+use symbiont_machine::{DryRun, Machine};
 use symbiont_model::Objective;
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::Foresight;
@@ -29,10 +29,6 @@ impl Foresight for Pairs {
 impl Policy for Fixed {
     fn name(&self) -> &'static str {
         "fixed"
-    }
-
-    fn needs(&self) -> Signals {
-        Signals::new()
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {

@@ -214,9 +214,7 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     let timeout = Duration::from_millis(500);
     let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
     let policy = (entry.make)(&settings);
-    let wishes = policy.wishes(topology);
-    let controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
-    let mut controller = controller.measuring(&wishes);
+    let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
     let mut quanta = [0; 3];
     for _ in 0..500 {
         let step = controller.step().unwrap();

@@ -9,7 +9,10 @@ fn chosen(line: &str, signals: &[Signal], settings: &Settings) -> Option<&'stati
     let mut policy = Auto::new(settings);
     let machine = Topology::synthetic(line).unwrap();
     policy.adapt(&offering(signals), &machine);
-    assert!(offering(signals).missing(&policy.needs()).is_none(), "it needs what is offered");
+    assert!(
+        offering(signals).missing(&policy.requirements().required).is_none(),
+        "it needs what is offered"
+    );
     policy.groups_by()
 }
 
@@ -36,8 +39,8 @@ fn what_is_chosen_follows_the_machine() {
 #[test]
 fn nothing_is_needed_before_it_is_known_what_is_offered() {
     let entry = find("auto").unwrap();
-    assert_eq!(entry.needs(), Signals::from([Signal::RunStates]));
-    let asked = (entry.make)(&Settings::default()).alternatives();
+    assert_eq!(entry.requirements().required, [Signal::RunStates].into());
+    let asked = entry.requirements().alternatives;
     for signal in [Signal::Ipc, Signal::TopL, Signal::TopB2M3L, Signal::FpuUsage] {
         assert!(asked.contains(&signal), "{signal} is asked for");
     }
