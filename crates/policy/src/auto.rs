@@ -53,6 +53,7 @@ use symbiont_topology::{CpuSet, Topology};
 
 use crate::parameter::{Parameters, joined};
 use crate::phases::reach;
+use crate::view::{NOT_SETTLED, OFFLINE};
 use crate::{
     Entry, Finding, Foresight, Phase, Phases, Policy, ProgramPhase, Requirements, Settings,
     ThreadView, View, fpu, hysched, phases,
@@ -263,10 +264,10 @@ impl Decision<'_> {
     fn assign(&self, view: &View<'_>, thread: &ThreadView<'_>, ready: f64) -> Assignment {
         let urgent = self.phases.as_ref().and_then(|phases| phases.get(&thread.id));
         if view.allowed(thread).is_empty() {
-            return Assignment::os("none of its allowed CPUs is online");
+            return Assignment::os(OFFLINE);
         }
         if !thread.stage.is_settled() {
-            return urgent.cloned().unwrap_or_else(|| Assignment::os("not settled yet"));
+            return urgent.cloned().unwrap_or_else(|| Assignment::os(NOT_SETTLED));
         }
         if let Some(why) = self.pays.released(thread.program) {
             return Assignment::os(why);

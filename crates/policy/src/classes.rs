@@ -275,9 +275,10 @@ fn on_its_cores(
     class: Class,
     cores: &[CoreId],
 ) -> Assignment {
-    if !thread.stage.is_settled() {
-        return Assignment::os("not settled yet");
-    }
+    let allowed = match view.places(thread) {
+        Ok(allowed) => allowed,
+        Err(why) => return Assignment::os(why),
+    };
     let cpus = match class {
         Class::Alone => {
             let first = |id: &CoreId| {
@@ -288,9 +289,9 @@ fn on_its_cores(
         }
         _ => cpus_of(view.topology, cores.iter().copied()),
     };
-    let cpus = cpus.intersection(&view.allowed(thread));
+    let cpus = cpus.intersection(&allowed);
     if cpus.is_empty() {
-        return Assignment::os("nothing of its limit is online");
+        return Assignment::os("none of its cores is among its allowed CPUs");
     }
     let reason = match class {
         Class::Alone => "is measured: these cores run no other managed program",

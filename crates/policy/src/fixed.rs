@@ -154,13 +154,10 @@ impl Fixed {
     }
 
     fn assign(&mut self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
-        let allowed = view.allowed(thread);
-        if !thread.stage.is_settled() {
-            return Assignment::os("not settled yet");
-        }
-        if allowed.is_empty() {
-            return Assignment::os("nothing of its limit is online");
-        }
+        let allowed = match view.places(thread) {
+            Ok(allowed) => allowed,
+            Err(why) => return Assignment::os(why),
+        };
         let program = view.program_name(thread);
         let Some((group, _)) = self.place_of(thread.id, program) else {
             return Assignment::os(format!("'{program}' was named with nobody (any more)"));

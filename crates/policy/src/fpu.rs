@@ -155,12 +155,7 @@ impl Fpu {
 
 /// Why a thread is no candidate, or what is known of it.
 fn read<'a>(view: &View<'_>, thread: &'a ThreadView<'a>) -> Result<Candidate<'a>, String> {
-    if !thread.stage.is_settled() {
-        return Err("not settled yet".into());
-    }
-    if view.allowed(thread).is_empty() {
-        return Err("none of its allowed CPUs is online".into());
-    }
+    view.places(thread)?;
     let cpu_time = thread.did.map_or(0.0, |did| did.running);
     if thread.state != RunState::Runnable && cpu_time <= 0.0 {
         return Err("asleep".into());

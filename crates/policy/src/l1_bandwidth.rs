@@ -26,7 +26,7 @@ use symbiont_counters::Unmeasured;
 use symbiont_machine::{Assignment, Placement, RunState, Signal, ThreadId};
 use symbiont_topology::CpuSet;
 
-use crate::{Entry, Policy, Requirements, ThreadView, View};
+use crate::{Entry, Placeable, Policy, Requirements, ThreadView, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "l1-bandwidth",
@@ -70,20 +70,13 @@ impl Policy for L1Bandwidth {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let mut placement = Placement::new();
-        let mut candidates = Vec::new();
-        for thread in &view.threads {
-            let allowed = view.allowed(thread);
-            if !thread.stage.is_settled() {
-                placement.insert(thread.id, Assignment::os("not settled yet"));
-            } else if allowed.is_empty() {
-                placement.insert(thread.id, Assignment::os("nothing of its limit is online"));
-            } else {
-                let measured = measure(thread);
-                let demand = measured.as_ref().map_or(0.0, |(value, _)| *value);
-                candidates.push(Candidate { thread, allowed, measured, demand });
-            }
-        }
+        let (threads, mut placement) = view.placeable();
+        let candidate = |Placeable { thread, allowed, .. }| {
+            let measured = measure(thread);
+            let demand = measured.as_ref().map_or(0.0, |(value, _)| *value);
+            Candidate { thread, allowed, measured, demand }
+        };
+        let mut candidates: Vec<Candidate<'_>> = threads.into_iter().map(candidate).collect();
         guess(&mut candidates);
         candidates.sort_by(|a, b| {
             let asleep = |c: &Candidate<'_>| c.thread.state != RunState::Runnable;

@@ -76,7 +76,7 @@ pub use settings::{SetError, Settings, Values};
 pub use stay::Stay;
 pub use symbiotic::{Symbiosis, Symbiotic};
 pub use symbiotic_numa::SymbioticNuma;
-pub use view::{ThreadView, View};
+pub use view::{Placeable, ThreadView, View};
 
 /// A way to decide which threads run where.
 pub trait Policy: Send {

@@ -22,7 +22,7 @@ use std::time::Duration;
 use symbiont_machine::{Assignment, Placement, RunState};
 use symbiont_topology::CpuSet;
 
-use crate::{Entry, Policy, ThreadView, View};
+use crate::{Entry, Placeable, Policy, ThreadView, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "never-twice",
@@ -59,20 +59,13 @@ impl Policy for NeverTwice {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let mut placement = Placement::new();
-        let mut candidates = Vec::new();
+        let (threads, mut placement) = view.placeable();
+        let mut candidates = Vec::with_capacity(threads.len());
         let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
-        for thread in &view.threads {
-            let allowed = view.allowed(thread);
-            if !thread.stage.is_settled() {
-                placement.insert(thread.id, Assignment::os("not settled yet"));
-            } else if allowed.is_empty() {
-                placement.insert(thread.id, Assignment::os("nothing of its limit is online"));
-            } else {
-                let program = view.program_name(thread);
-                *sizes.entry(program).or_default() += 1;
-                candidates.push(Candidate { thread, program, allowed });
-            }
+        for Placeable { thread, allowed, .. } in threads {
+            let program = view.program_name(thread);
+            *sizes.entry(program).or_default() += 1;
+            candidates.push(Candidate { thread, program, allowed });
         }
         candidates.sort_by_key(|c| {
             let size = sizes.get(c.program).copied().unwrap_or(0);

@@ -24,7 +24,7 @@ use rand_pcg::Pcg64Mcg;
 use symbiont_machine::{Assignment, Placement, RunState, ThreadId};
 use symbiont_topology::{CpuSet, PuId};
 
-use crate::{Entry, Policy, View};
+use crate::{Entry, Placeable, Policy, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "random",
@@ -70,19 +70,13 @@ impl Policy for Random {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let mut placement = Placement::new();
-        let mut deck = Vec::new();
-        for thread in &view.threads {
-            let allowed = view.allowed(thread);
-            if !thread.stage.is_settled() {
-                placement.insert(thread.id, Assignment::os("not settled yet"));
-            } else if allowed.is_empty() {
-                placement.insert(thread.id, Assignment::os("nothing of its limit is online"));
-            } else {
-                let asleep = thread.state != RunState::Runnable;
-                deck.push(Card { id: thread.id, asleep, allowed });
-            }
-        }
+        let (threads, mut placement) = view.placeable();
+        let card = |Placeable { thread, allowed, .. }| Card {
+            id: thread.id,
+            asleep: thread.state != RunState::Runnable,
+            allowed,
+        };
+        let mut deck: Vec<Card> = threads.into_iter().map(card).collect();
         deck.shuffle(&mut self.rng);
         deck.sort_by_key(|card| (card.asleep, card.allowed.len()));
 

@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 use symbiont_machine::{Assignment, Placement, Target, ThreadId};
 use symbiont_topology::{CpuSet, PuId, Topology};
 
+use crate::view::refused;
 use crate::{ThreadView, View};
 
 /// Threads that may run on the same hardware threads, by their index in the
@@ -35,9 +36,9 @@ pub(crate) struct Pool {
     pub threads: Vec<usize>,
 }
 
-/// Sorts the threads of a view into pools, those with fewer places first. Who
-/// cannot be placed is left to the OS in the placement, with the reason; so is
-/// whom `spare`, given the index and the thread, has a reason to leave out.
+/// Sorts the threads that may be placed into pools, those with fewer places first. All others are left
+/// to the OS in the placement, as by [`View::placeable`]; so are those that `spare`, given the
+/// index and the thread, has a reason to leave out.
 pub(crate) fn pools<'a>(
     view: &View<'a>,
     mut spare: impl FnMut(usize, &ThreadView<'a>) -> Option<Cow<'static, str>>,
@@ -50,13 +51,8 @@ pub(crate) fn pools<'a>(
             Some(before) if before.0 == thread.limit => last.insert(before),
             _ => last.insert((thread.limit, view.allowed(thread))),
         };
-        let reason = if !thread.stage.is_settled() {
-            Some("not settled yet".into())
-        } else if allowed.is_empty() {
-            Some("nothing of its limit is online".into())
-        } else {
-            spare(index, thread)
-        };
+        let refused = refused(thread, allowed).map(Cow::Borrowed);
+        let reason = refused.or_else(|| spare(index, thread));
         if let Some(reason) = reason {
             left.insert(thread.id, Assignment::os(reason));
         } else if let Some(pool) = pools.iter_mut().find(|pool| pool.allowed == *allowed) {

@@ -44,7 +44,57 @@ pub struct ThreadView<'a> {
     pub measured: Option<&'a Measured>,
 }
 
+/// A thread that may be placed now.
+#[derive(Debug, Clone)]
+pub struct Placeable<'v, 'a> {
+    /// Its index in the view.
+    pub index: usize,
+    /// The thread.
+    pub thread: &'v ThreadView<'a>,
+    /// The hardware threads that it may be sent to; never empty.
+    pub allowed: CpuSet,
+}
+
+/// Why no policy places an unsettled thread.
+pub(crate) const NOT_SETTLED: &str = "not settled yet";
+/// Why no policy places a thread that has no hardware thread left.
+pub(crate) const OFFLINE: &str = "none of its allowed CPUs is online";
+
+/// Why a thread that is allowed on these online hardware threads must be left to the OS, if it must.
+pub(crate) fn refused(thread: &ThreadView<'_>, allowed: &CpuSet) -> Option<&'static str> {
+    match (thread.stage.is_settled(), allowed.is_empty()) {
+        (false, _) => Some(NOT_SETTLED),
+        (true, true) => Some(OFFLINE),
+        (true, false) => None,
+    }
+}
+
 impl<'a> View<'a> {
+    /// The threads that may be placed now, in the order of the view, and a placement that leaves all
+    /// others to the OS, with the reason. A policy decides on the former and adds them to the latter.
+    #[must_use]
+    pub fn placeable(&self) -> (Vec<Placeable<'_, 'a>>, Placement) {
+        let (mut placeable, mut left) = (Vec::new(), Placement::new());
+        for (index, thread) in self.threads.iter().enumerate() {
+            match self.places(thread) {
+                Ok(allowed) => placeable.push(Placeable { index, thread, allowed }),
+                Err(why) => {
+                    left.insert(thread.id, Assignment::os(why));
+                }
+            }
+        }
+        (placeable, left)
+    }
+
+    /// The hardware threads that a thread may be sent to now; at least one.
+    ///
+    /// # Errors
+    /// Why it must be left to the OS.
+    pub fn places(&self, thread: &ThreadView<'_>) -> Result<CpuSet, &'static str> {
+        let allowed = self.allowed(thread);
+        refused(thread, &allowed).map_or(Ok(allowed), Err)
+    }
+
     /// A view of the last sample.
     #[must_use]
     pub fn new(
@@ -94,5 +144,36 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn allowed(&self, thread: &ThreadView<'_>) -> CpuSet {
         thread.limit.intersection(&self.online)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_machine::ThreadSample;
+    use symbiont_machine::test_support::thread;
+
+    use super::*;
+
+    #[test]
+    fn only_settled_threads_with_an_online_cpu_are_placeable() {
+        let machine = Topology::synthetic("core:2").unwrap();
+        let born = |n: u32, allowed: &str, stage: Stage| -> ThreadSample {
+            ThreadSample { stage, ..thread(1, n, &allowed.parse().unwrap()) }
+        };
+        let threads = vec![
+            born(1, "0-1", Stage::Settled),
+            born(2, "0-1", Stage::Starting),
+            born(3, "7", Stage::Settled),
+            born(4, "1,7", Stage::Settled),
+        ];
+        let sample = Sample { threads, ..Sample::default() };
+        let (known, in_force) = (Characterizations::new(), Placement::new());
+        let view = View::new(&machine, &sample, &known, &in_force);
+        let (placeable, left) = view.placeable();
+        let listed: Vec<_> =
+            placeable.iter().map(|it| (it.index, it.allowed.to_string())).collect();
+        assert_eq!(listed, [(0, "0-1".to_owned()), (3, "1".to_owned())]);
+        let reasons: Vec<&str> = left.values().map(|left| left.reason.as_ref()).collect();
+        assert_eq!(reasons, [NOT_SETTLED, OFFLINE]);
     }
 }
