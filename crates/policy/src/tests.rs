@@ -1,9 +1,10 @@
 //! What holds for every policy of the list.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
-use symbiont_counters::catalogue::{Unit, Value};
+use symbiont_counters::catalogue::{Catalogue, Unit, Value};
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{
@@ -13,6 +14,7 @@ use symbiont_machine::{
 use symbiont_topology::{CpuSet, PuId, Topology};
 
 use super::*;
+use test_world::STACK;
 
 /// A machine, and what happens on it in successive quanta.
 #[derive(Debug, Clone)]
@@ -59,43 +61,53 @@ fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Op
         })
 }
 
-/// What policies ask for; some of it may be missing, or out of all bounds.
-fn any_measured() -> impl Strategy<Value = Measured> {
-    let number = prop_oneof![4 => 0.0..2.0, 1 => Just(0.0), 1 => -1e300..1e300];
-    prop::collection::vec(prop::option::weighted(0.9, number), NAMES.len()).prop_map(|values| {
-        let named = NAMES.into_iter().zip(values);
-        let there = named.filter_map(|(name, value)| Some((name, value?)));
-        Measured::of(there.map(|(name, value)| (name, Value { value, unit: Unit::Fraction })))
-            .with_stack(&STACK)
-            .with_categories(Signal::TopL, &TOP_L)
-            .with_categories(Signal::TopB2L, &TOP_B2L)
-    })
+/// What machines measure for a counted signal, by the first catalogue that has it.
+struct Measurable {
+    signal: Signal,
+    names: Vec<&'static str>,
 }
 
-const STACK: [&str; 5] = ["cpi_base", "cpi_stall", "cpi_empty", "cpi_thread", "cpi_other"];
-const TOP_L: [&str; 4] = ["frontend_bound", "bad_speculation", "retiring", "backend_bound"];
-const TOP_B2L: [&str; 5] =
-    ["frontend_bound", "bad_speculation", "retiring", "core_bound", "memory_bound"];
-const NAMES: [&str; 18] = [
-    "ipc",
-    "cpi",
-    "cycles",
-    "instructions",
-    "fpu_usage",
-    "l1d_bandwidth",
-    "memory_request_rate",
-    "cpi_base",
-    "cpi_stall",
-    "cpi_empty",
-    "cpi_thread",
-    "cpi_other",
-    "frontend_bound",
-    "bad_speculation",
-    "retiring",
-    "backend_bound",
-    "core_bound",
-    "memory_bound",
-];
+/// All signals that are counted. A new signal is measured here as soon as a catalogue has it.
+fn measurable() -> &'static [Measurable] {
+    static ALL: LazyLock<Vec<Measurable>> = LazyLock::new(|| {
+        let read = |(name, _): &(&str, &str)| Catalogue::named(name).unwrap().unwrap();
+        let catalogues: &'static [Catalogue] =
+            Catalogue::builtin().iter().map(read).collect::<Vec<_>>().leak();
+        let of = |signal: Signal| {
+            let names = catalogues.iter().find_map(|catalogue| catalogue.formulas_for(signal).ok());
+            Measurable {
+                signal,
+                names: names.unwrap_or_else(|| panic!("no catalogue has {signal}")),
+            }
+        };
+        Signal::ALL.into_iter().filter(|signal| signal.is_counted()).map(of).collect()
+    });
+    &ALL
+}
+
+/// The names of all that is measured; those of the model's stack, too.
+fn names() -> &'static [&'static str] {
+    static ALL: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let names = measurable().iter().flat_map(|it| &it.names).chain(&STACK).copied();
+        names.collect::<BTreeSet<_>>().into_iter().collect()
+    });
+    &ALL
+}
+
+/// All that machines measure; some of it may be missing, or out of all bounds.
+fn any_measured() -> impl Strategy<Value = Measured> {
+    let number = prop_oneof![4 => 0.0..2.0, 1 => Just(0.0), 1 => -1e300..1e300];
+    // Lists of categories are long: most are to be complete.
+    let values = prop::collection::vec(prop::option::weighted(0.98, number), names().len());
+    values.prop_map(|values| {
+        let named = names().iter().zip(values);
+        let there = named.filter_map(|(name, value)| Some((*name, value?)));
+        let number = |(name, value)| (name, Value { value, unit: Unit::Fraction });
+        let measured = Measured::of(there.map(number)).with_stack(&STACK);
+        // Of the signals, categories have lists.
+        measurable().iter().fold(measured, |all, it| all.with_categories(it.signal, &it.names))
+    })
+}
 
 fn quantum(cpus: u32) -> impl Strategy<Value = (Sample, Characterizations, Measurements)> {
     prop::collection::vec(any_thread(cpus), 0..12).prop_map(|list| {
@@ -169,6 +181,21 @@ fn decisions(story: &Story) -> Vec<(&'static str, &Sample, Placement)> {
         decided.map(move |(placement, (sample, ..))| (name, sample, placement))
     })
     .collect()
+}
+
+#[test]
+fn every_signal_that_a_policy_asks_for_is_measured_in_the_views() {
+    let measured: BTreeSet<Signal> = measurable().iter().map(|it| it.signal).collect();
+    for entry in policies() {
+        let requirements = (entry.make)(&settings(1)).requirements();
+        let asked = requirements.asked().into_iter().chain(requirements.optional);
+        for signal in asked.filter(|signal| signal.is_counted()) {
+            assert!(measured.contains(&signal), "{}: {signal}", entry.name);
+        }
+    }
+    for it in measurable() {
+        assert!(!it.names.is_empty() && it.names.iter().all(|name| names().contains(name)));
+    }
 }
 
 proptest! {
