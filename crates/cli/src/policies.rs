@@ -15,6 +15,8 @@ struct Listed {
     paper: Option<&'static str>,
     quantum_ms: f64,
     needs: Vec<Signal>,
+    /// Signals that it uses where a machine measures them; others may follow from the machine.
+    optional: Vec<Signal>,
     /// The option that names a file which it cannot do without.
     needs_file: Option<&'static str>,
     parameters: Vec<ListedParameter>,
@@ -88,12 +90,14 @@ pub fn all_parameters() -> String {
 }
 
 fn listed(entry: &Entry) -> Listed {
+    let requirements = entry.requirements();
     Listed {
         name: entry.name,
         summary: entry.summary,
         paper: entry.paper,
         quantum_ms: entry.quantum.as_secs_f64() * 1e3,
-        needs: entry.requirements().required.into_iter().collect(),
+        needs: requirements.required.into_iter().collect(),
+        optional: requirements.optional.into_iter().collect(),
         needs_file: match entry.check(&Settings::default(), None) {
             Err(CannotRun::Input(missing)) => Some(missing.option),
             _ => None,
@@ -136,11 +140,15 @@ fn line(policy: &Listed) -> String {
 
 fn about(policy: &Listed) -> String {
     let mut text = format!("{}: {}\n", policy.name, policy.summary);
-    let needs: Vec<String> = policy.needs.iter().map(ToString::to_string).collect();
+    let names = |signals: &[Signal]| -> Option<String> {
+        let names: Vec<String> = signals.iter().map(ToString::to_string).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
     let lines = [
         policy.paper.map(|paper| format!("source: {paper}")),
         Some(format!("decides every {} ms, unless --quantum says otherwise", policy.quantum_ms)),
-        (!needs.is_empty()).then(|| format!("needs: {}", needs.join(", "))),
+        names(&policy.needs).map(|names| format!("needs: {names}")),
+        names(&policy.optional).map(|names| format!("uses where it is measured: {names}")),
         policy.needs_file.map(|option| format!("needs a file: {option}")),
     ];
     for line in lines.into_iter().flatten() {
