@@ -203,11 +203,16 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 
 /// Mean of `values` with Student's t interval.
 pub fn mean_estimate(values: &[f64]) -> Result<Estimate, StatsError> {
+    mean_estimate_at(values, LEVEL)
+}
+
+/// The same at another level than that of reports, for decisions.
+pub(crate) fn mean_estimate_at(values: &[f64], level: f64) -> Result<Estimate, StatsError> {
     check(values)?;
     let value = mean(values).ok_or(StatsError::Empty)?;
     let n = values.len();
     let interval = standard_deviation(values)
-        .map(|s| around(value, t_quantile((n - 1) as f64) * s / (n as f64).sqrt()));
+        .map(|s| around(value, t_quantile_at((n - 1) as f64, level) * s / (n as f64).sqrt()));
     Ok(Estimate { value, interval, n, method: Method::StudentT })
 }
 
@@ -376,7 +381,11 @@ fn around(value: f64, half: f64) -> Interval {
 
 /// Two-sided quantile of Student's t for [`LEVEL`].
 fn t_quantile(freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + LEVEL / 2.0))
+    t_quantile_at(freedom, LEVEL)
+}
+
+fn t_quantile_at(freedom: f64, level: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + level / 2.0))
 }
 
 fn resample(values: &[f64], random: &mut Pcg64Mcg) -> Vec<f64> {

@@ -1,0 +1,101 @@
+//! The loop of every experiment.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::store::{Store, key};
+use super::{Done, Experiment, Finished};
+use crate::harness::{Error, Progress};
+
+/// How often is looked whether the experiment is to stop.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// Carries out all runs that are not kept in `folder`, and gives all in the order in which the experiment
+/// asked for them. `workers`: runs at a time; 1 where runs disturb each other.
+///
+/// # Errors
+/// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept in each case.
+pub fn carry_out<E: Experiment>(
+    experiment: &E,
+    folder: &Path,
+    workers: usize,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Done<E>>, Error> {
+    let mut store = Store::open(folder, &experiment.name())?;
+    let mut done: Vec<Done<E>> = Vec::new();
+    loop {
+        let runs = experiment.next(&done);
+        if runs.is_empty() {
+            return Ok(done);
+        }
+        let keys = runs.iter().map(|run| key(experiment, run)).collect::<Result<Vec<_>, _>>()?;
+        let mut records: Vec<Option<E::Record>> =
+            keys.iter().map(|key| store.get::<E>(key)).collect();
+        let left: Vec<usize> = records
+            .iter()
+            .enumerate()
+            .filter(|(_, kept)| kept.is_none())
+            .map(|(at, _)| at)
+            .collect();
+        if !left.is_empty() {
+            let cost: Duration = left.iter().map(|&at| experiment.cost(&runs[at])).sum();
+            let known = done.len() + runs.len();
+            progress.begin(known, known - left.len(), cost / workers.max(1) as u32);
+            round(experiment, &runs, &left, workers, progress, &mut |at, record| {
+                let key = keys.get(at).cloned().unwrap_or_default();
+                records[at] = Some(store.put::<E>(key, &runs[at], &record)?);
+                Ok(())
+            })?;
+        }
+        let finished = runs.into_iter().zip(records);
+        done.extend(finished.filter_map(|(run, record)| Some(Finished { run, record: record? })));
+    }
+}
+
+/// Carries out some of the runs by several workers; `keep` gets each record, in no order.
+fn round<E: Experiment>(
+    experiment: &E,
+    runs: &[E::Run],
+    left: &[usize],
+    workers: usize,
+    progress: &mut dyn Progress,
+    keep: &mut dyn FnMut(usize, E::Record) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let work = |sender: mpsc::Sender<(usize, Result<E::Record, Error>)>| {
+        while !stop.load(Ordering::Relaxed) {
+            let Some(&at) = left.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let Some(run) = runs.get(at) else { break };
+            if sender.send((at, experiment.carry_out(run, &stop))).is_err() {
+                break;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers.clamp(1, left.len().max(1)) {
+            let sender = sender.clone();
+            scope.spawn(|| work(sender));
+        }
+        drop(sender);
+        let mut outcome = Ok(());
+        loop {
+            if outcome.is_ok() && progress.cancelled() {
+                outcome = Err(Error::Cancelled);
+            }
+            stop.store(outcome.is_err(), Ordering::Relaxed);
+            match receiver.recv_timeout(SLICE) {
+                Ok((at, Ok(record))) => {
+                    outcome = outcome.and(keep(at, record));
+                    progress.running(&runs[at].to_string());
+                    progress.done();
+                }
+                Ok((_, Err(error))) => outcome = outcome.and(Err(error)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return outcome,
+            }
+        }
+    })
+}
