@@ -9,6 +9,8 @@ mod knowledge;
 mod policy;
 mod replay;
 #[cfg(feature = "research")]
+mod reproduce;
+#[cfg(feature = "research")]
 mod research;
 #[cfg(feature = "research")]
 mod simulated;
@@ -23,13 +25,15 @@ use anyhow::Context;
 #[cfg(feature = "research")]
 pub use bench::{
     Bench, BenchAuto, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency,
-    BenchOpenmp, BenchOverhead, BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
+    BenchOpenmp, BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};
 pub use knowledge::Knowledge;
 pub use policy::{Parameters, PolicyOptions};
 pub use replay::Replay;
+#[cfg(feature = "research")]
+pub use reproduce::Reproduce;
 #[cfg(feature = "research")]
 pub use research::{Analyze, AnalyzePhases, AnalyzeTopdown, Generate, Profile, Research};
 #[cfg(feature = "research")]

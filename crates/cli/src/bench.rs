@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
-use symbiont_experiment::simulated::{Library, phases as simulated};
+use symbiont_experiment::simulated::Library;
 use symbiont_experiment::{
     counting, decision, detection, hysched, latency, openmp, overhead, phases, seniority,
 };
@@ -18,7 +18,7 @@ use symbiont_sim::fast::Workshop;
 
 use crate::args::{
     Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency, BenchOpenmp,
-    BenchOverhead, BenchPhases, BenchSeniority, BenchSimulatedPhases, Part, Session,
+    BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
 };
 use crate::prepare::{Bar, prepare};
 use crate::{auto, symbiosis};
@@ -27,9 +27,7 @@ use crate::{auto, symbiosis};
 pub fn bench(command: Bench) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut progress = Terminal::new(match &command {
-        Bench::Auto(_) | Bench::Hysched(_) | Bench::Symbiosis(_) | Bench::SimulatedPhases(_) => {
-            Figures::Simulated
-        }
+        Bench::Auto(_) | Bench::Hysched(_) | Bench::Symbiosis(_) => Figures::Simulated,
         _ => Figures::Measured,
     })?;
     let (report, output, json) = match command {
@@ -89,14 +87,6 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let report = detection::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
-        Bench::SimulatedPhases(BenchSimulatedPhases { output, short, seed, json }) => {
-            let size = if short { simulated::Size::short() } else { simulated::Size::full() };
-            let output = folder(output, "simulated-phases", short);
-            let workers = std::thread::available_parallelism().map_or(1, Into::into);
-            let options = simulated::Options { output, size, seed, workers };
-            let report = simulated::Campaign::run(&options, &mut progress)?;
-            (report, options.output, json)
-        }
         Bench::Openmp(args) => {
             let name = if args.slow_cpu.is_empty() { "openmp" } else { "openmp-asymmetric" };
             let output = folder(args.output.clone(), name, args.short);
@@ -123,7 +113,7 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             (symbiosis::run(&args, &output, &mut progress)?, output, args.json)
         }
     };
-    progress.bar.finish_and_clear();
+    progress.end();
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -238,17 +228,22 @@ fn tell(report: &Report, output: &Path, wall: Duration) {
             _ => {}
         }
     }
-    let seconds = wall.as_secs();
-    say!("\nTook {} min {:02} s.", seconds / 60, seconds % 60);
+    say!("\n{}", took(wall));
     let page = output.join("index.html");
     say!("Report: {}", page.canonicalize().unwrap_or(page).display());
+}
+
+/// How long it took, for people.
+pub(crate) fn took(wall: Duration) -> String {
+    let seconds = wall.as_secs();
+    format!("Took {} min {:02} s.", seconds / 60, seconds % 60)
 }
 
 /// Columns of a table that is not written to a terminal: reasons in words wrap there, too.
 const WIDTH: u16 = 160;
 
 /// A table for the terminal.
-fn text(table: &Table) -> String {
+pub(crate) fn text(table: &Table) -> String {
     let mut drawn = comfy_table::Table::new();
     drawn.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     drawn.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
@@ -295,6 +290,11 @@ impl Terminal {
         let style = "{elapsed_precise} of about {prefix} {bar:30} {pos}/{len} {msg}";
         bar.set_style(ProgressStyle::with_template(style)?);
         Ok(Self { bar, cancelled, figures })
+    }
+
+    /// Removes it from the screen.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
     }
 
     fn line(&self, text: &str) {

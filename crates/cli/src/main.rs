@@ -33,6 +33,8 @@ mod profile;
 mod quiet;
 mod replay;
 mod report;
+#[cfg(feature = "research")]
+mod reproduce;
 mod restore;
 mod run;
 #[cfg(feature = "research")]
@@ -142,6 +144,7 @@ fn research(command: Research) -> anyhow::Result<()> {
         Research::Machines(args) => machines::machines(&args),
         Research::Workloads(args) => machines::workloads(&args),
         Research::Bench(command) => bench::bench(command),
+        Research::Reproduce(args) => reproduce::run(&args),
         Research::Train(args) => train::run(&args),
         Research::Nop => {
             symbiont_experiment::training::real::nop();

@@ -29,6 +29,7 @@ pub mod overhead;
 pub mod phases;
 pub mod published;
 pub mod report;
+pub mod reproduce;
 pub mod seniority;
 pub mod simulated;
 pub mod stats;

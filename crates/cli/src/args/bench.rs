@@ -16,7 +16,6 @@ pub enum Bench {
     Counters(BenchCounters),
     Decision(BenchDecision),
     Detection(BenchDetection),
-    SimulatedPhases(BenchSimulatedPhases),
     Openmp(BenchOpenmp),
     Seniority(BenchSeniority),
     Auto(BenchAuto),
@@ -317,30 +316,6 @@ pub struct BenchSeniority {
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Serial phases first (Morad et al.) on simulated machines of eight cores
-///
-/// The paper's own experiments, symmetric and asymmetric: a serial program beside a
-/// parallel one on 2 to 8 cores (Fig. 6 and 7), all pairs of nine programs (Tables 4 and 5,
-/// Fig. 8), both orders of two programs (Fig. 5). The report has the published figures
-/// beside the simulated ones. Needs nothing of this machine but time; an
-/// interrupted experiment goes on where it stopped.
-#[derive(Debug, Args)]
-pub struct BenchSimulatedPhases {
-    /// Folder of the report and of the raw runs [default: report/simulated-phases, or
-    /// report/simulated-phases-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Fewer cores, pairs and rounds, and shorter runs
-    #[arg(long)]
-    pub short: bool,
-    /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write the report's data to standard output as JSON

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Bench, CheckSim, Machines, Simulate, Train, Workloads};
+use super::{Bench, CheckSim, Machines, Reproduce, Simulate, Train, Workloads};
 
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is soon taken apart")]
@@ -14,6 +14,7 @@ pub enum Research {
     Simulate(Simulate),
     CheckSim(CheckSim),
     Train(Train),
+    Reproduce(Reproduce),
     Machines(Machines),
     Workloads(Workloads),
     /// Compare policies on this machine with real runs; writes a report

@@ -19,7 +19,6 @@
 //! | [`worst_fairness`] | Table 2 (baseline); the same quotient of Table 3's cells |
 //! | [`expected_fairness`] | eq. (4) of the average speedups |
 //! | [`predict`] | ours, see there |
-//! | [`predict_with_seniority`] | ours: the same with the seniority boost of section 6 |
 //! | [`mix`] | ours: any cores, any number of ready threads and programs |
 //!
 //! The text before eq. (17) gives the probability that the serial thread
@@ -39,21 +38,16 @@
 //! - The prediction for whole runs agrees with a simulation, with memoryless
 //!   phases and with those of the paper's benchmark
 //!   (`chain_agrees_with_a_simulation`,
-//!   `lengths_as_the_benchmark_draws_them_change_nothing`), and so does that with
-//!   seniority (`it_agrees_with_a_simulation_of_events`).
-//! - Where serial threads share their cores as often as chance has it, the prediction for
-//!   whole runs is that of Table 1 (`chance_shares_as_often_as_table_1_says`).
+//!   `lengths_as_the_benchmark_draws_them_change_nothing`).
 
 use crate::metrics;
 
 mod chain;
 pub mod mix;
-mod seniority;
 #[cfg(test)]
 mod tests;
 
-pub use chain::{Prediction, Program, ProgramError, predict, predict_with_sharing};
-pub use seniority::{Seniority, SeniorityError, predict_with_seniority};
+pub use chain::{Prediction, Program, ProgramError, predict};
 
 /// What a program is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,16 +13,15 @@ use symbiont_policy::{Settings, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Fast, Switches, Workshop};
-use symbiont_sim::machine::{Completion, Errors, Options, SimMachine};
+use symbiont_sim::machine::{Errors, Options, SimMachine};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::{Core, PuId};
 
-use super::plan::{Part, Run};
-use super::sharing::Sharing;
+use super::plan::{MACHINES, Run};
+use crate::harness::Error;
 use crate::phases::plan::BASELINE;
 use crate::simulated::SimulateError;
-use crate::theory::phases::{Multiprocessor, Phase};
 
 /// Mean length of a phase on idle cores that are all alike, in nanoseconds.
 const PHASE_NS: f64 = 2e8;
@@ -32,8 +31,6 @@ const PHASES: f64 = 2.0;
 const WARM: Duration = Duration::from_secs(1);
 /// Time in which a thread's speed is measured.
 const TRIAL: Duration = Duration::from_millis(200);
-/// Longest run of programs with an end, in times of one of them alone.
-const PATIENCE: u32 = 40;
 
 /// A machine, the calculation that the programs make, and how fast its cores do it.
 #[derive(Debug)]
@@ -46,36 +43,28 @@ pub struct Stage<'p> {
     large: f64,
 }
 
-/// A run of a program with an end.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Timed {
-    /// Which of the two orders it was in.
-    pub slot: usize,
-    /// Which program, in the order of the run's ratios.
-    pub program: usize,
-    /// Seconds that it took.
-    pub seconds: f64,
-    /// Seconds from the start of the run to its end.
-    pub ended: f64,
-}
-
-/// One finished run: a line of `runs.jsonl`.
+/// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Which run.
-    pub run: Run,
-    /// Of each program without an end, instructions per time, in threads on a small core.
+    /// Of each program, instructions per time, in threads on a small core.
     pub performance: Vec<f64>,
-    /// Share of the cores' time in which they ran nobody; none for programs with an end.
-    pub idle: Option<f64>,
-    /// Of programs with an end, each run of one.
-    pub times: Vec<Timed>,
+    /// Share of the cores' time in which they ran nothing.
+    pub idle: f64,
     /// Moves that were carried out.
     pub moves: u64,
-    /// How often a serial thread shared its core; none for programs with an end, and where none
-    /// was seen beside a parallel program.
-    #[serde(default)]
-    pub sharing: Option<f64>,
+}
+
+/// All machines, in the order of [`MACHINES`].
+///
+/// # Errors
+/// When one cannot run the profile.
+pub fn stages(profile: &Profile) -> Result<Vec<Stage<'_>>, Error> {
+    let no_result = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
+    let stage = |(name, _): &(&str, f64)| {
+        let description = Description::named(name).map_err(|error| no_result(&error))?;
+        Stage::new(description, profile).map_err(|error| no_result(&error))
+    };
+    MACHINES.iter().map(stage).collect()
 }
 
 impl<'p> Stage<'p> {
@@ -126,9 +115,8 @@ impl<'p> Stage<'p> {
         Ok(SimMachine::new(self.workshop.description(), fast, programs, &[], options)?)
     }
 
-    /// The synthetic benchmark; with a `time`, its work is what idle cores that
-    /// are all alike do in that time.
-    fn program(&self, ratio: Ratio, cores: u32, time: Option<Duration>) -> Program<'p> {
+    /// The synthetic benchmark, without an end.
+    fn program(&self, ratio: Ratio, cores: u32) -> Program<'p> {
         let n = f64::from(cores);
         let share = ratio.parallel_share();
         let parallel = PHASES * PHASE_NS * share * n * self.small;
@@ -137,35 +125,20 @@ impl<'p> Stage<'p> {
             parallel: (0.0, 2.0 * parallel),
             serial: if share > 0.0 { ratio.serial_after(1.0, n) } else { f64::INFINITY },
         });
-        let work = |time: Duration| {
-            (time.as_nanos() as f64 * self.small * (share * n + 1.0 - share)) as u64
-        };
-        let target = time.map(work);
-        Program { name: ratio.to_string(), profile: self.profile, shape, target }
+        Program { name: ratio.to_string(), profile: self.profile, shape, target: None }
     }
 
-    /// One run.
+    /// Measures for the run's time.
     ///
     /// # Errors
-    /// When the machine cannot run it, or it does not end.
+    /// When the machine cannot run it.
     pub fn carry_out(&self, run: &Run) -> Result<Record, SimulateError> {
-        match run.part {
-            Part::Cores | Part::Matrix => self.measured(run),
-            Part::Orders => self.ordered(run),
-        }
-    }
-
-    /// Programs without an end, over a time.
-    fn measured(&self, run: &Run) -> Result<Record, SimulateError> {
-        let (mut controller, quantum) = self.begin(run, None)?;
-        let mut sharing = Sharing::default();
+        let (mut controller, quantum) = self.begin(run)?;
         let mut goes_on = |time: Duration| -> Result<(Vec<f64>, f64, Duration), SimulateError> {
             let mut now = Duration::ZERO;
-            sharing = Sharing::default();
             while now < time {
                 controller.step()?;
                 controller.machine_mut().wait(quantum)?;
-                sharing.look(&controller.machine_mut().sample()?, run.cores);
                 now += quantum;
             }
             let machine = controller.machine_mut();
@@ -179,42 +152,9 @@ impl<'p> Stage<'p> {
         let speeds = after.iter().zip(&before).map(per_ns);
         let busy = (ran - ran_before) / over.as_secs_f64() / f64::from(run.cores);
         Ok(Record {
-            run: run.clone(),
             performance: speeds.map(|speed| speed / self.small).collect(),
-            idle: Some(1.0 - busy),
-            times: Vec::new(),
+            idle: 1.0 - busy,
             moves: controller.tally().done,
-            sharing: sharing.share(),
-        })
-    }
-
-    /// Programs with an end: one alone, or two of them in both orders.
-    fn ordered(&self, run: &Run) -> Result<Record, SimulateError> {
-        let (mut controller, quantum) = self.begin(run, Some(run.time))?;
-        let programs = run.ratios().len();
-        let longest = run.time * PATIENCE;
-        let mut now = Duration::ZERO;
-        while controller.machine().completions().len() < programs * programs {
-            if now > longest {
-                return Err(SimulateError::Unfinished(longest));
-            }
-            controller.step()?;
-            controller.machine_mut().wait(quantum)?;
-            now += quantum;
-        }
-        let timed = |done: &Completion| Timed {
-            slot: done.slot,
-            program: done.program,
-            seconds: done.ended.since(done.started).as_secs_f64(),
-            ended: done.ended.0 as f64 / 1e9,
-        };
-        Ok(Record {
-            run: run.clone(),
-            performance: Vec::new(),
-            idle: None,
-            times: controller.machine().completions().iter().map(timed).collect(),
-            moves: controller.tally().done,
-            sharing: None,
         })
     }
 
@@ -223,33 +163,22 @@ impl<'p> Stage<'p> {
     fn begin(
         &self,
         run: &Run,
-        end: Option<Duration>,
     ) -> Result<(Controller<SimMachine<'p, Fast<'_, 'p>>>, Duration), SimulateError> {
-        let policy = find(run.policy().unwrap_or(BASELINE))?;
+        let contender = run.contender().unwrap_or(BASELINE);
+        let policy = find(contender.split(',').next().unwrap_or(BASELINE))?;
         let programs: Vec<_> =
-            run.ratios().into_iter().map(|ratio| self.program(ratio, run.cores, end)).collect();
-        let orders = match (end, programs.len()) {
-            (None, _) => Vec::new(),
-            (Some(_), 1) => vec![vec![0]],
-            (Some(_), _) => vec![vec![0, 1], vec![1, 0]],
-        };
+            run.ratios().into_iter().map(|ratio| self.program(ratio, run.cores)).collect();
         let cores = self.description().topology.cores().iter().take(run.cores as usize);
         let cpus: Vec<PuId> = cores.filter_map(|core| core.cpus.first()).collect();
         let limit = Some(cpus.iter().copied().collect());
         let (seed, errors) = (run.seed, Errors::NONE);
-        let options = Options { seed, errors, limit, orders, ..Options::default() };
+        let options = Options { seed, errors, limit, ..Options::default() };
         let mut machine = self.machine(programs, options)?;
         scatter(&mut machine, &cpus, run.seed)?;
         let policy_of_run = (policy.make)(&Settings { seed, ..Settings::default() });
         let controller = Controller::new(machine, policy_of_run, Planner::new(Bounds::none()));
         Ok((controller, policy.quantum))
     }
-}
-
-/// Mean time of a cycle alone on a machine, in seconds, as the model has it: a lone thread
-/// is on each core equally often. It is [`PHASES`] phases where all cores are alike.
-pub(super) fn cycle_s(machine: Multiprocessor) -> f64 {
-    PHASES * PHASE_NS / 1e9 / machine.performance_alone(Phase::Serial)
 }
 
 /// Puts each thread on a random core, from where it may go anywhere.

@@ -8,10 +8,12 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Ratio;
 
-use crate::phases::plan::{NINE, POLICIES, ratios};
+use crate::phases::plan::{BASELINE, NINE, TRIED, ratios};
 
 /// The machines, and how many times as fast as the others one of their cores is.
 pub const MACHINES: [(&str, f64); 2] = [("morad-8-symmetric", 1.0), ("morad-8-asymmetric", 2.0)];
+/// What is compared, the baseline first.
+pub const CONTENDERS: [&str; 2] = [BASELINE, TRIED];
 /// Cores of these machines.
 pub(super) const CORES: u32 = 8;
 
@@ -30,44 +32,33 @@ pub struct Size {
     pub matrix_rounds: u32,
     /// Length of its runs.
     pub matrix_time: Duration,
-    /// Ratios of the programs that run in both orders.
-    pub orders_ratios: Vec<Ratio>,
-    /// Rounds of these.
-    pub orders_rounds: u32,
-    /// Time that each such program takes alone on cores that are all alike.
-    pub orders_time: Duration,
 }
 
 impl Size {
-    /// All of it, with 50 runs a point and runs of 60 s, as in the paper.
+    /// All of it. The paper has 50 runs a point and runs of 60 s; here runs of one seed are alike but for
+    /// where threads begin, so that fewer and shorter ones decide as much.
     #[must_use]
     pub fn full() -> Self {
         Self {
             cores: (2..=CORES).collect(),
-            cores_rounds: 50,
-            cores_time: Duration::from_secs(10),
+            cores_rounds: 20,
+            cores_time: Duration::from_secs(5),
             matrix_ratios: ratios(&NINE),
             matrix_rounds: 5,
-            matrix_time: Duration::from_secs(60),
-            orders_ratios: ratios(&["inf:1", "4:1", "1:1", "1:4", "1:inf"]),
-            orders_rounds: 5,
-            orders_time: Duration::from_secs(10),
+            matrix_time: Duration::from_secs(20),
         }
     }
 
-    /// A look: shorter runs, fewer rounds and pairs.
+    /// Shorter runs, fewer rounds and pairs.
     #[must_use]
-    pub fn short() -> Self {
+    pub fn quick() -> Self {
         Self {
             cores: vec![2, 4, 8],
-            cores_rounds: 10,
+            cores_rounds: 5,
             cores_time: Duration::from_secs(2),
-            matrix_ratios: ratios(&["inf:1", "2:1", "1:2", "1:inf"]),
+            matrix_ratios: ratios(&["inf:1", "2:1", "1:1", "1:4", "1:inf"]),
             matrix_rounds: 3,
-            matrix_time: Duration::from_secs(10),
-            orders_ratios: ratios(&["4:1", "1:4"]),
-            orders_rounds: 3,
-            orders_time: Duration::from_secs(3),
+            matrix_time: Duration::from_secs(8),
         }
     }
 }
@@ -80,8 +71,6 @@ pub enum Part {
     Cores,
     /// All pairs of ratios.
     Matrix,
-    /// Two programs in both orders.
-    Orders,
 }
 
 /// What runs.
@@ -97,16 +86,15 @@ pub enum What {
     Together {
         /// Which.
         ratios: [Ratio; 2],
-        /// By which policy.
-        policy: String,
+        /// Under which contender.
+        contender: String,
     },
 }
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Of which part. In [`Part::Orders`] programs have an end, and two of them run
-    /// in both orders; in the others they run for ever, and are measured for a time.
+    /// Of which part.
     pub part: Part,
     /// On which machine, by its place in [`MACHINES`].
     pub machine: usize,
@@ -114,7 +102,7 @@ pub struct Run {
     pub cores: u32,
     /// In which round, from 0.
     pub round: u32,
-    /// How long it measures, or how long a program with an end takes.
+    /// How long it measures.
     pub time: Duration,
     /// Seed of all that is random.
     pub seed: u64,
@@ -123,13 +111,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// A name that no other run of the experiment has.
-    #[must_use]
-    pub fn id(&self) -> String {
-        let Self { part, machine, cores, round, .. } = self;
-        format!("{part:?}-{machine}-{cores}-{round}-{}", self.what)
-    }
-
     /// The programs.
     #[must_use]
     pub fn ratios(&self) -> Vec<Ratio> {
@@ -139,12 +120,12 @@ impl Run {
         }
     }
 
-    /// The policy; none for a program alone.
+    /// The contender; none for a program alone.
     #[must_use]
-    pub fn policy(&self) -> Option<&str> {
+    pub fn contender(&self) -> Option<&str> {
         match &self.what {
             What::Alone { .. } => None,
-            What::Together { policy, .. } => Some(policy),
+            What::Together { contender, .. } => Some(contender),
         }
     }
 }
@@ -153,14 +134,17 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alone { ratio } => write!(f, "{ratio} alone"),
-            Self::Together { ratios: [a, b], policy } => write!(f, "{a} beside {b}, {policy}"),
+            Self::Together { ratios: [a, b], contender } => {
+                write!(f, "{a} co-running with {b}, {contender}")
+            }
         }
     }
 }
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cores: {}", self.cores, self.what)
+        let machine = MACHINES.get(self.machine).map_or("", |(name, _)| name);
+        write!(f, "{machine}, {} cores: {}", self.cores, self.what)
     }
 }
 
@@ -182,19 +166,14 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
                 add(Part::Cores, machine, cores, round, size.cores_time, what);
             }
         }
-        let parts = [
-            (Part::Matrix, &size.matrix_ratios, size.matrix_rounds, size.matrix_time),
-            (Part::Orders, &size.orders_ratios, size.orders_rounds, size.orders_time),
-        ];
-        for (part, ratios, rounds, time) in parts {
-            for round in 0..rounds {
-                for &ratio in ratios {
-                    add(part, machine, CORES, round, time, vec![What::Alone { ratio }]);
-                }
-                for (i, a) in ratios.iter().enumerate() {
-                    for b in ratios.iter().skip(i) {
-                        add(part, machine, CORES, round, time, together([*a, *b]));
-                    }
+        for round in 0..size.matrix_rounds {
+            let (ratios, time) = (&size.matrix_ratios, size.matrix_time);
+            for &ratio in ratios {
+                add(Part::Matrix, machine, CORES, round, time, vec![What::Alone { ratio }]);
+            }
+            for (i, a) in ratios.iter().enumerate() {
+                for b in ratios.iter().skip(i) {
+                    add(Part::Matrix, machine, CORES, round, time, together([*a, *b]));
                 }
             }
         }
@@ -202,7 +181,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     runs
 }
 
-/// Under each policy.
+/// Under each contender.
 fn together(ratios: [Ratio; 2]) -> Vec<What> {
-    POLICIES.map(|policy| What::Together { ratios, policy: policy.to_owned() }).into()
+    CONTENDERS.map(|contender| What::Together { ratios, contender: contender.to_owned() }).into()
 }

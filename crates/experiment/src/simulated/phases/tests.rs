@@ -4,7 +4,7 @@ use std::time::Duration;
 use symbiont_control::Controller;
 use symbiont_machine::{Machine, Target};
 use symbiont_planner::{Bounds, Planner};
-use symbiont_policy::{Phases, Settings};
+use symbiont_policy::Settings;
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
@@ -13,13 +13,12 @@ use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::{CoreKind, CpuSet};
 
-use super::campaign::stages;
 use super::plan::CORES;
-use super::{Evaluation, Part, Record, Run, Size, Stage, What, evaluate, page, plan};
+use super::{CONTENDERS, Pair, Part, Record, Run, Runs, Size, Stage, What, plan, stages};
+use crate::campaign::Finished;
 use crate::phases::plan::ratios;
 use crate::seniority::{Judged, Story, judge};
 use crate::simulated::Library;
-use crate::theory::phases::Seniority;
 
 fn calculation() -> Profile {
     Library::default().load("synthetic-integer").unwrap()
@@ -33,21 +32,7 @@ fn small() -> Size {
         matrix_ratios: ratios(&["1:1"]),
         matrix_rounds: 4,
         matrix_time: Duration::from_secs(4),
-        orders_ratios: ratios(&["1:1"]),
-        orders_rounds: 1,
-        orders_time: Duration::from_secs(1),
     }
-}
-
-fn evaluated(size: &Size) -> Evaluation {
-    let profile = calculation();
-    let stages = stages(&profile).unwrap();
-    let runs = plan(size, 1);
-    let carry_out = |run: &Run| stages[run.machine].carry_out(run).unwrap();
-    let records: Vec<Record> = runs.iter().map(carry_out).collect();
-    let factors: Vec<f64> = stages.iter().map(Stage::factor).collect();
-    assert!((factors[0] - 1.0).abs() < 0.01 && (factors[1] - 2.0).abs() < 0.1, "{factors:?}");
-    evaluate(&records, size, &factors, 1).unwrap()
 }
 
 #[test]
@@ -62,14 +47,15 @@ fn equal_seeds_give_equal_records() {
 }
 
 #[test]
-fn policies_meet_the_same_runs() {
+fn contenders_meet_the_same_runs() {
     let runs = plan(&Size::full(), 7);
-    let ids: BTreeSet<String> = runs.iter().map(Run::id).collect();
+    let ids: BTreeSet<String> =
+        runs.iter().map(|run| format!("{:?} {} {run}", run.part, run.round)).collect();
     assert_eq!(ids.len(), runs.len());
-    // By machine: 7 points × 50, 5 rounds of 9 + 2 × 45 and of 5 + 2 × 15.
-    assert_eq!(runs.len(), 2 * (7 * 50 * 2 + 5 * 99 + 5 * 35));
-    for stay in runs.iter().filter(|run| run.policy() == Some("stay")) {
-        let same = |run: &&Run| run.seed == stay.seed && run.policy() == Some("phases");
+    // By machine: 7 points × 20, and 5 rounds of 9 alone and 45 pairs.
+    assert_eq!(runs.len(), 2 * (7 * 20 * 2 + 5 * (9 + 2 * 45)));
+    for stay in runs.iter().filter(|run| run.contender() == Some("stay")) {
+        let same = |run: &&Run| run.seed == stay.seed && run.contender() == Some("phases");
         let phases = runs.iter().find(same).unwrap();
         assert_eq!((phases.ratios(), phases.round), (stay.ratios(), stay.round));
     }
@@ -78,34 +64,37 @@ fn policies_meet_the_same_runs() {
 #[test]
 fn the_sizes_hold_all_their_ratios() {
     assert_eq!(Size::full().matrix_ratios.len(), 9);
-    assert_eq!(Size::full().orders_ratios.len(), 5);
-    assert_eq!((Size::short().matrix_ratios.len(), Size::short().orders_ratios.len()), (4, 2));
+    assert_eq!(Size::quick().matrix_ratios.len(), 5);
 }
 
 #[test]
 fn serial_phases_first_gain_on_eight_simulated_cores() {
-    let evaluation = evaluated(&small());
-    for point in &evaluation.points {
+    let profile = calculation();
+    let stages = stages(&profile).unwrap();
+    let finish = |run: Run| {
+        let record: Record = stages[run.machine].carry_out(&run).unwrap();
+        Finished { run, record }
+    };
+    let finished: Vec<_> = plan(&small(), 1).into_iter().map(finish).collect();
+    let factors: Vec<f64> = stages.iter().map(Stage::factor).collect();
+    assert!((factors[0] - 1.0).abs() < 0.01 && (factors[1] - 2.0).abs() < 0.1, "{factors:?}");
+    let runs = Runs { finished: &finished, factors: &factors, seed: 1 };
+    let [os, own] = CONTENDERS;
+    for machine in 0..2 {
         // Table 3: the serial program has a core of its own, the fastest.
-        let [stay, phases] = point.performance;
-        assert!((phases.value / point.model[1].1 - 1.0).abs() < 0.03, "{point:?}");
-        assert!(stay.value < phases.value + 0.01, "{point:?}");
-        assert!(point.jitter[1] <= point.jitter[0] + 0.01, "{point:?}");
+        let speedup = |contender| runs.serial_speedup(machine, 4, contender).unwrap().value;
+        assert!((speedup(own) - 1.0).abs() < 0.03, "{}", speedup(own));
+        assert!(speedup(os) < speedup(own) + 0.01, "{}", speedup(os));
+        let pairs = runs.pairs(machine, &small().matrix_ratios).unwrap();
+        let mean = |of: fn(&Pair, &str, &[usize]) -> f64, contender| {
+            runs.over(&pairs, |pair, drawn| of(pair, contender, drawn)).unwrap().value
+        };
+        assert!(mean(Pair::throughput, own) > mean(Pair::throughput, os));
+        assert!(mean(Pair::idle, own) < mean(Pair::idle, os));
+        assert!((0.8..=1.0).contains(&mean(Pair::fairness, own)));
+        assert!(mean(Pair::fairness_of_runs, own) <= mean(Pair::fairness, own) + 1e-9);
+        assert!(mean(Pair::jitter, own).is_finite());
     }
-    for matrix in &evaluation.matrices {
-        let mean = &matrix.mean;
-        assert!(mean.gain.value > 0.0, "{mean:?}");
-        assert!(mean.idle[1].value < mean.idle[0].value, "{mean:?}");
-        assert!(mean.fairness.iter().all(|f| (0.8..=1.0).contains(&f.value)), "{mean:?}");
-    }
-    assert!(
-        evaluation.ordered.iter().all(|pair| pair.compared.completion.value > 0.9),
-        "{evaluation:?}"
-    );
-    let page = page(&evaluation, &[]);
-    assert!(page.blocks.len() > 8);
-    let folder = tempfile::tempdir().unwrap();
-    page.write(folder.path()).unwrap();
 }
 
 /// Negative control.
@@ -121,7 +110,7 @@ fn without_serial_phases_there_is_no_gain() {
             round: 0,
             time: Duration::from_secs(2),
             seed: 3,
-            what: What::Together { ratios: [Ratio::PARALLEL; 2], policy: policy.to_owned() },
+            what: What::Together { ratios: [Ratio::PARALLEL; 2], contender: policy.to_owned() },
         };
         stages[0].carry_out(&run).unwrap().performance.iter().sum()
     };
@@ -184,8 +173,9 @@ fn nobody_starves_on_a_simulated_machine() {
     // Without the timeout the second would wait for ever.
     let judged = turns(&[Ratio::PARALLEL; 2], 20, 3600 * second);
     assert!(judged.longest_wait > 19.0, "{judged:?}");
-    let boost = Seniority::by_levels(Phases::LEVELS, Phases::TIMEOUT.as_secs_f64()).unwrap();
-    assert!((judged.held_share.unwrap() - boost.share()).abs() < 0.01, "{judged:?}");
+    // Weights of nice -10 and 0 (sched_prio_to_weight in the kernel).
+    let share = 9548.0 / (9548.0 + 1024.0);
+    assert!((judged.held_share.unwrap() - share).abs() < 0.01, "{judged:?}");
 }
 
 /// One fast core with two hardware threads and two slow ones: two serial programs, in turns on the fast

@@ -136,31 +136,6 @@ pub fn predict(
     long_run(|state| speedups(scheduler, machine, state).avg, machine, a, b)
 }
 
-/// Speedups and throughput of `a` beside `b` on cores that are all alike, where a serial thread
-/// shares its core in this `share` of the time that it is beside a parallel program: Table 1
-/// between its least and its most, which with 2/(n+1), every placement as likely, is its average.
-/// None where cores differ, or for what is no share.
-#[must_use]
-pub fn predict_with_sharing(
-    share: f64,
-    machine: Multiprocessor,
-    a: Program,
-    b: Program,
-) -> Option<Prediction> {
-    if machine.a != 1.0 || !(0.0..=1.0).contains(&share) {
-        return None;
-    }
-    let speed = |state: JointState| {
-        let of = speedups(Scheduler::Baseline, machine, state);
-        match (state.own, state.other) {
-            (Phase::Serial, Phase::Parallel) => of.max + share * (of.min - of.max),
-            (Phase::Parallel, Phase::Serial) => of.min + share * (of.max - of.min),
-            _ => of.avg,
-        }
-    };
-    Some(long_run(speed, machine, a, b))
-}
-
 /// What follows from the speedups that the first program of each joint state has.
 fn long_run(
     speed: impl Fn(JointState) -> f64,

@@ -120,25 +120,6 @@ fn average_lies_between_the_extremes() {
 }
 
 #[test]
-fn chance_shares_as_often_as_table_1_says() {
-    let programs = [(1.0, 4.0), (3.0, 0.5)].map(|(p, s)| Program::new(p, s).unwrap());
-    let [a, b] = programs;
-    for n in 2..=64 {
-        let table = predict(Scheduler::Baseline, machine(n, 1.0), a, b);
-        let shared = |share| predict_with_sharing(share, machine(n, 1.0), a, b).unwrap();
-        let chance = shared(2.0 / (f64::from(n) + 1.0));
-        assert!(close(chance.speedup[0], table.speedup[0]), "{n}: {chance:?} {table:?}");
-        assert!(close(chance.speedup[1], table.speedup[1]), "{n}: {chance:?} {table:?}");
-        // Who never shares fares as under Table 3.
-        let proposed = predict(Scheduler::Proposed, machine(n, 1.0), a, b);
-        assert!(close(shared(0.0).speedup[0], proposed.speedup[0]), "{n}");
-        assert!(shared(1.0).speedup[0] < table.speedup[0], "the mostly serial one loses: {n}");
-    }
-    assert_eq!(predict_with_sharing(0.2, machine(8, 2.0), a, b), None);
-    assert_eq!(predict_with_sharing(1.2, machine(8, 1.0), a, b), None);
-}
-
-#[test]
 fn machines_outside_the_model_are_refused() {
     assert_eq!(Multiprocessor::symmetric(1), Err(MultiprocessorError::TooFewCores(1)));
     assert_eq!(Multiprocessor::new(4, 0.5), Err(MultiprocessorError::Performance(0.5)));

@@ -1,0 +1,54 @@
+//! What `symbiont reproduce` takes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Kept;
+
+/// Make published tables and figures anew, beside the published values
+///
+/// Runs the experiments that the figures are made from, on simulated machines or on this one, and
+/// writes one page: each figure with its published values, ours with 95 % intervals, and whether both
+/// point the same way. What ran is kept in the folder: an interrupted command goes on where it stopped,
+/// and runs are repeated only if something changed that they depend on.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  symbiont reproduce --list
+  symbiont reproduce morad-tab4
+  symbiont reproduce --paper 2 --quick
+  symbiont reproduce --all")]
+pub struct Reproduce {
+    /// Figures, as `--list` names them
+    #[arg(value_name = "ID", conflicts_with_all = ["paper", "all", "list"],
+          required_unless_present_any = ["paper", "all", "list"])]
+    pub figures: Vec<String>,
+    /// All figures of a paper: 0 Feliu, 1 Peternier, 2 Morad, 3 Navarro, 4 Settle
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=4),
+          conflicts_with_all = ["all", "list"])]
+    pub paper: Option<u8>,
+    /// All figures of all papers
+    #[arg(long, conflicts_with = "list")]
+    pub all: bool,
+    /// List all figures, also those that are not reproduced and why, and end
+    #[arg(long)]
+    pub list: bool,
+    /// Run fewer cells and repeats: minutes, with wide intervals
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder of the report and of the finished runs
+    #[arg(long, value_name = "FOLDER", default_value = "report/reproduce")]
+    pub output: PathBuf,
+    /// Seed of everything that is random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder of the programs' profiles
+    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    pub profiles: PathBuf,
+    #[command(flatten)]
+    pub kept: Kept,
+    /// Write the list, or the report's data, to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,59 @@
+//! Tells the code that simulated records follow from, from earlier and later code, so that kept records
+//! are used by the very code that made them only.
+
+use std::error::Error;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Rooms that decide what comes out of a simulated run.
+const ROOMS: [&str; 13] = [
+    "control",
+    "counters",
+    "machine",
+    "matching",
+    "model",
+    "planner",
+    "policy",
+    "profile",
+    "sim",
+    "synth",
+    "topology",
+    "trace",
+    "experiment/src/simulated",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut files = Vec::new();
+    for room in ROOMS {
+        let source = Path::new("..").join(room);
+        let source = if room.contains('/') { source } else { source.join("src") };
+        println!("cargo::rerun-if-changed={}", source.display());
+        sources(&source, &mut files)?;
+    }
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        file.hash(&mut hasher);
+        fs::read(&file)?.hash(&mut hasher);
+    }
+    println!("cargo::rustc-env=SYMBIONT_RECORD_CODE={:016x}", hasher.finish());
+    Ok(())
+}
+
+/// The files below a folder but those of tests.
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_test = path.file_stem().is_some_and(|name| name.to_string_lossy().contains("test"));
+        if is_test {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

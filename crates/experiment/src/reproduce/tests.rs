@@ -1,0 +1,89 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::report::Block;
+use crate::stats::{Estimate, Interval};
+
+#[test]
+fn ids_are_unique_and_name_their_paper() {
+    let mut ids = BTreeSet::new();
+    let reproduced = figures().map(|(_, figure)| (figure.id, figure.paper));
+    for (id, paper) in reproduced.chain(ABSENT.iter().map(|absent| (absent.id, absent.paper))) {
+        assert!(id.starts_with(paper.prefix()), "{id}");
+        assert!(ids.insert(id), "{id} is there twice");
+        assert!(
+            id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'),
+            "{id}"
+        );
+    }
+}
+
+fn point(low: f64, high: f64, published: f64) -> Point {
+    let interval = Some(Interval { low, high });
+    let ours = Estimate { interval, ..Estimate::exact(f64::midpoint(low, high)) };
+    Point::new("a", "b", ours).published(Some(published))
+}
+
+#[test]
+fn points_agree_by_side() {
+    let of = |low, high, published| Verdict::of(&point(low, high, published), 0.0);
+    assert_eq!(of(1.0, 2.0, 5.0), Some(Verdict::Agrees));
+    assert_eq!(of(-2.0, -1.0, -5.0), Some(Verdict::Agrees));
+    assert_eq!(of(-2.0, -1.0, 5.0), Some(Verdict::Contradicts));
+    assert_eq!(of(1.0, 2.0, -5.0), Some(Verdict::Contradicts));
+    assert_eq!(of(-1.0, 2.0, 5.0), Some(Verdict::Undecided));
+    assert_eq!(of(1.0, 2.0, 0.0), None, "no direction was published");
+    assert_eq!(Verdict::of(&Point::new("a", "b", Estimate::exact(1.0)), 0.0), None);
+    let exact = Point::new("a", "b", Estimate::exact(1.0)).published(Some(1.0));
+    assert_eq!(Verdict::of(&exact, 0.0), Some(Verdict::Undecided), "without an interval");
+}
+
+#[test]
+fn a_figure_has_the_verdict_of_most_of_its_points() {
+    let figure = figures().next().unwrap().1;
+    let figure = &Figure { neutral: 0.0, ..*figure };
+    let of = |points: &[Point]| Tally::of(figure, points).verdict();
+    assert_eq!(of(&[]), None);
+    let (right, wrong, open) = (point(1.0, 2.0, 1.0), point(1.0, 2.0, -1.0), point(-1.0, 1.0, 1.0));
+    assert_eq!(of(&[right.clone(), open.clone()]), Some(Verdict::Agrees));
+    assert_eq!(of(&[right.clone(), wrong.clone(), wrong]), Some(Verdict::Contradicts));
+    assert_eq!(of(&[open]), Some(Verdict::Undecided));
+}
+
+#[test]
+fn the_page_shows_every_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = Library::default();
+    let context = Context {
+        records: folder.path().join("records"),
+        effort: Effort::Quick,
+        seed: 1,
+        workers: 2,
+        library: &library,
+        prepare: &|_, _, _| Ok(()),
+    };
+    let points = |figure: &Figure| {
+        let point = point(1.0, 2.0, 1.5);
+        match figure.drawn {
+            Drawn::Lines { .. } => {
+                vec![point.clone().x(1.0), Point { at: "c".into(), ..point }.x(2.0)]
+            }
+            _ => vec![point],
+        }
+    };
+    let outcome = Outcome {
+        figures: figures().map(|(_, figure)| (figure, points(figure))).collect(),
+        facts: Vec::new(),
+    };
+    let report = page(&outcome, &context);
+    report.write(folder.path()).unwrap();
+    for (_, figure) in figures() {
+        let is_own = |block: &&Block| match block {
+            Block::Table(table) => table.id == format!("{}-values", figure.id),
+            Block::Plot(plot) => plot.id == figure.id,
+            _ => false,
+        };
+        let wanted = if figure.drawn == Drawn::Table { 1 } else { 2 };
+        assert_eq!(report.blocks.iter().filter(is_own).count(), wanted, "{}", figure.id);
+    }
+}
