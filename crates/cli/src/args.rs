@@ -24,8 +24,8 @@ pub use advise::Advise;
 use anyhow::Context;
 #[cfg(feature = "research")]
 pub use bench::{
-    Bench, BenchAuto, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency,
-    BenchOpenmp, BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
+    Bench, BenchAuto, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp,
+    BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};

@@ -9,25 +9,21 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::harness::{Programs, Progress};
 use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
-use symbiont_experiment::simulated::Library;
 use symbiont_experiment::{
-    counting, decision, detection, hysched, latency, openmp, overhead, phases, seniority,
+    counting, decision, detection, latency, openmp, overhead, phases, seniority,
 };
-use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
 
 use crate::args::{
-    Bench, BenchCounters, BenchDecision, BenchDetection, BenchHysched, BenchLatency, BenchOpenmp,
-    BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
+    Bench, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp, BenchOverhead,
+    BenchPhases, BenchSeniority, Part, Session,
 };
-use crate::prepare::{Bar, prepare};
 use crate::{auto, symbiosis};
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut progress = Terminal::new(match &command {
-        Bench::Auto(_) | Bench::Hysched(_) | Bench::Symbiosis(_) => Figures::Simulated,
+        Bench::Auto(_) | Bench::Symbiosis(_) => Figures::Simulated,
         _ => Figures::Measured,
     })?;
     let (report, output, json) = match command {
@@ -100,10 +96,6 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let report = seniority::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
-        Bench::Hysched(args) => {
-            let output = folder(args.output.clone(), "hysched", args.short);
-            (pairs_of_categories(&args, &output, &mut progress)?, output, args.json)
-        }
         Bench::Auto(args) => {
             let output = folder(args.output.clone(), "auto", args.short);
             (auto::run(&args, &output, &mut progress)?, output, args.json)
@@ -157,38 +149,6 @@ fn kernels_in_pairs(
     };
     Ok(openmp::Campaign::run(&options, progress)?)
 }
-
-/// The experiment on Hy-Sched, with its programs made ready.
-fn pairs_of_categories(
-    args: &BenchHysched,
-    output: &Path,
-    progress: &mut Terminal,
-) -> anyhow::Result<Report> {
-    let library = Library::open(&args.profiles)?;
-    let real = library.list().into_iter().filter(|listed| listed.real);
-    let mut size = match args.short {
-        true => hysched::Size::short(),
-        false => hysched::Size::full(real.map(|listed| listed.name).collect()),
-    };
-    if !args.programs.is_empty() {
-        size.programs.clone_from(&args.programs);
-    }
-    size.alone = args.alone.unwrap_or(size.alone);
-    size.repeats = args.repeats.unwrap_or(size.repeats);
-    size.mixes = args.mixes.unwrap_or(size.mixes);
-    let profiles = library.load_all(size.needed().iter().map(String::as_str))?;
-    let workshop = Workshop::new(Description::named(XEON)?);
-    let bar = Bar::new()?;
-    let prepared = prepare(&workshop, profiles.values(), &[1, 2], &args.kept, &bar);
-    bar.end();
-    prepared?;
-    let options = hysched::Options { output: output.to_owned(), size, seed: args.seed };
-    let lab = hysched::Lab { workshop: &workshop, profiles: &profiles };
-    Ok(hysched::Campaign::run(&options, lab, progress)?)
-}
-
-/// The machine of Navarro et al.
-const XEON: &str = "xeon-e5-2620v4";
 
 /// Where a report goes by default: a short campaign is another campaign.
 fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {

@@ -1,5 +1,4 @@
-//! The experiment `symbiont bench hysched`: what Hy-Sched (Navarro et al.) gains
-//! on the simulated machine of its authors, and why.
+//! What Hy-Sched (Navarro et al.) gains on the simulated machine of its authors, and why.
 //!
 //! # Problem
 //! The paper pairs programs by their dominant Top-Down category. Does that gain
@@ -35,25 +34,21 @@
 //! Counters err as configured; groups of events take turns of 4 ms.
 //!
 //! # Properties
-//! - A short campaign has every part, resumes, and is repeated by its seed
-//!   (`a_campaign_has_every_part_and_resumes`).
-//! - Gains follow from the runs alone (`gains_are_taken_start_by_start`), and a
-//!   program without any effect gains nothing (`private_resources_leave_no_gain`).
+//! - A trial has every part, and is repeated by its seed (`a_trial_has_every_part`).
+//! - A program without any effect gains nothing (`private_resources_leave_no_gain`).
 //! - Exchanged measurements are those of another program, for good
 //!   (`measurements_are_exchanged_between_programs`).
 
-mod campaign;
 mod evaluate;
-mod page;
-mod pages;
 mod plan;
 mod play;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod watch;
 
-pub use campaign::{Campaign, Lab, Options};
-pub use evaluate::{Evaluation, Gain, Premise, evaluate};
-pub use plan::{Contender, Part, Run, Scene, Size, Start, plan};
+pub use evaluate::{Premise, alone, categories, finding, premises, rows};
+pub use plan::{BEST, Contender, FINEST, Part, Run, Scene, Size, Start, plan};
 pub use play::Record;
+pub use trial::Trial;
 pub use watch::{Alone, Seen};

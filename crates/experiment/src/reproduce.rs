@@ -26,6 +26,7 @@
 mod absent;
 mod code;
 mod figure;
+mod navarro;
 mod page;
 mod serial_phases;
 #[cfg(test)]
@@ -109,7 +110,12 @@ pub trait Source: Sync {
 }
 
 /// All sources. A new one is a new file and a line here.
-pub const SOURCES: &[&dyn Source] = &[&serial_phases::SerialPhases];
+pub const SOURCES: &[&dyn Source] = &[&serial_phases::SerialPhases, &navarro::Hysched];
+
+/// Programs of `profiles/` with few phases, bound by memory, caches and execution units: they are soon
+/// made ready, so quick experiments draw from them.
+pub(crate) const PROGRAMS: [&str; 8] =
+    ["chase", "fft", "gzip", "join", "lbm", "openssl", "stream", "xz"];
 
 /// All figures that can be reproduced, with their sources.
 pub fn figures() -> impl Iterator<Item = (&'static dyn Source, &'static Figure)> {

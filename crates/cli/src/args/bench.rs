@@ -19,7 +19,6 @@ pub enum Bench {
     Openmp(BenchOpenmp),
     Seniority(BenchSeniority),
     Auto(BenchAuto),
-    Hysched(BenchHysched),
     Symbiosis(Box<BenchSymbiosis>),
 }
 
@@ -52,48 +51,6 @@ pub struct BenchAuto {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: Option<u32>,
     /// Programs that workloads are drawn from, separated by commas [default: eight with few phases]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub programs: Vec<String>,
-    /// Seed of everything that is random
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
-    pub profiles: PathBuf,
-    #[command(flatten)]
-    pub kept: Kept,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Pairs of Top-Down categories (Navarro et al.) against the OS, simulated
-///
-/// On the simulated Xeon E5-2620 v4: each program by itself (Fig. 1), all pairs on one core
-/// (section 4.1), pinned pairs (Table 1), mixes of eight programs on four cores under the four
-/// variants, l1-bandwidth, random, never-twice and exact matching (Fig. 2), the categories of the
-/// pairs made (Table 2), changes of category with and without hysteresis, and negative controls.
-/// Published figures stand beside each. An interrupted campaign goes on where it stopped; the
-/// figures do not depend on what else this machine does.
-#[derive(Debug, Args)]
-pub struct BenchHysched {
-    /// Folder of the report and of the raw runs [default: report/hysched, or
-    /// report/hysched-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Five synthetic programs and two mixes instead of all profiles and 13 mixes
-    #[arg(long)]
-    pub short: bool,
-    /// Time alone that sets the targets (simulated; the paper's is 60s) [default: 10s, or 2s]
-    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
-    pub alone: Option<Duration>,
-    /// Repeats of each mix, from other starts [default: 5, or 3]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeats: Option<u32>,
-    /// Mixes of eight programs [default: 13, or 2]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
-    pub mixes: Option<usize>,
-    /// Programs of pairs and mixes, separated by commas [default: all profiles]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub programs: Vec<String>,
     /// Seed of everything that is random

@@ -53,9 +53,23 @@ impl Size {
         }
     }
 
-    /// Few mixes of synthetic programs, each with one trait.
+    /// Few programs and mixes, and short targets.
     #[must_use]
-    pub fn short() -> Self {
+    pub fn quick(programs: Vec<String>) -> Self {
+        let counterparts = ["network", "calculix", "fft", "hmmer", "imagemagick"];
+        Self {
+            alone: Duration::from_secs(2),
+            repeats: 3,
+            pair_repeats: 1,
+            mixes: 4,
+            counterparts: counterparts.map(String::from),
+            ..Self::full(programs)
+        }
+    }
+
+    /// Few mixes of synthetic programs, each with one trait.
+    #[cfg(test)]
+    pub fn synthetic() -> Self {
         let names = ["chasing", "float", "branchy", "integer", "streaming"];
         let names = names.map(|name| format!("synthetic-{name}"));
         Self {
@@ -145,9 +159,9 @@ pub enum Contender {
 }
 
 /// Number of the variant that the paper ends with, TopB2M3L.
-pub(super) const BEST: usize = 2;
+pub const BEST: usize = 2;
 /// Number of the finest, All-3L.
-pub(super) const FINEST: usize = 3;
+pub const FINEST: usize = 3;
 
 impl Contender {
     /// Those of Fig. 2, the OS first.
@@ -217,32 +231,40 @@ pub struct Run {
     pub private: bool,
     /// Which repeat, from 0. Runs of one scene and repeat start alike.
     pub repeat: u32,
+    /// Programs that share cores, where pairs are fixed.
+    pub pairs: Vec<Vec<String>>,
 }
 
 impl Run {
-    /// A name that no other run of the experiment has.
+    /// What it is compared within: scene, start and whether resources are private.
     #[must_use]
-    pub fn id(&self) -> String {
-        let Self { scene, contender, start, private, repeat } = self;
-        let private = if *private { " private" } else { "" };
-        format!("{:?} {} {contender:?} {start:?}{private} {repeat}", scene.part, scene.name)
+    pub fn workload(&self) -> String {
+        let Self { scene, start, private, .. } = self;
+        let start = if *start == Start::AtOnce { ", at once" } else { "" };
+        let private = if *private { ", private" } else { "" };
+        format!("{}{start}{private}", scene.name)
     }
 }
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.scene.name, self.contender)
+        write!(f, "{}, {}, repeat {}", self.workload(), self.contender, self.repeat)
     }
 }
 
-/// All runs in the order in which they are to be carried out: pairs before the
-/// mixes that are matched by them, and mixes repeat by repeat, so that whoever
-/// stops early has all of them.
+/// All runs. Those under exact matching get their pairs once all pairs have run ([`matched`]).
 #[must_use]
 pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     let mut all = Vec::new();
     let mut add = |scene: &Scene, contender, start, private, repeats: std::ops::Range<u32>| {
-        let run = |repeat| Run { scene: scene.clone(), contender, start, private, repeat };
+        let pairs = match contender {
+            Contender::Pinned => scene.programs.chunks(2).map(<[String]>::to_vec).collect(),
+            _ => Vec::new(),
+        };
+        let run = |repeat| {
+            let (scene, pairs) = (scene.clone(), pairs.clone());
+            Run { scene, contender, start, private, repeat, pairs }
+        };
         all.extend(repeats.map(run));
     };
     for program in size.needed() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,13 +16,12 @@ use symbiont_topology::CpuSet;
 
 use super::plan::{Contender, Part, Run, Size, Start};
 use super::watch::{self, Alone, Pairs};
+use crate::campaign::Finished;
 use crate::simulated::{Exchanged, Once, Setup, SimulateError, Stage};
 
-/// One finished run: a line of `runs.jsonl`.
+/// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Which run.
-    pub run: Run,
     /// Speedups in the order of the scene's programs; none if not all completed.
     pub speedups: Option<Vec<f64>>,
     /// Simulated time, s.
@@ -58,14 +58,18 @@ impl PairStp {
         (one.to_owned(), other.to_owned())
     }
 
-    /// Takes in a run, if it is of a pair.
-    pub fn add(&mut self, record: &Record) {
-        if let (Part::Pair, [one, other], Some(stp)) =
-            (record.run.scene.part, &record.run.scene.programs[..], record.stp())
-        {
-            let entry = self.0.entry(Self::key(one, other)).or_default();
-            *entry = (entry.0 + stp, entry.1 + 1);
+    /// Of finished runs of pairs.
+    pub fn of_runs(finished: &[Finished<Run, Record>]) -> Self {
+        let mut all = Self::default();
+        for Finished { run, record } in finished {
+            if let (Part::Pair, [one, other], Some(stp)) =
+                (run.scene.part, &run.scene.programs[..], record.stp())
+            {
+                let entry = all.0.entry(Self::key(one, other)).or_default();
+                *entry = (entry.0 + stp, entry.1 + 1);
+            }
         }
+        all
     }
 
     /// The mean of a pair.
@@ -75,7 +79,7 @@ impl PairStp {
 
     /// The pairs of these programs with the largest sum of STP; none if one was
     /// not measured.
-    fn best(&self, programs: &[String]) -> Option<Together> {
+    pub fn best(&self, programs: &[String]) -> Option<Vec<Vec<String>>> {
         let cost = |members: &[usize]| match members {
             [one, other] => -self.of(&programs[*one], &programs[*other]).unwrap_or(0.0),
             _ => 0.0,
@@ -83,7 +87,7 @@ impl PairStp {
         let found =
             group(&Request::new(programs.len(), programs.len().div_ceil(2), 2), cost).ok()?;
         let named = |members: &Vec<usize>| members.iter().map(|at| programs[*at].clone()).collect();
-        Some(Together::new(found.groups.iter().map(named).collect()))
+        Some(found.groups.iter().map(named).collect())
     }
 }
 
@@ -94,7 +98,7 @@ pub(super) struct Player<'a, 'p> {
     pub size: &'a Size,
     pub seed: u64,
     /// Instructions by program that set the targets, as far as they are known.
-    targets: BTreeMap<String, f64>,
+    targets: Mutex<BTreeMap<String, f64>>,
 }
 
 impl<'a, 'p> Player<'a, 'p> {
@@ -104,10 +108,10 @@ impl<'a, 'p> Player<'a, 'p> {
         size: &'a Size,
         seed: u64,
     ) -> Self {
-        Self { workshop, profiles, size, seed, targets: BTreeMap::new() }
+        Self { workshop, profiles, size, seed, targets: Mutex::default() }
     }
 
-    pub fn play(&mut self, run: &Run, pair_stp: &PairStp) -> Result<Record, SimulateError> {
+    pub fn play(&self, run: &Run) -> Result<Record, SimulateError> {
         let setup = self.setup(run);
         let alone = run.scene.part == Part::Alone;
         let wishes: Signals = if alone { categories() } else { Signals::new() };
@@ -117,7 +121,7 @@ impl<'a, 'p> Player<'a, 'p> {
             programs.push(self.program(name)?);
         }
         let seed = self.seed_of(run);
-        let policy = self.policy(run, seed, pair_stp)?;
+        let policy = policy(run, seed)?;
         let variant = run.contender.variant().map(|(variant, _)| variant);
         let (mut pairs, mut sums) = (Pairs::new(), watch::Sums::default());
         let once = stage.once(&programs, policy, self.size.quantum, seed, &mut |controller| {
@@ -131,7 +135,6 @@ impl<'a, 'p> Player<'a, 'p> {
         })?;
         let Once { speedups, length_s, quanta, moves, unsettled, findings } = once;
         Ok(Record {
-            run: run.clone(),
             speedups,
             length_s,
             quanta,
@@ -166,58 +169,50 @@ impl<'a, 'p> Player<'a, 'p> {
         hasher.finish()
     }
 
-    fn program(&mut self, name: &str) -> Result<Program<'p>, SimulateError> {
+    fn program(&self, name: &str) -> Result<Program<'p>, SimulateError> {
         let profile = self.profiles.get(name);
         let profile = profile.ok_or_else(|| SimulateError::NoProfile(name.to_owned()))?;
         let program =
             Program { name: name.to_owned(), profile, shape: Shape::Single, target: None };
-        let target = match self.targets.get(name) {
-            Some(target) => *target,
+        let known = self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        let target = match known {
+            Some(target) => target,
             None => {
                 let setup = Setup { alone: self.size.alone, seed: self.seed, ..Setup::default() };
                 let (workshop, wishes) = (self.workshop, Signals::new());
                 let stage = Stage { level: workshop, setup: &setup, wishes: &wishes };
                 let target = stage.alone(&program)?;
-                self.targets.insert(name.to_owned(), target);
+                let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+                targets.insert(name.to_owned(), target);
                 target
             }
         };
         Ok(Program { target: Some(target as u64), ..program })
     }
+}
 
-    fn policy(
-        &self,
-        run: &Run,
-        seed: u64,
-        pair_stp: &PairStp,
-    ) -> Result<Box<dyn Policy>, SimulateError> {
-        let programs = &run.scene.programs;
-        let (name, together) = match run.contender {
-            Contender::Os => ("stay", None),
-            Contender::Hysched(_) | Contender::Steady(_) | Contender::Shuffled(_) => {
-                ("hysched", None)
-            }
-            Contender::L1Bandwidth => ("l1-bandwidth", None),
-            Contender::Random => ("random", None),
-            Contender::NeverTwice => ("never-twice", None),
-            Contender::Pinned => {
-                let pairs = programs.chunks(2).map(<[String]>::to_vec).collect();
-                ("static", Some(Together::new(pairs)))
-            }
-            Contender::Matched => ("static", pair_stp.best(programs)),
-        };
-        let settings = Settings { seed, ..Settings::default() };
-        let mut settings = settings.with(&Fixed::TOGETHER, &together)?;
-        if let Some((variant, hysteresis)) = run.contender.variant() {
-            settings = settings.with(&Hysched::VARIANT, &variant)?;
-            settings = settings.with(&Hysched::HYSTERESIS, &hysteresis)?;
+fn policy(run: &Run, seed: u64) -> Result<Box<dyn Policy>, SimulateError> {
+    let (name, together) = match run.contender {
+        Contender::Os => ("stay", None),
+        Contender::Hysched(_) | Contender::Steady(_) | Contender::Shuffled(_) => ("hysched", None),
+        Contender::L1Bandwidth => ("l1-bandwidth", None),
+        Contender::Random => ("random", None),
+        Contender::NeverTwice => ("never-twice", None),
+        Contender::Pinned | Contender::Matched => {
+            ("static", Some(Together::new(run.pairs.clone())))
         }
-        let policy = (find(name)?.make)(&settings);
-        Ok(match run.contender {
-            Contender::Shuffled(_) => Box::new(Exchanged::new(policy, seed)),
-            _ => policy,
-        })
+    };
+    let settings = Settings { seed, ..Settings::default() };
+    let mut settings = settings.with(&Fixed::TOGETHER, &together)?;
+    if let Some((variant, hysteresis)) = run.contender.variant() {
+        settings = settings.with(&Hysched::VARIANT, &variant)?;
+        settings = settings.with(&Hysched::HYSTERESIS, &hysteresis)?;
     }
+    let policy = (find(name)?.make)(&settings);
+    Ok(match run.contender {
+        Contender::Shuffled(_) => Box::new(Exchanged::new(policy, seed)),
+        _ => policy,
+    })
 }
 
 /// All that tells categories, and the IPC.
@@ -225,9 +220,8 @@ fn categories() -> Signals {
     Variant::ALL.map(Variant::signal).into_iter().chain([Signal::Ipc]).collect()
 }
 
-/// About how long a run takes on one CPU of today, for the estimate that a user
-/// is told: a hundredth of a millisecond for each thread and simulated millisecond.
-pub(super) fn estimate<'r>(runs: impl IntoIterator<Item = &'r Run>, size: &Size) -> Duration {
-    let of = |run: &Run| size.alone.mul_f64(run.scene.programs.len() as f64 * 0.01);
-    runs.into_iter().map(of).sum()
+/// About how long a run takes on one CPU of today: a hundredth of a millisecond for each thread and
+/// simulated millisecond.
+pub(super) fn cost(run: &Run, size: &Size) -> Duration {
+    size.alone.mul_f64(run.scene.programs.len() as f64 * 0.01)
 }

@@ -11,8 +11,8 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 use symbiont_topology::Topology;
 
-use super::plan::{BEST, Part, Start};
 use super::*;
+use crate::campaign::{Finished, Metric, carry_out};
 use crate::simulated::{Exchanged, Library};
 
 fn tiny() -> Size {
@@ -22,123 +22,65 @@ fn tiny() -> Size {
         repeats: 2,
         pair_repeats: 1,
         mixes: 1,
-        ..Size::short()
+        ..Size::synthetic()
     }
 }
 
-fn campaign(folder: &Path, size: &Size) -> crate::report::Report {
+fn finished(folder: &Path, size: &Size) -> Vec<Finished<Run, Record>> {
     let library = Library::open(Path::new("/nonexistent")).unwrap();
     let needed = size.needed();
     let profiles = library.load_all(needed.iter().map(String::as_str)).unwrap();
     let workshop = Workshop::new(Description::named("xeon-e5-2620v4").unwrap());
-    let options = Options { output: folder.to_owned(), size: size.clone(), seed: 1 };
-    let lab = Lab { workshop: &workshop, profiles: &profiles };
-    Campaign::run(&options, lab, &mut ()).unwrap()
+    let trial = Trial::new(&workshop, &profiles, size, 1, &|_| String::new());
+    carry_out(&trial, folder, 2, &mut ()).unwrap()
 }
 
 #[test]
-fn a_campaign_has_every_part_and_resumes() {
+fn a_trial_has_every_part() {
     let folder = tempfile::tempdir().unwrap();
-    let first = campaign(folder.path(), &tiny());
-    let journal = folder.path().join("runs.jsonl");
-    let runs = std::fs::read_to_string(&journal).unwrap();
-    assert_eq!(runs.lines().count(), plan(&tiny(), 1).len());
-    // Resumed after an interruption: the same figures.
-    let half = runs.lines().take(runs.lines().count() / 2).map(|line| format!("{line}\n"));
-    std::fs::write(&journal, half.collect::<String>()).unwrap();
-    assert_eq!(campaign(folder.path(), &tiny()), first);
-    assert_eq!(std::fs::read_to_string(&journal).unwrap(), runs);
+    let runs = finished(folder.path(), &tiny());
+    assert_eq!(runs.len(), plan(&tiny(), 1).len());
+    assert_eq!(finished(&folder.path().join("again"), &tiny()), runs);
+    assert!(runs.iter().all(|it| it.record.speedups.is_some()));
 
-    let text = serde_json::to_string(&first).unwrap();
-    assert!(text.contains("Simulated: nothing here was measured on hardware"), "{text}");
-    for file in ["premise", "alone", "table-1", "table-2", "figure-2", "changes", "checks"] {
-        assert!(folder.path().join(format!("{file}.csv")).is_file(), "{file}");
+    let matched = runs.iter().filter(|it| it.run.contender == Contender::Matched);
+    assert!(matched.clone().count() == 2 && matched.clone().all(|it| it.run.pairs.len() == 4));
+    let known = alone(&runs);
+    assert_eq!(known.len(), tiny().programs.len());
+    assert!(known.values().all(|alone| alone.seen.len() == 4 && alone.ipc > 0.0));
+    assert!(premises(&runs).iter().any(|premise| premise.difference.is_some()));
+    let rows = rows(&runs);
+    for contender in Contender::FIGURE_2.into_iter().skip(1) {
+        let gains = rows.gains("wk1", &contender.to_string(), "OS", Metric::Stp);
+        assert_eq!(gains.len(), 2, "{contender}");
     }
-    for file in ["figure-2-means.svg", "figure-2-means.png", "pairs.svg"] {
-        assert!(folder.path().join(file).is_file(), "{file}");
-    }
-    let records: Vec<Record> =
-        runs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let found = evaluate(&records).unwrap();
-    assert_eq!((found.unfinished, found.mixes.len(), found.pinned.len()), (0, 1, 6));
-    assert_eq!(found.alone.len(), tiny().programs.len());
-    assert!(found.alone.values().all(|alone| alone.seen.len() == 4 && alone.ipc > 0.0));
-    assert_eq!(found.pairs.len(), 15);
-    assert!(found.pairs.values().all(|stp| (0.9..2.05).contains(stp)), "{:?}", found.pairs);
-    assert!(found.gains.iter().all(|gain| gain.mean.is_some()), "{:?}", found.gains);
-    assert_eq!(found.gains.len(), Contender::FIGURE_2.len() + 1);
-    // Hy-Sched's six entries tell what they found out.
-    assert_eq!(found.findings.len(), 6);
-    for shares in &found.categories {
-        assert!((shares.values().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
-    }
+    assert_eq!(rows.gains("mix1-c", "pinned", "OS", Metric::Stp).len(), 2);
+    let shares = categories(&runs);
+    assert!((shares.values().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
 }
 
 #[test]
 fn plans_name_each_run_once_and_compare_alike() {
-    let all = plan(&Size::short(), 1);
-    let ids: BTreeSet<String> = all.iter().map(Run::id).collect();
+    let all = plan(&Size::synthetic(), 1);
+    let ids: BTreeSet<String> =
+        all.iter().map(|run| format!("{:?} {run}", run.scene.part)).collect();
     assert_eq!(ids.len(), all.len());
-    assert_ne!(plan(&Size::short(), 2), all, "mixes are drawn by the seed");
+    assert_ne!(plan(&Size::synthetic(), 2), all, "mixes are drawn by the seed");
     let mixes: Vec<&Run> = all.iter().filter(|run| run.scene.part == Part::Mix).collect();
     assert!(mixes.iter().all(|run| run.scene.programs.len() == 8 && run.scene.cores() == 4));
     let pinned = all.iter().filter(|run| run.scene.part == Part::Pinned);
     assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 2 * 3);
-    let last_pair = all.iter().rposition(|run| run.scene.part == Part::Pair).unwrap();
-    let first_match = all.iter().position(|run| run.contender == Contender::Matched).unwrap();
-    assert!(last_pair < first_match);
-}
-
-fn record(contender: Contender, repeat: u32, speedup: f64) -> Record {
-    let scene = Scene { part: Part::Mix, name: "wk1".into(), programs: vec!["a".into(); 2] };
-    let run = Run { scene, contender, start: Start::Apart, private: false, repeat };
-    Record {
-        run,
-        speedups: Some(vec![speedup; 2]),
-        length_s: 1.0,
-        quanta: 1,
-        moves: 0,
-        unsettled: 0.0,
-        findings: [("x".to_owned(), speedup)].into(),
-        pairs: vec![("a".into(), "b".into(), 3), ("b".into(), "b".into(), 1)],
-        alone: None,
-    }
-}
-
-#[test]
-fn gains_are_taken_start_by_start() {
-    let of = |who, speedups: [f64; 2]| {
-        (0..).zip(speedups).map(move |(repeat, speedup)| record(who, repeat, speedup))
-    };
-    // The starts differ by a factor; on each the policy gains a tenth.
-    let records: Vec<Record> = of(Contender::Os, [0.4, 0.8])
-        .chain(of(Contender::Hysched(BEST), [0.44, 0.88]))
-        .chain(of(Contender::Random, [0.4, 0.8]))
-        .chain(of(Contender::Matched, [0.48, 0.96]))
-        .collect();
-    let found = evaluate(&records).unwrap();
-    let gain = found.gains.iter().find(|g| g.contender == Contender::Hysched(BEST)).unwrap();
-    let mix = gain.mixes[0].unwrap();
-    assert!((mix.value - 0.1).abs() < 1e-9 && mix.interval.unwrap().width() < 1e-9, "{mix:?}");
-    assert!((gain.captured.unwrap().value - 0.5).abs() < 1e-9, "{gain:?}");
-    let alone = |who| found.gains.iter().find(|g| g.contender == who).unwrap().mean.unwrap().value;
-    assert!(alone(Contender::Random).abs() < 1e-9);
-    assert!(found.gains.iter().find(|g| g.private).unwrap().mean.is_none());
-    assert_eq!(found.categories[1][&("a".to_owned(), "b".to_owned())], 0.75);
-    assert!(evaluate(&[]).is_err());
 }
 
 #[test]
 fn private_resources_leave_no_gain() {
     let folder = tempfile::tempdir().unwrap();
-    campaign(folder.path(), &tiny());
-    let text = std::fs::read_to_string(folder.path().join("runs.jsonl")).unwrap();
-    let records = text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap());
-    let private = records.filter(|record| record.run.private).filter_map(|record| record.stp());
+    let runs = finished(folder.path(), &tiny());
+    let private = runs.iter().filter(|it| it.run.private).filter_map(|it| it.record.stp());
     let stps: Vec<f64> = private.collect();
     let most = stps.iter().copied().fold(f64::MIN, f64::max);
     let least = stps.iter().copied().fold(f64::MAX, f64::min);
-    // Who shares a core no longer matters; moves and the shared bandwidth remain.
+    // Which programs share a core no longer matters; moves and the shared bandwidth remain.
     assert!(stps.len() == 4 && most / least < 1.03, "{stps:?}");
 }
 

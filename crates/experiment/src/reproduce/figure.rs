@@ -94,8 +94,8 @@ pub struct Figure {
     pub quantity: &'static str,
     /// Their unit; none for ratios.
     pub unit: Option<&'static str>,
-    /// The value at which nothing is gained or lost.
-    pub neutral: f64,
+    /// The value at which nothing is gained or lost; none where values have no direction.
+    pub neutral: Option<f64>,
     /// How it is drawn.
     pub drawn: Drawn,
     /// How ours was made differently.

@@ -131,7 +131,7 @@ fn column_name(figure: &Figure) -> &'static str {
 }
 
 /// Names in the order in which they appear.
-fn names<'p>(points: &'p [Point], of: fn(&Point) -> &String) -> Vec<&'p str> {
+fn names(points: &[Point], of: fn(&Point) -> &String) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for name in points.iter().map(of) {
         if !names.contains(&name.as_str()) {
@@ -200,7 +200,7 @@ fn matrix(figure: &Figure, (row, column): (&str, &str), points: &[Point]) -> Mat
         columns: columns.into_iter().map(str::to_owned).collect(),
         label: figure.quantity.to_owned(),
         unit: figure.unit.map(str::to_owned),
-        neutral: figure.neutral,
+        neutral: figure.neutral.unwrap_or(0.0),
     }
 }
 

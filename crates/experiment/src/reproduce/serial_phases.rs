@@ -40,7 +40,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         title,
         quantity: "Gain in throughput",
         unit: Some("%"),
-        neutral: 0.0,
+        neutral: Some(0.0),
         drawn: Drawn::Matrix { row: "program", column: "co-running with" },
         deviations: &[DRAWN, LONE],
     }
@@ -50,7 +50,7 @@ const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Speedup of the serial program",
         unit: None,
-        neutral: 1.0,
+        neutral: Some(1.0),
         drawn: Drawn::Lines { x: "Cores" },
         deviations: &[NO_NUMBERS],
         ..figure(
@@ -62,7 +62,7 @@ const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Speedup of the serial program",
         unit: None,
-        neutral: 1.0,
+        neutral: Some(1.0),
         drawn: Drawn::Lines { x: "Cores" },
         deviations: &[NO_NUMBERS],
         ..figure("morad-fig7", "Fig. 7", "The same under serial phases first, simulated")

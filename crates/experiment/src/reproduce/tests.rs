@@ -26,22 +26,23 @@ fn point(low: f64, high: f64, published: f64) -> Point {
 
 #[test]
 fn points_agree_by_side() {
-    let of = |low, high, published| Verdict::of(&point(low, high, published), 0.0);
+    let of = |low, high, published| Verdict::of(&point(low, high, published), Some(0.0));
     assert_eq!(of(1.0, 2.0, 5.0), Some(Verdict::Agrees));
     assert_eq!(of(-2.0, -1.0, -5.0), Some(Verdict::Agrees));
     assert_eq!(of(-2.0, -1.0, 5.0), Some(Verdict::Contradicts));
     assert_eq!(of(1.0, 2.0, -5.0), Some(Verdict::Contradicts));
     assert_eq!(of(-1.0, 2.0, 5.0), Some(Verdict::Undecided));
     assert_eq!(of(1.0, 2.0, 0.0), None, "no direction was published");
-    assert_eq!(Verdict::of(&Point::new("a", "b", Estimate::exact(1.0)), 0.0), None);
+    assert_eq!(Verdict::of(&Point::new("a", "b", Estimate::exact(1.0)), Some(0.0)), None);
     let exact = Point::new("a", "b", Estimate::exact(1.0)).published(Some(1.0));
-    assert_eq!(Verdict::of(&exact, 0.0), Some(Verdict::Undecided), "without an interval");
+    assert_eq!(Verdict::of(&exact, Some(0.0)), Some(Verdict::Undecided), "without an interval");
+    assert_eq!(Verdict::of(&point(1.0, 2.0, 5.0), None), None, "without a direction");
 }
 
 #[test]
 fn a_figure_has_the_verdict_of_most_of_its_points() {
     let figure = figures().next().unwrap().1;
-    let figure = &Figure { neutral: 0.0, ..*figure };
+    let figure = &Figure { neutral: Some(0.0), ..*figure };
     let of = |points: &[Point]| Tally::of(figure, points).verdict();
     assert_eq!(of(&[]), None);
     let (right, wrong, open) = (point(1.0, 2.0, 1.0), point(1.0, 2.0, -1.0), point(-1.0, 1.0, 1.0));

@@ -14,9 +14,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// None where nothing was published, or the published value is the neutral one.
+    /// None where nothing was published, where the published value is the neutral one, and where values
+    /// have no direction.
     #[must_use]
-    pub fn of(point: &Point, neutral: f64) -> Option<Self> {
+    pub fn of(point: &Point, neutral: Option<f64>) -> Option<Self> {
+        let neutral = neutral?;
         let published = point.published.filter(|published| *published != neutral)?;
         let interval = point.ours.and_then(|ours| ours.interval);
         let above = published > neutral;

@@ -297,10 +297,6 @@ impl Ledger {
             .filter(move |(key, _)| **key != leader)
     }
 
-    pub fn len(&self) -> usize {
-        self.threads.len()
-    }
-
     /// The adopted threads of a process.
     pub fn of_process(&self, process: u32) -> impl Iterator<Item = (&ThreadKey, &Entry)> {
         self.threads.range(ThreadKey::all_of(process))
@@ -517,7 +513,7 @@ mod tests {
     fn a_thread_that_departed_is_still_known_as_a_maker() {
         let mut ledger = ledger_with(&[(100, pinned("0"))]);
         ledger.depart(&MAKER, 200);
-        assert_eq!(ledger.len(), 0);
+        assert!(ledger.threads.is_empty());
         let repair = ledger.repair((10, 0), &newborn("0", 150), &set("0-3"));
         assert_eq!(repair.mask, Some(Mask::All));
     }
