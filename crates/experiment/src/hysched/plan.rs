@@ -252,7 +252,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// All runs. Those under exact matching get their pairs once all pairs have run ([`matched`]).
+/// All runs. Those under exact matching get their pairs once all pairs have run ([`super::Trial`]).
 #[must_use]
 pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     let mut all = Vec::new();
