@@ -334,7 +334,7 @@ pub struct Doctor {
 ///
 /// A line for each policy; with NAME all about one: its source, what it needs, and each parameter with
 /// default and bounds. Parameters are set by `--set KEY=VALUE` of the commands that choose a policy, and
-/// in the table [set] of the daemon's configuration.
+/// in the table `[set]` of the daemon's configuration.
 #[derive(Debug, Args)]
 #[command(after_long_help = crate::policies::all_parameters())]
 pub struct Policies {

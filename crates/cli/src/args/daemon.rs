@@ -38,7 +38,7 @@ pub struct Daemon {
     /// Configuration (TOML) [default: /etc/symbiont/symbiontd.toml where it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Policy, instead of the configuration's and of its table [set]
+    /// Policy, instead of the configuration's and of its table `[set]`
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
     #[command(flatten)]
