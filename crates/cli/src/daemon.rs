@@ -122,3 +122,43 @@ fn log(line: &str) {
 fn tell(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    /// The policy and its parameters, by a configuration and the command line.
+    fn chosen(config: &str, options: &[&str]) -> anyhow::Result<(String, String)> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("symbiontd.toml");
+        std::fs::write(&file, config).unwrap();
+        let words = ["symbiont", "daemon", "--config", file.to_str().unwrap()];
+        let Command::Daemon(args) = Cli::parse_from(words.iter().chain(options)).command else {
+            panic!("another command");
+        };
+        let config = read(&args)?;
+        let set: Vec<String> =
+            config.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Ok((config.policy, set.join(" ")))
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_policy_and_its_parameters() {
+        let config = "policy = \"phases\"\n[set]\nthreshold = 2\n";
+        let of = |policy: &str, set: &str| (policy.to_owned(), set.to_owned());
+        let chosen = |options: &[&str]| chosen(config, options);
+        assert_eq!(chosen(&[]).unwrap(), of("phases", "threshold=2"));
+        assert_eq!(chosen(&["--policy", "random"]).unwrap(), of("random", ""));
+        assert_eq!(chosen(&["--policy", "phases"]).unwrap(), of("phases", "threshold=2"));
+        let set = chosen(&["--set", "threshold=3", "--set", "seniority=2s"]).unwrap();
+        assert_eq!(set, of("phases", "seniority=2s threshold=3"));
+        let set = chosen(&["--policy", "hysched", "--set", "variant=TopL"]).unwrap();
+        assert_eq!(set, of("hysched", "variant=TopL"));
+        for wrong in [&["--set", "threshold=0"][..], &["--set", "variant=TopL"]] {
+            assert!(chosen(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -24,12 +24,19 @@ use symbiont_topology::CpuSet;
 
 /// How the policy appears in the list of policies.
 pub const ENTRY: Entry = Entry {
+    // What a user writes after `--policy`: a single lower-case word.
     name: "apart",
+    // One line, what it does in plain words.
     summary: "keeps threads of low IPC on different cores",
+    // Where it was published, if it was.
     paper: None,
+    // How often it decides, unless the user says otherwise; the paper's value.
     quantum: Duration::from_millis(100),
+    // Does it ask for a priority above the user's?
     boosts: false,
+    // What users may set; the command line, help texts and configuration files follow from it.
     parameters: &[&Apart::SLOW],
+    // Makes one. The settings have the parameters, and the seed of all that is random.
     make: |settings| Box::new(Apart { slow: settings.get(&Apart::SLOW) }),
 };
 

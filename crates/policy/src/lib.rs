@@ -9,8 +9,9 @@
 //! A [`Policy`] is a function from a [`View`] (the machine, and what each
 //! thread did over the last quantum) to a placement, which is a value. It may
 //! keep state between quanta; it has no clock, and randomness only from a
-//! seed. One file per policy; to add one, copy `stay.rs` and add its entry to
-//! [`policies`].
+//! seed. One file per policy, with its parameters ([`Parameter`]) and what it
+//! asks of a machine ([`Requirements`]); to add one, copy
+//! `examples/first_policy.rs` and add its entry to [`policies`].
 //!
 //! # Terms and units
 //! *Quantum*: the period of the loop. *Allowed*: the online hardware threads

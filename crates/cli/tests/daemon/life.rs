@@ -168,7 +168,12 @@ fn conflict() {
 
 fn own_manager() {
     let service = Service::start("stay");
-    for option in [&["--dry-run"][..], &["--quantum", "10ms"], &["--slower", "0:2"]] {
+    for option in [
+        &["--dry-run"][..],
+        &["--quantum", "10ms"],
+        &["--set", "threshold=2"],
+        &["--slower", "0:2"],
+    ] {
         let refused = service.place.run(option, &["true"]).output().unwrap();
         assert_eq!(refused.status.code(), Some(125), "{option:?}");
         assert!(stderr(&refused).contains(option[0]), "{}", stderr(&refused));
