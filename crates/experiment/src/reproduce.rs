@@ -25,6 +25,7 @@
 
 mod absent;
 mod code;
+mod feliu;
 mod figure;
 mod navarro;
 mod page;
@@ -110,7 +111,8 @@ pub trait Source: Sync {
 }
 
 /// All sources. A new one is a new file and a line here.
-pub const SOURCES: &[&dyn Source] = &[&serial_phases::SerialPhases, &navarro::Hysched];
+pub const SOURCES: &[&dyn Source] =
+    &[&serial_phases::SerialPhases, &navarro::Hysched, &feliu::Symbiotic];
 
 /// Programs of `profiles/` with few phases, bound by memory, caches and execution units: they are soon
 /// made ready, so quick experiments draw from them.

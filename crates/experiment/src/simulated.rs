@@ -33,6 +33,7 @@ mod fill;
 mod library;
 pub mod measured;
 pub mod membench;
+pub mod mixes;
 pub mod multithreading;
 mod outcome;
 pub mod phases;

@@ -1,0 +1,336 @@
+//! Mixes of programs under several contenders on a simulated machine, as an experiment.
+//!
+//! # Problem
+//! Most published comparisons are of this form: workloads × schedulers × repeats, each run until every
+//! program has completed once. Each should be a list of mixes and contenders, no loop of its own.
+//!
+//! # Approach
+//! As in [`crate::simulated`]: what a program retires alone is its target. In one repeat of a mix all
+//! contenders meet the same programs with the same random starts, so gains over the baseline are paired.
+//! Repeats are added to a mix until all contenders' gains are decided ([`Repeats`]).
+//!
+//! # Terms and units
+//! *Mix*: programs that run together on some hardware threads. *Contender*: a policy with its settings,
+//! what it is shown, and what threads have for themselves.
+//!
+//! # Properties
+//! - All contenders of a repeat meet the same starts, and equal contenders give equal records
+//!   (`equal_contenders_give_equal_records`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use symbiont_machine::Signals;
+use symbiont_policy::{Policy, Settings, find};
+use symbiont_profile::Profile;
+use symbiont_sim::description::Costs;
+use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::program::{Program, Shape};
+use symbiont_topology::CpuSet;
+
+use super::{Exchanged, Setup, Shown, SimulateError, Stage};
+use crate::campaign::{Decision, Done, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
+use crate::harness::Error;
+
+/// Programs that run together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mix {
+    /// Its name, of which there is one.
+    pub name: String,
+    /// The programs.
+    pub programs: Vec<String>,
+    /// Hardware threads that they may use.
+    pub limit: CpuSet,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contender {
+    /// Its name in tables.
+    pub name: String,
+    /// The policy.
+    pub policy: &'static str,
+    /// What it is set to.
+    pub settings: Settings,
+    /// A digest of the settings that stays the same where they do.
+    pub key: String,
+    /// Whose measurements it is shown.
+    pub shown: Shown,
+    /// What threads have for themselves.
+    pub switches: Switches,
+    /// What moves cost; none: what the machine says.
+    pub costs: Option<Costs>,
+    /// In how many of the mixes it runs; none: all.
+    pub mixes: Option<usize>,
+}
+
+impl Contender {
+    /// A policy as it comes.
+    #[must_use]
+    pub fn new(name: &str, policy: &'static str) -> Self {
+        Self {
+            name: name.to_owned(),
+            policy,
+            settings: Settings::default(),
+            key: String::new(),
+            shown: Shown::Own,
+            switches: Switches::default(),
+            costs: None,
+            mixes: None,
+        }
+    }
+}
+
+/// Which run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The mix's name.
+    pub mix: String,
+    /// The contender's name.
+    pub contender: String,
+    /// Which repeat, from 0.
+    pub repeat: u32,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}, repeat {}", self.mix, self.contender, self.repeat)
+    }
+}
+
+/// What a run gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// T_alone / T_together of each program; none if not all completed in time.
+    pub speedups: Option<Vec<f64>>,
+    /// Moves per quantum.
+    pub moves: f64,
+}
+
+/// The experiment.
+#[derive(Debug)]
+pub struct Mixes<'a, 'p> {
+    /// Its name.
+    pub name: String,
+    /// The machine, made ready for the programs.
+    pub workshop: &'a Workshop<'p>,
+    /// The programs' profiles, by name.
+    pub profiles: &'p BTreeMap<String, Profile>,
+    /// The mixes.
+    pub mixes: Vec<Mix>,
+    /// The contenders, the baseline first.
+    pub contenders: Vec<Contender>,
+    /// How often.
+    pub repeats: Repeats,
+    /// How long each program runs alone to set its target.
+    pub alone: Duration,
+    /// Seed of everything that is random.
+    pub seed: u64,
+    /// Digests of code, machine and each program's profile.
+    pub basis: (String, BTreeMap<String, String>),
+    /// Instructions by program that set the targets, as far as they are known.
+    pub targets: Mutex<BTreeMap<String, u64>>,
+}
+
+/// About what a simulated second of a hardware thread takes on one CPU of today.
+const COST: Duration = Duration::from_millis(10);
+
+/// Rows of all runs that ended, for comparisons.
+#[must_use]
+pub fn rows(mixes: &[Mix], finished: &[Finished<Run, Record>]) -> Rows {
+    let programs =
+        |name: &str| mixes.iter().find(|mix| mix.name == name).map(|m| m.programs.clone());
+    let row = |Finished { run, record }: &Finished<Run, Record>| {
+        Some(Row {
+            workload: run.mix.clone(),
+            programs: programs(&run.mix)?,
+            contender: run.contender.clone(),
+            repeat: run.repeat,
+            speedups: record.speedups.clone()?,
+        })
+    };
+    Rows(finished.iter().filter_map(row).collect())
+}
+
+impl<'p> Mixes<'_, 'p> {
+    fn mix(&self, name: &str) -> Result<&Mix, Error> {
+        let found = self.mixes.iter().find(|mix| mix.name == name);
+        found.ok_or_else(|| Error::Evaluation(format!("there is no mix {name}")))
+    }
+
+    fn contender(&self, name: &str) -> Result<&Contender, Error> {
+        let found = self.contenders.iter().find(|contender| contender.name == name);
+        found.ok_or_else(|| Error::Evaluation(format!("there is no contender {name}")))
+    }
+
+    /// The contenders of the mix at this place.
+    fn in_mix(&self, at: usize) -> impl Iterator<Item = &Contender> {
+        self.contenders.iter().filter(move |one| one.mixes.is_none_or(|mixes| at < mixes))
+    }
+
+    fn setup(&self, mix: &Mix, contender: &Contender) -> Setup {
+        Setup {
+            alone: self.alone,
+            until: self.alone * 60,
+            seed: self.seed,
+            switches: contender.switches,
+            costs: contender.costs.clone(),
+            limit: Some(mix.limit.clone()),
+            ..Setup::default()
+        }
+    }
+
+    fn program(&self, name: &str) -> Result<Program<'p>, SimulateError> {
+        let missing = || SimulateError::NoProfile(name.to_owned());
+        let profile = self.profiles.get(name).ok_or_else(missing)?;
+        let (name, shape) = (name.to_owned(), Shape::Single);
+        let program = Program { name: name.clone(), profile, shape, target: None };
+        let targets = || self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = targets().get(&name).copied();
+        let target = match known {
+            Some(target) => target,
+            None => {
+                let setup = Setup { alone: self.alone, seed: self.seed, ..Setup::default() };
+                let wishes = Signals::new();
+                let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
+                let target = stage.alone(&program)? as u64;
+                targets().insert(name, target);
+                target
+            }
+        };
+        Ok(Program { target: Some(target), ..program })
+    }
+
+    /// The same for all contenders in one repeat of a mix.
+    fn seed_of(&self, run: &Run) -> u64 {
+        let digest = digest(&[&self.seed.to_string(), &run.mix, &run.repeat.to_string()]);
+        u64::from_str_radix(digest.get(..16).unwrap_or_default(), 16).unwrap_or(self.seed)
+    }
+
+    fn is_decided(&self, done: &Rows, at: usize, mix: &Mix) -> bool {
+        let Some(baseline) = self.contenders.first() else { return true };
+        self.in_mix(at).skip(1).all(|contender| {
+            let gains = done.gains(&mix.name, &contender.name, &baseline.name, Metric::Stp);
+            self.repeats.decide(&gains) != Decision::Undecided
+        })
+    }
+}
+
+impl Experiment for Mixes<'_, '_> {
+    type Run = Run;
+    type Record = Record;
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn basis(&self, run: &Run) -> String {
+        let (common, profiles) = &self.basis;
+        let (Ok(mix), Ok(contender)) = (self.mix(&run.mix), self.contender(&run.contender)) else {
+            return String::new();
+        };
+        let Contender { policy, key, shown, switches, costs, .. } = contender;
+        let own = format!("{policy} {key} {shown:?} {switches:?} {costs:?}");
+        let setting = format!("{:?} {} {} {:?}", self.alone, self.seed, mix.limit, mix.programs);
+        let profiles = mix.programs.iter().filter_map(|name| profiles.get(name));
+        let parts = [common, &own, &setting].into_iter().chain(profiles);
+        digest(&parts.map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+        let rows = rows(&self.mixes, done);
+        let mut runs = Vec::new();
+        for (at, mix) in self.mixes.iter().enumerate() {
+            let repeats =
+                done.iter().filter(|it| it.run.mix == mix.name).map(|it| it.run.repeat + 1);
+            let count = repeats.max().unwrap_or(0);
+            for repeat in count..self.repeats.wanted(count, || self.is_decided(&rows, at, mix)) {
+                runs.extend(self.in_mix(at).map(|contender| Run {
+                    mix: mix.name.clone(),
+                    contender: contender.name.clone(),
+                    repeat,
+                }));
+            }
+        }
+        runs
+    }
+
+    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
+        let (mix, contender) = (self.mix(&run.mix)?, self.contender(&run.contender)?);
+        let programs = mix.programs.iter().map(|name| self.program(name));
+        let programs = programs.collect::<Result<Vec<_>, _>>()?;
+        let entry = find(contender.policy).map_err(SimulateError::from)?;
+        let seed = self.seed_of(run);
+        let policy = (entry.make)(&Settings { seed, ..contender.settings.clone() });
+        let policy: Box<dyn Policy> = match contender.shown {
+            Shown::Own => policy,
+            Shown::Exchanged => Box::new(Exchanged::new(policy, seed)),
+            Shown::Anew => Box::new(Exchanged::anew(policy, seed)),
+        };
+        let (setup, wishes) = (self.setup(mix, contender), Signals::new());
+        let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
+        let once = stage.once(&programs, policy, entry.quantum, seed, &mut |_| {
+            if stop.load(Ordering::Relaxed) { Err(SimulateError::Stopped) } else { Ok(()) }
+        })?;
+        let moves = once.moves as f64 / once.quanta.max(1) as f64;
+        Ok(Record { speedups: once.speedups, moves })
+    }
+
+    fn cost(&self, run: &Run) -> Duration {
+        let threads = self.mix(&run.mix).map_or(1, |mix| mix.programs.len());
+        COST.mul_f64(self.alone.as_secs_f64() * 2.5 * threads as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_sim::description::Description;
+
+    use super::*;
+    use crate::campaign::carry_out;
+    use crate::simulated::Library;
+
+    #[test]
+    fn equal_contenders_give_equal_records() {
+        let names =
+            ["synthetic-integer", "synthetic-chasing", "synthetic-float", "synthetic-branchy"];
+        let profiles = Library::default().load_all(names).unwrap();
+        let workshop = Workshop::new(Description::named("xeon-e5-2620v4").unwrap());
+        let limit: CpuSet = {
+            let cores = workshop.description().topology.cores().iter().take(2);
+            cores.flat_map(|core| core.cpus.iter()).collect()
+        };
+        let programs: Vec<String> = names.map(str::to_owned).to_vec();
+        let mixes = Mixes {
+            name: "test".to_owned(),
+            workshop: &workshop,
+            profiles: &profiles,
+            mixes: vec![Mix { name: "m".to_owned(), programs, limit }],
+            contenders: vec![
+                Contender::new("one", "random"),
+                Contender::new("same", "random"),
+                Contender { mixes: Some(0), ..Contender::new("none", "stay") },
+            ],
+            repeats: Repeats { least: 2, most: 4, narrow: 0.01 },
+            alone: Duration::from_millis(300),
+            seed: 1,
+            basis: Default::default(),
+            targets: Mutex::default(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let finished = carry_out(&mixes, folder.path(), 2, &mut ()).unwrap();
+        assert_eq!(finished.len(), 4, "equal after the fewest repeats");
+        let of = |name: &str| -> Vec<&Record> {
+            finished.iter().filter(|it| it.run.contender == name).map(|it| &it.record).collect()
+        };
+        assert_eq!(of("one"), of("same"));
+        assert_ne!(of("one")[0], of("one")[1], "repeats start differently");
+        let rows = rows(&mixes.mixes, &finished);
+        let gains = rows.gains("m", "same", "one", Metric::Stp);
+        assert!(gains.iter().all(|gain| *gain == 0.0), "{gains:?}");
+    }
+}
