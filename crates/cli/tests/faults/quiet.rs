@@ -10,7 +10,7 @@ use symbiont_trace::Reader;
 
 use crate::place::{Place, stderr, wait_until};
 use crate::settings::{changed, own};
-use crate::trials::{births_are_scanned_for, own_cpus, trial};
+use crate::trials::{own_cpus, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -62,7 +62,8 @@ fn has_moves(record: &Path) -> bool {
 fn explains() {
     let place = Place::new();
     let jobs = place.path("jobs.toml");
-    let times = if births_are_scanned_for(&place) { 2_000_000 } else { 200_000 };
+    // A second: longer than a program takes to settle, also where births are scanned for.
+    let times = 2_000_000;
     let busy = format!("i=0; while [ $i -lt {times} ]; do i=$((i+1)); done");
     let job = |name: &str| format!("[[job]]\nname = '{name}'\ncommand = ['sh', '-c', '{busy}']\n");
     std::fs::write(&jobs, format!("{}{}", job("first"), job("second"))).expect("a file");
