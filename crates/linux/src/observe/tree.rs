@@ -129,6 +129,8 @@ pub(crate) struct Tree {
     serials: u64,
     epoch: u64,
     catching_up: bool,
+    /// Were reports lost since the last scan?
+    lost_again: bool,
 }
 
 impl Tree {
@@ -140,6 +142,7 @@ impl Tree {
             serials: 0,
             epoch: 0,
             catching_up: false,
+            lost_again: false,
         }
     }
 
@@ -159,7 +162,7 @@ impl Tree {
                 }
                 self.exited(process, thread, hook);
             }
-            Event::Loss => self.catch_up(),
+            Event::Loss => (self.catching_up, self.lost_again) = (true, true),
             Event::Other => {}
         }
     }
@@ -244,11 +247,15 @@ impl Tree {
     /// new leader only, and the end of the old one would look like the end of
     /// all.)
     pub fn catch_up(&mut self) {
-        self.catching_up = true;
+        (self.catching_up, self.lost_again) = (true, false);
     }
 
-    /// A scan was made, and all reports from before it have been applied.
+    /// A scan was made, and all reports from before it have been applied. If some were lost
+    /// meanwhile, the next scan is waited for.
     pub fn caught_up(&mut self) {
+        if self.lost_again {
+            return;
+        }
         self.catching_up = false;
         self.processes.retain(|_, process| !process.threads.is_empty());
     }

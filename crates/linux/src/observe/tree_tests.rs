@@ -159,6 +159,22 @@ fn another_stack_shows_an_exec() {
     assert_eq!(told.execs.len(), 2);
 }
 
+/// The exec by another thread than the leader, whose end was reported, was lost among reports that
+/// waited during a scan: the next scan finds the new leader.
+#[test]
+fn a_process_whose_exec_is_lost_during_a_scan_stays_enrolled() {
+    let (mut tree, mut told) = rooted();
+    tree.catch_up();
+    tree.apply(exit(ROOT, ROOT), &mut told);
+    tree.apply(Event::Loss, &mut told);
+    tree.caught_up();
+    assert!(tree.program(ROOT).is_some());
+    tree.set_threads(ROOT, &[ROOT], &mut told);
+    tree.catch_up();
+    tree.caught_up();
+    assert_eq!(enrolled(&tree), BTreeSet::from([(ROOT, ROOT)]));
+}
+
 #[test]
 fn ages_count_reads() {
     let (mut tree, mut told) = rooted();
