@@ -61,6 +61,7 @@ impl State {
         self.entry(key)?;
         let now = self.kernel.present(key)?;
         self.check_exec(key, &now)?;
+        self.note_others(key, &now)?;
         let now = now.mask;
         let cpuset = self.check_foreign_mask(key, &now)?;
 
@@ -89,6 +90,24 @@ impl State {
         if self.kernel.mask(key)? != expected {
             // The cpuset changed, and the kernel narrowed what was asked.
             self.read_cpuset(key.process);
+        }
+        Ok(())
+    }
+
+    /// Nice value and class that are not ours are the thread's own now, also where its user changed
+    /// them since it was adopted: by them it is told from other threads.
+    fn note_others(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
+        let entry = self.entry(key)?;
+        let mut saved = entry.saved.clone();
+        if entry.in_force().nice.is_none() {
+            saved.nice = now.nice;
+        }
+        if !entry.in_force().waiting {
+            (saved.class, saved.reset_on_fork) = (now.class, now.reset_on_fork);
+        }
+        if saved != entry.saved {
+            entry.saved = saved;
+            entry.journaled = false;
         }
         Ok(())
     }

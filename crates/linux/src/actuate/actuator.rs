@@ -496,7 +496,7 @@ impl State {
     }
 
     /// Puts back what was changed on some threads, and on descendants that inherited it.
-    pub fn put_back(&self, is_meant: impl Fn(&ThreadKey) -> bool) -> RestoreReport {
+    pub fn put_back(&mut self, is_meant: impl Fn(&ThreadKey) -> bool) -> RestoreReport {
         let mut book = Book::new(self.journal.began());
         // A leader that another thread replaced departed under the key that lives.
         let departed = self.ledger.departed(self.kernel.now_ticks());
@@ -506,7 +506,23 @@ impl State {
         for (key, entry) in self.ledger.iter().filter(|(key, _)| is_meant(key)) {
             book.records.insert(*key, record_of(entry));
         }
-        put_back(&*self.kernel, &book, Trust::Own)
+        // A restore that is cut short shall not make a thread look like another one. Should this
+        // fail, it does.
+        let changed = self.ledger.iter().filter(|(key, entry)| {
+            is_meant(key) && entry.journaled && !entry.in_force().is_nothing()
+        });
+        let (begun, still): (Vec<Line>, Vec<Line>) = changed
+            .map(|(key, entry)| {
+                let still = Line::Set(*key, entry.in_force().clone());
+                (Line::Set(*key, InForce::default()), still)
+            })
+            .unzip();
+        let _ = self.journal.note(&begun);
+        let report = put_back(&*self.kernel, &book, Trust::Own);
+        if !report.failed.is_empty() {
+            let _ = self.journal.note(&still);
+        }
+        report
     }
 
     fn restore_all(&mut self) -> RestoreReport {

@@ -2,6 +2,7 @@
 //! dead one, as one plain value. Here is decided, without any I/O, what a
 //! thread found on the machine shall get.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use symbiont_topology::CpuSet;
@@ -89,12 +90,22 @@ impl Book {
         self.records.contains_key(key)
     }
 
-    /// Saves what a thread had, or has by somebody else's wish.
+    /// Saves what a thread had, or has by another process's wish: a setting that was found to be
+    /// another one than was saved is certainly not ours now.
     pub fn save(&mut self, key: ThreadKey, saved: Saved) {
-        let (now, ever) = match self.records.remove(&key) {
-            Some(record) => (record.now, record.ever),
+        let (mut now, ever) = match self.records.remove(&key) {
+            Some(Record { saved: before, mut now, ever, .. }) => {
+                for in_force in &mut now {
+                    let (mask, nice) = (before.mask == saved.mask, before.nice == saved.nice);
+                    in_force.mask = in_force.mask.take().filter(|_| mask);
+                    in_force.nice = in_force.nice.filter(|_| nice);
+                    in_force.waiting &= before.class == saved.class;
+                }
+                (now, ever)
+            }
             None => Default::default(),
         };
+        now.dedup();
         self.records.insert(key, Record { saved, now, ever, may_lead: true });
     }
 
@@ -122,7 +133,10 @@ impl Book {
         }
         let (mut mask, mut nice, mut class) = (false, false, false);
         for ancestor in ancestors {
-            let records = || self.of_process(*ancestor).map(|(_, record)| record);
+            // The youngest first: older ones can be of another process that had the number.
+            let mut all_of_it: Vec<_> = self.of_process(*ancestor).collect();
+            all_of_it.sort_by_key(|(key, _)| Reverse(key.born));
+            let records = || all_of_it.iter().map(|(_, record)| *record);
             let repair = records()
                 .flat_map(|record| record.ever.iter().rev())
                 .map(|(in_force, saved)| Repair::of(newborn, in_force, saved, cpuset))

@@ -59,17 +59,21 @@ impl Entry {
     }
 
     /// What another entry has in force is in force on this thread, where that explains a setting
-    /// which this entry does not explain.
+    /// which this entry does not explain. What that entry saved was then read from this thread.
     pub fn take_over(&mut self, other: &Self, own: Explained, others: Explained, tick: u64) {
         let mut in_force = self.in_force.clone();
         if !own.mask && others.mask {
             in_force.mask.clone_from(&other.in_force.mask);
+            self.saved.mask.clone_from(&other.saved.mask);
         }
         if !own.nice && others.nice {
             in_force.nice = other.in_force.nice;
+            self.saved.nice = other.saved.nice;
         }
         if !own.class && others.class {
             in_force.waiting = other.in_force.waiting;
+            self.saved.class = other.saved.class;
+            self.saved.reset_on_fork = other.saved.reset_on_fork;
         }
         if in_force != self.in_force {
             self.put_in_force(in_force, tick);
@@ -173,9 +177,18 @@ impl Repair {
     }
 
     /// The other one if it explains more of what the newborn has, and what only the lesser one
-    /// explains.
+    /// explains. Of two that explain as much, the one with the narrower mask: a thread that is not
+    /// told from another shall not be widened.
     pub fn or_better(self, other: Self) -> Self {
-        let is_better = other.weight() > self.weight();
+        let is_narrower = match (&self.mask, &other.mask) {
+            (Some(Mask::All), Some(Mask::Cpus(_))) => true,
+            (Some(Mask::Cpus(own)), Some(Mask::Cpus(other))) => {
+                own != other && other.is_subset(own)
+            }
+            _ => false,
+        };
+        let (own_weight, weight) = (self.weight(), other.weight());
+        let is_better = weight > own_weight || (weight == own_weight && is_narrower);
         let (mut better, less) = if is_better { (other, self) } else { (self, other) };
         if better.mask.is_none() {
             (better.mask, better.carried) = (less.mask, less.carried);
@@ -416,8 +429,10 @@ impl Ledger {
     /// A newborn was gone before it could be read: whatever its maker had at its birth, it carried
     /// until now.
     pub fn note_unseen(&mut self, (process, thread): (u32, u32), newborn: ThreadKey, tick: u64) {
-        let maker = self.makers(process, thread).next();
-        let changes = maker.map(|(_, entry)| entry.history.clone()).unwrap_or_default();
+        let likeliest = self.makers(process, thread).next().map(|(key, _)| *key);
+        // One that was never seen either is remembered once for each change of its own maker.
+        let makers = self.makers(process, thread).filter(|(key, _)| Some(**key) == likeliest);
+        let changes: Vec<Change> = makers.flat_map(|(_, entry)| entry.history.clone()).collect();
         for change in changes.into_iter().filter(|change| !change.in_force.is_nothing()) {
             self.note_carried(newborn, change.in_force, change.saved, [change.since, tick]);
         }

@@ -79,6 +79,10 @@
 //!   inherited; so does a leader whose exec is reported more than ten seconds after the exchange.
 //! - Another thread of a process that ended within ten seconds before may be taken for the caller
 //!   of an exec if a leader pins itself to the mask that was in force on it.
+//! - A leader whose user changed settings since they were last read cannot be told from another
+//!   thread of its process that calls exec and has these settings.
+//! - Of threads that have one mask within a clock tick it is not told which made a newborn: that gets
+//!   the narrower of what their users chose.
 //! - A thread that pins itself to the very mask that is in force on it, or a
 //!   child to its parent's before it was ever adopted, cannot be told from one
 //!   that did not. Nor can, after a crash, a child that pinned itself to a mask

@@ -226,6 +226,8 @@ impl Driver {
             None => Vec::new(),
         };
         self.world().interrupted = false;
+        // What did not come until the end comes no more: a dead manager drops nothing.
+        self.world().fuse = None;
         let died = self.world().died;
         let refuses = self.world().processes.values().any(|process| process.refuses);
         if !died && !failed.is_empty() && !refuses {

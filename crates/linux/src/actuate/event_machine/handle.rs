@@ -79,9 +79,19 @@ impl Handle {
         let cpuset = if process.cpuset == 1 { second } else { first };
         let (real, ideal) = (task.real.mask(cpuset), task.ideal.mask(cpuset));
         let is_mask = task.real.asked != before;
+        let (number, meant) = (task.process, task.ideal.asked.clone());
         if is_mask && task.blurred.is_none() && !real.is_subset(&ideal) && !world.interrupted {
             let widened = format!("{key} was widened to {real}; its user lets it use {ideal}");
             world.violations.push(widened);
+        }
+        // Which of two threads made another is not told where both have the same mask in one tick.
+        let (now, cpuset) = (world.now, cpuset.clone());
+        let kin = world.descendants(number);
+        let newborns = world.tasks.values_mut().filter(|task| kin.contains(&task.process));
+        for newborn in newborns.filter(|task| !task.adopted && now <= task.born.saturating_add(1)) {
+            if newborn.real.mask(&cpuset) == real && newborn.ideal.asked != meant {
+                newborn.blurred = Some("its maker has the same mask as another thread in one tick");
+            }
         }
         Ok(())
     }

@@ -18,13 +18,15 @@
 //!   `any_order_of_events_is_undone_while_cpusets_change`).
 //! - A process stays enrolled however late an exec of it is reported
 //!   (`a_process_whose_exec_is_reported_late_stays_enrolled`).
+//! - What was not undone once is (`orders_that_were_not_undone_once_are_undone`).
 //! - A thread that gets the number of another one within an act gets back what was read
 //!   (`a_number_that_is_used_again_within_a_restore_is_found`).
 //!
 //! # What is left out
 //! Nothing happens between two calls of one act, except in tests of just that. Where a cpuset
 //! changes between an inheritance and its undoing, the kernel shows less than what was inherited:
-//! one order of events in some thousands is not undone then, and the cases of that test are fixed.
+//! one order of events in some ten thousand is not undone then, and the cases of that test are fixed.
+//! Where cpusets stay as they are, it is one in some hundred thousand.
 //! Threads that cannot be told from others are not compared. Each exception is one of "What
 //! remains" in [`super`] and is named in [`world`] where a thread is marked.
 

@@ -279,10 +279,19 @@ impl World {
     fn number(&mut self, reuse: bool) -> u32 {
         // Another owner of the number was born in an earlier tick.
         self.now += u64::from(reuse);
-        // The kernel keeps a number while a process group or session has it (`free_pid`).
+        // The kernel keeps a number while a process group or session has it (`free_pid`), and gives
+        // numbers in a circle (`alloc_pid`): one whose birth is still to be read is not given again.
+        let waits = |number: &u32| {
+            let is_its = |report: &Event| matches!(report, Event::Fork { child_thread, .. } if child_thread == number);
+            self.reports.iter().any(is_its)
+        };
         let named =
             |number: &u32| self.processes.values().any(|p| [p.group, p.session].contains(number));
-        let free = self.freed.iter().rposition(|number| !named(number)).filter(|_| reuse);
+        let free = self
+            .freed
+            .iter()
+            .rposition(|number| !named(number) && !waits(number))
+            .filter(|_| reuse);
         match free.map(|at| self.freed.remove(at)) {
             Some(number) => number,
             None => {
@@ -376,8 +385,10 @@ impl World {
         for other in others {
             self.exit_thread(other);
         }
+        let mut unread = false;
         if caller != process {
             let Some(leader) = self.tasks.remove(&process) else { return };
+            unread = leader.unread;
             if !leader.zombie {
                 let thread = if late_end { caller } else { process };
                 self.reports.push_back(Event::Exit { process, thread });
@@ -386,8 +397,15 @@ impl World {
             if let Some(process) = self.processes.get_mut(&process) {
                 process.past.push((leader.real, leader.ideal));
             }
-            if !task.adopted && task.real != task.ideal {
+            let before_undone = !task.adopted && task.real != task.ideal;
+            if before_undone {
                 task.blurred = Some("it called exec before its birth was undone");
+                // So did what other threads had made, which is taken for its children.
+                let kin = self.descendants(process);
+                let others = self.tasks.values_mut().filter(|task| kin.contains(&task.process));
+                for other in others.filter(|task| !task.adopted && task.real != task.ideal) {
+                    other.blurred = Some("another thread called exec before it was undone");
+                }
             }
             task.born = leader.born;
             task.adopted = leader.adopted;
@@ -398,6 +416,9 @@ impl World {
         if let Some(task) = self.tasks.get_mut(&process) {
             if ambiguous {
                 task.blurred = Some("another thread of its process could have called exec");
+            }
+            if unread {
+                task.blurred = Some("what its leader's user had changed was not read before");
             }
             if interrupted {
                 task.blurred = Some("its leader was replaced within an act");
@@ -451,7 +472,12 @@ impl World {
         let children: Vec<u32> =
             self.processes.iter().filter(|(_, p)| p.parent == process).map(|(n, _)| *n).collect();
         for child in children {
-            let carries = self.threads_of(child).any(|(_, task)| task.real != task.ideal);
+            // Also what descends from it has lost its way to the process that ended.
+            let kin = self.descendants(child);
+            let carries = self
+                .tasks
+                .values()
+                .any(|task| kin.contains(&task.process) && task.real != task.ideal);
             if let Some(child) = self.processes.get_mut(&child) {
                 child.parent = 1;
                 child.orphan |= carries;
@@ -486,7 +512,7 @@ impl World {
     }
 
     /// A process and all that descend from it.
-    fn descendants(&self, process: u32) -> BTreeSet<u32> {
+    pub fn descendants(&self, process: u32) -> BTreeSet<u32> {
         let mut kin = BTreeSet::from([process]);
         loop {
             let is_child = |(_, p): &(&u32, &Process)| kin.contains(&p.parent);
