@@ -31,20 +31,20 @@ const POWER8: &str = "power8-s812l";
 const RANDOM: &str = "random";
 const OS: &str = "OS";
 const L1: &str = "L1 bandwidth";
-const PUBLISHED: &str = "symbiotic, as published";
-const ONLINE: &str = "symbiotic, kernel with feedback";
-const NUMA: &str = "symbiotic with NUMA, as published";
+const PUBLISHED: &str = "symbiotic (published)";
+const ONLINE: &str = "symbiotic (kernel, feedback)";
+const NUMA: &str = "symbiotic-numa (published)";
 const ORACLE: &str = "oracle";
-const SHUFFLED: &str = "symbiotic, measurements shuffled";
-const PRIVATE: &str = "symbiotic, units and caches private";
-const RANDOM_FREE: &str = "random, moves free";
-const RANDOM_PRIVATE: &str = "random, units and caches private";
+const SHUFFLED: &str = "symbiotic (measurements shuffled)";
+const PRIVATE: &str = "symbiotic (private units and caches)";
+const RANDOM_FREE: &str = "random (moves free)";
+const RANDOM_PRIVATE: &str = "random (private units and caches)";
 
 const OTHERS: &str = "Other programs than the paper's SPEC CPU2006, with shorter targets; the programs are known to \
                       the model, as in the paper.";
 const COUNTS: &str = "Of the counts of cores that were run: quick experiments run 4 and 7.";
-const SERIES: &str = "\"As published\": coarse stack, linear model with the \u{3b4} term, inverse under constraints, no \
-                      feedback. \"Kernel with feedback\" is ours.";
+const SERIES: &str = "\"Published\": coarse stack, linear model with the \u{3b4} term, inverse under constraints, no \
+                      feedback. \"Kernel, feedback\" is ours.";
 
 /// How much is run.
 struct Size {
@@ -351,11 +351,12 @@ fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Reproduce
             let cores: Vec<usize> = (*from..=*to).collect();
             let rows = of_cores(by_width.get(width)?, *width, &cores);
             let ours = rows.gain(own, other, metric, seed).ok()?.percent();
-            let at = match from == to {
-                true => format!("SMT{width}, {from} cores"),
-                false => format!("SMT{width}, {from} to {to} cores"),
+            let cores = match from == to {
+                true => from.to_string(),
+                false => format!("{from} to {to}"),
             };
-            Some(Point::new(format!("{own} over {other}"), at, ours).published(Some(*printed)))
+            let at = format!("{own} over {other}, SMT{width}, {cores} cores");
+            Some(Point::new("ours", at, ours).published(Some(*printed)))
         };
         said.iter().filter_map(point).collect::<Vec<_>>()
     };
