@@ -38,6 +38,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use symbiont_profile::Profile;
+use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 
 pub use absent::{ABSENT, Absent};
@@ -79,6 +80,25 @@ pub struct Context<'a> {
     pub prepare: Prepare<'a>,
 }
 
+impl Context<'_> {
+    /// The programs that were profiled, but for synthetic ones.
+    fn real_programs(&self) -> Vec<String> {
+        let real = self.library.list().into_iter().filter(|listed| listed.real);
+        real.map(|listed| listed.name).collect()
+    }
+
+    /// The profiles of these programs.
+    fn profiles(&self, names: &[String]) -> Result<BTreeMap<String, Profile>, Error> {
+        let profiles = self.library.load_all(names.iter().map(String::as_str));
+        profiles.map_err(|error| Error::Evaluation(error.to_string()))
+    }
+}
+
+/// A machine of the simulator.
+fn described(name: &str) -> Result<Description, Error> {
+    Description::named(name).map_err(|error| Error::Evaluation(error.to_string()))
+}
+
 /// What a source gave.
 #[derive(Debug, Clone, Default)]
 pub struct Reproduced {
@@ -97,7 +117,9 @@ pub trait Source: Sync {
     fn figures(&self) -> &'static [Figure];
 
     /// Does it run on the simulated machine? Else it needs this one, quiet.
-    fn simulated(&self) -> bool;
+    fn simulated(&self) -> bool {
+        true
+    }
 
     /// Carries out what is not kept yet, and evaluates all.
     ///

@@ -143,28 +143,21 @@ impl Source for Symbiotic {
         FIGURES
     }
 
-    fn simulated(&self) -> bool {
-        true
-    }
-
     fn reproduce(
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
     ) -> Result<Reproduced, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         let size = match context.effort {
             Effort::Quick => QUICK,
             Effort::Full => FULL,
         };
-        let real = context.library.list().into_iter().filter(|listed| listed.real);
         let programs: Vec<String> = match size.programs {
             Some(programs) => programs.iter().map(|name| (*name).to_owned()).collect(),
-            None => real.map(|listed| listed.name).collect(),
+            None => context.real_programs(),
         };
-        let profiles = context.library.load_all(programs.iter().map(String::as_str));
-        let profiles = profiles.map_err(|error| failed(&error))?;
-        let description = Description::named(POWER8).map_err(|error| failed(&error))?;
+        let profiles = context.profiles(&programs)?;
+        let description = super::described(POWER8)?;
         let trained = train(&size, &description, &profiles, context, progress)?;
         let known = Known::new(&trained);
         let workshop = Workshop::new(description);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use symbiont_sim::description::Description;
 use symbiont_sim::fast::Workshop;
 
 use super::code::{CODE, described, machine, profile};
@@ -100,26 +99,17 @@ impl Source for Hysched {
         FIGURES
     }
 
-    fn simulated(&self) -> bool {
-        true
-    }
-
     fn reproduce(
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
     ) -> Result<Reproduced, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
-        let real = context.library.list().into_iter().filter(|listed| listed.real);
         let size = match context.effort {
             Effort::Quick => Size::quick(PROGRAMS.map(str::to_owned).to_vec()),
-            Effort::Full => Size::full(real.map(|listed| listed.name).collect()),
+            Effort::Full => Size::full(context.real_programs()),
         };
-        let needed = size.needed();
-        let profiles = context.library.load_all(needed.iter().map(String::as_str));
-        let profiles = profiles.map_err(|error| failed(&error))?;
-        let description = Description::named(XEON).map_err(|error| failed(&error))?;
-        let workshop = Workshop::new(description);
+        let profiles = context.profiles(&size.needed())?;
+        let workshop = Workshop::new(super::described(XEON)?);
         (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &[1, 2])?;
         let machine = machine(workshop.description());
         let digests: BTreeMap<&String, String> =

@@ -120,10 +120,6 @@ impl Source for SerialPhases {
         FIGURES
     }
 
-    fn simulated(&self) -> bool {
-        true
-    }
-
     fn reproduce(
         &self,
         context: &Context<'_>,
