@@ -343,8 +343,9 @@ impl State {
         let newborn = Newborn::new(key, &now);
         let mut repair = self.ledger.repair(maker, &newborn, &cpuset);
         if repair.mask.is_none() && now.mask != *cpuset {
-            // The cpuset may have changed, and with it what is left of a mask of ours.
-            cpuset = self.read_cpuset(maker.0);
+            // The cpuset may have changed, and with it what is left of a mask of ours. Its maker may
+            // have ended.
+            cpuset = self.read_cpuset(process);
             repair = self.ledger.repair(maker, &newborn, &cpuset);
         }
         match carry_out(&*self.kernel, key, &repair, &now, &cpuset) {

@@ -102,24 +102,36 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 /// Orders of events that were found by chance and not undone once, each as short as it could be made.
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
-    let orders: [&[u8]; 3] = [
+    use Cpusets::{Changing, Fixed};
+    let orders: [(Cpusets, &[u8]); 4] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
-        &[
-            0, 0, 84, 0, 0, 137, 0, 55, 1, 1, 0, 169, 1, 0, 0, 251, 0, 28, 0, 0, 0, 155, 0, 0, 1,
-            154,
-        ],
+        (
+            Fixed,
+            &[
+                0, 0, 84, 0, 0, 137, 0, 55, 1, 1, 0, 169, 1, 0, 0, 251, 0, 28, 0, 0, 0, 155, 0, 0,
+                1, 154,
+            ],
+        ),
         // A child of a child of a thread, both gone before they were read, carries the later of two moves.
-        &[
-            0, 202, 139, 0, 128, 59, 0, 0, 0, 0, 86, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0, 0, 0, 247, 0,
-            0, 0, 74, 0, 122,
-        ],
+        (
+            Fixed,
+            &[
+                0, 202, 139, 0, 128, 59, 0, 0, 0, 0, 86, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0, 0, 0,
+                247, 0, 0, 0, 74, 0, 122,
+            ],
+        ),
         // A manager dies while it restores a thread whose settings then look like another one's.
-        &[
-            0, 0, 0, 0, 0, 0, 0, 165, 1, 0, 0, 6, 0, 0, 9, 0, 74, 0, 252, 218, 147, 0, 236, 183, 0,
-            86, 0, 255, 0, 0, 121, 156, 0, 106, 127, 12, 0, 29, 0, 0, 43, 0, 0, 179,
-        ],
+        (
+            Fixed,
+            &[
+                0, 0, 0, 0, 0, 0, 0, 165, 1, 0, 0, 6, 0, 0, 9, 0, 74, 0, 252, 218, 147, 0, 236,
+                183, 0, 86, 0, 255, 0, 0, 121, 156, 0, 106, 127, 12, 0, 29, 0, 0, 43, 0, 0, 179,
+            ],
+        ),
+        // A process ends, and the cpuset of its child changes, before the child's birth is reported.
+        (Changing, &[0, 9, 11, 0, 0, 11, 0, 0, 0, 0, 0, 0, 194, 0, 0, 199, 1, 1, 9]),
     ];
-    for bytes in orders {
-        assert_eq!(check(bytes, Cpusets::Fixed), Ok(()), "{}", story(bytes, Cpusets::Fixed));
+    for (cpusets, bytes) in orders {
+        assert_eq!(check(bytes, cpusets), Ok(()), "{}", story(bytes, cpusets));
     }
 }
