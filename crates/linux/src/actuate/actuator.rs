@@ -172,6 +172,11 @@ impl Actuator {
     /// The parent is what the fork event names: for a new thread of a process
     /// that is not its maker, which then may be any thread of the process.
     pub fn newborn(&self, parent_process: u32, parent_thread: u32, process: u32, thread: u32) {
+        if process == thread && parent_process == process {
+            // A leader was listed again: no thread of its process made it, but one may have become
+            // it by an exec, which adopting finds out.
+            return;
+        }
         let maker = if process == thread { (parent_process, parent_thread) } else { (process, 0) };
         let mut state = self.state();
         state.newborn(maker, process, thread);
@@ -334,7 +339,8 @@ impl State {
             Err(_) => return,
         };
         let key = facts.key;
-        if self.ledger.get(&key).is_some() {
+        // One that was only out of sight is no newborn, nor its own maker.
+        if self.ledger.get(&key).is_some() || self.ledger.is_departed(&key) {
             return;
         }
         let Ok(now) = self.kernel.present(key) else { return };

@@ -216,6 +216,11 @@ struct Departed {
 }
 
 impl Departed {
+    /// Is it this thread, and not what it was before an exec?
+    fn is_missed(&self, key: &ThreadKey) -> bool {
+        self.key == *key && self.missed.is_some()
+    }
+
     /// May an exec that it called still be unreported?
     fn may_lead(&self, tick: u64) -> bool {
         self.missed.is_some_and(|missed| tick <= missed.saturating_add(EXEC_LASTS))
@@ -355,10 +360,14 @@ impl Ledger {
         self.threads.remove(key)
     }
 
+    /// Is it a changed thread that is believed gone?
+    pub fn is_departed(&self, key: &ThreadKey) -> bool {
+        self.departed.iter().any(|gone| gone.is_missed(key))
+    }
+
     /// What is known of a changed thread that was believed gone.
     pub fn take_departed(&mut self, key: &ThreadKey) -> Option<Entry> {
-        let is_it = |gone: &Departed| gone.key == *key && gone.missed.is_some();
-        let at = self.departed.iter().rposition(is_it)?;
+        let at = self.departed.iter().rposition(|gone| gone.is_missed(key))?;
         self.departed.remove(at).map(|gone| gone.entry)
     }
 

@@ -103,7 +103,7 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
     use Cpusets::{Changing, Fixed};
-    let orders: [(Cpusets, &[u8]); 4] = [
+    let orders: [(Cpusets, &[u8]); 6] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
         (
             Fixed,
@@ -128,10 +128,68 @@ fn orders_that_were_not_undone_once_are_undone() {
                 183, 0, 86, 0, 255, 0, 0, 121, 156, 0, 106, 127, 12, 0, 29, 0, 0, 43, 0, 0, 179,
             ],
         ),
+        // A thread whose mask its user chose calls exec and is placed as the leader, which then is
+        // reported ended and listed again.
+        (
+            Fixed,
+            &[
+                0, 0, 0, 0, 0, 0, 0, 3, 1, 1, 9, 11, 1, 0, 1, 0, 115, 2, 1, 0, 7, 2, 0, 0, 0, 0, 1,
+                0, 11, 1, 0, 0, 11, 1, 0, 1, 9, 9,
+            ],
+        ),
+        // A thread that was changed twice calls exec, and the leader is listed again before the report.
+        (
+            Fixed,
+            &[
+                0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 9, 11, 2, 0, 0, 0, 76, 2, 11, 2, 7, 0, 0, 7, 2, 0, 9,
+                9,
+            ],
+        ),
         // A process ends, and the cpuset of its child changes, before the child's birth is reported.
         (Changing, &[0, 9, 11, 0, 0, 11, 0, 0, 0, 0, 0, 0, 194, 0, 0, 199, 1, 1, 9]),
     ];
     for (cpusets, bytes) in orders {
         assert_eq!(check(bytes, cpusets), Ok(()), "{}", story(bytes, cpusets));
     }
+}
+
+/// Reports of its birth can be wrong: a scan lists again a thread that could not be read once.
+#[test]
+fn a_thread_that_was_out_of_sight_is_not_its_own_maker() {
+    use std::sync::{Arc, Mutex};
+
+    use symbiont_machine::{Change, Move, Outcome, Target, ThreadId};
+
+    use super::super::ability::Privilege;
+    use super::super::actuator::Actuator;
+    use super::super::kernel::ThreadKey;
+    use super::handle::Handle;
+    use super::step::{Pick, Step};
+    use super::world::{BEGAN, ROOT, World};
+
+    let folder = Folder::new();
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let dir = folder.0.join("state");
+    let world = Arc::new(Mutex::new(World::new(dir.clone(), &"0-3".parse().unwrap())));
+    let kernel = Handle { world, manager: 0 };
+    let actuator = Actuator::over(Box::new(kernel.clone()), Privilege::all(), 4, &dir).unwrap();
+    kernel.world().step(&Step::Clone { by: Pick(0), reuse: false });
+    let thread = ThreadId { process: ROOT, thread: 21, born: BEGAN, generation: 0 };
+    let key = ThreadKey::from(&thread);
+    actuator.adopt(&thread).unwrap();
+    let place = || {
+        let change = Change::Affinity(Target::Cpus("1".parse().unwrap()));
+        actuator.apply(&Move { thread, change })
+    };
+    assert_eq!(place(), Outcome::Done);
+    kernel.world().step(&Step::SetMask(Pick(1), Some("1,3".parse().unwrap())));
+    kernel.world().step(&Step::Time(5));
+    assert_eq!(place(), Outcome::Foreign);
+    assert_eq!(place(), Outcome::Done);
+    actuator.forget(&key);
+    actuator.newborn(ROOT, 0, ROOT, 21);
+    actuator.adopt(&thread).unwrap();
+    actuator.restore_all();
+    assert_eq!(kernel.world().violations, Vec::<String>::new());
+    assert_eq!(kernel.world().tasks[&21].real.asked, Some("1,3".parse().unwrap()));
 }
