@@ -12,7 +12,7 @@ use super::book::{Book, Present, Record};
 use super::groups::{GroupKey, share_one_group};
 use super::journal::{Journal, Line};
 use super::kernel::{Class, Facts, Host, Kernel, ThreadError, ThreadKey};
-use super::ledger::{Entry, Ledger, Newborn, Repair};
+use super::ledger::{Entry, Ledger, Newborn, Repair, UNKNOWN};
 use super::parents::{NOT_PLACED, is_denied};
 use super::putback::{RestoreReport, carry_out, put_back};
 use super::scheduler::no_priority_under;
@@ -321,7 +321,7 @@ impl State {
     }
 
     fn newborn(&mut self, maker: (u32, u32), process: u32, thread: u32) {
-        let unchecked = ThreadKey { process, thread, born: 0 };
+        let unchecked = ThreadKey { process, thread, born: UNKNOWN };
         if !self.ledger.was_changed(maker.0) {
             return;
         }

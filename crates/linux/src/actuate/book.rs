@@ -126,7 +126,7 @@ impl Book {
     /// What a thread that was born after the manager began carries of what
     /// was in force on the threads of its ancestor processes. What it has in common with what the
     /// nearest ancestor had before us, it has from there.
-    pub fn inherited(&self, ancestors: &[u32], newborn: &Newborn, cpuset: &CpuSet) -> Repair {
+    pub fn inherited(&self, ancestors: &[Ancestor], newborn: &Newborn, cpuset: &CpuSet) -> Repair {
         let mut all = Repair::default();
         if newborn.born < self.began {
             return all;
@@ -134,7 +134,10 @@ impl Book {
         let (mut mask, mut nice, mut class) = (false, false, false);
         for ancestor in ancestors {
             // The youngest first: older ones can be of another process that had the number.
-            let mut all_of_it: Vec<_> = self.of_process(*ancestor).collect();
+            let mut all_of_it: Vec<_> = self
+                .of_process(ancestor.process)
+                .filter(|(key, _)| key.born >= ancestor.born)
+                .collect();
             all_of_it.sort_by_key(|(key, _)| Reverse(key.born));
             let records = || all_of_it.iter().map(|(_, record)| *record);
             let repair = records()
@@ -226,6 +229,14 @@ pub(super) struct Found {
     pub session: u32,
 }
 
+/// A process from which another one descends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ancestor {
+    pub process: u32,
+    /// When it was born, if it lives; else 0.
+    pub born: u64,
+}
+
 /// For each process found on the machine that descends from some in the book: these ancestors, the
 /// nearest first. A process in the book is its own ancestor.
 ///
@@ -233,7 +244,7 @@ pub(super) struct Found {
 /// the book created: an ancestor may have died, and its creator can be far from a child whose
 /// parent is known. A group that was there before the manager began is the shell's own and tells
 /// nothing.
-pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<u32>> {
+pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<Ancestor>> {
     let by_number: BTreeMap<u32, Found> = found.iter().map(|f| (f.process, *f)).collect();
     // A process that was born after a thread in the book is another one that
     // got the same number.
@@ -242,8 +253,11 @@ pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<u32
         threads.peek().is_some()
             && by_number.get(&process).is_none_or(|f| threads.any(|born| f.born <= born))
     };
+    let born = |process: u32| by_number.get(&process).map(|f| f.born);
+    // Its first known thread can be younger than the process.
     let made_by_known = |number: u32| {
-        is_known(number) && book.of_process(number).any(|(key, _)| key.born > book.began)
+        let first = || book.of_process(number).map(|(key, _)| key.born).min();
+        is_known(number) && born(number).or_else(first).is_some_and(|born| born > book.began)
     };
     // A parent is at least as old as its child, else the number was used again.
     let parent = |at: &Found| by_number.get(&at.parent).filter(|p| p.born <= at.born).copied();
@@ -259,7 +273,8 @@ pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<u32
                 known.push(process);
             }
         }
-        known
+        let ancestor = |process| Ancestor { process, born: born(process).unwrap_or_default() };
+        known.into_iter().map(ancestor).collect::<Vec<_>>()
     };
     let all = found.iter().map(|f| (f.process, ancestors(*f)));
     all.filter(|(_, ancestors)| !ancestors.is_empty()).collect()

@@ -35,7 +35,7 @@ pub fn journal(bytes: &[u8]) {
         descendants(&book, &machine)
             .values()
             .flatten()
-            .all(|one| book.of_process(*one).count() > 0)
+            .all(|one| book.of_process(one.process).count() > 0)
     );
 }
 

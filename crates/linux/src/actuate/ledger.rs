@@ -20,6 +20,8 @@ const HISTORY: usize = 16;
 /// Threads that exited while something of ours was or had been in force, and
 /// newborns that were looked at, remembered for children that are seen late.
 const REMEMBERED: usize = 1024;
+/// When a thread was born that was gone before it could be read.
+pub(super) const UNKNOWN: u64 = 0;
 /// Births and changes are stamped in clock ticks by different readers of the
 /// clock, so that they may be one tick apart.
 const SLACK: u64 = 1;
@@ -455,10 +457,23 @@ impl Ledger {
         newborn: &Newborn,
         cpuset: &CpuSet,
     ) -> Repair {
+        // Threads of an older process that had the number made none of this one's.
+        let leader = self.leader_born(process, newborn.born);
         self.makers(process, thread)
+            .filter(|(key, _)| key.born >= leader || key.born == UNKNOWN)
             .flat_map(|(_, entry)| entry.about(newborn.born))
             .map(|(in_force, saved)| Repair::of(newborn, in_force, saved, cpuset))
             .fold(Repair::default(), Repair::or_better)
+    }
+
+    /// When the leader of a process was born, as far as is known: the youngest with its number that
+    /// is not younger than a newborn.
+    fn leader_born(&self, process: u32, newborn: u64) -> u64 {
+        let gone = self.departed.iter().chain(&self.carried).map(|gone| &gone.key);
+        let keys = self.of_process(process).map(|(key, _)| key).chain(gone);
+        let leaders = keys.filter(|key| (key.process, key.thread) == (process, process));
+        let births = leaders.map(|key| key.born).filter(|born| *born <= newborn);
+        births.max().unwrap_or_default()
     }
 
     /// Threads that may have made a newborn, the likeliest first.
@@ -540,6 +555,16 @@ mod tests {
         assert!(ledger.threads.is_empty());
         let repair = ledger.repair((10, 0), &newborn("0", 150), &set("0-3"));
         assert_eq!(repair.mask, Some(Mask::All));
+    }
+
+    #[test]
+    fn a_thread_of_an_older_process_with_the_same_number_is_no_maker() {
+        let mut ledger = ledger_with(&[(100, pinned("0"))]);
+        ledger.depart(&MAKER, 200);
+        let repair = |ledger: &Ledger| ledger.repair((10, 0), &newborn("0", 300), &set("0-3")).mask;
+        assert_eq!(repair(&ledger), Some(Mask::All));
+        ledger.insert(ThreadKey { process: 10, thread: 10, born: 250 }, entry(Mask::All));
+        assert_eq!(repair(&ledger), None);
     }
 
     #[test]

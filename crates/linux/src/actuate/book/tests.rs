@@ -36,6 +36,12 @@ fn found(process: u32, born: u64, parent: u32, group: u32, session: u32) -> Foun
     Found { process, born, parent, group, session }
 }
 
+/// The numbers of the ancestors of each process.
+fn ancestors(book: &Book, machine: &[Found]) -> BTreeMap<u32, Vec<u32>> {
+    let numbers = |all: Vec<Ancestor>| all.into_iter().map(|one| one.process).collect();
+    descendants(book, machine).into_iter().map(|(process, all)| (process, numbers(all))).collect()
+}
+
 #[test]
 fn either_of_the_last_two_changes_may_be_in_force_after_a_crash() {
     let mut book = book();
@@ -77,14 +83,14 @@ fn descendants_are_found_by_parents() {
         found(40, 160, 1, 40, 40),
     ];
     let expected = BTreeMap::from([(10, vec![10]), (30, vec![10]), (31, vec![10])]);
-    assert_eq!(descendants(&book(), &machine), expected);
+    assert_eq!(ancestors(&book(), &machine), expected);
 }
 
 #[test]
 fn an_orphan_is_found_by_the_session_that_a_managed_process_created() {
     // Process 20 is dead; it had made the session and group 20.
     let machine = [found(33, 180, 1, 20, 20), found(34, 180, 1, 34, 20)];
-    assert_eq!(descendants(&book(), &machine), BTreeMap::from([(33, vec![20]), (34, vec![20])]));
+    assert_eq!(ancestors(&book(), &machine), BTreeMap::from([(33, vec![20]), (34, vec![20])]));
 }
 
 #[test]
@@ -92,34 +98,63 @@ fn a_parent_is_nearer_than_the_creator_of_the_group() {
     let mut book = book();
     book.save(key(21, 160), saved(Mask::Cpus(set("1-2"))));
     let machine = [found(20, 150, 10, 20, 2), found(21, 160, 20, 20, 2), found(33, 170, 21, 20, 2)];
-    assert_eq!(descendants(&book, &machine)[&33], [21, 20]);
+    assert_eq!(ancestors(&book, &machine)[&33], [21, 20]);
 }
 
 #[test]
 fn the_shells_own_group_is_not_the_programs() {
     // A pipe's other end: in the group of process 10, a child of the shell.
     let machine = [found(10, 50, 2, 10, 2), found(11, 50, 2, 10, 2), found(2, 5, 1, 2, 2)];
-    assert_eq!(descendants(&book(), &machine), BTreeMap::from([(10, vec![10])]));
+    assert_eq!(ancestors(&book(), &machine), BTreeMap::from([(10, vec![10])]));
+}
+
+#[test]
+fn a_group_is_as_old_as_its_first_process_and_not_as_a_thread_of_it() {
+    let mut book = book();
+    let thread = ThreadKey { process: 10, thread: 12, born: 150 };
+    book.save(thread, saved(Mask::All));
+    book.set(&thread, pinned("0"));
+    let machine = [found(10, 50, 2, 10, 2), found(33, 160, 1, 10, 2)];
+    assert_eq!(ancestors(&book, &machine), BTreeMap::from([(10, vec![10])]));
+}
+
+#[test]
+fn a_newborn_inherits_nothing_from_an_older_process_with_the_number_of_its_own() {
+    let mut book = book();
+    let older = key(20, 110);
+    book.save(older, saved(Mask::Cpus(set("0-1"))));
+    book.set(&older, pinned("0"));
+    let newborn = Newborn { mask: set("0"), nice: 0, class: Class::Other, born: 160 };
+    let inherited = |born| book.inherited(&[Ancestor { process: 20, born }], &newborn, &set("0-3"));
+    assert_eq!(inherited(150).mask, Some(Mask::All));
+    assert_eq!(inherited(0).mask, Some(Mask::Cpus(set("0-1"))), "which one is not known");
 }
 
 #[test]
 fn a_process_with_a_reused_number_has_no_descendants_of_ours() {
     let machine = [found(10, 300, 1, 10, 10), found(30, 310, 10, 10, 10)];
-    assert_eq!(descendants(&book(), &machine), BTreeMap::new());
+    assert_eq!(ancestors(&book(), &machine), BTreeMap::new());
     // A parent that is younger than its child is not its parent.
     let machine = [found(20, 150, 1, 1, 1), found(30, 140, 20, 1, 1)];
-    assert_eq!(descendants(&book(), &machine), BTreeMap::from([(20, vec![20])]));
+    assert_eq!(ancestors(&book(), &machine), BTreeMap::from([(20, vec![20])]));
 }
 
 #[test]
 fn parents_in_a_circle_end_the_search() {
     let machine = [found(30, 140, 31, 1, 1), found(31, 140, 30, 1, 1)];
-    assert_eq!(descendants(&book(), &machine), BTreeMap::new());
+    assert_eq!(ancestors(&book(), &machine), BTreeMap::new());
 }
 
 #[test]
 fn a_thread_from_before_the_manager_inherited_nothing() {
     let newborn = |born| Newborn { mask: set("0"), nice: 0, class: Class::Other, born };
-    assert!(book().inherited(&[10], &newborn(99), &set("0-3")).is_nothing());
-    assert_eq!(book().inherited(&[10], &newborn(200), &set("0-3")).mask, Some(Mask::All));
+    assert!(
+        book()
+            .inherited(&[Ancestor { process: 10, born: 50 }], &newborn(99), &set("0-3"))
+            .is_nothing()
+    );
+    assert_eq!(
+        book().inherited(&[Ancestor { process: 10, born: 50 }], &newborn(200), &set("0-3")).mask,
+        Some(Mask::All)
+    );
 }

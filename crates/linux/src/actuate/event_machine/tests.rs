@@ -103,7 +103,7 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
     use Cpusets::{Changing, Fixed};
-    let orders: [(Cpusets, &[u8]); 6] = [
+    let orders: [(Cpusets, &[u8]); 8] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
         (
             Fixed,
@@ -147,6 +147,23 @@ fn orders_that_were_not_undone_once_are_undone() {
         ),
         // A process ends, and the cpuset of its child changes, before the child's birth is reported.
         (Changing, &[0, 9, 11, 0, 0, 11, 0, 0, 0, 0, 0, 0, 194, 0, 0, 199, 1, 1, 9]),
+        // A process gets the number of the one whose child's child it is, and a thread of it is
+        // born.
+        (
+            Fixed,
+            &[
+                0, 0, 15, 0, 0, 9, 11, 0, 0, 2, 0, 0, 0, 0, 1, 0, 56, 0, 1, 0, 93, 0, 0, 0, 0, 1,
+                0, 9, 11, 0, 0, 2, 0, 3, 0, 0,
+            ],
+        ),
+        // An orphan in the shell's group, of which a thread born since the manager began is known.
+        (
+            Fixed,
+            &[
+                0, 0, 0, 0, 0, 0, 0, 3, 0, 1, 9, 0, 155, 1, 1, 11, 0, 0, 1, 11, 2, 0, 0, 11, 2, 0,
+                1, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 72, 0,
+            ],
+        ),
     ];
     for (cpusets, bytes) in orders {
         assert_eq!(check(bytes, cpusets), Ok(()), "{}", story(bytes, cpusets));
