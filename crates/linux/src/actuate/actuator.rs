@@ -348,9 +348,11 @@ impl State {
         let mut cpuset = self.known_cpuset(maker.0);
         let newborn = Newborn::new(key, &now);
         let mut repair = self.ledger.repair(maker, &newborn, &cpuset);
-        if repair.mask.is_none() && now.mask != *cpuset {
-            // The cpuset may have changed, and with it what is left of a mask of ours. Its maker may
-            // have ended.
+        let is_plain = repair.mask == Some(Mask::All) && repair.carried.as_ref() == Some(&now.mask);
+        let is_whole = repair.mask.is_none() && now.mask == *cpuset;
+        if !is_plain && !is_whole {
+            // The cpuset may have changed, and with it what is left of a mask of ours; or its maker
+            // has ended, and this is not its cpuset.
             cpuset = self.read_cpuset(process);
             repair = self.ledger.repair(maker, &newborn, &cpuset);
         }

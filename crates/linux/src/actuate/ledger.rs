@@ -158,10 +158,11 @@ impl Repair {
     /// birth and `saved` before us.
     pub fn of(newborn: &Newborn, in_force: &InForce, saved: &Saved, cpuset: &CpuSet) -> Self {
         let narrow = |set: &CpuSet| {
-            // The kernel remembers a mask of which nothing is left, for when the cpuset grows.
-            // To write all ones is harmless if that was not inherited.
-            let is_cut = set.is_disjoint(cpuset) && saved.mask == Mask::All;
-            (newborn.mask != *cpuset || is_cut)
+            // The kernel remembers a mask that looks like the whole cpuset, or of which nothing is
+            // left, for when the cpuset grows. To write all ones is harmless if that was not
+            // inherited.
+            let is_hidden = set.is_disjoint(cpuset) || cpuset.is_subset(set);
+            (newborn.mask != *cpuset || (is_hidden && saved.mask == Mask::All))
                 && comes_from(&newborn.mask, set, &saved.mask, cpuset)
         };
         let differs = |nice: &i8| *nice == newborn.nice && saved.nice != newborn.nice;

@@ -103,7 +103,7 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
     use Cpusets::{Changing, Fixed};
-    let orders: [(Cpusets, &[u8]); 8] = [
+    let orders: [(Cpusets, &[u8]); 10] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
         (
             Fixed,
@@ -163,6 +163,14 @@ fn orders_that_were_not_undone_once_are_undone() {
                 0, 0, 0, 0, 0, 0, 0, 3, 0, 1, 9, 0, 155, 1, 1, 11, 0, 0, 1, 11, 2, 0, 0, 11, 2, 0,
                 1, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 72, 0,
             ],
+        ),
+        // A child is born while its cpuset allows just what was set on its maker, and then grows.
+        (Changing, &[0, 127, 207, 11, 0, 0, 166, 0, 19, 1, 3, 222, 0, 3, 0, 0, 9, 0, 179, 1, 0]),
+        // A child chooses a mask that looks like one that a cpuset cut: that of its maker, which
+        // ended, is another one's by now.
+        (
+            Changing,
+            &[0, 9, 0, 199, 0, 2, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 74, 0, 0, 235, 0, 11, 30, 7],
         ),
     ];
     for (cpusets, bytes) in orders {
