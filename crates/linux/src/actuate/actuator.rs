@@ -469,13 +469,17 @@ impl State {
         if !entry.journaled {
             lines.push(Line::Saved(key, entry.saved.clone()));
         }
-        lines.extend(in_force.map(|in_force| Line::Set(key, in_force.clone())));
+        let set = in_force.map(|in_force| {
+            let since = entry.since(in_force).unwrap_or_else(|| self.kernel.now_ticks());
+            Line::Set(key, in_force.clone(), since)
+        });
+        lines.extend(set.clone());
         self.journal.note(&lines)?;
         entry.journaled = true;
         if self.journal.is_bloated() {
             // The ledger learns of what is announced only after the act.
             let mut lines = self.journal_lines();
-            lines.extend(in_force.map(|in_force| Line::Set(key, in_force.clone())));
+            lines.extend(set);
             // The long journal stays valid if this fails.
             let _ = self.journal.rewrite(&lines);
         }
@@ -496,8 +500,9 @@ impl State {
         journaled
             .flat_map(|(key, entry)| {
                 let line = |saved: &Saved| Line::Saved(*key, saved.clone());
-                let before = entry.latest().flat_map(move |(in_force, saved)| {
-                    [line(saved), Line::Set(*key, in_force.clone())]
+                let before = entry.latest().flat_map(move |change| {
+                    let in_force = change.in_force.clone();
+                    [line(&change.saved), Line::Set(*key, in_force, change.since)]
                 });
                 before.chain([line(&entry.saved)])
             })
@@ -522,8 +527,9 @@ impl State {
         });
         let (begun, still): (Vec<Line>, Vec<Line>) = changed
             .map(|(key, entry)| {
-                let still = Line::Set(*key, entry.in_force().clone());
-                (Line::Set(*key, InForce::default()), still)
+                let still = entry.in_force().clone();
+                let since = entry.since(&still).unwrap_or_default();
+                (Line::Set(*key, InForce::default(), since), Line::Set(*key, still, since))
             })
             .unzip();
         let _ = self.journal.note(&begun);
@@ -551,7 +557,7 @@ pub(super) fn record_of(entry: &Entry) -> Record {
     Record {
         saved: entry.saved.clone(),
         now: vec![entry.in_force().clone()],
-        ever: entry.ever().map(|(in_force, saved)| (in_force.clone(), saved.clone())).collect(),
+        ever: entry.ever().cloned().collect(),
         may_lead: true,
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use symbiont_topology::CpuSet;
 
 use super::kernel::{Class, ThreadKey};
-use super::ledger::{Newborn, Repair};
+use super::ledger::{Change, Newborn, Repair};
 use super::settings::{InForce, Saved, comes_from, is_saved};
 
 /// One thread that was changed, or was about to be.
@@ -19,8 +19,8 @@ pub(super) struct Record {
     /// What may be in force on it now: one value, or two where a crash left
     /// open whether the second arrived.
     pub now: Vec<InForce>,
-    /// What was in force on it lately, for the children of that time, and what was saved then.
-    pub ever: Vec<(InForce, Saved)>,
+    /// What was in force on it lately, for the children of that time.
+    pub ever: Vec<Change>,
     /// If it is gone: may it have become the leader of its process, by an exec that was not
     /// reported?
     pub may_lead: bool,
@@ -109,12 +109,12 @@ impl Book {
         self.records.insert(key, Record { saved, now, ever, may_lead: true });
     }
 
-    /// Notes what comes into force on a thread that was saved before.
-    pub fn set(&mut self, key: &ThreadKey, in_force: InForce) {
+    /// Notes what comes into force, not before a tick, on a thread that was saved before.
+    pub fn set(&mut self, key: &ThreadKey, in_force: InForce, since: u64) {
         if let Some(record) = self.records.get_mut(key) {
             let before = record.now.pop().unwrap_or_default();
             record.now = vec![before, in_force.clone()];
-            record.ever.push((in_force, record.saved.clone()));
+            record.ever.push(Change { since, in_force, saved: record.saved.clone() });
         }
     }
 
@@ -142,7 +142,8 @@ impl Book {
             let records = || all_of_it.iter().map(|(_, record)| *record);
             let repair = records()
                 .flat_map(|record| record.ever.iter().rev())
-                .map(|(in_force, saved)| Repair::of(newborn, in_force, saved, cpuset))
+                .filter(|change| change.may_be_inherited(newborn.born))
+                .map(|change| Repair::of(newborn, &change.in_force, &change.saved, cpuset))
                 .fold(Repair::default(), Repair::or_better);
             let is_own = |is_it: &dyn Fn(&Saved) -> bool| records().any(|r| is_it(&r.saved));
             if !mask {

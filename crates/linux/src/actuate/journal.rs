@@ -4,7 +4,7 @@
 //! One file for each manager, JSON lines. The first line says what the file
 //! is; a `saved` line holds what a thread had before its first change, a later
 //! one replaces it (somebody else changed the thread); a `set` line what will
-//! be in force on it from now on. The manager holds a lock (`flock`) on its
+//! be in force on it from a clock tick on. The manager holds a lock (`flock`) on its
 //! journal as long as it lives. Lines are single appended writes and need no
 //! `fsync`: only a crash of the machine could lose them, and that ends the
 //! threads too (the boot id tells). A last line that was cut short announces
@@ -26,7 +26,9 @@ use super::settings::{InForce, Saved};
 use super::state_dir::{StateDir, StateDirError};
 
 const FORMAT: &str = "symbiont-journal";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// It told no ticks.
+const OLDEST_VERSION: u32 = 1;
 const PREFIX: &str = "journal-";
 const DRAFT: &str = "draft-journal-";
 /// No line comes near this length.
@@ -98,8 +100,8 @@ fn boot_id() -> String {
 pub(super) enum Line {
     /// What a thread had before us.
     Saved(ThreadKey, Saved),
-    /// What of ours will be in force on it.
-    Set(ThreadKey, InForce),
+    /// What of ours will be in force on it, and the clock tick since boot before which it was not.
+    Set(ThreadKey, InForce, #[serde(default)] u64),
 }
 
 /// A journal that cannot be understood. Nothing was changed because of it.
@@ -169,7 +171,7 @@ pub(super) fn parse(path: &Path, text: impl BufRead) -> Result<(Header, Book), J
     if kind.format != FORMAT {
         return Err(not(format!("its format is '{}'", kind.format)));
     }
-    if kind.version != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&kind.version) {
         return Err(JournalError::OtherVersion { path: path.to_owned(), found: kind.version });
     }
     let header: Header = serde_json::from_slice(&first).map_err(|error| not(error.to_string()))?;
@@ -181,8 +183,10 @@ pub(super) fn parse(path: &Path, text: impl BufRead) -> Result<(Header, Book), J
         }
         match serde_json::from_slice(&line) {
             Ok(Line::Saved(key, saved)) => book.save(key, saved),
-            Ok(Line::Set(key, in_force)) if book.knows(&key) => book.set(&key, in_force),
-            Ok(Line::Set(key, _)) => {
+            Ok(Line::Set(key, in_force, since)) if book.knows(&key) => {
+                book.set(&key, in_force, since);
+            }
+            Ok(Line::Set(key, ..)) => {
                 return Err(lines.damaged(format!("{key} was not saved before")));
             }
             Err(error) => return Err(lines.damaged(error.to_string())),

@@ -38,15 +38,24 @@ pub(super) struct Entry {
     /// Was it once found with all that its user allows, although less was set?
     pub widened: bool,
     in_force: InForce,
-    /// What was in force from which tick on, and what was saved then; before the first, nothing.
+    /// In order of time; before the first, nothing was in force.
     history: VecDeque<Change>,
 }
 
-#[derive(Debug, Clone)]
-struct Change {
-    since: u64,
-    in_force: InForce,
-    saved: Saved,
+/// What was in force on a thread from a tick on, and what was saved then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    pub since: u64,
+    pub in_force: InForce,
+    pub saved: Saved,
+}
+
+impl Change {
+    /// Could a thread that was born at a tick have inherited it? No act comes before it is
+    /// announced, but it can come later.
+    pub fn may_be_inherited(&self, born: u64) -> bool {
+        self.since <= born.saturating_add(SLACK)
+    }
 }
 
 impl Entry {
@@ -98,23 +107,26 @@ impl Entry {
         changes
             .into_iter()
             .filter(move |(change, end)| {
-                change.since <= tick.saturating_add(SLACK) && tick <= end.saturating_add(SLACK)
+                change.may_be_inherited(tick) && tick <= end.saturating_add(SLACK)
             })
             .map(|(change, _)| (&change.in_force, &change.saved))
             // Of what one tick cannot tell apart, the last: it has what was saved last.
             .rev()
     }
 
-    /// All that is remembered to have been in force, and what was saved then.
-    pub fn ever(&self) -> impl Iterator<Item = (&InForce, &Saved)> {
-        let all = self.history.iter().map(|change| (&change.in_force, &change.saved));
-        all.filter(|(in_force, _)| !in_force.is_nothing())
+    /// All that is remembered to have been in force.
+    pub fn ever(&self) -> impl Iterator<Item = &Change> {
+        self.history.iter().filter(|change| !change.in_force.is_nothing())
     }
 
-    /// What is in force now and what was just before, in order of time, and what was saved then.
-    pub fn latest(&self) -> impl Iterator<Item = (&InForce, &Saved)> {
-        let last_two = self.history.iter().skip(self.history.len().saturating_sub(2));
-        last_two.map(|change| (&change.in_force, &change.saved))
+    /// What is in force now and what was just before, in order of time.
+    pub fn latest(&self) -> impl Iterator<Item = &Change> {
+        self.history.iter().skip(self.history.len().saturating_sub(2))
+    }
+
+    /// Since when something is in force, if it is.
+    pub fn since(&self, in_force: &InForce) -> Option<u64> {
+        self.history.back().filter(|last| last.in_force == *in_force).map(|last| last.since)
     }
 
     fn forget_changes(&mut self) {
@@ -419,7 +431,7 @@ impl Ledger {
     pub fn may_carry(&self, process: u32, mask: Option<&CpuSet>) -> bool {
         let is_whole = |set: &CpuSet| mask.is_some_and(|mask| set != mask && set.is_subset(mask));
         let mut ever = self.makers(process, 0).flat_map(|(_, entry)| entry.ever());
-        ever.any(|(f, _)| {
+        ever.any(|Change { in_force: f, .. }| {
             f.nice.is_some() || f.waiting || f.mask.as_ref().is_some_and(|set| !is_whole(set))
         })
     }
@@ -504,92 +516,4 @@ fn remember<T>(queue: &mut VecDeque<T>, item: T) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(text: &str) -> CpuSet {
-        text.parse().unwrap()
-    }
-
-    fn entry(mask: Mask) -> Entry {
-        let saved = Saved { mask, nice: 0, class: Class::Other, reset_on_fork: false };
-        Entry::new(saved, Arc::new(set("0-3")))
-    }
-
-    fn pinned(cpus: &str) -> InForce {
-        InForce { mask: Some(set(cpus)), ..InForce::default() }
-    }
-
-    fn newborn(mask: &str, born: u64) -> Newborn {
-        Newborn { mask: set(mask), nice: 0, class: Class::Other, born }
-    }
-
-    const MAKER: ThreadKey = ThreadKey { process: 10, thread: 12, born: 5 };
-
-    fn ledger_with(changes: &[(u64, InForce)]) -> Ledger {
-        let mut entry = entry(Mask::All);
-        for (tick, in_force) in changes {
-            entry.put_in_force(in_force.clone(), *tick);
-        }
-        let mut ledger = Ledger::default();
-        ledger.insert(MAKER, entry);
-        ledger
-    }
-
-    #[test]
-    fn a_newborn_carries_what_its_maker_had_at_its_birth() {
-        let ledger =
-            ledger_with(&[(100, pinned("0")), (200, pinned("1")), (300, InForce::default())]);
-        let repair = |mask, born| ledger.repair((10, 12), &newborn(mask, born), &set("0-3")).mask;
-        assert_eq!(repair("0", 150), Some(Mask::All));
-        assert_eq!(repair("1", 150), None, "pinned itself to a mask that we used later");
-        assert_eq!(repair("1", 250), Some(Mask::All));
-        assert_eq!(repair("0", 50), None, "born before we changed anything");
-        assert_eq!(repair("1", 350), None, "born after we had put it back");
-        assert_eq!(repair("0-3", 150), None);
-    }
-
-    #[test]
-    fn a_thread_that_departed_is_still_known_as_a_maker() {
-        let mut ledger = ledger_with(&[(100, pinned("0"))]);
-        ledger.depart(&MAKER, 200);
-        assert!(ledger.threads.is_empty());
-        let repair = ledger.repair((10, 0), &newborn("0", 150), &set("0-3"));
-        assert_eq!(repair.mask, Some(Mask::All));
-    }
-
-    #[test]
-    fn a_thread_of_an_older_process_with_the_same_number_is_no_maker() {
-        let mut ledger = ledger_with(&[(100, pinned("0"))]);
-        ledger.depart(&MAKER, 200);
-        let repair = |ledger: &Ledger| ledger.repair((10, 0), &newborn("0", 300), &set("0-3")).mask;
-        assert_eq!(repair(&ledger), Some(Mask::All));
-        ledger.insert(ThreadKey { process: 10, thread: 10, born: 250 }, entry(Mask::All));
-        assert_eq!(repair(&ledger), None);
-    }
-
-    #[test]
-    fn memory_of_the_departed_is_bounded() {
-        let mut ledger = Ledger::default();
-        for thread in 0..5000 {
-            let key = ThreadKey { process: 10, thread, born: 5 };
-            let mut entry = entry(Mask::All);
-            entry.put_in_force(pinned("0"), 100);
-            ledger.insert(key, entry);
-            ledger.depart(&key, 200);
-            ledger.saw_at_birth(key);
-        }
-        assert_eq!(ledger.departed(200).count(), REMEMBERED);
-        assert_eq!(ledger.seen_at_birth.len(), REMEMBERED);
-    }
-
-    #[test]
-    fn nice_and_class_are_inherited_too() {
-        let in_force = InForce { mask: None, nice: Some(-10), waiting: true };
-        let child = Newborn { nice: -10, class: Class::Idle, ..newborn("0-3", 1) };
-        let repair = Repair::of(&child, &in_force, &entry(Mask::All).saved, &set("0-3"));
-        let expected =
-            Repair { mask: None, nice: Some(0), class: Some(Class::Other), carried: None };
-        assert_eq!(repair, expected);
-    }
-}
+mod tests;

@@ -27,7 +27,7 @@ fn book() -> Book {
     let mut book = Book::new(100);
     for key in [key(10, 50), key(20, 150)] {
         book.save(key, saved(Mask::All));
-        book.set(&key, pinned("0"));
+        book.set(&key, pinned("0"), 110);
     }
     book
 }
@@ -45,13 +45,13 @@ fn ancestors(book: &Book, machine: &[Found]) -> BTreeMap<u32, Vec<u32>> {
 #[test]
 fn either_of_the_last_two_changes_may_be_in_force_after_a_crash() {
     let mut book = book();
-    book.set(&key(10, 50), pinned("1"));
+    book.set(&key(10, 50), pinned("1"), 110);
     let record = &book.records[&key(10, 50)];
     let repair = |mask| record.repairs(&has(mask), &set("0-3"));
     assert_eq!(repair("0").repair.mask, Some(Mask::All));
     assert_eq!(repair("1").repair.mask, Some(Mask::All));
     assert_eq!(repair("2").foreign, ["affinity"]);
-    book.set(&key(10, 50), pinned("2"));
+    book.set(&key(10, 50), pinned("2"), 110);
     let record = &book.records[&key(10, 50)];
     assert_eq!(record.repairs(&has("0"), &set("0-3")).foreign, ["affinity"]);
 }
@@ -59,8 +59,8 @@ fn either_of_the_last_two_changes_may_be_in_force_after_a_crash() {
 #[test]
 fn what_was_put_back_before_the_crash_is_left_alone() {
     let mut book = book();
-    book.set(&key(10, 50), InForce::default());
-    book.set(&key(10, 50), InForce::default());
+    book.set(&key(10, 50), InForce::default(), 110);
+    book.set(&key(10, 50), InForce::default(), 110);
     let record = &book.records[&key(10, 50)];
     assert_eq!(record.repairs(&has("0"), &set("0-3")), Repairs::default());
 }
@@ -69,7 +69,7 @@ fn what_was_put_back_before_the_crash_is_left_alone() {
 fn a_foreign_setting_that_was_noticed_is_the_saved_one() {
     let mut book = book();
     book.save(key(10, 50), saved(Mask::Cpus(set("2-3"))));
-    book.set(&key(10, 50), pinned("2"));
+    book.set(&key(10, 50), pinned("2"), 110);
     let record = &book.records[&key(10, 50)];
     assert_eq!(record.repairs(&has("2"), &set("0-3")).repair.mask, Some(Mask::Cpus(set("2-3"))));
 }
@@ -113,7 +113,7 @@ fn a_group_is_as_old_as_its_first_process_and_not_as_a_thread_of_it() {
     let mut book = book();
     let thread = ThreadKey { process: 10, thread: 12, born: 150 };
     book.save(thread, saved(Mask::All));
-    book.set(&thread, pinned("0"));
+    book.set(&thread, pinned("0"), 110);
     let machine = [found(10, 50, 2, 10, 2), found(33, 160, 1, 10, 2)];
     assert_eq!(ancestors(&book, &machine), BTreeMap::from([(10, vec![10])]));
 }
@@ -123,7 +123,7 @@ fn a_newborn_inherits_nothing_from_an_older_process_with_the_number_of_its_own()
     let mut book = book();
     let older = key(20, 110);
     book.save(older, saved(Mask::Cpus(set("0-1"))));
-    book.set(&older, pinned("0"));
+    book.set(&older, pinned("0"), 110);
     let newborn = Newborn { mask: set("0"), nice: 0, class: Class::Other, born: 160 };
     let inherited = |born| book.inherited(&[Ancestor { process: 20, born }], &newborn, &set("0-3"));
     assert_eq!(inherited(150).mask, Some(Mask::All));
@@ -143,6 +143,19 @@ fn a_process_with_a_reused_number_has_no_descendants_of_ours() {
 fn parents_in_a_circle_end_the_search() {
     let machine = [found(30, 140, 31, 1, 1), found(31, 140, 30, 1, 1)];
     assert_eq!(ancestors(&book(), &machine), BTreeMap::new());
+}
+
+#[test]
+fn what_was_set_after_a_birth_was_not_inherited() {
+    let mut book = book();
+    let thread = ThreadKey { process: 20, thread: 21, born: 150 };
+    book.save(thread, saved(Mask::Cpus(set("0-1"))));
+    book.set(&thread, pinned("0"), 170);
+    let newborn = |born| Newborn { mask: set("0"), nice: 0, class: Class::Other, born };
+    let of_20 = [Ancestor { process: 20, born: 150 }];
+    let inherited = |born| book.inherited(&of_20, &newborn(born), &set("0-3")).mask;
+    assert_eq!(inherited(160), Some(Mask::All));
+    assert_eq!(inherited(180), Some(Mask::Cpus(set("0-1"))), "either may have made it");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
     use Cpusets::{Changing, Fixed};
-    let orders: [(Cpusets, &[u8]); 10] = [
+    let orders: [(Cpusets, &[u8]); 11] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
         (
             Fixed,
@@ -171,6 +171,14 @@ fn orders_that_were_not_undone_once_are_undone() {
         (
             Changing,
             &[0, 9, 0, 199, 0, 2, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 74, 0, 0, 235, 0, 11, 30, 7],
+        ),
+        // A thread is set to the mask with which another one's child was born before.
+        (
+            Fixed,
+            &[
+                0, 9, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 3, 0, 0, 0, 52, 1, 0, 155, 1, 0, 9, 0, 3, 0,
+                0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 11, 1, 0, 0,
+            ],
         ),
     ];
     for (cpusets, bytes) in orders {

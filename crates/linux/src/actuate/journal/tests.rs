@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::super::kernel::Class;
+use super::super::ledger::Change;
 use super::super::settings::Mask;
 use super::*;
 
@@ -32,8 +33,8 @@ fn read_back(text: &[u8]) -> Result<(Header, Book), JournalError> {
 #[test]
 fn a_journal_reads_back() {
     let (_dir, mut journal) = begin();
-    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0-2"))]).unwrap();
-    journal.note(&[Line::Set(KEY, InForce::default())]).unwrap();
+    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0-2"), 120)]).unwrap();
+    journal.note(&[Line::Set(KEY, InForce::default(), 120)]).unwrap();
     let (header, book) = read_back(&text_of(&journal)).unwrap();
     assert!(header.is_of_this_boot() && header.has_our_numbers());
     assert_eq!(header, journal.header);
@@ -43,13 +44,25 @@ fn a_journal_reads_back() {
 }
 
 #[test]
+fn a_journal_of_the_first_version_told_no_ticks_and_is_read() {
+    let (_dir, mut journal) = begin();
+    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"), 120)]).unwrap();
+    let text = String::from_utf8(text_of(&journal)).unwrap();
+    let first = text.replace("\"version\":2", "\"version\":1").replace(",120]", "]");
+    assert_ne!(first.len(), text.len());
+    let (_, book) = read_back(first.as_bytes()).unwrap();
+    let change = Change { since: 0, in_force: pinned("0"), saved: saved() };
+    assert_eq!(book.records[&KEY].ever, [change]);
+}
+
+#[test]
 fn a_journal_that_is_written_anew_says_the_same_and_stays_locked() {
     let (_dir, mut journal) = begin();
-    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"))]).unwrap();
-    journal.rewrite(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("1"))]).unwrap();
-    journal.note(&[Line::Set(KEY, pinned("2"))]).unwrap();
+    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"), 120)]).unwrap();
+    journal.rewrite(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("1"), 120)]).unwrap();
+    journal.note(&[Line::Set(KEY, pinned("2"), 120)]).unwrap();
     let (_, book) = read_back(&text_of(&journal)).unwrap();
-    let ever = book.records[&KEY].ever.iter().map(|(in_force, _)| in_force.clone());
+    let ever = book.records[&KEY].ever.iter().map(|change| change.in_force.clone());
     assert!(ever.eq([pinned("1"), pinned("2")]));
     let found = find_all(&journal.dir).unwrap();
     assert!(matches!(found.as_slice(), [Ok(Found::Held(_))]));
@@ -59,11 +72,11 @@ fn a_journal_that_is_written_anew_says_the_same_and_stays_locked() {
 fn a_long_journal_is_written_anew_only_after_it_has_doubled() {
     let (_folder, mut journal) = begin();
     // A thread needs a line for each of its last changes.
-    let needed: Vec<Line> = (0..20_000).map(|_| Line::Set(KEY, pinned("1"))).collect();
+    let needed: Vec<Line> = (0..20_000).map(|_| Line::Set(KEY, pinned("1"), 120)).collect();
     journal.rewrite(&needed).unwrap();
     let mut notes = 0;
     while !journal.is_bloated() {
-        journal.note(&[Line::Set(KEY, pinned("2"))]).unwrap();
+        journal.note(&[Line::Set(KEY, pinned("2"), 120)]).unwrap();
         notes += 1;
     }
     assert!((20_000..=22_000).contains(&notes), "{notes}");
@@ -75,7 +88,7 @@ fn a_note_that_cannot_be_written_whole_leaves_no_part() {
     journal.note(&[Line::Saved(KEY, saved())]).unwrap();
     let before = text_of(&journal);
     journal.file = File::options().write(true).open("/dev/full").unwrap();
-    assert!(journal.note(&[Line::Set(KEY, pinned("0"))]).is_err());
+    assert!(journal.note(&[Line::Set(KEY, pinned("0"), 120)]).is_err());
     assert_eq!(text_of(&journal), before);
 }
 
@@ -92,7 +105,7 @@ fn a_removed_journal_begins_anew_with_the_next_note() {
 #[test]
 fn a_change_of_an_unknown_thread_is_damage() {
     let (_dir, mut journal) = begin();
-    journal.note(&[Line::Set(KEY, pinned("0")), Line::Saved(KEY, saved())]).unwrap();
+    journal.note(&[Line::Set(KEY, pinned("0"), 120), Line::Saved(KEY, saved())]).unwrap();
     let error = read_back(&text_of(&journal)).unwrap_err().to_string();
     assert!(error.contains("line 2 is damaged (thread 12 of process 10 was not saved"), "{error}");
 }
@@ -101,7 +114,7 @@ fn a_change_of_an_unknown_thread_is_damage() {
 fn a_journal_of_any_length_is_read_whole() {
     let (_dir, mut journal) = begin();
     journal.note(&[Line::Saved(KEY, saved())]).unwrap();
-    let set = |cpus| serde_json::to_string(&Line::Set(KEY, pinned(cpus))).unwrap();
+    let set = |cpus| serde_json::to_string(&Line::Set(KEY, pinned(cpus), 120)).unwrap();
     // Long, and quickly read.
     let blanks = " ".repeat(1 << 19);
     let mut text = text_of(&journal);
@@ -149,7 +162,7 @@ fn a_manager_that_starts_keeps_its_draft_while_others_restore() {
 #[test]
 fn a_removed_directory_is_made_again_with_all_that_the_journal_said() {
     let (_dir, mut journal) = begin();
-    let lines = [Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"))];
+    let lines = [Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"), 120)];
     journal.note(&lines).unwrap();
     let file = journal.dir.path_of(&journal.name);
     for removed in [journal.dir.path().to_owned(), file] {
@@ -161,7 +174,8 @@ fn a_removed_directory_is_made_again_with_all_that_the_journal_said() {
         assert!(!journal.is_in_place(), "{}", removed.display());
         journal.begin_again(&lines).unwrap();
         let (_, book) = read_back(&text_of(&journal)).unwrap();
-        assert_eq!(book.records[&KEY].ever, [(pinned("0"), saved())]);
+        let change = Change { since: 120, in_force: pinned("0"), saved: saved() };
+        assert_eq!(book.records[&KEY].ever, [change]);
     }
 }
 
@@ -170,7 +184,7 @@ fn any_line() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(header),
         Just(serde_json::to_string(&Line::Saved(KEY, saved())).unwrap()),
-        Just(serde_json::to_string(&Line::Set(KEY, pinned("0"))).unwrap()),
+        Just(serde_json::to_string(&Line::Set(KEY, pinned("0"), 120)).unwrap()),
         ".{0,60}",
     ]
 }
@@ -195,12 +209,12 @@ proptest! {
     #[test]
     fn a_journal_that_was_cut_short_says_what_was_written_before(cut in 0usize..100) {
         let (_dir, mut journal) = begin();
-        journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"))]).unwrap();
+        journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"), 120)]).unwrap();
         let whole = text_of(&journal);
-        journal.note(&[Line::Set(KEY, pinned("1"))]).unwrap();
+        journal.note(&[Line::Set(KEY, pinned("1"), 120)]).unwrap();
         let text = text_of(&journal);
         let end = (whole.len() + cut).min(text.len() - 1);
         let (_, book) = read_back(&text[..end]).unwrap();
-        prop_assert_eq!(&book.records[&KEY].ever[0].0, &pinned("0"));
+        prop_assert_eq!(&book.records[&KEY].ever[0].in_force, &pinned("0"));
     }
 }
