@@ -97,17 +97,22 @@ impl State {
     /// Nice value and class that are not ours are the thread's own now, also where its user changed
     /// them since it was adopted: by them it is told from other threads.
     fn note_others(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
+        let tick = self.kernel.now_ticks();
         let entry = self.entry(key)?;
-        let mut saved = entry.saved.clone();
-        if entry.in_force().nice.is_none() {
-            saved.nice = now.nice;
+        let (mut saved, mut in_force) = (entry.saved.clone(), entry.in_force().clone());
+        if in_force.nice != Some(now.nice) {
+            (saved.nice, in_force.nice) = (now.nice, None);
         }
-        if !entry.in_force().waiting {
+        if !in_force.waiting || now.class != Class::Idle {
             (saved.class, saved.reset_on_fork) = (now.class, now.reset_on_fork);
+            in_force.waiting = false;
         }
         if saved != entry.saved {
             entry.saved = saved;
             entry.journaled = false;
+        }
+        if in_force != *entry.in_force() {
+            self.ledger.put_in_force(&key, in_force, tick);
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
     use Cpusets::{Changing, Fixed};
-    let orders: [(Cpusets, &[u8]); 11] = [
+    let orders: [(Cpusets, &[u8]); 12] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
         (
             Fixed,
@@ -178,6 +178,15 @@ fn orders_that_were_not_undone_once_are_undone() {
             &[
                 0, 9, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 3, 0, 0, 0, 52, 1, 0, 155, 1, 0, 9, 0, 3, 0,
                 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 11, 1, 0, 0,
+            ],
+        ),
+        // A thread in the idle class is replaced by one that is not, and is placed before that is
+        // reported.
+        (
+            Changing,
+            &[
+                0, 127, 141, 0, 3, 0, 0, 11, 0, 88, 0, 15, 1, 1, 0, 3, 0, 0, 9, 11, 1, 0, 3, 0, 7,
+                2, 0, 11, 0, 0, 3,
             ],
         ),
     ];
