@@ -512,6 +512,7 @@ impl State {
     /// Puts back what was changed on some threads, and on descendants that inherited it.
     pub fn put_back(&mut self, is_meant: impl Fn(&ThreadKey) -> bool) -> RestoreReport {
         let mut book = Book::new(self.journal.began());
+        book.undone.extend(self.ledger.seen_at_birth());
         // A leader that another thread replaced departed under the key that lives.
         let departed = self.ledger.departed(self.kernel.now_ticks());
         for (key, entry, may_lead) in departed.filter(|(key, ..)| is_meant(key)) {

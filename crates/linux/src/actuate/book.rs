@@ -3,7 +3,7 @@
 //! thread found on the machine shall get.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_topology::CpuSet;
 
@@ -57,6 +57,8 @@ pub(super) struct Book {
     pub began: u64,
     /// Its threads.
     pub records: BTreeMap<ThreadKey, Record>,
+    /// Threads whose inheritance was undone before.
+    pub undone: BTreeSet<ThreadKey>,
 }
 
 /// What a thread has now.
@@ -81,7 +83,13 @@ impl Book {
     /// An empty book.
     #[must_use]
     pub fn new(began: u64) -> Self {
-        Self { began, records: BTreeMap::new() }
+        Self { began, ..Self::default() }
+    }
+
+    /// May a thread carry what it inherited?
+    #[must_use]
+    pub fn may_carry(&self, key: &ThreadKey) -> bool {
+        key.born >= self.began && !self.knows(key) && !self.undone.contains(key)
     }
 
     /// Is the thread's earlier state known?
@@ -123,6 +131,22 @@ impl Book {
         self.records.range(ThreadKey::all_of(process))
     }
 
+    fn of_ancestor(&self, ancestor: &Ancestor) -> impl Iterator<Item = (&ThreadKey, &Record)> {
+        let of_it = |one: &Candidate| {
+            let born = one.born;
+            self.of_process(one.process).filter(move |(key, _)| key.born >= born)
+        };
+        ancestor.iter().flat_map(of_it)
+    }
+
+    /// Its processes that are not among the living ones of these numbers.
+    fn gone(&self, living: &BTreeMap<u32, Found>) -> Vec<Candidate> {
+        let is_gone = |key: &&ThreadKey| living.get(&key.process).is_none_or(|f| key.born < f.born);
+        let gone: BTreeSet<u32> =
+            self.records.keys().filter(is_gone).map(|key| key.process).collect();
+        gone.into_iter().map(|process| Candidate { process, born: 0 }).collect()
+    }
+
     /// What a thread that was born after the manager began carries of what
     /// was in force on the threads of its ancestor processes. What it has in common with what the
     /// nearest ancestor had before us, it has from there.
@@ -134,10 +158,7 @@ impl Book {
         let (mut mask, mut nice, mut class) = (false, false, false);
         for ancestor in ancestors {
             // The youngest first: older ones can be of another process that had the number.
-            let mut all_of_it: Vec<_> = self
-                .of_process(ancestor.process)
-                .filter(|(key, _)| key.born >= ancestor.born)
-                .collect();
+            let mut all_of_it: Vec<_> = self.of_ancestor(ancestor).collect();
             all_of_it.sort_by_key(|(key, _)| Reverse(key.born));
             let records = || all_of_it.iter().map(|(_, record)| *record);
             let repair = records()
@@ -230,13 +251,16 @@ pub(super) struct Found {
     pub session: u32,
 }
 
-/// A process from which another one descends.
+/// A process that may be an ancestor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ancestor {
+pub(super) struct Candidate {
     pub process: u32,
     /// When it was born, if it lives; else 0.
     pub born: u64,
 }
+
+/// The processes one of which is an ancestor: more than one where that is not told.
+pub(super) type Ancestor = Vec<Candidate>;
 
 /// For each process found on the machine that descends from some in the book: these ancestors, the
 /// nearest first. A process in the book is its own ancestor.
@@ -260,22 +284,28 @@ pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<Anc
         let first = || book.of_process(number).map(|(key, _)| key.born).min();
         is_known(number) && born(number).or_else(first).is_some_and(|born| born > book.began)
     };
+    let gone = book.gone(&by_number);
     // A parent is at least as old as its child, else the number was used again.
     let parent = |at: &Found| by_number.get(&at.parent).filter(|p| p.born <= at.born).copied();
     let ancestors = |of: Found| {
         let line = || std::iter::successors(Some(of), parent).take(found.len() + 1);
-        let parents = line().map(|at| at.process).filter(|process| is_known(*process));
+        let parents = || line().map(|at| at.process).filter(|process| is_known(*process));
         let unknown = line().filter(|at| !is_known(at.process));
         let creators =
             unknown.filter_map(|at| [at.group, at.session].into_iter().find(|&n| made_by_known(n)));
         let mut known: Vec<u32> = Vec::new();
-        for process in parents.chain(creators) {
+        let is_orphan = parents().next().is_none();
+        for process in parents().chain(creators) {
             if !known.contains(&process) {
                 known.push(process);
             }
         }
-        let ancestor = |process| Ancestor { process, born: born(process).unwrap_or_default() };
-        known.into_iter().map(ancestor).collect::<Vec<_>>()
+        let one = |process| Candidate { process, born: born(process).unwrap_or_default() };
+        // Any that is gone can have been the parent of an orphan.
+        let others = if is_orphan { gone.as_slice() } else { &[] };
+        let ancestor =
+            |process| std::iter::once(one(process)).chain(others.iter().copied()).collect();
+        known.into_iter().map(ancestor).collect::<Vec<Ancestor>>()
     };
     let all = found.iter().map(|f| (f.process, ancestors(*f)));
     all.filter(|(_, ancestors)| !ancestors.is_empty()).collect()

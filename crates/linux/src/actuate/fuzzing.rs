@@ -35,6 +35,7 @@ pub fn journal(bytes: &[u8]) {
         descendants(&book, &machine)
             .values()
             .flatten()
+            .flatten()
             .all(|one| book.of_process(one.process).count() > 0)
     );
 }

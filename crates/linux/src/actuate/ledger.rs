@@ -355,6 +355,8 @@ impl Ledger {
     /// kept a while.
     pub fn depart(&mut self, key: &ThreadKey, tick: u64) {
         if let Some(entry) = self.take_adopted(key) {
+            // Should it only be out of sight, it is no newborn.
+            self.saw_at_birth(*key);
             self.remember_departed(*key, entry, Some(tick));
         }
     }
@@ -415,6 +417,11 @@ impl Ledger {
 
     pub fn saw_at_birth(&mut self, key: ThreadKey) {
         remember(&mut self.seen_at_birth, key);
+    }
+
+    /// The threads of which it is known that they carry nothing inherited.
+    pub fn seen_at_birth(&self) -> impl Iterator<Item = &ThreadKey> {
+        self.seen_at_birth.iter()
     }
 
     pub fn was_seen_at_birth(&self, key: &ThreadKey) -> bool {

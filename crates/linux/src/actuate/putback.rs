@@ -189,7 +189,7 @@ fn put_back_descendants(
     for (process, ancestors) in descendants(book, &found) {
         let cpuset = cpusets.entry(process).or_insert_with(|| kernel.cpuset(process));
         for key in threads_of(kernel, process) {
-            if key.born < book.began || book.knows(&key) {
+            if !book.may_carry(&key) {
                 continue;
             }
             let Ok(now) = kernel.present(key) else { continue };

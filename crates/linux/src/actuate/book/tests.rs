@@ -38,7 +38,7 @@ fn found(process: u32, born: u64, parent: u32, group: u32, session: u32) -> Foun
 
 /// The numbers of the ancestors of each process.
 fn ancestors(book: &Book, machine: &[Found]) -> BTreeMap<u32, Vec<u32>> {
-    let numbers = |all: Vec<Ancestor>| all.into_iter().map(|one| one.process).collect();
+    let numbers = |all: Vec<Ancestor>| all.into_iter().map(|any_of| any_of[0].process).collect();
     descendants(book, machine).into_iter().map(|(process, all)| (process, numbers(all))).collect()
 }
 
@@ -94,6 +94,21 @@ fn an_orphan_is_found_by_the_session_that_a_managed_process_created() {
 }
 
 #[test]
+fn an_orphan_may_be_of_any_process_that_is_gone() {
+    let mut book = book();
+    book.save(key(21, 160), saved(Mask::Cpus(set("0-1"))));
+    book.set(&key(21, 160), pinned("0"), 160);
+    let born = Newborn { mask: set("0"), nice: 0, class: Class::Other, born: 180 };
+    let of_group_20 = |parent| [found(20, 150, 10, 20, 20), found(33, 180, parent, 20, 20)];
+    let inherited = |parent| {
+        let ancestors = &descendants(&book, &of_group_20(parent))[&33];
+        book.inherited(ancestors, &born, &set("0-3")).mask
+    };
+    assert_eq!(inherited(20), Some(Mask::All));
+    assert_eq!(inherited(1), Some(Mask::Cpus(set("0-1"))), "process 21 can have been its parent");
+}
+
+#[test]
 fn a_parent_is_nearer_than_the_creator_of_the_group() {
     let mut book = book();
     book.save(key(21, 160), saved(Mask::Cpus(set("1-2"))));
@@ -125,7 +140,8 @@ fn a_newborn_inherits_nothing_from_an_older_process_with_the_number_of_its_own()
     book.save(older, saved(Mask::Cpus(set("0-1"))));
     book.set(&older, pinned("0"), 110);
     let newborn = Newborn { mask: set("0"), nice: 0, class: Class::Other, born: 160 };
-    let inherited = |born| book.inherited(&[Ancestor { process: 20, born }], &newborn, &set("0-3"));
+    let inherited =
+        |born| book.inherited(&[vec![Candidate { process: 20, born }]], &newborn, &set("0-3"));
     assert_eq!(inherited(150).mask, Some(Mask::All));
     assert_eq!(inherited(0).mask, Some(Mask::Cpus(set("0-1"))), "which one is not known");
 }
@@ -152,7 +168,7 @@ fn what_was_set_after_a_birth_was_not_inherited() {
     book.save(thread, saved(Mask::Cpus(set("0-1"))));
     book.set(&thread, pinned("0"), 170);
     let newborn = |born| Newborn { mask: set("0"), nice: 0, class: Class::Other, born };
-    let of_20 = [Ancestor { process: 20, born: 150 }];
+    let of_20 = [vec![Candidate { process: 20, born: 150 }]];
     let inherited = |born| book.inherited(&of_20, &newborn(born), &set("0-3")).mask;
     assert_eq!(inherited(160), Some(Mask::All));
     assert_eq!(inherited(180), Some(Mask::Cpus(set("0-1"))), "either may have made it");
@@ -163,11 +179,13 @@ fn a_thread_from_before_the_manager_inherited_nothing() {
     let newborn = |born| Newborn { mask: set("0"), nice: 0, class: Class::Other, born };
     assert!(
         book()
-            .inherited(&[Ancestor { process: 10, born: 50 }], &newborn(99), &set("0-3"))
+            .inherited(&[vec![Candidate { process: 10, born: 50 }]], &newborn(99), &set("0-3"))
             .is_nothing()
     );
     assert_eq!(
-        book().inherited(&[Ancestor { process: 10, born: 50 }], &newborn(200), &set("0-3")).mask,
+        book()
+            .inherited(&[vec![Candidate { process: 10, born: 50 }]], &newborn(200), &set("0-3"))
+            .mask,
         Some(Mask::All)
     );
 }

@@ -103,7 +103,7 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
     use Cpusets::{Changing, Fixed};
-    let orders: [(Cpusets, &[u8]); 12] = [
+    let orders: [(Cpusets, &[u8]); 14] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
         (
             Fixed,
@@ -187,6 +187,22 @@ fn orders_that_were_not_undone_once_are_undone() {
             &[
                 0, 127, 141, 0, 3, 0, 0, 11, 0, 88, 0, 15, 1, 1, 0, 3, 0, 0, 9, 11, 1, 0, 3, 0, 7,
                 2, 0, 11, 0, 0, 3,
+            ],
+        ),
+        // A thread whose user chose the idle class calls exec, and the leader is forgotten.
+        (
+            Changing,
+            &[
+                0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 0, 7, 0, 0, 0, 158, 1, 2, 0, 239, 92, 0, 7, 1, 0, 9,
+                11, 0, 78,
+            ],
+        ),
+        // A child of a thread that its user pinned is an orphan in the session of another one's.
+        (
+            Fixed,
+            &[
+                0, 0, 3, 0, 0, 0, 0, 0, 1, 1, 0, 33, 0, 0, 0, 1, 0, 0, 0, 95, 2, 1, 0, 3, 0, 0, 9,
+                11, 3, 0, 3, 11, 2, 0, 3, 0, 0, 2, 0, 0, 0, 172, 2,
             ],
         ),
     ];
