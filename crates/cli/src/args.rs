@@ -42,7 +42,7 @@ use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
 #[cfg(feature = "research")]
-pub use training::{BenchSymbiosis, Sort, Train};
+pub use training::{Sort, Train};
 
 /// Puts the right threads together: places the threads of programs on the
 /// hardware threads where they disturb each other least.

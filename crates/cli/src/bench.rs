@@ -17,13 +17,13 @@ use crate::args::{
     Bench, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp, BenchOverhead,
     BenchPhases, BenchSeniority, Part, Session,
 };
-use crate::{auto, symbiosis};
+use crate::auto;
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(command: Bench) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut progress = Terminal::new(match &command {
-        Bench::Auto(_) | Bench::Symbiosis(_) => Figures::Simulated,
+        Bench::Auto(_) => Figures::Simulated,
         _ => Figures::Measured,
     })?;
     let (report, output, json) = match command {
@@ -100,10 +100,6 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
             let output = folder(args.output.clone(), "auto", args.short);
             (auto::run(&args, &output, &mut progress)?, output, args.json)
         }
-        Bench::Symbiosis(args) => {
-            let output = folder(args.output.clone(), "symbiosis", args.short);
-            (symbiosis::run(&args, &output, &mut progress)?, output, args.json)
-        }
     };
     progress.end();
     if json {
@@ -157,7 +153,7 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 15] = [
+const IN_SHORT: [&str; 14] = [
     "auto-contenders",
     "auto-workloads",
     "auto-controls",
@@ -172,7 +168,6 @@ const IN_SHORT: [&str; 15] = [
     "figure-2",
     "table-2",
     "changes",
-    "captured",
 ];
 
 /// The report in short, so that nobody has to open the page to see

@@ -42,7 +42,6 @@ mod simulate;
 mod stat;
 mod status;
 #[cfg(feature = "research")]
-mod symbiosis;
 mod top;
 #[cfg(feature = "research")]
 mod topdown;

@@ -193,10 +193,7 @@ fn tell_captured(evaluation: &Evaluation) {
         let partners = found.partners;
         say!("lower end above {GATE} by stacks beside {partners} of 7 alone: {judged}");
     }
-    say!(
-        "what the policy remembers of groups that ran comes on top: symbiont bench symbiosis \
-         --left-out FOLDER"
-    );
+    say!("what the policy remembers of groups that ran comes on top");
 }
 
 fn share(estimate: &Estimate) -> String {

@@ -204,9 +204,6 @@ pub enum Error {
     /// A simulated run could not be carried out.
     #[error(transparent)]
     Simulated(#[from] crate::simulated::SimulateError),
-    /// No models can be fitted that are asked for.
-    #[error(transparent)]
-    NoModel(#[from] crate::symbiosis::NoModel),
     /// The report could not be written.
     #[error(transparent)]
     Report(#[from] crate::report::ReportError),

@@ -7,7 +7,7 @@
 //! they share ([`harness`]).
 //!
 //! On the simulated machine: [`simulated`], [`hysched`] (pairs of categories),
-//! [`symbiosis`] (groups chosen by a model), [`auto`] (the default policy against all others). Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
+//! [`auto`] (the default policy against all others). Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`], [`orders`]), what models predict
@@ -33,7 +33,6 @@ pub mod reproduce;
 pub mod seniority;
 pub mod simulated;
 pub mod stats;
-pub mod symbiosis;
 pub mod theory;
 pub mod topdown;
 pub mod training;

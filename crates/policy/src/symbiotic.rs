@@ -54,8 +54,7 @@
 //! (`symbiont_model::Experience`; the same half-life). A group that was predicted too well is tried and
 //! then known; without that, a model that errs chooses the same wrong group again and again. It is done
 //! by default with fine stacks, and not with the published equations, which go without. Where the model
-//! knew none of a workload's eight programs (simulated POWER8, 40 workloads,
-//! `symbiont bench symbiosis --left-out`), 0.82 [0.72, 0.91] of what an oracle gains over random placement
+//! knew none of a workload's eight programs (simulated POWER8, 40 workloads), 0.82 [0.72, 0.91] of what an oracle gains over random placement
 //! was captured with it, 0.55 [0.35, 0.72] without.
 //!
 //! # Properties

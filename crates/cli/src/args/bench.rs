@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use symbiont_linux::slow::SlowCpu;
 
-use super::{BenchSymbiosis, Kept, parse_limit};
+use super::{Kept, parse_limit};
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -19,7 +19,6 @@ pub enum Bench {
     Openmp(BenchOpenmp),
     Seniority(BenchSeniority),
     Auto(BenchAuto),
-    Symbiosis(Box<BenchSymbiosis>),
 }
 
 /// The default policy against the OS and against each single policy, simulated

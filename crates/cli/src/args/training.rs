@@ -1,4 +1,4 @@
-//! The arguments of training, and of what tries what was trained.
+//! The arguments of training.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use symbiont_model::Depth;
 
-use super::{Kept, Knowledge, Private, parse_duration};
+use super::{Kept, parse_duration};
 
 /// Learn how threads on one core slow each other down
 ///
@@ -94,77 +94,4 @@ pub enum Sort {
     Performance,
     /// The small one (E-core, LITTLE)
     Efficiency,
-}
-
-/// Symbiotic scheduling against other policies, on a simulated machine
-///
-/// Runs workloads of two and of four programs for each core, on 4 to 10 cores, under random
-/// placement, the simulated OS, l1-bandwidth, symbiotic, symbiotic-numa and (pairs only) the
-/// oracle, and writes a report with gains in STP and ANTT over random placement (Feliu et
-/// al., section 6); and workloads of eight programs for each core under the simulated OS, in SMT8 and
-/// in SMT4 (section 5). An interrupted evaluation goes on where it stopped. Nothing of it is
-/// measured on hardware.
-#[derive(Debug, Args)]
-pub struct BenchSymbiosis {
-    /// Simulated machine (see `symbiont machines`), or the file of a description
-    #[arg(long, value_name = "NAME", default_value = "power8-s812l")]
-    pub machine: String,
-    #[command(flatten)]
-    pub knowledge: Knowledge,
-    /// Predict each workload by a model that knows none of its programs, fitted on the other runs of
-    /// the training in FOLDER, which --model came from
-    #[arg(long, value_name = "FOLDER", requires = "model")]
-    pub left_out: Option<PathBuf>,
-    /// Folder of the report and of the raw runs [default: report/symbiosis, or
-    /// report/symbiosis-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Some workloads with short targets instead of all 160
-    #[arg(long)]
-    pub short: bool,
-    /// Programs for each core
-    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
-    pub widths: Vec<usize>,
-    /// Counts of cores
-    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
-    pub cores: Vec<usize>,
-    /// Workloads of each width, over all counts of cores
-    #[arg(long, value_name = "COUNT")]
-    pub workloads: Option<usize>,
-    /// Repeats of each workload
-    #[arg(long, value_name = "COUNT")]
-    pub repeats: Option<u32>,
-    /// Workloads of each width and count of cores that are run as negative controls too, with moves
-    /// that cost nothing (measurements exchanged between programs, for good and anew each quantum, and
-    /// nothing recalled; units and caches private to each thread), and with decisions that take a
-    /// millisecond, with and without a core reserved for them
-    #[arg(long, value_name = "COUNT")]
-    pub controls: Option<usize>,
-    /// Workloads of eight programs for each of 4 and of 10 cores, run in SMT8 and in SMT4 by the
-    /// simulated OS, where the machine has SMT8 [default: 10, or 0]
-    #[arg(long, value_name = "COUNT")]
-    pub smt8: Option<usize>,
-    /// How long each program runs alone to set its target (simulated time)
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub alone: Option<Duration>,
-    /// Policies to compare; `random` is needed for gains
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub policies: Vec<String>,
-    /// Programs to draw from, of those with a profile [default: all real ones]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub programs: Vec<String>,
-    /// Give each thread a resource for itself, to show what sharing it causes
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    pub private: Vec<Private>,
-    /// Seed of everything that is random
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
-    pub profiles: PathBuf,
-    #[command(flatten)]
-    pub kept: Kept,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
 }

@@ -22,8 +22,7 @@ const fn absent(id: &'static str, paper: Paper, place: &'static str, why: &'stat
 const INPUT: &str = "an input: the simulated POWER8 is described by these values, so that it would \
                      only give them back (`symbiont machines power8-s812l --memory`)";
 const DRAWING: &str = "a drawing, no result";
-const ELSEWHERE: &str = "not in the one form of experiments yet: `symbiont train` and `symbiont bench symbiosis` \
-                         report it";
+const ELSEWHERE: &str = "not in the one form of experiments yet: `symbiont train` reports it";
 const REAL: &str = "needs a real machine: `symbiont bench openmp` runs OpenMP kernels in its place";
 const EQUATION: &str =
     "equations, no measurements; morad-fig6 and morad-fig7 hold ours against them";

@@ -17,9 +17,8 @@ use super::{Context, Effort, PROGRAMS, Reproduced, Source};
 use crate::campaign::{Metric, Repeats, Rows, carry_out, digest};
 use crate::harness::{Error, Progress};
 use crate::simulated::Shown;
-use crate::simulated::mixes::{Contender, Mix, Mixes, rows};
+use crate::simulated::mixes::{Contender, Mix, Mixes, deal, rows};
 use crate::stats::Estimate;
-use crate::symbiosis::Case;
 use crate::training::simulated::Simulated;
 use crate::training::{self, Campaign, Evaluated};
 
@@ -296,10 +295,11 @@ fn mixes(
     seed: u64,
 ) -> Vec<Mix> {
     let mix = |number: usize, cores: usize| {
-        let case = Case { width, cores, number };
+        let place = (number as u64) << 16 | (cores as u64) << 8 | width as u64;
+        let dealt = deal(programs, width * cores, seed.rotate_left(32) ^ place);
         let taken = workshop.description().topology.cores().iter().take(cores);
         let limit = taken.flat_map(|core| core.cpus.iter().take(width)).collect();
-        Mix { name: name(width, cores, number), programs: case.programs(programs, seed), limit }
+        Mix { name: name(width, cores, number), programs: dealt, limit }
     };
     let numbers = 0..size.workloads;
     numbers.flat_map(|number| size.cores.iter().map(move |cores| mix(number, *cores))).collect()

@@ -14,6 +14,7 @@
 //! what it is shown, and what threads have for themselves.
 //!
 //! # Properties
+//! - Each program is dealt as often as any other (`each_program_is_dealt_as_often_as_any_other`).
 //! - All contenders of a repeat meet the same starts, and equal contenders give equal records
 //!   (`equal_contenders_give_equal_records`).
 
@@ -23,6 +24,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::Signals;
 use symbiont_policy::{Policy, Settings, find};
@@ -134,6 +138,19 @@ pub struct Mixes<'a, 'p> {
     pub basis: (String, BTreeMap<String, String>),
     /// Instructions by program that set the targets, as far as they are known.
     pub targets: Mutex<BTreeMap<String, u64>>,
+}
+
+/// So many programs, each as often as any other, but for one.
+#[must_use]
+pub fn deal(programs: &[String], count: usize, seed: u64) -> Vec<String> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut deck = programs.to_vec();
+    let mut dealt = Vec::with_capacity(count);
+    while dealt.len() < count && !deck.is_empty() {
+        deck.shuffle(&mut random);
+        dealt.extend(deck.iter().take(count - dealt.len()).cloned());
+    }
+    dealt
 }
 
 /// About what a simulated second of a hardware thread takes on one CPU of today.
@@ -293,6 +310,17 @@ mod tests {
     use super::*;
     use crate::campaign::carry_out;
     use crate::simulated::Library;
+
+    #[test]
+    fn each_program_is_dealt_as_often_as_any_other() {
+        let programs: Vec<String> = (0..23).map(|at| format!("p{at}")).collect();
+        let dealt = deal(&programs, 28, 1);
+        let of = |name: &String| dealt.iter().filter(|one| *one == name).count();
+        assert!(programs.iter().all(|name| (1..=2).contains(&of(name))), "{dealt:?}");
+        assert_eq!((dealt.len(), &dealt), (28, &deal(&programs, 28, 1)));
+        assert_ne!(dealt, deal(&programs, 28, 2));
+        assert!(deal(&[], 3, 1).is_empty());
+    }
 
     #[test]
     fn equal_contenders_give_equal_records() {

@@ -296,10 +296,7 @@ fn in_company(mode: SmtMode, evaluation: &Evaluation) -> Table {
          the workload; rated by mean slowdowns against throttled speed"
     ));
     table.note(format!("gate: the lower end of the interval is above {GATE}"));
-    table.note(
-        "by stacks alone; what the policy remembers of groups that ran comes on top (symbiont bench \
-         symbiosis --left-out)",
-    );
+    table.note("by stacks alone; what the policy remembers of groups that ran comes on top");
     table.note(
         "left out: the form is chosen and fitted without any program of the workload; shuffled: so, \
          each predicted by another one's stack; a control",
