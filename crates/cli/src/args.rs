@@ -4,6 +4,8 @@
 mod advise;
 #[cfg(feature = "research")]
 mod bench;
+#[cfg(feature = "research")]
+mod compare;
 mod daemon;
 mod knowledge;
 mod policy;
@@ -28,6 +30,8 @@ pub use bench::{
     BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "research")]
+pub use compare::{BenchArgs, Compare};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};
 pub use knowledge::Knowledge;
 pub use policy::{Parameters, PolicyOptions};

@@ -14,14 +14,20 @@ use symbiont_experiment::{
 };
 
 use crate::args::{
-    Bench, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp, BenchOverhead,
-    BenchPhases, BenchSeniority, Part, Session,
+    Bench, BenchArgs, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp,
+    BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
 };
-use crate::auto;
+use crate::{auto, compare};
 
 /// Runs an experiment, writes its report and tells what it showed.
-pub fn bench(command: Bench) -> anyhow::Result<()> {
+pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()> {
     let begin = Instant::now();
+    let Some(command) = experiment else {
+        let mut progress = Terminal::new(Figures::Measured)?;
+        let report = compare::run(&compare, &mut progress)?;
+        progress.end();
+        return show(&report, &compare.output, compare.json, begin.elapsed());
+    };
     let mut progress = Terminal::new(match &command {
         Bench::Auto(_) => Figures::Simulated,
         _ => Figures::Measured,
@@ -102,10 +108,15 @@ pub fn bench(command: Bench) -> anyhow::Result<()> {
         }
     };
     progress.end();
+    show(&report, &output, json, begin.elapsed())
+}
+
+/// Shows what came out, as the user wants it.
+fn show(report: &Report, output: &Path, json: bool, wall: Duration) -> anyhow::Result<()> {
     if json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(report)?);
     } else {
-        tell(&report, &output, begin.elapsed());
+        tell(report, output, wall);
     }
     Ok(())
 }
@@ -153,14 +164,16 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 14] = [
+const IN_SHORT: [&str; 16] = [
     "auto-contenders",
     "auto-workloads",
     "auto-controls",
     "checks",
+    "contenders",
     "detection-alone",
     "detection-beside",
     "summary",
+    "times",
     "turns",
     "starvation",
     "premise",
@@ -242,7 +255,7 @@ impl Terminal {
             signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = "{elapsed_precise} of about {prefix} {bar:30} {pos}/{len} {msg}";
+        let style = "{elapsed_precise}{prefix} {bar:30} {pos}/{len} {msg}";
         bar.set_style(ProgressStyle::with_template(style)?);
         Ok(Self { bar, cancelled, figures })
     }
@@ -271,12 +284,15 @@ impl Progress for Terminal {
             return;
         }
         let minutes = estimate.as_secs().div_ceil(60);
+        // What the user's own programs take is not known before they ran.
+        let known = !estimate.is_zero();
+        let about = if known { format!(", about {minutes} min") } else { String::new() };
         let advice = match self.figures {
             Figures::Measured => " The machine should do nothing else meanwhile.",
             Figures::Simulated => "",
         };
         self.line(&format!(
-            "{} runs, about {minutes} min.{advice} ^C stops; the same command then goes on from there.",
+            "{} runs{about}.{advice} ^C stops; the same command then goes on from there.",
             runs - done
         ));
         if done > 0 {
@@ -284,7 +300,8 @@ impl Progress for Terminal {
         }
         self.bar.set_length(runs as u64);
         self.bar.set_position(done as u64);
-        self.bar.set_prefix(format!("{minutes} min"));
+        let of = if known { format!(" of about {minutes} min") } else { String::new() };
+        self.bar.set_prefix(of);
         self.bar.enable_steady_tick(Duration::from_secs(1));
     }
 

@@ -16,6 +16,8 @@ mod bench;
 #[cfg(feature = "research")]
 mod check_sim;
 mod client;
+#[cfg(feature = "research")]
+mod compare;
 mod daemon;
 mod doctor;
 mod explain;
@@ -142,7 +144,7 @@ fn research(command: Research) -> anyhow::Result<()> {
         Research::CheckSim(args) => check_sim::run(&args),
         Research::Machines(args) => machines::machines(&args),
         Research::Workloads(args) => machines::workloads(&args),
-        Research::Bench(command) => bench::bench(command),
+        Research::Bench(args) => bench::bench(args),
         Research::Reproduce(args) => reproduce::run(&args),
         Research::Train(args) => train::run(&args),
         Research::Nop => {

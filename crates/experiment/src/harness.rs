@@ -143,7 +143,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A program failed.
-    #[error("`{program}` ended with {status}: {stderr}")]
+    #[error("`{program}` ended with {status}{}", said(.stderr))]
     Failed {
         /// Its command line.
         program: String,
@@ -151,6 +151,14 @@ pub enum Error {
         status: ExitStatus,
         /// The end of what it said on standard error.
         stderr: String,
+    },
+    /// A policy cannot run on this machine.
+    #[error("no comparison with '{contender}': {why}")]
+    CannotCompare {
+        /// The policy with its options.
+        contender: String,
+        /// Why.
+        why: String,
     },
     /// A program did not end and was ended.
     #[error("`{program}` did not end within {limit:?} and was killed with all it had started")]
@@ -221,6 +229,11 @@ impl Error {
         let path = path.to_owned();
         move |source| Self::Json { path, source }
     }
+}
+
+/// What a program wrote, if it did.
+fn said(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
 fn hint(program: &str, source: &io::Error) -> &'static str {

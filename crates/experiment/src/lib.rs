@@ -15,6 +15,7 @@
 //! plots and data files ([`report`]).
 
 pub mod auto;
+pub mod bench;
 pub mod campaign;
 pub mod counting;
 pub mod decision;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Bench, CheckSim, Machines, Reproduce, Simulate, Train, Workloads};
+use super::{BenchArgs, CheckSim, Machines, Reproduce, Simulate, Train, Workloads};
 
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is soon taken apart")]
@@ -17,13 +17,7 @@ pub enum Research {
     Reproduce(Reproduce),
     Machines(Machines),
     Workloads(Workloads),
-    /// Compare policies on this machine with real runs; writes a report
-    ///
-    /// Each experiment writes a folder: one page with tables and plots (index.html), the same data
-    /// as CSV and JSON, and the raw runs. Keep the machine quiet meanwhile. Start with --short;
-    /// the whole campaigns say at the start how long they take.
-    #[command(subcommand)]
-    Bench(Bench),
+    Bench(BenchArgs),
     /// Evaluate what a published model predicts; runs nothing
     #[command(subcommand)]
     Analyze(Analyze),

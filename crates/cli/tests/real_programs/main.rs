@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod compared;
 mod cpus;
 mod enrolment;
 mod results;

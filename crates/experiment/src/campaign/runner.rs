@@ -25,9 +25,13 @@ pub fn carry_out<E: Experiment>(
 ) -> Result<Vec<Done<E>>, Error> {
     let mut store = Store::open(folder, &experiment.name())?;
     let mut done: Vec<Done<E>> = Vec::new();
+    let mut all_kept = true;
     loop {
         let runs = experiment.next(&done);
         if runs.is_empty() {
+            if all_kept {
+                progress.begin(done.len(), done.len(), Duration::ZERO);
+            }
             return Ok(done);
         }
         let keys = runs.iter().map(|run| key(experiment, run)).collect::<Result<Vec<_>, _>>()?;
@@ -40,6 +44,7 @@ pub fn carry_out<E: Experiment>(
             .map(|(at, _)| at)
             .collect();
         if !left.is_empty() {
+            all_kept = false;
             let cost: Duration = left.iter().map(|&at| experiment.cost(&runs[at])).sum();
             let known = done.len() + runs.len();
             progress.begin(known, known - left.len(), cost / workers.max(1) as u32);

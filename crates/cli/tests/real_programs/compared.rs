@@ -1,0 +1,35 @@
+//! `symbiont bench COMMAND…`: a user's own programs under several policies.
+
+use serde_json::Value;
+
+use crate::support::Place;
+
+#[test]
+fn policies_are_compared_by_own_programs_and_nothing_runs_twice() {
+    let place = Place::new();
+    let bench = |more: &[&str]| {
+        let mut command = place.symbiont();
+        command.args(["bench", "--json", "--rounds=2", "--policy=random --quantum 20ms"]);
+        command.arg("--output").arg(place.path("bench")).args(more);
+        command.output().unwrap()
+    };
+    let programs = ["sleep 0.05; echo lost", "echo \"$((6 * 7))\" >/dev/null"];
+    let first = bench(&programs);
+    assert!(first.status.success(), "{first:?}");
+    let report: Value = serde_json::from_slice(&first.stdout).unwrap();
+    let text = report.to_string();
+    for expected in ["random --quantum 20ms", "sleep 0.05; echo lost", "held against"] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(!text.contains("\nlost"));
+    let second = bench(&programs);
+    assert_eq!(second.stdout.len(), first.stdout.len(), "{second:?}");
+    assert!(String::from_utf8_lossy(&second.stderr).contains("All runs were done before"));
+    let failing = bench(&["true", "echo oh >&2; exit 4"]);
+    assert_eq!(failing.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&failing.stderr);
+    assert!(told.contains("`echo oh >&2; exit 4` ended with exit status: 4: oh"), "{told}");
+    let unknown = bench(&["--policy=nobody", "true"]);
+    let told = String::from_utf8_lossy(&unknown.stderr);
+    assert!(told.contains("no comparison with 'nobody': no policy is called 'nobody'"), "{told}");
+}
