@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// Rooms that decide what comes out of a simulated run.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 16] = [
     "control",
     "counters",
     "machine",
@@ -21,6 +21,9 @@ const ROOMS: [&str; 13] = [
     "topology",
     "trace",
     "experiment/src/simulated",
+    "experiment/src/training/left_out.rs",
+    "experiment/src/training/simulated.rs",
+    "experiment/src/training/watch.rs",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,8 +44,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The files below a folder but those of tests.
+/// A file, or the files below a folder but those of tests.
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    if folder.is_file() {
+        files.push(folder.to_owned());
+        return Ok(());
+    }
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let is_test = path.file_stem().is_some_and(|name| name.to_string_lossy().contains("test"));

@@ -26,8 +26,8 @@ pub use advise::Advise;
 use anyhow::Context;
 #[cfg(feature = "research")]
 pub use bench::{
-    Bench, BenchAuto, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp,
-    BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
+    Bench, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp, BenchOverhead,
+    BenchPhases, BenchSeniority, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "research")]

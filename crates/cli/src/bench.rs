@@ -17,7 +17,7 @@ use crate::args::{
     Bench, BenchArgs, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp,
     BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
 };
-use crate::{auto, compare};
+use crate::compare;
 
 /// Runs an experiment, writes its report and tells what it showed.
 pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()> {
@@ -28,10 +28,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
         progress.end();
         return show(&report, &compare.output, compare.json, begin.elapsed());
     };
-    let mut progress = Terminal::new(match &command {
-        Bench::Auto(_) => Figures::Simulated,
-        _ => Figures::Measured,
-    })?;
+    let mut progress = Terminal::new(Figures::Measured)?;
     let (report, output, json) = match command {
         Bench::Phases(BenchPhases { output, short, all_ratios, parts, seed, slow_cpu, json }) => {
             let size = if short { phases::Size::short() } else { phases::Size::full() };
@@ -102,10 +99,6 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let report = seniority::Campaign::run(&options, &mut progress)?;
             (report, options.output, json)
         }
-        Bench::Auto(args) => {
-            let output = folder(args.output.clone(), "auto", args.short);
-            (auto::run(&args, &output, &mut progress)?, output, args.json)
-        }
     };
     progress.end();
     show(&report, &output, json, begin.elapsed())
@@ -164,10 +157,7 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 16] = [
-    "auto-contenders",
-    "auto-workloads",
-    "auto-controls",
+const IN_SHORT: [&str; 13] = [
     "checks",
     "contenders",
     "detection-alone",

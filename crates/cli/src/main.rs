@@ -10,7 +10,6 @@ mod analyze;
 mod args;
 mod attach;
 #[cfg(feature = "research")]
-mod auto;
 #[cfg(feature = "research")]
 mod bench;
 #[cfg(feature = "research")]

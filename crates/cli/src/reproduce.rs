@@ -122,7 +122,7 @@ fn list(json: bool) -> anyhow::Result<()> {
                 (Some(title), _) => title.to_owned(),
                 (None, why) => format!("not reproduced: {}", why.unwrap_or_default()),
             };
-            say!("  {:16} {:22} {said}", listed.id, listed.place);
+            say!("  {:22} {:22} {said}", listed.id, listed.place);
         }
     }
     Ok(())
@@ -154,6 +154,8 @@ mod tests {
     fn figures_are_asked_for_by_id_paper_or_all() {
         assert_eq!(asked(&["morad-tab4", "morad-fig6"]).unwrap(), ["morad-tab4", "morad-fig6"]);
         assert!(asked(&["--paper", "2"]).unwrap().iter().all(|id| id.starts_with("morad-")));
+        let ours = asked(&["--paper", "5"]).unwrap();
+        assert!(!ours.is_empty() && ours.iter().all(|id| id.starts_with("symbiont-")), "{ours:?}");
         assert_eq!(asked(&["--all"]).unwrap().len(), figures().count());
     }
 
@@ -163,7 +165,7 @@ mod tests {
         assert!(refused(&["morad-tab9"]).contains("'morad-tab9'; `symbiont reproduce --list`"));
         assert!(refused(&["feliu-fig4"]).contains("an input"));
         assert!(refused(&["--paper", "4"]).contains("nothing of Settle"));
-        assert!(refused(&["--paper", "7"]).contains("0..=4"));
+        assert!(refused(&["--paper", "7"]).contains("0..=5"));
         assert!(refused(&[]).contains("required"));
         assert!(refused(&["morad-tab4", "--all"]).contains("cannot be used with"));
     }

@@ -10,7 +10,7 @@ use symbiont_experiment::stats::Estimate;
 use symbiont_experiment::training::real::{Real, Trainee};
 use symbiont_experiment::training::simulated::{NOPS, Simulated, nops};
 use symbiont_experiment::training::{
-    Campaign, Captured, Evaluation, GATE, InCompany, Options, Site, Size,
+    self, Captured, Evaluation, GATE, InCompany, Options, Site, Size,
 };
 use symbiont_model::{Objective, Predictor};
 use symbiont_sim::description::Description;
@@ -132,7 +132,7 @@ fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
 }
 
 fn train(site: &dyn Site, options: &Options, figures: Figures, json: bool) -> anyhow::Result<()> {
-    let (evaluated, report) = Campaign::run(site, options, &mut Terminal::new(figures)?)?;
+    let (evaluated, report) = training::train(site, options, &mut Terminal::new(figures)?)?;
     if json {
         say!("{}", report.to_json()?);
         return Ok(());

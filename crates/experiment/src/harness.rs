@@ -50,7 +50,7 @@ pub use process::{Finished, run};
 pub(crate) use attempts::attempt;
 pub(crate) use journal::read_json;
 pub(crate) use managed::read_report;
-pub(crate) use setting::{keep, kept, same_kernel};
+pub(crate) use setting::{keep, same_kernel};
 
 /// Told how a campaign goes; a terminal, a log, or nobody (`()`).
 pub trait Progress {

@@ -7,14 +7,13 @@
 //! they share ([`harness`]).
 //!
 //! On the simulated machine: [`simulated`], [`hysched`] (pairs of categories),
-//! [`auto`] (the default policy against all others). Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
+//! and the other sources of [`reproduce`]. Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`], [`orders`]), what models predict
 //! ([`theory`]), what papers print ([`published`]), and the writer of pages,
 //! plots and data files ([`report`]).
 
-pub mod auto;
 pub mod bench;
 pub mod campaign;
 pub mod counting;

@@ -9,7 +9,7 @@
 //! way in which it was made. A [`Source`] is an experiment that several figures are made from: it carries
 //! out its runs ([`crate::campaign`]) and gives the [`Point`]s of each figure. All sources are listed in
 //! [`SOURCES`], and what cannot be reproduced in [`ABSENT`], with the reason; so each table and figure with
-//! results of the papers is in one of the two.
+//! results of the papers is in one of the two. What no paper has is listed as ours ([`Paper::Symbiont`]).
 //!
 //! A point *agrees* when its published value and the whole interval of ours lie on the same side of the
 //! figure's neutral value (a gain of 0, a ratio of 1), *contradicts* when they lie on different sides, and
@@ -24,7 +24,7 @@
 //! - A page shows every figure, with the published values beside (`the_page_shows_every_figure`).
 
 mod absent;
-mod code;
+mod auto;
 mod feliu;
 mod figure;
 mod navarro;
@@ -32,6 +32,8 @@ mod page;
 mod serial_phases;
 #[cfg(test)]
 mod tests;
+mod trained;
+mod unknown;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -133,8 +135,13 @@ pub trait Source: Sync {
 }
 
 /// All sources. A new one is a new file and a line here.
-pub const SOURCES: &[&dyn Source] =
-    &[&serial_phases::SerialPhases, &navarro::Hysched, &feliu::Symbiotic];
+pub const SOURCES: &[&dyn Source] = &[
+    &serial_phases::SerialPhases,
+    &navarro::Hysched,
+    &feliu::Symbiotic,
+    &unknown::Unknown,
+    &auto::Auto,
+];
 
 /// Programs of `profiles/` with few phases, bound by memory, caches and execution units: they are soon
 /// made ready, so quick experiments draw from them.

@@ -27,6 +27,7 @@
 //!   (`programs_that_share_nothing_are_not_slowed`).
 
 mod cache;
+pub(crate) mod code;
 mod company;
 mod exchanged;
 mod fill;

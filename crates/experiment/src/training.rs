@@ -31,9 +31,9 @@
 //! What was kept of a training gives models without any programs that are named ([`LeftOut`]): to
 //! evaluate policies with programs that their model does not know.
 //!
-//! [`Campaign`] goes on where it stopped. Its folder holds `campaign.json` (the
-//! setting), `runs.jsonl` (a line for each run), and at the end `model.toml`,
-//! `slowdowns.json` (mean slowdowns of pairs, for the oracle) and a report.
+//! [`observe`] carries the runs out ([`crate::campaign`]) and goes on where it stopped; [`judge`] fits and
+//! evaluates. [`train`] does both, and writes `model.toml`, `slowdowns.json` (mean slowdowns of pairs, for
+//! the oracle) and a report beside the finished runs (`training.jsonl`).
 //!
 //! # Terms and units
 //! *Width*: threads of a group, and with it the SMT mode. Quanta are 100 ms
@@ -41,7 +41,7 @@
 //!
 //! # Properties
 //! - The model fits the machine that it was trained on and no other; an
-//!   interrupted campaign goes on, with the same result
+//!   interrupted training goes on, with the same result
 //!   (`training_gives_a_model_that_fits_and_goes_on_where_it_stopped`).
 //! - The same instructions are compared, through changes of phase and past the end of what was
 //!   recorded (`programs_that_change_their_phases_are_set_against_themselves`), and of what it
@@ -64,7 +64,7 @@ mod heat;
 mod hybrid_tests;
 mod left_out;
 #[cfg(test)]
-pub(crate) mod made_up;
+mod made_up;
 mod page;
 mod plan;
 pub mod real;
@@ -73,10 +73,10 @@ pub mod simulated;
 mod tests;
 mod watch;
 
-pub use campaign::{Campaign, Options, Record, Site};
+pub use campaign::{Options, Site, judge, observe, train};
 pub use company::{GATE, InCompany, PARTNERS};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
 pub use gains::{Captured, Stacks};
-pub use left_out::{LeftOut, MOST_FOURS, Models, groups_for};
+pub use left_out::{LeftOut, Models};
 pub use plan::{Run, Size, plan};
 pub use watch::{Ran, watch};

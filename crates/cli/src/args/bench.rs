@@ -1,12 +1,9 @@
 //! What `symbiont bench` takes.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use symbiont_linux::slow::SlowCpu;
-
-use super::{Kept, parse_limit};
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -18,51 +15,6 @@ pub enum Bench {
     Detection(BenchDetection),
     Openmp(BenchOpenmp),
     Seniority(BenchSeniority),
-    Auto(BenchAuto),
-}
-
-/// The default policy against the OS and against each single policy, simulated
-///
-/// On the simulated POWER8 (SMT2), Xeon E5-2620 v4 and Alder Lake: ten seeded workloads that fill half of
-/// the machine to all of it, some with programs of serial and parallel phases, under `auto`, the OS and
-/// every policy that can run there, paired by start. Interference models are trained before on the same
-/// programs. Negative controls take the contention away, and shuffle what is measured. About five minutes
-/// on two CPUs. An interrupted experiment goes on where it stopped; the figures do not depend on what
-/// else this machine does.
-#[derive(Debug, Args)]
-pub struct BenchAuto {
-    /// Folder of the report and of the raw runs [default: report/auto, or report/auto-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Two workloads of each machine and short targets
-    #[arg(long)]
-    pub short: bool,
-    /// Machines, separated by commas [default: all three]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub machines: Vec<String>,
-    /// Workloads of each machine [default: 10, or 2]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
-    pub workloads: Option<usize>,
-    /// Time alone that sets the targets (simulated) [default: 4s, or 1s]
-    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
-    pub alone: Option<Duration>,
-    /// Most repeats of `auto` and the OS [default: 10, or 2]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeats: Option<u32>,
-    /// Programs that workloads are drawn from, separated by commas [default: eight with few phases]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub programs: Vec<String>,
-    /// Seed of everything that is random
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
-    pub profiles: PathBuf,
-    #[command(flatten)]
-    pub kept: Kept,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// In whose session programs run.
@@ -277,9 +229,4 @@ pub struct BenchSeniority {
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|count| (1..=1000).contains(count));
-    count.ok_or_else(|| "a count here is a number from 1 to 1000".to_owned())
 }

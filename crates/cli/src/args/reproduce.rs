@@ -24,8 +24,9 @@ pub struct Reproduce {
     #[arg(value_name = "ID", conflicts_with_all = ["paper", "all", "list"],
           required_unless_present_any = ["paper", "all", "list"])]
     pub figures: Vec<String>,
-    /// All figures of a paper: 0 Feliu, 1 Peternier, 2 Morad, 3 Navarro, 4 Settle
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=4),
+    /// All figures of a paper: 0 Feliu, 1 Peternier, 2 Morad, 3 Navarro, 4 Settle;
+    /// 5: ours, which no paper has
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=5),
           conflicts_with_all = ["all", "list"])]
     pub paper: Option<u8>,
     /// All figures of all papers

@@ -128,7 +128,7 @@ impl Rows {
                 let other = metric.weighted(others.get(&repeat)?, weights)?;
                 Some(metric.weighted(own, weights)? / other - 1.0)
             });
-            mean(&each.collect::<Vec<_>>())
+            Some((mean(&each.collect::<Vec<_>>())?, 1.0))
         };
         self.over_workloads(seed, gain)
     }
@@ -143,7 +143,8 @@ impl Rows {
         }
         let level = |workload: &str, weights: &[f64]| {
             let runs = self.speedups(workload, of).into_values();
-            mean(&runs.filter_map(|run| metric.weighted(run, weights)).collect::<Vec<_>>())
+            let runs = runs.filter_map(|run| metric.weighted(run, weights));
+            Some((mean(&runs.collect::<Vec<_>>())?, 1.0))
         };
         self.over_workloads(seed, level)
     }
@@ -154,55 +155,64 @@ impl Rows {
         self.speedups(workload, of).into_values().filter_map(|run| metric.of(run)).collect()
     }
 
-    /// The mean over workloads of what `of` makes of a workload and the weights of its programs.
+    /// Headroom captured: Σ (STP − STP of the baseline) / Σ (STP of the bound − STP of the baseline) over
+    /// the workloads that all three ran, with its interval as in [`Self::gain`]; none where the bound gains
+    /// nothing.
+    #[must_use]
+    pub fn captured(&self, own: &str, baseline: &str, bound: &str, seed: u64) -> Option<Estimate> {
+        let share = |workload: &str, weights: &[f64]| {
+            let stp = |of: &str| {
+                let runs = self.speedups(workload, of).into_values();
+                mean(&runs.filter_map(|run| Metric::Stp.weighted(run, weights)).collect::<Vec<_>>())
+            };
+            let least = stp(baseline)?;
+            Some((stp(own)? - least, stp(bound)? - least))
+        };
+        let programs = |workload: &str| vec![1.0; self.programs(workload).len()];
+        let all = self.workloads().into_iter();
+        let headroom: f64 = all
+            .filter_map(|workload| share(workload, &programs(workload)))
+            .map(|(_, most)| most)
+            .sum();
+        (headroom > 0.0).then(|| self.over_workloads(seed, share).ok()).flatten()
+    }
+
+    fn programs(&self, workload: &str) -> &[String] {
+        let row = self.0.iter().find(|row| row.workload == workload);
+        row.map_or(&[], |row| row.programs.as_slice())
+    }
+
+    /// Σ of the first over Σ of the second of what `of` makes of a workload and the weights of its
+    /// programs.
     fn over_workloads(
         &self,
         seed: u64,
-        of: impl Fn(&str, &[f64]) -> Option<f64>,
+        of: impl Fn(&str, &[f64]) -> Option<(f64, f64)>,
     ) -> Result<Estimate, StatsError> {
-        let programs = |workload: &str| -> &[String] {
-            let row = self.0.iter().find(|row| row.workload == workload);
-            row.map_or(&[], |row| row.programs.as_slice())
-        };
-        let alike = |workload: &str| vec![1.0; programs(workload).len()];
+        let alike = |workload: &str| vec![1.0; self.programs(workload).len()];
         let mut workloads = self.workloads();
         workloads.retain(|workload| of(workload, &alike(workload)).is_some());
-        let all: BTreeSet<&String> = workloads.iter().flat_map(|name| programs(name)).collect();
+        let all: BTreeSet<&String> =
+            workloads.iter().flat_map(|name| self.programs(name)).collect();
         let places: BTreeMap<&String, usize> = all.iter().copied().zip(0..).collect();
         let cells: Vec<(&str, Vec<usize>)> = workloads
             .iter()
             .map(|name| {
-                let own = programs(name).iter().filter_map(|p| places.get(p).copied());
+                let own = self.programs(name).iter().filter_map(|p| places.get(p).copied());
                 (*name, own.collect())
             })
             .collect();
         crossed((cells.len(), all.len()), seed, |rows, columns| {
-            let (mut sum, mut weights) = (0.0, 0.0);
+            let (mut sum, mut whole) = (0.0, 0.0);
             for ((name, own), row) in cells.iter().zip(rows).filter(|(_, row)| **row > 0.0) {
                 let columns: Vec<f64> =
                     own.iter().filter_map(|&at| columns.get(at).copied()).collect();
-                let Some(value) = of(name, &columns) else { continue };
+                let Some((value, of)) = of(name, &columns) else { continue };
                 sum += row * value;
-                weights += row;
+                whole += row * of;
             }
-            sum / weights
+            sum / whole
         })
-    }
-
-    /// Headroom captured: Σ (STP − STP of the baseline) / Σ (STP of the bound − STP of the baseline) over
-    /// the workloads that all three ran; none where the bound gains nothing.
-    #[must_use]
-    pub fn captured(&self, own: &str, baseline: &str, bound: &str) -> Option<f64> {
-        let (mut gained, mut headroom) = (0.0, 0.0);
-        for workload in self.workloads() {
-            let stp = |of: &str| mean(&self.figures(workload, of, Metric::Stp));
-            let (Some(own), Some(least), Some(most)) = (stp(own), stp(baseline), stp(bound)) else {
-                continue;
-            };
-            gained += own - least;
-            headroom += most - least;
-        }
-        (headroom > 0.0).then(|| gained / headroom)
     }
 
     /// Workloads in which a contender's STP is lower than another's, beyond the interval over repeats

@@ -248,12 +248,12 @@ fn gains_headroom_and_losers_over_workloads() {
     let gain = rows.gain("own", "random", Metric::Stp, 1).unwrap();
     assert!((gain.value - 0.25 / 3.0).abs() < 1e-9, "{gain:?}");
     assert!(gain.interval.is_some_and(|interval| interval.contains(gain.value)));
-    let captured = rows.captured("own", "random", "oracle").unwrap();
+    let captured = rows.captured("own", "random", "oracle", 1).unwrap().value;
     assert!((captured - 1.0 / 3.0).abs() < 1e-9, "{captured}");
     let losers = rows.losers("own", "random", Repeats::exactly(3));
     assert_eq!(losers.iter().map(|loser| loser.workload.as_str()).collect::<Vec<_>>(), ["w"]);
     assert_eq!(losers[0].programs, ["w-a", "shared"]);
     let level = rows.level("random", Metric::Stp, 1).unwrap();
     assert!((level.value - 1.002).abs() < 1e-9, "{level:?}");
-    assert_eq!(rows.captured("own", "random", "random"), None);
+    assert_eq!(rows.captured("own", "random", "random", 1), None);
 }

@@ -37,15 +37,6 @@ impl Journal {
         Ok((Self { path: path.to_owned(), file }, records))
     }
 
-    /// What a journal holds, which is left as it is. A torn last line is no record.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or a whole line in it is not a record.
-    pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
-        let text = fs::read_to_string(path).map_err(Error::io(path))?;
-        Ok(whole(path, &text)?.0)
-    }
-
     /// Appends a record; when this returns, a crash of this program cannot
     /// lose it.
     ///

@@ -33,14 +33,6 @@ pub(crate) fn keep<S: Serialize + DeserializeOwned>(
     Ok(setting)
 }
 
-/// The setting of the campaign that a folder holds.
-///
-/// # Errors
-/// When there is none, or it cannot be read.
-pub(crate) fn kept<S: DeserializeOwned>(folder: &Path) -> Result<S, Error> {
-    read_json(&file(folder))
-}
-
 /// Is this the kernel that a campaign's runs so far were made on?
 ///
 /// # Errors

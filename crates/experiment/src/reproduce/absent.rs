@@ -22,7 +22,6 @@ const fn absent(id: &'static str, paper: Paper, place: &'static str, why: &'stat
 const INPUT: &str = "an input: the simulated POWER8 is described by these values, so that it would \
                      only give them back (`symbiont machines power8-s812l --memory`)";
 const DRAWING: &str = "a drawing, no result";
-const ELSEWHERE: &str = "not in the one form of experiments yet: `symbiont train` reports it";
 const REAL: &str = "needs a real machine: `symbiont bench openmp` runs OpenMP kernels in its place";
 const EQUATION: &str =
     "equations, no measurements; morad-fig6 and morad-fig7 hold ours against them";
@@ -34,8 +33,6 @@ pub const ABSENT: &[Absent] = &[
     absent("feliu-tab1", Paper::Feliu, "Table 1", "a list of events, no result"),
     absent("feliu-fig3", Paper::Feliu, "Fig. 3", DRAWING),
     absent("feliu-fig4", Paper::Feliu, "Fig. 4", INPUT),
-    absent("feliu-fig6", Paper::Feliu, "Fig. 6", ELSEWHERE),
-    absent("feliu-fig9", Paper::Feliu, "Fig. 9 and 10", ELSEWHERE),
     absent("feliu-tab2", Paper::Feliu, "Table 2", INPUT),
     absent("morad-fig1", Paper::Morad, "Fig. 1 to 5", DRAWING),
     absent("morad-tab1", Paper::Morad, "Tables 1 to 3", EQUATION),

@@ -18,12 +18,14 @@ pub enum Paper {
     Navarro = 3,
     /// Settle et al., cache activity vectors.
     Settle = 4,
+    /// Ours: what no paper has.
+    Symbiont = 5,
 }
 
 impl Paper {
-    /// All papers.
-    pub const ALL: [Self; 5] =
-        [Self::Feliu, Self::Peternier, Self::Morad, Self::Navarro, Self::Settle];
+    /// All papers, and what is ours.
+    pub const ALL: [Self; 6] =
+        [Self::Feliu, Self::Peternier, Self::Morad, Self::Navarro, Self::Settle, Self::Symbiont];
 
     /// The paper with this number.
     #[must_use]
@@ -42,6 +44,7 @@ impl Paper {
             Self::Morad => crate::published::phases::CITATION,
             Self::Navarro => crate::published::hysched::CITATION,
             Self::Settle => "Settle et al., cache activity vectors",
+            Self::Symbiont => "Symbiont, ours, not published",
         }
     }
 
@@ -54,6 +57,7 @@ impl Paper {
             Self::Morad => "morad",
             Self::Navarro => "navarro",
             Self::Settle => "settle",
+            Self::Symbiont => "symbiont",
         }
     }
 }

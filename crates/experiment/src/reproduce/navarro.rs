@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use symbiont_sim::fast::Workshop;
 
-use super::code::{CODE, described, machine, profile};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::{Context, Effort, PROGRAMS, Reproduced, Source};
 use crate::campaign::{Finished, Metric, Rows, carry_out, digest};
@@ -13,6 +12,7 @@ use crate::hysched::{
     BEST, Contender, FINEST, Record, Run, Size, Trial, alone, categories, finding, premises, rows,
 };
 use crate::published::hysched::{CHANGES, GAIN, L1_GAIN, TABLE_1, TABLE_2};
+use crate::simulated::code::{CODE, described, machine, profile};
 use crate::stats::Estimate;
 
 /// Hy-Sched, simulated.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use symbiont_synth::Ratio;
 
-use super::code::{CODE, machine};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::{Context, Effort, Reproduced, Source};
 use crate::campaign::{Done, Experiment, carry_out, digest};
 use crate::harness::{Error, Progress};
 use crate::published::phases as published;
+use crate::simulated::code::{self, CODE, machine};
 use crate::simulated::phases::{CONTENDERS, MACHINES, Pair, Record, Run, Runs, Size, Stage};
 use crate::simulated::phases::{plan, stages};
 use crate::stats::Estimate;
@@ -132,7 +132,7 @@ impl Source for SerialPhases {
             Effort::Full => Size::full(),
         };
         let stages = stages(&profile)?;
-        let digested = super::code::profile(&profile);
+        let digested = code::profile(&profile);
         let trial = Trial { stages: &stages, size, seed: context.seed, profile: digested };
         let finished = carry_out(&trial, &context.records, context.workers, progress)?;
         let factors: Vec<f64> = stages.iter().map(Stage::factor).collect();
@@ -148,7 +148,7 @@ impl Source for SerialPhases {
             means.extend(means_of(&runs, machine, &pairs)?);
         }
         reproduced.points.insert("morad-tab5", means);
-        let machines = stages.iter().map(|stage| super::code::described(stage.description()));
+        let machines = stages.iter().map(|stage| code::described(stage.description()));
         reproduced.facts.extend(machines);
         reproduced.facts.push(("Calculation".to_owned(), format!("{CALCULATION} in all programs")));
         reproduced.facts.push(("Runs".to_owned(), finished.len().to_string()));

@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -29,26 +29,41 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::Signals;
-use symbiont_policy::{Policy, Settings, find};
+use symbiont_model::Model;
+use symbiont_policy::{Policy, Settings, Symbiosis, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Costs;
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::program::{Program, Shape};
+use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
-use super::{Exchanged, Setup, Shown, SimulateError, Stage};
-use crate::campaign::{Decision, Done, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
+use super::company::Company;
+use super::{Decision, Exchanged, Setup, Shown, SimulateError, Stage, alternating};
+use crate::campaign::{self, Done, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
 use crate::harness::Error;
+use crate::training::Models;
 
 /// Programs that run together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// Its name, of which there is one.
     pub name: String,
     /// The programs.
     pub programs: Vec<String>,
+    /// The first of the programs have serial and parallel phases; none: each has one thread.
+    pub phased: Vec<Phased>,
     /// Hardware threads that they may use.
     pub limit: CpuSet,
+}
+
+/// Serial and parallel phases of a program.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phased {
+    /// Parallel to serial time, alone.
+    pub ratio: Ratio,
+    /// Threads of a parallel phase.
+    pub threads: usize,
 }
 
 /// What is compared.
@@ -68,8 +83,16 @@ pub struct Contender {
     pub switches: Switches,
     /// What moves cost; none: what the machine says.
     pub costs: Option<Costs>,
+    /// What its decisions cost.
+    pub decision: Decision,
+    /// Is its interference model one that knows none of the mix's programs ([`Mixes::models`])?
+    pub left_out: bool,
+    /// Is it recorded how often programs share a core?
+    pub watched: bool,
     /// In how many of the mixes it runs; none: all.
     pub mixes: Option<usize>,
+    /// In how many repeats of a mix it runs; none: all. Repeats are added for the others alone.
+    pub repeats: Option<u32>,
 }
 
 impl Contender {
@@ -84,7 +107,11 @@ impl Contender {
             shown: Shown::Own,
             switches: Switches::default(),
             costs: None,
+            decision: Decision::default(),
+            left_out: false,
+            watched: false,
             mixes: None,
+            repeats: None,
         }
     }
 }
@@ -113,6 +140,10 @@ pub struct Record {
     pub speedups: Option<Vec<f64>>,
     /// Moves per quantum.
     pub moves: f64,
+    /// Share of quanta in which two programs share a core, by their order; empty where that is not
+    /// recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Vec<f64>>,
 }
 
 /// The experiment.
@@ -138,6 +169,8 @@ pub struct Mixes<'a, 'p> {
     pub basis: (String, BTreeMap<String, String>),
     /// Instructions by program that set the targets, as far as they are known.
     pub targets: Mutex<BTreeMap<String, u64>>,
+    /// Interference models without the programs of a mix, for contenders that ask for them.
+    pub models: Option<&'a Models<'a>>,
 }
 
 /// So many programs, each as often as any other, but for one.
@@ -184,9 +217,26 @@ impl<'p> Mixes<'_, 'p> {
         found.ok_or_else(|| Error::Evaluation(format!("there is no contender {name}")))
     }
 
-    /// The contenders of the mix at this place.
-    fn in_mix(&self, at: usize) -> impl Iterator<Item = &Contender> {
-        self.contenders.iter().filter(move |one| one.mixes.is_none_or(|mixes| at < mixes))
+    /// The contenders of a repeat of the mix at this place.
+    fn in_mix(&self, at: usize, repeat: u32) -> impl Iterator<Item = &Contender> {
+        let runs = move |one: &&Contender| {
+            one.mixes.is_none_or(|mixes| at < mixes) && one.repeats.is_none_or(|most| repeat < most)
+        };
+        self.contenders.iter().filter(runs)
+    }
+
+    /// What the contender knows of the mix.
+    fn settings(&self, mix: &Mix, contender: &Contender) -> Result<Settings, Error> {
+        let settings = contender.settings.clone();
+        let (Some(known), true) = (&settings.symbiosis, contender.left_out) else {
+            return Ok(settings);
+        };
+        let missing = || Error::Evaluation("there are no models without programs".to_owned());
+        let cores = self.workshop.description().topology.cores().iter();
+        let width = cores.map(|core| core.cpus.intersection(&mix.limit).len()).max().unwrap_or(1);
+        let model = self.models.ok_or_else(missing)?.without(&mix.programs, width)?;
+        let symbiosis = Symbiosis { model: Model::clone(&model), ..Symbiosis::clone(known) };
+        Ok(Settings { symbiosis: Some(Arc::new(symbiosis)), ..settings })
     }
 
     fn setup(&self, mix: &Mix, contender: &Contender) -> Setup {
@@ -197,14 +247,20 @@ impl<'p> Mixes<'_, 'p> {
             switches: contender.switches,
             costs: contender.costs.clone(),
             limit: Some(mix.limit.clone()),
+            decision: contender.decision,
             ..Setup::default()
         }
     }
 
-    fn program(&self, name: &str) -> Result<Program<'p>, SimulateError> {
+    fn program(&self, name: &str, phased: Option<Phased>) -> Result<Program<'p>, SimulateError> {
         let missing = || SimulateError::NoProfile(name.to_owned());
         let profile = self.profiles.get(name).ok_or_else(missing)?;
-        let (name, shape) = (name.to_owned(), Shape::Single);
+        let (name, shape) = match phased {
+            None => (name.to_owned(), Shape::Single),
+            Some(Phased { ratio, threads }) => {
+                (format!("{name}@{ratio}x{threads}"), alternating(ratio, threads))
+            }
+        };
         let program = Program { name: name.clone(), profile, shape, target: None };
         let targets = || self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         let known = targets().get(&name).copied();
@@ -230,9 +286,10 @@ impl<'p> Mixes<'_, 'p> {
 
     fn is_decided(&self, done: &Rows, at: usize, mix: &Mix) -> bool {
         let Some(baseline) = self.contenders.first() else { return true };
-        self.in_mix(at).skip(1).all(|contender| {
+        let repeated = |one: &&Contender| one.repeats.is_none() && one.name != baseline.name;
+        self.in_mix(at, 0).filter(repeated).all(|contender| {
             let gains = done.gains(&mix.name, &contender.name, &baseline.name, Metric::Stp);
-            self.repeats.decide(&gains) != Decision::Undecided
+            self.repeats.decide(&gains) != campaign::Decision::Undecided
         })
     }
 }
@@ -251,8 +308,12 @@ impl Experiment for Mixes<'_, '_> {
             return String::new();
         };
         let Contender { policy, key, shown, switches, costs, .. } = contender;
-        let own = format!("{policy} {key} {shown:?} {switches:?} {costs:?}");
-        let setting = format!("{:?} {} {} {:?}", self.alone, self.seed, mix.limit, mix.programs);
+        let Contender { decision, left_out, watched, .. } = contender;
+        let own = format!(
+            "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched}"
+        );
+        let Mix { programs, phased, limit, .. } = mix;
+        let setting = format!("{:?} {} {limit} {programs:?} {phased:?}", self.alone, self.seed);
         let profiles = mix.programs.iter().filter_map(|name| profiles.get(name));
         let parts = [common, &own, &setting].into_iter().chain(profiles);
         digest(&parts.map(String::as_str).collect::<Vec<_>>())
@@ -266,7 +327,7 @@ impl Experiment for Mixes<'_, '_> {
                 done.iter().filter(|it| it.run.mix == mix.name).map(|it| it.run.repeat + 1);
             let count = repeats.max().unwrap_or(0);
             for repeat in count..self.repeats.wanted(count, || self.is_decided(&rows, at, mix)) {
-                runs.extend(self.in_mix(at).map(|contender| Run {
+                runs.extend(self.in_mix(at, repeat).map(|contender| Run {
                     mix: mix.name.clone(),
                     contender: contender.name.clone(),
                     repeat,
@@ -278,11 +339,12 @@ impl Experiment for Mixes<'_, '_> {
 
     fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
         let (mix, contender) = (self.mix(&run.mix)?, self.contender(&run.contender)?);
-        let programs = mix.programs.iter().map(|name| self.program(name));
+        let phased = mix.phased.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let programs = mix.programs.iter().zip(phased).map(|(name, by)| self.program(name, by));
         let programs = programs.collect::<Result<Vec<_>, _>>()?;
         let entry = find(contender.policy).map_err(SimulateError::from)?;
         let seed = self.seed_of(run);
-        let policy = (entry.make)(&Settings { seed, ..contender.settings.clone() });
+        let policy = (entry.make)(&Settings { seed, ..self.settings(mix, contender)? });
         let policy: Box<dyn Policy> = match contender.shown {
             Shown::Own => policy,
             Shown::Exchanged => Box::new(Exchanged::new(policy, seed)),
@@ -290,15 +352,25 @@ impl Experiment for Mixes<'_, '_> {
         };
         let (setup, wishes) = (self.setup(mix, contender), Signals::new());
         let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
-        let once = stage.once(&programs, policy, entry.quantum, seed, &mut |_| {
+        let mut company = Company::default();
+        let once = stage.once(&programs, policy, entry.quantum, seed, &mut |controller| {
+            if contender.watched {
+                company.add(controller.machine());
+            }
             if stop.load(Ordering::Relaxed) { Err(SimulateError::Stopped) } else { Ok(()) }
         })?;
         let moves = once.moves as f64 / once.quanta.max(1) as f64;
-        Ok(Record { speedups: once.speedups, moves })
+        let together = match contender.watched {
+            true => company.shares(programs.len()),
+            false => Vec::new(),
+        };
+        Ok(Record { speedups: once.speedups, moves, together })
     }
 
     fn cost(&self, run: &Run) -> Duration {
-        let threads = self.mix(&run.mix).map_or(1, |mix| mix.programs.len());
+        let phased =
+            |mix: &Mix| mix.phased.iter().map(|by| by.threads.saturating_sub(1)).sum::<usize>();
+        let threads = self.mix(&run.mix).map_or(1, |mix| mix.programs.len() + phased(mix));
         COST.mul_f64(self.alone.as_secs_f64() * 2.5 * threads as f64)
     }
 }
@@ -337,26 +409,29 @@ mod tests {
             name: "test".to_owned(),
             workshop: &workshop,
             profiles: &profiles,
-            mixes: vec![Mix { name: "m".to_owned(), programs, limit }],
+            mixes: vec![Mix { name: "m".to_owned(), programs, phased: Vec::new(), limit }],
             contenders: vec![
                 Contender::new("one", "random"),
                 Contender::new("same", "random"),
                 Contender { mixes: Some(0), ..Contender::new("none", "stay") },
+                Contender { repeats: Some(1), ..Contender::new("first", "stay") },
             ],
             repeats: Repeats { least: 2, most: 4, narrow: 0.01 },
             alone: Duration::from_millis(300),
             seed: 1,
             basis: Default::default(),
             targets: Mutex::default(),
+            models: None,
         };
         let folder = tempfile::tempdir().unwrap();
         let finished = carry_out(&mixes, folder.path(), 2, &mut ()).unwrap();
-        assert_eq!(finished.len(), 4, "equal after the fewest repeats");
+        assert_eq!(finished.len(), 5, "equal after the fewest repeats");
         let of = |name: &str| -> Vec<&Record> {
             finished.iter().filter(|it| it.run.contender == name).map(|it| &it.record).collect()
         };
         assert_eq!(of("one"), of("same"));
         assert_ne!(of("one")[0], of("one")[1], "repeats start differently");
+        assert_eq!((of("none").len(), of("first").len()), (0, 1));
         let rows = rows(&mixes.mixes, &finished);
         let gains = rows.gains("m", "same", "one", Metric::Stp);
         assert!(gains.iter().all(|gain| *gain == 0.0), "{gains:?}");

@@ -221,7 +221,7 @@ fn nops(
 }
 
 /// Mean slowdowns of pairs against isolated runs of the same instructions.
-fn slowdowns(
+pub(super) fn slowdowns(
     runs: &BTreeMap<Run, Ran>,
     programs: &[String],
     machine: &str,

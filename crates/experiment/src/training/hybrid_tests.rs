@@ -17,7 +17,7 @@ use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
 
 use super::simulated::{Simulated, catalogue, machine_name};
-use super::{Campaign, Options, Size};
+use super::{Options, Size, train};
 use crate::simulated::{Library, Setup, Workload, simulate};
 
 const PROGRAMS: [&str; 4] =
@@ -60,7 +60,7 @@ fn trained(sort: CoreKind, profiles: &BTreeMap<String, Profile>) -> Model {
         size: Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 },
         seed: 1,
     };
-    Campaign::run(&site, &options, &mut ()).unwrap().0.model
+    train(&site, &options, &mut ()).unwrap().0.model
 }
 
 #[test]

@@ -5,51 +5,39 @@
 //! anew for each workload would take hours.
 //!
 //! # Approach
-//! A training keeps all of its runs. [`LeftOut`] reads them, and [`Models`] fits on those without any of
-//! the programs that are named: coefficients, ridges and throttling, everything that was learned.
+//! [`LeftOut`] holds what a training observed, and [`Models`] fits on that without any of the programs
+//! that are named: coefficients, ridges and throttling, everything that was learned.
 //!
 //! # Properties
-//! - Without nobody it is the training's own model, and without some programs it knows nothing of them
-//!   (`models_without_some_programs_are_fitted_on_the_others`).
-//! - Whether enough remains to fit one is known beforehand ([`Models::can_do_without`]), and so is how
-//!   many groups of four would do where they are too few
-//!   (`what_lacks_and_what_would_do_is_told`).
-//! - A model for workloads of pairs asks for no groups of four
-//!   (`workloads_of_pairs_ask_for_no_groups_of_four`).
+//! - Without no program it is the training's own model, and without some programs it knows nothing of
+//!   them (`models_without_some_programs_are_fitted_on_the_others`).
+//! - Whether enough remains to fit one is known beforehand ([`Models::can_do_without`]); a model for
+//!   workloads of pairs asks for no groups of four (`workloads_of_pairs_ask_for_no_groups_of_four`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use symbiont_counters::catalogue::Catalogue;
 use symbiont_model::{
     Model, Observation, Pressure, Shares, SmtMode, Throttling, Trained, TrainingSet,
 };
+use symbiont_policy::PairSlowdowns;
 
-use super::campaign::{Kept, kept};
-use super::evaluate::{alone, observe, ratios, wrong};
-use super::plan::fours;
+use super::campaign::{Options, Site};
+use super::evaluate::{alone, observe, ratios, slowdowns, wrong};
+use super::plan::Run;
+use super::watch::Ran;
 use crate::harness::Error;
-
-/// Groups of four of the largest training that is thought of.
-pub const MOST_FOURS: usize = 20_000;
 
 /// What a training observed.
 #[derive(Debug)]
 pub struct LeftOut {
+    /// Of which machine and components, without coefficients.
     pub(super) model: Model,
-    pub(super) planned: Planned,
+    /// Mean slowdowns of pairs against running alone.
+    pub slowdowns: PairSlowdowns,
     pub(super) pressure: Pressure,
     pub(super) rulers: BTreeSet<Arc<str>>,
     pub(super) modes: Vec<Observed>,
-}
-
-/// What groups of four were drawn from.
-#[derive(Debug)]
-pub(super) struct Planned {
-    pub programs: Vec<String>,
-    pub fours: usize,
-    pub seed: u64,
 }
 
 /// Of one mode.
@@ -62,31 +50,38 @@ pub(super) struct Observed {
 }
 
 impl LeftOut {
-    /// Reads a training's folder; `model` is what it came to, of a machine whose counters are read by
-    /// `catalogue`.
+    /// Of a training's runs.
     ///
     /// # Errors
-    /// When the folder does not hold a whole training of that machine and stack, or it cannot be read.
-    pub fn read(folder: &Path, model: Model, catalogue: &Catalogue) -> Result<Self, Error> {
-        let Kept { size, programs, rulers, seed, runs } = kept(folder, &model)?;
-        let isolated = alone(&runs, 1)?;
+    /// When some are missing.
+    pub fn new(
+        site: &dyn Site,
+        options: &Options,
+        runs: &BTreeMap<Run, Ran>,
+    ) -> Result<Self, Error> {
+        let isolated = alone(runs, 1)?;
         let mut modes = Vec::new();
-        for width in size.widths() {
+        for width in options.size.widths() {
             let Some(mode) = SmtMode::of(width) else { continue };
-            let throttled = alone(&runs, width)?;
-            let (observations, _) = observe(&runs, width, &throttled)?;
-            modes.push(Observed { mode, observations, ratios: ratios(&runs, width, &isolated)? });
+            let throttled = alone(runs, width)?;
+            let (observations, _) = observe(runs, width, &throttled)?;
+            modes.push(Observed { mode, observations, ratios: ratios(runs, width, &isolated)? });
         }
-        let pressure = Pressure::of(catalogue, &model.components);
-        let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
-        let planned = Planned { programs, fours: size.fours, seed };
-        Ok(Self { model, planned, pressure, rulers, modes })
-    }
-
-    /// What it came to with everybody.
-    #[must_use]
-    pub fn model(&self) -> &Model {
-        &self.model
+        let model = Model {
+            machine: site.machine(),
+            core: site.core(),
+            catalogue: site.catalogue().name().to_owned(),
+            components: options.components(site)?,
+            training: options.training(),
+            modes: BTreeMap::new(),
+        };
+        Ok(Self {
+            slowdowns: slowdowns(runs, &options.programs, &model.machine, &isolated)?,
+            pressure: Pressure::of(site.catalogue(), &model.components),
+            rulers: options.rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect(),
+            model,
+            modes,
+        })
     }
 
     /// Makes it ready to fit.
@@ -115,13 +110,8 @@ pub struct Models<'l> {
 /// Programs that a model knows nothing of, and the threads of the widest groups that it knows.
 type Wanted = (BTreeSet<Arc<str>>, usize);
 
-/// Threads of the groups that a model has to know for cores of so many threads: no group is chosen
-/// without the narrower ones that it is made of.
-pub fn groups_for(width: usize) -> impl Iterator<Item = usize> {
-    [2, 4].into_iter().filter(move |&threads| threads <= widest_for(width))
-}
-
-/// The widest of them.
+/// Threads of the widest groups that a model has to know for cores of so many threads: no group is
+/// chosen without the narrower ones that it is made of.
 fn widest_for(width: usize) -> usize {
     width.next_power_of_two().clamp(2, 4)
 }
@@ -131,41 +121,16 @@ impl Models<'_> {
     /// these programs?
     #[must_use]
     pub fn can_do_without(&self, programs: &[String], width: usize) -> bool {
-        groups_for(width).all(|threads| self.groups_without(programs, threads) > 0)
+        let groups = [2, 4].into_iter().filter(|&threads| threads <= widest_for(width));
+        groups.into_iter().all(|threads| self.groups_without(programs, threads) > 0)
     }
 
     /// How many groups of so many threads the training holds without these programs.
-    #[must_use]
-    pub fn groups_without(&self, programs: &[String], threads: usize) -> usize {
+    pub(super) fn groups_without(&self, programs: &[String], threads: usize) -> usize {
         let programs = set_of(programs);
         let mode = SmtMode::of(threads);
         let sets = self.sets.iter().filter(|(observed, _)| Some(observed.mode) == mode);
         sets.map(|(_, set)| set.groups_without(&programs)).sum()
-    }
-
-    /// The programs of the training, but for rulers.
-    #[must_use]
-    pub fn programs(&self) -> &[String] {
-        &self.left_out.planned.programs
-    }
-
-    /// Groups of four that the training was to draw.
-    #[must_use]
-    pub fn fours(&self) -> usize {
-        self.left_out.planned.fours
-    }
-
-    /// So many groups of four that a training of the same programs and seed draws for each of these sets
-    /// of programs one without any of them; none where not even [`MOST_FOURS`] do.
-    #[must_use]
-    pub fn fours_for(&self, all: &[Vec<String>]) -> Option<usize> {
-        let Planned { programs, seed, .. } = &self.left_out.planned;
-        let drawn = fours(programs, MOST_FOURS, *seed);
-        let first = |left_out: &Vec<String>| {
-            drawn.iter().position(|group| !group.iter().any(|one| left_out.contains(one)))
-        };
-        let firsts: Option<Vec<usize>> = all.iter().map(first).collect();
-        Some(firsts?.into_iter().max().map_or(0, |last| last + 1))
     }
 
     /// The model for cores of so many threads that knows nothing of these programs.
@@ -186,7 +151,6 @@ impl Models<'_> {
     fn fit(&self, (programs, widest): &Wanted) -> Result<Model, Error> {
         let mut model = self.left_out.model.clone();
         model.training.programs.retain(|program| !programs.contains(program.as_str()));
-        model.modes.clear();
         let known = |observed: &Observed| observed.mode.threads() <= *widest;
         for (observed, set) in self.sets.iter().filter(|(observed, _)| known(observed)) {
             let fit = set.fit_without(programs).map_err(wrong)?;

@@ -1,11 +1,12 @@
-//! A training of made-up programs, for tests of what is left of one.
+//! A training of synthetic programs, for tests of models without some of them.
 
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_model::synthetic::World;
 use symbiont_model::{Coefficients, Components, Depth, Model, Pressure, Shares, SmtMode, Training};
+use symbiont_policy::PairSlowdowns;
 use symbiont_topology::CoreKind;
 
-use super::left_out::{LeftOut, Observed, Planned};
+use super::left_out::{LeftOut, Observed};
 use super::plan::{Run, Size, plan};
 
 /// A training of so many programs, planned as any other; a quantum of each group.
@@ -33,11 +34,12 @@ pub(crate) fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
             ratios: ratios.collect(),
         }
     };
+    let slowdowns = vec![vec![1.0; programs]; programs];
     LeftOut {
+        slowdowns: PairSlowdowns::new("made up".to_owned(), names.clone(), slowdowns).unwrap(),
         pressure: Pressure::of(&catalogue, &components),
         rulers: [].into(),
         modes: size.widths().into_iter().map(observed).collect(),
-        planned: Planned { programs: names.clone(), fours, seed },
         model: Model {
             machine: "made up".to_owned(),
             core: CoreKind::Performance,

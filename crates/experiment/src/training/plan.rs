@@ -44,6 +44,17 @@ impl fmt::Display for Run {
 }
 
 impl Run {
+    /// The programs that it runs.
+    #[must_use]
+    pub fn programs(&self) -> &[String] {
+        match self {
+            Self::Alone { program, .. } | Self::Nops { program, .. } => {
+                std::slice::from_ref(program)
+            }
+            Self::Together(programs) => programs,
+        }
+    }
+
     /// Threads that it runs.
     #[must_use]
     pub fn threads(&self) -> usize {
@@ -130,7 +141,7 @@ pub fn plan(programs: &[String], rulers: &[String], size: &Size, seed: u64) -> V
 
 /// Groups of four, each as often with one program as with any other, but for one. Of more groups the
 /// first ones are the same.
-pub(super) fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
+fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut deck: Vec<&String> = Vec::new();
     let (mut fours, mut drawn) = (Vec::new(), BTreeSet::new());

@@ -80,11 +80,10 @@ impl Real {
     fn start(&self, run: &Run) -> Result<Started, Error> {
         let this = std::env::current_exe().map_err(Error::io("/proc/self/exe".as_ref()))?;
         let nop = vec![this.display().to_string(), NOP.to_owned()];
-        let (names, idle) = match run {
-            Run::Alone { program, width } | Run::Nops { program, width } => {
-                (std::slice::from_ref(program), width - 1)
-            }
-            Run::Together(programs) => (programs.as_slice(), 0),
+        let names = run.programs();
+        let idle = match run {
+            Run::Alone { width, .. } | Run::Nops { width, .. } => width - 1,
+            Run::Together(_) => 0,
         };
         let known = |name: &String| {
             let command = self.trainees.get(name).filter(|command| !command.is_empty());
@@ -162,10 +161,9 @@ impl Site for Real {
         self.core
     }
 
-    fn conditions(&self) -> Vec<String> {
-        let here = [format!("{:?} core, {:?}", self.core, self.cpus)];
-        let commands = self.trainees.iter().map(|(name, command)| format!("{name}: {command:?}"));
-        here.into_iter().chain(commands).collect()
+    fn basis(&self, run: &Run) -> String {
+        let commands: Vec<_> = run.programs().iter().map(|name| self.trainees.get(name)).collect();
+        format!("{:?} core, {:?}, {commands:?}", self.core, self.cpus)
     }
 
     fn catalogue(&self) -> &Catalogue {
@@ -192,11 +190,7 @@ impl Site for Real {
         let mut machine =
             LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| wrong(why.to_string()))?;
         let started = self.start(run)?;
-        let names: &[String] = match run {
-            Run::Alone { program, .. } | Run::Nops { program, .. } => std::slice::from_ref(program),
-            Run::Together(programs) => programs,
-        };
-        for (name, child) in names.iter().zip(&started.children) {
+        for (name, child) in run.programs().iter().zip(&started.children) {
             machine.enrol(name, child.id()).map_err(|why| wrong(why.to_string()))?;
         }
         // Counting begins when a thread has outlived two quanta.
@@ -205,5 +199,9 @@ impl Site for Real {
         drop(started);
         let _ = machine.put_back();
         ran.map_err(|why| wrong(why.to_string()))
+    }
+
+    fn cost(&self, _: &Run, size: &Size) -> Duration {
+        size.quantum * size.quanta as u32
     }
 }

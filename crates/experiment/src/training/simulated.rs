@@ -7,6 +7,7 @@
 //! core's own node.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use symbiont_counters::catalogue::{Catalogue, CatalogueError};
 use symbiont_model::Components;
@@ -18,7 +19,12 @@ use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::CoreKind;
 
 use super::{Ran, Run, Site, Size, watch};
+use crate::campaign::digest;
 use crate::harness::Error;
+use crate::simulated::code::{CODE, machine, profile};
+
+/// About what a simulated second of a hardware thread takes on one CPU of today.
+const COST: Duration = Duration::from_millis(10);
 
 /// By this name the profile of [`nops`] is given.
 pub const NOPS: &str = "no-operations";
@@ -54,6 +60,8 @@ pub struct Simulated<'w, 'p> {
     errors: Errors,
     seed: u64,
     workers: usize,
+    /// Digests of code and machine, and of each profile.
+    digests: (String, BTreeMap<String, String>),
 }
 
 impl<'w, 'p> Simulated<'w, 'p> {
@@ -68,7 +76,10 @@ impl<'w, 'p> Simulated<'w, 'p> {
         (errors, seed, workers): (Errors, u64, usize),
     ) -> Result<Self, CatalogueError> {
         let catalogue = catalogue(workshop.description())?;
-        Ok(Self { workshop, profiles, catalogue, errors, seed, workers })
+        let machine = digest(&[CODE, &machine(workshop.description())]);
+        let of = |(name, of): (&String, &Profile)| (name.clone(), profile(of));
+        let digests = (machine, profiles.iter().map(of).collect());
+        Ok(Self { workshop, profiles, catalogue, errors, seed, workers, digests })
     }
 
     fn program(&self, name: &str) -> Result<Program<'p>, Error> {
@@ -104,16 +115,13 @@ impl Site for Simulated<'_, '_> {
         self.workshop.description().core_types.first().map_or(CoreKind::default(), |c| c.kind)
     }
 
-    fn conditions(&self) -> Vec<String> {
-        let here = [format!("{:?} core, counters: {:?}", self.core(), self.errors)];
-        let profiles = self.profiles.iter().map(|(name, profile)| {
-            format!(
-                "{name}: {} phases, {} instructions",
-                profile.phases.len(),
-                profile.instructions
-            )
-        });
-        here.into_iter().chain(profiles).collect()
+    fn basis(&self, run: &Run) -> String {
+        let (machine, profiles) = &self.digests;
+        let nops = matches!(run, Run::Nops { .. }).then_some(NOPS);
+        let programs = run.programs().iter().map(String::as_str).chain(nops);
+        let conditions = format!("{:?} {:?} {}", self.core(), self.errors, self.seed);
+        let own = programs.filter_map(|name| profiles.get(name).map(String::as_str));
+        digest(&[machine.as_str(), &conditions].into_iter().chain(own).collect::<Vec<_>>())
     }
 
     fn catalogue(&self) -> &Catalogue {
@@ -130,12 +138,13 @@ impl Site for Simulated<'_, '_> {
 
     fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
         let wrong = |why: String| Error::Evaluation(format!("{run}: {why}"));
-        let (names, nops, least_mode) = match run {
-            Run::Alone { program, width } => (std::slice::from_ref(program), 0, *width as u32),
-            Run::Together(programs) => (programs.as_slice(), 0, 0),
-            Run::Nops { program, width } => (std::slice::from_ref(program), width - 1, 0),
+        let (nops, least_mode) = match run {
+            Run::Alone { width, .. } => (0, *width as u32),
+            Run::Together(_) => (0, 0),
+            Run::Nops { width, .. } => (width - 1, 0),
         };
-        let names = names.iter().map(String::as_str).chain(std::iter::repeat_n(NOPS, nops));
+        let names =
+            run.programs().iter().map(String::as_str).chain(std::iter::repeat_n(NOPS, nops));
         let programs = names.map(|name| self.program(name)).collect::<Result<Vec<_>, _>>()?;
         let fast = self.workshop.fast(Switches::default());
         let (seed, errors) = (self.seed, self.errors);
@@ -145,5 +154,9 @@ impl Site for Simulated<'_, '_> {
                 .map_err(|why| wrong(why.to_string()))?;
         let (readings, stretch) = size.readings(run);
         watch(&mut machine, components, readings, stretch).map_err(|why| wrong(why.to_string()))
+    }
+
+    fn cost(&self, run: &Run, size: &Size) -> Duration {
+        COST.mul_f64(run.threads() as f64 * size.quanta as f64 * size.quantum.as_secs_f64())
     }
 }

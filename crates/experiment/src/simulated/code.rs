@@ -4,8 +4,8 @@ use sha2::{Digest, Sha256};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 
+use super::{Provenance, Setup};
 use crate::campaign::digest;
-use crate::simulated::{Provenance, Setup};
 
 /// A digest of the code that simulated records follow from.
 pub const CODE: &str = env!("SYMBIONT_RECORD_CODE");

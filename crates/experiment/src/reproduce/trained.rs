@@ -1,0 +1,109 @@
+//! Interference models that sources train on a simulated core, and what policies are told of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use symbiont_model::Depth;
+use symbiont_policy::{Settings, Symbiosis};
+use symbiont_profile::Profile;
+use symbiont_sim::description::Description;
+use symbiont_sim::fast::Workshop;
+use symbiont_sim::machine::Errors;
+
+use super::Context;
+use crate::campaign::digest;
+use crate::harness::{Error, Progress};
+use crate::training::simulated::Simulated;
+use crate::training::{self, Evaluated, LeftOut, Size};
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::Evaluation(error.to_string())
+}
+
+/// Carries training runs out on a core of so many threads, and hands them to `then`.
+fn on_core<T>(
+    machine: Description,
+    width: usize,
+    profiles: &BTreeMap<String, Profile>,
+    size: &Size,
+    context: &Context<'_>,
+    then: impl FnOnce(&Simulated<'_, '_>, &training::Options) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let workshop = Workshop::new(machine.restricted(Some(1), Some(width)).map_err(failed)?);
+    let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= width as u32).collect();
+    (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &modes)?;
+    let by = (Errors::default(), context.seed, context.workers);
+    let site = Simulated::new(&workshop, profiles, by).map_err(failed)?;
+    let options = training::Options {
+        output: context.records.clone(),
+        programs: profiles.keys().cloned().collect(),
+        rulers: Vec::new(),
+        stack: Depth::Coarse,
+        size: size.clone(),
+        seed: context.seed,
+    };
+    then(&site, &options)
+}
+
+/// A model of all programs, with its cross-validated errors.
+pub fn train(
+    machine: Description,
+    width: usize,
+    profiles: &BTreeMap<String, Profile>,
+    size: &Size,
+    context: &Context<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Evaluated, Error> {
+    on_core(machine, width, profiles, size, context, |site, options| {
+        let runs = training::observe(site, options, progress)?;
+        training::judge(site, options, &runs, progress)
+    })
+}
+
+/// What models without some of the programs are fitted on.
+pub fn left_out(
+    machine: Description,
+    width: usize,
+    profiles: &BTreeMap<String, Profile>,
+    size: &Size,
+    context: &Context<'_>,
+    progress: &mut dyn Progress,
+) -> Result<LeftOut, Error> {
+    on_core(machine, width, profiles, size, context, |site, options| {
+        let runs = training::observe(site, options, progress)?;
+        LeftOut::new(site, options, &runs)
+    })
+}
+
+/// What policies are told.
+#[derive(Debug, Clone, Default)]
+pub struct Knowledge {
+    /// A model, and the slowdowns of all pairs.
+    pub settings: Settings,
+    /// A digest of both.
+    pub key: String,
+}
+
+impl Knowledge {
+    /// Of a training.
+    pub fn of(trained: &Evaluated) -> Self {
+        Self::new(&trained.model, &trained.slowdowns)
+    }
+
+    /// Of a model and slowdowns of pairs.
+    pub fn new(model: &symbiont_model::Model, slowdowns: &symbiont_policy::PairSlowdowns) -> Self {
+        let settings = Settings {
+            symbiosis: Some(Arc::new(Symbiosis::new(model.clone()))),
+            slowdowns: Some(Arc::new(slowdowns.clone())),
+            ..Settings::default()
+        };
+        Self { settings, key: digest(&[&format!("{:?} {slowdowns:?}", model.modes)]) }
+    }
+
+    /// The same, with the model used in another way.
+    pub fn with(&self, change: impl FnOnce(Symbiosis) -> Symbiosis) -> Settings {
+        let known = self.settings.symbiosis.as_deref().cloned();
+        let symbiosis = known.map(|known| Arc::new(change(known)));
+        Settings { symbiosis, ..self.settings.clone() }
+    }
+}

@@ -1,0 +1,245 @@
+//! Symbiotic scheduling of programs that its model does not know, and with decisions that take time, on
+//! the simulated POWER8.
+//!
+//! No paper has this. As in [`super::feliu`], but each mix is also run with a model that was fitted
+//! without any of its programs ([`crate::training::LeftOut`]). Mixes that leave too few groups to fit on
+//! are not run. While a decision is taken, programs run on where they are, or are left to the OS on all
+//! cores but one, which is reserved for it (Feliu et al., section 4.3).
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use symbiont_model::Form;
+use symbiont_policy::Symbiosis;
+use symbiont_sim::description::Costs;
+use symbiont_sim::fast::{Switches, Workshop};
+
+use super::feliu::{self, POWER8, RANDOM, online, published};
+use super::figure::{Drawn, Figure, Paper, Point};
+use super::trained::{Knowledge, left_out};
+use super::{Context, Effort, PROGRAMS, Reproduced, Source};
+use crate::campaign::{Metric, Repeats, Rows, carry_out, digest};
+use crate::harness::{Error, Progress};
+use crate::simulated::code::{CODE, described, machine, profile};
+use crate::simulated::mixes::{Contender, Mixes, rows};
+use crate::simulated::{Decision, Shown};
+use crate::training;
+
+/// Unknown programs, simulated.
+#[derive(Debug)]
+pub struct Unknown;
+
+const ORACLE: &str = "oracle";
+const KNOWN: &str = "published, programs known";
+const LEFT_OUT: &str = "published, programs left out";
+const ONLINE_KNOWN: &str = "kernel and feedback, programs known";
+const ONLINE_LEFT_OUT: &str = "kernel and feedback, programs left out";
+const KERNEL_LEFT_OUT: &str = "kernel, programs left out";
+const SHUFFLED: &str = "kernel, programs left out, measurements shuffled";
+const RANDOM_FREE: &str = "random (moves free)";
+const LATE: &str = "programs run on where they are";
+const RESERVED: &str = "programs run on all cores but one";
+
+/// Time of a decision where it takes some: that of one about 40 threads.
+const DECISION: Duration = Duration::from_millis(1);
+
+const LEAVING: &str = "Each mix is predicted by a model that was fitted without any of its programs; mixes that leave \
+                       too few groups to fit on are not run. \"Published\" and \"kernel\" are as in feliu-fig7a.";
+const CONTROL: &str = "Measurements shuffled: a negative control in which moves are free and nothing is remembered; \
+                       nothing may be gained over random placement with free moves.";
+
+const fn figure(id: &'static str, title: &'static str) -> Figure {
+    Figure {
+        id,
+        paper: Paper::Symbiont,
+        place: "symbiotic",
+        title,
+        quantity: "STP over random",
+        unit: Some("%"),
+        neutral: Some(0.0),
+        drawn: Drawn::Dots,
+        deviations: &[LEAVING],
+    }
+}
+
+const FIGURES: &[Figure] = &[
+    Figure {
+        deviations: &[LEAVING, CONTROL],
+        ..figure(
+            "symbiont-left-out",
+            "STP over random with programs unknown to the model, simulated",
+        )
+    },
+    Figure {
+        quantity: "Share of the oracle's gain over random",
+        neutral: None,
+        ..figure(
+            "symbiont-headroom",
+            "Headroom captured with programs unknown to the model, simulated",
+        )
+    },
+    Figure {
+        quantity: "STP over decisions that take no time",
+        deviations: &[
+            "Decisions of 1 ms, each quantum of 100 ms; programs are known to the model.",
+        ],
+        ..figure("symbiont-decisions", "What decisions cost that take time, simulated")
+    },
+];
+
+/// How much is run.
+struct Size {
+    programs: Option<&'static [&'static str]>,
+    /// Counts of cores by SMT mode.
+    cores: [(usize, &'static [usize]); 2],
+    workloads: usize,
+    repeats: Repeats,
+    alone: Duration,
+    training: training::Size,
+}
+
+const QUICK: Size = Size {
+    programs: Some(&PROGRAMS),
+    cores: [(2, &[2]), (4, &[])],
+    workloads: 4,
+    repeats: Repeats { least: 2, most: 2, narrow: 0.0 },
+    alone: Duration::from_secs(1),
+    training: feliu::QUICK.training,
+};
+
+const FULL: Size = Size {
+    programs: None,
+    cores: [(2, &[4, 6, 8]), (4, &[4])],
+    workloads: 12,
+    repeats: Repeats { least: 2, most: 2, narrow: 0.0 },
+    alone: Duration::from_secs(4),
+    training: feliu::FULL.training,
+};
+
+impl Source for Unknown {
+    fn name(&self) -> &'static str {
+        "unknown programs, simulated"
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        FIGURES
+    }
+
+    fn reproduce(
+        &self,
+        context: &Context<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<Reproduced, Error> {
+        let size = match context.effort {
+            Effort::Quick => QUICK,
+            Effort::Full => FULL,
+        };
+        let programs: Vec<String> = match size.programs {
+            Some(programs) => programs.iter().map(|name| (*name).to_owned()).collect(),
+            None => context.real_programs(),
+        };
+        let profiles = context.profiles(&programs)?;
+        let description = super::described(POWER8)?;
+        let core = description.clone();
+        let observed = left_out(core, 4, &profiles, &size.training, context, progress)?;
+        let models = observed.models()?;
+        let workshop = Workshop::new(description);
+        (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &[1, 2, 4])?;
+        let basis = digest(&[CODE, &machine(workshop.description())]);
+        let digests: BTreeMap<String, String> =
+            profiles.iter().map(|(name, of)| (name.clone(), profile(of))).collect();
+        let mut reproduced = Reproduced::default();
+        for (width, cores) in size.cores {
+            let mut mixes =
+                feliu::mixes((cores, size.workloads), width, &programs, &workshop, context.seed);
+            mixes.retain(|mix| models.can_do_without(&mix.programs, width));
+            if mixes.is_empty() {
+                continue;
+            }
+            let known = Knowledge::new(&*models.without(&[], width)?, &observed.slowdowns);
+            let mixes = Mixes {
+                name: format!("symbiont-unknown-smt{width}"),
+                workshop: &workshop,
+                profiles: &profiles,
+                mixes,
+                contenders: contenders(width, &known),
+                repeats: size.repeats,
+                alone: size.alone,
+                seed: context.seed,
+                basis: (basis.clone(), digests.clone()),
+                targets: Mutex::default(),
+                models: Some(&models),
+            };
+            let finished = carry_out(&mixes, &context.records, context.workers, progress)?;
+            points(width, &rows(&mixes.mixes, &finished), context.seed, &mut reproduced);
+            let said = format!("{} on {cores:?} cores", mixes.mixes.len());
+            reproduced.facts.push((format!("Mixes in SMT{width}"), said));
+        }
+        reproduced.facts.push(described(workshop.description()));
+        reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
+        Ok(reproduced)
+    }
+}
+
+fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
+    let with = |name: &str, change: fn(Symbiosis) -> Symbiosis| Contender {
+        settings: known.with(change),
+        key: format!("{} {name}", known.key),
+        ..Contender::new(name, "symbiotic")
+    };
+    let left_out = |contender: Contender| Contender { left_out: true, ..contender };
+    let kernel = |model: Symbiosis| Symbiosis { form: Form::Kernel, recalls: false, ..model };
+    let free = |contender: Contender| Contender {
+        costs: Some(Costs::NONE),
+        switches: Switches { warm_caches: true, ..Switches::default() },
+        ..contender
+    };
+    let taking = |name: &str, reserved| Contender {
+        decision: Decision { takes: DECISION, reserved },
+        ..with(name, published)
+    };
+    let mut all = vec![
+        Contender::new(RANDOM, "random"),
+        with(KNOWN, published),
+        left_out(with(LEFT_OUT, published)),
+        with(ONLINE_KNOWN, online),
+        left_out(with(ONLINE_LEFT_OUT, online)),
+        left_out(with(KERNEL_LEFT_OUT, kernel)),
+        free(Contender::new(RANDOM_FREE, "random")),
+        free(left_out(Contender { shown: Shown::Exchanged, ..with(SHUFFLED, kernel) })),
+        taking(LATE, false),
+        taking(RESERVED, true),
+    ];
+    if width == 2 {
+        let key = known.key.clone();
+        let settings = known.settings.clone();
+        all.push(Contender { settings, key, ..Contender::new(ORACLE, "oracle") });
+    }
+    all
+}
+
+/// Contenders with programs known and left out.
+const COMPARED: [&str; 5] = [KNOWN, LEFT_OUT, ONLINE_KNOWN, ONLINE_LEFT_OUT, KERNEL_LEFT_OUT];
+
+fn points(width: usize, rows: &Rows, seed: u64, reproduced: &mut Reproduced) {
+    let at = format!("SMT{width}");
+    let gain = |own: &str, other: &str| {
+        let gain = rows.gain(own, other, Metric::Stp, seed).ok()?;
+        Some(Point::new(own, at.clone(), gain.percent()))
+    };
+    let mut put = |id: &'static str, points: Vec<Point>| {
+        reproduced.points.entry(id).or_default().extend(points);
+    };
+    let mut gains: Vec<Point> = COMPARED.iter().filter_map(|own| gain(own, RANDOM)).collect();
+    gains.extend(gain(ORACLE, RANDOM));
+    gains.extend(gain(SHUFFLED, RANDOM_FREE));
+    put("symbiont-left-out", gains);
+    let share = |own: &&str| {
+        let share = rows.captured(own, RANDOM, ORACLE, seed)?;
+        Some(Point::new(*own, at.clone(), share.percent()))
+    };
+    put("symbiont-headroom", COMPARED.iter().filter_map(share).collect());
+    let costs = [LATE, RESERVED].iter().filter_map(|own| gain(own, KNOWN));
+    put("symbiont-decisions", costs.collect());
+}
