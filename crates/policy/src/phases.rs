@@ -177,12 +177,14 @@ impl Phases {
         "2 where the programs may use more than two hardware threads, else 1.1",
         "Ready threads above which a program counts as parallel",
     );
-    /// How long one of several parallel programs stays boosted before the next one's turn comes.
+    /// How long one of several parallel programs stays boosted before the next one's turn comes; with 0
+    /// none is boosted.
     pub const SENIORITY: Parameter<Duration> = Parameter::new(
         "seniority",
-        Kind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(3600) },
+        Kind::Duration { least: Duration::ZERO, most: Duration::from_secs(3600) },
         Self::TIMEOUT,
-        "Time for which one of several parallel programs stays boosted until it is the next one's turn",
+        "Time for which one of several parallel programs stays boosted until it is the next one's turn; \
+         0s: none is boosted",
     );
 
     /// `threshold`: ready threads above which a program is parallel; none for
@@ -202,7 +204,8 @@ impl Phases {
         Self {
             threshold,
             cores_differ: false,
-            serial: SerialThreads::new(timeout),
+            // Serial threads that wait for a core take turns in any case.
+            serial: SerialThreads::new(if timeout.is_zero() { Self::TIMEOUT } else { timeout }),
             seniority: Seniority::new(timeout),
             states: JointStates::default(),
             speeds: Speeds::default(),

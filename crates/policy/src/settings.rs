@@ -209,7 +209,7 @@ mod tests {
         );
         assert_eq!(
             refused("phases", &[("seniority", "20")]),
-            "seniority=20: expected a time from 1ms to 1h, for example seniority=1s"
+            "seniority=20: expected a time from 0s to 1h, for example seniority=1s"
         );
         assert_eq!(
             refused("hysched", &[("variant", "TopX")]),

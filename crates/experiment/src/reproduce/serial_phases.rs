@@ -11,8 +11,9 @@ use crate::campaign::{Done, Experiment, carry_out, digest};
 use crate::harness::{Error, Progress};
 use crate::published::phases as published;
 use crate::simulated::code::{self, CODE, machine};
-use crate::simulated::phases::{CONTENDERS, MACHINES, Pair, Record, Run, Runs, Size, Stage};
-use crate::simulated::phases::{plan, stages};
+use crate::simulated::phases::{
+    CONTENDERS, Figure as OfPair, MACHINES, Pair, Record, Run, Runs, Size, Stage, plan, stages,
+};
 use crate::stats::Estimate;
 use crate::theory::phases::{JointState, Scheduler, speedups};
 
@@ -176,7 +177,7 @@ fn label(ratio: Ratio) -> String {
 
 /// Table 4 or Fig. 8.
 fn gains(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
-    let [os, own] = CONTENDERS;
+    let [os, own, _] = CONTENDERS;
     let point = |pair: &Pair| {
         let gain = runs.over(std::slice::from_ref(pair), |pair, drawn| {
             pair.throughput(own, drawn) / pair.throughput(os, drawn) - 1.0
@@ -191,28 +192,35 @@ fn gains(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, 
 
 /// Table 5, and what section 7 says of throughput and idle time.
 fn means_of(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
-    type Of = fn(&Pair, &str, &[usize]) -> f64;
-    let [os, own] = CONTENDERS;
+    let [os, own, no_seniority] = CONTENDERS;
     let kind = if MACHINES[machine].1 > 1.0 { published::ASYMMETRIC } else { published::SYMMETRIC };
-    let change = |of: Of| -> Result<Estimate, Error> {
-        let change =
-            runs.over(pairs, |pair, drawn| of(pair, own, drawn) / of(pair, os, drawn) - 1.0)?;
-        Ok(change.percent())
-    };
     let outcome = |row: published::Row| if machine == 0 { row.symmetric } else { row.asymmetric };
     let printed = outcome(published::TABLE_5.improvement);
     let idle = |of: &str| published::headline(&format!("idle time, synthetic, {kind}, {of}"));
     let idle = idle("proposed").zip(idle("baseline")).map(|(new, old)| 100.0 * (new / old - 1.0));
     let gain = published::headline(&format!("mean gain in throughput, synthetic, {kind}"));
-    let rows: [(&str, Of, Option<f64>); 5] = [
-        ("throughput", Pair::throughput, gain),
+    let rows: [(&str, OfPair, Option<f64>); 4] = [
         ("fairness of single runs", Pair::fairness_of_runs, Some(printed.fairness)),
         ("fairness of mean speedups", Pair::fairness, Some(printed.fairness)),
         ("jitter", Pair::jitter, Some(-printed.jitter)),
         ("idle time", Pair::idle, idle),
     ];
-    let point = |(what, of, printed): (&str, Of, Option<f64>)| {
-        Ok(Point::new(what, kind, change(of)?).published(printed))
-    };
-    rows.into_iter().map(point).collect()
+    let mut points = Vec::new();
+    let mut add =
+        |what: &str, printed: Option<f64>, ours: &dyn Fn(&str) -> Result<Estimate, Error>| {
+            points.push(Point::new(what, kind, ours(own)?.percent()).published(printed));
+            let series = format!("{what}, without seniority");
+            points.push(Point::new(series, kind, ours(no_seniority)?.percent()));
+            Ok::<(), Error>(())
+        };
+    // The mean of the pairs' gains (Table 4); of all else the change of the mean (Table 5).
+    add("throughput", gain, &|to| {
+        runs.over(pairs, |pair, drawn| {
+            pair.throughput(to, drawn) / pair.throughput(os, drawn) - 1.0
+        })
+    })?;
+    for (what, of, printed) in rows {
+        add(what, printed, &|to| runs.change(pairs, of, (os, to)))?;
+    }
+    Ok(points)
 }

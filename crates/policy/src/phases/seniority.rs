@@ -50,6 +50,7 @@ pub struct Turns {
 }
 
 impl Seniority {
+    /// Without a timeout nobody is boosted.
     pub(super) fn new(timeout: Duration) -> Self {
         Self {
             timeout,
@@ -84,7 +85,7 @@ impl Seniority {
         if self.queue.front().copied() != front {
             self.held = Duration::ZERO;
         }
-        let contended = contended && self.queue.len() > 1;
+        let contended = contended && self.queue.len() > 1 && !self.timeout.is_zero();
         if contended && self.held >= self.timeout {
             self.queue.rotate_left(1);
             self.held = Duration::ZERO;
@@ -114,6 +115,15 @@ mod tests {
 
     fn seniority(quanta: u32) -> Seniority {
         Seniority::new(QUANTUM * quanta)
+    }
+
+    #[test]
+    fn without_a_timeout_no_program_is_senior() {
+        let mut seniority = seniority(0);
+        for _ in 0..3 {
+            assert_eq!(seniority.turn(&[A, B], true, QUANTUM), None);
+        }
+        assert_eq!(*seniority.turns(), Turns::default());
     }
 
     #[test]

@@ -165,7 +165,9 @@ impl<'p> Stage<'p> {
         run: &Run,
     ) -> Result<(Controller<SimMachine<'p, Fast<'_, 'p>>>, Duration), SimulateError> {
         let contender = run.contender().unwrap_or(BASELINE);
-        let policy = find(contender.split(',').next().unwrap_or(BASELINE))?;
+        let mut words = contender.split_whitespace();
+        let policy = find(words.next().unwrap_or(BASELINE))?;
+        let values = policy.values(words.filter_map(|word| word.split_once('=')))?;
         let programs: Vec<_> =
             run.ratios().into_iter().map(|ratio| self.program(ratio, run.cores)).collect();
         let cores = self.description().topology.cores().iter().take(run.cores as usize);
@@ -175,7 +177,7 @@ impl<'p> Stage<'p> {
         let options = Options { seed, errors, limit, ..Options::default() };
         let mut machine = self.machine(programs, options)?;
         scatter(&mut machine, &cpus, run.seed)?;
-        let policy_of_run = (policy.make)(&Settings { seed, ..Settings::default() });
+        let policy_of_run = (policy.make)(&Settings { seed, values, ..Settings::default() });
         let controller = Controller::new(machine, policy_of_run, Planner::new(Bounds::none()));
         Ok((controller, policy.quantum))
     }

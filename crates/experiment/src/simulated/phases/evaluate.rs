@@ -115,6 +115,26 @@ impl<'r> Runs<'r> {
         Ok(pairs)
     }
 
+    /// Change of the mean over pairs from one contender to another, as the paper's Table 5 has it.
+    ///
+    /// # Errors
+    /// When there are no rounds.
+    pub fn change(
+        &self,
+        pairs: &[Pair],
+        of: Figure,
+        (from, to): (&str, &str),
+    ) -> Result<Estimate, Error> {
+        let rounds = pairs.iter().flat_map(|pair| pair.runs.values().map(Vec::len)).min();
+        let figure = |drawn: &[usize]| {
+            let sum = |contender: &str| -> f64 {
+                pairs.iter().map(|pair| of(pair, contender, drawn)).sum()
+            };
+            sum(to) / sum(from) - 1.0
+        };
+        stats::over_rounds(rounds.unwrap_or_default(), self.seed, figure).map_err(no_estimate)
+    }
+
     /// Mean over pairs of what `of` makes of each and of the rounds drawn; rounds are drawn anew for the
     /// interval.
     ///

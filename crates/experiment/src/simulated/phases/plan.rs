@@ -12,8 +12,8 @@ use crate::phases::plan::{BASELINE, NINE, TRIED, ratios};
 
 /// The machines, and how many times as fast as the others one of their cores is.
 pub const MACHINES: [(&str, f64); 2] = [("morad-8-symmetric", 1.0), ("morad-8-asymmetric", 2.0)];
-/// What is compared, the baseline first.
-pub const CONTENDERS: [&str; 2] = [BASELINE, TRIED];
+/// What is compared, the baseline first: policies, with their parameters behind them.
+pub const CONTENDERS: [&str; 3] = [BASELINE, TRIED, "phases seniority=0s"];
 /// Cores of these machines.
 pub(super) const CORES: u32 = 8;
 

@@ -80,7 +80,7 @@ fn serial_phases_first_gain_on_eight_simulated_cores() {
     let factors: Vec<f64> = stages.iter().map(Stage::factor).collect();
     assert!((factors[0] - 1.0).abs() < 0.01 && (factors[1] - 2.0).abs() < 0.1, "{factors:?}");
     let runs = Runs { finished: &finished, factors: &factors, seed: 1 };
-    let [os, own] = CONTENDERS;
+    let [os, own, _] = CONTENDERS;
     for machine in 0..2 {
         // Table 3: the serial program has a core of its own, the fastest.
         let speedup = |contender| runs.serial_speedup(machine, 4, contender).unwrap().value;
