@@ -4,6 +4,7 @@ use super::number;
 use super::plot::{DARK, LIGHT, Plot, inline};
 use super::table::{Align, Cell, Highlight, Table, Value};
 use super::{Block, Report, ReportError};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("html/style.css");
@@ -11,8 +12,9 @@ const STYLE: &str = include_str!("html/style.css");
 /// The whole page.
 pub(super) fn page(report: &Report) -> Result<String, ReportError> {
     let mut body = String::new();
+    let sections: BTreeSet<&str> = report.blocks.iter().filter_map(section).collect();
     for block in &report.blocks {
-        body.push_str(&block_html(block)?);
+        body.push_str(&block_html(block, &sections)?);
     }
     let (title, subtitle) = (escape(&report.title), escape(&report.subtitle));
     Ok(format!(
@@ -72,13 +74,26 @@ fn facts(facts: &[(String, String)]) -> String {
     format!("<dl>\n{items}</dl>\n")
 }
 
-fn block_html(block: &Block) -> Result<String, ReportError> {
+/// What a heading of the form "ID: text" can be found by.
+fn section(block: &Block) -> Option<&str> {
+    let Block::Heading(text) = block else { return None };
+    let (id, _) = text.split_once(": ")?;
+    let is_id = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (!id.is_empty() && id.chars().all(is_id)).then_some(id)
+}
+
+fn heading(text: &str, section: Option<&str>) -> String {
+    let id = section.map_or_else(String::new, |id| format!(" id=\"section-{id}\""));
+    format!("<h2{id}>{}</h2>\n", escape(text))
+}
+
+fn block_html(block: &Block, sections: &BTreeSet<&str>) -> Result<String, ReportError> {
     Ok(match block {
-        Block::Heading(text) => format!("<h2>{}</h2>\n", escape(text)),
+        Block::Heading(text) => heading(text, section(block)),
         Block::Prose(text) => paragraphs(text),
         Block::Note(text) => aside("note", "Note", text),
         Block::Warning(text) => aside("warning", "Warning", text),
-        Block::Table(table) => table_html(table),
+        Block::Table(table) => table_html(table, sections),
         Block::Plot(plot) => plot_html(plot)?,
     })
 }
@@ -96,7 +111,7 @@ fn aside(class: &str, label: &str, text: &str) -> String {
     format!("<aside class=\"{class}\">\n{text}</aside>\n")
 }
 
-fn table_html(table: &Table) -> String {
+fn table_html(table: &Table, sections: &BTreeSet<&str>) -> String {
     let id = escape(&table.id);
     let about = number::uncertainty(table.estimates()).unwrap_or_default();
     let notes: String = table.notes.iter().map(|n| format!("<li>{}</li>\n", escape(n))).collect();
@@ -108,11 +123,12 @@ fn table_html(table: &Table) -> String {
          </figure>\n",
         escape(&table.caption),
         escape(&about),
-        rows(table)
+        rows(table, sections)
     )
 }
 
-fn rows(table: &Table) -> String {
+/// Rows; one whose head is that of a section links to it.
+fn rows(table: &Table, sections: &BTreeSet<&str>) -> String {
     let mut html = "<thead>\n<tr>".to_owned();
     for column in &table.columns {
         let class = class(&[align(column.align)]);
@@ -125,7 +141,13 @@ fn rows(table: &Table) -> String {
             let (style, spoken) = highlight(cell.highlight);
             let class = class(&[align(column.align), style]);
             let (open, close) = if i == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
-            let _ = write!(html, "<{open}{class}>{}{spoken}</{close}>", content(cell));
+            let content = match &cell.value {
+                Value::Text(text) if i == 0 && sections.contains(text.as_str()) => {
+                    format!("<a href=\"#section-{text}\">{text}</a>")
+                }
+                _ => content(cell),
+            };
+            let _ = write!(html, "<{open}{class}>{content}{spoken}</{close}>");
         }
         html.push_str("</tr>\n");
     }
@@ -157,7 +179,7 @@ fn plot_html(plot: &Plot) -> Result<String, ReportError> {
          <a href=\"{id}.csv\">CSV</a></p>\n<div class=\"scroll\">\n<table>\n{}</table>\n</div>\n\
          </details>\n</figure>\n",
         escape(&plot.full_caption()),
-        rows(&plot.data())
+        rows(&plot.data(), &BTreeSet::new())
     ))
 }
 

@@ -215,6 +215,22 @@ fn text_never_becomes_markup() {
 }
 
 #[test]
+fn a_row_with_the_name_of_a_section_links_to_it() {
+    let mut report = Report::new("t", "s");
+    let mut table = Table::new("all", "All", vec![Column::text("Figure"), Column::text("Other")]);
+    table.row(vec!["fig-1".into(), "fig-1".into()]);
+    table.row(vec!["fig-2".into(), "".into()]);
+    report.push(table);
+    for heading in ["fig-1: <first>", "Some words: more", "fig-3"] {
+        report.push(Block::Heading(heading.to_owned()));
+    }
+    let page = report.html().unwrap();
+    assert_eq!(page.matches("<a href=\"#section-fig-1\">fig-1</a>").count(), 1);
+    assert!(page.contains("<h2 id=\"section-fig-1\">fig-1: &lt;first&gt;</h2>"));
+    assert_eq!(page.matches("section-").count(), 2);
+}
+
+#[test]
 fn a_page_needs_no_network_and_no_script() {
     let page = sample().html().unwrap();
     for forbidden in ["<script", "<link", "<img", "<iframe", "@import", "url(", "src="] {

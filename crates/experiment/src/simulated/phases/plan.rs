@@ -162,7 +162,8 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     for machine in 0..MACHINES.len() {
         for &cores in &size.cores {
             for round in 0..size.cores_rounds {
-                let what = together([Ratio::PARALLEL, Ratio::SERIAL]);
+                // One of them is never parallel: seniority plays no part.
+                let what = together([Ratio::PARALLEL, Ratio::SERIAL], &CONTENDERS[..2]);
                 add(Part::Cores, machine, cores, round, size.cores_time, what);
             }
         }
@@ -173,7 +174,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
             }
             for (i, a) in ratios.iter().enumerate() {
                 for b in ratios.iter().skip(i) {
-                    add(Part::Matrix, machine, CORES, round, time, together([*a, *b]));
+                    add(Part::Matrix, machine, CORES, round, time, together([*a, *b], &CONTENDERS));
                 }
             }
         }
@@ -182,6 +183,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
 }
 
 /// Under each contender.
-fn together(ratios: [Ratio; 2]) -> Vec<What> {
-    CONTENDERS.map(|contender| What::Together { ratios, contender: contender.to_owned() }).into()
+fn together(ratios: [Ratio; 2], contenders: &[&str]) -> Vec<What> {
+    let what = |contender: &&str| What::Together { ratios, contender: (*contender).to_owned() };
+    contenders.iter().map(what).collect()
 }

@@ -54,7 +54,7 @@ fn contenders_meet_the_same_runs() {
         runs.iter().map(|run| format!("{:?} {} {run}", run.part, run.round)).collect();
     assert_eq!(ids.len(), runs.len());
     // By machine: 7 points × 20, and 5 rounds of 9 alone and 45 pairs.
-    assert_eq!(runs.len(), 2 * (7 * 20 * 2 + 5 * (9 + 2 * 45)));
+    assert_eq!(runs.len(), 2 * (7 * 20 * 2 + 5 * (9 + 3 * 45)));
     for stay in runs.iter().filter(|run| run.contender() == Some("stay")) {
         let same = |run: &&Run| run.seed == stay.seed && run.contender() == Some("phases");
         let phases = runs.iter().find(same).unwrap();
