@@ -186,6 +186,12 @@ fn tell(memory: &Memory) {
     for bandwidth in &memory.bandwidth {
         say!("{:>14} {}", bandwidth.kernel, row(&bandwidth.gbps));
     }
+    if !memory.inputs.is_empty() {
+        say!("\ninputs of the description, which the above gives back and does not confirm:");
+    }
+    for (key, source) in &memory.inputs {
+        say!("{key:<42} {source}");
+    }
 }
 
 /// All real programs of the library, or the synthetic ones if it has no real one.

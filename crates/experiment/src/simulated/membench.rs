@@ -19,6 +19,7 @@ use symbiont_profile::{
     Access, Footprint, MicroOp, MicroTrace, OpClass, Phase, Profile, ReuseBin, ReuseHistogram,
 };
 use symbiont_sim::PrepareError;
+use symbiont_sim::description::{Description, Source};
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::{Errors, Options, SimError, SimMachine};
 use symbiont_sim::program::{Program, Shape};
@@ -42,6 +43,9 @@ pub struct Memory {
     pub latency: Vec<Latency>,
     /// Bandwidth by kernel, from each node.
     pub bandwidth: Vec<Bandwidth>,
+    /// Values of the description that were published, with their sources: what was measured gives them
+    /// back, and confirms nothing.
+    pub inputs: Vec<(String, String)>,
 }
 
 /// Latency of a load.
@@ -77,10 +81,7 @@ const KERNELS: [Kernel; 4] = [
 ///
 /// # Errors
 /// When the machine cannot run these programs, which no description brings about.
-pub fn measure(
-    description: &symbiont_sim::description::Description,
-    sizes: &[u64],
-) -> Result<Memory, SimError<PrepareError>> {
+pub fn measure(description: &Description, sizes: &[u64]) -> Result<Memory, SimError<PrepareError>> {
     let chases: Vec<Profile> = sizes.iter().map(|bytes| chase(*bytes)).collect();
     let kernels: Vec<Profile> = KERNELS.iter().map(stream).collect();
     let workshop = Workshop::new(description.clone());
@@ -110,7 +111,17 @@ pub fn measure(
     }
     // Nothing was counted.
     let setup = Setup { errors: Errors::NONE, ..Setup::default() };
-    Ok(Memory { provenance: Provenance::new(description, &setup), latency, bandwidth })
+    let provenance = Provenance::new(description, &setup);
+    Ok(Memory { provenance, latency, bandwidth, inputs: inputs(description) })
+}
+
+/// What the description took from elsewhere of its memory.
+fn inputs(description: &Description) -> Vec<(String, String)> {
+    let published = description.sources.iter().filter_map(|(key, source)| match source {
+        Source::Published(place) => Some((key.clone(), place.clone())),
+        Source::Assumed(_) => None,
+    });
+    published.filter(|(key, _)| key.starts_with("memory.")).collect()
 }
 
 /// Instructions per nanosecond of all hardware threads of a set together.
@@ -215,4 +226,18 @@ fn stream(&(name, reads, computes): &Kernel) -> Profile {
         }
     }
     synthetic(name, observer.finish(), u64::MAX / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_values_of_the_description_are_named_as_inputs() {
+        let inputs = inputs(&Description::named("power8-s812l").unwrap());
+        let of = |key: &str| inputs.iter().find(|(of, _)| of == key).map(|(_, place)| &**place);
+        assert!(of("memory.read_gbps").unwrap().contains("Table 2"), "{inputs:?}");
+        assert_eq!(of("memory.latency_ns"), None, "it is assumed");
+        assert!(inputs.iter().all(|(key, _)| key.starts_with("memory.")));
+    }
 }
