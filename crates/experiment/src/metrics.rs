@@ -1,5 +1,4 @@
-//! What a run is judged by: speedup, fairness, jitter, throughput, STP, ANTT,
-//! headroom captured.
+//! What a run is judged by: speedup, fairness, jitter, throughput, STP, ANTT.
 //!
 //! # Problem
 //! Papers name these figures differently and divide them by different
@@ -92,15 +91,6 @@ pub fn antt(speedups: &[f64]) -> Option<f64> {
     all_positive(speedups)?;
     let slowdowns: Vec<f64> = speedups.iter().map(|s| s.recip()).collect();
     stats::mean(&slowdowns)
-}
-
-/// Share of what an oracle gains over random placement that a policy gains:
-/// (STP − STP of random) / (STP of oracle − STP of random). Absent where the
-/// oracle gains nothing.
-#[must_use]
-pub fn headroom_captured(stp: f64, stp_of_random: f64, stp_of_oracle: f64) -> Option<f64> {
-    let headroom = stp_of_oracle - stp_of_random;
-    (is_positive(headroom) && stp.is_finite()).then(|| (stp - stp_of_random) / headroom)
 }
 
 fn is_positive(value: f64) -> bool {

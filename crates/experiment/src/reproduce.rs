@@ -25,6 +25,7 @@
 
 mod absent;
 mod auto;
+mod compared;
 mod feliu;
 mod figure;
 mod navarro;

@@ -1,11 +1,13 @@
 //! Comparisons of contenders over workloads and repeats.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::repeats::{Decision, Repeats};
 use crate::metrics;
+use crate::report::number;
 use crate::stats::{Estimate, StatsError, crossed, mean, mean_estimate};
 
 /// What a contender reached in a repeat of a workload.
@@ -74,6 +76,13 @@ pub struct Loser {
     pub programs: Vec<String>,
     /// The gain in STP, below 0.
     pub gain: Estimate,
+}
+
+impl fmt::Display for Loser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gain = number::estimate(&self.gain.percent());
+        write!(f, "{}: {gain} % ({})", self.workload, self.programs.join(" "))
+    }
 }
 
 impl Rows {

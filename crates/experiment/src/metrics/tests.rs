@@ -49,15 +49,6 @@ fn stp_antt_and_throughput_equal_the_hand_worked_ones() {
     assert_eq!(throughput(&[]), None);
 }
 
-#[test]
-fn headroom_is_zero_at_random_and_one_at_the_oracle() {
-    assert_eq!(headroom_captured(1.5, 1.5, 2.0), Some(0.0));
-    assert_eq!(headroom_captured(2.0, 1.5, 2.0), Some(1.0));
-    assert_eq!(headroom_captured(1.75, 1.5, 2.0), Some(0.5));
-    assert_eq!(headroom_captured(1.25, 1.5, 2.0), Some(-0.5));
-    assert_eq!(headroom_captured(1.75, 2.0, 2.0), None);
-}
-
 fn speedups() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(0.01..2.0_f64, 1..9)
 }

@@ -5,7 +5,6 @@
 //! threads to all of them; half of the mixes have two programs with serial and parallel phases.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use symbiont_machine::{Machine, Support};
@@ -16,13 +15,14 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, Workshop};
 use symbiont_sim::machine::{Options, SimMachine};
 
+use super::compared::{Comparison, Ready};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::trained::{Knowledge, train};
 use super::{Context, Effort, PROGRAMS, Reproduced, Source};
-use crate::campaign::{Metric, Repeats, Rows, carry_out, digest};
+use crate::campaign::{Metric, Repeats, Rows};
 use crate::harness::{Error, Progress};
-use crate::simulated::code::{CODE, described, machine, profile};
-use crate::simulated::mixes::{Contender, Mix, Mixes, Phased, deal, rows};
+use crate::simulated::code::described;
+use crate::simulated::mixes::{Contender, Mix, Phased, deal};
 use crate::simulated::{Shown, SimulateError};
 use crate::training::simulated::catalogue;
 use crate::training::{self};
@@ -110,43 +110,32 @@ impl Source for Auto {
         };
         let programs = PROGRAMS.map(str::to_owned).to_vec();
         let profiles = context.profiles(&programs)?;
-        let digests: BTreeMap<String, String> =
-            profiles.iter().map(|(name, of)| (name.clone(), profile(of))).collect();
         let mut reproduced = Reproduced::default();
         for (name, smt) in MACHINES {
             let description = super::described(name)?.restricted(None, smt).map_err(failed)?;
             let known = knowledge(&description, &profiles, context, progress)?;
-            let workshop = Workshop::new(description);
-            (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &[1, 2])?;
-            let (able, unable) =
-                able(workshop.description(), &support(&workshop)?, &known.settings);
-            let mix = |at: usize| {
-                mix(workshop.description(), at * NUMBERS / count, &programs, context.seed)
-            };
-            let mixes = Mixes {
+            let ready = Ready::new(description, &profiles, &[1, 2], context)?;
+            let description = ready.workshop.description();
+            let (able, unable) = able(description, &support(&ready.workshop)?, &known.settings);
+            let mix = |at: usize| mix(description, at * NUMBERS / count, &programs, context.seed);
+            let comparison = Comparison {
                 name: format!("symbiont-auto-{name}"),
-                workshop: &workshop,
-                profiles: &profiles,
                 mixes: (0..count).map(mix).collect(),
                 contenders: contenders(&able, &known),
                 repeats,
                 alone: Duration::from_secs(alone),
-                seed: context.seed,
-                basis: (digest(&[CODE, &machine(workshop.description())]), digests.clone()),
-                targets: Mutex::default(),
                 models: None,
             };
-            let finished = carry_out(&mixes, &context.records, context.workers, progress)?;
-            let rows = rows(&mixes.mixes, &finished);
+            let rows = ready.carry_out(comparison, context, progress)?.rows;
             points(name, &rows, &able, context.seed, &mut reproduced);
             let lost: Vec<String> =
                 [OWN, MODELLED].iter().flat_map(|own| losers(own, &rows, repeats)).collect();
             let lost = if lost.is_empty() { "none".to_owned() } else { lost.join("; ") };
-            reproduced.facts.push(described(workshop.description()));
-            reproduced
-                .facts
-                .push((format!("Policies that cannot run on {name}"), unable.join("; ")));
-            reproduced.facts.push((format!("Mixes in which auto loses to the OS on {name}"), lost));
+            reproduced.facts.extend([
+                described(description),
+                (format!("Policies that cannot run on {name}"), unable.join("; ")),
+                (format!("Mixes in which auto loses to the OS on {name}"), lost),
+            ]);
         }
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         Ok(reproduced)
@@ -292,11 +281,8 @@ fn points(
 }
 
 fn losers(own: &str, rows: &Rows, repeats: Repeats) -> Vec<String> {
-    let said = |loser: crate::campaign::Loser| {
-        let gain = crate::report::number::estimate(&loser.gain.percent());
-        format!("{own}, {}: {gain} % ({})", loser.workload, loser.programs.join(" "))
-    };
-    rows.losers(own, OS, repeats).into_iter().map(said).collect()
+    let losers = rows.losers(own, OS, repeats).into_iter();
+    losers.map(|loser| format!("{own}, {loser}")).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ mod accuracy;
 mod figures;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use symbiont_model::{Form, Inversion};
@@ -13,14 +12,15 @@ use symbiont_sim::description::Costs;
 use symbiont_sim::fast::{Switches, Workshop};
 
 use self::figures::{FIGURES, points, together};
+use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};
 use super::trained::{Knowledge, train};
 use super::{Context, Effort, PROGRAMS, Reproduced, Source};
-use crate::campaign::{Repeats, carry_out, digest};
+use crate::campaign::Repeats;
 use crate::harness::{Error, Progress};
 use crate::simulated::Shown;
-use crate::simulated::code::{CODE, described, machine, profile};
-use crate::simulated::mixes::{Contender, Mix, Mixes, deal, rows};
+use crate::simulated::code::described;
+use crate::simulated::mixes::{Contender, Mix, deal};
 use crate::training::{self, Evaluated};
 
 /// Symbiotic scheduling, simulated.
@@ -102,42 +102,29 @@ impl Source for Symbiotic {
         let core = description.clone();
         let trained = train(core, 4, &profiles, &size.training, context, progress)?;
         let known = Known::new(&trained);
-        let workshop = Workshop::new(description);
-        (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &[1, 2, 4])?;
-        let machine = digest(&[CODE, &machine(workshop.description())]);
-        let digests: BTreeMap<String, String> =
-            profiles.iter().map(|(name, of)| (name.clone(), profile(of))).collect();
+        let ready = Ready::new(description, &profiles, &[1, 2, 4], context)?;
         let (mut by_width, mut schedules) = (BTreeMap::new(), BTreeMap::new());
         for width in [2, 4] {
-            let mixes = Mixes {
+            let counts = (size.cores, size.workloads);
+            let comparison = Comparison {
                 name: format!("feliu-smt{width}"),
-                workshop: &workshop,
-                profiles: &profiles,
-                mixes: mixes(
-                    (size.cores, size.workloads),
-                    width,
-                    &programs,
-                    &workshop,
-                    context.seed,
-                ),
+                mixes: mixes(counts, width, &programs, &ready.workshop, context.seed),
                 contenders: contenders(width, &known),
                 repeats: size.repeats,
                 alone: size.alone,
-                seed: context.seed,
-                basis: (machine.clone(), digests.clone()),
-                targets: Mutex::default(),
                 models: None,
             };
-            let finished = carry_out(&mixes, &context.records, context.workers, progress)?;
-            by_width.insert(width, rows(&mixes.mixes, &finished));
+            let compared = ready.carry_out(comparison, context, progress)?;
             let cores = size.watched();
             let ids: &[&'static str] =
                 if width == 2 { &["feliu-fig9a", "feliu-fig9b"] } else { &["feliu-fig10"] };
             for (number, id) in ids.iter().enumerate() {
                 let named = |mix: &&Mix| mix.name == name(width, cores, number);
-                let mix = mixes.mixes.iter().find(named);
-                schedules.insert(*id, mix.map(|mix| together(mix, &finished)).unwrap_or_default());
+                let mix = compared.mixes.iter().find(named);
+                let shares = mix.map(|mix| together(mix, &compared.finished));
+                schedules.insert(*id, shares.unwrap_or_default());
             }
+            by_width.insert(width, compared.rows);
         }
         let mut reproduced = points(&size, &by_width, context.seed);
         reproduced.points.extend(schedules);
@@ -146,7 +133,7 @@ impl Source for Symbiotic {
         let [forward, inverse] = accuracy::histograms(&trained);
         reproduced.points.insert("feliu-fig5-errors", forward);
         reproduced.points.insert("feliu-fig6-errors", inverse);
-        reproduced.facts.push(described(workshop.description()));
+        reproduced.facts.push(described(ready.workshop.description()));
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         let Size { workloads, repeats, alone, .. } = size;
         let said = format!(

@@ -6,23 +6,22 @@
 //! are not run. While a decision is taken, programs run on where they are, or are left to the OS on all
 //! cores but one, which is reserved for it (Feliu et al., section 4.3).
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use symbiont_model::Form;
 use symbiont_policy::Symbiosis;
 use symbiont_sim::description::Costs;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::Switches;
 
+use super::compared::{Comparison, Ready};
 use super::feliu::{self, POWER8, RANDOM, online, published};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::trained::{Knowledge, left_out};
 use super::{Context, Effort, PROGRAMS, Reproduced, Source};
-use crate::campaign::{Metric, Repeats, Rows, carry_out, digest};
+use crate::campaign::{Metric, Repeats, Rows};
 use crate::harness::{Error, Progress};
-use crate::simulated::code::{CODE, described, machine, profile};
-use crate::simulated::mixes::{Contender, Mixes, rows};
+use crate::simulated::code::described;
+use crate::simulated::mixes::Contender;
 use crate::simulated::{Decision, Shown};
 use crate::training;
 
@@ -144,39 +143,36 @@ impl Source for Unknown {
         let core = description.clone();
         let observed = left_out(core, 4, &profiles, &size.training, context, progress)?;
         let models = observed.models()?;
-        let workshop = Workshop::new(description);
-        (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &[1, 2, 4])?;
-        let basis = digest(&[CODE, &machine(workshop.description())]);
-        let digests: BTreeMap<String, String> =
-            profiles.iter().map(|(name, of)| (name.clone(), profile(of))).collect();
+        let ready = Ready::new(description, &profiles, &[1, 2, 4], context)?;
         let mut reproduced = Reproduced::default();
         for (width, cores) in size.cores {
-            let mut mixes =
-                feliu::mixes((cores, size.workloads), width, &programs, &workshop, context.seed);
+            let mut mixes = feliu::mixes(
+                (cores, size.workloads),
+                width,
+                &programs,
+                &ready.workshop,
+                context.seed,
+            );
             mixes.retain(|mix| models.can_do_without(&mix.programs, width));
             if mixes.is_empty() {
                 continue;
             }
             let known = Knowledge::new(&*models.without(&[], width)?, &observed.slowdowns);
-            let mixes = Mixes {
+            let count = mixes.len();
+            let comparison = Comparison {
                 name: format!("symbiont-unknown-smt{width}"),
-                workshop: &workshop,
-                profiles: &profiles,
                 mixes,
                 contenders: contenders(width, &known),
                 repeats: size.repeats,
                 alone: size.alone,
-                seed: context.seed,
-                basis: (basis.clone(), digests.clone()),
-                targets: Mutex::default(),
                 models: Some(&models),
             };
-            let finished = carry_out(&mixes, &context.records, context.workers, progress)?;
-            points(width, &rows(&mixes.mixes, &finished), context.seed, &mut reproduced);
-            let said = format!("{} on {cores:?} cores", mixes.mixes.len());
+            let rows = ready.carry_out(comparison, context, progress)?.rows;
+            points(width, &rows, context.seed, &mut reproduced);
+            let said = format!("{count} on {cores:?} cores");
             reproduced.facts.push((format!("Mixes in SMT{width}"), said));
         }
-        reproduced.facts.push(described(workshop.description()));
+        reproduced.facts.push(described(ready.workshop.description()));
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         Ok(reproduced)
     }

@@ -20,32 +20,32 @@ pub enum Shown {
     /// are equally likely, also those that leave some in place, since just then whatever is chosen by
     /// what is shown is any grouping with the same probability.
     Exchanged,
-    /// The same drawn anew each quantum: what a constant exchange shows comes of a policy's
-    /// decisions too, and one that learns may learn what it means. All measurements together still tell
-    /// how good a placement was.
-    Anew,
 }
 
-/// A policy that takes each program for another one: the same as long as it lives, so that it decides
-/// as steadily as it would otherwise, or one that is drawn anew each quantum.
+impl Shown {
+    /// A policy that is shown just that.
+    pub(crate) fn to(self, policy: Box<dyn Policy>, seed: u64) -> Box<dyn Policy> {
+        match self {
+            Self::Own => policy,
+            Self::Exchanged => Box::new(Exchanged::new(policy, seed)),
+        }
+    }
+}
+
+/// A policy that takes each program for another one, the same as long as it lives, so that it decides
+/// as steadily as it would otherwise.
 pub(crate) struct Exchanged {
     policy: Box<dyn Policy>,
     random: Pcg64Mcg,
-    anew: bool,
     /// For each program the one whose measurements are shown.
     shown: BTreeMap<ProgramId, ProgramId>,
 }
 
 impl Exchanged {
-    /// The same one as long as it lives.
+    /// With an exchange that is drawn.
     pub fn new(policy: Box<dyn Policy>, seed: u64) -> Self {
         let random = Pcg64Mcg::seed_from_u64(seed);
-        Self { policy, random, anew: false, shown: BTreeMap::new() }
-    }
-
-    /// Another one each quantum.
-    pub fn anew(policy: Box<dyn Policy>, seed: u64) -> Self {
-        Self { anew: true, ..Self::new(policy, seed) }
+        Self { policy, random, shown: BTreeMap::new() }
     }
 }
 
@@ -67,7 +67,7 @@ impl Policy for Exchanged {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        if self.anew || self.shown.len() != view.programs.len() {
+        if self.shown.len() != view.programs.len() {
             let programs: Vec<ProgramId> = view.programs.iter().map(|program| program.id).collect();
             let mut others = programs.clone();
             others.shuffle(&mut self.random);

@@ -30,7 +30,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::Signals;
 use symbiont_model::Model;
-use symbiont_policy::{Policy, Settings, Symbiosis, find};
+use symbiont_policy::{Settings, Symbiosis, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Costs;
 use symbiont_sim::fast::{Switches, Workshop};
@@ -39,7 +39,7 @@ use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
 use super::company::Company;
-use super::{Decision, Exchanged, Setup, Shown, SimulateError, Stage, alternating};
+use super::{Decision, Setup, Shown, SimulateError, Stage, alternating};
 use crate::campaign::{self, Done, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
 use crate::harness::Error;
 use crate::training::Models;
@@ -345,11 +345,7 @@ impl Experiment for Mixes<'_, '_> {
         let entry = find(contender.policy).map_err(SimulateError::from)?;
         let seed = self.seed_of(run);
         let policy = (entry.make)(&Settings { seed, ..self.settings(mix, contender)? });
-        let policy: Box<dyn Policy> = match contender.shown {
-            Shown::Own => policy,
-            Shown::Exchanged => Box::new(Exchanged::new(policy, seed)),
-            Shown::Anew => Box::new(Exchanged::anew(policy, seed)),
-        };
+        let policy = contender.shown.to(policy, seed);
         let (setup, wishes) = (self.setup(mix, contender), Signals::new());
         let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
         let mut company = Company::default();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use symbiont_control::ControlError;
 use symbiont_machine::Signals;
-use symbiont_policy::{Entry, Policy, SetError, Settings, UnknownPolicy, find};
+use symbiont_policy::{Entry, SetError, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
 use symbiont_sim::description::{Costs, Description};
@@ -17,7 +17,7 @@ use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
 use super::company::Company;
-use super::exchanged::{Exchanged, Shown};
+use super::exchanged::Shown;
 use super::stage::{Once, Stage};
 use super::timeline::Timeline;
 use super::{App, AppOutcome, Form, Outcome, Provenance, Workload};
@@ -244,11 +244,7 @@ pub fn simulate<'p, L: Level<'p>>(
     for repeat in 0..setup.repeats.max(1) {
         let seed = setup.seed_of(repeat);
         let policy = (policy.make)(&Settings { seed, ..setup.settings.clone() });
-        let policy: Box<dyn Policy> = match setup.shown {
-            Shown::Own => policy,
-            Shown::Exchanged => Box::new(Exchanged::new(policy, seed)),
-            Shown::Anew => Box::new(Exchanged::anew(policy, seed)),
-        };
+        let policy = setup.shown.to(policy, seed);
         let mut timeline = timeline.take();
         let done = targets.len() + repeat as usize;
         let company = &mut sums.company;
