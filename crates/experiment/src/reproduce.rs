@@ -30,6 +30,7 @@ mod feliu;
 mod figure;
 mod navarro;
 mod page;
+mod seniority;
 mod serial_phases;
 #[cfg(test)]
 mod tests;
@@ -138,6 +139,7 @@ pub trait Source: Sync {
 /// All sources. A new one is a new file and a line here.
 pub const SOURCES: &[&dyn Source] = &[
     &serial_phases::SerialPhases,
+    &seniority::Seniority,
     &navarro::Hysched,
     &feliu::Symbiotic,
     &unknown::Unknown,

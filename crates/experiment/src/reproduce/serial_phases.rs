@@ -18,9 +18,9 @@ use crate::stats::Estimate;
 use crate::theory::phases::{JointState, Scheduler, speedups};
 
 /// The calculation that the programs make: as in the paper, one that fits into the cache.
-const CALCULATION: &str = "synthetic-integer";
+pub(super) const CALCULATION: &str = "synthetic-integer";
 /// Simulated seconds that a second of one CPU brings, about.
-const RATE: f64 = 60.0;
+pub(super) const RATE: f64 = 60.0;
 
 /// Serial phases first, simulated.
 #[derive(Debug)]

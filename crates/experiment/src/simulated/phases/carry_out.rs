@@ -23,8 +23,6 @@ use crate::harness::Error;
 use crate::phases::plan::BASELINE;
 use crate::simulated::SimulateError;
 
-/// Mean length of a phase on idle cores that are all alike, in nanoseconds.
-const PHASE_NS: f64 = 2e8;
 /// Phases' time that a cycle takes on average, as in our benchmark.
 const PHASES: f64 = 2.0;
 /// Simulated time before anything is measured.
@@ -116,10 +114,10 @@ impl<'p> Stage<'p> {
     }
 
     /// The synthetic benchmark, without an end.
-    fn program(&self, ratio: Ratio, cores: u32) -> Program<'p> {
+    fn program(&self, ratio: Ratio, cores: u32, phase: Duration) -> Program<'p> {
         let n = f64::from(cores);
         let share = ratio.parallel_share();
-        let parallel = PHASES * PHASE_NS * share * n * self.small;
+        let parallel = PHASES * phase.as_nanos() as f64 * share * n * self.small;
         let shape = Shape::Alternating(Alternating {
             threads: cores,
             parallel: (0.0, 2.0 * parallel),
@@ -168,8 +166,11 @@ impl<'p> Stage<'p> {
         let mut words = contender.split_whitespace();
         let policy = find(words.next().unwrap_or(BASELINE))?;
         let values = policy.values(words.filter_map(|word| word.split_once('=')))?;
-        let programs: Vec<_> =
-            run.ratios().into_iter().map(|ratio| self.program(ratio, run.cores)).collect();
+        let programs: Vec<_> = run
+            .ratios()
+            .into_iter()
+            .map(|ratio| self.program(ratio, run.cores, run.phase))
+            .collect();
         let cores = self.description().topology.cores().iter().take(run.cores as usize);
         let cpus: Vec<PuId> = cores.filter_map(|core| core.cpus.first()).collect();
         let limit = Some(cpus.iter().copied().collect());

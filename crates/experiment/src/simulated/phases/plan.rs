@@ -14,6 +14,8 @@ use crate::phases::plan::{BASELINE, NINE, TRIED, ratios};
 pub const MACHINES: [(&str, f64); 2] = [("morad-8-symmetric", 1.0), ("morad-8-asymmetric", 2.0)];
 /// What is compared, the baseline first: policies, with their parameters behind them.
 pub const CONTENDERS: [&str; 3] = [BASELINE, TRIED, "phases seniority=0s"];
+/// Mean length of a phase.
+const PHASE: Duration = Duration::from_millis(200);
 /// Cores of these machines.
 pub(super) const CORES: u32 = 8;
 
@@ -104,6 +106,8 @@ pub struct Run {
     pub round: u32,
     /// How long it measures.
     pub time: Duration,
+    /// Mean length of a phase on idle cores that are all alike.
+    pub phase: Duration,
     /// Seed of all that is random.
     pub seed: u64,
     /// What runs.
@@ -156,7 +160,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     let mut add = |part, machine, cores, round, time, what: Vec<What>| {
         // Below 2⁵³, so that any reader of JSON gets it right.
         let seed = u64::from(rng.random::<u32>());
-        let run = |what| Run { part, machine, cores, round, time, seed, what };
+        let run = |what| Run { part, machine, cores, round, time, phase: PHASE, seed, what };
         runs.extend(what.into_iter().map(run));
     };
     for machine in 0..MACHINES.len() {

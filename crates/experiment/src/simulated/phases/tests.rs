@@ -111,6 +111,7 @@ fn without_serial_phases_there_is_no_gain() {
             cores: CORES,
             round: 0,
             time: Duration::from_secs(2),
+            phase: Duration::from_millis(200),
             seed: 3,
             what: What::Together { ratios: [Ratio::PARALLEL; 2], contender: policy.to_owned() },
         };
