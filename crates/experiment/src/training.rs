@@ -59,6 +59,7 @@ mod campaign;
 mod company;
 mod evaluate;
 mod gains;
+mod groups;
 mod heat;
 #[cfg(test)]
 mod hybrid_tests;
@@ -77,6 +78,7 @@ pub use campaign::{Options, Site, judge, observe, train};
 pub use company::{GATE, InCompany, PARTNERS};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
 pub use gains::{Captured, Stacks};
+pub use groups::{Throughputs, explore};
 pub use left_out::{LeftOut, Models};
 pub use plan::{Run, Size, plan};
 pub use watch::{Ran, watch};

@@ -236,6 +236,7 @@ fn mix(machine: &Description, number: usize, programs: &[String], seed: u64) -> 
         name: format!("mix {number}{with}"),
         programs: deal(programs, count, seed.rotate_left(32) ^ number as u64),
         phased,
+        groups: Vec::new(),
         limit: cpus.iter().collect(),
     }
 }

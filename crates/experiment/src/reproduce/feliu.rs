@@ -1,27 +1,30 @@
 //! Figures of Feliu et al., made on the simulated POWER8.
 
 mod accuracy;
+mod bound;
 mod figures;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use symbiont_model::{Form, Inversion};
-use symbiont_policy::{Settings, Symbiosis};
-use symbiont_sim::description::Costs;
+use symbiont_policy::{PairSlowdowns, Settings, Symbiosis};
+use symbiont_profile::Profile;
+use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::fast::{Switches, Workshop};
 
+use self::bound::search;
 use self::figures::{FIGURES, points, together};
 use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};
-use super::trained::{Knowledge, train};
+use super::trained::{Knowledge, explore, train};
 use super::{Context, Effort, PROGRAMS, Reproduced, Source};
 use crate::campaign::Repeats;
 use crate::harness::{Error, Progress};
 use crate::simulated::Shown;
 use crate::simulated::code::described;
 use crate::simulated::mixes::{Contender, Mix, deal};
-use crate::training::{self, Evaluated};
+use crate::training::{self, Evaluated, Throughputs};
 
 /// Symbiotic scheduling, simulated.
 #[derive(Debug)]
@@ -35,6 +38,7 @@ const PUBLISHED: &str = "symbiotic (published)";
 const ONLINE: &str = "symbiotic (kernel, feedback)";
 const NUMA: &str = "symbiotic-numa (published)";
 const ORACLE: &str = "oracle";
+const STATIC: &str = "best static grouping found";
 const SHUFFLED: &str = "symbiotic (measurements shuffled)";
 const PRIVATE: &str = "symbiotic (private units and caches)";
 const RANDOM_FREE: &str = "random (moves free)";
@@ -106,9 +110,15 @@ impl Source for Symbiotic {
         let (mut by_width, mut schedules) = (BTreeMap::new(), BTreeMap::new());
         for width in [2, 4] {
             let counts = (size.cores, size.workloads);
+            let mut mixes = mixes(counts, width, &programs, &ready.workshop, context.seed);
+            if width == 4 {
+                let core = ready.workshop.description().clone();
+                let (of, pairs) = ((core, &profiles, &size.training), &trained.slowdowns);
+                with_groups(&mut mixes, width, of, pairs, context, progress)?;
+            }
             let comparison = Comparison {
                 name: format!("feliu-smt{width}"),
-                mixes: mixes(counts, width, &programs, &ready.workshop, context.seed),
+                mixes,
                 contenders: contenders(width, &known),
                 repeats: size.repeats,
                 alone: size.alone,
@@ -143,6 +153,28 @@ impl Source for Symbiotic {
         reproduced.facts.push(("Workloads".to_owned(), said));
         Ok(reproduced)
     }
+}
+
+/// Adds the groups of the best static grouping that is found to each mix.
+fn with_groups(
+    mixes: &mut [Mix],
+    width: usize,
+    (core, profiles, size): (Description, &BTreeMap<String, Profile>, &training::Size),
+    pairs: &PairSlowdowns,
+    context: &Context<'_>,
+    progress: &mut dyn Progress,
+) -> Result<(), Error> {
+    let of = |mix: &Mix, known: &Throughputs| search(&mix.programs, width, pairs, known);
+    let next = |known: &Throughputs| -> BTreeSet<Vec<String>> {
+        mixes.iter().filter_map(|mix| of(mix, known).err()).flatten().collect()
+    };
+    let known = explore(core, width, profiles, size, context, &next, progress)?;
+    for mix in mixes {
+        mix.groups = of(mix, &known).map_err(|missing| {
+            Error::Evaluation(format!("{}: {} groups gave no throughput", mix.name, missing.len()))
+        })?;
+    }
+    Ok(())
 }
 
 /// What policies know.
@@ -193,8 +225,9 @@ fn contenders(width: usize, known: &Known) -> Vec<Contender> {
         with(ONLINE, "symbiotic", &known.online),
         published(NUMA, "symbiotic-numa"),
     ];
-    if width == 2 {
-        all.push(published(ORACLE, "oracle"));
+    match width {
+        2 => all.push(published(ORACLE, "oracle")),
+        _ => all.push(Contender::new(STATIC, "static")),
     }
     let controls = [
         free(Contender::new(RANDOM_FREE, "random")),
@@ -223,7 +256,13 @@ pub(super) fn mixes(
         let dealt = deal(programs, width * cores, seed.rotate_left(32) ^ place);
         let taken = workshop.description().topology.cores().iter().take(cores);
         let limit = taken.flat_map(|core| core.cpus.iter().take(width)).collect();
-        Mix { name: name(width, cores, number), programs: dealt, phased: Vec::new(), limit }
+        Mix {
+            name: name(width, cores, number),
+            programs: dealt,
+            phased: Vec::new(),
+            groups: Vec::new(),
+            limit,
+        }
     };
     let numbers = 0..workloads;
     numbers.flat_map(|number| counts.iter().map(move |cores| mix(number, *cores))).collect()

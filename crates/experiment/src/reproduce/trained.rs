@@ -1,6 +1,6 @@
 //! Interference models that sources train on a simulated core, and what policies are told of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use symbiont_model::Depth;
@@ -14,7 +14,7 @@ use super::Context;
 use crate::campaign::digest;
 use crate::harness::{Error, Progress};
 use crate::training::simulated::Simulated;
-use crate::training::{self, Evaluated, LeftOut, Size};
+use crate::training::{self, Evaluated, LeftOut, Size, Throughputs};
 
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::Evaluation(error.to_string())
@@ -72,6 +72,21 @@ pub fn left_out(
     on_core(machine, width, profiles, size, context, |site, options| {
         let runs = training::observe(site, options, progress)?;
         LeftOut::new(site, options, &runs)
+    })
+}
+
+/// The throughput of groups that `next` asks for (see [`training::explore`]).
+pub fn explore(
+    machine: Description,
+    width: usize,
+    profiles: &BTreeMap<String, Profile>,
+    size: &Size,
+    context: &Context<'_>,
+    next: &(dyn Fn(&Throughputs) -> BTreeSet<Vec<String>> + Sync),
+    progress: &mut dyn Progress,
+) -> Result<Throughputs, Error> {
+    on_core(machine, width, profiles, size, context, |site, options| {
+        training::explore(site, options, next, progress)
     })
 }
 

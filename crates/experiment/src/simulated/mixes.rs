@@ -30,7 +30,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::Signals;
 use symbiont_model::Model;
-use symbiont_policy::{Settings, Symbiosis, find};
+use symbiont_policy::{Fixed, Settings, Symbiosis, Together, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Costs;
 use symbiont_sim::fast::{Switches, Workshop};
@@ -53,6 +53,8 @@ pub struct Mix {
     pub programs: Vec<String>,
     /// The first of the programs have serial and parallel phases; none: each has one thread.
     pub phased: Vec<Phased>,
+    /// Programs that contenders of policy `static` keep on a core of their own.
+    pub groups: Vec<Vec<String>>,
     /// Hardware threads that they may use.
     pub limit: CpuSet,
 }
@@ -186,6 +188,8 @@ pub fn deal(programs: &[String], count: usize, seed: u64) -> Vec<String> {
     dealt
 }
 
+/// The policy that keeps named programs together.
+const STATIC: &str = "static";
 /// About what a simulated second of a hardware thread takes on one CPU of today.
 const COST: Duration = Duration::from_millis(10);
 
@@ -227,7 +231,11 @@ impl<'p> Mixes<'_, 'p> {
 
     /// What the contender knows of the mix.
     fn settings(&self, mix: &Mix, contender: &Contender) -> Result<Settings, Error> {
-        let settings = contender.settings.clone();
+        let mut settings = contender.settings.clone();
+        if contender.policy == STATIC {
+            let groups = Some(Together::new(mix.groups.clone()));
+            settings = settings.with(&Fixed::TOGETHER, &groups).map_err(SimulateError::from)?;
+        }
         let (Some(known), true) = (&settings.symbiosis, contender.left_out) else {
             return Ok(settings);
         };
@@ -312,8 +320,10 @@ impl Experiment for Mixes<'_, '_> {
         let own = format!(
             "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched}"
         );
-        let Mix { programs, phased, limit, .. } = mix;
-        let setting = format!("{:?} {} {limit} {programs:?} {phased:?}", self.alone, self.seed);
+        let Mix { programs, phased, limit, groups, .. } = mix;
+        let groups = if *policy == STATIC { groups.as_slice() } else { &[] };
+        let length = format!("{:?} {}", self.alone, self.seed);
+        let setting = format!("{length} {limit} {programs:?} {phased:?} {groups:?}");
         let profiles = mix.programs.iter().filter_map(|name| profiles.get(name));
         let parts = [common, &own, &setting].into_iter().chain(profiles);
         digest(&parts.map(String::as_str).collect::<Vec<_>>())
@@ -405,7 +415,13 @@ mod tests {
             name: "test".to_owned(),
             workshop: &workshop,
             profiles: &profiles,
-            mixes: vec![Mix { name: "m".to_owned(), programs, phased: Vec::new(), limit }],
+            mixes: vec![Mix {
+                name: "m".to_owned(),
+                programs,
+                phased: Vec::new(),
+                groups: Vec::new(),
+                limit,
+            }],
             contenders: vec![
                 Contender::new("one", "random"),
                 Contender::new("same", "random"),

@@ -14,7 +14,7 @@ use super::evaluate::{Evaluated, end, evaluate, wrong};
 use super::page;
 use super::plan::{Run, Size, nops, plan, unjudged};
 use super::watch::Ran;
-use crate::campaign::{Done, Experiment, carry_out, digest};
+use crate::campaign::{Done, Experiment, Finished, carry_out, digest};
 use crate::harness::{Error, Progress};
 use crate::report::Report;
 
@@ -93,8 +93,11 @@ struct Trial<'a> {
     site: &'a dyn Site,
     size: &'a Size,
     components: &'a Components,
-    runs: Vec<Run>,
+    next: &'a Next<'a>,
 }
+
+/// The runs of the next round, given the finished ones.
+pub(super) type Next<'a> = dyn Fn(&[Finished<Run, Ran>]) -> Vec<Run> + Sync + 'a;
 
 impl Experiment for Trial<'_> {
     type Run = Run;
@@ -113,7 +116,7 @@ impl Experiment for Trial<'_> {
     }
 
     fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
-        if done.is_empty() { self.runs.clone() } else { Vec::new() }
+        (self.next)(done)
     }
 
     fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Ran, Error> {
@@ -135,16 +138,28 @@ pub fn observe(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<BTreeMap<Run, Ran>, Error> {
-    let Options { output, programs, rulers, size, seed, .. } = options;
+    let Options { programs, rulers, size, seed, .. } = options;
     let mut runs = plan(programs, rulers, size, *seed);
     enough(&runs, options)?;
     if site.tells_nops() {
         runs.extend(nops(programs, size));
     }
-    let components = options.components(site)?;
-    let trial = Trial { site, size, components: &components, runs };
-    let finished = carry_out(&trial, output, site.workers(), progress)?;
+    let next =
+        |done: &[Finished<Run, Ran>]| if done.is_empty() { runs.clone() } else { Vec::new() };
+    let finished = carry_out_as(site, options, &next, progress)?;
     Ok(finished.into_iter().map(|finished| (finished.run, finished.record)).collect())
+}
+
+/// Carries out what is not kept yet of the runs that `next` asks for.
+pub(super) fn carry_out_as(
+    site: &dyn Site,
+    options: &Options,
+    next: &Next<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Finished<Run, Ran>>, Error> {
+    let components = options.components(site)?;
+    let trial = Trial { site, size: &options.size, components: &components, next };
+    carry_out(&trial, &options.output, site.workers(), progress)
 }
 
 /// Are there programs enough to judge what is fitted?

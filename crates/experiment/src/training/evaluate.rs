@@ -151,7 +151,10 @@ pub(super) fn alone(
     Ok(profiles)
 }
 
-fn profile<'p>(profiles: &'p BTreeMap<&str, Profile>, program: &str) -> Result<&'p Profile, Error> {
+pub(super) fn profile<'p>(
+    profiles: &'p BTreeMap<&str, Profile>,
+    program: &str,
+) -> Result<&'p Profile, Error> {
     profiles.get(program).ok_or_else(|| wrong(format!("there is no run of {program} alone")))
 }
 
@@ -246,7 +249,7 @@ pub(super) fn slowdowns(
 }
 
 /// Cycles in company over cycles alone of the same instructions.
-fn mean_slowdown(quanta: &[symbiont_model::Quantum], alone: &Profile) -> Option<f64> {
+pub(super) fn mean_slowdown(quanta: &[symbiont_model::Quantum], alone: &Profile) -> Option<f64> {
     let (mut at, mut together, mut apart) = (0.0, 0.0, 0.0);
     for quantum in quanta {
         let from = at;

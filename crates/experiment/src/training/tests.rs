@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -219,6 +219,24 @@ fn what_no_operations_cost_is_measured_and_told() {
         assert!(*cost > -0.02 && *cost < worst, "{nops:?} {worst}");
     }
     assert!(report.to_json().unwrap().contains("no-operations in the other places cost it"));
+}
+
+#[test]
+fn a_search_is_told_what_it_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, workshop) = (profiles(), workshop());
+    let site = Simulated::new(&workshop, &profiles, (Errors::NONE, 1, 2)).unwrap();
+    let options = options(folder.path());
+    let group = |names: [&str; 2]| names.map(|name| format!("synthetic-{name}")).to_vec();
+    let (first, second) = (group(["float", "integer"]), group(["float", "streaming"]));
+    // The second after the first, and both for ever.
+    let next = |known: &Throughputs| match known.contains_key(&first) {
+        false => BTreeSet::from([first.clone()]),
+        true => BTreeSet::from([first.clone(), second.clone()]),
+    };
+    let found = explore(&site, &options, &next, &mut ()).unwrap();
+    assert_eq!(found.keys().collect::<Vec<_>>(), [&first, &second]);
+    assert!(found.values().all(|stp| *stp > 0.5 && *stp < 2.0), "{found:?}");
 }
 
 #[test]
