@@ -202,11 +202,7 @@ fn name(entry: &Entry) -> &'static str {
 /// The OS first, as the baseline. Repeats are added for `auto`, with and without a model; the others and
 /// the controls run in the first repeat.
 fn contenders(able: &[&'static Entry], known: &Knowledge) -> Vec<Contender> {
-    let modelled = |name: &str, policy: &'static str| Contender {
-        settings: known.settings.clone(),
-        key: known.key.clone(),
-        ..Contender::new(name, policy)
-    };
+    let modelled = |name: &str, policy| known.contender(name, policy, |model| model);
     let plain = |name: &str| Contender::new(name, symbiont_policy::DEFAULT);
     let once = |contender: Contender| Contender { repeats: Some(1), ..contender };
     let private =

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use symbiont_model::{Form, Inversion};
-use symbiont_policy::{PairSlowdowns, Settings, Symbiosis};
+use symbiont_policy::{PairSlowdowns, Symbiosis};
 use symbiont_profile::Profile;
 use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::fast::{Switches, Workshop};
@@ -18,13 +18,13 @@ use self::figures::{FIGURES, points, together};
 use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};
 use super::trained::{Knowledge, explore, train};
-use super::{Context, Effort, PROGRAMS, Reproduced, Source};
+use super::{Context, Effort, Reproduced, Source};
 use crate::campaign::Repeats;
 use crate::harness::{Error, Progress};
 use crate::simulated::Shown;
 use crate::simulated::code::described;
 use crate::simulated::mixes::{Contender, Mix, deal};
-use crate::training::{self, Evaluated, Throughputs};
+use crate::training::{self, Throughputs};
 
 /// Symbiotic scheduling, simulated.
 #[derive(Debug)]
@@ -46,7 +46,6 @@ const RANDOM_PRIVATE: &str = "random (private units and caches)";
 
 /// How much is run.
 pub(super) struct Size {
-    programs: Option<&'static [&'static str]>,
     cores: &'static [usize],
     workloads: usize,
     repeats: Repeats,
@@ -62,7 +61,6 @@ impl Size {
 }
 
 pub(super) const QUICK: Size = Size {
-    programs: Some(&PROGRAMS),
     cores: &[4, 7],
     workloads: 3,
     repeats: Repeats { least: 1, most: 1, narrow: 0.0 },
@@ -71,7 +69,6 @@ pub(super) const QUICK: Size = Size {
 };
 
 pub(super) const FULL: Size = Size {
-    programs: None,
     cores: &[4, 5, 6, 7, 8, 9, 10],
     workloads: 12,
     repeats: Repeats { least: 2, most: 2, narrow: 0.0 },
@@ -97,15 +94,12 @@ impl Source for Symbiotic {
             Effort::Quick => QUICK,
             Effort::Full => FULL,
         };
-        let programs: Vec<String> = match size.programs {
-            Some(programs) => programs.iter().map(|name| (*name).to_owned()).collect(),
-            None => context.real_programs(),
-        };
+        let programs = context.programs();
         let profiles = context.profiles(&programs)?;
         let description = super::described(POWER8)?;
         let core = description.clone();
         let trained = train(core, 4, &profiles, &size.training, context, progress)?;
-        let known = Known::new(&trained);
+        let known = Knowledge::of(&trained);
         let ready = Ready::new(description, &profiles, &[1, 2, 4], context)?;
         let (mut by_width, mut schedules) = (BTreeMap::new(), BTreeMap::new());
         for width in [2, 4] {
@@ -177,20 +171,6 @@ fn with_groups(
     Ok(())
 }
 
-/// What policies know.
-struct Known {
-    published: Settings,
-    online: Settings,
-    key: String,
-}
-
-impl Known {
-    fn new(trained: &Evaluated) -> Self {
-        let known = Knowledge::of(trained);
-        Self { published: known.with(published), online: known.with(online), key: known.key }
-    }
-}
-
 /// As the paper's: linear with the δ term, inverse under constraints, no feedback.
 pub(super) fn published(model: Symbiosis) -> Symbiosis {
     let inversion = Inversion::Constrained;
@@ -202,13 +182,8 @@ pub(super) fn online(model: Symbiosis) -> Symbiosis {
     Symbiosis { form: Form::Kernel, recalls: true, ..model }
 }
 
-fn contenders(width: usize, known: &Known) -> Vec<Contender> {
-    let with = |name: &str, policy: &'static str, settings: &Settings| Contender {
-        settings: settings.clone(),
-        key: format!("{} {name}", known.key),
-        ..Contender::new(name, policy)
-    };
-    let published = |name: &str, policy| with(name, policy, &known.published);
+fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
+    let symbiotic = |name: &str, policy| known.contender(name, policy, published);
     let warm = Switches { warm_caches: true, ..Switches::default() };
     let free =
         |contender: Contender| Contender { costs: Some(Costs::NONE), switches: warm, ..contender };
@@ -216,24 +191,24 @@ fn contenders(width: usize, known: &Known) -> Vec<Contender> {
         switches: Switches { private_units: true, private_caches: true, ..warm },
         ..free(contender)
     };
-    let shuffled = Contender { shown: Shown::Exchanged, ..published(SHUFFLED, "symbiotic") };
+    let shuffled = Contender { shown: Shown::Exchanged, ..symbiotic(SHUFFLED, "symbiotic") };
     let mut all = vec![
         Contender::new(RANDOM, "random"),
         Contender::new(OS, "stay"),
         Contender::new(L1, "l1-bandwidth"),
-        Contender { watched: true, ..published(PUBLISHED, "symbiotic") },
-        with(ONLINE, "symbiotic", &known.online),
-        published(NUMA, "symbiotic-numa"),
+        Contender { watched: true, ..symbiotic(PUBLISHED, "symbiotic") },
+        known.contender(ONLINE, "symbiotic", online),
+        symbiotic(NUMA, "symbiotic-numa"),
     ];
     match width {
-        2 => all.push(published(ORACLE, "oracle")),
+        2 => all.push(symbiotic(ORACLE, "oracle")),
         _ => all.push(Contender::new(STATIC, "static")),
     }
     let controls = [
         free(Contender::new(RANDOM_FREE, "random")),
         free(shuffled),
         private(Contender::new(RANDOM_PRIVATE, "random")),
-        private(published(PRIVATE, "symbiotic")),
+        private(symbiotic(PRIVATE, "symbiotic")),
     ];
     all.extend(controls.map(|control| Contender { mixes: Some(CONTROLLED), ..control }));
     all

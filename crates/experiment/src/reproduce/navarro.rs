@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use symbiont_sim::fast::Workshop;
 
 use super::figure::{Drawn, Figure, Paper, Point};
-use super::{Context, Effort, PROGRAMS, Reproduced, Source};
+use super::{Context, Effort, Reproduced, Source};
 use crate::campaign::{Finished, Metric, Rows, carry_out, digest};
 use crate::harness::{Error, Progress};
 use crate::hysched::{
@@ -105,8 +105,8 @@ impl Source for Hysched {
         progress: &mut dyn Progress,
     ) -> Result<Reproduced, Error> {
         let size = match context.effort {
-            Effort::Quick => Size::quick(PROGRAMS.map(str::to_owned).to_vec()),
-            Effort::Full => Size::full(context.real_programs()),
+            Effort::Quick => Size::quick(context.programs()),
+            Effort::Full => Size::full(context.programs()),
         };
         let profiles = context.profiles(&size.needed())?;
         let workshop = Workshop::new(super::described(XEON)?);

@@ -13,6 +13,7 @@ use symbiont_sim::machine::Errors;
 use super::Context;
 use crate::campaign::digest;
 use crate::harness::{Error, Progress};
+use crate::simulated::mixes::Contender;
 use crate::training::simulated::Simulated;
 use crate::training::{self, Evaluated, LeftOut, Size, Throughputs};
 
@@ -115,10 +116,17 @@ impl Knowledge {
         Self { settings, key: digest(&[&format!("{:?} {slowdowns:?}", model.modes)]) }
     }
 
-    /// The same, with the model used in another way.
-    pub fn with(&self, change: impl FnOnce(Symbiosis) -> Symbiosis) -> Settings {
+    /// A policy that is told it, with the model used in another way.
+    pub fn contender(
+        &self,
+        name: &str,
+        policy: &'static str,
+        used: impl FnOnce(Symbiosis) -> Symbiosis,
+    ) -> Contender {
         let known = self.settings.symbiosis.as_deref().cloned();
-        let symbiosis = known.map(|known| Arc::new(change(known)));
-        Settings { symbiosis, ..self.settings.clone() }
+        let symbiosis = known.map(|known| Arc::new(used(known)));
+        let settings = Settings { symbiosis, ..self.settings.clone() };
+        let key = format!("{} {name}", self.key);
+        Contender { settings, key, ..Contender::new(name, policy) }
     }
 }

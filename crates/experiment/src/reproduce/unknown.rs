@@ -17,7 +17,7 @@ use super::compared::{Comparison, Ready};
 use super::feliu::{self, POWER8, RANDOM, online, published};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::trained::{Knowledge, left_out};
-use super::{Context, Effort, PROGRAMS, Reproduced, Source};
+use super::{Context, Effort, Reproduced, Source};
 use crate::campaign::{Metric, Repeats, Rows};
 use crate::harness::{Error, Progress};
 use crate::simulated::code::described;
@@ -89,7 +89,6 @@ const FIGURES: &[Figure] = &[
 
 /// How much is run.
 struct Size {
-    programs: Option<&'static [&'static str]>,
     /// Counts of cores by SMT mode.
     cores: [(usize, &'static [usize]); 2],
     workloads: usize,
@@ -99,7 +98,6 @@ struct Size {
 }
 
 const QUICK: Size = Size {
-    programs: Some(&PROGRAMS),
     cores: [(2, &[2]), (4, &[])],
     workloads: 4,
     repeats: Repeats { least: 2, most: 2, narrow: 0.0 },
@@ -108,7 +106,6 @@ const QUICK: Size = Size {
 };
 
 const FULL: Size = Size {
-    programs: None,
     cores: [(2, &[4, 6, 8]), (4, &[4])],
     workloads: 12,
     repeats: Repeats { least: 2, most: 2, narrow: 0.0 },
@@ -134,10 +131,7 @@ impl Source for Unknown {
             Effort::Quick => QUICK,
             Effort::Full => FULL,
         };
-        let programs: Vec<String> = match size.programs {
-            Some(programs) => programs.iter().map(|name| (*name).to_owned()).collect(),
-            None => context.real_programs(),
-        };
+        let programs = context.programs();
         let profiles = context.profiles(&programs)?;
         let description = super::described(POWER8)?;
         let core = description.clone();
@@ -179,11 +173,8 @@ impl Source for Unknown {
 }
 
 fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
-    let with = |name: &str, change: fn(Symbiosis) -> Symbiosis| Contender {
-        settings: known.with(change),
-        key: format!("{} {name}", known.key),
-        ..Contender::new(name, "symbiotic")
-    };
+    let with =
+        |name: &str, used: fn(Symbiosis) -> Symbiosis| known.contender(name, "symbiotic", used);
     let left_out = |contender: Contender| Contender { left_out: true, ..contender };
     let kernel = |model: Symbiosis| Symbiosis { form: Form::Kernel, recalls: false, ..model };
     let free = |contender: Contender| Contender {
@@ -208,9 +199,7 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
         taking(RESERVED, true),
     ];
     if width == 2 {
-        let key = known.key.clone();
-        let settings = known.settings.clone();
-        all.push(Contender { settings, key, ..Contender::new(ORACLE, "oracle") });
+        all.push(known.contender(ORACLE, "oracle", |model| model));
     }
     all
 }

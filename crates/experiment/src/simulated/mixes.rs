@@ -10,8 +10,9 @@
 //! Repeats are added to a mix until all contenders' gains are decided ([`Repeats`]).
 //!
 //! # Terms and units
-//! *Mix*: programs that run together on some hardware threads. *Contender*: a policy with its settings,
-//! what it is shown, and what threads have for themselves.
+//! *Mix*: programs that run together on some hardware threads, of one thread each or with serial and
+//! parallel phases. *Contender*: a policy with its settings, what it is shown, what threads have for
+//! themselves, and whether its model knows the programs ([`Models`]).
 //!
 //! # Properties
 //! - Each program is dealt as often as any other (`each_program_is_dealt_as_often_as_any_other`).
