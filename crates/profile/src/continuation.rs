@@ -4,16 +4,19 @@ use crate::Span;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+/// A first span is start-up if it has less than one of so many parts of all instructions.
+const START_UP: u64 = 10;
+
 /// A thread's phases, first as recorded, then for ever.
 ///
 /// The rule: after the recorded end each next span is drawn, with a seed, from
 /// the recorded spans that followed a span of the same phase as the one just
-/// ended (the recording as a semi-Markov chain). So phases keep their lengths,
-/// their order of two and, in the long run, their shares, but the recording is
+/// ended (the recording as a semi-Markov chain). The first span counts as following
+/// the last one, so that every phase comes again, and phases keep their lengths,
+/// their order of two and, in the long run, their shares. The recording is
 /// not looped: a loop would give a period as long as the profile
-/// that the program does not have. The first span (start-up) is never drawn
-/// unless there is no other; a phase that only the last span had is followed by
-/// any span, drawn in proportion to the spans' lengths.
+/// that the program does not have. A first span of less than a tenth of the
+/// recording is start-up: it never comes again, and the second one takes its place.
 #[derive(Debug, Clone)]
 pub struct Continuation<'a> {
     recorded: &'a [Span],
@@ -28,29 +31,26 @@ impl<'a> Continuation<'a> {
         Self { recorded, next: 0, last: None, random: Pcg64Mcg::seed_from_u64(seed) }
     }
 
+    /// The spans that come again.
+    fn recurring(&self) -> &'a [Span] {
+        let all: u64 = self.recorded.iter().map(|span| span.instructions).sum();
+        match self.recorded {
+            [first, rest @ ..] if !rest.is_empty() && first.instructions < all / START_UP => rest,
+            all => all,
+        }
+    }
+
     fn draw(&mut self) -> Option<Span> {
-        let last = self.last?;
-        let followers = || {
-            self.recorded.windows(2).filter_map(|pair| match pair {
-                [before, after] if before.phase == last.phase => Some(*after),
-                _ => None,
-            })
-        };
-        let count = followers().count();
-        if count > 0 {
-            let at = self.random.random_range(0..count);
-            return followers().nth(at);
+        let (last, spans) = (self.last?, self.recurring());
+        let after = spans.iter().cycle().skip(1);
+        let follow =
+            || spans.iter().zip(after.clone()).filter(|(before, _)| before.phase == last.phase);
+        let count = follow().count();
+        // Start-up may be followed by a phase that ends the recording.
+        if count == 0 {
+            return spans.first().copied();
         }
-        let any = if self.recorded.len() > 1 { &self.recorded[1..] } else { self.recorded };
-        let total = any.iter().fold(0_u64, |sum, span| sum.saturating_add(span.instructions));
-        let mut at = self.random.random_range(0..total.max(1));
-        for span in any {
-            if at < span.instructions {
-                return Some(*span);
-            }
-            at -= span.instructions;
-        }
-        any.last().copied()
+        follow().nth(self.random.random_range(0..count)).map(|(_, after)| *after)
     }
 }
 
@@ -88,8 +88,25 @@ mod tests {
 
     #[test]
     fn start_up_does_not_come_again() {
-        let recorded = spans(&[9, 1, 2, 1, 2, 3]);
+        let mut recorded = spans(&[9, 1, 2, 1, 2, 3]);
+        recorded[0].instructions = 5;
         assert!(Continuation::new(&recorded, 1).skip(1).take(1000).all(|span| span.phase != 9));
+    }
+
+    #[test]
+    fn a_long_first_phase_comes_again_and_none_is_for_ever() {
+        // Half of it is the first span, and it ends in a phase of its own.
+        let mut recorded = spans(&[0, 1, 2, 1, 3, 3, 3]);
+        recorded[0].instructions = recorded[1..].iter().map(|span| span.instructions).sum();
+        let long: Vec<Span> = Continuation::new(&recorded, 1).take(70_000).collect();
+        let sum = |spans: &[Span], phase: Option<u16>| {
+            let of = spans.iter().filter(|span| phase.is_none_or(|phase| span.phase == phase));
+            of.map(|span| span.instructions).sum::<u64>() as f64
+        };
+        for phase in 0..4 {
+            let share = |spans: &[Span]| sum(spans, Some(phase)) / sum(spans, None);
+            assert!((share(&long) - share(&recorded)).abs() < 0.02, "{phase}: {}", share(&long));
+        }
     }
 
     #[test]

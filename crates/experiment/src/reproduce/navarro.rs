@@ -1,5 +1,7 @@
 //! Figures of Navarro et al. (Hy-Sched), made on the simulated Xeon E5-2620 v4.
 
+mod factors;
+
 use std::collections::BTreeMap;
 
 use symbiont_sim::fast::Workshop;
@@ -88,6 +90,8 @@ const FIGURES: &[Figure] = &[
             "What is gained without a signal or contention, simulated",
         )
     },
+    factors::FIGURES[0],
+    factors::FIGURES[1],
 ];
 
 impl Source for Hysched {
@@ -121,6 +125,8 @@ impl Source for Hysched {
         let trial = Trial::new(&workshop, &profiles, &size, context.seed, &basis);
         let finished = carry_out(&trial, &context.records, context.workers, progress)?;
         let mut reproduced = points(&finished, context.seed);
+        let drawn = alone(&finished).into_iter().filter(|(name, _)| size.programs.contains(name));
+        factors::add(&profiles, &drawn.collect(), (context, progress), &mut reproduced)?;
         reproduced.facts.push(described(workshop.description()));
         reproduced.facts.push(("Programs".to_owned(), size.programs.join(", ")));
         let (mixes, repeats, alone) = (size.mixes, size.repeats, size.alone);

@@ -86,6 +86,11 @@ pub struct Contender {
     pub switches: Switches,
     /// What moves cost; none: what the machine says.
     pub costs: Option<Costs>,
+    /// Its period of decisions; none: the policy's own.
+    pub quantum: Option<Duration>,
+    /// Do all programs start at once, and only the order differ in which the OS reads them? Else each has
+    /// a part of random length before that does not count.
+    pub at_once: bool,
     /// What its decisions cost.
     pub decision: Decision,
     /// Is its interference model one that knows none of the mix's programs ([`Mixes::models`])?
@@ -110,6 +115,8 @@ impl Contender {
             shown: Shown::Own,
             switches: Switches::default(),
             costs: None,
+            quantum: None,
+            at_once: false,
             decision: Decision::default(),
             left_out: false,
             watched: false,
@@ -257,6 +264,7 @@ impl<'p> Mixes<'_, 'p> {
             costs: contender.costs.clone(),
             limit: Some(mix.limit.clone()),
             decision: contender.decision,
+            lead: if contender.at_once { 0.0 } else { Setup::default().lead },
             ..Setup::default()
         }
     }
@@ -317,9 +325,10 @@ impl Experiment for Mixes<'_, '_> {
             return String::new();
         };
         let Contender { policy, key, shown, switches, costs, .. } = contender;
-        let Contender { decision, left_out, watched, .. } = contender;
+        let Contender { decision, left_out, watched, quantum, at_once, .. } = contender;
         let own = format!(
-            "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched}"
+            "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched} \
+             {quantum:?} {at_once}"
         );
         let Mix { programs, phased, limit, groups, .. } = mix;
         let groups = if *policy == STATIC { groups.as_slice() } else { &[] };
@@ -360,7 +369,8 @@ impl Experiment for Mixes<'_, '_> {
         let (setup, wishes) = (self.setup(mix, contender), Signals::new());
         let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
         let mut company = Company::default();
-        let once = stage.once(&programs, policy, entry.quantum, seed, &mut |controller| {
+        let quantum = contender.quantum.unwrap_or(entry.quantum);
+        let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {
             if contender.watched {
                 company.add(controller.machine());
             }

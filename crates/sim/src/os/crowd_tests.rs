@@ -174,12 +174,12 @@ proptest! {
             all.into_iter().find(|counts: &Vec<usize>| !counts.is_empty() && !even(counts))
         };
         (0..1500).for_each(|_| crowd.tick());
-        // While somebody changes over it may be less even for some ticks.
+        // While threads change over it may be less even for some ticks.
         let off = (0..500).filter_map(|_| {
             crowd.tick();
             uneven(&crowd)
         });
         let off: Vec<Vec<usize>> = off.collect();
-        prop_assert!(off.len() < 50, "at {} of 500 ticks, for instance {:?}", off.len(), off.last());
+        prop_assert!(off.len() < 100, "at {} of 500 ticks, for instance {:?}", off.len(), off.last());
     }
 }
