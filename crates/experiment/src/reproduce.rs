@@ -32,6 +32,7 @@ mod navarro;
 mod page;
 mod seniority;
 mod serial_phases;
+mod smt8;
 #[cfg(test)]
 mod tests;
 mod trained;
@@ -147,6 +148,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &seniority::Seniority,
     &navarro::Hysched,
     &feliu::Symbiotic,
+    &smt8::Smt8,
     &unknown::Unknown,
     &auto::Auto,
 ];

@@ -65,7 +65,7 @@ mod heat;
 mod hybrid_tests;
 mod left_out;
 #[cfg(test)]
-mod made_up;
+pub(crate) mod made_up;
 mod page;
 mod plan;
 pub mod real;

@@ -14,6 +14,7 @@ use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::fast::{Switches, Workshop};
 
 use self::bound::search;
+pub(super) use self::figures::of_cores;
 use self::figures::{FIGURES, points, together};
 use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};

@@ -16,8 +16,13 @@
 //!
 //! # Properties
 //! - Each program is dealt as often as any other (`each_program_is_dealt_as_often_as_any_other`).
+//! - A contender that leaves programs out is told a model that knows none of the mix's
+//!   (`a_model_with_programs_left_out_knows_none_of_the_mix`).
 //! - All contenders of a repeat meet the same starts, and equal contenders give equal records
 //!   (`equal_contenders_give_equal_records`).
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -91,6 +96,8 @@ pub struct Contender {
     /// Do all programs start at once, and only the order differ in which the OS reads them? Else each has
     /// a part of random length before that does not count.
     pub at_once: bool,
+    /// How many hardware threads of each core programs may use; none: those of the mix.
+    pub width: Option<usize>,
     /// What its decisions cost.
     pub decision: Decision,
     /// Is its interference model one that knows none of the mix's programs ([`Mixes::models`])?
@@ -117,6 +124,7 @@ impl Contender {
             costs: None,
             quantum: None,
             at_once: false,
+            width: None,
             decision: Decision::default(),
             left_out: false,
             watched: false,
@@ -255,6 +263,15 @@ impl<'p> Mixes<'_, 'p> {
         Ok(Settings { symbiosis: Some(Arc::new(symbiosis)), ..settings })
     }
 
+    /// Hardware threads that the contender's programs may use.
+    fn limit(&self, mix: &Mix, contender: &Contender) -> CpuSet {
+        let cores = self.workshop.description().topology.cores().iter();
+        let of_core = |cpus: CpuSet| {
+            cpus.iter().take(contender.width.unwrap_or(usize::MAX)).collect::<Vec<_>>()
+        };
+        cores.flat_map(|core| of_core(core.cpus.intersection(&mix.limit))).collect()
+    }
+
     fn setup(&self, mix: &Mix, contender: &Contender) -> Setup {
         Setup {
             alone: self.alone,
@@ -262,7 +279,7 @@ impl<'p> Mixes<'_, 'p> {
             seed: self.seed,
             switches: contender.switches,
             costs: contender.costs.clone(),
-            limit: Some(mix.limit.clone()),
+            limit: Some(self.limit(mix, contender)),
             decision: contender.decision,
             lead: if contender.at_once { 0.0 } else { Setup::default().lead },
             ..Setup::default()
@@ -325,10 +342,10 @@ impl Experiment for Mixes<'_, '_> {
             return String::new();
         };
         let Contender { policy, key, shown, switches, costs, .. } = contender;
-        let Contender { decision, left_out, watched, quantum, at_once, .. } = contender;
+        let Contender { decision, left_out, watched, quantum, at_once, width, .. } = contender;
         let own = format!(
             "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched} \
-             {quantum:?} {at_once}"
+             {quantum:?} {at_once} {width:?}"
         );
         let Mix { programs, phased, limit, groups, .. } = mix;
         let groups = if *policy == STATIC { groups.as_slice() } else { &[] };
@@ -389,74 +406,5 @@ impl Experiment for Mixes<'_, '_> {
             |mix: &Mix| mix.phased.iter().map(|by| by.threads.saturating_sub(1)).sum::<usize>();
         let threads = self.mix(&run.mix).map_or(1, |mix| mix.programs.len() + phased(mix));
         COST.mul_f64(self.alone.as_secs_f64() * 2.5 * threads as f64)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use symbiont_sim::description::Description;
-
-    use super::*;
-    use crate::campaign::carry_out;
-    use crate::simulated::Library;
-
-    #[test]
-    fn each_program_is_dealt_as_often_as_any_other() {
-        let programs: Vec<String> = (0..23).map(|at| format!("p{at}")).collect();
-        let dealt = deal(&programs, 28, 1);
-        let of = |name: &String| dealt.iter().filter(|one| *one == name).count();
-        assert!(programs.iter().all(|name| (1..=2).contains(&of(name))), "{dealt:?}");
-        assert_eq!((dealt.len(), &dealt), (28, &deal(&programs, 28, 1)));
-        assert_ne!(dealt, deal(&programs, 28, 2));
-        assert!(deal(&[], 3, 1).is_empty());
-    }
-
-    #[test]
-    fn equal_contenders_give_equal_records() {
-        let names =
-            ["synthetic-integer", "synthetic-chasing", "synthetic-float", "synthetic-branchy"];
-        let profiles = Library::default().load_all(names).unwrap();
-        let workshop = Workshop::new(Description::named("xeon-e5-2620v4").unwrap());
-        let limit: CpuSet = {
-            let cores = workshop.description().topology.cores().iter().take(2);
-            cores.flat_map(|core| core.cpus.iter()).collect()
-        };
-        let programs: Vec<String> = names.map(str::to_owned).to_vec();
-        let mixes = Mixes {
-            name: "test".to_owned(),
-            workshop: &workshop,
-            profiles: &profiles,
-            mixes: vec![Mix {
-                name: "m".to_owned(),
-                programs,
-                phased: Vec::new(),
-                groups: Vec::new(),
-                limit,
-            }],
-            contenders: vec![
-                Contender::new("one", "random"),
-                Contender::new("same", "random"),
-                Contender { mixes: Some(0), ..Contender::new("none", "stay") },
-                Contender { repeats: Some(1), ..Contender::new("first", "stay") },
-            ],
-            repeats: Repeats { least: 2, most: 4, narrow: 0.01 },
-            alone: Duration::from_millis(300),
-            seed: 1,
-            basis: Default::default(),
-            targets: Mutex::default(),
-            models: None,
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let finished = carry_out(&mixes, folder.path(), 2, &mut ()).unwrap();
-        assert_eq!(finished.len(), 5, "equal after the fewest repeats");
-        let of = |name: &str| -> Vec<&Record> {
-            finished.iter().filter(|it| it.run.contender == name).map(|it| &it.record).collect()
-        };
-        assert_eq!(of("one"), of("same"));
-        assert_ne!(of("one")[0], of("one")[1], "repeats start differently");
-        assert_eq!((of("none").len(), of("first").len()), (0, 1));
-        let rows = rows(&mixes.mixes, &finished);
-        let gains = rows.gains("m", "same", "one", Metric::Stp);
-        assert!(gains.iter().all(|gain| *gain == 0.0), "{gains:?}");
     }
 }

@@ -130,7 +130,7 @@ pub const FIGURES: &[Figure] = &[
 ];
 
 /// Of some counts of cores.
-fn of_cores(rows: &Rows, width: usize, cores: &[usize]) -> Rows {
+pub fn of_cores(rows: &Rows, width: usize, cores: &[usize]) -> Rows {
     let begins: Vec<String> = cores.iter().map(|c| format!("smt{width}-{c:02}-")).collect();
     rows.only(|row| begins.iter().any(|begin| row.workload.starts_with(begin)))
 }
