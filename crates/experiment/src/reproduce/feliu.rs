@@ -163,7 +163,10 @@ fn with_groups(
     let next = |known: &Throughputs| -> BTreeSet<Vec<String>> {
         mixes.iter().filter_map(|mix| of(mix, known).err()).flatten().collect()
     };
-    let known = explore(core, width, profiles, size, context, &next, progress)?;
+    // The same time in fewer quanta, since many groups are kept.
+    let training::Size { quantum, quanta, .. } = *size;
+    let size = training::Size { quantum: quantum * 4, quanta: (quanta / 4).max(1), fours: 0 };
+    let known = explore(core, width, profiles, &size, context, &next, progress)?;
     for mix in mixes {
         mix.groups = of(mix, &known).map_err(|missing| {
             Error::Evaluation(format!("{}: {} groups gave no throughput", mix.name, missing.len()))

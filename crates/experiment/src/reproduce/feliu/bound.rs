@@ -37,8 +37,13 @@ pub fn search(
     pairs: &PairSlowdowns,
     known: &Throughputs,
 ) -> Result<Vec<Vec<String>>, BTreeSet<Vec<String>>> {
-    let mut groups: Vec<Vec<String>> = programs.chunks(width).map(<[String]>::to_vec).collect();
-    let guess = |group: &[String]| by_pairs(pairs, group);
+    let all: Vec<usize> = (0..programs.len()).collect();
+    let mut groups: Vec<Vec<usize>> = all.chunks(width).map(<[usize]>::to_vec).collect();
+    let excess = excess(programs, pairs);
+    let guess = |group: &[usize]| by_pairs(&excess, group);
+    let names = |group: &[usize]| -> Vec<String> {
+        group.iter().filter_map(|at| programs.get(*at).cloned()).collect()
+    };
     for _ in 0..STEPS.0 {
         match by_gain(&groups, guess).first() {
             Some((gain, swap)) if *gain > LEAST => apply(&mut groups, *swap),
@@ -47,8 +52,8 @@ pub fn search(
     }
     for _ in 0..STEPS.1 {
         let mut missing = BTreeSet::new();
-        let mut measured = |group: &[String]| {
-            let mut key = group.to_vec();
+        let mut measured = |group: &[usize]| {
+            let mut key = names(group);
             key.sort();
             let value = known.get(&key).copied();
             missing.extend(value.is_none().then_some(key));
@@ -67,30 +72,34 @@ pub fn search(
             None => break,
         }
     }
-    Ok(groups)
+    Ok(groups.iter().map(|group| names(group)).collect())
+}
+
+/// By how much each program is slowed by each other one, beyond 1.
+fn excess(programs: &[String], pairs: &PairSlowdowns) -> Vec<Vec<f64>> {
+    let of = |victim: &String, other: &String| pairs.slowdown(victim, other).unwrap_or(1.0) - 1.0;
+    let row = |victim| programs.iter().map(|other| of(victim, other)).collect();
+    programs.iter().map(row).collect()
 }
 
 /// The throughput of a group if each co-runner slowed a program as it does alone with it.
-fn by_pairs(pairs: &PairSlowdowns, group: &[String]) -> f64 {
-    let of = |(at, victim): (usize, &String)| {
+fn by_pairs(excess: &[Vec<f64>], group: &[usize]) -> f64 {
+    let of = |(at, victim): (usize, &usize)| {
         let others = group.iter().enumerate().filter(|(other, _)| *other != at);
-        let excess = others.filter_map(|(_, other)| Some(pairs.slowdown(victim, other)? - 1.0));
-        (1.0 + excess.sum::<f64>()).recip()
+        (1.0 + others.map(|(_, other)| excess[*victim][*other]).sum::<f64>()).recip()
     };
     group.iter().enumerate().map(of).sum()
 }
 
 /// All swaps of programs of two groups, those that gain most first.
-fn by_gain(groups: &[Vec<String>], value: impl Fn(&[String]) -> f64) -> Vec<(f64, Swap)> {
+fn by_gain(groups: &[Vec<usize>], value: impl Fn(&[usize]) -> f64) -> Vec<(f64, Swap)> {
     let mut swaps = Vec::new();
     for one in 0..groups.len() {
         for other in one + 1..groups.len() {
             for at in 0..groups[one].len() {
                 for there in 0..groups[other].len() {
-                    if groups[one][at] != groups[other][there] {
-                        let swap = [(one, at), (other, there)];
-                        swaps.push((gain(groups, swap, &mut |group| value(group)), swap));
-                    }
+                    let swap = [(one, at), (other, there)];
+                    swaps.push((gain(groups, swap, &mut |group| value(group)), swap));
                 }
             }
         }
@@ -99,14 +108,14 @@ fn by_gain(groups: &[Vec<String>], value: impl Fn(&[String]) -> f64) -> Vec<(f64
     swaps
 }
 
-fn gain(groups: &[Vec<String>], swap: Swap, value: &mut dyn FnMut(&[String]) -> f64) -> f64 {
+fn gain(groups: &[Vec<usize>], swap: Swap, value: &mut dyn FnMut(&[usize]) -> f64) -> f64 {
     let [(one, at), (other, there)] = swap;
     let (mut first, mut second) = (groups[one].clone(), groups[other].clone());
     std::mem::swap(&mut first[at], &mut second[there]);
     value(&first) + value(&second) - value(&groups[one]) - value(&groups[other])
 }
 
-fn apply(groups: &mut [Vec<String>], [(one, at), (other, there)]: Swap) {
+fn apply(groups: &mut [Vec<usize>], [(one, at), (other, there)]: Swap) {
     let moved = std::mem::take(&mut groups[one][at]);
     groups[one][at] = std::mem::replace(&mut groups[other][there], moved);
 }
@@ -133,10 +142,9 @@ mod tests {
                 Ok(groups) => return (groups, known.len()),
                 Err(wanted) => {
                     assert!(wanted.iter().all(|group| group.is_sorted() && group.len() == 4));
-                    known.extend(wanted.into_iter().map(|it| {
-                        let value = by_pairs(truth, &it);
-                        (it, value)
-                    }));
+                    known.extend(
+                        wanted.into_iter().map(|it| (it.clone(), throughput(&[it], truth))),
+                    );
                 }
             }
         }
@@ -144,7 +152,8 @@ mod tests {
     }
 
     fn throughput(groups: &[Vec<String>], truth: &PairSlowdowns) -> f64 {
-        groups.iter().map(|group| by_pairs(truth, group)).sum()
+        let of = |group: &Vec<String>| by_pairs(&excess(group, truth), &[0, 1, 2, 3]);
+        groups.iter().map(of).sum()
     }
 
     #[test]
