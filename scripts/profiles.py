@@ -54,7 +54,7 @@ def prepare(program, folder):
     if source := program.get("source"):
         compiler = "g++" if source.endswith(".cc") else "gcc"
         command = [compiler, "-O2", "-o", program["name"], PROGRAMS / "src" / source]
-        command += [*program.get("libraries", []), "-lm"]
+        command += [*program.get("libraries", []), "-lm", "-pthread"]
         subprocess.run(command, cwd=folder, check=True)
     inputs = [sys.executable, PROGRAMS / "inputs.py"]
     known = subprocess.run(inputs, capture_output=True, text=True).stderr.split("programs: ")[-1]

@@ -10,7 +10,7 @@ use symbiont_cycle::check::{
 };
 use symbiont_cycle::{Options, Referee, Sample};
 use symbiont_experiment::report::number;
-use symbiont_experiment::simulated::Library;
+use symbiont_experiment::simulated::{Kind, Library};
 use symbiont_profile::Phase;
 use symbiont_sim::fast::{Switches, Workshop};
 
@@ -56,7 +56,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     let library = Library::open(&args.profiles)?;
     let mut names = args.apps.clone();
     if names.is_empty() {
-        names = library.list().into_iter().filter(|l| l.real).map(|l| l.name).collect();
+        names = library.of_kind(Kind::Program).collect();
     }
     anyhow::ensure!(
         !names.is_empty(),

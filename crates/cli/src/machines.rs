@@ -10,7 +10,7 @@ use symbiont_experiment::simulated::measured::{self, Beside, Comparison, Figures
 use symbiont_experiment::simulated::membench::{self, Memory};
 use symbiont_experiment::simulated::multithreading::{self, Gains, Spread};
 use symbiont_experiment::simulated::sanity::{self, Sanity};
-use symbiont_experiment::simulated::{Library, Listed};
+use symbiont_experiment::simulated::{Kind, Library, Listed};
 use symbiont_profile::Profile;
 use symbiont_sim::description::{Description, Source};
 
@@ -197,10 +197,10 @@ fn tell(memory: &Memory) {
 /// All real programs of the library, or the synthetic ones if it has no real one.
 fn load(profiles: &Path) -> anyhow::Result<BTreeMap<String, Profile>> {
     let library = Library::open(profiles)?;
-    let all = library.list();
-    let real = all.iter().any(|listed| listed.real);
-    let names = all.iter().filter(|listed| listed.real == real).map(|l| l.name.as_str());
-    Ok(library.load_all(names)?)
+    let real = library.of_kind(Kind::Program).next().is_some();
+    let names: Vec<String> =
+        library.of_kind(if real { Kind::Program } else { Kind::Synthetic }).collect();
+    Ok(library.load_all(names.iter().map(String::as_str))?)
 }
 
 fn tell_programs(sanity: &Sanity) {
@@ -308,7 +308,7 @@ pub fn workloads(args: &Workloads) -> anyhow::Result<()> {
     for Listed { name, source, .. } in &listed {
         say!("{name:<22} {source}");
     }
-    if !listed.iter().any(|listed| listed.real) {
+    if !listed.iter().any(|listed| listed.kind == Kind::Program) {
         note!(
             "symbiont: no profiles in {}; capture some, or name their folder (--profiles)",
             args.profiles.display()

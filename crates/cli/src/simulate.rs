@@ -9,7 +9,7 @@ use anyhow::Context;
 use symbiont_cycle::{Options, Referee, Sample};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::{
-    Decision, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
+    Decision, Kind, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
 };
 use symbiont_experiment::stats::Estimate;
 use symbiont_profile::Profile;
@@ -45,7 +45,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     };
     let progress = Bar::new()?;
     let named = args.apps.is_some() || args.workload.is_some();
-    if !named && !library.list().iter().any(|listed| listed.real) {
+    if !named && library.of_kind(Kind::Program).next().is_none() {
         let folder = args.profiles.display();
         progress.say(&format!("no profiles in {folder}: synthetic programs run (see --profiles)"));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Deserialize;
 use symbiont_experiment::report::Report;
-use symbiont_experiment::simulated::Library;
+use symbiont_experiment::simulated::{Kind, Library};
 use symbiont_experiment::stats::Estimate;
 use symbiont_experiment::training::real::{Real, Trainee};
 use symbiont_experiment::training::simulated::{NOPS, Simulated, nops};
@@ -53,7 +53,7 @@ fn options(args: &Train, machine: &str, programs: Vec<String>) -> Options {
 fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
     let library = Library::open(&args.profiles)?;
     let programs = match args.programs.as_slice() {
-        [] => library.list().into_iter().filter(|listed| listed.real).map(|l| l.name).collect(),
+        [] => library.of_kind(Kind::Program).collect(),
         some => some.to_vec(),
     };
     anyhow::ensure!(
@@ -63,7 +63,7 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
     );
     let mut options = options(args, name, programs);
     if args.rulers {
-        let made = library.list().into_iter().filter(|listed| !listed.real).map(|l| l.name);
+        let made = library.of_kind(Kind::Synthetic);
         options.rulers = made.filter(|name| !options.programs.contains(name)).collect();
     }
     let description = of_sort(machine(name)?, args.sort)?;

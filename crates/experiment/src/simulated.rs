@@ -51,7 +51,7 @@ pub use cache::{Cache, Trouble};
 pub(crate) use exchanged::Exchanged;
 pub use exchanged::Shown;
 pub use fill::fill;
-pub use library::{Library, LibraryError, Listed};
+pub use library::{Kind, Library, LibraryError, Listed};
 pub use outcome::{AppOutcome, Outcome, Provenance};
 pub(crate) use run::alternating;
 pub use run::{Decision, Setup, SimulateError, Told, check, simulate};

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
-use super::{App, Form, Library, Workload};
+use super::{App, Form, Kind, Library, Workload};
 
 /// One program for each hardware thread, drawn from a library's real programs
 /// (from all, where there is none) with a seed: each as often as any other, but
@@ -12,7 +12,7 @@ use super::{App, Form, Library, Workload};
 #[must_use]
 pub fn fill(library: &Library, places: usize, seed: u64) -> Workload {
     let all = library.list();
-    let real: Vec<_> = all.iter().filter(|listed| listed.real).cloned().collect();
+    let real: Vec<_> = all.iter().filter(|listed| listed.kind == Kind::Program).cloned().collect();
     let mut deck = if real.is_empty() { all } else { real };
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut apps = Vec::with_capacity(places);

@@ -34,6 +34,21 @@ pub struct Library {
     files: BTreeMap<String, PathBuf>,
 }
 
+/// What a profile is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A program as users run it.
+    Program,
+    /// A single calculation, of which programs are made; its name begins with one of a prefix of its own.
+    Kernel,
+    /// Made, with one trait.
+    Synthetic,
+}
+
+/// How names of kernels begin.
+const KERNELS: [&str; 2] = ["scimark-", "matrix-"];
+
 /// A program of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
@@ -41,8 +56,8 @@ pub struct Listed {
     pub name: String,
     /// Where its profile is, or what the synthetic program does.
     pub source: String,
-    /// Was it captured from a real program?
-    pub real: bool,
+    /// What it is.
+    pub kind: Kind,
 }
 
 /// Why a program cannot be simulated.
@@ -104,14 +119,22 @@ impl Library {
         let real = self.files.iter().map(|(name, path)| Listed {
             name: name.clone(),
             source: path.display().to_string(),
-            real: true,
+            kind: match KERNELS.iter().any(|start| name.starts_with(start)) {
+                true => Kind::Kernel,
+                false => Kind::Program,
+            },
         });
         let made = SYNTHETIC.iter().map(|(name, what, _)| Listed {
             name: (*name).to_owned(),
             source: (*what).to_owned(),
-            real: false,
+            kind: Kind::Synthetic,
         });
         real.chain(made).collect()
+    }
+
+    /// The names of those of a kind.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = String> {
+        self.list().into_iter().filter(move |listed| listed.kind == kind).map(|listed| listed.name)
     }
 
     /// Where a program's profile comes from.
