@@ -30,6 +30,7 @@ mod feliu;
 mod figure;
 mod navarro;
 mod page;
+mod peternier;
 mod seniority;
 mod serial_phases;
 mod smt8;
@@ -52,7 +53,7 @@ pub use page::{page, summary};
 pub use verdict::{Tally, Verdict};
 
 use crate::harness::{Error, Progress};
-use crate::simulated::Library;
+use crate::simulated::{Kind, Library};
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +91,7 @@ impl Context<'_> {
     fn programs(&self) -> Vec<String> {
         match self.effort {
             Effort::Quick => PROGRAMS.map(str::to_owned).to_vec(),
-            Effort::Full => {
-                let real = self.library.list().into_iter().filter(|listed| listed.real);
-                real.map(|listed| listed.name).collect()
-            }
+            Effort::Full => self.library.of_kind(Kind::Program).collect(),
         }
     }
 
@@ -147,6 +145,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &serial_phases::SerialPhases,
     &seniority::Seniority,
     &navarro::Hysched,
+    &peternier::WorkOver,
     &feliu::Symbiotic,
     &smt8::Smt8,
     &unknown::Unknown,

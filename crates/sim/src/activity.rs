@@ -105,6 +105,13 @@ impl Activity {
         self.cycles.iter().sum()
     }
 
+    /// Share of the cycles in which the floating-point unit held an operation, 0…1.
+    #[must_use]
+    pub fn fpu_busy(&self) -> f64 {
+        let cycles = self.all_cycles();
+        if cycles > 0.0 { (self.vector_cycles / cycles).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
     /// Cycles of a cause.
     #[must_use]
     pub fn cycle(&self, cause: Cycle) -> f64 {

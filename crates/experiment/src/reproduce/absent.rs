@@ -37,6 +37,6 @@ pub const ABSENT: &[Absent] = &[
     absent("morad-fig1", Paper::Morad, "Fig. 1 to 5", DRAWING),
     absent("morad-tab1", Paper::Morad, "Tables 1 to 3", EQUATION),
     absent("morad-tab6", Paper::Morad, "Tables 6 and 7", REAL),
-    absent("peternier", Paper::Peternier, "all", "not built yet"),
+    absent("peternier-fig1", Paper::Peternier, "Fig. 1 to 5", DRAWING),
     absent("settle", Paper::Settle, "all", "not built yet"),
 ];

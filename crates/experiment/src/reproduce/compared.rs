@@ -67,6 +67,18 @@ impl<'p> Ready<'p> {
         Ok(Self { workshop, profiles, basis: (common, digests) })
     }
 
+    /// The profile of a program.
+    pub fn profile(&self, program: &str) -> Result<&'p Profile, Error> {
+        let missing = || Error::Evaluation(format!("there is no profile of {program}"));
+        self.profiles.get(program).ok_or_else(missing)
+    }
+
+    /// A digest of code, machine and a program's profile.
+    pub fn basis_of(&self, program: &str) -> String {
+        let (common, profiles) = &self.basis;
+        digest(&[common, profiles.get(program).map_or("", String::as_str)])
+    }
+
     /// Carries out what is not kept yet.
     pub fn carry_out(
         &self,

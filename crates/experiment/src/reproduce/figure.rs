@@ -40,7 +40,7 @@ impl Paper {
             Self::Feliu => {
                 "Feliu et al., Thread isolation and symbiotic scheduling on the IBM POWER8"
             }
-            Self::Peternier => "Peternier et al., Hardware-aware thread scheduling (WorkOver)",
+            Self::Peternier => crate::published::workover::CITATION,
             Self::Morad => crate::published::phases::CITATION,
             Self::Navarro => crate::published::hysched::CITATION,
             Self::Settle => "Settle et al., cache activity vectors",

@@ -34,12 +34,13 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
-use symbiont_machine::Signals;
+use symbiont_machine::{Signals, ThreadId};
 use symbiont_model::Model;
 use symbiont_policy::{Fixed, Settings, Symbiosis, Together, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Costs;
 use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::machine::{Contention, Errors, SimMachine};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
@@ -91,6 +92,8 @@ pub struct Contender {
     pub switches: Switches,
     /// What moves cost; none: what the machine says.
     pub costs: Option<Costs>,
+    /// Do counters see the floating-point unit of the whole core ([`Errors::fpu_of_core`])?
+    pub fpu_of_core: bool,
     /// Its period of decisions; none: the policy's own.
     pub quantum: Option<Duration>,
     /// Do all programs start at once, and only the order differ in which the OS reads them? Else each has
@@ -122,6 +125,7 @@ impl Contender {
             shown: Shown::Own,
             switches: Switches::default(),
             costs: None,
+            fpu_of_core: false,
             quantum: None,
             at_once: false,
             width: None,
@@ -158,6 +162,8 @@ pub struct Record {
     pub speedups: Option<Vec<f64>>,
     /// Moves per quantum.
     pub moves: f64,
+    /// Misses of the L2 per thousand instructions of all programs.
+    pub l2_mpki: f64,
     /// Share of quanta in which two programs share a core, by their order; empty where that is not
     /// recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -208,6 +214,24 @@ pub fn deal(programs: &[String], count: usize, seed: u64) -> Vec<String> {
 const STATIC: &str = "static";
 /// About what a simulated second of a hardware thread takes on one CPU of today.
 const COST: Duration = Duration::from_millis(10);
+
+/// What all threads did since the start; threads that ended are remembered.
+#[derive(Debug, Default)]
+struct Misses {
+    threads: BTreeMap<ThreadId, (f64, f64)>,
+}
+
+impl Misses {
+    fn note<'p, C: Contention<'p>>(&mut self, machine: &SimMachine<'p, C>) {
+        let done = machine.truth().map(|it| (it.id, (it.done.l2_misses, it.done.instructions)));
+        self.threads.extend(done);
+    }
+
+    fn mpki(&self) -> f64 {
+        let all = self.threads.values().fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        1e3 * all.0 / all.1.max(1.0)
+    }
+}
 
 /// Rows of all runs that ended, for comparisons.
 #[must_use]
@@ -281,6 +305,7 @@ impl<'p> Mixes<'_, 'p> {
             costs: contender.costs.clone(),
             limit: Some(self.limit(mix, contender)),
             decision: contender.decision,
+            errors: Errors { fpu_of_core: contender.fpu_of_core, ..Errors::default() },
             lead: if contender.at_once { 0.0 } else { Setup::default().lead },
             ..Setup::default()
         }
@@ -342,10 +367,11 @@ impl Experiment for Mixes<'_, '_> {
             return String::new();
         };
         let Contender { policy, key, shown, switches, costs, .. } = contender;
-        let Contender { decision, left_out, watched, quantum, at_once, width, .. } = contender;
+        let Contender { decision, left_out, watched, quantum, at_once, .. } = contender;
+        let Contender { width, fpu_of_core, .. } = contender;
         let own = format!(
             "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched} \
-             {quantum:?} {at_once} {width:?}"
+             {quantum:?} {at_once} {width:?} {fpu_of_core}"
         );
         let Mix { programs, phased, limit, groups, .. } = mix;
         let groups = if *policy == STATIC { groups.as_slice() } else { &[] };
@@ -386,11 +412,13 @@ impl Experiment for Mixes<'_, '_> {
         let (setup, wishes) = (self.setup(mix, contender), Signals::new());
         let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
         let mut company = Company::default();
+        let mut misses = Misses::default();
         let quantum = contender.quantum.unwrap_or(entry.quantum);
         let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {
             if contender.watched {
                 company.add(controller.machine());
             }
+            misses.note(controller.machine());
             if stop.load(Ordering::Relaxed) { Err(SimulateError::Stopped) } else { Ok(()) }
         })?;
         let moves = once.moves as f64 / once.quanta.max(1) as f64;
@@ -398,7 +426,7 @@ impl Experiment for Mixes<'_, '_> {
             true => company.shares(programs.len()),
             false => Vec::new(),
         };
-        Ok(Record { speedups: once.speedups, moves, together })
+        Ok(Record { speedups: once.speedups, moves, l2_mpki: misses.mpki(), together })
     }
 
     fn cost(&self, run: &Run) -> Duration {

@@ -31,8 +31,8 @@ fn never(_: &Activity) -> f64 {
     0.0
 }
 
-/// Dispatch is four micro-ops wide. The scheduler of the floating-point unit is
-/// seen as the thread's own.
+/// Dispatch is four micro-ops wide. Whose cycles with a busy floating-point unit are counted is for
+/// [`crate::machine::Errors`] to say.
 pub(super) const BULLDOZER: &[Row] = &[
     ("CPU_CLK_UNHALTED", Exactly, Activity::all_cycles),
     ("RETIRED_INSTRUCTIONS", Exactly, |a| a.instructions),

@@ -326,11 +326,11 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let span = self.next_end(until) - self.now;
         let paces = self.contention.paces(&runners, span as f64);
         self.filling = false;
-        self.take(&who, paces);
+        self.take(&who, self.as_counted(&runners, paces));
         let really = self.next_end(until) - self.now;
         if really.abs_diff(span) as f64 > NEAR * span as f64 {
             if let Some(paces) = self.contention.instead(&runners, really as f64) {
-                self.take(&who, paces);
+                self.take(&who, self.as_counted(&runners, paces));
             }
         }
         let fills = self.contention.fills();
@@ -338,6 +338,24 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         // Caches are not to be taken for filled before they are.
         self.reckoned = if fills { self.now + really } else { until };
         self.stale = false;
+    }
+
+    /// The same, with the floating-point unit as busy for each thread as the counters report it.
+    fn as_counted(&self, runners: &[Runner], paces: Vec<Arc<Pace>>) -> Vec<Arc<Pace>> {
+        if !self.options.errors.fpu_of_core {
+            return paces;
+        }
+        let core = |of: CoreId| {
+            let on_it = runners.iter().zip(&paces).filter(|(runner, _)| runner.core == of);
+            // Threads use it independently of each other.
+            1.0 - on_it.map(|(_, pace)| 1.0 - pace.activity.fpu_busy()).product::<f64>()
+        };
+        let counted = |(runner, pace): (&Runner, &Arc<Pace>)| {
+            let mut pace = Pace::clone(pace);
+            pace.activity.vector_cycles = core(runner.core) * pace.activity.all_cycles();
+            Arc::new(pace)
+        };
+        runners.iter().zip(&paces).map(counted).collect()
     }
 
     /// Threads go on at these paces.

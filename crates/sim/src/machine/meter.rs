@@ -35,18 +35,23 @@ pub struct Errors {
     pub lag_ns: f64,
     /// Do groups share the counters? Otherwise each counts all the time.
     pub multiplex: bool,
+    /// Do cycles with a busy floating-point unit count for all threads of the core, as on a Bulldozer
+    /// module? Otherwise for those threads alone whose operations it holds.
+    #[serde(default)]
+    pub fpu_of_core: bool,
 }
 
 impl Errors {
     /// None: every event is counted all the time and exactly.
-    pub const NONE: Self = Self { noise: 0.0, residue: 0.0, lag_ns: 0.0, multiplex: false };
+    pub const NONE: Self =
+        Self { noise: 0.0, residue: 0.0, lag_ns: 0.0, multiplex: false, fpu_of_core: false };
 }
 
 impl Default for Errors {
     /// As on a quiet real machine: 1 % noise, 2 % residue, readings up to 50 µs
     /// late, groups that take turns.
     fn default() -> Self {
-        Self { noise: 0.01, residue: 0.02, lag_ns: 5e4, multiplex: true }
+        Self { noise: 0.01, residue: 0.02, lag_ns: 5e4, multiplex: true, fpu_of_core: false }
     }
 }
 
