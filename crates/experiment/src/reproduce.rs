@@ -146,6 +146,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &seniority::Seniority,
     &navarro::Hysched,
     &peternier::WorkOver,
+    &peternier::Overhead,
     &feliu::Symbiotic,
     &smt8::Smt8,
     &unknown::Unknown,

@@ -2,6 +2,7 @@
 
 mod alone;
 mod pairs;
+mod real;
 mod scimark;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,8 @@ mod tests;
 use super::figure::{Drawn, Figure, Paper};
 use super::{Context, Effort, Reproduced, Source};
 use crate::harness::{Error, Progress};
+
+pub use real::Overhead;
 
 /// Spreading FPU-hungry threads, simulated.
 #[derive(Debug)]

@@ -26,6 +26,9 @@ const SEGMENT: u64 = 4_000_000_000;
 /// How often each thread runs each kernel before its order is continued by chance.
 const ROUNDS: usize = 4;
 
+/// Orders of the kernels that differ; threads of one order begin at other times.
+const ORDERS: usize = 4;
+
 struct Case {
     id: &'static str,
     machine: &'static str,
@@ -109,11 +112,12 @@ pub(super) fn add(
         for row in case.rows {
             let kernels: Vec<&Profile> =
                 kernels(row).into_iter().filter_map(|name| single.get(name)).collect();
-            let names: Vec<String> =
-                (1..=count).map(|number| format!("{}, thread {number}", row.programs)).collect();
-            for (seed, name) in (context.seed..).zip(&names) {
+            let orders: Vec<String> =
+                (1..=ORDERS).map(|number| format!("{}, order {number}", row.programs)).collect();
+            for (seed, name) in (context.seed..).zip(&orders) {
                 profiles.insert(name.clone(), thread(name, &kernels, seed));
             }
+            let names = orders.into_iter().cycle().take(count).collect();
             mixes.push((row.programs, names));
         }
         let modes: Vec<u32> =
