@@ -129,6 +129,9 @@ static int factor(double (*a)[LU_N], int *pivot) {
     return 1;
 }
 
+/* Elements one by one: integer work in the integer units, as in the paper. */
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-vectorize", "no-tree-slp-vectorize")
 #define MATRIX(NAME, TYPE)                                                                      \
     static void NAME(const TYPE (*a)[4], const TYPE (*b)[4], TYPE (*c)[4]) {                    \
         for (int i = 0; i < 4; i++)                                                             \
@@ -150,6 +153,7 @@ static int factor(double (*a)[LU_N], int *pivot) {
     }
 MATRIX(integers, unsigned)
 MATRIX(floats, double)
+#pragma GCC pop_options
 
 static const unsigned FIBONACCI[4][4] = {{1, 1, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}};
 

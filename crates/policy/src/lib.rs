@@ -34,6 +34,7 @@ mod classes;
 mod fixed;
 mod foresight;
 mod fpu;
+mod fpu_least;
 mod hysched;
 mod l1_bandwidth;
 mod nearest;
