@@ -42,7 +42,6 @@ mod run;
 mod simulate;
 mod stat;
 mod status;
-#[cfg(feature = "research")]
 mod top;
 #[cfg(feature = "research")]
 mod topdown;
