@@ -37,7 +37,7 @@
 
 mod slots;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use symbiont_machine::{Assignment, Placement, RunState, Signal, ThreadId};
@@ -79,9 +79,6 @@ pub struct Fpu {
     /// The top of the last period, with its hardware threads.
     before: BTreeMap<ThreadId, PuId>,
     history: BTreeMap<ThreadId, History>,
-    /// How many readings of a thread count, by the least of them; 0 is 1.
-    window: usize,
-    readings: BTreeMap<ThreadId, VecDeque<f64>>,
 }
 
 /// A thread that ran in the last period and was measured.
@@ -121,21 +118,6 @@ impl Fpu {
         }
     }
 
-    /// The same by the least of so many last readings of each thread.
-    pub(crate) fn by_the_least_of(self, window: usize) -> Self {
-        Self { window, ..self }
-    }
-
-    /// The usage that counts, after another reading.
-    fn usage(&mut self, thread: ThreadId, reading: f64) -> f64 {
-        let last = self.readings.entry(thread).or_default();
-        last.push_back(reading);
-        while last.len() > self.window.max(1) {
-            last.pop_front();
-        }
-        last.iter().copied().fold(reading, f64::min)
-    }
-
     /// The top threads, the hungriest first.
     fn top<'a>(&self, view: &View<'_>, mut candidates: Vec<Candidate<'a>>) -> Vec<Candidate<'a>> {
         let places = view.online.len();
@@ -168,7 +150,6 @@ impl Fpu {
         let there: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
         self.history.retain(|id, _| there.contains(id));
         self.before.retain(|id, _| there.contains(id));
-        self.readings.retain(|id, _| there.contains(id));
     }
 }
 
@@ -200,8 +181,6 @@ impl Policy for Fpu {
         for thread in &view.threads {
             match read(view, thread) {
                 Ok(candidate) => {
-                    let usage = self.usage(thread.id, candidate.usage);
-                    let candidate = Candidate { usage, ..candidate };
                     let reason = format!("FPU usage {:.3}, not among the top", candidate.usage);
                     placement.insert(thread.id, Assignment::os(reason));
                     candidates.push(candidate);

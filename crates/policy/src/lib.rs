@@ -34,7 +34,6 @@ mod classes;
 mod fixed;
 mod foresight;
 mod fpu;
-mod fpu_least;
 mod hysched;
 mod l1_bandwidth;
 mod nearest;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::nearest::{hint, nearest};
 use crate::parameter::Parameters;
 use crate::{
-    Policy, Requirements, Settings, auto, fixed, fpu, fpu_least, hysched, l1_bandwidth,
-    never_twice, oracle, phases, random, stay, symbiotic, symbiotic_numa,
+    Policy, Requirements, Settings, auto, fixed, fpu, hysched, l1_bandwidth, never_twice, oracle,
+    phases, random, stay, symbiotic, symbiotic_numa,
 };
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
@@ -18,7 +18,6 @@ const POLICIES: &[Entry] = &[
     fixed::ENTRY,
     phases::ENTRY,
     fpu::ENTRY,
-    fpu_least::ENTRY,
     l1_bandwidth::ENTRY,
     hysched::ENTRY,
     symbiotic::ENTRY,

@@ -170,22 +170,6 @@ fn limits_are_kept() {
 }
 
 #[test]
-fn a_reading_that_a_co_runner_raised_does_not_count() {
-    // One hungry and three integer threads on two modules, whose counter sees both threads of a module.
-    let bound = |policy: Fpu| -> Vec<usize> {
-        let mut bench = Bench::new("core:2 smt:2", policy);
-        let period = |beside: usize| {
-            let usage = |n| if n == 0 || n == beside { 0.9 } else { 0.01 };
-            (0..4).map(|n| hungry(usage(n))).collect::<Vec<_>>()
-        };
-        let last = [1, 2, 3, 1].map(|beside| bench.period(&period(beside)));
-        (0..4).filter(|n| last[3][*n].is_some()).collect()
-    };
-    assert_eq!(bound(Fpu::default()), [0, 1], "the co-runner is taken for hungry");
-    assert_eq!(bound(Fpu::default().by_the_least_of(10)), [0]);
-}
-
-#[test]
 fn shuffled_usage_spreads_by_chance() {
     // Eight hungry and eight integer threads on eight cores of SMT2.
     let usage: Vec<f64> = (0..16).map(|n| if n % 2 == 0 { 0.9 } else { 0.01 }).collect();

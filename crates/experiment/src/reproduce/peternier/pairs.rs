@@ -25,7 +25,6 @@ const OS_PRIVATE: &str = "OS (private units and caches)";
 /// Negative controls, each with what it is held against.
 pub(super) const CONTROLS: [(&str, &str); 2] = [(SHUFFLED, OS), (OWN_PRIVATE, OS_PRIVATE)];
 const MODULE: &str = "WorkOver, counter of the module";
-const LEAST: &str = "fpu-least, counter of the module";
 
 /// A figure: a machine in a mode, and the pairs that are run there.
 pub(super) struct Case {
@@ -76,7 +75,7 @@ pub(super) fn contenders(bulldozer: bool) -> Vec<Contender> {
     if bulldozer {
         let module =
             |name: &str, policy| Contender { fpu_of_core: true, ..Contender::new(name, policy) };
-        all.extend([module(MODULE, "fpu"), module(LEAST, "fpu-least")]);
+        all.push(module(MODULE, "fpu"));
     }
     all
 }
@@ -175,8 +174,8 @@ fn more(case: &Case, compared: &Compared, seed: u64) -> Vec<(&'static str, Vec<P
             [(OWN, OS)].iter().chain(&CONTROLS).filter_map(|(own, other)| over(own, other)),
         );
         if case.machine == BULLDOZER {
-            module.extend([OWN, MODULE, LEAST].iter().filter_map(|own| over(own, OS)));
-            for own in [OWN, MODULE, LEAST] {
+            module.extend([OWN, MODULE].iter().filter_map(|own| over(own, OS)));
+            for own in [OWN, MODULE] {
                 let runs = compared
                     .finished
                     .iter()

@@ -74,6 +74,24 @@ fn a_counter_of_the_module_takes_an_integer_thread_for_fpu_intensive() {
     assert!(module[0] > 0.5 && (module[1] - module[0]).abs() < 0.05, "{module:?}");
 }
 
+#[test]
+fn a_counter_of_the_module_binds_more_threads_and_settles_too() {
+    let bound = |fpu_of_core: bool| {
+        let errors = Errors { fpu_of_core, ..Errors::default() };
+        let programs = [INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, FLOAT, FLOAT, FLOAT];
+        let mut periods = Vec::new();
+        run((BULLDOZER, 4, 2), &programs, "fpu", errors, 12, &mut |step, _| {
+            let is_bound = |target: &Target| matches!(target, Target::Cpus(_));
+            let bound = step.placement.values().filter(|it| is_bound(&it.target)).count();
+            periods.push((bound, step.plan.moves.len()));
+        });
+        periods
+    };
+    let (own, module) = (bound(false), bound(true));
+    assert!(own[6..].iter().all(|period| *period == (4, 0)), "{own:?}");
+    assert!(module[6..].iter().all(|(bound, moves)| *bound > 4 && *moves == 0), "{module:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
