@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, Parser, Subcommand};
 use symbiont_synth::Ratio;
-use symbiont_synth::scimark;
 
 /// A program that alternates between serial and parallel phases
 ///
@@ -31,8 +30,6 @@ Examples:
   symbiont-synth threads --count 512             512 threads that mostly sleep
   symbiont-synth churn --rate 5000               5,000 threads born and ended a second
   symbiont-synth requests --rate 500             how long requests take: median, 99 %, 99.9 %
-  symbiont-synth scimark --threads 8             numeric kernels, each thread in its own order
-  symbiont-synth kernel lu --rounds 1000         one of them, on one thread
 
 SIGTERM and SIGINT end a run early, with its report; exit status 0."
 )]
@@ -49,8 +46,6 @@ pub enum Command {
     Threads(Threads),
     Churn(Churn),
     Requests(Requests),
-    Scimark(Scimark),
-    Kernel(Kernel),
 }
 
 #[derive(Debug, Args)]
@@ -173,59 +168,6 @@ pub struct Requests {
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = positive_time)]
     pub duration: Duration,
     /// Seed of the moments of arrival
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Report as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Run numeric kernels on several threads, each in its own random order
-///
-/// The multithreaded SciMark of Peternier et al. (WorkOver, section 5.6). Each thread executes
-/// each kernel --repeat times in a random order, then draws the next order. The report has per
-/// kernel the executions, their time, Mflops and a checksum. An execution whose result is wrong
-/// makes the exit status 1.
-#[derive(Debug, Args)]
-pub struct Scimark {
-    /// Threads that run kernels [default: the CPUs the program may use]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<NonZeroU32>,
-    /// Kernels to run: fft, sor, monte-carlo, sparse, lu, matrix-integer, matrix-float
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_values_t = scimark::Kernel::SCIMARK,
-    )]
-    pub kernels: Vec<scimark::Kernel>,
-    /// Executions of a kernel before the next one's turn (about one millisecond each)
-    #[arg(long, default_value_t = 1000, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
-    pub repeat: u64,
-    /// How long to run
-    #[arg(long, default_value = "5s", value_name = "TIME", value_parser = positive_time)]
-    pub duration: Duration,
-    /// Run until each thread has executed each kernel COUNT times --repeat times
-    #[arg(long, value_name = "COUNT", conflicts_with = "duration")]
-    pub rounds: Option<u64>,
-    /// Seed of the data and of the orders
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Report as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Run one numeric kernel on one thread
-#[derive(Debug, Args)]
-pub struct Kernel {
-    /// fft, sor, monte-carlo, sparse, lu, matrix-integer or matrix-float
-    #[arg(value_name = "NAME")]
-    pub kernel: scimark::Kernel,
-    /// Executions (about one millisecond each)
-    #[arg(long, default_value_t = 1000, value_name = "COUNT")]
-    pub rounds: u64,
-    /// Seed of the data
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Report as JSON

@@ -13,8 +13,7 @@
 //! (a dynamic schedule) and sleep in between. [`work`] is the calculation; it
 //! lives in registers. [`run()`] puts them together, [`many`] is a second load
 //! (many threads that mostly sleep) for measuring what managing costs, [`churn`]
-//! a third (threads that end as soon as they began), [`scimark`] a fourth (threads
-//! that take turns at numeric kernels).
+//! a third (threads that end as soon as they began).
 //!
 //! # Terms and units
 //! *Iteration*: the unit of work, about one microsecond of one thread.
@@ -50,7 +49,6 @@ pub mod churn;
 pub mod many;
 pub mod pool;
 pub mod requests;
-pub mod scimark;
 pub mod sequence;
 pub mod usage;
 pub mod watch;

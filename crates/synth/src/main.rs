@@ -3,7 +3,6 @@
 mod args;
 
 use std::io::Write;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
@@ -12,10 +11,9 @@ use anyhow::Context;
 use clap::Parser;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use symbiont_synth::work::Stop;
-use symbiont_synth::{MeanPhase, Options, Until, calibrate, churn, many, requests, run, scimark};
+use symbiont_synth::{MeanPhase, Options, Until, calibrate, churn, many, requests, run};
 
-use crate::args::{Calibrate, Churn, Cli, Command, Kernel, Phases, Requests, Scimark, Threads};
+use crate::args::{Calibrate, Churn, Cli, Command, Phases, Requests, Threads};
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
@@ -29,15 +27,17 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Threads(options)) => threads(&options, &stop),
         Some(Command::Churn(options)) => churn(&options, &stop),
         Some(Command::Requests(options)) => requests(&options, &stop),
-        Some(Command::Scimark(options)) => scimark(&options, &stop),
-        Some(Command::Kernel(options)) => kernel(&options, stop),
     }
 }
 
 fn phases(args: &Phases, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let threads = match args.threads {
+        Some(threads) => threads.get(),
+        None => available_parallelism().map_or(1, |n| n.get().try_into().unwrap_or(u32::MAX)),
+    };
     let options = Options {
         ratio: args.ratio,
-        threads: one_per_cpu(args.threads),
+        threads,
         mean: match args.iterations_per_phase {
             Some(count) => MeanPhase::Iterations(count),
             None => MeanPhase::Time(args.phase, args.rate),
@@ -101,41 +101,6 @@ fn requests(args: &Requests, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         report.requests, report.median_us, report.p99_us, report.p999_us, report.max_us
     );
     print(&report, args.json, text)
-}
-
-fn scimark(args: &Scimark, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let options = scimark::Options {
-        threads: one_per_cpu(args.threads),
-        kernels: args.kernels.clone(),
-        repeat: args.repeat,
-        until: args.rounds.map_or(scimark::Until::Elapsed(args.duration), scimark::Until::Rounds),
-        seed: args.seed,
-    };
-    let report = scimark::run(&options, stop)?;
-    print(&report, args.json, report.to_string())?;
-    all_right(report.wrong())
-}
-
-fn kernel(args: &Kernel, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
-    let report = scimark::single(args.kernel, args.rounds, args.seed, &Stop::new(None, stop));
-    print(&report, args.json, report.to_string())?;
-    all_right(report.wrong)
-}
-
-fn all_right(wrong: u64) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        wrong == 0,
-        "{wrong} executions gave a wrong result: the machine miscalculates"
-    );
-    Ok(())
-}
-
-/// The threads asked for, or as many as there are CPUs.
-fn one_per_cpu(threads: Option<NonZeroU32>) -> u32 {
-    match threads {
-        Some(threads) => threads.get(),
-        None => available_parallelism().map_or(1, |n| n.get().try_into().unwrap_or(u32::MAX)),
-    }
 }
 
 fn print(report: &impl Serialize, json: bool, text: String) -> anyhow::Result<()> {

@@ -205,28 +205,3 @@ fn help_teaches_the_ratio() {
         assert!(help.contains(word), "{word} missing in:\n{help}");
     }
 }
-
-#[test]
-fn scimark_reports_each_kernel() {
-    let report = json("scimark --threads 2 --rounds 2 --repeat 3 --seed 4 --json");
-    assert_eq!(report["threads"], 2);
-    let kernels = report["kernels"].as_array().unwrap();
-    assert_eq!(kernels.len(), 5);
-    for kernel in kernels {
-        assert_eq!((&kernel["executions"], &kernel["wrong"]), (&12.into(), &0.into()), "{kernel}");
-        let name = kernel["kernel"].as_str().unwrap();
-        let alone = json(&format!("kernel {name} --rounds 1 --seed 4 --json"));
-        assert_eq!(alone["checksum"], kernel["checksum"], "{name}");
-    }
-}
-
-#[test]
-fn scimark_runs_the_kernels_asked_for() {
-    let report = json("scimark --kernels lu,monte-carlo --duration 50ms --repeat 1 --json");
-    let names: Vec<&Value> =
-        report["kernels"].as_array().unwrap().iter().map(|kernel| &kernel["kernel"]).collect();
-    assert_eq!(names, ["monte-carlo", "lu"]);
-    for args in ["scimark --kernels lu,none", "kernel none", "scimark --repeat 0"] {
-        assert!(!synth(args).output().unwrap().status.success(), "{args}");
-    }
-}
