@@ -223,7 +223,9 @@ fn who_is_not_there_or_taken_is_refused() {
 
 #[test]
 fn a_missing_proc_is_a_clear_error() {
-    let options = WatchOptions { proc: "/nonexistent".into(), ..WatchOptions::default() };
-    let error = Watcher::start(options, Box::new(())).unwrap_err();
-    assert!(error.to_string().contains("/nonexistent"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let proc = folder.path().join("nothing");
+    let options = WatchOptions { proc: proc.clone(), ..WatchOptions::default() };
+    let error = Watcher::start(options, Box::new(())).unwrap_err().to_string();
+    assert!(error.contains(&proc.display().to_string()), "{error}");
 }
