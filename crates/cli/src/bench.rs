@@ -58,9 +58,8 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
         Bench::Latency(BenchLatency { output, short, seed, json }) => {
             let output = folder(output, "latency", short);
             let programs = Programs::beside_this_one()?;
-            let (rounds, time) = if short { (1, 2) } else { (8, 8) };
-            let time = Duration::from_secs(time);
-            let options = latency::Options { programs, output, rounds, time, seed };
+            let (repeats, time) = latency::size(short);
+            let options = latency::Options { programs, output, repeats, time, seed };
             let report = latency::run(&options, &mut progress)?;
             (report, options.output, json)
         }

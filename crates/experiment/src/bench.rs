@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 pub use noise::Noise;
 
 use crate::campaign::{Decision, Done, Experiment, Metric, Repeats, Row, Rows, carry_out, digest};
-use crate::harness::{self, Error, Machine, Progress, read_json, read_report};
+use crate::harness::{self, Error, Machine, Progress, read_json, read_report, scratch};
 use crate::report::Report;
 
 /// What is compared, and how.
@@ -203,10 +203,6 @@ impl Comparison<'_> {
         let told: Jobs = read_json(&report)?;
         Ok(Record { seconds: told.jobs.iter().map(|job| job.wall_s).collect(), noise })
     }
-}
-
-fn scratch(output: &Path) -> Result<tempfile::TempDir, Error> {
-    tempfile::Builder::new().prefix("running-").tempdir_in(output).map_err(Error::io(output))
 }
 
 /// The part of a report that is read here.

@@ -27,12 +27,16 @@
 //!   (`an_interrupted_experiment_ends_with_the_same_records`).
 //! - What does not depend on a change is not run again
 //!   (`only_what_depends_on_a_change_runs_again`).
+//! - A run that fails is tried again as often as the experiment says
+//!   (`a_run_that_fails_is_tried_again_a_few_times`).
 //! - Repeats end when the interval decides, or at the cap (`repeats_end_when_the_interval_decides`).
 //! - Equal contenders are rarely found different, and a difference of 5 % is mostly found
 //!   (`equal_contenders_are_rarely_found_different`, `a_difference_of_five_percent_is_mostly_found`).
 
 mod compare;
+mod real;
 mod repeats;
+mod rounds;
 mod runner;
 mod store;
 #[cfg(test)]
@@ -46,7 +50,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use compare::{Loser, Metric, Row, Rows};
+pub(crate) use real::{Measure, Place, Site};
 pub use repeats::{Decision, Repeats};
+pub use rounds::{InRound, Rounds};
 pub use runner::carry_out;
 pub use store::digest;
 
@@ -78,6 +84,11 @@ pub trait Experiment: Sync {
 
     /// About how long a run takes on one CPU.
     fn cost(&self, run: &Self::Run) -> Duration;
+
+    /// How often a run that fails is tried; more than once where it may fail for reasons of the moment.
+    fn attempts(&self) -> u32 {
+        1
+    }
 }
 
 /// A run with what it gave.

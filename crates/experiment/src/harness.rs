@@ -76,6 +76,11 @@ impl Progress for () {
     fn note(&mut self, _: &str) {}
 }
 
+/// A folder for the files of one run, which is removed with all of them.
+pub(crate) fn scratch(output: &Path) -> Result<tempfile::TempDir, Error> {
+    tempfile::Builder::new().prefix("running-").tempdir_in(output).map_err(Error::io(output))
+}
+
 /// Time that a calibration may take.
 const CALIBRATION: Duration = Duration::from_secs(30);
 

@@ -17,22 +17,19 @@
 //! # Properties
 //! - A class that changes nothing shows no difference (`equal_runs_show_no_difference`).
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use symbiont_synth::{many, requests};
 
-use crate::harness::{
-    self, Check, Error, Journal, Machine, Programs, Progress, Verdict, read_json,
-};
+use crate::campaign::{Decision, Finished, InRound, Measure, Place, Repeats, Site};
+use crate::harness::{self, Check, Error, Programs, Progress, Verdict, read_json};
 use crate::report::{Block, Column, Report, Table};
-use crate::stats::{Estimate, StatsError, mean_estimate};
+use crate::stats::{Estimate, Interval, StatsError, mean_estimate};
 
 /// What differs between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,6 +58,12 @@ impl Case {
     }
 }
 
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// What to do.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -68,12 +71,21 @@ pub struct Options {
     pub programs: Programs,
     /// Folder of the report and of the raw runs.
     pub output: PathBuf,
-    /// Rounds.
-    pub rounds: u32,
+    /// Rounds: until class `latency` is decided against no classes.
+    pub repeats: Repeats,
     /// Time in which requests count, in each run.
     pub time: Duration,
     /// Seed of the order of runs and of arrivals.
     pub seed: u64,
+}
+
+/// Rounds and the time of a run: three and a half to seven minutes, or half of one.
+#[must_use]
+pub fn size(short: bool) -> (Repeats, Duration) {
+    if short {
+        return (Repeats::exactly(1), Duration::from_secs(2));
+    }
+    (Repeats { least: 4, most: 8, narrow: 0.02 }, Duration::from_secs(8))
 }
 
 /// A class is given once a program was there for a while.
@@ -81,139 +93,127 @@ const WARM_UP: Duration = Duration::from_secs(3);
 /// For the daemon to start or end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One finished run: a line of `runs.jsonl`.
+/// For the daemon to start, and for the end of a run.
+const AROUND: Duration = Duration::from_secs(2);
+
+/// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// In which round, from 0.
-    pub round: u32,
-    /// What was different.
-    pub case: Case,
     /// Of the request loop.
     pub requests: requests::Report,
     /// Iterations of the busy threads per second; none without them.
     pub throughput: Option<f64>,
 }
 
-/// Carries out all runs that are not done yet, evaluates all of them and writes the report.
+type Run = InRound<Case>;
+type Done = Finished<InRound<Case>, Record>;
+
+/// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///
 /// # Errors
-/// When a run fails, the folder cannot be used, or the campaign is cancelled; finished runs are kept.
+/// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
 pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
-    let folder = &options.output;
-    fs::create_dir_all(folder).map_err(Error::io(folder))?;
-    let folder = &fs::canonicalize(folder).map_err(Error::io(folder))?;
-    let machine = Machine::read();
-    let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-    let mut rng = Pcg64::seed_from_u64(options.seed);
-    let mut plan: Vec<(u32, Case)> = Vec::new();
-    for round in 0..options.rounds {
-        let mut cases = Case::ALL;
-        cases.shuffle(&mut rng);
-        plan.extend(cases.map(|case| (round, case)));
-    }
-    let all = plan.len();
-    plan.retain(|(round, case)| !records.iter().any(|r| (r.round, r.case) == (*round, *case)));
-    let length = options.time + WARM_UP + Duration::from_secs(2);
-    let left = u32::try_from(plan.len()).unwrap_or(u32::MAX);
-    progress.begin(all, all - plan.len(), length.saturating_mul(left));
-    for (round, case) in plan {
-        progress.running(case.name());
-        let id = format!("{round}-{case:?}");
-        let (record, _) = harness::attempt(&id, progress, |_, progress| {
-            carry_out(options, folder, machine.cpus, (round, case), progress)
-        })?;
-        journal.append(&record)?;
-        records.push(record);
-        progress.done();
-    }
-    let mut report = page(&records)?;
-    report.facts = machine.facts();
-    report.fact("Runs", format!("{} rounds, {:?} each", options.rounds, options.time));
-    report.fact("Busy threads", format!("{}", 2 * machine.cpus));
-    report.fact("Seed", options.seed.to_string());
-    report.fact("Version", env!("CARGO_PKG_VERSION"));
-    report.write(folder)?;
+    let site = Site::new(&options.output, options.repeats, options.seed)?;
+    let done = site.carry_out(options, progress)?;
+    let mut report = page(&done)?;
+    let rounds = done.len() / Case::ALL.len();
+    report.fact("Runs", format!("{rounds} rounds, {:?} each", options.time));
+    report.fact("Busy threads", format!("{}", 2 * site.machine.cpus));
+    site.write(&mut report)?;
     Ok(report)
 }
 
-/// A daemon, the busy threads, and the request loop; the others end with the loop.
-fn carry_out(
-    options: &Options,
-    folder: &Path,
-    cpus: u32,
-    (round, case): (u32, Case),
-    progress: &dyn Progress,
-) -> Result<Record, Error> {
-    let scratch = folder.join("running");
-    let _ = fs::remove_dir_all(&scratch);
-    fs::create_dir(&scratch).map_err(Error::io(&scratch))?;
-    let file = |name: &str| scratch.join(name);
-    let (state, config) = (file("state"), file("symbiontd.toml"));
-    fs::write(&config, "policy = \"stay\"\n").map_err(Error::io(&config))?;
-    let symbiont = |command: &str| {
-        let state = state.display().to_string();
-        let program = options.programs.symbiont.display().to_string();
-        vec![program, command.to_owned(), "--state-dir".to_owned(), state]
-    };
-    let managed = |class: Option<&str>, words: Vec<String>| {
-        let class = class.map(|class| format!("--class={class}"));
-        let synth = options.programs.synth.display().to_string();
-        let program = ["--".to_owned(), synth].into_iter().chain(words);
-        symbiont("run").into_iter().chain(class).chain(program).collect::<Vec<_>>()
-    };
-    let limit = options.time + WARM_UP + PATIENCE;
-    let over = AtomicBool::new(false);
-    // Ended when the loop is over.
-    let ends = || over.load(Ordering::Relaxed);
-    let beside = |words: &[String], name: &str| {
-        let (out, err) = (file(&format!("{name}.out")), file(&format!("{name}.err")));
-        match harness::run(words, &out, &err, limit, &ends) {
-            Err(Error::Cancelled) => Ok(()),
-            other => other.map(drop),
-        }
-    };
-    let daemon = symbiont("daemon").into_iter().chain(["--config".to_owned(), text(&config)]);
-    let daemon: Vec<String> = daemon.collect();
-    let count = 2 * cpus;
-    let busy = ["threads", "--json", &format!("--count={count}"), &format!("--busy={count}")];
-    let busy: Vec<String> = busy.map(str::to_owned).into_iter().chain([time(limit)]).collect();
-    let busy = managed((case == Case::Batch).then_some("batch"), busy);
-    let requests = [
-        "requests".to_owned(),
-        "--json".to_owned(),
-        format!("--warm-up={}ms", WARM_UP.as_millis()),
-        time(options.time),
-        format!("--seed={}", options.seed.wrapping_add(u64::from(round))),
-    ];
-    let requests = managed((case == Case::Latency).then_some("latency"), requests.into());
-    let answered = file("requests.out");
-    std::thread::scope(|scope| {
-        let serving = scope.spawn(|| beside(&daemon, "daemon"));
-        let listens = || std::os::unix::net::UnixStream::connect(state.join("symbiontd.sock"));
-        let begin = Instant::now();
-        while listens().is_err() && begin.elapsed() < PATIENCE && !serving.is_finished() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let load = (case != Case::Idle).then(|| scope.spawn(|| beside(&busy, "busy")));
-        let err = file("requests.err");
-        let done = harness::run(&requests, &answered, &err, limit, &|| progress.cancelled());
-        over.store(true, Ordering::Relaxed);
-        for thread in load.into_iter().chain([serving]) {
-            // A panic of theirs would be one of this crate's.
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        }
-        done
-    })?;
-    let throughput = match case {
-        Case::Idle => None,
-        _ => {
-            let load: many::Report = read_json(&file("busy.out"))?;
-            Some(load.busy_iterations as f64 / load.elapsed_s)
-        }
-    };
-    let record = Record { round, case, requests: read_json(&answered)?, throughput };
-    fs::remove_dir_all(&scratch).map_err(Error::io(&scratch))?;
-    Ok(record)
+impl Measure for Options {
+    type Cell = Case;
+    type Record = Record;
+
+    const NAME: &'static str = "latency";
+
+    fn cells(&self) -> Vec<Case> {
+        Case::ALL.into()
+    }
+
+    fn options(&self) -> String {
+        format!("{:?}", self.time)
+    }
+
+    fn decided(&self, done: &[Done]) -> bool {
+        let decide = |of| self.repeats.decide(&logarithms(done, Case::Latency, of));
+        TAIL.iter().all(|(_, of)| decide(*of) != Decision::Undecided)
+    }
+
+    fn cost(&self, _: &Case) -> Duration {
+        self.time + WARM_UP + AROUND
+    }
+
+    /// A daemon, the busy threads, and the request loop; the others end with the loop.
+    fn measure(&self, run: &Run, place: &Place<'_>) -> Result<Record, Error> {
+        let InRound { round, cell: case } = *run;
+        let (options, cpus, file) = (self, place.machine.cpus, |name: &str| place.file(name));
+        let (state, config) = (file("state"), file("symbiontd.toml"));
+        fs::write(&config, "policy = \"stay\"\n").map_err(Error::io(&config))?;
+        let symbiont = |command: &str| {
+            let state = state.display().to_string();
+            let program = options.programs.symbiont.display().to_string();
+            vec![program, command.to_owned(), "--state-dir".to_owned(), state]
+        };
+        let managed = |class: Option<&str>, words: Vec<String>| {
+            let class = class.map(|class| format!("--class={class}"));
+            let synth = options.programs.synth.display().to_string();
+            let program = ["--".to_owned(), synth].into_iter().chain(words);
+            symbiont("run").into_iter().chain(class).chain(program).collect::<Vec<_>>()
+        };
+        let limit = options.time + WARM_UP + PATIENCE;
+        let over = AtomicBool::new(false);
+        // Ended when the loop is over.
+        let ends = || over.load(Ordering::Relaxed);
+        let beside = |words: &[String], name: &str| {
+            let (out, err) = (file(&format!("{name}.out")), file(&format!("{name}.err")));
+            match harness::run(words, &out, &err, limit, &ends) {
+                Err(Error::Cancelled) => Ok(()),
+                other => other.map(drop),
+            }
+        };
+        let daemon = symbiont("daemon").into_iter().chain(["--config".to_owned(), text(&config)]);
+        let daemon: Vec<String> = daemon.collect();
+        let count = 2 * cpus;
+        let busy = ["threads", "--json", &format!("--count={count}"), &format!("--busy={count}")];
+        let busy: Vec<String> = busy.map(str::to_owned).into_iter().chain([time(limit)]).collect();
+        let busy = managed((case == Case::Batch).then_some("batch"), busy);
+        let requests = [
+            "requests".to_owned(),
+            "--json".to_owned(),
+            format!("--warm-up={}ms", WARM_UP.as_millis()),
+            time(options.time),
+            format!("--seed={}", options.seed.wrapping_add(u64::from(round))),
+        ];
+        let requests = managed((case == Case::Latency).then_some("latency"), requests.into());
+        let answered = file("requests.out");
+        std::thread::scope(|scope| {
+            let serving = scope.spawn(|| beside(&daemon, "daemon"));
+            let listens = || std::os::unix::net::UnixStream::connect(state.join("symbiontd.sock"));
+            let begin = Instant::now();
+            while listens().is_err() && begin.elapsed() < PATIENCE && !serving.is_finished() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let load = (case != Case::Idle).then(|| scope.spawn(|| beside(&busy, "busy")));
+            let done = place.run(&requests, &answered, limit);
+            over.store(true, Ordering::Relaxed);
+            for thread in load.into_iter().chain([serving]) {
+                // A panic of theirs would be one of this crate's.
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            done
+        })?;
+        let throughput = match case {
+            Case::Idle => None,
+            _ => {
+                let load: many::Report = read_json(&file("busy.out"))?;
+                Some(load.busy_iterations as f64 / load.elapsed_s)
+            }
+        };
+        Ok(Record { requests: read_json(&answered)?, throughput })
+    }
 }
 
 fn text(path: &Path) -> String {
@@ -224,39 +224,46 @@ fn time(time: Duration) -> String {
     format!("--duration={}ms", time.as_millis())
 }
 
-type Figure = (&'static str, fn(&Record) -> Option<f64>);
+type Of = fn(&Record) -> Option<f64>;
+type Figure = (&'static str, Of);
 
 const FIGURES: [Figure; 4] = [
     ("median", |record| Some(record.requests.median_us)),
-    ("99th percentile", |record| Some(record.requests.p99_us)),
-    ("99.9th percentile", |record| Some(record.requests.p999_us)),
+    TAIL[0],
+    TAIL[1],
     ("throughput of the busy threads", |record| record.throughput),
 ];
 
-fn values(records: &[Record], case: Case, of: fn(&Record) -> Option<f64>) -> Vec<f64> {
-    let mut of_case: Vec<_> = records.iter().filter(|record| record.case == case).collect();
-    of_case.sort_by_key(|record| record.round);
-    of_case.into_iter().filter_map(of).collect()
+/// What class `latency` is to make shorter.
+const TAIL: [Figure; 2] = [
+    ("99th percentile", |record| Some(record.requests.p99_us)),
+    ("99.9th percentile", |record| Some(record.requests.p999_us)),
+];
+
+/// A figure of a case, round by round: all cases have the same rounds.
+fn values(done: &[Done], case: Case, of: Of) -> Vec<f64> {
+    let of_case = done.iter().filter(|done| done.run.cell == case);
+    of_case.filter_map(|done| of(&done.record)).collect()
+}
+
+/// Logarithm of a figure over that without classes, round by round.
+fn logarithms(done: &[Done], case: Case, of: Of) -> Vec<f64> {
+    let (own, stay) = (values(done, case, of), values(done, Case::Stay, of));
+    own.iter().zip(&stay).map(|(own, stay)| (own / stay).ln()).collect()
 }
 
 /// How many times as large a figure is as without classes: geometric mean over rounds.
-fn ratio(
-    records: &[Record],
-    case: Case,
-    of: fn(&Record) -> Option<f64>,
-) -> Result<Option<Estimate>, StatsError> {
-    let (ours, stay) = (values(records, case, of), values(records, Case::Stay, of));
-    if ours.is_empty() || ours.len() != stay.len() {
+fn ratio(done: &[Done], case: Case, of: Of) -> Result<Option<Estimate>, StatsError> {
+    let logarithms = logarithms(done, case, of);
+    if logarithms.is_empty() {
         return Ok(None);
     }
-    let logarithms: Vec<f64> = ours.iter().zip(&stay).map(|(a, b)| (a / b).ln()).collect();
     let mean = mean_estimate(&logarithms)?;
-    let interval =
-        mean.interval.map(|i| crate::stats::Interval { low: i.low.exp(), high: i.high.exp() });
+    let interval = mean.interval.map(|i| Interval { low: i.low.exp(), high: i.high.exp() });
     Ok(Some(Estimate { value: mean.value.exp(), interval, ..mean }))
 }
 
-fn page(records: &[Record]) -> Result<Report, Error> {
+fn page(done: &[Done]) -> Result<Report, Error> {
     let wrong = |error: StatsError| Error::Evaluation(error.to_string());
     let mut checks = Vec::new();
     let columns = vec![
@@ -271,17 +278,14 @@ fn page(records: &[Record]) -> Result<Report, Error> {
     for case in Case::ALL {
         let mut rows = (vec![case.name().into()], vec![case.name().into()]);
         for (name, of) in FIGURES {
-            let values = values(records, case, of);
+            let values = values(done, case, of);
             let mean =
                 if values.is_empty() { None } else { Some(mean_estimate(&values).map_err(wrong)?) };
-            let ratio = ratio(records, case, of).map_err(wrong)?;
+            let ratio = ratio(done, case, of).map_err(wrong)?;
             rows.0.push(mean.into());
             rows.1.push(ratio.into());
-            if let (Case::Latency, Some(ratio)) =
-                (case, ratio.filter(|_| name.ends_with("percentile")))
-            {
-                checks.push(shorter(name, ratio));
-            }
+            let checked = case == Case::Latency && TAIL.iter().any(|tail| tail.0 == name);
+            checks.extend(ratio.filter(|_| checked).map(|ratio| shorter(name, ratio)));
         }
         means.row(rows.0);
         if case != Case::Stay {
@@ -319,7 +323,7 @@ fn shorter(name: &str, ratio: Estimate) -> Check {
 mod tests {
     use super::*;
 
-    fn record(round: u32, case: Case, us: f64) -> Record {
+    fn record(round: u32, case: Case, us: f64) -> Done {
         let requests = requests::Report {
             requests: 1000,
             median_us: us,
@@ -328,20 +332,21 @@ mod tests {
             max_us: 9.0 * us,
             histogram: Vec::new(),
         };
-        Record { round, case, requests, throughput: (case != Case::Idle).then_some(1e6) }
+        let throughput = (case != Case::Idle).then_some(1e6);
+        Done { run: InRound { round, cell: case }, record: Record { requests, throughput } }
     }
 
     #[test]
     fn equal_runs_show_no_difference() {
         let us = |round: u32, case: Case| 100.0 + f64::from((round * 7 + case as u32 * 5) % 11);
-        let records: Vec<Record> = (0..8)
+        let records: Vec<Done> = (0..8)
             .flat_map(|round| Case::ALL.map(|case| record(round, case, us(round, case))))
             .collect();
         let (_, p99) = FIGURES[1];
         let equal = ratio(&records, Case::Latency, p99).unwrap().unwrap();
         assert!(equal.interval.unwrap().contains(1.0), "{equal:?}");
         assert_eq!(shorter("x", equal).verdict, Verdict::Undecided);
-        let halved: Vec<Record> = (0..8)
+        let halved: Vec<Done> = (0..8)
             .flat_map(|round| {
                 let of = |case| us(round, case) * if case == Case::Latency { 0.5 } else { 1.0 };
                 Case::ALL.map(|case| record(round, case, of(case)))

@@ -92,8 +92,8 @@ pub struct BenchOverhead {
 /// What a class does for a program that answers requests, beside busy threads
 ///
 /// Median, 99th and 99.9th percentile of the time from a request to its answer: without classes, with
-/// class latency, with the busy threads of class batch, and with nothing beside it. About seven minutes on
-/// a quiet machine.
+/// class latency, with the busy threads of class batch, and with nothing beside it. Takes 4 to 8 minutes:
+/// rounds are added until class latency is decided.
 #[derive(Debug, Args)]
 pub struct BenchLatency {
     /// Folder of the report and of the raw runs [default: report/latency, or report/latency-short]

@@ -59,6 +59,13 @@ pub fn carry_out<E: Experiment>(
     }
 }
 
+/// What a worker reports of the run of this number.
+enum Message<Record> {
+    Begins(usize),
+    TriedAgain(usize, Error),
+    Ended(usize, Result<Record, Error>),
+}
+
 /// Carries out some of the runs by several workers; `keep` gets each record, in no order.
 fn round<E: Experiment>(
     experiment: &E,
@@ -70,13 +77,15 @@ fn round<E: Experiment>(
 ) -> Result<(), Error> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
-    let work = |sender: mpsc::Sender<(usize, Result<E::Record, Error>)>| {
+    let work = |sender: mpsc::Sender<Message<E::Record>>| {
+        // The receiver outlives all workers.
+        let report = |message| sender.send(message).unwrap_or_default();
         while !stop.load(Ordering::Relaxed) {
             let Some(&at) = left.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
             let Some(run) = runs.get(at) else { break };
-            if sender.send((at, experiment.carry_out(run, &stop))).is_err() {
-                break;
-            }
+            report(Message::Begins(at));
+            let again = |error| report(Message::TriedAgain(at, error));
+            report(Message::Ended(at, attempt(experiment, run, &stop, &again)));
         }
     };
     std::thread::scope(|scope| {
@@ -92,15 +101,42 @@ fn round<E: Experiment>(
             }
             stop.store(outcome.is_err(), Ordering::Relaxed);
             match receiver.recv_timeout(SLICE) {
-                Ok((at, Ok(record))) => {
+                Ok(Message::Begins(at)) => progress.running(&runs[at].to_string()),
+                Ok(Message::TriedAgain(at, error)) => {
+                    progress.note(&format!("{}: trying again, as {error}", runs[at]));
+                }
+                Ok(Message::Ended(at, Ok(record))) => {
                     outcome = outcome.and(keep(at, record));
-                    progress.running(&runs[at].to_string());
                     progress.done();
                 }
-                Ok((_, Err(error))) => outcome = outcome.and(Err(error)),
+                Ok(Message::Ended(_, Err(error))) => outcome = outcome.and(Err(error)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return outcome,
             }
         }
     })
+}
+
+/// Carries out a run, and again if it fails, as often as the experiment says.
+fn attempt<E: Experiment>(
+    experiment: &E,
+    run: &E::Run,
+    stop: &AtomicBool,
+    again: &dyn Fn(Error),
+) -> Result<E::Record, Error> {
+    let attempts = experiment.attempts();
+    for _ in 1..attempts {
+        match experiment.carry_out(run, stop) {
+            Err(error) if !matches!(error, Error::Cancelled) && !stop.load(Ordering::Relaxed) => {
+                again(error);
+            }
+            other => return other,
+        }
+    }
+    match experiment.carry_out(run, stop) {
+        Err(error) if attempts > 1 && !matches!(error, Error::Cancelled) => {
+            Err(Error::Hopeless { run: run.to_string(), attempts, source: Box::new(error) })
+        }
+        other => other,
+    }
 }

@@ -257,3 +257,57 @@ fn gains_headroom_and_losers_over_workloads() {
     assert!((level.value - 1.002).abs() < 1e-9, "{level:?}");
     assert_eq!(rows.captured("own", "random", "random", 1), None);
 }
+
+/// Fails so often before it succeeds.
+struct Failing {
+    times: u32,
+    with: fn() -> Error,
+    carried_out: AtomicU32,
+}
+
+impl Experiment for Failing {
+    type Run = u32;
+    type Record = u32;
+
+    fn name(&self) -> String {
+        "failing".to_owned()
+    }
+
+    fn basis(&self, _: &u32) -> String {
+        String::new()
+    }
+
+    fn next(&self, done: &[Done<Self>]) -> Vec<u32> {
+        if done.is_empty() { vec![7] } else { Vec::new() }
+    }
+
+    fn carry_out(&self, run: &u32, _: &AtomicBool) -> Result<u32, Error> {
+        let before = self.carried_out.fetch_add(1, Ordering::Relaxed);
+        if before < self.times { Err((self.with)()) } else { Ok(*run) }
+    }
+
+    fn cost(&self, _: &u32) -> Duration {
+        Duration::ZERO
+    }
+
+    fn attempts(&self) -> u32 {
+        3
+    }
+}
+
+/// Attempts that it took, and how it ended.
+fn failing(times: u32, with: fn() -> Error) -> (u32, Result<usize, Error>) {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = Failing { times, with, carried_out: AtomicU32::new(0) };
+    let ended = carry_out(&experiment, folder.path(), 1, &mut ()).map(|done| done.len());
+    (experiment.carried_out.into_inner(), ended)
+}
+
+#[test]
+fn a_run_that_fails_is_tried_again_a_few_times() {
+    let wrong = || Error::Unmanaged("another manager holds the lock".to_owned());
+    assert!(matches!(failing(0, wrong), (1, Ok(1))));
+    assert!(matches!(failing(2, wrong), (3, Ok(1))));
+    assert!(matches!(failing(3, wrong), (3, Err(Error::Hopeless { attempts: 3, .. }))));
+    assert!(matches!(failing(1, || Error::Cancelled), (1, Err(Error::Cancelled))));
+}

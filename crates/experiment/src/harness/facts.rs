@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use symbiont_linux::perf::processor_name;
 
+use crate::campaign::digest;
+
 /// The machine as it is now; what it does not tell is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
@@ -44,6 +46,16 @@ impl Machine {
                 .lines()
                 .any(|line| line.starts_with("flags") && line.contains(" hypervisor")),
         }
+    }
+
+    /// A digest of what records of runs follow from on any machine, and of further such parts.
+    pub(crate) fn basis(&self, parts: &[&str]) -> String {
+        let unknown = String::new();
+        let kernel = self.kernel.as_ref().unwrap_or(&unknown);
+        let processor = self.processor.as_ref().unwrap_or(&unknown);
+        let cpus = self.cpus.to_string();
+        let own = [env!("CARGO_PKG_VERSION"), kernel, processor, &cpus];
+        digest(&[&own, parts].concat())
     }
 
     /// Names and values for a report.
