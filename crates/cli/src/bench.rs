@@ -52,7 +52,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let output = folder(output, "overhead", short);
             let programs = Programs::beside_this_one()?;
             let options = overhead::Options { programs, output, size, seed };
-            let report = overhead::Campaign::run(&options, &mut progress)?;
+            let report = overhead::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Latency(BenchLatency { output, short, seed, json }) => {

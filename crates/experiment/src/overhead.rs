@@ -35,9 +35,9 @@ pub mod evaluate;
 pub mod page;
 pub mod plan;
 
-pub use campaign::{Campaign, Options, Record};
+pub use campaign::{Done, Options, Record, run};
 pub use evaluate::{Evaluation, evaluate};
-pub use plan::{Load, Run, Size, plan};
+pub use plan::{Load, Size};
 
 #[cfg(test)]
 mod tests;

@@ -72,6 +72,8 @@ pub struct BenchPhases {
 }
 
 /// What managing costs: CPU time, memory and lateness at 8 to 2,048 threads
+///
+/// Takes 9 minutes.
 #[derive(Debug, Args)]
 pub struct BenchOverhead {
     /// Folder of the report and of the raw runs [default: report/overhead, or

@@ -1,7 +1,5 @@
 //! Carries out the experiment.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,10 +9,9 @@ use symbiont_synth::watch::Watched;
 
 use super::evaluate::evaluate;
 use super::page;
-use super::plan::{self, Load, QUANTUM, Run, Size, WAKES_PER_S, WORK};
-use crate::harness::{
-    self, Costs, Error, Journal, Machine, Managed, Programs, Progress, read_json, read_report,
-};
+use super::plan::{AROUND, Load, QUANTUM, Size, WAKES_PER_S, WORK};
+use crate::campaign::{Finished, InRound, Measure, Place, Repeats, Site};
+use crate::harness::{Costs, Error, Managed, Programs, Progress, read_json, read_report};
 use crate::report::Report;
 
 /// What to do.
@@ -33,118 +30,76 @@ pub struct Options {
 /// Time that a run may take beyond what it should.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One finished run: a line of `runs.jsonl`.
+/// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Which run.
-    pub run: Run,
     /// Seconds that it took, with everything around it.
     pub wall_s: f64,
     /// What the load reported.
     pub load: many::Report,
-    /// What the manager told of itself.
-    pub told: Managed,
+    /// What the manager reported of itself.
+    pub managed: Managed,
 }
 
-/// What stays the same, also when the experiment is interrupted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Setting {
-    size: Size,
-    seed: u64,
-    machine: Machine,
+/// A finished run.
+pub type Done = Finished<InRound<Load>, Record>;
+
+/// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
+///
+/// # Errors
+/// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
+pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+    let Size { rounds, time } = options.size;
+    let site = Site::new(&options.output, Repeats::exactly(rounds), options.seed)?;
+    let mut report = page::page(&evaluate(&site.carry_out(options, progress)?)?);
+    report.fact("Runs", format!("{rounds} rounds of {} loads, {time:?} each", Load::ALL.len()));
+    site.write(&mut report)?;
+    Ok(report)
 }
 
-/// The experiment over an output folder, which holds `campaign.json` (the
-/// setting), `runs.jsonl` (a line for each finished run) and the report.
-#[derive(Debug)]
-pub struct Campaign;
+impl Measure for Options {
+    type Cell = Load;
+    type Record = Record;
 
-impl Campaign {
-    /// Carries out all runs that are not done yet, then evaluates all of them
-    /// and writes the report.
-    ///
-    /// # Errors
-    /// When a run fails, the folder cannot be used, or the campaign is
-    /// cancelled; finished runs are kept in each case.
-    pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
-        let folder = &options.output;
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        let folder = &fs::canonicalize(folder).map_err(Error::io(folder))?;
-        let setting = setting(options, folder)?;
-        let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-        let all = plan::plan(&setting.size, setting.seed);
-        let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
-        let left: Vec<&Run> = all.iter().filter(|run| !done.contains(&run.id())).collect();
-        if !left.is_empty() {
-            harness::same_kernel(folder, &setting.machine)?;
-        }
-        progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
-        for run in left {
-            progress.running(&run.load.to_string());
-            let (record, _) = harness::attempt(&run.id(), progress, |_, progress| {
-                carry_out(options, folder, run, progress)
-            })?;
-            journal.append(&record)?;
-            records.push(record);
-            progress.done();
-        }
-        let mut report = page::page(&evaluate(&records)?);
-        report.facts = setting.machine.facts();
-        let wall: f64 = records.iter().map(|record| record.wall_s).sum();
-        let Size { rounds, time } = &setting.size;
-        report.fact("Runs", format!("{rounds} rounds of {} loads, {time:?} each", Load::ALL.len()));
-        report.fact("Wall time of all runs", format!("{:.1} min", wall / 60.0));
-        report.fact("Seed", setting.seed.to_string());
-        report.fact("Version", env!("CARGO_PKG_VERSION"));
-        report.write(folder)?;
-        Ok(report)
+    const NAME: &'static str = "overhead";
+
+    fn cells(&self) -> Vec<Load> {
+        Load::ALL.into()
+    }
+
+    fn options(&self) -> String {
+        format!("{:?}", self.size.time)
+    }
+
+    fn cost(&self, _: &Load) -> Duration {
+        self.size.time + AROUND
+    }
+
+    fn measure(&self, run: &InRound<Load>, place: &Place<'_>) -> Result<Record, Error> {
+        let (out, report) = (place.file("load.json"), place.file("report.json"));
+        let finished = place.run(&words(self, *run, &report), &out, self.size.time + PATIENCE)?;
+        let load: many::Report = read_json(&out)?;
+        let managed = match run.cell {
+            Load::Sleepers(_) | Load::Busy(_) => read_report(&report)?,
+            Load::Bare(_) => bare(load.watched).ok_or_else(|| {
+                Error::Evaluation("this kernel does not report a thread's CPU time".to_owned())
+            })?,
+        };
+        Ok(Record { wall_s: finished.wall.as_secs_f64(), load, managed })
     }
 }
 
-fn setting(options: &Options, folder: &Path) -> Result<Setting, Error> {
-    let new = Setting { size: options.size.clone(), seed: options.seed, machine: Machine::read() };
-    let same = |kept: &Setting| {
-        (&kept.size, kept.seed, kept.machine.cpus) == (&new.size, new.seed, new.machine.cpus)
-    };
-    harness::keep(folder, same, || Ok(new.clone()))
-}
-
-fn carry_out(
-    options: &Options,
-    folder: &Path,
-    run: &Run,
-    progress: &dyn Progress,
-) -> Result<Record, Error> {
-    let scratch = folder.join("running");
-    let _ = fs::remove_dir_all(&scratch);
-    fs::create_dir(&scratch).map_err(Error::io(&scratch))?;
-    let file = |name: &str| scratch.join(name);
-    let (out, report) = (file("load.json"), file("report.json"));
-    let words = words(&options.programs, run, options.seed, &report);
-    let limit = run.time + PATIENCE;
-    let finished = harness::run(&words, &out, &file("stderr"), limit, &|| progress.cancelled())?;
-    let load: many::Report = read_json(&out)?;
-    let told = match run.load {
-        Load::Sleepers(_) | Load::Busy(_) => read_report(&report)?,
-        Load::Bare(_) => bare(load.watched).ok_or_else(|| {
-            Error::Evaluation("this kernel does not tell a thread's CPU time".to_owned())
-        })?,
-    };
-    let record = Record { run: run.clone(), wall_s: finished.wall.as_secs_f64(), load, told };
-    fs::remove_dir_all(&scratch).map_err(Error::io(&scratch))?;
-    Ok(record)
-}
-
-/// What a bare loop told, in the terms of a manager.
+/// What a bare loop reported, in the terms of a manager.
 fn bare(watched: Option<Watched>) -> Option<Managed> {
     let Watched { quanta, thread_quanta, cpu_ns } = watched?;
     let manager = Costs { cpu_ns: cpu_ns?, start_ns: 0, quanta, thread_quanta, rss_kb: None };
     Some(Managed { manager, ..Managed::default() })
 }
 
-fn words(programs: &Programs, run: &Run, seed: u64, report: &Path) -> Vec<String> {
-    let count = run.load.threads();
-    let (busy, watch) = match run.load {
+fn words(options: &Options, run: InRound<Load>, report: &Path) -> Vec<String> {
+    let Options { programs, size, seed, .. } = options;
+    let count = run.cell.threads();
+    let (busy, watch) = match run.cell {
         Load::Sleepers(_) => (0, None),
         Load::Busy(count) => (count, None),
         Load::Bare(_) => (0, Some(format!("--watch={}ms", QUANTUM.as_millis()))),
@@ -165,7 +120,7 @@ fn words(programs: &Programs, run: &Run, seed: u64, report: &Path) -> Vec<String
         format!("--busy={busy}"),
         format!("--wakes={WAKES_PER_S}"),
         format!("--work={WORK}"),
-        format!("--duration={}ms", run.time.as_millis()),
+        format!("--duration={}ms", size.time.as_millis()),
         format!("--seed={}", seed.wrapping_add(u64::from(run.round))),
         "--json".to_owned(),
     ];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Record;
+use super::campaign::{Done, Record};
 use super::plan::Load;
 use crate::harness::{Check, Costs, Error, Verdict};
 use crate::report::number;
@@ -87,10 +87,10 @@ impl Line {
 ///
 /// # Errors
 /// When there are none, or one of them managed no thread.
-pub fn evaluate(records: &[Record]) -> Result<Evaluation, Error> {
+pub fn evaluate(done: &[Done]) -> Result<Evaluation, Error> {
     let mut by_load: BTreeMap<Load, Vec<&Record>> = BTreeMap::new();
-    for record in records {
-        by_load.entry(record.run.load).or_default().push(record);
+    for done in done {
+        by_load.entry(done.run.cell).or_default().push(&done.record);
     }
     let rows =
         by_load.iter().map(|(load, runs)| row(*load, runs)).collect::<Result<Vec<_>, _>>()?;
@@ -121,17 +121,17 @@ fn row(load: Load, runs: &[&Record]) -> Result<Row, Error> {
         let values: Option<Vec<f64>> = runs.iter().map(|record| of(record)).collect();
         values.and_then(|values| stats::mean_estimate(&values).ok())
     };
-    let lateness = |record: &Record| record.told.lateness_ms;
-    let quanta = |record: &Record| record.told.manager.quanta as f64;
-    let thread_quanta = |record: &Record| record.told.manager.thread_quanta as f64;
+    let lateness = |record: &Record| record.managed.lateness_ms;
+    let quanta = |record: &Record| record.managed.manager.quanta as f64;
+    let thread_quanta = |record: &Record| record.managed.manager.thread_quanta as f64;
     Ok(Row {
         load,
         threads: mean(&|record| thread_quanta(record) / quanta(record))?,
         cost_us: mean(&cost_us)?,
         quantum_us: mean(&|record| cpu_us(record) / quanta(record))?,
-        start_ms: mean(&|record| record.told.manager.start_ns as f64 / 1e6)?,
-        share: mean(&|record| record.told.manager.cpu_ns as f64 / 1e9 / record.wall_s)?,
-        memory_kb: mean_if_told(&|record| Some(record.told.manager.rss_kb? as f64)),
+        start_ms: mean(&|record| record.managed.manager.start_ns as f64 / 1e6)?,
+        share: mean(&|record| record.managed.manager.cpu_ns as f64 / 1e9 / record.wall_s)?,
+        memory_kb: mean_if_told(&|record| Some(record.managed.manager.rss_kb? as f64)),
         lateness_median_ms: mean_if_told(&|record| Some(lateness(record)?.median)),
         lateness_p95_ms: mean_if_told(&|record| Some(lateness(record)?.p95)),
         missed: runs.iter().filter_map(|r| Some(lateness(r)?.missed as f64)).sum::<f64>()
@@ -154,13 +154,13 @@ fn growth(by_load: &BTreeMap<Load, Vec<&Record>>) -> Option<Estimate> {
 
 /// From the first quantum to the last.
 fn cpu_us(record: &Record) -> f64 {
-    let Costs { cpu_ns, start_ns, .. } = record.told.manager;
+    let Costs { cpu_ns, start_ns, .. } = record.managed.manager;
     cpu_ns.saturating_sub(start_ns) as f64 / 1e3
 }
 
 /// µs per thread and quantum.
 fn cost_us(record: &Record) -> f64 {
-    cpu_us(record) / record.told.manager.thread_quanta as f64
+    cpu_us(record) / record.managed.manager.thread_quanta as f64
 }
 
 fn checks(rows: &[Row], growth: Option<Estimate>) -> Vec<Check> {

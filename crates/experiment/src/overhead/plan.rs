@@ -1,11 +1,8 @@
-//! Which runs the experiment holds, and in what order.
+//! The loads, and how often and how long each runs.
 
 use std::fmt;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 /// Times per second that a sleeper wakes.
@@ -16,7 +13,7 @@ pub const WORK: u32 = 20;
 pub const QUANTUM: Duration = Duration::from_millis(50);
 
 /// Time that a run takes beside its measurement.
-const AROUND: Duration = Duration::from_millis(700);
+pub(super) const AROUND: Duration = Duration::from_millis(700);
 
 /// What the managed program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,10 +69,10 @@ pub struct Size {
 }
 
 impl Size {
-    /// Ten rounds of ten seconds: about fifteen minutes.
+    /// Six rounds of ten seconds: less than nine minutes.
     #[must_use]
     pub fn full() -> Self {
-        Self { rounds: 10, time: Duration::from_secs(10) }
+        Self { rounds: 6, time: Duration::from_secs(10) }
     }
 
     /// About a minute.
@@ -83,42 +80,10 @@ impl Size {
     pub fn short() -> Self {
         Self { rounds: 2, time: Duration::from_secs(4) }
     }
-}
 
-/// One run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
-    /// In which round, from 0.
-    pub round: u32,
-    /// What the managed program does.
-    pub load: Load,
-    /// How long.
-    pub time: Duration,
-}
-
-impl Run {
-    /// A name that no other run of the experiment has.
+    /// About how long the experiment takes.
     #[must_use]
-    pub fn id(&self) -> String {
-        format!("{:03}-{}", self.round, self.load.to_string().replace(',', "").replace(' ', "-"))
+    pub fn estimate(&self) -> Duration {
+        (self.time + AROUND) * self.rounds * Load::ALL.len() as u32
     }
-}
-
-/// All runs in the order in which they are to be carried out.
-#[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
-    let mut rng = Pcg64::seed_from_u64(seed);
-    (0..size.rounds)
-        .flat_map(|round| {
-            let mut runs = Load::ALL.map(|load| Run { round, load, time: size.time });
-            runs.shuffle(&mut rng);
-            runs
-        })
-        .collect()
-}
-
-/// About how long runs take, one after the other.
-#[must_use]
-pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
-    runs.into_iter().map(|run| run.time + AROUND).sum()
 }
