@@ -67,7 +67,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let size = if short { counting::Size::short() } else { counting::Size::full() };
             let options =
                 counting::Options { output: folder(output, "counters", short), size, seed };
-            let report = counting::Campaign::run(&options, &mut progress)?;
+            let report = counting::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Decision(BenchDecision { output, short, seed, json }) => {

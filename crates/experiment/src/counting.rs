@@ -30,10 +30,10 @@ mod measure;
 pub mod page;
 pub mod plan;
 
-pub use campaign::{Campaign, Options, Record};
+pub use campaign::{Done, Options, run};
 pub use evaluate::{Evaluation, evaluate};
 pub use measure::{Costs, measure};
-pub use plan::{Activity, Load, Run, Size, plan};
+pub use plan::{Activity, Load, Size};
 
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,8 @@ pub struct BenchLatency {
 }
 
 /// What counting events costs: CPU time and kernel memory at 16 to 1,024 threads
+///
+/// Takes 2 minutes.
 #[derive(Debug, Args)]
 pub struct BenchCounters {
     /// Folder of the report and of the raw runs [default: report/counters, or

@@ -1,17 +1,16 @@
 //! Carries out the experiment.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use symbiont_linux::observe::raise_descriptor_limit;
 
 use super::evaluate::evaluate;
 use super::measure::{Costs, measure};
 use super::page;
-use super::plan::{self, Load, Run, Size};
-use crate::harness::{self, Error, Journal, Machine, Progress};
+use super::plan::{Load, Size};
+use crate::campaign::{Finished, InRound, Measure, Place, Repeats, Site};
+use crate::harness::{Error, Progress};
 use crate::report::Report;
 
 /// What to do.
@@ -25,76 +24,45 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// One finished run: a line of `runs.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// Which run.
-    pub run: Run,
-    /// What it took.
-    pub costs: Costs,
-}
+/// A finished run.
+pub type Done = Finished<InRound<Load>, Costs>;
 
-/// What stays the same, also when the experiment is interrupted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Setting {
-    size: Size,
-    seed: u64,
-    machine: Machine,
-}
-
-/// The experiment over an output folder, which holds `campaign.json` (the
-/// setting), `runs.jsonl` (a line for each finished run) and the report.
-#[derive(Debug)]
-pub struct Campaign;
-
-impl Campaign {
-    /// Carries out all runs that are not done yet, then evaluates all of them
-    /// and writes the report.
-    ///
-    /// # Errors
-    /// When a run fails, the folder cannot be used, or the campaign is
-    /// cancelled; finished runs are kept in each case.
-    pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
-        let folder = &options.output;
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        let setting = setting(options, folder)?;
-        let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-        let all = plan::plan(&setting.size, setting.seed);
-        let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
-        let left: Vec<&Run> = all.iter().filter(|run| !done.contains(&run.id())).collect();
-        if !left.is_empty() {
-            harness::same_kernel(folder, &setting.machine)?;
-        }
-        if let Err(why) = raise_descriptor_limit() {
-            progress.note(&format!("the limit of open files cannot be raised: {why}"));
-        }
-        progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
-        for run in left {
-            if progress.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            progress.running(&run.load.to_string());
-            let record = Record { run: run.clone(), costs: measure(run.load, run.quanta)? };
-            journal.append(&record)?;
-            records.push(record);
-            progress.done();
-        }
-        let mut report = page::page(&evaluate(&records)?);
-        report.facts = setting.machine.facts();
-        let Size { rounds, quanta } = &setting.size;
-        let loads = Load::all().len();
-        report.fact("Runs", format!("{rounds} rounds of {loads} loads, {quanta} quanta each"));
-        report.fact("Seed", setting.seed.to_string());
-        report.fact("Version", env!("CARGO_PKG_VERSION"));
-        report.write(folder)?;
-        Ok(report)
+/// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
+///
+/// # Errors
+/// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
+pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+    if let Err(why) = raise_descriptor_limit() {
+        progress.note(&format!("the limit of open files cannot be raised: {why}"));
     }
+    let Size { rounds, quanta } = options.size;
+    let site = Site::new(&options.output, Repeats::exactly(rounds), options.seed)?;
+    let mut report = page::page(&evaluate(&site.carry_out(options, progress)?)?);
+    let loads = Load::all().len();
+    report.fact("Runs", format!("{rounds} rounds of {loads} loads, {quanta} quanta each"));
+    site.write(&mut report)?;
+    Ok(report)
 }
 
-fn setting(options: &Options, folder: &Path) -> Result<Setting, Error> {
-    let new = Setting { size: options.size.clone(), seed: options.seed, machine: Machine::read() };
-    let same = |kept: &Setting| {
-        (&kept.size, kept.seed, kept.machine.cpus) == (&new.size, new.seed, new.machine.cpus)
-    };
-    harness::keep(folder, same, || Ok(new.clone()))
+impl Measure for Options {
+    type Cell = Load;
+    type Record = Costs;
+
+    const NAME: &'static str = "counters";
+
+    fn cells(&self) -> Vec<Load> {
+        Load::all()
+    }
+
+    fn options(&self) -> String {
+        self.size.quanta.to_string()
+    }
+
+    fn cost(&self, load: &Load) -> Duration {
+        self.size.cost(*load)
+    }
+
+    fn measure(&self, run: &InRound<Load>, _: &Place<'_>) -> Result<Costs, Error> {
+        measure(run.cell, self.size.quanta)
+    }
 }

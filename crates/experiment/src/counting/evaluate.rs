@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Record;
+use super::campaign::Done;
 use super::measure::Costs;
 use super::plan::Load;
 use crate::harness::{Check, Error, Verdict};
@@ -51,10 +51,10 @@ pub struct Row {
 ///
 /// # Errors
 /// When there are none.
-pub fn evaluate(records: &[Record]) -> Result<Evaluation, Error> {
+pub fn evaluate(done: &[Done]) -> Result<Evaluation, Error> {
     let mut by_load: BTreeMap<Load, Vec<Costs>> = BTreeMap::new();
-    for record in records {
-        by_load.entry(record.run.load).or_default().push(record.costs);
+    for done in done {
+        by_load.entry(done.run.cell).or_default().push(done.record);
     }
     let rows =
         by_load.iter().map(|(load, costs)| row(*load, costs)).collect::<Result<Vec<_>, _>>()?;

@@ -1,11 +1,8 @@
-//! Which runs the experiment holds, and in what order.
+//! The loads, and how often and how long each runs.
 
 use std::fmt;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 /// About how long a quantum of a thread takes to carry out here, stirring it
@@ -73,43 +70,16 @@ impl Size {
     pub fn short() -> Self {
         Self { rounds: 3, quanta: 20 }
     }
-}
 
-/// One run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
-    /// In which round, from 0.
-    pub round: u32,
-    /// What is counted.
-    pub load: Load,
-    /// For how many quanta.
-    pub quanta: u32,
-}
-
-impl Run {
-    /// A name that no other run of the experiment has.
-    #[must_use]
-    pub fn id(&self) -> String {
-        format!("{:03}-{}", self.round, self.load.to_string().replace(' ', "-"))
+    /// About how long a run takes.
+    pub(super) fn cost(&self, load: Load) -> Duration {
+        EACH * load.threads * (2 * self.quanta + 10)
     }
-}
 
-/// All runs in the order in which they are to be carried out.
-#[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
-    let mut rng = Pcg64::seed_from_u64(seed);
-    (0..size.rounds)
-        .flat_map(|round| {
-            let run = |load| Run { round, load, quanta: size.quanta };
-            let mut runs: Vec<Run> = Load::all().into_iter().map(run).collect();
-            runs.shuffle(&mut rng);
-            runs
-        })
-        .collect()
-}
-
-/// About how long runs take, one after the other.
-#[must_use]
-pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
-    runs.into_iter().map(|run| EACH * run.load.threads * (2 * run.quanta + 10)).sum()
+    /// About how long the experiment takes.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        let round: Duration = Load::all().into_iter().map(|load| self.cost(load)).sum();
+        round * self.rounds
+    }
 }
