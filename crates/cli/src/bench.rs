@@ -74,7 +74,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let size = if short { decision::Size::short() } else { decision::Size::full() };
             let options =
                 decision::Options { output: folder(output, "decision", short), size, seed };
-            let report = decision::Campaign::run(&options, &mut progress)?;
+            let report = decision::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Detection(BenchDetection { output, short, seed, json }) => {

@@ -34,6 +34,6 @@ pub mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Campaign, Options, Record};
+pub use campaign::{Done, Options, run};
 pub use evaluate::{Evaluation, evaluate};
-pub use plan::{Load, Run, Size, plan};
+pub use plan::{Load, Size};

@@ -136,14 +136,14 @@ pub struct BenchCounters {
 ///
 /// Characterises, inverts, predicts all pairs, matches and plans for made-up threads on cores that
 /// run two and four of them, by the coarse and by the fine stack of POWER8, and plots how the time
-/// grows. Best without other load.
+/// grows. Takes 4 minutes; best without other load.
 #[derive(Debug, Args)]
 pub struct BenchDecision {
     /// Folder of the report and of the raw runs [default: report/decision, or
     /// report/decision-short]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Half a minute instead of some minutes
+    /// Half a minute instead of the whole campaign
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs

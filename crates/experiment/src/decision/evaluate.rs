@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Record;
+use super::campaign::Done;
 use super::plan::Load;
 use crate::harness::{Check, Error, Verdict};
 use crate::report::number;
@@ -41,10 +41,10 @@ pub struct Row {
 ///
 /// # Errors
 /// When there are none, or one has no times.
-pub fn evaluate(records: &[Record]) -> Result<Evaluation, Error> {
+pub fn evaluate(done: &[Done]) -> Result<Evaluation, Error> {
     let mut by_load: BTreeMap<Load, Vec<&[f64]>> = BTreeMap::new();
-    for record in records {
-        by_load.entry(record.run.load).or_default().push(&record.times_ms);
+    for done in done {
+        by_load.entry(done.run.cell).or_default().push(&done.record);
     }
     let mut rows: Vec<Row> = Vec::with_capacity(by_load.len());
     for (load, runs) in by_load {

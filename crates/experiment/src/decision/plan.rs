@@ -1,11 +1,8 @@
-//! Which runs the experiment holds, and in what order.
+//! The loads, and how often and how long each runs.
 
 use std::fmt;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use symbiont_model::Depth;
 
@@ -70,39 +67,16 @@ impl Size {
     pub fn short() -> Self {
         Self { rounds: 3, quanta: 9 }
     }
-}
 
-/// One run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
-    /// In which round, from 0.
-    pub round: u32,
-    /// What is decided about.
-    pub load: Load,
-    /// For how many quanta.
-    pub quanta: u32,
-}
+    /// About how long a run takes.
+    pub(super) fn cost(&self, Load { threads, .. }: Load) -> Duration {
+        EACH * threads * threads / 2 * (self.quanta + 2)
+    }
 
-/// All runs in the order in which they are to be carried out.
-#[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
-    let mut random = Pcg64::seed_from_u64(seed);
-    (0..size.rounds)
-        .flat_map(|round| {
-            let run = |load| Run { round, load, quanta: size.quanta };
-            let mut runs: Vec<Run> = Load::all().into_iter().map(run).collect();
-            runs.shuffle(&mut random);
-            runs
-        })
-        .collect()
-}
-
-/// About how long runs take, one after the other.
-#[must_use]
-pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
-    let of = |run: &Run| {
-        let Load { threads, .. } = run.load;
-        EACH * threads * threads / 2 * (run.quanta + 2)
-    };
-    runs.into_iter().map(of).sum()
+    /// About how long the experiment takes.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        let round: Duration = Load::all().into_iter().map(|load| self.cost(load)).sum();
+        round * self.rounds
+    }
 }

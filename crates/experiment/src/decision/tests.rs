@@ -4,13 +4,14 @@ use symbiont_model::Depth;
 
 use super::measure::Known;
 use super::*;
+use crate::campaign::InRound;
 use crate::harness::Verdict::{Fail, Pass};
 
 /// Runs in which decisions take so many ms, the first one 700 ms.
-fn records(ms: impl Fn(Load) -> f64) -> Vec<Record> {
-    let runs = plan(&Size { rounds: 2, quanta: 3 }, 1).into_iter();
+fn records(ms: impl Fn(Load) -> f64) -> Vec<Done> {
+    let of_round = |round| Load::all().into_iter().map(move |cell| InRound { round, cell });
     let times = |load: Load| vec![700.0, ms(load), ms(load), 500.0];
-    runs.map(|run| Record { times_ms: times(run.load), run }).collect()
+    (0..2).flat_map(of_round).map(|run| Done { record: times(run.cell), run }).collect()
 }
 
 #[test]
@@ -44,23 +45,7 @@ fn real_decisions_are_timed() {
 }
 
 #[test]
-fn the_report_is_made_from_what_was_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let size = Size { rounds: 2, quanta: 3 };
-    let options = Options { output: folder.path().to_owned(), size, seed: 1 };
-    let lines: Vec<_> =
-        records(|_| 3.0).iter().map(|record| serde_json::to_string(record).unwrap()).collect();
-    std::fs::write(folder.path().join("runs.jsonl"), lines.join("\n") + "\n").unwrap();
-    let first = Campaign::run(&options, &mut ()).unwrap();
-    assert!(folder.path().join("growth.svg").is_file());
-    assert_eq!(Campaign::run(&options, &mut ()).unwrap(), first);
-    let other = Options { seed: 2, ..options };
-    assert!(Campaign::run(&other, &mut ()).is_err(), "the folder is of another campaign");
-}
-
-#[test]
 fn the_sizes_take_what_they_say() {
-    let time = |size: &Size| plan::estimate(&plan(size, 1));
-    assert!(time(&Size::full()) < Duration::from_secs(600));
-    assert!(time(&Size::short()) < Duration::from_secs(90));
+    assert!(Size::full().estimate() < Duration::from_secs(600));
+    assert!(Size::short().estimate() < Duration::from_secs(90));
 }
