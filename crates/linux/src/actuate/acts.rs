@@ -132,12 +132,13 @@ impl State {
         if mask_is_ours(self.entry(key)?, now, &cpuset) {
             return Ok(cpuset);
         }
+        // What is listed is read again last: a CPU that is listed no more by then, or that was on its
+        // way before, is left out either way.
         let leaving = self.kernel.leaving();
-        if !leaving.is_disjoint(&cpuset) {
-            cpuset = Arc::new(cpuset.difference(&leaving));
-            if mask_is_ours(self.entry(key)?, now, &cpuset) {
-                return Ok(cpuset);
-            }
+        self.read_cpuset(key.process);
+        cpuset = Arc::new(self.cpuset_of(key.process, now).difference(&leaving));
+        if mask_is_ours(self.entry(key)?, now, &cpuset) {
+            return Ok(cpuset);
         }
         let entry = self.entry(key)?;
         entry.saved.mask = Mask::classify(now.clone(), &cpuset);

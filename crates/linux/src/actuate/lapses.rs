@@ -55,7 +55,7 @@ impl State {
         let set = self.ledger.get(&key)?.in_force().mask.clone()?;
         let is_applied = |now: &CpuSet, cpuset: &CpuSet| {
             let left = set.intersection(cpuset);
-            *now == set || *now == left || left.is_empty()
+            *now == set || *now == left || left.is_empty() || now.is_empty()
         };
         // A thread that is gone, or cannot be read now, is the next sample's business.
         let now = self.kernel.mask(key).ok()?;

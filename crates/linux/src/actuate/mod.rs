@@ -39,6 +39,8 @@
 //!   `after_a_crash_a_child_that_had_pinned_itself_keeps_its_mask`).
 //! - A mask that another process or the kernel changed is found without a move
 //!   (`a_change_from_outside_is_found_without_a_move`).
+//! - A CPU that goes offline meanwhile is no other process
+//!   (`a_cpu_that_goes_offline_while_a_mask_is_looked_at_is_no_other_process`).
 //! - Another thread with the same number is not touched
 //!   (`a_reused_number_is_not_touched`).
 //! - A child does not keep what it inherited (`a_newborn_gets_its_parents_own_mask`).
@@ -103,6 +105,8 @@ mod groups;
 mod journal;
 mod kernel;
 mod lapses;
+#[cfg(test)]
+mod leaving_tests;
 mod ledger;
 mod lock;
 mod managers;

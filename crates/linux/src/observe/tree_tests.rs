@@ -1,5 +1,7 @@
 //! The tree against a model of the world.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::super::tree_world::*;
