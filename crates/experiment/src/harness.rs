@@ -33,6 +33,7 @@ use symbiont_synth::calibrate::Rate;
 
 mod attempts;
 mod check;
+mod daemon;
 mod facts;
 mod journal;
 mod managed;
@@ -48,6 +49,7 @@ pub use managed::{Costs, Lateness, Managed, Moves};
 pub use process::{Finished, run};
 
 pub(crate) use attempts::attempt;
+pub(crate) use daemon::{Daemon, PATIENCE};
 pub(crate) use journal::read_json;
 pub(crate) use managed::read_report;
 pub(crate) use setting::{keep, same_kernel};

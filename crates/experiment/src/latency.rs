@@ -18,16 +18,17 @@
 //! - A class that changes nothing shows no difference (`equal_runs_show_no_difference`).
 
 use std::fmt;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use symbiont_synth::{many, requests};
 
 use crate::campaign::{Decision, Finished, InRound, Measure, Place, Repeats, Site};
-use crate::harness::{self, Check, Error, Programs, Progress, Verdict, read_json};
+use crate::harness::{
+    self, Check, Daemon, Error, PATIENCE, Programs, Progress, Verdict, read_json,
+};
 use crate::report::{Block, Column, Report, Table};
 use crate::stats::{Estimate, Interval, StatsError, mean_estimate};
 
@@ -90,9 +91,6 @@ pub fn size(short: bool) -> (Repeats, Duration) {
 
 /// A class is given once a program was there for a while.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// For the daemon to start or end.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// For the daemon to start, and for the end of a run.
 const AROUND: Duration = Duration::from_secs(2);
 
@@ -149,33 +147,15 @@ impl Measure for Options {
     /// A daemon, the busy threads, and the request loop; the others end with the loop.
     fn measure(&self, run: &Run, place: &Place<'_>) -> Result<Record, Error> {
         let InRound { round, cell: case } = *run;
-        let (options, cpus, file) = (self, place.machine.cpus, |name: &str| place.file(name));
-        let (state, config) = (file("state"), file("symbiontd.toml"));
-        fs::write(&config, "policy = \"stay\"\n").map_err(Error::io(&config))?;
-        let symbiont = |command: &str| {
-            let state = state.display().to_string();
-            let program = options.programs.symbiont.display().to_string();
-            vec![program, command.to_owned(), "--state-dir".to_owned(), state]
-        };
+        let (options, cpus) = (self, place.machine.cpus);
+        let daemon = Daemon::new(&options.programs.symbiont, place.folder());
         let managed = |class: Option<&str>, words: Vec<String>| {
             let class = class.map(|class| format!("--class={class}"));
             let synth = options.programs.synth.display().to_string();
             let program = ["--".to_owned(), synth].into_iter().chain(words);
-            symbiont("run").into_iter().chain(class).chain(program).collect::<Vec<_>>()
+            daemon.command("run").into_iter().chain(class).chain(program).collect::<Vec<_>>()
         };
         let limit = options.time + WARM_UP + PATIENCE;
-        let over = AtomicBool::new(false);
-        // Ended when the loop is over.
-        let ends = || over.load(Ordering::Relaxed);
-        let beside = |words: &[String], name: &str| {
-            let (out, err) = (file(&format!("{name}.out")), file(&format!("{name}.err")));
-            match harness::run(words, &out, &err, limit, &ends) {
-                Err(Error::Cancelled) => Ok(()),
-                other => other.map(drop),
-            }
-        };
-        let daemon = symbiont("daemon").into_iter().chain(["--config".to_owned(), text(&config)]);
-        let daemon: Vec<String> = daemon.collect();
         let count = 2 * cpus;
         let busy = ["threads", "--json", &format!("--count={count}"), &format!("--busy={count}")];
         let busy: Vec<String> = busy.map(str::to_owned).into_iter().chain([time(limit)]).collect();
@@ -188,36 +168,37 @@ impl Measure for Options {
             format!("--seed={}", options.seed.wrapping_add(u64::from(round))),
         ];
         let requests = managed((case == Case::Latency).then_some("latency"), requests.into());
-        let answered = file("requests.out");
-        std::thread::scope(|scope| {
-            let serving = scope.spawn(|| beside(&daemon, "daemon"));
-            let listens = || std::os::unix::net::UnixStream::connect(state.join("symbiontd.sock"));
-            let begin = Instant::now();
-            while listens().is_err() && begin.elapsed() < PATIENCE && !serving.is_finished() {
-                std::thread::sleep(Duration::from_millis(20));
+        let (answered, over) = (place.file("requests.out"), AtomicBool::new(false));
+        let load = || {
+            let ends = || over.load(Ordering::Relaxed) || place.cancelled();
+            let (out, err) = (place.file("busy.out"), place.file("busy.err"));
+            match harness::run(&busy, &out, &err, limit, &ends) {
+                Err(Error::Cancelled) => Ok(()),
+                other => other.map(drop),
             }
-            let load = (case != Case::Idle).then(|| scope.spawn(|| beside(&busy, "busy")));
-            let done = place.run(&requests, &answered, limit);
-            over.store(true, Ordering::Relaxed);
-            for thread in load.into_iter().chain([serving]) {
-                // A panic of theirs would be one of this crate's.
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            }
-            done
-        })?;
+        };
+        let under_load = || {
+            std::thread::scope(|scope| {
+                let load = (case != Case::Idle).then(|| scope.spawn(load));
+                let done = place.run(&requests, &answered, limit);
+                over.store(true, Ordering::Relaxed);
+                // A panic of its thread would be one of this crate's.
+                let ended = load.map(|load| {
+                    load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                });
+                ended.transpose().and(done)
+            })
+        };
+        daemon.serve("policy = \"stay\"\n", limit, &|| place.cancelled(), under_load)?;
         let throughput = match case {
             Case::Idle => None,
             _ => {
-                let load: many::Report = read_json(&file("busy.out"))?;
+                let load: many::Report = read_json(&place.file("busy.out"))?;
                 Some(load.busy_iterations as f64 / load.elapsed_s)
             }
         };
         Ok(Record { requests: read_json(&answered)?, throughput })
     }
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 fn time(time: Duration) -> String {

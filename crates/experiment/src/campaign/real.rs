@@ -61,6 +61,11 @@ impl Place<'_> {
         self.folder.join(name)
     }
 
+    /// The folder of this run; it is removed when the run has ended.
+    pub fn folder(&self) -> &Path {
+        self.folder
+    }
+
     /// Shall the run end early?
     pub fn cancelled(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

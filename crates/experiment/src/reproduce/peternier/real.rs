@@ -3,18 +3,20 @@
 //!
 //! Rounds of both are run until the interval of the difference is narrow. Each managed run has a daemon of
 //! its own; in the place of floating-point operations it counts page faults, as machines without hardware
-//! counters have those. A run whose results are not those of the run alone, or not all of whose threads were
-//! enrolled, is an error.
+//! counters have those. Before the run that is timed a short one under the same daemon shows that all
+//! threads are enrolled: to ask meanwhile would cost more than what is measured. A run whose results are
+//! not those of the others is an error.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::campaign::{Decision, Done, Experiment, Repeats, carry_out, digest};
-use crate::harness::{self, Error, Machine, Programs, Progress, read_json};
+use crate::campaign::{Decision, InRound, Measure, Measured, Place, Repeats, Site, digest};
+use crate::harness::{self, Daemon, Error, PATIENCE, Programs, Progress, read_json};
 use crate::reproduce::figure::{Drawn, Figure, Paper, Point};
 use crate::reproduce::{Context, Effort, Reproduced, Source};
 use crate::stats::mean_estimate;
@@ -25,10 +27,12 @@ pub struct Overhead;
 
 const SOURCE: &str = include_str!("../../../../../programs/src/kernels.c");
 const STAND_IN: &str = include_str!("stand-in.toml");
-/// Time that building, a run, or the start of a daemon may take.
+/// How often all threads run all kernels in a run that is timed: some seconds.
+const ROUNDS: u32 = 800;
+/// And in one in which only enrolment is looked at.
+const SHORT: u32 = 150;
+/// Time that building, or a run, may take.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How often all threads run all kernels in a run: some seconds.
-const WORK: u32 = 300;
 
 const FIGURES: &[Figure] = &[Figure {
     id: "peternier-overhead",
@@ -40,33 +44,30 @@ const FIGURES: &[Figure] = &[Figure {
     neutral: None,
     drawn: Drawn::Table,
     deviations: &[
-        "On this machine. The paper states less than 2 %, no figure; 2 stands for that. Page faults are \
-         counted in the place of floating-point operations, so that no thread is placed for its use of them.",
+        "On this machine; the paper says that it is less than 2 %. Page faults are counted in the place of \
+         floating-point operations, so that no thread is placed for its use of them.",
     ],
 }];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum How {
+enum Case {
     Alone,
     Managed,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Run {
-    round: u32,
-    how: How,
-}
-
-impl std::fmt::Display for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "round {}, {:?}", self.round + 1, self.how)
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Alone => "alone",
+            Self::Managed => "managed",
+        })
     }
 }
 
 /// What the program reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Told {
+struct Report {
     seconds: f64,
     kernels: Vec<Kernel>,
 }
@@ -91,136 +92,104 @@ struct Enrolled {
 struct Trial {
     symbiont: PathBuf,
     kernels: PathBuf,
-    folder: PathBuf,
-    machine: Machine,
     repeats: Repeats,
 }
 
 impl Trial {
-    fn words(&self) -> Vec<String> {
-        let (threads, rounds) = (self.machine.cpus.to_string(), WORK.to_string());
-        [self.kernels.display().to_string(), "threads".into(), threads, rounds, "1".into()].into()
+    /// The program, with so many threads.
+    fn words(&self, threads: u32, rounds: u32) -> Vec<String> {
+        let kernels = self.kernels.display().to_string();
+        vec![kernels, "threads".into(), threads.to_string(), rounds.to_string(), "1".into()]
     }
 
-    fn symbiont(&self, words: &[&str], state: &Path) -> Vec<String> {
-        let own = self.symbiont.display().to_string();
-        let state = format!("--state-dir={}", state.display());
-        let words = words.iter().map(|word| (*word).to_owned());
-        [own].into_iter().chain(words).chain([state]).collect()
-    }
-
-    /// The program, with the threads of it that the daemon knew meanwhile.
-    fn managed(&self, folder: &Path, stop: &AtomicBool) -> Result<Told, Error> {
-        let file = |name: &str| folder.join(name);
-        let (state, config, catalogue) =
-            (file("state"), file("config.toml"), file("stand-in.toml"));
-        let text = format!("policy = \"fpu\"\ncatalogue = {:?}\n", catalogue.display().to_string());
-        fs::write(&config, text).map_err(Error::io(&config))?;
+    /// Under a daemon: once to see that all threads are enrolled, and once to time it.
+    fn managed(&self, place: &Place<'_>, out: &Path) -> Result<(), Error> {
+        let catalogue = place.file("stand-in.toml");
         fs::write(&catalogue, STAND_IN).map_err(Error::io(&catalogue))?;
-        let over = AtomicBool::new(false);
-        let daemon = self.symbiont(&["daemon", "--config", &config.display().to_string()], &state);
-        let mut program = self.symbiont(&["run"], &state);
-        program.push("--".to_owned());
-        program.extend(self.words());
-        let (out, err) = (file("program.out"), file("program.err"));
-        let enrolled = std::thread::scope(|scope| {
-            let serve = || {
-                let ends = || over.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
-                match harness::run(&daemon, &file("daemon.out"), &file("daemon.err"), LIMIT, &ends)
-                {
-                    Err(Error::Cancelled) => Ok(()),
-                    other => other.map(drop),
-                }
-            };
-            let serving = scope.spawn(serve);
-            let socket = state.join("symbiontd.sock");
-            let listens = || std::os::unix::net::UnixStream::connect(&socket).is_ok();
-            let begin = Instant::now();
-            while !listens() && begin.elapsed() < LIMIT && !serving.is_finished() {
-                std::thread::sleep(Duration::from_millis(20));
+        let settings =
+            format!("policy = \"fpu\"\ncatalogue = {:?}\n", catalogue.display().to_string());
+        let daemon = Daemon::new(&self.symbiont, place.folder());
+        let threads = place.machine.cpus;
+        let run = |rounds: u32| {
+            let mut words = daemon.command("run");
+            words.push("--".to_owned());
+            words.extend(self.words(threads, rounds));
+            words
+        };
+        daemon.serve(&settings, 2 * LIMIT + PATIENCE, &|| place.cancelled(), || {
+            let over = AtomicBool::new(false);
+            let enrolled = std::thread::scope(|scope| {
+                let asking = scope.spawn(|| most_enrolled(&daemon, place, &over));
+                let ran = place.run(&run(SHORT), &place.file("short.out"), LIMIT);
+                over.store(true, Ordering::Relaxed);
+                // A panic of its thread would be one of this crate's.
+                let asked = asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                ran.and(asked)
+            })?;
+            // One more waits for the others.
+            if enrolled < threads + 1 {
+                let why = format!("{enrolled} of {} threads were enrolled", threads + 1);
+                return Err(Error::Unmanaged(why));
             }
-            let running = scope.spawn(|| {
-                harness::run(&program, &out, &err, LIMIT, &|| stop.load(Ordering::Relaxed))
-            });
-            let mut most: Result<u32, Error> = Ok(0);
-            while !running.is_finished() && most.is_ok() {
-                std::thread::sleep(Duration::from_millis(300));
-                most = most.and_then(|most: u32| Ok(most.max(self.enrolled(folder, &state)?)));
-            }
-            over.store(true, Ordering::Relaxed);
-            // A panic of theirs would be one of this crate's.
-            let joined = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            joined?;
-            most
-        })?;
-        // One more waits for the others.
-        if enrolled < self.machine.cpus + 1 {
-            let why = format!("{enrolled} of {} threads were enrolled", self.machine.cpus + 1);
-            return Err(Error::Unmanaged(why));
-        }
-        read_json(&out)
+            place.run(&run(ROUNDS), out, LIMIT).map(drop)
+        })
     }
+}
 
-    /// Threads that the daemon manages now.
-    fn enrolled(&self, folder: &Path, state: &Path) -> Result<u32, Error> {
-        let (out, err) = (folder.join("status.json"), folder.join("status.err"));
-        harness::run(&self.symbiont(&["status", "--json"], state), &out, &err, LIMIT, &|| false)?;
+/// The most threads that the daemon managed at a time.
+fn most_enrolled(daemon: &Daemon, place: &Place<'_>, over: &AtomicBool) -> Result<u32, Error> {
+    let mut words = daemon.command("status");
+    words.push("--json".to_owned());
+    let (out, err) = (place.file("status.json"), place.file("status.err"));
+    let mut most = 0;
+    while !over.load(Ordering::Relaxed) {
+        harness::run(&words, &out, &err, LIMIT, &|| place.cancelled())?;
         let status: Status = read_json(&out)?;
-        Ok(status.programs.iter().map(|program| program.threads).sum())
+        most = most.max(status.programs.iter().map(|program| program.threads).sum());
     }
+    Ok(most)
 }
 
 /// What managing adds in each round, as a share of the time alone.
-fn added(done: &[Done<Trial>]) -> Vec<f64> {
-    let of = |round: u32, how: How| {
-        let found = done.iter().find(|done| (done.run.round, done.run.how) == (round, how));
-        found.map(|done| done.record.seconds)
+fn added(done: &[Measured<Trial>]) -> Vec<f64> {
+    let seconds = |case: Case| {
+        let of_case = done.iter().filter(move |done| done.run.cell == case);
+        of_case.map(|done| done.record.seconds)
     };
-    let rounds = done.iter().map(|done| done.run.round + 1).max().unwrap_or(0);
-    let added = |round| Some(of(round, How::Managed)? / of(round, How::Alone)? - 1.0);
-    (0..rounds).filter_map(added).collect()
+    seconds(Case::Managed).zip(seconds(Case::Alone)).map(|(own, alone)| own / alone - 1.0).collect()
 }
 
-impl Experiment for Trial {
-    type Run = Run;
-    type Record = Told;
+impl Measure for Trial {
+    type Cell = Case;
+    type Record = Report;
 
-    fn name(&self) -> String {
-        "peternier-overhead".to_owned()
+    const NAME: &'static str = "peternier-overhead";
+
+    fn cells(&self) -> Vec<Case> {
+        vec![Case::Alone, Case::Managed]
     }
 
-    fn basis(&self, _: &Run) -> String {
-        let kernel = self.machine.kernel.clone().unwrap_or_default();
-        let settings = format!("{} {WORK}", self.machine.cpus);
-        digest(&[env!("CARGO_PKG_VERSION"), &kernel, &settings, SOURCE])
+    fn options(&self) -> String {
+        digest(&[&ROUNDS.to_string(), SOURCE, STAND_IN])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
-        let rounds = (done.len() / 2) as u32;
-        let decided = || self.repeats.decide(&added(done)) != Decision::Undecided;
-        let wanted = self.repeats.wanted(rounds, decided);
-        // Each comes first in turn.
-        let order = |round: u32| match round % 2 {
-            0 => [How::Alone, How::Managed],
-            _ => [How::Managed, How::Alone],
-        };
-        (rounds..wanted).flat_map(|round| order(round).map(|how| Run { round, how })).collect()
+    fn decided(&self, done: &[Measured<Self>]) -> bool {
+        self.repeats.decide(&added(done)) != Decision::Undecided
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Told, Error> {
-        let scratch = tempfile::Builder::new().prefix("running-").tempdir_in(&self.folder);
-        let scratch = scratch.map_err(Error::io(&self.folder))?;
-        if run.how == How::Managed {
-            return self.managed(scratch.path(), stop);
+    fn measure(&self, run: &InRound<Case>, place: &Place<'_>) -> Result<Report, Error> {
+        let out = place.file("report.json");
+        match run.cell {
+            Case::Managed => self.managed(place, &out)?,
+            Case::Alone => {
+                place.run(&self.words(place.machine.cpus, ROUNDS), &out, LIMIT)?;
+            }
         }
-        let (out, err) = (scratch.path().join("out"), scratch.path().join("err"));
-        harness::run(&self.words(), &out, &err, LIMIT, &|| stop.load(Ordering::Relaxed))?;
         read_json(&out)
     }
 
-    fn cost(&self, _: &Run) -> Duration {
-        Duration::from_secs(5)
+    fn cost(&self, cell: &Case) -> Duration {
+        Duration::from_secs(if *cell == Case::Managed { 9 } else { 6 })
     }
 }
 
@@ -242,33 +211,27 @@ impl Source for Overhead {
         context: &Context<'_>,
         progress: &mut dyn Progress,
     ) -> Result<Reproduced, Error> {
-        fs::create_dir_all(&context.records).map_err(Error::io(&context.records))?;
-        let folder = fs::canonicalize(&context.records).map_err(Error::io(&context.records))?;
-        let (source, kernels) = (folder.join("kernels.c"), folder.join("kernels"));
+        let quick = context.effort == Effort::Quick;
+        let repeats = Repeats { least: 4, most: if quick { 4 } else { 16 }, narrow: 0.01 };
+        let site = Site::new(&context.records, repeats, context.seed)?;
+        let (source, kernels) = (site.folder.join("kernels.c"), site.folder.join("kernels"));
         fs::write(&source, SOURCE).map_err(Error::io(&source))?;
         let words = ["cc", "-O2", "-o"].map(str::to_owned).into_iter();
         let words = words.chain([kernels.display().to_string(), source.display().to_string()]);
         let words: Vec<String> = words.chain(["-lm", "-pthread"].map(str::to_owned)).collect();
-        let (out, err) = (folder.join("cc.out"), folder.join("cc.err"));
+        let (out, err) = (site.folder.join("cc.out"), site.folder.join("cc.err"));
         harness::run(&words, &out, &err, LIMIT, &|| progress.cancelled())?;
-        let quick = context.effort == Effort::Quick;
-        let trial = Trial {
-            symbiont: Programs::beside_this_one()?.symbiont,
-            kernels,
-            folder,
-            machine: Machine::read(),
-            repeats: Repeats { least: 4, most: if quick { 4 } else { 16 }, narrow: 0.005 },
-        };
-        let done = carry_out(&trial, &context.records, 1, progress)?;
+        let trial = Trial { symbiont: Programs::beside_this_one()?.symbiont, kernels, repeats };
+        let done = site.carry_out(&trial, progress)?;
         let first = done.first().map(|done| &done.record.kernels);
         if done.iter().any(|done| Some(&done.record.kernels) != first) {
             return Err(Error::WrongOutput { program: "kernels".to_owned() });
         }
         let failed = |error: crate::stats::StatsError| Error::Evaluation(error.to_string());
         let added = mean_estimate(&added(&done)).map_err(failed)?.percent();
-        let at = format!("{} threads", trial.machine.cpus);
-        let point = Point::new("time of all kernels", at, added).published(Some(2.0));
-        let mut reproduced = Reproduced { facts: trial.machine.facts(), ..Reproduced::default() };
+        let at = format!("{} threads", site.machine.cpus);
+        let point = Point::new("time of all kernels", at, added);
+        let mut reproduced = Reproduced { facts: site.machine.facts(), ..Reproduced::default() };
         reproduced.points.insert(FIGURES[0].id, vec![point]);
         Ok(reproduced)
     }
