@@ -2,6 +2,7 @@
 #   make run    installs what is missing, builds, runs the main job, says where the report is
 #   make test   installs what is missing, checks style, lints, documentation, runs all tests
 #   make lab    boots all guests of the lab; make test boots one
+#   make figures  makes README's table of published results and its pictures anew
 #   make install, make uninstall   puts what 'make build' made where Debian expects it
 #   make fuzz   looks for inputs that a reader cannot bear; make test does so for some seconds
 CARGO ?= scripts/cargo.sh
@@ -12,7 +13,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test man install uninstall clean
+.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall clean
 
 run: setup
 	$(CARGO) build --release --locked
@@ -53,6 +54,11 @@ os-baseline: setup-test
 # The whole campaign of serial phases (30 to 45 minutes on a quiet machine).
 bench: build
 	target/release/symbiont bench phases
+
+# README's table of published results beside ours, from all figures made anew (an hour).
+figures: build
+	target/release/symbiont reproduce --all --output target/reproduce
+	scripts/figures.py target/reproduce
 
 man: build
 	target/release/symbiont generate man target/man

@@ -21,3 +21,5 @@ else
 fi
 
 RUSTDOCFLAGS="-D warnings" scripts/cargo.sh doc --workspace --no-deps --all-features --locked --quiet
+
+scripts/figures.py --check

@@ -116,8 +116,16 @@ const FIGURES: &[Figure] = &[
     table("peternier-tab1", "Table 1, Fig. 7 and 8", "FPU usage alone, Bulldozer, simulated"),
     table("peternier-tab2", "Table 2, Fig. 9 and 10", "FPU usage alone, POWER7, simulated"),
     figure("peternier-fig11", "Fig. 11", "Integer and floating-point pairs, Bulldozer, simulated"),
-    figure("peternier-fig12a", "Fig. 12a", "The same, POWER7 in SMT2, simulated"),
-    figure("peternier-fig12b", "Fig. 12b", "The same, POWER7 in SMT4, simulated"),
+    figure(
+        "peternier-fig12a",
+        "Fig. 12a",
+        "Integer and floating-point pairs, POWER7 in SMT2, simulated",
+    ),
+    figure(
+        "peternier-fig12b",
+        "Fig. 12b",
+        "Integer and floating-point pairs, POWER7 in SMT4, simulated",
+    ),
     scimark("peternier-fig13", "Fig. 13", "SciMark, Bulldozer, simulated"),
     scimark("peternier-fig14a", "Fig. 14", "SciMark, POWER7 in SMT2, simulated"),
     scimark("peternier-fig14b", "Fig. 14", "SciMark, POWER7 in SMT4, simulated"),

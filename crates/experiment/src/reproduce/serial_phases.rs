@@ -66,7 +66,11 @@ const FIGURES: &[Figure] = &[
         neutral: Some(1.0),
         drawn: Drawn::Lines { x: "Cores" },
         deviations: &[NO_NUMBERS],
-        ..figure("morad-fig7", "Fig. 7", "The same under serial phases first, simulated")
+        ..figure(
+            "morad-fig7",
+            "Fig. 7",
+            "A serial program co-running with a parallel one, serial phases first, simulated",
+        )
     },
     figure("morad-tab4", "Table 4", "Gain of each pair, asymmetric (a = 2), simulated"),
     figure("morad-fig8", "Fig. 8", "Gain of each pair, symmetric, simulated"),

@@ -18,6 +18,22 @@ fn ids_are_unique_and_name_their_paper() {
     }
 }
 
+/// The values of README's table are generated (`scripts/figures.py`); they are of figures that exist.
+#[test]
+fn the_readme_shows_figures_that_exist() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures/figures.json");
+    let kept: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let rows = kept["rows"].as_array().unwrap();
+    assert!(!rows.is_empty());
+    for row in rows {
+        let (_, figure) = figures().find(|(_, figure)| row["figure"] == figure.id).unwrap();
+        assert_eq!(row["title"], figure.title, "run `make figures`");
+        assert_eq!(row["place"], format!("{}, {}", figure.paper.prefix(), figure.place));
+        assert_eq!(row["unit"], figure.unit.unwrap_or_default());
+    }
+}
+
 fn point(low: f64, high: f64, published: f64) -> Point {
     let interval = Some(Interval { low, high });
     let ours = Estimate { interval, ..Estimate::exact(f64::midpoint(low, high)) };
