@@ -82,7 +82,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let output = folder(output, "detection", short);
             let programs = Programs::beside_this_one()?;
             let options = detection::Options { programs, output, size, seed };
-            let report = detection::Campaign::run(&options, &mut progress)?;
+            let report = detection::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Openmp(args) => {
@@ -95,7 +95,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let output = folder(output, "seniority", short);
             let programs = Programs::beside_this_one()?;
             let options = seniority::Options { programs, output, size, seed };
-            let report = seniority::Campaign::run(&options, &mut progress)?;
+            let report = seniority::run(&options, &mut progress)?;
             (report, options.output, json)
         }
     };

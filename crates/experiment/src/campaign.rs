@@ -34,6 +34,7 @@
 //!   (`equal_contenders_are_rarely_found_different`, `a_difference_of_five_percent_is_mostly_found`).
 
 mod compare;
+mod rate;
 mod real;
 mod repeats;
 mod rounds;

@@ -35,14 +35,15 @@
 //!   (`who_always_says_the_same_notices_nothing`).
 
 mod campaign;
-pub mod judge;
-pub mod page;
-pub mod plan;
+mod judge;
+mod page;
+mod plan;
 mod readers;
 
-pub use campaign::{Campaign, Options, Record};
+pub(crate) use campaign::Done;
+pub use campaign::{Options, run};
 pub use judge::{Belief, Judged, judge};
-pub use plan::{Run, Size, plan};
+pub use plan::Size;
 
 #[cfg(test)]
 mod tests;

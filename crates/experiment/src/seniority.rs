@@ -42,9 +42,8 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Campaign, Options, Record};
+pub use campaign::{Options, run};
 #[cfg(test)]
 pub(crate) use judge::Story;
 pub use judge::{Judged, Moment, judge};
-pub use page::page;
-pub use plan::{Part, Run, Size, plan};
+pub use plan::Size;

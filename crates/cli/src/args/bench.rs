@@ -156,7 +156,7 @@ pub struct BenchDecision {
 
 /// How rightly and how soon serial and parallel phases are seen
 ///
-/// Runs the synthetic benchmark with phases of 1 ms to 1 s and compares when each
+/// Nine minutes. Runs the synthetic benchmark with phases of 2 ms to 1 s and compares when each
 /// of them was with what the manager took the program for: read from the
 /// scheduler's accounts once per quantum, and from its tracepoints (as root).
 #[derive(Debug, Args)]
@@ -165,7 +165,7 @@ pub struct BenchDetection {
     /// report/detection-short]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Two minutes instead of the whole campaign
+    /// Two minutes instead
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs and of the programs' phases
@@ -214,9 +214,9 @@ pub struct BenchOpenmp {
 
 /// Turns of parallel programs under `phases`: do they act, and does anybody starve?
 ///
-/// Programs that are parallel all the time run side by side under `stay` and under
-/// `phases` with several timeouts; then several of them for ten minutes, alone and beside
-/// a serial program without an end. All figures are of CPU time, so that they hold
+/// Nine minutes. Programs that are parallel all the time run side by side under `stay` and
+/// under `phases` with two timeouts; then several of them for a minute, alone and beside a
+/// serial program without an end. All figures are of CPU time, so that they hold
 /// on a busy machine too; only context switches need a quiet one.
 #[derive(Debug, Args)]
 pub struct BenchSeniority {
@@ -224,7 +224,7 @@ pub struct BenchSeniority {
     /// report/seniority-short]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Two minutes instead of the whole experiment
+    /// Two minutes instead
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs

@@ -83,6 +83,7 @@ impl Place<'_> {
 }
 
 /// This machine, and the folder in which an experiment keeps its runs and its report.
+#[derive(Debug, Clone)]
 pub(crate) struct Site {
     /// The folder.
     pub folder: PathBuf,

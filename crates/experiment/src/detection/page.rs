@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Record;
+use super::Done;
 use super::judge::Judged;
 use super::plan::{Beside, Manager};
 use crate::harness::Error;
@@ -11,32 +11,32 @@ use crate::report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table
 use crate::stats::{self, Estimate};
 
 /// A way of reading, by name.
-type Reader = (&'static str, fn(&Record) -> Option<Judged>);
+type Reader = (&'static str, fn(&Done) -> Option<Judged>);
 
 const READERS: [Reader; 3] = [
-    ("manager, once per quantum", |record| by_manager(record, Manager::Accounts)),
-    ("manager, woken by tracepoints", |record| by_manager(record, Manager::Woken)),
-    ("tracepoints alone", |record| record.tracepoints.clone()?.ok()),
+    ("manager, once per quantum", |done| by_manager(done, Manager::Accounts)),
+    ("manager, woken by tracepoints", |done| by_manager(done, Manager::Woken)),
+    ("tracepoints alone", |done| done.record.tracepoints.clone()?.ok()),
 ];
 
-fn by_manager(record: &Record, manager: Manager) -> Option<Judged> {
-    (record.run.manager == manager).then_some(record.manager)
+fn by_manager(done: &Done, manager: Manager) -> Option<Judged> {
+    (done.run.cell.manager == manager).then_some(done.record.manager)
 }
 
 /// A figure of a reader.
 type Figure = fn(&Judged) -> Option<f64>;
 
 /// Finished runs by what ran beside and by the phases' length.
-type Cells<'a> = BTreeMap<(Beside, Duration), Vec<&'a Record>>;
+type Cells<'a> = BTreeMap<(Beside, Duration), Vec<&'a Done>>;
 
 /// The report of the experiment, without facts.
 ///
 /// # Errors
 /// When no run has finished.
-pub fn page(records: &[Record]) -> Result<Report, Error> {
+pub(super) fn page(runs: &[Done]) -> Result<Report, Error> {
     let mut cells = Cells::new();
-    for record in records {
-        cells.entry((record.run.beside, record.run.length)).or_default().push(record);
+    for done in runs {
+        cells.entry((done.run.cell.beside, done.run.cell.length)).or_default().push(done);
     }
     if cells.is_empty() {
         return Err(Error::Evaluation("no run has finished".to_owned()));
@@ -45,10 +45,10 @@ pub fn page(records: &[Record]) -> Result<Report, Error> {
         "How rightly and how soon phases are seen",
         "A program that alternates between serial and parallel phases, watched in two ways",
     );
-    if let Some(why) = records.iter().find_map(|record| record.tracepoints.clone()?.err()) {
+    if let Some(why) = runs.iter().find_map(|done| done.record.tracepoints.clone()?.err()) {
         report.push(Block::Warning(format!("Tracepoints were not read: {why}. The manager that they should wake was woken once per quantum.")));
     }
-    let lost: u64 = records.iter().map(|record| record.lost).sum();
+    let lost: u64 = runs.iter().map(|done| done.record.lost).sum();
     if lost > 0 {
         report.push(Block::Warning(format!("{lost} events of the scheduler were lost.")));
     }
@@ -86,8 +86,8 @@ fn id(beside: Beside) -> &'static str {
 }
 
 /// The mean over runs; absent if no run tells it.
-fn mean(runs: &[&Record], reader: Reader, figure: Figure) -> Option<Estimate> {
-    let values: Vec<f64> = runs.iter().filter_map(|record| figure(&(reader.1)(record)?)).collect();
+fn mean(runs: &[&Done], reader: Reader, figure: Figure) -> Option<Estimate> {
+    let values: Vec<f64> = runs.iter().filter_map(|done| figure(&(reader.1)(done)?)).collect();
     stats::mean_estimate(&values).ok()
 }
 

@@ -1,15 +1,12 @@
-//! Which runs the experiment holds, and in what order.
+//! Which cells a round of the experiment holds.
 
 use std::fmt;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 /// Time that a run takes beside its measurement.
-const AROUND: Duration = Duration::from_millis(1200);
+pub(super) const AROUND: Duration = Duration::from_millis(1200);
 
 /// What runs beside the program that is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,18 +51,18 @@ pub struct Size {
 }
 
 impl Size {
-    /// About twenty minutes.
+    /// Nine minutes.
     #[must_use]
     pub fn full() -> Self {
         Self {
             rounds: 4,
-            lengths: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map(Duration::from_millis).into(),
-            phases: 40,
-            time: (Duration::from_secs(2), Duration::from_secs(20)),
+            lengths: [2, 10, 50, 200, 1000].map(Duration::from_millis).into(),
+            phases: 20,
+            time: (Duration::from_secs(2), Duration::from_secs(12)),
         }
     }
 
-    /// About two minutes.
+    /// Two minutes.
     #[must_use]
     pub fn short() -> Self {
         Self {
@@ -75,13 +72,24 @@ impl Size {
             time: (Duration::from_secs(1), Duration::from_secs(8)),
         }
     }
+
+    /// The cells of a round.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Cell> {
+        let of_length = |&length: &Duration| {
+            let time = (length * self.phases).clamp(self.time.0, self.time.1);
+            let both = [Beside::Nothing, Beside::Parallel]
+                .map(|beside| [Manager::Accounts, Manager::Woken].map(|m| (beside, m)));
+            let cell = move |(beside, manager)| Cell { length, beside, manager, time };
+            both.into_iter().flatten().map(cell)
+        };
+        self.lengths.iter().flat_map(of_length).collect()
+    }
 }
 
-/// One run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
-    /// In which round, from 0.
-    pub round: u32,
+/// What differs between the runs of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
     /// Mean length of a phase.
     pub length: Duration,
     /// What runs beside.
@@ -92,44 +100,8 @@ pub struct Run {
     pub time: Duration,
 }
 
-impl Run {
-    /// A name that no other run of the experiment has.
-    #[must_use]
-    pub fn id(&self) -> String {
-        let (length, beside, manager) = (self.length.as_micros(), self.beside, self.manager);
-        format!("{:03}-{length}us-{beside:?}-{manager:?}", self.round)
-    }
-}
-
-impl fmt::Display for Run {
+impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "phases of {} ms, {}", self.length.as_secs_f64() * 1e3, self.beside)
     }
-}
-
-/// All runs in the order in which they are to be carried out.
-#[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
-    let mut rng = Pcg64::seed_from_u64(seed);
-    let mut all = Vec::new();
-    for round in 0..size.rounds {
-        let mut runs: Vec<Run> = (size.lengths.iter())
-            .flat_map(|&length| {
-                let time = (length * size.phases).clamp(size.time.0, size.time.1);
-                let cells = [Beside::Nothing, Beside::Parallel]
-                    .map(|beside| [Manager::Accounts, Manager::Woken].map(|m| (beside, m)));
-                let run = move |(beside, manager)| Run { round, length, beside, manager, time };
-                cells.into_iter().flatten().map(run)
-            })
-            .collect();
-        runs.shuffle(&mut rng);
-        all.extend(runs);
-    }
-    all
-}
-
-/// About how long runs take, one after the other.
-#[must_use]
-pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
-    runs.into_iter().map(|run| run.time + AROUND).sum()
 }

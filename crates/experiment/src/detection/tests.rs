@@ -4,8 +4,10 @@ use proptest::prelude::*;
 use symbiont_policy::Phase;
 use symbiont_synth::Span;
 
-use super::plan::{Beside, Manager};
+use super::campaign::Record;
+use super::plan::{Beside, Cell, Manager};
 use super::*;
+use crate::campaign::{Finished, InRound};
 
 /// Alternating phases of these lengths, a parallel one first.
 fn phases(lengths: &[u64]) -> Vec<Span> {
@@ -102,8 +104,12 @@ proptest! {
 
 #[test]
 fn the_sizes_take_what_they_say() {
-    let minutes = |size: &Size| plan::estimate(&plan(size, 1)).as_secs_f64() / 60.0;
-    assert!(minutes(&Size::full()) < 24.0, "{}", minutes(&Size::full()));
+    let round = |size: &Size| size.cells().iter().map(|cell| cell.time + plan::AROUND).sum();
+    let minutes = |size: &Size| {
+        let round: Duration = round(size);
+        f64::from(size.rounds) * round.as_secs_f64() / 60.0
+    };
+    assert!(minutes(&Size::full()) < 10.0, "{}", minutes(&Size::full()));
     assert!(minutes(&Size::short()) < 2.5, "{}", minutes(&Size::short()));
 }
 
@@ -119,8 +125,9 @@ fn a_report_is_made_of_runs_without_tracepoints_too() {
     let record = |round, tracepoints| {
         let beside = Beside::Parallel;
         let (length, time) = (Duration::from_millis(50), Duration::from_secs(1));
-        let run = Run { round, length, beside, manager: Manager::Accounts, time };
-        Record { run, wall_s: 1.0, manager: judged, tracepoints: Some(tracepoints), lost: 0 }
+        let cell = Cell { length, beside, manager: Manager::Accounts, time };
+        let record = Record { manager: judged, tracepoints: Some(tracepoints), lost: 0 };
+        Finished { run: InRound { round, cell }, record }
     };
     let without = [record(0, Err("no permission".to_owned()))];
     let html = page::page(&without).unwrap().html().unwrap();

@@ -1,6 +1,5 @@
 //! Carries out the experiment.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,8 +10,9 @@ use symbiont_synth::Ratio;
 
 use super::judge::{Judged, judge, moments};
 use super::page::page;
-use super::plan::{self, Run, Size};
-use crate::harness::{self, Error, Journal, Machine, Programs, Progress, read_report};
+use super::plan::{AROUND, Cell, Size};
+use crate::campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site};
+use crate::harness::{Error, Programs, Progress, read_report};
 use crate::phases::Program;
 use crate::phases::command::{self, Ask};
 use crate::report::Report;
@@ -22,7 +22,7 @@ use crate::report::Report;
 pub struct Options {
     /// The programs to run.
     pub programs: Programs,
-    /// Folder of the report and of the raw runs.
+    /// Folder of the report and of the finished runs.
     pub output: PathBuf,
     /// How large.
     pub size: Size,
@@ -37,137 +37,97 @@ const LEAD: Duration = Duration::from_millis(500);
 /// Mean length of a phase: none ends within a run.
 const PHASE: Duration = Duration::from_secs(100_000);
 
-/// One finished run: a line of `runs.jsonl`.
+/// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Which run.
-    pub run: Run,
-    /// Seconds that it took, with everything around it.
-    pub wall_s: f64,
     /// Length of a quantum, in ms.
     pub quantum_ms: Option<f64>,
     /// What it showed.
     pub judged: Judged,
 }
 
-/// What stays the same, also when the experiment is interrupted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Setting {
-    size: Size,
-    seed: u64,
+/// A finished run.
+pub(super) type Done = Measured<Turns<'static>>;
+
+/// Some cells of the experiment.
+pub(super) struct Turns<'a> {
+    options: &'a Options,
+    cells: Vec<Cell>,
     iterations_per_s: f64,
-    machine: Machine,
 }
 
-/// The experiment over an output folder, which holds `campaign.json` (the setting),
-/// `runs.jsonl` (a line for each finished run) and the report.
-#[derive(Debug)]
-pub struct Campaign;
+/// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
+///
+/// # Errors
+/// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
+pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+    let size = &options.size;
+    let site = Site::new(&options.output, Repeats::exactly(size.rounds), options.seed)?;
+    let iterations_per_s = site.rate(&options.programs, progress)?.iterations_per_s;
+    let turns = Turns { options, cells: size.turns(), iterations_per_s };
+    let mut done = site.carry_out(&turns, progress)?;
+    let starvation = Turns { cells: size.starvation(), ..turns };
+    let once = Rounds { repeats: Repeats::exactly(1), ..site.rounds };
+    done.extend(Site { rounds: once, ..site.clone() }.carry_out(&starvation, progress)?);
+    let mut report = page(&done, site.machine.cpus)?;
+    report.fact("Runs", done.len().to_string());
+    site.write(&mut report)?;
+    Ok(report)
+}
 
-impl Campaign {
-    /// Carries out all runs that are not done yet, then evaluates all of them
-    /// and writes the report.
-    ///
-    /// # Errors
-    /// When a run fails, the folder cannot be used, or the campaign is
-    /// cancelled; finished runs are kept in each case.
-    pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
-        let folder = &options.output;
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        let folder = &fs::canonicalize(folder).map_err(Error::io(folder))?;
-        let setting = setting(options, folder, progress)?;
-        let (mut journal, mut records) = Journal::open::<Record>(&folder.join("runs.jsonl"))?;
-        let all = plan::plan(&setting.size, setting.seed);
-        let done: BTreeSet<String> = records.iter().map(|record| record.run.id()).collect();
-        let left: Vec<&Run> = all.iter().filter(|run| !done.contains(&run.id())).collect();
-        if !left.is_empty() {
-            harness::same_kernel(folder, &setting.machine)?;
-        }
-        progress.begin(all.len(), all.len() - left.len(), plan::estimate(left.iter().copied()));
-        for run in left {
-            progress.running(&run.to_string());
-            let (record, _) = harness::attempt(&run.id(), progress, |_, progress| {
-                carry_out(options, &setting, folder, run, progress)
-            })?;
-            journal.append(&record)?;
-            records.push(record);
-            progress.done();
-        }
-        let mut report = page(&records, setting.machine.cpus)?;
-        report.facts = setting.machine.facts();
-        let wall: f64 = records.iter().map(|record| record.wall_s).sum();
-        report.fact("Runs", records.len().to_string());
-        report.fact("Wall time of all runs", format!("{:.1} min", wall / 60.0));
-        report.fact("Seed", setting.seed.to_string());
-        report.fact("Version", env!("CARGO_PKG_VERSION"));
-        report.write(folder)?;
-        Ok(report)
+impl Measure for Turns<'_> {
+    type Cell = Cell;
+    type Record = Record;
+
+    const NAME: &'static str = "seniority";
+
+    fn cells(&self) -> Vec<Cell> {
+        self.cells.clone()
     }
-}
 
-fn setting(options: &Options, folder: &Path, progress: &dyn Progress) -> Result<Setting, Error> {
-    let machine = Machine::read();
-    let same = |kept: &Setting| {
-        (&kept.size, kept.seed, kept.machine.cpus) == (&options.size, options.seed, machine.cpus)
-    };
-    harness::keep(folder, same, || {
-        let iterations_per_s = options.programs.calibrate(folder, progress)?.iterations_per_s;
-        let (size, seed, machine) = (options.size.clone(), options.seed, machine.clone());
-        Ok(Setting { size, seed, iterations_per_s, machine })
-    })
-}
-
-fn carry_out(
-    options: &Options,
-    setting: &Setting,
-    folder: &Path,
-    run: &Run,
-    progress: &dyn Progress,
-) -> Result<Record, Error> {
-    let scratch = folder.join("running");
-    let _ = fs::remove_dir_all(&scratch);
-    fs::create_dir(&scratch).map_err(Error::io(&scratch))?;
-    let file = |name: &str| scratch.join(name);
-    let ask = Ask {
-        threads: setting.machine.cpus,
-        iterations_per_phase: setting.iterations_per_s * PHASE.as_secs_f64(),
-        time: run.time,
-        start: SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + LEAD,
-    };
-    let programs = run.parallel + u32::from(run.beside_serial);
-    let outputs: Vec<PathBuf> = (0..programs).map(|n| file(&format!("{n}.json"))).collect();
-    let commands: Vec<(Vec<String>, &Path)> = (outputs.iter().zip(0_u32..))
-        .map(|(output, number)| {
-            let ratio = if number < run.parallel { Ratio::PARALLEL } else { Ratio::SERIAL };
-            let seed = setting.seed.wrapping_add(u64::from(1000 * run.round + number));
-            let program = Program { ratio, seed };
-            (command::synth(&options.programs.synth, program, ask), output.as_path())
-        })
-        .collect();
-    let text = command::job_file(&commands, run.grouping)
-        .map_err(|error| Error::Evaluation(error.to_string()))?;
-    let (jobs, report, recording) =
-        (file("jobs.toml"), file("report.json"), file("recording.jsonl"));
-    fs::write(&jobs, text).map_err(Error::io(&jobs))?;
-    let symbiont = &options.programs.symbiont;
-    let mut words = command::symbiont(symbiont, run.policy(), &[], &jobs, &report);
-    words.push(format!("--record={}", recording.display()));
-    if let Some(timeout) = run.timeout {
-        words.push(format!("--set={}", Phases::SENIORITY.written(&timeout)));
+    fn options(&self) -> String {
+        String::new()
     }
-    let limit = LEAD + run.time + PATIENCE;
-    let (out, err) = (file("stdout"), file("stderr"));
-    let finished = harness::run(&words, &out, &err, limit, &|| progress.cancelled())?;
-    let managed = read_report(&report)?;
-    let seen = moments(&recording).map_err(|error| Error::Evaluation(error.to_string()))?;
-    let parallel: Vec<u32> = (0..run.parallel).collect();
-    let judged = judge(&seen, &parallel)
-        .ok_or_else(|| Error::Evaluation(format!("{run}: nothing was recorded")))?;
-    fs::remove_dir_all(&scratch).map_err(Error::io(&scratch))?;
-    Ok(Record {
-        run: run.clone(),
-        wall_s: finished.wall.as_secs_f64(),
-        quantum_ms: managed.quantum_ms,
-        judged,
-    })
+
+    fn cost(&self, cell: &Cell) -> Duration {
+        cell.time + AROUND
+    }
+
+    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<Record, Error> {
+        let (options, cell, file) = (self.options, run.cell, |name: &str| place.file(name));
+        let ask = Ask {
+            threads: place.machine.cpus,
+            iterations_per_phase: self.iterations_per_s * PHASE.as_secs_f64(),
+            time: cell.time,
+            start: SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + LEAD,
+        };
+        let programs = cell.parallel + u32::from(cell.beside_serial);
+        let outputs: Vec<PathBuf> = (0..programs).map(|n| file(&format!("{n}.json"))).collect();
+        let commands: Vec<(Vec<String>, &Path)> = (outputs.iter().zip(0_u32..))
+            .map(|(output, number)| {
+                let ratio = if number < cell.parallel { Ratio::PARALLEL } else { Ratio::SERIAL };
+                let seed = options.seed.wrapping_add(u64::from(1000 * run.round + number));
+                let program = Program { ratio, seed };
+                (command::synth(&options.programs.synth, program, ask), output.as_path())
+            })
+            .collect();
+        let text = command::job_file(&commands, cell.grouping)
+            .map_err(|error| Error::Evaluation(error.to_string()))?;
+        let (jobs, report, recording) =
+            (file("jobs.toml"), file("report.json"), file("recording.jsonl"));
+        fs::write(&jobs, text).map_err(Error::io(&jobs))?;
+        let symbiont = &options.programs.symbiont;
+        let mut words = command::symbiont(symbiont, cell.policy(), &[], &jobs, &report);
+        words.push(format!("--record={}", recording.display()));
+        if let Some(timeout) = cell.timeout {
+            words.push(format!("--set={}", Phases::SENIORITY.written(&timeout)));
+        }
+        place.run(&words, &file("stdout"), LEAD + cell.time + PATIENCE)?;
+        let managed = read_report(&report)?;
+        let seen = moments(&recording).map_err(|error| Error::Evaluation(error.to_string()))?;
+        let parallel: Vec<u32> = (0..cell.parallel).collect();
+        let judged = judge(&seen, &parallel)
+            .ok_or_else(|| Error::Evaluation(format!("{run}: nothing was recorded")))?;
+        Ok(Record { quantum_ms: managed.quantum_ms, judged })
+    }
 }

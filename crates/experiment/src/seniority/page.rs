@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::campaign::Record;
+use super::campaign::Done;
 use super::judge::Judged;
 use super::plan::Part;
 use crate::harness::{Check, Error, Verdict};
@@ -17,9 +17,8 @@ const UNDISTURBED: f64 = 0.95;
 ///
 /// # Errors
 /// When no run of two programs has finished.
-pub fn page(records: &[Record], cpus: u32) -> Result<Report, Error> {
-    let two: Vec<&Record> =
-        records.iter().filter(|record| record.run.part == Part::Turns).collect();
+pub(super) fn page(runs: &[Done], cpus: u32) -> Result<Report, Error> {
+    let two: Vec<&Done> = runs.iter().filter(|done| done.run.cell.part == Part::Turns).collect();
     if two.is_empty() {
         return Err(Error::Evaluation("no run has finished".to_owned()));
     }
@@ -28,7 +27,7 @@ pub fn page(records: &[Record], cpus: u32) -> Result<Report, Error> {
         "Programs that all want all of the machine, under stay and under phases",
     );
     // Context switches are those of the runs of two; the long ones bear a busy machine.
-    let got = stats::mean(&two.iter().map(|r| r.judged.cpus).collect::<Vec<_>>());
+    let got = stats::mean(&two.iter().map(|r| r.record.judged.cpus).collect::<Vec<_>>());
     let part = got.unwrap_or_default() / f64::from(cpus.max(1));
     if part < UNDISTURBED {
         report.push(Block::Warning(format!(
@@ -38,39 +37,35 @@ pub fn page(records: &[Record], cpus: u32) -> Result<Report, Error> {
             100.0 * part
         )));
     }
-    report.push(Check::table(&checks(records, &two, part)));
+    report.push(Check::table(&checks(runs, &two, part)));
     report.push(pairs(&two));
-    report.push(long(records));
+    report.push(long(runs));
     Ok(report)
 }
 
-fn starvation(records: &[Record]) -> impl Iterator<Item = &Record> {
-    records.iter().filter(|record| record.run.part == Part::Starvation)
+fn starvation(runs: &[Done]) -> impl Iterator<Item = &Done> {
+    runs.iter().filter(|done| done.run.cell.part == Part::Starvation)
 }
 
 /// Runs of two programs in one grouping under one policy.
-fn select<'r>(
-    two: &[&'r Record],
-    grouping: Grouping,
-    timeout: Option<Duration>,
-) -> Vec<&'r Record> {
-    let is = |r: &&Record| r.run.grouping == grouping && r.run.timeout == timeout;
+fn select<'r>(two: &[&'r Done], grouping: Grouping, timeout: Option<Duration>) -> Vec<&'r Done> {
+    let is = |r: &&Done| r.run.cell.grouping == grouping && r.run.cell.timeout == timeout;
     two.iter().copied().filter(is).collect()
 }
 
-fn mean(runs: &[&Record], figure: impl Fn(&Judged) -> Option<f64>) -> Option<Estimate> {
-    let values: Vec<f64> = runs.iter().filter_map(|record| figure(&record.judged)).collect();
+fn mean(runs: &[&Done], figure: impl Fn(&Judged) -> Option<f64>) -> Option<Estimate> {
+    let values: Vec<f64> = runs.iter().filter_map(|done| figure(&done.record.judged)).collect();
     stats::mean_estimate(&values).ok()
 }
 
-fn timeouts(two: &[&Record]) -> Vec<Option<Duration>> {
-    let mut all: Vec<_> = two.iter().map(|record| record.run.timeout).collect();
+fn timeouts(two: &[&Done]) -> Vec<Option<Duration>> {
+    let mut all: Vec<_> = two.iter().map(|done| done.run.cell.timeout).collect();
     all.sort_unstable();
     all.dedup();
     all
 }
 
-fn pairs(two: &[&Record]) -> Table {
+fn pairs(two: &[&Done]) -> Table {
     let columns = vec![
         Column::text("Sessions"),
         Column::text("Policy"),
@@ -90,19 +85,19 @@ fn pairs(two: &[&Record]) -> Table {
             let runs = select(two, grouping, timeout);
             let Some(first) = runs.first() else { continue };
             let turns: Vec<f64> =
-                runs.iter().flat_map(|run| run.judged.turns.iter().copied()).collect();
-            // Under stay nobody is preferred; the first program stands for both.
+                runs.iter().flat_map(|run| run.record.judged.turns.iter().copied()).collect();
+            // Under stay no program is preferred; the first program stands for both.
             let share = |judged: &Judged| match timeout {
                 None => judged.shares.first().copied(),
                 Some(_) => judged.held_share,
             };
             let most = |figure: fn(&Judged) -> f64| {
-                runs.iter().map(|run| figure(&run.judged)).reduce(f64::max)
+                runs.iter().map(|run| figure(&run.record.judged)).reduce(f64::max)
             };
             let held = timeout.map(|_| ());
             table.row(vec![
                 grouping.name().into(),
-                first.run.policy().into(),
+                first.run.cell.policy().into(),
                 timeout.map(|timeout| timeout.as_secs_f64()).into(),
                 mean(&runs, share).into(),
                 held.and_then(|()| mean(&runs, |j| Some(100.0 * j.held_part))).into(),
@@ -122,7 +117,7 @@ fn pairs(two: &[&Record]) -> Table {
     table
 }
 
-fn long(records: &[Record]) -> Table {
+fn long(runs: &[Done]) -> Table {
     let columns = vec![
         Column::text("Programs"),
         Column::number("Length").unit("s"),
@@ -133,15 +128,15 @@ fn long(records: &[Record]) -> Table {
         Column::number("Least CPU time in 5 s").unit("s"),
     ];
     let mut table = Table::new("starvation", "Nobody starves", columns);
-    for record in starvation(records) {
-        let judged = &record.judged;
+    for done in starvation(runs) {
+        let judged = &done.record.judged;
         table.row(vec![
-            Value::Text(record.run.to_string()).into(),
-            record.run.time.as_secs_f64().into(),
+            Value::Text(done.run.cell.to_string()).into(),
+            done.run.cell.time.as_secs_f64().into(),
             judged.shares.iter().copied().reduce(f64::min).into(),
             judged.turns.iter().copied().reduce(f64::max).into(),
             judged.longest_wait.into(),
-            allowed(record).into(),
+            allowed(done).into(),
             judged.least.into(),
         ]);
     }
@@ -149,13 +144,13 @@ fn long(records: &[Record]) -> Table {
 }
 
 /// The longest wait that turns allow: the others' timeouts, each late by two quanta.
-fn allowed(record: &Record) -> Option<f64> {
-    let late = 2.0 * record.quantum_ms? / 1e3;
-    let others = f64::from(record.run.parallel.saturating_sub(1));
-    Some(others * (record.run.timeout?.as_secs_f64() + late))
+fn allowed(done: &Done) -> Option<f64> {
+    let late = 2.0 * done.record.quantum_ms? / 1e3;
+    let others = f64::from(done.run.cell.parallel.saturating_sub(1));
+    Some(others * (done.run.cell.timeout?.as_secs_f64() + late))
 }
 
-fn checks(records: &[Record], two: &[&Record], part: f64) -> Vec<Check> {
+fn checks(runs: &[Done], two: &[&Done], part: f64) -> Vec<Check> {
     let mut checks = Vec::new();
     let grouping = Grouping::OneSession;
     let stay = select(two, grouping, None);
@@ -177,7 +172,7 @@ fn checks(records: &[Record], two: &[&Record], part: f64) -> Vec<Check> {
                 _ => Verdict::Undecided,
             },
         });
-        let switches = |runs: &[&Record]| mean(runs, |judged| Some(judged.switches_per_s));
+        let switches = |runs: &[&Done]| mean(runs, |judged| Some(judged.switches_per_s));
         let (with, without) = (switches(&runs), switches(&stay));
         checks.push(Check {
             requirement: format!(
@@ -192,9 +187,9 @@ fn checks(records: &[Record], two: &[&Record], part: f64) -> Vec<Check> {
                 _ => Verdict::Undecided,
             },
         });
-        let longest = runs.iter().flat_map(|run| run.judged.turns.iter().copied());
+        let longest = runs.iter().flat_map(|run| run.record.judged.turns.iter().copied());
         let longest = longest.reduce(f64::max);
-        let quantum = runs.iter().find_map(|run| run.quantum_ms).unwrap_or_default() / 1e3;
+        let quantum = runs.iter().find_map(|run| run.record.quantum_ms).unwrap_or_default() / 1e3;
         let most = timeout.as_secs_f64() + 2.0 * quantum;
         checks.push(Check {
             requirement: format!("turns of {timeout:?} last at most two quanta longer (s)"),
@@ -203,23 +198,23 @@ fn checks(records: &[Record], two: &[&Record], part: f64) -> Vec<Check> {
             verdict: longest.map_or(Verdict::Undecided, |longest| Verdict::of(longest <= most)),
         });
     }
-    for record in starvation(records) {
-        let wait = record.judged.longest_wait;
-        let most = allowed(record).unwrap_or_default();
-        let (least, holders) = (record.judged.least, record.judged.holders);
-        // Beside a serial program that never ends nobody is senior: not all are parallel.
-        let turns = record.run.beside_serial || holders == record.run.parallel as usize;
-        let what = match record.run.beside_serial {
+    for done in starvation(runs) {
+        let wait = done.record.judged.longest_wait;
+        let most = allowed(done).unwrap_or_default();
+        let (least, holders) = (done.record.judged.least, done.record.judged.holders);
+        // Beside a serial program that never ends none is senior: not all are parallel.
+        let turns = done.run.cell.beside_serial || holders == done.run.cell.parallel as usize;
+        let what = match done.run.cell.beside_serial {
             true => "nobody waits for a turn too long, and each gets on in any 5 s",
             false => "each gets its turn in time, and each gets on in any 5 s",
         };
         checks.push(Check {
-            requirement: format!("{}, {:?}: {what}", record.run, record.run.time),
+            requirement: format!("{}, {:?}: {what}", done.run.cell, done.run.cell.time),
             measured: Some(Estimate::exact(wait)),
             beside: format!(
                 "longest wait (s), allowed: {most:.2}; {holders} of {} had turns; least CPU time in 5 s: \
                  {:.3} s",
-                record.run.parallel,
+                done.run.cell.parallel,
                 least.unwrap_or_default()
             ),
             verdict: match least {

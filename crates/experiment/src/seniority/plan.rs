@@ -1,17 +1,14 @@
-//! Which runs the experiment holds, and in what order.
+//! Which cells the experiment holds.
 
 use std::fmt;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use crate::phases::Grouping;
 
 /// Time that a run takes beside its measurement.
-const AROUND: Duration = Duration::from_millis(1200);
+pub(super) const AROUND: Duration = Duration::from_millis(1200);
 
 /// How large an experiment is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,14 +26,14 @@ pub struct Size {
 }
 
 impl Size {
-    /// About 50 minutes, with runs of ten.
+    /// Nine minutes, with runs of one.
     #[must_use]
     pub fn full() -> Self {
         Self {
-            rounds: 5,
-            time: Duration::from_secs(15),
-            timeouts: [250, 1000, 4000].map(Duration::from_millis).into(),
-            long: Duration::from_secs(600),
+            rounds: 4,
+            time: Duration::from_secs(8),
+            timeouts: [250, 1000].map(Duration::from_millis).into(),
+            long: Duration::from_secs(60),
             many: vec![2, 4],
         }
     }
@@ -52,6 +49,40 @@ impl Size {
             many: vec![3],
         }
     }
+
+    /// Two programs against `stay`: the cells of a round.
+    #[must_use]
+    pub fn turns(&self) -> Vec<Cell> {
+        let timeouts = || std::iter::once(None).chain(self.timeouts.iter().copied().map(Some));
+        let of = |grouping: Grouping| {
+            let cell = move |timeout| Cell {
+                part: Part::Turns,
+                parallel: 2,
+                beside_serial: false,
+                timeout,
+                grouping,
+                time: self.time,
+            };
+            timeouts().map(cell)
+        };
+        Grouping::ALL.into_iter().flat_map(of).collect()
+    }
+
+    /// Many programs for long, once.
+    #[must_use]
+    pub fn starvation(&self) -> Vec<Cell> {
+        let of = |&parallel: &u32| {
+            [false, true].map(|beside_serial| Cell {
+                part: Part::Starvation,
+                parallel,
+                beside_serial,
+                timeout: Some(Duration::from_secs(1)),
+                grouping: Grouping::OneSession,
+                time: self.long,
+            })
+        };
+        self.many.iter().flat_map(of).collect()
+    }
 }
 
 /// The parts of the experiment.
@@ -64,13 +95,11 @@ pub enum Part {
     Starvation,
 }
 
-/// One run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+/// What one run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
     /// Of which part.
     pub part: Part,
-    /// In which round, from 0.
-    pub round: u32,
     /// Programs that are parallel all the time.
     pub parallel: u32,
     /// Is there also one that is serial all the time?
@@ -83,13 +112,7 @@ pub struct Run {
     pub time: Duration,
 }
 
-impl Run {
-    /// A name that no other run of the experiment has.
-    #[must_use]
-    pub fn id(&self) -> String {
-        format!("{:?}-{:03}-{self}", self.part, self.round)
-    }
-
+impl Cell {
     /// The policy.
     #[must_use]
     pub fn policy(&self) -> &'static str {
@@ -97,7 +120,7 @@ impl Run {
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let serial = if self.beside_serial { " beside a serial one" } else { "" };
         write!(f, "{} parallel programs{serial}, {}", self.parallel, self.policy())?;
@@ -106,47 +129,4 @@ impl fmt::Display for Run {
         }
         write!(f, ", {}", self.grouping.name())
     }
-}
-
-/// All runs in the order in which they are to be carried out.
-#[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
-    let mut rng = Pcg64::seed_from_u64(seed);
-    let mut all = Vec::new();
-    let timeouts = || std::iter::once(None).chain(size.timeouts.iter().copied().map(Some));
-    for round in 0..size.rounds {
-        let of = |grouping: Grouping| {
-            let run = move |timeout| Run {
-                part: Part::Turns,
-                round,
-                parallel: 2,
-                beside_serial: false,
-                timeout,
-                grouping,
-                time: size.time,
-            };
-            timeouts().map(run)
-        };
-        let mut runs: Vec<Run> = Grouping::ALL.into_iter().flat_map(of).collect();
-        runs.shuffle(&mut rng);
-        all.extend(runs);
-    }
-    for &parallel in &size.many {
-        all.extend([false, true].map(|beside_serial| Run {
-            part: Part::Starvation,
-            round: 0,
-            parallel,
-            beside_serial,
-            timeout: Some(Duration::from_secs(1)),
-            grouping: Grouping::OneSession,
-            time: size.long,
-        }));
-    }
-    all
-}
-
-/// About how long runs take, one after the other.
-#[must_use]
-pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
-    runs.into_iter().map(|run| run.time + AROUND).sum()
 }

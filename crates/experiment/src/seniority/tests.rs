@@ -1,7 +1,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::campaign::Record;
+use super::page::page;
+use super::plan::{Cell, Part};
 use super::*;
+use crate::campaign::{Finished, InRound};
 use crate::phases::Grouping;
 
 /// Moments every 100 ms; for each quantum who holds the boost and what each of two
@@ -60,13 +64,17 @@ fn a_program_that_stands_still_is_found() {
 }
 
 #[test]
-fn a_round_holds_each_run_once() {
-    for size in [Size::full(), Size::short()] {
-        let runs = plan(&size, 1);
-        let ids: BTreeSet<String> = runs.iter().map(Run::id).collect();
-        assert_eq!(ids.len(), runs.len());
-        let two = size.rounds as usize * 2 * (1 + size.timeouts.len());
-        assert_eq!(runs.len(), two + 2 * size.many.len());
+fn a_round_holds_each_cell_once_and_takes_what_it_says() {
+    for (size, most) in [(Size::full(), 10.0), (Size::short(), 3.5)] {
+        let (turns, starvation) = (size.turns(), size.starvation());
+        let names: BTreeSet<String> = turns.iter().map(Cell::to_string).collect();
+        assert_eq!((names.len(), turns.len()), (2 * (1 + size.timeouts.len()), names.len()));
+        assert_eq!(starvation.len(), 2 * size.many.len());
+        let seconds = |cells: &[Cell]| -> f64 {
+            cells.iter().map(|cell| (cell.time + plan::AROUND).as_secs_f64()).sum()
+        };
+        let minutes = (f64::from(size.rounds) * seconds(&turns) + seconds(&starvation)) / 60.0;
+        assert!(minutes < most, "{minutes}");
     }
 }
 
@@ -84,19 +92,17 @@ fn a_report_tells_whether_the_boost_acts() {
         cpus: 2.0,
         least: None,
     };
-    let record = |timeout: Option<Duration>, judged| Record {
-        run: Run {
+    let record = |timeout: Option<Duration>, judged| {
+        let cell = Cell {
             part: Part::Turns,
-            round: 0,
             parallel: 2,
             beside_serial: false,
             timeout,
             grouping: Grouping::OneSession,
             time: Duration::from_secs(6),
-        },
-        wall_s: 7.0,
-        quantum_ms: Some(20.0),
-        judged,
+        };
+        let record = Record { quantum_ms: Some(20.0), judged };
+        Finished { run: InRound { round: 0, cell }, record }
     };
     let second = Some(Duration::from_secs(1));
     let verdicts = |held_share, turn| {
@@ -111,7 +117,7 @@ fn a_report_tells_whether_the_boost_acts() {
     let starved = |holders, beside_serial| {
         let long = Judged { holders, least: Some(0.5), ..judged(None, Vec::new()) };
         let mut record = record(second, long);
-        (record.run.part, record.run.beside_serial) = (Part::Starvation, beside_serial);
+        (record.run.cell.part, record.run.cell.beside_serial) = (Part::Starvation, beside_serial);
         let turns = [None, second].map(record_of);
         let records = [&turns[..], &[record]].concat();
         page(&records, 2).unwrap().html().unwrap().matches(">pass<").count()
@@ -120,13 +126,13 @@ fn a_report_tells_whether_the_boost_acts() {
     let without = without.matches(">pass<").count();
     let more = |holders, beside_serial| starved(holders, beside_serial) - without;
     assert_eq!([more(2, false), more(1, false), more(0, false)], [1, 0, 0]);
-    assert_eq!(more(0, true), 1, "beside a serial program nobody is senior");
+    assert_eq!(more(0, true), 1, "beside a serial program none is senior");
     // The long runs bear a busy machine, those of two do not.
     let disturbed = |two: f64, long: f64| {
         let mut records = [None, second, second].map(record_of);
-        records.iter_mut().for_each(|record| record.judged.cpus = two);
-        records[2].run.part = Part::Starvation;
-        records[2].judged.cpus = long;
+        records.iter_mut().for_each(|record| record.record.judged.cpus = two);
+        records[2].run.cell.part = Part::Starvation;
+        records[2].record.judged.cpus = long;
         page(&records, 2).unwrap().html().unwrap().contains("something else used the rest")
     };
     assert_eq!([disturbed(1.95, 1.0), disturbed(1.8, 2.0)], [false, true]);
