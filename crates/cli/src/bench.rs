@@ -129,6 +129,9 @@ fn kernels_in_pairs(
 ) -> anyhow::Result<Report> {
     let mut size = if args.short { openmp::Size::short() } else { openmp::Size::full() };
     size.rounds = args.rounds.unwrap_or(size.rounds);
+    if !args.kernels.is_empty() {
+        size.kernels.clone_from(&args.kernels);
+    }
     if !args.sessions.is_empty() {
         size.groupings.clear();
         for (session, grouping) in [
@@ -146,7 +149,7 @@ fn kernels_in_pairs(
         seed: args.seed,
         slow: args.slow_cpu.clone(),
     };
-    Ok(openmp::Campaign::run(&options, progress)?)
+    Ok(openmp::run(&options, progress)?)
 }
 
 /// Where a report goes by default: a short campaign is another campaign.

@@ -7,7 +7,7 @@
 //! first bring to programs whose phases come from what they compute?
 //!
 //! # Approach
-//! Ten well-known OpenMP kernels (`kernels.c`, built here by the machine's C compiler),
+//! Well-known OpenMP kernels (`kernels.c`, built here by the machine's C compiler),
 //! in all pairs, each pair in both orders at the same time ([`crate::orders`]), under
 //! `stay` and `phases`, interleaved, in one session and in sessions of their own.
 //! As in the paper (section 3) loops are scheduled dynamically. Threads sleep while
@@ -27,11 +27,10 @@
 //! the pair.
 //!
 //! # Properties
-//! - A round holds each run once (`a_round_holds_each_run_once`).
+//! - A round holds each cell once (`a_round_holds_each_cell_once_and_takes_what_it_says`).
 //! - A kernel computes the same with any number of threads
 //!   (`kernels_compute_the_same_with_any_number_of_threads`).
-//! - An interrupted campaign goes on where it stopped
-//!   (`a_campaign_of_two_kernels_goes_on_where_it_stopped`).
+//! - It goes on where it stopped (`two_kernels_go_on_where_they_stopped`).
 
 mod campaign;
 mod evaluate;
@@ -41,8 +40,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Campaign, Options, Record, Spent};
-pub use evaluate::{Cell, Evaluation, evaluate};
-pub use kernels::{KERNELS, Kernel, Told};
-pub use page::page;
-pub use plan::{Run, Size, What, plan};
+pub use campaign::{Options, run};
+pub use kernels::KERNELS;
+pub use plan::Size;

@@ -178,9 +178,9 @@ pub struct BenchDetection {
 
 /// Serial phases first for real parallel programs: OpenMP kernels in all pairs
 ///
-/// Builds ten well-known kernels (with cc and OpenMP), and runs each pair in both
-/// orders at the same time under `stay` and `phases`, interleaved, with dynamic
-/// schedules (Morad et al., Tables 6 and 7). An interrupted campaign goes on where it
+/// Nine minutes. Builds well-known kernels (with cc and OpenMP), and runs each pair in
+/// both orders at the same time under `stay` and `phases`, interleaved, with dynamic
+/// schedules (Morad et al., Tables 6 and 7). An interrupted command goes on where it
 /// stopped.
 #[derive(Debug, Args)]
 pub struct BenchOpenmp {
@@ -188,14 +188,20 @@ pub struct BenchOpenmp {
     /// report/openmp-short]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Four minutes instead of the whole campaign
+    /// Two minutes instead
     #[arg(long)]
     pub short: bool,
+    /// Kernels, separated by commas [default: jacobi,cg,lu,mandelbrot,sort,bfs; others: nbody,
+    /// life, montecarlo, matmul]
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+        value_parser = clap::builder::PossibleValuesParser::new(symbiont_experiment::openmp::KERNELS),
+        hide_possible_values = true)]
+    pub kernels: Vec<String>,
     /// Rounds, in each of which every pair runs under either policy; more can be added later
     /// [default: 5, or 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Sessions of the two programs, separated by commas: shared, own [default: both, or shared]
+    /// Sessions of the two programs, separated by commas: shared, own [default: shared]
     #[arg(long, value_enum, value_name = "SESSION", value_delimiter = ',')]
     pub sessions: Vec<Session>,
     /// Seed of the order of runs

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::{Record, Spent};
+use super::campaign::{Done, Spent};
 use super::kernels::Kernel;
 use super::plan::{Size, What, pairs};
 use crate::harness::Error;
@@ -14,7 +14,7 @@ use crate::phases::{Cpus, Grouping};
 use crate::stats::{self, Estimate, StatsError};
 use crate::theory::phases as theory;
 
-/// All figures of a campaign.
+/// All figures of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// The CPUs.
@@ -42,12 +42,12 @@ pub struct Cell {
     pub model: Option<(f64, Under<f64>)>,
 }
 
-/// Evaluates the finished runs of a campaign.
+/// Evaluates the finished runs.
 ///
 /// # Errors
 /// When runs are missing: each kernel must have run alone, and each pair under each policy.
-pub fn evaluate(
-    records: &[Record],
+pub(super) fn evaluate(
+    done: &[Done],
     size: &Size,
     kernels: &[Kernel],
     cpus: Cpus,
@@ -56,9 +56,9 @@ pub fn evaluate(
     let mut alone = Vec::new();
     let mut known = BTreeMap::new();
     for kernel in kernels {
-        let is = |record: &&Record| matches!(&record.run.what, What::Alone { kernel: name } if *name == kernel.name);
-        let runs = records.iter().filter(is).filter_map(|record| record.told.first());
-        let times: Vec<f64> = runs.map(|told| told.end - told.begin).collect();
+        let is = |run: &&Done| matches!(&run.run.cell, What::Alone { kernel: name } if *name == kernel.name);
+        let runs = done.iter().filter(is).filter_map(|run| run.record.outcomes.first());
+        let times: Vec<f64> = runs.map(|outcome| outcome.end - outcome.begin).collect();
         let time = stats::mean_estimate(&times).map_err(no_estimate)?;
         known.insert(kernel.name.clone(), (times, kernel.parallel));
         alone.push((kernel.clone(), time));
@@ -67,17 +67,14 @@ pub fn evaluate(
     let mut tooks: BTreeMap<Grouping, Vec<Under<Vec<Took>>>> = BTreeMap::new();
     for kernels in pairs(&size.kernels) {
         for &grouping in &size.groupings {
-            let runs = |policy: &str| -> Vec<&Record> {
+            let runs = |policy: &str| -> Vec<&Done> {
                 let wanted =
                     What::Both { kernels: kernels.clone(), policy: policy.to_owned(), grouping };
-                let mut runs: Vec<&Record> =
-                    records.iter().filter(|record| record.run.what == wanted).collect();
-                runs.sort_by_key(|record| record.run.round);
-                runs
+                done.iter().filter(|run| run.run.cell == wanted).collect()
             };
             let both = [runs(BASELINE), runs(TRIED)];
-            let took = |runs: &Vec<&Record>| -> Vec<Took> {
-                runs.iter().filter_map(|record| record.took()).collect()
+            let took = |runs: &Vec<&Done>| -> Vec<Took> {
+                runs.iter().filter_map(|run| run.record.took()).collect()
             };
             let [stay, phases] = both.each_ref().map(took);
             let [Some(a), Some(b)] = kernels.each_ref().map(|name| known.get(name)) else {
@@ -106,8 +103,8 @@ fn over_pairs(pairs: &[Under<Vec<Took>>]) -> Result<Estimate, StatsError> {
     })
 }
 
-fn spent(runs: &[&Record]) -> Spent {
-    let all: Vec<Spent> = runs.iter().filter_map(|record| record.spent()).collect();
+fn spent(runs: &[&Done]) -> Spent {
+    let all: Vec<Spent> = runs.iter().filter_map(|run| run.record.spent()).collect();
     let mean = |of: fn(&Spent) -> f64| stats::mean(&all.iter().map(of).collect::<Vec<_>>());
     Spent {
         cpu_s: mean(|spent| spent.cpu_s).unwrap_or_default(),

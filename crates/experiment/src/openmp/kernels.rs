@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::campaign::{InRound, Measure, Place, digest};
 use crate::harness::{self, Error, Progress, read_json};
 
 /// All kernels.
@@ -15,12 +16,12 @@ pub const KERNELS: [&str; 10] =
 const SOURCE: &str = include_str!("kernels.c");
 /// Time that building or one kernel may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// CPU time from which a trial tells how fast a kernel is, in seconds.
+/// CPU time from which a trial shows how fast a kernel is, in seconds.
 const TRIAL_S: f64 = 0.05;
 
-/// What a run of a kernel tells.
+/// What a run of a kernel reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct Outcome {
     /// When it began to work, seconds since 1970.
     pub begin: f64,
     /// When it was through.
@@ -79,60 +80,79 @@ pub fn environment(threads: u32) -> Vec<String> {
     ]
 }
 
-/// Fits a kernel's work to `time` alone on an idle machine of `threads` CPUs, and
-/// notes what it computes.
-///
-/// # Errors
-/// When it does not work, or the folder cannot be used.
-pub fn fit(
-    program: &Path,
-    name: &str,
-    (threads, time): (u32, Duration),
-    folder: &Path,
-    progress: &dyn Progress,
-) -> Result<Kernel, Error> {
-    let mut steps = 1;
-    let trial = loop {
-        let told = run(program, name, steps, 1, folder, progress)?;
-        if told.cpu_s >= TRIAL_S || steps > 1 << 24 {
-            break told;
-        }
-        steps *= 2;
-    };
-    // With one thread: what runs in parallel regions takes n times as long.
-    let share = (trial.parallel_s / (trial.end - trial.begin).max(1e-9)).clamp(0.0, 1.0);
-    let (serial, parallel) = (1.0 - share, share / f64::from(threads.max(1)));
-    let single = trial.cpu_s.max(1e-9) / steps as f64;
-    let alone = single * (serial + parallel);
-    let steps = ((time.as_secs_f64() / alone).round() as u64).max(1);
-    let sum = run(program, name, steps, threads, folder, progress)?.sum;
-    let (name, single_s) = (name.to_owned(), single * steps as f64);
-    Ok(Kernel { name, steps, parallel: parallel / (serial + parallel), single_s, sum })
+/// Kernels whose work is fitted to a time alone on the idle machine.
+pub(super) struct Fit<'a> {
+    pub program: &'a Path,
+    pub names: &'a [String],
+    pub time: Duration,
+}
+
+impl Measure for Fit<'_> {
+    type Cell = String;
+    type Record = Kernel;
+
+    const NAME: &'static str = "kernels";
+
+    fn cells(&self) -> Vec<String> {
+        self.names.to_vec()
+    }
+
+    fn options(&self) -> String {
+        digest(&[SOURCE, &format!("{:?}", self.time)])
+    }
+
+    fn cost(&self, _: &String) -> Duration {
+        self.time + Duration::from_millis(300)
+    }
+
+    /// Fits a kernel's work, and notes what it computes.
+    fn measure(&self, run: &InRound<String>, place: &Place<'_>) -> Result<Kernel, Error> {
+        let (name, threads) = (&run.cell, place.machine.cpus);
+        let of = |steps: u64, threads: u32| self::run(self.program, name, steps, threads, place);
+        let mut steps = 1;
+        let trial = loop {
+            let outcome = of(steps, 1)?;
+            if outcome.cpu_s >= TRIAL_S || steps > 1 << 24 {
+                break outcome;
+            }
+            steps *= 2;
+        };
+        // With one thread: what runs in parallel regions takes n times as long.
+        let share = (trial.parallel_s / (trial.end - trial.begin).max(1e-9)).clamp(0.0, 1.0);
+        let (serial, parallel) = (1.0 - share, share / f64::from(threads.max(1)));
+        let single = trial.cpu_s.max(1e-9) / steps as f64;
+        let alone = single * (serial + parallel);
+        let steps = ((self.time.as_secs_f64() / alone).round() as u64).max(1);
+        let sum = of(steps, threads)?.sum;
+        let (name, single_s) = (name.clone(), single * steps as f64);
+        Ok(Kernel { name, steps, parallel: parallel / (serial + parallel), single_s, sum })
+    }
+}
+
+/// The command line of a kernel by itself.
+pub(super) fn command(program: &Path, name: &str, steps: u64, threads: u32) -> Vec<String> {
+    let mut words = environment(threads);
+    words.extend([program.display().to_string(), name.to_owned(), steps.to_string(), "0".into()]);
+    words
 }
 
 /// Runs a kernel by itself, unmanaged.
-///
-/// # Errors
-/// When it fails.
-pub fn run(
+pub(super) fn run(
     program: &Path,
     name: &str,
     steps: u64,
     threads: u32,
-    folder: &Path,
-    progress: &dyn Progress,
-) -> Result<Told, Error> {
-    let (out, err) = (folder.join("kernel.json"), folder.join("kernel.err"));
-    let mut words = environment(threads);
-    words.extend([program.display().to_string(), name.to_owned(), steps.to_string(), "0".into()]);
-    harness::run(&words, &out, &err, PATIENCE, &|| progress.cancelled())?;
+    place: &Place<'_>,
+) -> Result<Outcome, Error> {
+    let out = place.file("kernel.json");
+    place.run(&command(program, name, steps, threads), &out, PATIENCE)?;
     read_json(&out)
 }
 
 impl Kernel {
     /// Is this what it has to compute?
-    pub(super) fn check(&self, told: &Told) -> Result<(), Error> {
-        match told.sum == self.sum {
+    pub(super) fn check(&self, outcome: &Outcome) -> Result<(), Error> {
+        match outcome.sum == self.sum {
             true => Ok(()),
             false => Err(Error::WrongOutput { program: self.name.clone() }),
         }

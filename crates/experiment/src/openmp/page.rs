@@ -10,10 +10,10 @@ use crate::stats::{Estimate, mean};
 
 /// The report, without facts.
 #[must_use]
-pub fn page(evaluation: &Evaluation) -> Report {
+pub(super) fn page(evaluation: &Evaluation) -> Report {
     let mut report = Report::new(
         "Serial phases first for real parallel programs",
-        "Ten OpenMP kernels in all pairs, each pair in both orders, under stay and under phases",
+        "OpenMP kernels in all pairs, each pair in both orders, under stay and under phases",
     );
     let groupings: Vec<Grouping> = Grouping::ALL
         .into_iter()

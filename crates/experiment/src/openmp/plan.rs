@@ -1,21 +1,17 @@
-//! Which runs the campaign holds, and in what order.
+//! Which cells a round of the experiment holds.
 
 use std::fmt;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::kernels::KERNELS;
 use crate::phases::Grouping;
 use crate::phases::plan::POLICIES;
 
 /// Time that a run takes beside its measurement.
-const AROUND: Duration = Duration::from_millis(700);
+pub(super) const AROUND: Duration = Duration::from_millis(700);
 
-/// How large a campaign is.
+/// How large an experiment is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Size {
     /// Kernels; each unordered pair is a cell.
@@ -29,26 +25,38 @@ pub struct Size {
 }
 
 impl Size {
-    /// All pairs, five rounds: about two and a half hours on two CPUs.
+    /// All pairs of six kernels in one session, five rounds: nine minutes on two CPUs.
     #[must_use]
     pub fn full() -> Self {
+        let kernels = ["jacobi", "cg", "lu", "mandelbrot", "sort", "bfs"];
         Self {
-            kernels: KERNELS.map(str::to_owned).into(),
-            groupings: Grouping::ALL.into(),
+            kernels: kernels.map(str::to_owned).into(),
+            groupings: vec![Grouping::OneSession],
             rounds: 5,
-            time: Duration::from_millis(1500),
+            time: Duration::from_millis(400),
         }
     }
 
-    /// All pairs once, shortly, in one session: about four minutes on two CPUs.
+    /// The same once, shortly: about two minutes on two CPUs.
     #[must_use]
     pub fn short() -> Self {
-        Self {
-            groupings: vec![Grouping::OneSession],
-            rounds: 1,
-            time: Duration::from_millis(300),
-            ..Self::full()
-        }
+        Self { rounds: 1, time: Duration::from_millis(300), ..Self::full() }
+    }
+
+    /// The cells of a round: each kernel alone, and each pair under each policy.
+    #[must_use]
+    pub fn cells(&self) -> Vec<What> {
+        let alone = self.kernels.iter().map(|kernel| What::Alone { kernel: kernel.clone() });
+        let pair = |kernels: [String; 2]| {
+            let both = POLICIES.into_iter().flat_map(|policy| {
+                let policy = policy.to_owned();
+                self.groupings.iter().map(move |&grouping| (policy.clone(), grouping))
+            });
+            let cell =
+                move |(policy, grouping)| What::Both { kernels: kernels.clone(), policy, grouping };
+            both.map(cell).collect::<Vec<_>>()
+        };
+        alone.chain(pairs(&self.kernels).into_iter().flat_map(pair)).collect()
     }
 }
 
@@ -72,28 +80,11 @@ pub enum What {
     },
 }
 
-/// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// In which round, from 0.
-    pub round: u32,
-    /// What runs.
-    pub what: What,
-}
-
-impl Run {
-    /// A name that no other run of the campaign has.
-    #[must_use]
-    pub fn id(&self) -> String {
-        format!("{:03}-{self}", self.round)
-    }
-}
-
-impl fmt::Display for Run {
+impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.what {
-            What::Alone { kernel } => write!(f, "{kernel} alone"),
-            What::Both { kernels: [a, b], policy, grouping } => {
+        match self {
+            Self::Alone { kernel } => write!(f, "{kernel} alone"),
+            Self::Both { kernels: [a, b], policy, grouping } => {
                 write!(f, "{a} and {b}, {policy}, {}", grouping.name())
             }
         }
@@ -106,39 +97,4 @@ pub(super) fn pairs(kernels: &[String]) -> Vec<[String; 2]> {
         kernels.iter().skip(i).map(|b| [a.clone(), b.clone()]).collect::<Vec<_>>()
     };
     kernels.iter().enumerate().flat_map(of).collect()
-}
-
-/// All runs in the order in which they are to be carried out: round by round, in
-/// random order within each.
-#[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
-    let mut rng = Pcg64::seed_from_u64(seed);
-    let mut all = Vec::new();
-    for round in 0..size.rounds {
-        let mut whats: Vec<What> =
-            size.kernels.iter().map(|kernel| What::Alone { kernel: kernel.clone() }).collect();
-        for kernels in pairs(&size.kernels) {
-            for policy in POLICIES {
-                whats.extend(size.groupings.iter().map(|&grouping| What::Both {
-                    kernels: kernels.clone(),
-                    policy: policy.to_owned(),
-                    grouping,
-                }));
-            }
-        }
-        whats.shuffle(&mut rng);
-        all.extend(whats.into_iter().map(|what| Run { round, what }));
-    }
-    all
-}
-
-/// About how long runs take, one after the other.
-#[must_use]
-pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>, time: Duration) -> Duration {
-    let of = |run: &Run| match run.what {
-        What::Alone { .. } => time + AROUND,
-        // Four programs' work; by the model up to a third less than one after the other.
-        What::Both { .. } => time * 4 + AROUND,
-    };
-    runs.into_iter().map(of).sum()
 }
