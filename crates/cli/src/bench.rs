@@ -44,7 +44,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let output = folder(output, name, short);
             let programs = Programs::beside_this_one()?;
             let options = phases::Options::new(programs, output, size, seed).slowed(slow_cpu);
-            let report = phases::Campaign::run(&options, &mut progress)?;
+            let report = phases::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Overhead(BenchOverhead { output, short, seed, json }) => {

@@ -51,7 +51,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use compare::{Loser, Metric, Row, Rows};
-pub(crate) use real::{Measure, Measured, Place, Site};
+pub(crate) use real::{ATTEMPTS, Measure, Measured, Place, Site};
 pub use repeats::{Decision, Repeats};
 pub use rounds::{InRound, Rounds};
 pub use runner::carry_out;

@@ -29,16 +29,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use symbiont_synth::calibrate::Rate;
-
-mod attempts;
 mod check;
 mod daemon;
 mod facts;
 mod journal;
 mod managed;
 mod process;
-mod setting;
 #[cfg(test)]
 pub(crate) mod stand_in;
 
@@ -48,11 +44,9 @@ pub use journal::Journal;
 pub use managed::{Costs, Lateness, Managed, Moves};
 pub use process::{Finished, run};
 
-pub(crate) use attempts::attempt;
 pub(crate) use daemon::{Daemon, PATIENCE};
 pub(crate) use journal::read_json;
 pub(crate) use managed::read_report;
-pub(crate) use setting::{keep, same_kernel};
 
 /// Told how a campaign goes; a terminal, a log, or nobody (`()`).
 pub trait Progress {
@@ -83,9 +77,6 @@ pub(crate) fn scratch(output: &Path) -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix("running-").tempdir_in(output).map_err(Error::io(output))
 }
 
-/// Time that a calibration may take.
-const CALIBRATION: Duration = Duration::from_secs(30);
-
 /// The two programs that experiments run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
@@ -109,18 +100,6 @@ impl Programs {
             if path.is_file() { Ok(path) } else { Err(Error::NoProgram { path }) }
         };
         Ok(Self { symbiont: find("symbiont")?, synth: find("symbiont-synth")? })
-    }
-
-    /// How fast the synthetic benchmark works here, by itself; leaves nothing in the folder.
-    pub(crate) fn calibrate(&self, folder: &Path, progress: &dyn Progress) -> Result<Rate, Error> {
-        let (out, err) = (folder.join("rate.json"), folder.join("rate.stderr"));
-        let words = [self.synth.display().to_string(), "calibrate".into(), "--json".into()];
-        run(&words, &out, &err, CALIBRATION, &|| progress.cancelled())?;
-        let rate = read_json(&out)?;
-        for path in [out, err] {
-            std::fs::remove_file(&path).map_err(Error::io(&path))?;
-        }
-        Ok(rate)
     }
 }
 

@@ -9,7 +9,7 @@
 //! Pairs of the synthetic benchmark run side by side under each policy, by the
 //! product's own command line, and so does a pair of real programs ([`real`]).
 //! [`mod@plan`] lists the runs (pure, seeded), a
-//! [`Campaign`] carries them out, [`mod@evaluate`] turns finished runs into
+//! [`run`] carries them out, [`mod@evaluate`] turns finished runs into
 //! figures (pure), [`page`] turns figures into a report (pure).
 //!
 //! What makes the comparison fair:
@@ -58,7 +58,7 @@ pub mod plan;
 pub mod real;
 mod record;
 
-pub use campaign::{Campaign, Options};
+pub use campaign::{Options, run};
 pub use evaluate::{Cpus, Evaluation, evaluate};
 pub use plan::{Grouping, Part, Program, Run, Size, What, plan};
 pub use record::Record;

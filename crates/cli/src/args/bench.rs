@@ -39,21 +39,22 @@ pub enum Part {
 
 /// Serial phases first (Morad et al.) against the OS, with real runs
 ///
-/// Runs the synthetic benchmark in pairs under `stay` and `phases`, interleaved,
+/// Nine minutes. Runs the synthetic benchmark in pairs under `stay` and `phases`, interleaved,
 /// with all programs in one session and with each in its own (autogroup shares
 /// CPU time by session), and writes a report with the paper's predictions beside
 /// each figure. Two real programs, Python beside xz, are compared in the same way.
-/// An interrupted campaign goes on where it stopped.
+/// An interrupted command goes on where it stopped.
 #[derive(Debug, Args)]
 pub struct BenchPhases {
     /// Folder of the report and of the raw runs [default: report/phases, with -asymmetric,
     /// -all-ratios and -short behind it as it applies]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Two to three minutes instead of the whole campaign
+    /// Two to three minutes instead
     #[arg(long)]
     pub short: bool,
-    /// All pairs of the paper's nine ratios (Tables 4 and 5, Fig. 8) instead of five: about 75 minutes
+    /// All pairs of the paper's nine ratios (Tables 4 and 5, Fig. 8) and nothing else: ten
+    /// minutes
     #[arg(long)]
     pub all_ratios: bool,
     /// Parts of the campaign, separated by commas [default: all]

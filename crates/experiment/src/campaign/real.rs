@@ -14,7 +14,7 @@ use crate::report::Report;
 
 /// How often a run is tried: another manager may hold the lock, or the machine may stand still for longer
 /// than a run may take.
-const ATTEMPTS: u32 = 3;
+pub(crate) const ATTEMPTS: u32 = 3;
 
 /// What one cell of an experiment is, and how it is measured.
 pub(crate) trait Measure: Sync {

@@ -38,10 +38,10 @@ mod evaluate;
 mod run;
 
 pub use evaluate::{Outcome, Real, RealCell, evaluate};
+pub(super) use run::{Prepare, Work, start};
 pub use run::{Tools, csv};
-pub(super) use run::{Work, prepare, start};
 
-/// What the serial program told of its work.
+/// What the serial program reported of its work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timed {
     /// Time that the work took, in seconds.

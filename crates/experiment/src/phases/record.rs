@@ -7,21 +7,19 @@ use super::plan::Run;
 use super::real::Timed;
 use crate::harness::Managed;
 
-/// One finished run: a line of `runs.jsonl`.
+/// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Which run.
     pub run: Run,
     /// Seconds that it took, with everything around it.
     pub wall_s: f64,
-    /// How often it had to be tried.
-    pub attempts: u32,
     /// What the programs reported, in the order of the run.
     pub programs: Vec<Report>,
-    /// What the serial one of the real programs told, in their part.
+    /// What the serial one of the real programs reported, in their part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<Timed>,
-    /// What the manager told; absent for runs alone.
+    /// What the manager reported; absent for runs alone.
     pub managed: Option<Managed>,
 }
 
@@ -29,7 +27,7 @@ pub struct Record {
 #[must_use]
 pub fn csv(records: &[Record]) -> String {
     let head = "run,part,round,policy,grouping,ratio,beside,seed,elapsed_s,iterations_per_s,\
-                serial_per_s,parallel_per_s,progress_per_s,cpu_s,sleeps,preemptions,attempts\n";
+                serial_per_s,parallel_per_s,progress_per_s,cpu_s,sleeps,preemptions\n";
     let mut text = head.to_owned();
     for record in records {
         let id = record.run.id();
@@ -60,7 +58,6 @@ pub fn csv(records: &[Record]) -> String {
                 program.cpu_s.map_or(String::new(), |s| s.to_string()),
                 optional(program.voluntary_switches),
                 optional(program.involuntary_switches),
-                record.attempts.to_string(),
             ];
             text += &cells.join(",");
             text.push('\n');

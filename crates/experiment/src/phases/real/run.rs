@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rand::seq::IndexedRandom;
@@ -11,6 +12,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::Timed;
+use crate::campaign::{Done, Experiment, Site, carry_out};
 use crate::harness::{self, Error, Progress, read_json};
 use crate::phases::command;
 use crate::phases::plan::Grouping;
@@ -18,7 +20,7 @@ use crate::phases::record::Record;
 
 /// The serial program.
 const CHAIN: &str = include_str!("chain.py");
-/// Steps of the run that tells how fast the machine is.
+/// Steps of the run that shows how fast the machine is.
 const TRIAL_STEPS: u64 = 100_000;
 /// Bytes of text that `xz` gets at a time.
 const TEXT_BYTES: usize = 1 << 20;
@@ -54,47 +56,76 @@ pub struct Work {
     text: PathBuf,
 }
 
-/// What a run of the chain tells.
+/// What a run of the chain reports.
 #[derive(Deserialize)]
-struct Told {
+struct Chained {
     #[serde(flatten)]
     timed: Timed,
     python: PathBuf,
 }
 
-/// Fits the serial program's work to `time`, and makes the text for `xz`.
-///
-/// # Errors
-/// When a program is missing or does not work, or the folder cannot be used.
-pub fn prepare(
-    tools: &Tools,
-    folder: &Path,
-    time: Duration,
-    seed: u64,
-    progress: &dyn Progress,
-) -> Result<Work, Error> {
-    let (out, err, done) =
-        (folder.join("real.json"), folder.join("real.stderr"), folder.join("real.done"));
-    let run =
-        |words: &[String]| harness::run(words, &out, &err, PATIENCE, &|| progress.cancelled());
-    let chain = |python: &Path, steps: u64| -> Result<Told, Error> {
-        run(&chain(python, steps, 0.0, &done))?;
-        read_json(&out)
-    };
-    let prepared = (|| {
-        run(&[tools.xz.display().to_string(), "--version".to_owned()])?;
-        let trial = chain(&tools.python, TRIAL_STEPS)?;
-        let steps = TRIAL_STEPS as f64 * time.as_secs_f64() / trial.timed.seconds.max(1e-6);
+/// Fits the serial program's work to a time, and makes the text for `xz`; once for all runs.
+pub(in crate::phases) struct Prepare<'a> {
+    pub tools: &'a Tools,
+    pub site: &'a Site,
+    pub time: Duration,
+    pub seed: u64,
+}
+
+impl Prepare<'_> {
+    /// What the programs are to do.
+    ///
+    /// # Errors
+    /// When a program is missing or does not work, or the folder cannot be used.
+    pub fn work(&self, progress: &mut dyn Progress) -> Result<Work, Error> {
+        let done = carry_out(self, &self.site.folder, 1, progress)?;
+        let work = done.into_iter().next().map(|done| done.record);
+        work.ok_or_else(|| Error::Evaluation("nothing was prepared".to_owned()))
+    }
+}
+
+impl Experiment for Prepare<'_> {
+    type Run = String;
+    type Record = Work;
+
+    fn name(&self) -> String {
+        "real-programs".to_owned()
+    }
+
+    fn basis(&self, _: &String) -> String {
+        let parts = [format!("{:?}", self.tools), format!("{:?} {}", self.time, self.seed)];
+        self.site.machine.basis(&parts.each_ref().map(String::as_str))
+    }
+
+    fn next(&self, done: &[Done<Self>]) -> Vec<String> {
+        let first = done.is_empty().then(|| "fitting the real programs' work".to_owned());
+        first.into_iter().collect()
+    }
+
+    fn cost(&self, _: &String) -> Duration {
+        self.time + Duration::from_secs(1)
+    }
+
+    fn carry_out(&self, _: &String, stop: &AtomicBool) -> Result<Work, Error> {
+        let scratch = harness::scratch(&self.site.folder)?;
+        let [out, err, done] =
+            ["real.json", "real.stderr", "real.done"].map(|name| scratch.path().join(name));
+        let cancelled = || stop.load(Ordering::Relaxed);
+        let run = |words: &[String]| harness::run(words, &out, &err, PATIENCE, &cancelled);
+        let chain = |python: &Path, steps: u64| -> Result<Chained, Error> {
+            run(&chain(python, steps, 0.0, &done))?;
+            read_json(&out)
+        };
+        let xz = &self.tools.xz;
+        run(&[xz.display().to_string(), "--version".to_owned()])?;
+        let trial = chain(&self.tools.python, TRIAL_STEPS)?;
+        let steps = TRIAL_STEPS as f64 * self.time.as_secs_f64() / trial.timed.seconds.max(1e-6);
         let steps = steps.clamp(1.0, 1e9) as u64;
         let digest = chain(&trial.python, steps)?.timed.digest;
-        let path = folder.join("real.txt");
-        fs::write(&path, text(seed)).map_err(Error::io(&path))?;
-        Ok(Work { python: trial.python, xz: tools.xz.clone(), steps, digest, text: path })
-    })();
-    for path in [out, err, done] {
-        let _ = fs::remove_file(path);
+        let path = self.site.folder.join("real.txt");
+        fs::write(&path, text(self.seed)).map_err(Error::io(&path))?;
+        Ok(Work { python: trial.python, xz: xz.clone(), steps, digest, text: path })
     }
-    prepared
 }
 
 /// Text that compresses about as well as real text does.
@@ -164,7 +195,7 @@ impl Started<'_> {
 
     /// The serial program's result, if it is right.
     pub fn serial(&self) -> Result<Timed, Error> {
-        let Told { timed, .. } = read_json(&self.serial)?;
+        let Chained { timed, .. } = read_json(&self.serial)?;
         if timed.digest != self.work.digest {
             return Err(Error::WrongOutput { program: "python3".to_owned() });
         }
@@ -172,11 +203,11 @@ impl Started<'_> {
     }
 
     /// Is what `xz` wrote its input, over and over?
-    pub fn check_parallel(&self, progress: &dyn Progress) -> Result<(), Error> {
+    pub fn check_parallel(&self, cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
         let (out, err) = (self.parallel.with_extension("out"), self.parallel.with_extension("err"));
         let words = [&*self.work.xz, Path::new("-dc"), &self.parallel]
             .map(|word| word.display().to_string());
-        harness::run(&words, &out, &err, PATIENCE, &|| progress.cancelled())?;
+        harness::run(&words, &out, &err, PATIENCE, cancelled)?;
         let text = fs::read(&self.work.text).map_err(Error::io(&self.work.text))?;
         let file = fs::File::open(&out).map_err(Error::io(&out))?;
         if repeats(&text, file).map_err(Error::io(&out))? {
@@ -204,13 +235,13 @@ fn repeats(text: &[u8], mut long: impl Read) -> std::io::Result<bool> {
 /// The runs of the real programs as a CSV table.
 #[must_use]
 pub fn csv(records: &[Record]) -> String {
-    let mut text = "run,round,policy,grouping,seconds,attempts\n".to_owned();
+    let mut text = "run,round,policy,grouping,seconds\n".to_owned();
     for record in records {
         let Some(timed) = &record.real else { continue };
         let (policy, grouping) =
             record.run.what.managed().map_or(("", ""), |(policy, g)| (policy, g.id()));
-        let (id, round, attempts) = (record.run.id(), record.run.round, record.attempts);
-        text += &format!("{id},{round},{policy},{grouping},{},{attempts}\n", timed.seconds);
+        let (id, round) = (record.run.id(), record.run.round);
+        text += &format!("{id},{round},{policy},{grouping},{}\n", timed.seconds);
     }
     text
 }
