@@ -55,9 +55,11 @@ os-baseline: setup-test
 bench: build
 	target/release/symbiont bench phases
 
-# README's table of published results beside ours, from all figures made anew (an hour).
+# README's table of published results beside ours and its pictures, from its figures made anew
+# (an hour; EFFORT=--quick: minutes).
+EFFORT ?=
 figures: build
-	target/release/symbiont reproduce --all --output target/reproduce
+	target/release/symbiont reproduce `scripts/figures.py --ids` $(EFFORT) --output target/reproduce
 	scripts/figures.py target/reproduce
 
 man: build

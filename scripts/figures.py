@@ -4,9 +4,11 @@
     scripts/figures.py FOLDER    take the values from a report of `symbiont reproduce`,
                                  and write docs/figures/ and README's block anew
     scripts/figures.py --check   fail if README is not what docs/figures/ gives
+    scripts/figures.py --ids     print the figures that the report must have
 """
 
 import csv
+import hashlib
 import json
 import shutil
 import sys
@@ -18,37 +20,49 @@ DATA = KEPT / "figures.json"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
-# Figure, what and where, as in its table.
+# Figure, what and where, as in its table; the simulated machine.
+POWER8, BULLDOZER, POWER7 = "power8-s812l", "opteron-6282se", "power7-755"
+SYMMETRIC, ASYMMETRIC, XEON = "morad-8-symmetric", "morad-8-asymmetric", "xeon-e5-2620v4"
 ROWS = [
-    ("feliu-fig5", "mean error, linear", "SMT2"),
-    ("feliu-sec63", "ours", "symbiotic (published) over random, SMT2, 7 cores"),
-    ("feliu-sec63", "ours", "symbiotic-numa (published) over OS, SMT2, 6 to 10 cores"),
-    ("feliu-sec63", "ours", "symbiotic-numa (published) over OS, SMT4, 6 to 10 cores"),
-    ("feliu-sec64", "ours", "symbiotic-numa (published) over OS, SMT2, 6 to 8 cores"),
-    ("peternier-fig11", "over suboptimal", "hmmer + povray"),
-    ("peternier-fig12a", "over suboptimal", "gobmk + bwaves"),
-    ("peternier-fig12a", "over the OS", "gobmk + bwaves"),
-    ("peternier-fig12b", "over suboptimal", "gobmk + bwaves"),
-    ("peternier-fig13", "over the OS", "SciMark"),
-    ("morad-tab5", "throughput", "symmetric"),
-    ("morad-tab5", "fairness of single runs", "symmetric"),
-    ("morad-tab5", "throughput", "asymmetric"),
-    ("morad-tab5", "fairness of single runs", "asymmetric"),
-    ("navarro-tab1", "pinned over the OS", "mix1-c"),
-    ("navarro-fig2", "mean over the mixes", "TopB2M3L"),
+    ("feliu-fig5", "mean error, delta", "SMT2", POWER8),
+    ("feliu-fig5", "mean error, delta", "SMT4", POWER8),
+    ("feliu-sec63", "ours", "symbiotic (published) over random, SMT2, 4 to 10 cores", POWER8),
+    ("feliu-sec63", "ours", "symbiotic-numa (published) over OS, SMT2, 6 to 10 cores", POWER8),
+    ("feliu-sec63", "ours", "symbiotic-numa (published) over OS, SMT4, 6 to 10 cores", POWER8),
+    ("feliu-sec64", "ours", "symbiotic-numa (published) over OS, SMT2, 6 to 8 cores", POWER8),
+    ("peternier-fig11", "over suboptimal", "hmmer + povray", BULLDOZER),
+    ("peternier-fig12a", "over suboptimal", "h264ref + povray", POWER7),
+    ("peternier-fig12a", "over the OS", "gobmk + bwaves", POWER7),
+    ("peternier-fig12b", "over suboptimal", "h264ref + povray", POWER7),
+    ("peternier-fig13", "over the OS", "SciMark", BULLDOZER),
+    ("peternier-fig14a", "over the OS", "SciMark", POWER7),
+    ("peternier-fig14b", "over the OS", "SciMark", POWER7),
+    ("morad-tab5", "throughput", "symmetric", SYMMETRIC),
+    ("morad-tab5", "fairness of single runs", "symmetric", SYMMETRIC),
+    ("morad-tab5", "throughput", "asymmetric", ASYMMETRIC),
+    ("morad-tab5", "fairness of single runs", "asymmetric", ASYMMETRIC),
+    ("navarro-tab1", "pinned over the OS", "mix1-c", XEON),
+    ("navarro-fig2", "mean over the mixes", "TopB2M3L", XEON),
 ]
-PICTURES = ["feliu-sec63", "peternier-fig12a"]
+PICTURES = ["feliu-sec63", "peternier-fig12a", "navarro-fig2"]
+IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES))
 FACTS = ["Effort", "Seed", "Version"]
+VERDICTS = ["Agree", "Contradict", "Undecided"]
 
 
 def take(folder):
     """What is kept of a report."""
-    report = json.loads((folder / "report.json").read_text())["report"]
-    facts = dict(report["facts"])
+    facts = json.loads((folder / "report.json").read_text())["report"]["facts"]
+    machines = {name.rpartition("Simulated machine ")[2] for name, _ in facts}
     with open(folder / "figures.csv", newline="") as file:
         figures = {row["Figure"]: row for row in csv.DictReader(file)}
+    missing = [figure for figure in IDS if figure not in figures]
+    if missing:
+        sys.exit(f"figures: the report has no {', '.join(missing)}: see --ids, or mend ROWS")
     rows = []
-    for figure, what, where in ROWS:
+    for figure, what, where, machine in ROWS:
+        if machine not in machines:
+            sys.exit(f"figures: nothing ran on the simulated machine {machine}: mend ROWS")
         with open(folder / f"{figure}-values.csv", newline="") as file:
             header, *lines = csv.reader(file)
         found = [line for line in lines if line[:2] == [what, where]]
@@ -63,70 +77,117 @@ def take(folder):
             "title": figures[figure]["What it shows"],
             "what": what,
             "where": where,
+            "machine": machine,
             "unit": unit,
             "published": number(f"Published ({unit})" if unit else "Published"),
             "ours": number(f"Ours ({unit})" if unit else "Ours"),
             "interval": [number("Ours low"), number("Ours high")],
             "verdict": value["Verdict"],
         })
+    for old in KEPT.glob("*.svg"):
+        old.unlink()
     for name in PICTURES:
         shutil.copyfile(folder / f"{name}.svg", KEPT / f"{name}.svg")
-    kept = {"facts": {fact: facts[fact] for fact in FACTS if fact in facts}, "rows": rows}
+    kept = {
+        "facts": {name: text for name, text in facts if name in FACTS},
+        "all": {name: sum(int(figures[figure][name]) for figure in IDS) for name in VERDICTS},
+        "rows": rows,
+        "pictures": {name: {"title": figures[name]["What it shows"], "sha256": digest(name)}
+                     for name in PICTURES},
+    }
     DATA.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def digest(picture):
+    path = KEPT / f"{picture}.svg"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
 
 
 def shown(number):
     return f"{number:.1f}".replace("-", "−")
 
 
-def block():
+def line(row):
+    """A row of README's table."""
+    unit = f" {row['unit']}" if row["unit"] else ""
+    low, high = row["interval"]
+    interval = "" if low is None else f" [{shown(low)}, {shown(high)}]"
+    what = "" if row["what"] == "ours" else f"{row['what']}, "
+    place = row["place"][0].upper() + row["place"][1:]
+    title = row["title"].removesuffix(", simulated")
+    return (
+        f"| {place} (`{row['figure']}`) | {title}: {what}{row['where']}"
+        f" | {shown(row['published'])}{unit} | {shown(row['ours'])}{interval}{unit}"
+        f" | {row['verdict'] or '–'} | `{row['machine']}` |"
+    )
+
+
+def block(kept):
     """README's block, from what is kept."""
-    kept = json.loads(DATA.read_text())
-    how = "; ".join(f"{name.lower()}: {text}" for name, text in kept["facts"].items())
-    lines = [
+    facts, tally = kept["facts"], kept["all"]
+    form, _, why = facts["Effort"].partition(": ")
+    return "\n".join([
         BEGIN,
-        "Made by `symbiont reproduce`, with 95 % intervals",
-        f"({how}).",
-        "Programs are other ones than the papers', and machines are simulated: what is called agreement",
-        "is that of the direction of a change, not of its size.",
+        f"Made by `symbiont reproduce` {facts['Version']} with seed {facts['Seed']}, in the {form} form"
+        + (f":\n{why}." if why else "."),
+        "All of it is simulated, with other programs than the papers'; `symbiont machines NAME` describes",
+        "a machine. Brackets hold 95 % intervals.",
         "",
-        "| Figure | What | Published | Ours | Direction |",
-        "|---|---|---:|---:|---|",
-    ]
-    for row in kept["rows"]:
-        unit = f" {row['unit']}" if row["unit"] else ""
-        low, high = row["interval"]
-        interval = "" if low is None else f" [{shown(low)}, {shown(high)}]"
-        what = "" if row["what"] == "ours" else f"{row['what']}, "
-        place = row["place"][0].upper() + row["place"][1:]
-        title = row["title"].removesuffix(", simulated")
-        lines.append(
-            f"| {place} (`{row['figure']}`) | {title}: {what}{row['where']}"
-            f" | {shown(row['published'])}{unit} | {shown(row['ours'])}{interval}{unit}"
-            f" | {row['verdict'] or '–'} |"
-        )
-    lines.append("")
-    lines += [f"![{name}](docs/figures/{name}.svg)" for name in PICTURES]
-    return "\n".join(lines + [END])
+        "A direction *agrees* if the published value and the whole interval of ours lie on the same side",
+        "of no change, *contradicts* if they lie on different sides, and is *undecided* if the interval",
+        "includes no change; the size of a change does not count. Of all published changes in these",
+        f"figures, {tally['Agree']} agree, {tally['Contradict']} contradict and"
+        f" {tally['Undecided']} are undecided.",
+        "",
+        "STP is throughput; of ANTT, the mean slowdown, less is better. *(published)* after a policy is",
+        "its form in the paper, and *delta* that of the model. *Suboptimal* is the placement that keeps",
+        "programs of one kind together.",
+        "",
+        "| Figure | What | Published | Ours | Direction | Simulated machine |",
+        "|---|---|---:|---:|---|---|",
+        *map(line, kept["rows"]),
+        "",
+        *(f"![{picture['title']}](docs/figures/{name}.svg)\n"
+          for name, picture in kept["pictures"].items()),
+        END,
+    ])
+
+
+def check(kept, text, wanted):
+    """Why README or a picture is not current; none if all are."""
+    if text != wanted:
+        return "README's block is not what docs/figures/figures.json gives"
+    rows = [(row["figure"], row["what"], row["where"], row["machine"]) for row in kept["rows"]]
+    if rows != ROWS or list(kept["pictures"]) != PICTURES:
+        return "docs/figures/figures.json has other rows or pictures than scripts/figures.py names"
+    if {path.stem for path in KEPT.glob("*.svg")} != set(PICTURES):
+        return "docs/figures has other pictures than scripts/figures.py names"
+    for name, picture in kept["pictures"].items():
+        if digest(name) != picture["sha256"]:
+            return f"docs/figures/{name}.svg is not that of docs/figures/figures.json"
+    return None
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    if sys.argv[1] == "--ids":
+        print(*IDS)
+        return
     text = README.read_text()
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        sys.exit(f"figures: README needs one line {BEGIN} and one line {END}")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    match sys.argv[1:]:
-        case ["--check"]:
-            if before + block() + after != text:
-                sys.exit("figures: README's table is not what docs/figures gives: run `make figures`")
-            for name in PICTURES:
-                if not (KEPT / f"{name}.svg").exists():
-                    sys.exit(f"figures: docs/figures/{name}.svg is missing: run `make figures`")
-        case [folder]:
-            KEPT.mkdir(parents=True, exist_ok=True)
-            take(Path(folder))
-            README.write_text(before + block() + after)
-        case _:
-            sys.exit(__doc__)
+    if sys.argv[1] != "--check":
+        KEPT.mkdir(parents=True, exist_ok=True)
+        take(Path(sys.argv[1]))
+    kept = json.loads(DATA.read_text())
+    wanted = before + block(kept) + after
+    if sys.argv[1] != "--check":
+        README.write_text(wanted)
+    elif wrong := check(kept, text, wanted):
+        sys.exit(f"figures: {wrong}: run `make figures`")
 
 
 main()

@@ -13,8 +13,12 @@ use symbiont_profile::Profile;
 use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::fast::{Switches, Workshop};
 
+#[cfg(test)]
+pub(super) use self::accuracy::FORWARD;
 use self::bound::search;
 pub(super) use self::figures::of_cores;
+#[cfg(test)]
+pub(super) use self::figures::{ANTT, STP, Said, place};
 use self::figures::{FIGURES, points, together};
 use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};

@@ -18,19 +18,67 @@ fn ids_are_unique_and_name_their_paper() {
     }
 }
 
-/// The values of README's table are generated (`scripts/figures.py`); they are of figures that exist.
+/// What a paper prints of a row of README's table.
+fn printed(figure: &str, what: &str, at: &str) -> Option<f64> {
+    use crate::published::{hysched, phases, workover};
+    let said = |said: &[feliu::Said]| said.iter().find(|of| feliu::place(of) == at).map(|of| of.5);
+    let gain = |gains: &[workover::Gain]| {
+        let gain = gains.iter().find(|gain| gain.programs == at)?;
+        if what == "over the OS" { gain.over_os } else { gain.over_suboptimal }
+    };
+    match figure {
+        "feliu-fig5" => feliu::FORWARD.iter().find(|of| of.1 == at).map(|of| of.2),
+        "feliu-sec63" => said(feliu::STP),
+        "feliu-sec64" => said(feliu::ANTT),
+        "peternier-fig11" => gain(&workover::FIGURE_11),
+        "peternier-fig12a" => gain(&workover::FIGURE_12A),
+        "peternier-fig12b" => gain(&workover::FIGURE_12B),
+        "peternier-fig13" => gain(&workover::FIGURE_13),
+        "peternier-fig14a" => gain(&workover::FIGURE_14A),
+        "peternier-fig14b" => gain(&workover::FIGURE_14B),
+        "morad-tab5" if what == "throughput" => {
+            phases::headline(&format!("mean gain in throughput, synthetic, {at}"))
+        }
+        "morad-tab5" if at == phases::SYMMETRIC => {
+            Some(phases::TABLE_5.improvement.symmetric.fairness)
+        }
+        "morad-tab5" => Some(phases::TABLE_5.improvement.asymmetric.fairness),
+        "navarro-tab1" => {
+            let mix = hysched::TABLE_1.iter().find(|mix| mix.name == at)?;
+            Some(100.0 * (mix.pinned / mix.linux - 1.0))
+        }
+        "navarro-fig2" if at == "TopB2M3L" => Some(hysched::GAIN.value),
+        _ => None,
+    }
+}
+
+/// README's table is generated (`scripts/figures.py`) from kept values, which follow this build's figures.
 #[test]
-fn the_readme_shows_figures_that_exist() {
+fn the_readme_shows_figures_and_published_values_of_this_build() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures/figures.json");
     let kept: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let rows = kept["rows"].as_array().unwrap();
     assert!(!rows.is_empty());
     for row in rows {
-        let (_, figure) = figures().find(|(_, figure)| row["figure"] == figure.id).unwrap();
-        assert_eq!(row["title"], figure.title, "run `make figures`");
+        let [id, what, at] = ["figure", "what", "where"].map(|key| row[key].as_str().unwrap());
+        let (_, figure) = figures().find(|(_, figure)| figure.id == id).expect(id);
+        assert_eq!(row["title"], figure.title, "{id}: run `make figures`");
         assert_eq!(row["place"], format!("{}, {}", figure.paper.prefix(), figure.place));
         assert_eq!(row["unit"], figure.unit.unwrap_or_default());
+        described(row["machine"].as_str().unwrap()).unwrap();
+        let published = row["published"].as_f64().unwrap();
+        let printed = printed(id, what, at).expect("add it to `printed`");
+        assert!((published - printed).abs() < 1e-9, "{id}, {what}, {at}: run `make figures`");
+        let [low, high] = [0, 1].map(|end| row["interval"][end].as_f64());
+        let verdict = low.zip(high).and_then(|(low, high)| {
+            Verdict::of(&point(low, high, published), figure.neutral).map(Verdict::name)
+        });
+        assert_eq!(row["verdict"], verdict.unwrap_or_default(), "{id}, {what}, {at}");
+    }
+    for (id, picture) in kept["pictures"].as_object().unwrap() {
+        let (_, figure) = figures().find(|(_, figure)| figure.id == id).expect(id);
+        assert_eq!(picture["title"], figure.title, "{id}: run `make figures`");
     }
 }
 

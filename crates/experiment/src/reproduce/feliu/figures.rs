@@ -93,6 +93,7 @@ pub const FIGURES: &[Figure] = &[
         ..figure("feliu-fig7b", "Fig. 7(b)", "STP over random in SMT4, simulated")
     },
     Figure {
+        quantity: "Gain in STP",
         drawn: Drawn::Dots,
         deviations: &[OTHERS, SERIES, COUNTS],
         ..figure("feliu-sec63", "section 6.3", "Gains in STP that the text states, simulated")
@@ -111,7 +112,7 @@ pub const FIGURES: &[Figure] = &[
         ..figure("feliu-fig8b", "Fig. 8(b)", "ANTT in SMT4, simulated")
     },
     Figure {
-        quantity: "ANTT over another's; lower is better",
+        quantity: "Change of ANTT; lower is better",
         drawn: Drawn::Dots,
         deviations: &[OTHERS, SERIES, COUNTS],
         ..figure("feliu-sec64", "section 6.4", "Changes of ANTT that the text states, simulated")
@@ -160,16 +161,12 @@ pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Repro
         reproduced.points.insert(fig8, levels);
     }
     let stated = |said: &[Said], metric: Metric| {
-        let point = |(width, from, to, own, other, printed): &Said| {
+        let point = |said: &Said| {
+            let (width, from, to, own, other, printed) = said;
             let cores: Vec<usize> = (*from..=*to).collect();
             let rows = of_cores(by_width.get(width)?, *width, &cores);
             let ours = rows.gain(own, other, metric, seed).ok()?.percent();
-            let cores = match from == to {
-                true => from.to_string(),
-                false => format!("{from} to {to}"),
-            };
-            let at = format!("{own} over {other}, SMT{width}, {cores} cores");
-            Some(Point::new("ours", at, ours).published(Some(*printed)))
+            Some(Point::new("ours", place(said), ours).published(Some(*printed)))
         };
         said.iter().filter_map(point).collect::<Vec<_>>()
     };
@@ -190,10 +187,19 @@ pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Repro
 }
 
 /// SMT mode, from and to how many cores, which over which, percent.
-type Said = (usize, usize, usize, &'static str, &'static str, f64);
+pub type Said = (usize, usize, usize, &'static str, &'static str, f64);
+
+/// What a statement is of.
+pub fn place((width, from, to, own, other, _): &Said) -> String {
+    let cores = match from == to {
+        true => from.to_string(),
+        false => format!("{from} to {to}"),
+    };
+    format!("{own} over {other}, SMT{width}, {cores} cores")
+}
 
 /// Section 6.3.
-const STP: &[Said] = &[
+pub const STP: &[Said] = &[
     (2, 4, 10, PUBLISHED, RANDOM, 8.9),
     (2, 4, 10, PUBLISHED, OS, 4.0),
     (2, 4, 10, PUBLISHED, L1, 3.4),
@@ -210,7 +216,7 @@ const STP: &[Said] = &[
 ];
 
 /// Section 6.4.
-const ANTT: &[Said] = &[
+pub const ANTT: &[Said] = &[
     (2, 6, 8, NUMA, OS, -8.6),
     (4, 10, 10, NUMA, RANDOM, -14.7),
     (4, 9, 9, NUMA, OS, -3.7),
