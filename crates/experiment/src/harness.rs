@@ -29,12 +29,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use symbiont_linux::slow::SlowError;
+
 mod check;
 mod daemon;
 mod facts;
 mod journal;
 mod managed;
 mod process;
+mod slow;
 #[cfg(test)]
 pub(crate) mod stand_in;
 
@@ -47,6 +50,7 @@ pub use process::{Finished, run};
 pub(crate) use daemon::{Daemon, PATIENCE};
 pub(crate) use journal::read_json;
 pub(crate) use managed::read_report;
+pub(crate) use slow::{Slow, words as slow_cpus};
 
 /// Told how a campaign goes; a terminal, a log, or nobody (`()`).
 pub trait Progress {
@@ -174,14 +178,9 @@ pub enum Error {
         /// Where and why.
         source: serde_json::Error,
     },
-    /// The output folder belongs to another campaign.
-    #[error(
-        "{path} is of a campaign with other options or another kernel: give another --output, or remove it"
-    )]
-    OtherCampaign {
-        /// The file that says so.
-        path: PathBuf,
-    },
+    /// A CPU cannot be slowed down, or is not any more.
+    #[error(transparent)]
+    Slow(#[from] SlowError),
     /// Run after run failed.
     #[error("run {run} failed {attempts} times, the last time: {source}")]
     Hopeless {

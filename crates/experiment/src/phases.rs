@@ -8,36 +8,26 @@
 //! # Approach
 //! Pairs of the synthetic benchmark run side by side under each policy, by the
 //! product's own command line, and so does a pair of real programs ([`real`]).
-//! [`mod@plan`] lists the runs (pure, seeded), a
-//! [`run`] carries them out, [`mod@evaluate`] turns finished runs into
-//! figures (pure), [`page`] turns figures into a report (pure).
+//! [`mod@plan`] lists the runs, [`run`] carries them out, [`mod@evaluate`] turns them into figures,
+//! [`page`] these into a report.
 //!
 //! What makes the comparison fair:
-//! - Policies are interleaved: each round holds each alone run and each policy
-//!   and grouping of each cell once, in random order. Slow changes of the
-//!   machine (temperature, neighbours of a virtual machine) hit all alike.
-//! - In one round a cell has the same seeds under all policies and groupings,
-//!   so the programs are the same to the last iteration.
+//! - Policies are interleaved: each round holds each alone run and each policy and grouping of each cell
+//!   once, in random order, so that slow changes of the machine hit all alike.
+//! - In one round a cell has the same seeds under all policies and groupings.
 //! - Phase lengths are fixed work, from one calibration before the first run.
-//! - Both programs start at one time of day, each at a random moment of its
-//!   first cycle of phases, and run equally long, so each is
-//!   measured while the other runs. A program that is ready too late fails
-//!   the run, which is repeated with more time to get ready.
-//! - `stay` runs under the same manager as the others, at its own quantum: most
-//!   of what managing costs is in both. The runs alone are not managed at all: that cost is in every
-//!   speedup.
-//! - Both groupings: all programs in one session, or each in a session of its
-//!   own. Linux shares CPU time out between sessions first (autogroup).
+//! - Both programs start at one time of day, each at a random moment of its first cycle of phases, and run
+//!   equally long. One that is ready too late fails the run, which is repeated with more time.
+//! - `stay` runs under the same manager, at its own quantum. Runs alone are not managed: what managing
+//!   costs is in every speedup.
+//! - All programs in one session, or each in its own: Linux shares CPU time between sessions first.
 //!
 //! # Terms and units
-//! *Cell*: two programs side by side. *Performance* of a program: its progress,
-//! serial iterations plus parallel ones divided by n, per second (see
-//! [`symbiont_synth::Report::progress_per_s`]). *Speedup*: mean performance
-//! side by side over mean performance alone (eq. 3). *Throughput*: iterations
-//! per second of both programs together, as in the paper, in units of what one
-//! thread does on the idle machine, so at most n. *Fairness*: eq. 4 of the mean
-//! speedups. *Jitter*: eq. 6 over the times that a program takes for one unit
-//! of progress, which are the inverse of its performances.
+//! *Cell*: two programs side by side. *Performance* of a program: its progress, serial iterations plus
+//! parallel ones divided by n, per second ([`symbiont_synth::Report::progress_per_s`]). *Speedup*: mean
+//! performance side by side over that alone (eq. 3). *Throughput*: iterations per second of both programs
+//! together, in units of what one thread does on the idle machine, so at most n. *Fairness*: eq. 4 of the
+//! mean speedups. *Jitter*: eq. 6 over the inverse of performances.
 //!
 //! # Properties
 //! - A round holds each run once (`a_round_holds_each_run_once`); parts that are not asked for are left

@@ -53,8 +53,8 @@ pub struct BenchPhases {
     /// Two to three minutes instead
     #[arg(long)]
     pub short: bool,
-    /// All pairs of the paper's nine ratios (Tables 4 and 5, Fig. 8) and nothing else: ten
-    /// minutes
+    /// All pairs of the paper's nine ratios (Tables 4 and 5, Fig. 8) in one session, and
+    /// nothing else: ten minutes
     #[arg(long)]
     pub all_ratios: bool,
     /// Parts of the campaign, separated by commas [default: all]

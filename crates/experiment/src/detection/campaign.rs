@@ -86,7 +86,7 @@ impl Measure for Detection<'_> {
     }
 
     fn options(&self) -> String {
-        String::new()
+        self.iterations_per_s.to_string()
     }
 
     fn cost(&self, cell: &Cell) -> Duration {

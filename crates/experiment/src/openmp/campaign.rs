@@ -2,18 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use symbiont_linux::slow::{SlowCpu, SlowError, Slowed};
+use symbiont_linux::slow::SlowCpu;
 
 use super::evaluate::evaluate;
 use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
 use super::plan::{AROUND, Size, What};
 use crate::campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site, digest};
-use crate::harness::{Error, Managed, Programs, Progress, read_report};
+use crate::harness::{Error, Managed, Programs, Progress, Slow, read_report, slow_cpus};
 use crate::orders::Took;
 use crate::phases::{Cpus, Grouping, command};
 use crate::report::Report;
@@ -41,8 +40,6 @@ const LEAD: Duration = Duration::from_millis(400);
 const LATE: Duration = Duration::from_millis(50);
 /// Time that a run may take, in times of its programs alone, and beyond that.
 const PATIENCE: (u32, Duration) = (40, Duration::from_secs(30));
-/// Longest time that CPUs are slowed down if nobody ends it.
-const LONGEST_SLOW: Duration = Duration::from_secs(12 * 3600);
 /// Runs two kernels, one after the other.
 const SEQUENCE: &str = r#""$0" "$1" "$2" "$5" && exec "$0" "$3" "$4" 0"#;
 
@@ -103,25 +100,17 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     let fitted = Site { rounds: once, ..site.clone() }.carry_out(&fit, progress)?;
     let kernels: Vec<Kernel> = fitted.into_iter().map(|done| done.record).collect();
     // Its children end with the thread that starts them.
-    let slowed = Slowed::start(&options.programs.symbiont, &options.slow, LONGEST_SLOW);
-    let slowed = Mutex::new(slowed.map_err(slow_error)?);
-    let pairs = Pairs { options, program: &program, kernels: &kernels, slowed: &slowed };
+    let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
+    let pairs = Pairs { options, program: &program, kernels: &kernels, slow: &slow };
     let done = site.carry_out(&pairs, progress)?;
-    drop(slowed);
+    drop(slow);
     let cpus = Cpus::slowed(site.machine.cpus, &options.slow);
     let mut report = page(&evaluate(&done, &options.size, &kernels, cpus)?);
-    let slow: Vec<String> = options.slow.iter().map(ToString::to_string).collect();
-    let slow = if slow.is_empty() { "none".to_owned() } else { slow.join(", ") };
     report.fact("Rounds", format!("{rounds}, each kernel {time:?} alone on the idle machine"));
     report.fact("Runs", done.len().to_string());
-    report.fact("CPUs slowed down", slow);
+    report.fact("CPUs slowed down", slow_cpus(&options.slow));
     site.write(&mut report)?;
     Ok(report)
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn slow_error(error: SlowError) -> Error {
-    Error::Evaluation(error.to_string())
 }
 
 /// Kernels alone, and in all pairs.
@@ -129,7 +118,7 @@ pub(super) struct Pairs<'a> {
     options: &'a Options,
     program: &'a Path,
     kernels: &'a [Kernel],
-    slowed: &'a Mutex<Slowed>,
+    slow: &'a Slow,
 }
 
 impl Measure for Pairs<'_> {
@@ -168,8 +157,7 @@ impl Measure for Pairs<'_> {
                 self.both([self.kernel(a)?, self.kernel(b)?], (policy, *grouping), place)?
             }
         };
-        // A run beside a slow CPU that ended was of another machine.
-        self.slowed.lock().unwrap_or_else(PoisonError::into_inner).check().map_err(slow_error)?;
+        self.slow.check()?;
         Ok(record)
     }
 }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use symbiont_linux::slow::{SlowCpu, SlowError, Slowed};
+use symbiont_linux::slow::SlowCpu;
 use symbiont_synth::calibrate::Rate;
 
 use super::command::{self, Ask};
@@ -16,7 +15,7 @@ use super::plan::{self, Part, Program, Run, Size, What};
 use super::real::{self, Prepare};
 use super::record::{self, Record};
 use crate::campaign::{ATTEMPTS, Done, Experiment, Repeats, Site, carry_out};
-use crate::harness::{self, Error, Programs, Progress, read_json, read_report};
+use crate::harness::{self, Error, Programs, Progress, Slow, read_json, read_report, slow_cpus};
 use crate::report::{Block, Report};
 
 /// What to do.
@@ -59,8 +58,6 @@ impl Options {
 const LEAD: Duration = Duration::from_millis(400);
 /// Time that a run may take beyond what it should.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Longest time that CPUs are slowed down if nobody ends it.
-const LONGEST_SLOW: Duration = Duration::from_secs(6 * 3600);
 
 /// Carries out all runs that are not kept yet, evaluates all of them, and writes the report, `runs.csv` and
 /// `real-runs.csv`.
@@ -92,10 +89,9 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     let mut plan = plan::plan(&options.size, options.seed);
     plan.retain(|run| run.part != Part::Real || work.is_ok());
     // Its children end with the thread that starts them.
-    let slowed = Slowed::start(&options.programs.symbiont, &options.slow, LONGEST_SLOW);
-    let slowed = Mutex::new(slowed.map_err(slow_error)?);
+    let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
     let phases =
-        Phases { options, site: &site, plan: &plan, rate, work: &work, slowed, leads: 1.into() };
+        Phases { options, site: &site, plan: &plan, rate, work: &work, slow, leads: 1.into() };
     let done = carry_out(&phases, &site.folder, 1, progress)?;
     drop(phases);
     let records: Vec<Record> = done.into_iter().map(|done| done.record).collect();
@@ -114,11 +110,6 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     Ok(report)
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn slow_error(error: SlowError) -> Error {
-    Error::Evaluation(error.to_string())
-}
-
 /// The experiment on this machine.
 struct Phases<'a> {
     options: &'a Options,
@@ -126,7 +117,7 @@ struct Phases<'a> {
     plan: &'a [Run],
     rate: Rate,
     work: &'a Result<real::Work, String>,
-    slowed: Mutex<Slowed>,
+    slow: Slow,
     /// How many times [`LEAD`] a run begins after its command.
     leads: AtomicU32,
 }
@@ -141,7 +132,8 @@ impl Experiment for Phases<'_> {
 
     fn basis(&self, _: &Run) -> String {
         let Options { phase, slow, .. } = self.options;
-        self.site.machine.basis(&[&format!("{phase:?} {slow:?}")])
+        let (rate, work) = (&self.rate, &self.work);
+        self.site.machine.basis(&[&format!("{phase:?} {slow:?} {rate:?} {work:?}")])
     }
 
     fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
@@ -154,8 +146,7 @@ impl Experiment for Phases<'_> {
             self.leads.fetch_add(1, Ordering::Relaxed);
         }
         let record = done?;
-        // A run beside a slow CPU that ended was of another machine.
-        self.slowed.lock().unwrap_or_else(PoisonError::into_inner).check().map_err(slow_error)?;
+        self.slow.check()?;
         Ok(record)
     }
 
@@ -236,11 +227,6 @@ fn facts(options: &Options, rate: Rate, records: &[Record]) -> Vec<(String, Stri
     let part = |rounds: u32, time: Duration, what: &str, part: Part| {
         format!("{rounds} rounds of {time:?}{what}, {} runs", runs(part))
     };
-    let slow: Vec<String> = options.slow.iter().map(ToString::to_string).collect();
-    let slow = match slow.as_slice() {
-        [] => "none".to_owned(),
-        slow => format!("{} (CPU:factor)", slow.join(", ")),
-    };
     let headline = part(size.headline_rounds, size.headline_time, "", Part::Headline);
     let matrix = part(size.matrix_rounds, size.matrix_time, "", Part::Matrix);
     let real = part(size.real_rounds, size.real_time, " alone", Part::Real);
@@ -248,7 +234,7 @@ fn facts(options: &Options, rate: Rate, records: &[Record]) -> Vec<(String, Stri
         ("Headline cell", headline),
         ("Matrix", matrix),
         ("Real programs", real),
-        ("CPUs slowed down", slow),
+        ("CPUs slowed down", slow_cpus(&options.slow)),
         ("Mean phase", format!("{:?} on the idle machine", options.phase)),
         (
             "Rate of one thread",

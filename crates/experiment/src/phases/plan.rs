@@ -35,6 +35,8 @@ pub struct Size {
     pub matrix_rounds: u32,
     /// Length of its runs.
     pub matrix_time: Duration,
+    /// Whose CPU time is weighed against whose, in the headline cell and the matrix.
+    pub groupings: Vec<Grouping>,
     /// Rounds of the real programs.
     pub real_rounds: u32,
     /// Time that the serial one of them takes alone on the idle machine.
@@ -49,9 +51,10 @@ impl Size {
             headline_rounds: 12,
             headline_time: Duration::from_secs(3),
             matrix_ratios: ratios(&["inf:1", "1:1", "1:inf"]),
-            matrix_rounds: 2,
-            matrix_time: Duration::from_secs(2),
-            real_rounds: 6,
+            matrix_rounds: 4,
+            matrix_time: Duration::from_millis(1500),
+            groupings: Grouping::ALL.into(),
+            real_rounds: 4,
             real_time: Duration::from_secs(2),
         }
     }
@@ -65,16 +68,18 @@ impl Size {
             matrix_ratios: ratios(&["inf:1", "1:1", "1:inf"]),
             matrix_rounds: 2,
             matrix_time: Duration::from_secs(1),
+            groupings: Grouping::ALL.into(),
             real_rounds: 2,
             real_time: Duration::from_millis(1500),
         }
     }
 
-    /// All pairs of the paper's nine ratios, and nothing else: as long as the whole.
+    /// All pairs of the paper's nine ratios in one session, and nothing else: as long as the whole.
     #[must_use]
     pub fn with_all_ratios(self) -> Self {
-        let (matrix_ratios, matrix_time) = (ratios(&NINE), Duration::from_secs(1));
-        Self { matrix_ratios, matrix_time, headline_rounds: 0, real_rounds: 0, ..self }
+        let (matrix_ratios, matrix_time) = (ratios(&NINE), Duration::from_millis(900));
+        let groupings = vec![Grouping::OneSession];
+        Self { matrix_ratios, matrix_time, groupings, headline_rounds: 0, real_rounds: 0, ..self }
     }
 
     /// Only these parts of it; all if none is named.
@@ -259,7 +264,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     for round in 0..size.headline_rounds {
         let cells = [(Ratio::PARALLEL, Ratio::SERIAL)];
         let part = (Part::Headline, round, size.headline_time);
-        runs.extend(one_round(part, &headline, &cells, &mut rng));
+        runs.extend(one_round(part, &headline, &cells, &size.groupings, &mut rng));
     }
     let ratios = &size.matrix_ratios;
     let cells: Vec<(Ratio, Ratio)> = ratios
@@ -269,7 +274,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
         .collect();
     for round in 0..size.matrix_rounds {
         let part = (Part::Matrix, round, size.matrix_time);
-        runs.extend(one_round(part, ratios, &cells, &mut rng));
+        runs.extend(one_round(part, ratios, &cells, &size.groupings, &mut rng));
     }
     for round in 0..size.real_rounds {
         runs.extend(real_round(round, size.real_time, &mut rng));
@@ -292,6 +297,7 @@ fn one_round(
     (part, round, time): (Part, u32, Duration),
     ratios: &[Ratio],
     cells: &[(Ratio, Ratio)],
+    groupings: &[Grouping],
     rng: &mut Pcg64,
 ) -> Vec<Run> {
     let mut runs = Vec::new();
@@ -304,7 +310,7 @@ fn one_round(
     for &(a, b) in cells {
         let programs = [program(a), program(b)];
         for policy in POLICIES {
-            for grouping in Grouping::ALL {
+            for &grouping in groupings {
                 let what = What::Together { programs, policy: policy.to_owned(), grouping };
                 runs.push(Run { part, round, time, what });
             }

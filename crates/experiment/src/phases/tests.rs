@@ -43,6 +43,7 @@ fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Ve
         matrix_ratios: vec![Ratio::PARALLEL, Ratio::SERIAL],
         matrix_rounds: 3,
         matrix_time: Duration::from_secs(1),
+        groupings: Grouping::ALL.into(),
         real_rounds: 2,
         real_time: Duration::from_secs(1),
     };
@@ -359,6 +360,7 @@ fn options(folder: &Path) -> Options {
         matrix_ratios: vec![Ratio::SERIAL],
         matrix_rounds: 1,
         matrix_time: Duration::from_millis(10),
+        groupings: Grouping::ALL.into(),
         real_rounds: 1,
         real_time: Duration::from_millis(10),
     };
@@ -414,6 +416,17 @@ fn an_interrupted_campaign_goes_on_where_it_stopped() {
     let mut watcher = Watcher::default();
     run(&options, &mut watcher).unwrap();
     assert_eq!((watcher.begun, watcher.done), (vec![(1, 1), (1, 1), (22, kept)], 22 - kept));
+}
+
+#[test]
+fn a_matrix_in_one_session_alone_has_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.size.groupings = vec![Grouping::OneSession];
+    options.size = options.size.only(&[Part::Matrix]);
+    let report = run(&options, &mut ()).unwrap();
+    let html = report.html().unwrap();
+    assert!(html.contains("one session") && !html.contains("All pairs, own sessions"));
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Measure for Turns<'_> {
     }
 
     fn options(&self) -> String {
-        String::new()
+        self.iterations_per_s.to_string()
     }
 
     fn cost(&self, cell: &Cell) -> Duration {

@@ -107,6 +107,9 @@ pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
     let mut table = Table::new("summary", "The matrix in one line for each grouping", columns);
     for grouping in Grouping::ALL {
         let cells = || matrix.iter().filter(move |cell| cell.grouping == grouping);
+        if cells().next().is_none() {
+            continue;
+        }
         let mean = |of: &dyn Fn(&Cell) -> Option<f64>| -> TableCell {
             let values: Option<Vec<f64>> = cells().map(|cell| of(cell)).collect();
             values.and_then(|values| stats::mean(&values)).into()
