@@ -35,6 +35,7 @@ mod check;
 mod daemon;
 mod facts;
 mod journal;
+mod lead;
 mod managed;
 mod process;
 mod slow;
@@ -49,6 +50,7 @@ pub use process::{Finished, run};
 
 pub(crate) use daemon::{Daemon, PATIENCE};
 pub(crate) use journal::read_json;
+pub(crate) use lead::Lead;
 pub(crate) use managed::read_report;
 pub(crate) use slow::{Slow, words as slow_cpus};
 

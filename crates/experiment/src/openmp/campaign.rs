@@ -12,7 +12,7 @@ use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
 use super::plan::{AROUND, Size, What};
 use crate::campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site, digest};
-use crate::harness::{Error, Managed, Programs, Progress, Slow, read_report, slow_cpus};
+use crate::harness::{Error, Lead, Managed, Programs, Progress, Slow, read_report, slow_cpus};
 use crate::orders::Took;
 use crate::phases::{Cpus, Grouping, command};
 use crate::report::Report;
@@ -34,7 +34,7 @@ pub struct Options {
     pub slow: Vec<SlowCpu>,
 }
 
-/// Time between the start of a run and the start of its programs' work.
+/// Time between the start of a run and the start of its programs' work, at first.
 const LEAD: Duration = Duration::from_millis(400);
 /// A run that begins later than this is made again.
 const LATE: Duration = Duration::from_millis(50);
@@ -101,7 +101,8 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     let kernels: Vec<Kernel> = fitted.into_iter().map(|done| done.record).collect();
     // Its children end with the thread that starts them.
     let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
-    let pairs = Pairs { options, program: &program, kernels: &kernels, slow: &slow };
+    let pairs =
+        Pairs { options, program: &program, kernels: &kernels, slow: &slow, lead: Lead::new(LEAD) };
     let done = site.carry_out(&pairs, progress)?;
     drop(slow);
     let cpus = Cpus::slowed(site.machine.cpus, &options.slow);
@@ -119,6 +120,7 @@ pub(super) struct Pairs<'a> {
     program: &'a Path,
     kernels: &'a [Kernel],
     slow: &'a Slow,
+    lead: Lead,
 }
 
 impl Measure for Pairs<'_> {
@@ -154,7 +156,8 @@ impl Measure for Pairs<'_> {
                 Record { outcomes: vec![outcome], managed: None }
             }
             What::Both { kernels: [a, b], policy, grouping } => {
-                self.both([self.kernel(a)?, self.kernel(b)?], (policy, *grouping), place)?
+                let both = [self.kernel(a)?, self.kernel(b)?];
+                self.lead.heed(self.both(both, (policy, *grouping), place))?
             }
         };
         self.slow.check()?;
@@ -175,8 +178,9 @@ impl Pairs<'_> {
         (policy, grouping): (&str, Grouping),
         place: &Place<'_>,
     ) -> Result<Record, Error> {
-        let (options, file) = (self.options, |name: &str| place.file(name));
-        let start = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + LEAD;
+        let (options, lead) = (self.options, self.lead.get());
+        let file = |name: &str| place.file(name);
+        let start = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + lead;
         let sequence = |first: &Kernel, second: &Kernel| {
             let mut words = kernels::environment(place.machine.cpus);
             words.extend(["sh", "-c", SEQUENCE].map(str::to_owned));
@@ -195,7 +199,7 @@ impl Pairs<'_> {
         fs::write(&jobs, text).map_err(Error::io(&jobs))?;
         let symbiont = &options.programs.symbiont;
         let words = command::symbiont(symbiont, policy, &options.slow, &jobs, &report);
-        let limit = LEAD + options.size.time * PATIENCE.0 + PATIENCE.1;
+        let limit = lead + options.size.time * PATIENCE.0 + PATIENCE.1;
         place.run(&words, &file("stdout"), limit)?;
         let mut outcomes = Vec::new();
         for (path, order) in [(ab, [a, b]), (ba, [b, a])] {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use symbiont_linux::slow::SlowCpu;
@@ -15,7 +15,9 @@ use super::plan::{self, Part, Program, Run, Size, What};
 use super::real::{self, Prepare};
 use super::record::{self, Record};
 use crate::campaign::{ATTEMPTS, Done, Experiment, Repeats, Site, carry_out};
-use crate::harness::{self, Error, Programs, Progress, Slow, read_json, read_report, slow_cpus};
+use crate::harness::{
+    self, Error, Lead, Programs, Progress, Slow, read_json, read_report, slow_cpus,
+};
 use crate::report::{Block, Report};
 
 /// What to do.
@@ -53,8 +55,7 @@ impl Options {
     }
 }
 
-/// Time between the start of a run and the start of its programs' work; twice
-/// that once a run has failed, and so on.
+/// Time between the start of a run and the start of its programs' work, at first.
 const LEAD: Duration = Duration::from_millis(400);
 /// Time that a run may take beyond what it should.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -90,8 +91,15 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     plan.retain(|run| run.part != Part::Real || work.is_ok());
     // Its children end with the thread that starts them.
     let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
-    let phases =
-        Phases { options, site: &site, plan: &plan, rate, work: &work, slow, leads: 1.into() };
+    let phases = Phases {
+        options,
+        site: &site,
+        plan: &plan,
+        rate,
+        work: &work,
+        slow,
+        lead: Lead::new(LEAD),
+    };
     let done = carry_out(&phases, &site.folder, 1, progress)?;
     drop(phases);
     let records: Vec<Record> = done.into_iter().map(|done| done.record).collect();
@@ -118,8 +126,7 @@ struct Phases<'a> {
     rate: Rate,
     work: &'a Result<real::Work, String>,
     slow: Slow,
-    /// How many times [`LEAD`] a run begins after its command.
-    leads: AtomicU32,
+    lead: Lead,
 }
 
 impl Experiment for Phases<'_> {
@@ -141,11 +148,7 @@ impl Experiment for Phases<'_> {
     }
 
     fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
-        let done = self.measure(run, &|| stop.load(Ordering::Relaxed));
-        if done.is_err() && self.leads.load(Ordering::Relaxed) < ATTEMPTS {
-            self.leads.fetch_add(1, Ordering::Relaxed);
-        }
-        let record = done?;
+        let record = self.lead.heed(self.measure(run, &|| stop.load(Ordering::Relaxed)))?;
         self.slow.check()?;
         Ok(record)
     }
@@ -165,7 +168,7 @@ impl Phases<'_> {
         let scratch = harness::scratch(&self.site.folder)?;
         let file = |name: &str| scratch.path().join(name);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let lead = LEAD * self.leads.load(Ordering::Relaxed);
+        let lead = self.lead.get();
         let ask = Ask {
             threads: self.site.machine.cpus,
             iterations_per_phase: self.rate.iterations_per_s * options.phase.as_secs_f64(),
