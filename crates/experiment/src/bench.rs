@@ -190,9 +190,9 @@ impl Comparison<'_> {
         let ran = self.run(&words, folder.path(), &|| stop.load(Ordering::Relaxed));
         let report = folder.path().join("report.json");
         if let Err(Error::Failed { status, stderr, .. }) = &ran
-            && let Ok(told) = read_json::<Jobs>(&report)
+            && let Ok(ended) = read_json::<Jobs>(&report)
             && let Some((_, command)) =
-                told.jobs.iter().zip(commands).find(|(job, _)| job.exit_code != 0)
+                ended.jobs.iter().zip(commands).find(|(job, _)| job.exit_code != 0)
         {
             let (program, stderr) = ((*command).clone(), stderr.clone());
             return Err(Error::Failed { program, status: *status, stderr });
@@ -200,8 +200,8 @@ impl Comparison<'_> {
         ran?;
         let managed = read_report(&report)?;
         let noise = watch.end(Duration::from_nanos(managed.manager.cpu_ns));
-        let told: Jobs = read_json(&report)?;
-        Ok(Record { seconds: told.jobs.iter().map(|job| job.wall_s).collect(), noise })
+        let ended: Jobs = read_json(&report)?;
+        Ok(Record { seconds: ended.jobs.iter().map(|job| job.wall_s).collect(), noise })
     }
 }
 

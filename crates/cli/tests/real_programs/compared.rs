@@ -27,9 +27,9 @@ fn policies_are_compared_by_own_programs_and_nothing_runs_twice() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("All runs were done before"));
     let failing = bench(&["true", "echo oh >&2; exit 4"]);
     assert_eq!(failing.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&failing.stderr);
-    assert!(told.contains("`echo oh >&2; exit 4` ended with exit status: 4: oh"), "{told}");
-    let unknown = bench(&["--policy=nobody", "true"]);
-    let told = String::from_utf8_lossy(&unknown.stderr);
-    assert!(told.contains("no comparison with 'nobody': no policy is called 'nobody'"), "{told}");
+    let said = String::from_utf8_lossy(&failing.stderr);
+    assert!(said.contains("`echo oh >&2; exit 4` ended with exit status: 4: oh"), "{said}");
+    let unknown = bench(&["--policy=unknown", "true"]);
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(said.contains("no comparison with 'unknown': no policy is called 'unknown'"), "{said}");
 }

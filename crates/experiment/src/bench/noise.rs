@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_children_is_not_that_of_others() {
+    fn time_of_children_is_part_of_the_machines() {
         let watch = Watch::begin();
         let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
         let ended = std::process::Command::new("sh").args(["-c", spin]).status().unwrap();

@@ -37,9 +37,7 @@ pub(super) fn page(options: &Options, machine: &Machine, done: &Runs<'_>) -> Res
     }
     report.push(contenders(options, done, &rows).map_err(wrong)?);
     report.push(times(options, done));
-    if let Some(plot) = slowdowns(options, done) {
-        report.push(plot);
-    }
+    report.push(slowdowns(options, done));
     report.push(Block::Note(terms(options)));
     Ok(report)
 }
@@ -158,7 +156,7 @@ fn times(options: &Options, done: &Runs<'_>) -> Table {
 }
 
 /// Time together over the mean time alone.
-fn slowdowns(options: &Options, done: &Runs<'_>) -> Option<Plot> {
+fn slowdowns(options: &Options, done: &Runs<'_>) -> Plot {
     let alone = alone(done);
     let of = |name: &str, at: usize, command: &String| {
         let alone = mean(alone.get(command.as_str())?)?;
@@ -178,8 +176,7 @@ fn slowdowns(options: &Options, done: &Runs<'_>) -> Option<Plot> {
         series: series.collect(),
         reference: None,
     });
-    (!options.commands.is_empty())
-        .then(|| Plot::new("slowdowns", "Slowdown of each program", "", chart))
+    Plot::new("slowdowns", "Slowdown of each program", "", chart)
 }
 
 /// What speaks against the figures.

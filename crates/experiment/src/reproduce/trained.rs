@@ -1,4 +1,4 @@
-//! Interference models that sources train on a simulated core, and what policies are told of them.
+//! Interference models that sources train on a simulated core, and what policies get of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ pub fn explore(
     })
 }
 
-/// What policies are told.
+/// What policies get.
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     /// A model, and the slowdowns of all pairs.
@@ -116,7 +116,7 @@ impl Knowledge {
         Self { settings, key: digest(&[&format!("{:?} {slowdowns:?}", model.modes)]) }
     }
 
-    /// A policy that is told it, with the model used in another way.
+    /// A policy that gets it, with the model used in another way.
     pub fn contender(
         &self,
         name: &str,

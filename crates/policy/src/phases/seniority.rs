@@ -50,7 +50,7 @@ pub struct Turns {
 }
 
 impl Seniority {
-    /// Without a timeout nobody is boosted.
+    /// Without a timeout no program is boosted.
     pub(super) fn new(timeout: Duration) -> Self {
         Self {
             timeout,
