@@ -30,7 +30,7 @@ const STAND_IN: &str = include_str!("stand-in.toml");
 /// How often all threads run all kernels in a run that is timed: some seconds.
 const ROUNDS: u32 = 800;
 /// And in one in which only enrolment is looked at.
-const SHORT: u32 = 150;
+const SHORT: u32 = 400;
 /// Time that building, or a run, may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
