@@ -51,7 +51,7 @@ oracles:
 os-baseline: setup-test
 	scripts/os-baseline.sh
 
-# The whole campaign of serial phases (30 to 45 minutes on a quiet machine).
+# Serial phases first, measured on this machine (nine minutes on a quiet one).
 bench: build
 	target/release/symbiont bench phases
 

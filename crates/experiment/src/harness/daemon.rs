@@ -35,6 +35,9 @@ impl Daemon {
 
     /// Starts it with these settings, does something once it listens, and ends it. It also ends after
     /// `limit`, and when the work is to be ended.
+    ///
+    /// # Errors
+    /// When it does not listen, fails, or the work does.
     pub fn serve<T>(
         &self,
         settings: &str,
@@ -63,11 +66,34 @@ impl Daemon {
             {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            let done = work();
+            // Without it, programs would bring managers of their own.
+            let listens = UnixStream::connect(&socket).is_ok();
+            let done = listens.then(work);
             over.store(true, Ordering::Relaxed);
             // A panic of its thread would be one of this crate's.
             serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            done
+            done.unwrap_or_else(|| Err(Error::Unmanaged("the daemon does not listen".to_owned())))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::stand_in::script;
+
+    #[test]
+    fn nothing_is_measured_without_a_daemon() {
+        let folder = tempfile::tempdir().unwrap();
+        let limit = Duration::from_secs(60);
+        for (text, why) in [("exit 0", "does not listen"), ("echo oh >&2; exit 3", "oh")] {
+            let ends = script(folder.path(), "symbiont", &format!("#!/bin/sh\n{text}\n"));
+            let daemon = Daemon::new(&ends, folder.path());
+            let served = daemon.serve("", limit, &|| false, || -> Result<(), Error> {
+                panic!("it is measured all the same");
+            });
+            let error = served.unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

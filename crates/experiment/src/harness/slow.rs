@@ -8,8 +8,8 @@ use symbiont_linux::slow::{SlowCpu, Slowed};
 
 use super::Error;
 
-/// Longest time that CPUs are slowed down if nobody ends it.
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Longest time that CPUs are slowed down, should this process stop without ending it.
+const LONGEST: Duration = Duration::from_secs(12 * 3600);
 
 /// Slow as long as this lives, and as the thread that made it.
 pub(crate) struct Slow(Mutex<Slowed>);

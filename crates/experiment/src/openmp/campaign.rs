@@ -98,7 +98,8 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     let fit = Fit { program: &program, names: &options.size.kernels, time };
     let once = Rounds { repeats: Repeats::exactly(1), seed: 0 };
     let fitted = Site { rounds: once, ..site.clone() }.carry_out(&fit, progress)?;
-    let kernels: Vec<Kernel> = fitted.into_iter().map(|done| done.record).collect();
+    let fitted: Vec<Kernel> = fitted.into_iter().map(|done| done.record).collect();
+    let kernels = in_order(&options.size.kernels, &fitted);
     // Its children end with the thread that starts them.
     let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
     let pairs =
@@ -112,6 +113,12 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     report.fact("CPUs slowed down", slow_cpus(&options.slow));
     site.write(&mut report)?;
     Ok(report)
+}
+
+/// Kernels as they were asked for: they were fitted in random order.
+pub(super) fn in_order(names: &[String], fitted: &[Kernel]) -> Vec<Kernel> {
+    let find = |name: &String| fitted.iter().find(|kernel| kernel.name == *name).cloned();
+    names.iter().filter_map(find).collect()
 }
 
 /// Kernels alone, and in all pairs.

@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::campaign::{Record, Spent};
-use super::kernels::Outcome;
+use super::campaign::{Record, Spent, in_order};
+use super::kernels::{Kernel, Outcome};
 use super::*;
 use crate::harness::Programs;
 use crate::harness::stand_in::script;
@@ -50,6 +50,21 @@ fn kernels_compute_the_same_with_any_number_of_threads() {
         // Both are given in whole microseconds.
         assert!(one.parallel_s <= one.end - one.begin + 2e-6, "{name}: {one:?}");
     }
+}
+
+#[test]
+fn kernels_are_reported_as_they_were_asked_for() {
+    let names = ["jacobi", "cg", "lu"].map(str::to_owned);
+    let kernel = |name: &String| Kernel {
+        name: name.clone(),
+        steps: 1,
+        parallel: 0.5,
+        single_s: 1.0,
+        sum: String::new(),
+    };
+    let fitted: Vec<Kernel> = names.iter().rev().map(kernel).collect();
+    let ordered: Vec<String> = in_order(&names, &fitted).into_iter().map(|k| k.name).collect();
+    assert_eq!(ordered, names);
 }
 
 #[test]

@@ -138,9 +138,9 @@ impl Experiment for Phases<'_> {
     }
 
     fn basis(&self, _: &Run) -> String {
-        let Options { phase, slow, .. } = self.options;
+        let Options { phase, slow, seed, .. } = self.options;
         let (rate, work) = (&self.rate, &self.work);
-        self.site.machine.basis(&[&format!("{phase:?} {slow:?} {rate:?} {work:?}")])
+        self.site.machine.basis(&[&format!("{seed} {phase:?} {slow:?} {rate:?} {work:?}")])
     }
 
     fn next(&self, done: &[Done<Self>]) -> Vec<Run> {

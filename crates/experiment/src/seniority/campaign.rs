@@ -68,7 +68,10 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     let mut done = site.carry_out(&turns, progress)?;
     let starvation = Turns { cells: size.starvation(), ..turns };
     let once = Rounds { repeats: Repeats::exactly(1), ..site.rounds };
-    done.extend(Site { rounds: once, ..site.clone() }.carry_out(&starvation, progress)?);
+    let mut long = Site { rounds: once, ..site.clone() }.carry_out(&starvation, progress)?;
+    // They ran in random order.
+    long.sort_by_key(|done| (done.run.cell.parallel, done.run.cell.beside_serial));
+    done.extend(long);
     let mut report = page(&done, site.machine.cpus)?;
     report.fact("Runs", done.len().to_string());
     site.write(&mut report)?;
