@@ -94,12 +94,13 @@ def observe(program, symbiont, folder, out, *options):
     return time.monotonic() - begin
 
 
-def arguments(description, out):
-    """Reads the arguments; the programs to observe, and where to."""
+def arguments(description, out, more=lambda parser: None):
+    """Reads the arguments; the programs to observe, and where to. `more` adds others to the parser."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs [default: all]")
     parser.add_argument("--out", type=pathlib.Path, default=out)
     parser.add_argument("--symbiont", type=pathlib.Path, default=ROOT / "target/release/symbiont")
+    more(parser)
     options = parser.parse_args()
     with open(PROGRAMS / "programs.toml", "rb") as file:
         known = {program["name"]: program for program in tomllib.load(file)["program"]}

@@ -73,11 +73,12 @@ pub(super) const QUICK: Size = Size {
     training: training::Size { quantum: Duration::from_millis(100), quanta: 10, fours: 60 },
 };
 
+/// Workloads differ by much more than repeats of one do, so that each is run once.
 pub(super) const FULL: Size = Size {
     cores: &[4, 5, 6, 7, 8, 9, 10],
     workloads: 12,
-    repeats: Repeats { least: 2, most: 2, narrow: 0.0 },
-    alone: Duration::from_secs(4),
+    repeats: Repeats { least: 1, most: 1, narrow: 0.0 },
+    alone: Duration::from_secs(2),
     training: training::Size { quantum: Duration::from_millis(100), quanta: 20, fours: 400 },
 };
 
@@ -146,7 +147,7 @@ impl Source for Symbiotic {
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         let Size { workloads, repeats, alone, .. } = size;
         let said = format!(
-            "{workloads} for each count of cores and SMT mode, {} repeats, targets of {alone:?}",
+            "{workloads} for each count of cores and SMT mode, runs of each: {}, targets of {alone:?}",
             repeats.most
         );
         reproduced.facts.push(("Workloads".to_owned(), said));
