@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Makes instruction traces of the programs in programs/, for simulators that go cycle by cycle.
 
-usage: scripts/traces.py [--out FOLDER] [--symbiont FILE] [NAME...]   (default: all)
+usage: scripts/traces.py [--out FOLDER] [--symbiont FILE] [--continuous MILLIONS] [NAME...]   (default: all)
 
 Some 10 MiB a program; they are not kept in the repository. Default folder:
-$XDG_CACHE_HOME/symbiont/traces, or the same in ~/.cache. Where the installed
+$XDG_CACHE_HOME/symbiont/traces, or the same in ~/.cache. --continuous: one window of so many million
+instructions each, in the folder `continuous` there, for schedulers that are simulated cycle by
+cycle (Settle et al.): some 0.5 MiB and 1 s per million, which is said before it starts. Where the installed
 version of a program is not the one whose profile is in profiles/, its profile is
 made anew beside the trace. Needs `make build`, Debian's qemu-user and the packages
 of each program; one whose packages are missing is named and left out (exit code 1).
@@ -35,7 +37,16 @@ def is_of(profile, symbiont, executable):
 
 def main():
     heed_signals()
-    programs, options = arguments(__doc__, CACHE / "symbiont/traces")
+    what = "one window of so many million instructions"
+    more = lambda parser: parser.add_argument("--continuous", type=int, metavar="MILLIONS", help=what)
+    programs, options = arguments(__doc__, CACHE / "symbiont/traces", more)
+    kind = []
+    if length := options.continuous:
+        kind = ["--continuous", str(length * 1_000_000)]
+        options.out /= "continuous"
+        options.out.mkdir(exist_ok=True)
+        each_mib, each_s = 0.5 * length, 100
+        print(f"about {len(programs) * each_mib:.0f} MiB and {len(programs) * each_s / 60:.0f} minutes")
 
     def make(program):
         name, seconds = program["name"], 0.0
@@ -47,7 +58,7 @@ def main():
             if not is_of(profile, options.symbiont, executable):
                 profile = options.out / f"{name}.profile"
                 seconds = observe(program, options.symbiont, folder, profile)
-            seconds += observe(program, options.symbiont, folder, trace, "--trace", profile)
+            seconds += observe(program, options.symbiont, folder, trace, "--trace", profile, *kind)
         return trace, seconds
 
     each(programs, make)

@@ -85,8 +85,12 @@ fn output(args: &args::Profile, program: &str, extension: &str) -> PathBuf {
 }
 
 fn windows(args: &args::Profile) -> Windows {
+    if let Some(length) = args.continuous {
+        return Windows::continuous(length);
+    }
     let default = Windows::default();
     Windows {
+        continuous: false,
         most: args.windows.map_or(default.most, usize::from),
         warm_up: args.warm_up.unwrap_or(default.warm_up),
         instructions: args.length.unwrap_or(default.instructions),

@@ -56,6 +56,17 @@ impl Profile {
         self.threads.first().map_or(&[], |thread| &thread.sequence)
     }
 
+    /// The phase of the thread that executed most, after so many instructions of it; the last one behind its
+    /// end.
+    pub fn phase_at(&self, instructions: u64) -> u16 {
+        let mut before = 0_u64;
+        let span = self.sequence().iter().find(|span| {
+            before = before.saturating_add(span.instructions);
+            before > instructions
+        });
+        span.or(self.sequence().last()).map_or(0, |span| span.phase)
+    }
+
     /// The share of its instructions that is of phases with too few micro-traces
     /// ([`Phase::is_thin`]); 0 where it has none of those.
     pub fn thin_share(&self) -> f64 {

@@ -89,6 +89,9 @@ pub struct Profile {
     /// Instructions of a window behind these [default: 2 million]
     #[arg(long, value_name = "INSTRUCTIONS", requires = "trace", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub length: Option<u64>,
+    /// One window of so many instructions instead, from the middle of the program
+    #[arg(long, value_name = "INSTRUCTIONS", requires = "trace", conflicts_with_all = ["windows", "warm_up", "length"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub continuous: Option<u64>,
     /// Tell what a profile or a trace holds, instead of making one
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "output", "name", "variables", "stdout", "interval", "plugin", "trace"])]
     pub show: Option<PathBuf>,

@@ -24,7 +24,8 @@ fn sweep() -> Built {
     )
 }
 
-const WINDOWS: Windows = Windows { most: 1, warm_up: 10_000, instructions: 50_000 };
+const WINDOWS: Windows =
+    Windows { most: 1, warm_up: 10_000, instructions: 50_000, continuous: false };
 
 #[test]
 fn a_trace_is_of_what_the_program_does() {

@@ -18,13 +18,15 @@ pub struct Windows {
     pub warm_up: u64,
     /// Instructions of each behind these.
     pub instructions: u64,
+    /// One window alone, from the middle of the program, whatever phases it goes through.
+    pub continuous: bool,
 }
 
 impl Default for Windows {
     /// Four windows of twice two million instructions: a second or two each for a
     /// simulator of two million instructions a second.
     fn default() -> Self {
-        Self { most: 4, warm_up: 2_000_000, instructions: 2_000_000 }
+        Self { most: 4, warm_up: 2_000_000, instructions: 2_000_000, continuous: false }
     }
 }
 
@@ -39,14 +41,25 @@ pub(super) struct Place {
 }
 
 impl Windows {
+    /// One window of so many instructions, from the middle of the program.
+    #[must_use]
+    pub fn continuous(instructions: u64) -> Self {
+        Self { most: 1, warm_up: 0, instructions, continuous: true }
+    }
+
     fn length(&self) -> u64 {
         self.warm_up.saturating_add(self.instructions.max(1))
     }
 
     /// The places in the thread that executed most, in their order: the middle of
-    /// the longest span of each phase.
+    /// the longest span of each phase, or of the whole program.
     pub(super) fn places(&self, profile: &Profile) -> Vec<Place> {
         let total: u64 = profile.threads.first().map_or(0, Thread::instructions);
+        if self.continuous {
+            let start = total.saturating_sub(self.length()) / 2;
+            let share = (self.length() as f64 / total.max(1) as f64).min(1.0);
+            return vec![Place { phase: profile.phase_at(start), share, start }];
+        }
         let mut of: Vec<(u64, u64, Place)> = Vec::new();
         let mut before = 0_u64;
         for span in profile.sequence() {
@@ -176,6 +189,15 @@ mod tests {
         assert_eq!(starts(one, &spans), [(2, 258_000_000)]);
         let places = one.places(&profile(&spans));
         assert!((places[0].share - 300.0 / 590.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_continuous_window_lies_in_the_middle_of_the_program() {
+        let spans = [(0, 50), (1, 100), (0, 150)];
+        assert_eq!(starts(Windows::continuous(60_000_000), &spans), [(1, 120_000_000)]);
+        assert_eq!(starts(Windows::continuous(900_000_000), &spans), [(0, 0)]);
+        let places = Windows::continuous(60_000_000).places(&profile(&spans));
+        assert!((places[0].share - 0.2).abs() < 1e-12);
     }
 
     #[test]
