@@ -4,10 +4,9 @@
 //! A line that is asked for takes its place at once and is *pending* until it has
 //! arrived; so tags change in the order of the accesses, as in a cache simulator without time.
 //!
-//! Every access is counted by set and by user (a hardware thread). A miss has a cause:
-//! the user never had the line, or lost it so long ago that it is forgotten; it lost
-//! the line to itself; it lost it to another user. Lost lines are remembered in a table of twice as many
-//! places as the cache has lines, one place for each hash.
+//! Every access is counted by set and by user (a hardware thread, or a job). A miss has a cause:
+//! nobody had the line yet; the user displaced it; another user did. Who displaced a line is remembered
+//! until it comes back.
 //!
 //! # Terms and units
 //! Lines are addresses / line size. Times are nanoseconds.
@@ -16,6 +15,8 @@
 //! - Misses by set are those of a list that is searched
 //!   (`misses_by_set_are_those_of_a_plain_list`).
 //! - Causes name who took the line (`a_miss_names_who_took_the_line`).
+
+use std::collections::HashMap;
 
 use symbiont_sim::description::Cache as Described;
 
@@ -33,6 +34,16 @@ pub struct SetCounts {
     pub own: u32,
     /// Misses of lines that another user had displaced.
     pub inter_thread: u32,
+}
+
+impl SetCounts {
+    /// Adds what was done to another set.
+    pub fn add(&mut self, other: &Self) {
+        self.accesses += other.accesses;
+        self.misses += other.misses;
+        self.own += other.own;
+        self.inter_thread += other.inter_thread;
+    }
 }
 
 /// A line that had to go.
@@ -62,8 +73,8 @@ pub struct Cache {
     shift: u32,
     places: Vec<Way>,
     clock: u64,
-    /// Line and who displaced it, by hash.
-    lost: Vec<(u64, usize)>,
+    /// Who displaced a line.
+    lost: HashMap<u64, usize>,
     /// By user and set.
     counts: Vec<Vec<SetCounts>>,
 }
@@ -71,12 +82,6 @@ pub struct Cache {
 /// Where a line lies in a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(usize);
-
-/// The place of a line in a table of a power of two.
-#[inline]
-fn hash(line: u64, places: usize) -> usize {
-    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) as usize & (places - 1)
-}
 
 impl Cache {
     /// An empty cache. What does not divide evenly is rounded: lines to a power of two,
@@ -99,7 +104,7 @@ impl Cache {
             shift,
             places: vec![NO_WAY; (sets * ways) as usize],
             clock: 0,
-            lost: vec![(EMPTY, 0); (2 * sets * ways).next_power_of_two() as usize],
+            lost: HashMap::new(),
             counts: Vec::new(),
         }
     }
@@ -174,9 +179,10 @@ impl Cache {
         counts.accesses += 1;
         if !hit {
             counts.misses += 1;
-            let lost = self.lost[hash(line, self.lost.len())];
-            if lost.0 == line {
-                if lost.1 == user { counts.own += 1 } else { counts.inter_thread += 1 }
+            match self.lost.get(&line) {
+                Some(by) if *by == user => counts.own += 1,
+                Some(_) => counts.inter_thread += 1,
+                None => {}
             }
         }
     }
@@ -195,11 +201,11 @@ impl Cache {
         let set = &mut self.places[start..start + self.ways];
         let way = set.iter_mut().min_by_key(|way| way.used)?;
         let old = std::mem::replace(way, Way { line, used: self.clock, arrives, dirty });
+        self.lost.remove(&line);
         if old.line == EMPTY {
             return None;
         }
-        let hash = hash(old.line, self.lost.len());
-        self.lost[hash] = (old.line, user);
+        self.lost.insert(old.line, user);
         Some(Victim { address: old.line << self.shift, dirty: old.dirty })
     }
 

@@ -13,10 +13,22 @@ use symbiont_sim::description::Description;
 use symbiont_topology::CoreId;
 
 use crate::Options;
-use crate::core::Core;
+use crate::core::{Core, Thread, Work};
 use crate::counts::Counts;
 use crate::levels::{Levels, UserPlace};
 use crate::op::Stream;
+
+/// A hardware thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    /// Its core.
+    pub core: CoreId,
+    /// Hardware threads that the core is set up for; the most that any of it says, or as many as there are
+    /// if that is more.
+    pub mode: u32,
+    /// Node of the memory of what runs there, by index in the topology.
+    pub home: usize,
+}
 
 /// A thread and where it runs.
 pub struct Seat<'s> {
@@ -60,36 +72,94 @@ impl<'s> Chip<'s> {
         seats: Vec<Seat<'s>>,
         options: &Options,
     ) -> Result<Self, ChipError> {
-        if seats.is_empty() {
+        let context =
+            |seat: &Seat<'s>| Context { core: seat.core, mode: seat.mode, home: seat.home };
+        let contexts: Vec<Context> = seats.iter().map(context).collect();
+        let users: Vec<(usize, usize)> = (0..seats.len()).map(|seat| (seat, seat)).collect();
+        let works = seats.into_iter().enumerate().map(|(at, seat)| Work::new(at, seat.stream));
+        Self::assembled(machine, &contexts, works.collect(), &users, options)
+    }
+
+    /// Hardware threads that execute nothing yet. The user of a job on the hardware thread at an index has the
+    /// number index · jobs + job.
+    pub(crate) fn idle(
+        machine: &Description,
+        contexts: &[Context],
+        jobs: usize,
+        options: &Options,
+    ) -> Result<Self, ChipError> {
+        let of = |thread| (0..jobs).map(move |job| (thread, job));
+        let users: Vec<(usize, usize)> = (0..contexts.len()).flat_map(of).collect();
+        let works = (0..contexts.len()).map(|thread| Work::none(thread * jobs)).collect();
+        Self::assembled(machine, contexts, works, &users, options)
+    }
+
+    /// `works`: of each hardware thread. `users`: the hardware thread and the job of each.
+    fn assembled(
+        machine: &Description,
+        contexts: &[Context],
+        works: Vec<Work<'s>>,
+        users: &[(usize, usize)],
+        options: &Options,
+    ) -> Result<Self, ChipError> {
+        if contexts.is_empty() || users.is_empty() {
             return Err(ChipError::NoThreads);
         }
-        let mut users = Vec::new();
-        let mut by_core: BTreeMap<CoreId, (u32, Vec<(usize, Stream<'s>)>)> = BTreeMap::new();
+        let mut known = Vec::new();
+        let mut by_core: BTreeMap<CoreId, (u32, Vec<Work<'s>>)> = BTreeMap::new();
         let mut places = Vec::new();
-        for (user, seat) in seats.into_iter().enumerate() {
-            let missing = ChipError::NoCore(seat.core.0);
-            let core = machine.topology.core(seat.core).ok_or(missing.clone())?;
+        for (context, work) in contexts.iter().zip(works) {
+            let missing = ChipError::NoCore(context.core.0);
+            let core = machine.topology.core(context.core).ok_or(missing.clone())?;
             let sort = machine.core_type(core.kind).ok_or(missing)?;
-            let period = 1e9 / machine.hertz(core);
-            users.push(UserPlace { core, sort, period, home: seat.home });
-            let of_core = by_core.entry(seat.core).or_default();
-            of_core.0 = of_core.0.max(seat.mode);
-            places.push((seat.core, of_core.1.len()));
-            of_core.1.push((user, seat.stream));
+            known.push((core, sort, 1e9 / machine.hertz(core)));
+            let of_core = by_core.entry(context.core).or_default();
+            of_core.0 = of_core.0.max(context.mode);
+            places.push((context.core, of_core.1.len()));
+            of_core.1.push(work);
         }
-        let levels = Levels::new(machine, &users, options.prefetching);
+        let user = |&(thread, job): &(usize, usize)| {
+            let (&(core, sort, period), context) = known.get(thread).zip(contexts.get(thread))?;
+            Some(UserPlace { thread, job, core, sort, period, home: context.home })
+        };
+        let users: Vec<UserPlace<'_>> = users.iter().filter_map(user).collect();
+        let levels = Levels::new(machine, &users, options.prefetching, options.private_caches);
         let mut numbers = BTreeMap::new();
         let mut cores = Vec::new();
-        for (id, (mode, streams)) in by_core {
-            let user = streams.first().and_then(|(user, _)| users.get(*user));
-            let Some(place) = user else { continue };
+        for (id, (mode, works)) in by_core {
+            let Some((_, sort, period)) = known.iter().find(|(core, ..)| core.id == id) else {
+                continue;
+            };
             numbers.insert(id, cores.len());
-            let ghz = 1.0 / place.period;
-            cores.push(Core::new(place.sort, ghz, mode, streams, options));
+            cores.push(Core::new(sort, 1.0 / period, mode, works, options));
         }
         let seat =
             |(core, thread): (CoreId, usize)| (numbers.get(&core).copied().unwrap_or(0), thread);
         Ok(Self { cores, levels, seats: places.into_iter().map(seat).collect() })
+    }
+
+    /// Lets a hardware thread fetch no more; what it would fetch next.
+    pub(crate) fn leave(&mut self, seat: usize) -> Option<Work<'s>> {
+        self.thread_mut(seat).map(Thread::leave)
+    }
+
+    /// Has all that a hardware thread fetched left?
+    pub(crate) fn is_drained(&self, seat: usize) -> bool {
+        let thread =
+            self.seats.get(seat).map(|&(core, thread)| &self.cores[core].threads()[thread]);
+        thread.is_none_or(Thread::is_drained)
+    }
+
+    /// A drained hardware thread executes this from now on.
+    pub(crate) fn enter(&mut self, seat: usize, work: Work<'s>) {
+        if let Some(thread) = self.thread_mut(seat) {
+            thread.enter(work);
+        }
+    }
+
+    fn thread_mut(&mut self, seat: usize) -> Option<&mut Thread<'s>> {
+        let &(core, thread) = self.seats.get(seat)?;
+        self.cores.get_mut(core)?.threads_mut().get_mut(thread)
     }
 
     /// Lets all run until each core's clock is at `ns` or later. False when all threads are done.

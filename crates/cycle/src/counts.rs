@@ -61,29 +61,40 @@ impl Counts {
     /// What was done since `before`; when it last retired stays.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        let (t, b) = (&self.traffic, &before.traffic);
+        self.with(before, |now, before| now - before)
+    }
+
+    /// Both together; when it last retired is this one's, if it did.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let last_retired = other.last_retired.max(self.last_retired);
+        Self { last_retired, ..self.with(other, |own, other| own + other) }
+    }
+
+    fn with(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        let (t, o) = (&self.traffic, &other.traffic);
         Self {
-            instructions: self.instructions - before.instructions,
-            uops: self.uops - before.uops,
-            loads: self.loads - before.loads,
-            stores: self.stores - before.stores,
-            mispredicted: self.mispredicted - before.mispredicted,
-            fp_divisions: self.fp_divisions - before.fp_divisions,
-            vector_cycles: self.vector_cycles - before.vector_cycles,
-            divider_cycles: self.divider_cycles - before.divider_cycles,
-            cycles: std::array::from_fn(|i| self.cycles[i] - before.cycles[i]),
-            slots: std::array::from_fn(|i| self.slots[i] - before.slots[i]),
+            instructions: of(self.instructions, other.instructions),
+            uops: of(self.uops, other.uops),
+            loads: of(self.loads, other.loads),
+            stores: of(self.stores, other.stores),
+            mispredicted: of(self.mispredicted, other.mispredicted),
+            fp_divisions: of(self.fp_divisions, other.fp_divisions),
+            vector_cycles: of(self.vector_cycles, other.vector_cycles),
+            divider_cycles: of(self.divider_cycles, other.divider_cycles),
+            cycles: std::array::from_fn(|i| of(self.cycles[i], other.cycles[i])),
+            slots: std::array::from_fn(|i| of(self.slots[i], other.slots[i])),
             last_retired: self.last_retired,
             traffic: Traffic {
-                l1i_misses: t.l1i_misses - b.l1i_misses,
-                itlb_misses: t.itlb_misses - b.itlb_misses,
-                l1d_misses: t.l1d_misses - b.l1d_misses,
-                l2_misses: t.l2_misses - b.l2_misses,
-                l2_load_misses: t.l2_load_misses - b.l2_load_misses,
-                llc_load_misses: t.llc_load_misses - b.llc_load_misses,
-                far_loads: t.far_loads - b.far_loads,
-                memory_near: t.memory_near - b.memory_near,
-                memory_far: t.memory_far - b.memory_far,
+                l1i_misses: of(t.l1i_misses, o.l1i_misses),
+                itlb_misses: of(t.itlb_misses, o.itlb_misses),
+                l1d_misses: of(t.l1d_misses, o.l1d_misses),
+                l2_misses: of(t.l2_misses, o.l2_misses),
+                l2_load_misses: of(t.l2_load_misses, o.l2_load_misses),
+                llc_load_misses: of(t.llc_load_misses, o.llc_load_misses),
+                far_loads: of(t.far_loads, o.far_loads),
+                memory_near: of(t.memory_near, o.memory_near),
+                memory_far: of(t.memory_far, o.memory_far),
             },
         }
     }

@@ -21,6 +21,7 @@
 //! | [`pool`], [`ports`], [`predictor`], [`wheel`] | what it is made of |
 //! | [`levels`], [`cache`], [`prefetch`], [`dram`] | what is behind it |
 //! | [`counts`] | what came out |
+//! | [`jobs`] | more jobs than hardware threads, in turn |
 //! | [`captured`] | a window of a captured trace as a stream |
 //! | [`replay`] | a phase of a profile as a stream |
 //! | [`check`] | two levels held against each other |
@@ -36,6 +37,7 @@ pub mod chip;
 pub mod core;
 pub mod counts;
 pub mod dram;
+pub mod jobs;
 pub mod levels;
 #[cfg(test)]
 mod made_up;
@@ -52,6 +54,7 @@ pub use crate::captured::Captured;
 pub use crate::chip::{Chip, ChipError, Seat};
 pub use crate::core::Fetch;
 pub use crate::counts::Counts;
+pub use crate::jobs::{Context, Jobs};
 pub use crate::op::{Branch, Op, Stream};
 pub use crate::predictor::{Indexing, Tables};
 pub use crate::referee::{Referee, Sample};
@@ -67,6 +70,8 @@ pub struct Options {
     pub tables: Tables,
     /// Do prefetchers work?
     pub prefetching: bool,
+    /// Has each job caches and translation buffers of its own? A control: nobody displaces another's lines.
+    pub private_caches: bool,
 }
 
 impl Default for Options {
@@ -77,6 +82,7 @@ impl Default for Options {
             indexing: Indexing::default(),
             tables: Tables::default(),
             prefetching: true,
+            private_caches: false,
         }
     }
 }

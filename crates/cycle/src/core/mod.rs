@@ -65,10 +65,9 @@ use symbiont_sim::description::{CoreType, Structure};
 
 pub use self::fetch::Fetch;
 use self::fetch::Front;
-pub(crate) use self::thread::Thread;
+pub(crate) use self::thread::{Thread, Work};
 use crate::Options;
 use crate::levels::Levels;
-use crate::op::Stream;
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::predictor::Predictor;
@@ -149,16 +148,15 @@ pub struct Core<'s> {
 const BUFFER: u32 = 16;
 
 impl<'s> Core<'s> {
-    /// A core of this sort, set up for `mode` threads. `streams`: each thread's
-    /// user number in the levels, and what it executes.
+    /// A core of this sort, set up for `mode` threads. `works`: what each executes.
     pub(crate) fn new(
         sort: &CoreType,
         ghz: f64,
         mode: u32,
-        streams: Vec<(usize, Stream<'s>)>,
+        works: Vec<Work<'s>>,
         options: &Options,
     ) -> Self {
-        let count = streams.len();
+        let count = works.len();
         let mode = mode.max(count as u32).max(1);
         let halves = if sort.halves_from.is_some_and(|from| mode >= from) { 2 } else { 1 };
         let part = |count: u32| count.div_ceil(halves as u32).max(1);
@@ -186,7 +184,7 @@ impl<'s> Core<'s> {
         let width = sort.dispatch.max(1);
         let buffer = (BUFFER * width / mode).max(8).max(2 * fetch) as usize;
         let most = (pools.rob.most() * group) as usize;
-        let thread = |(user, stream)| Thread::new(user, stream, most, buffer);
+        let thread = |work| Thread::new(work, most, buffer);
         Self {
             now: 0,
             period: 1.0 / ghz,
@@ -202,7 +200,7 @@ impl<'s> Core<'s> {
             fetch: options.fetch,
             turn: [0; 2],
             first: 0,
-            threads: streams.into_iter().map(thread).collect(),
+            threads: works.into_iter().map(thread).collect(),
             pools,
             ports: Ports::new(sort, count, halves),
             predictor: Predictor::new(
@@ -236,6 +234,10 @@ impl<'s> Core<'s> {
 
     pub(crate) fn threads(&self) -> &[Thread<'s>] {
         &self.threads
+    }
+
+    pub(crate) fn threads_mut(&mut self) -> &mut [Thread<'s>] {
+        &mut self.threads
     }
 
     /// So many of a thread's next instructions go by outside of time: caches, translation buffers and

@@ -69,6 +69,25 @@ pub(super) struct Stored {
     pub(super) arrives: u64,
 }
 
+/// What a thread executes, and as whom.
+pub(crate) struct Work<'s> {
+    /// Number in the levels.
+    pub(crate) user: usize,
+    stream: Stream<'s>,
+    upcoming: Option<Op>,
+}
+
+impl<'s> Work<'s> {
+    pub(crate) fn new(user: usize, mut stream: Stream<'s>) -> Self {
+        Self { user, upcoming: stream.next(), stream }
+    }
+
+    /// Nothing to do.
+    pub(crate) fn none(user: usize) -> Self {
+        Self::new(user, Box::new(std::iter::empty()))
+    }
+}
+
 /// A thread.
 pub(crate) struct Thread<'s> {
     /// Its number in the levels.
@@ -138,11 +157,12 @@ const EMPTY: InFlight = InFlight {
 };
 
 impl<'s> Thread<'s> {
-    pub(super) fn new(user: usize, mut stream: Stream<'s>, most: usize, buffer: usize) -> Self {
+    pub(super) fn new(work: Work<'s>, most: usize, buffer: usize) -> Self {
         let slots = most.next_power_of_two().max(2);
+        let Work { user, stream, upcoming } = work;
         Self {
             user,
-            upcoming: stream.next(),
+            upcoming,
             stream,
             buffer: VecDeque::with_capacity(buffer),
             buffer_most: buffer,
@@ -224,6 +244,25 @@ impl<'s> Thread<'s> {
     /// Is there nothing left to do?
     pub(crate) fn is_done(&self) -> bool {
         self.upcoming.is_none() && self.buffer.is_empty() && self.head == self.tail
+    }
+
+    /// Takes what it executes away; what was fetched of that goes on.
+    pub(crate) fn leave(&mut self) -> Work<'s> {
+        let none = Work::none(self.user);
+        let stream = std::mem::replace(&mut self.stream, none.stream);
+        Work { user: self.user, stream, upcoming: self.upcoming.take() }
+    }
+
+    /// Has all that was fetched left, stores too?
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_done() && self.stores.is_empty()
+    }
+
+    /// Executes something else from now on; must be drained.
+    pub(crate) fn enter(&mut self, work: Work<'s>) {
+        debug_assert!(self.is_drained(), "something is in flight");
+        (self.user, self.stream, self.upcoming) = (work.user, work.stream, work.upcoming);
+        (self.line, self.groups, self.front) = (NEVER, (0, 0), Waits::Flow);
     }
 
     pub(crate) fn counts(&self) -> &Counts {

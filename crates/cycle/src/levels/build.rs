@@ -15,9 +15,13 @@ const PAGE: u32 = 12;
 /// Ways of translation buffers.
 const TLB_WAYS: u64 = 4;
 
-/// Where a user is.
+/// Where a user is. Several users of one job are one in each cache that they share.
 #[derive(Debug, Clone, Copy)]
 pub struct UserPlace<'d> {
+    /// Its hardware thread, by number.
+    pub thread: usize,
+    /// Its job, by number.
+    pub job: usize,
     /// Its core.
     pub core: &'d Core,
     /// The core's sort.
@@ -35,6 +39,10 @@ type Key = (u8, u8, usize);
 struct Builder {
     caches: Vec<Cache>,
     known: BTreeMap<Key, usize>,
+    /// A job's number in a cache.
+    jobs: BTreeMap<(usize, usize), usize>,
+    /// Does each job have caches of its own?
+    private: bool,
 }
 
 impl Builder {
@@ -43,12 +51,12 @@ impl Builder {
         level: u8,
         scope: Scope,
         place: &UserPlace<'_>,
-        user: usize,
         make: impl FnOnce() -> Cache,
     ) -> Share {
         let core = place.core.id.0 as usize;
         let key = match scope {
-            Scope::Thread => (level, 0, user),
+            _ if self.private => (level, 4, place.job),
+            Scope::Thread => (level, 0, place.thread),
             Scope::Core => (level, 1, core),
             Scope::Cores(count) => (level, 2, core / (count.max(1) as usize)),
             Scope::Llc => (level, 3, place.core.llc.0 as usize),
@@ -58,36 +66,37 @@ impl Builder {
             caches.push(make());
             caches.len() - 1
         });
-        Share { cache, user: self.caches[cache].add_user() }
+        let user = *self.jobs.entry((cache, place.job)).or_insert_with(|| caches[cache].add_user());
+        Share { cache, user }
     }
 
-    fn cache(
-        &mut self,
-        level: u8,
-        described: &description::Cache,
-        place: &UserPlace<'_>,
-        user: usize,
-    ) -> Share {
-        self.share(level, described.scope, place, user, || Cache::new(described))
+    fn cache(&mut self, level: u8, described: &description::Cache, place: &UserPlace<'_>) -> Share {
+        self.share(level, described.scope, place, || Cache::new(described))
     }
 
-    fn tlb(&mut self, level: u8, entries: TlbEntries, place: &UserPlace<'_>, user: usize) -> Share {
+    fn tlb(&mut self, level: u8, entries: TlbEntries, place: &UserPlace<'_>) -> Share {
         let shift = place.sort.tlb.page.max(1).ilog2().saturating_sub(PAGE);
         let make = || Cache::with(entries.entries.max(1).into(), TLB_WAYS, shift);
-        self.share(level, entries.scope, place, user, make)
+        self.share(level, entries.scope, place, make)
     }
 }
 
 impl Levels {
-    /// The levels of a machine as these users meet them.
+    /// The levels of a machine as these users meet them. `private`: each job has caches and translation
+    /// buffers of its own, of full size.
     #[must_use]
-    pub fn new(machine: &Description, users: &[UserPlace<'_>], prefetching: bool) -> Self {
-        let mut builder = Builder::default();
+    pub fn new(
+        machine: &Description,
+        users: &[UserPlace<'_>],
+        prefetching: bool,
+        private: bool,
+    ) -> Self {
+        let mut builder = Builder { private, ..Builder::default() };
         let mut prefetchers = Vec::new();
         let mut of_core = BTreeMap::new();
         let nodes = machine.topology.nodes();
         let mut line = 1;
-        let mut path = |(user, place): (usize, &UserPlace<'_>)| {
+        let mut path = |place: &UserPlace<'_>| {
             let sort = place.sort;
             let prefetcher = *of_core.entry(place.core.id).or_insert_with(|| {
                 let streams = if prefetching { sort.prefetch_streams } else { 0 };
@@ -99,13 +108,13 @@ impl Levels {
             let cycles = |cycles: u32| f64::from(cycles) * place.period;
             let latency = [sort.l1d.latency, sort.l2.latency, l3.map_or(0, |l3| l3.latency)];
             Path {
-                l1i: builder.cache(0, &sort.l1i, place, user),
-                l1d: builder.cache(1, &sort.l1d, place, user),
-                l2: builder.cache(2, &sort.l2, place, user),
-                l3: l3.map(|l3| builder.cache(3, l3, place, user)),
-                code_tlb: builder.tlb(4, sort.tlb.instruction, place, user),
-                data_tlb: builder.tlb(5, sort.tlb.data, place, user),
-                second_tlb: sort.tlb.second.map(|second| builder.tlb(6, second, place, user)),
+                l1i: builder.cache(0, &sort.l1i, place),
+                l1d: builder.cache(1, &sort.l1d, place),
+                l2: builder.cache(2, &sort.l2, place),
+                l3: l3.map(|l3| builder.cache(3, l3, place)),
+                code_tlb: builder.tlb(4, sort.tlb.instruction, place),
+                data_tlb: builder.tlb(5, sort.tlb.data, place),
+                second_tlb: sort.tlb.second.map(|second| builder.tlb(6, second, place)),
                 latency: latency.map(cycles),
                 second_tlb_latency: cycles(sort.tlb.second_latency),
                 walk_latency: cycles(sort.tlb.walk),
@@ -115,7 +124,7 @@ impl Levels {
                 home: place.home,
             }
         };
-        let paths: Vec<Path> = users.iter().enumerate().map(&mut path).collect();
+        let paths: Vec<Path> = users.iter().map(&mut path).collect();
         Self {
             caches: builder.caches,
             traffic: vec![Traffic::default(); paths.len()],

@@ -404,16 +404,24 @@ impl Levels {
         self.traffic.get(user).copied().unwrap_or_default()
     }
 
-    /// What a user did to each set of one of its caches.
+    /// What a user's job did to each set of one of the user's caches.
     #[must_use]
     pub fn sets(&self, user: usize, kind: Kind) -> &[SetCounts] {
-        let share = self.paths.get(user).and_then(|path| match kind {
+        self.share(user, kind).map_or(&[], |share| self.caches[share.cache].counts(share.user))
+    }
+
+    /// Number of a user's cache among all of them, if it has one.
+    pub(crate) fn instance(&self, user: usize, kind: Kind) -> Option<usize> {
+        self.share(user, kind).map(|share| share.cache)
+    }
+
+    fn share(&self, user: usize, kind: Kind) -> Option<Share> {
+        self.paths.get(user).and_then(|path| match kind {
             Kind::L1i => Some(path.l1i),
             Kind::L1d => Some(path.l1d),
             Kind::L2 => Some(path.l2),
             Kind::L3 => path.l3,
-        });
-        share.map_or(&[], |share| self.caches[share.cache].counts(share.user))
+        })
     }
 
     /// log₂ of the bytes of a user's instruction lines.

@@ -72,8 +72,9 @@ fn misses_equal_those_of_cachegrind() {
         (sort.l2.bytes, sort.l2.ways) = BOTH;
     });
     let core = machine.topology.core(CoreId(0)).unwrap();
-    let place = UserPlace { core, sort: &machine.core_types[0], period: 1.0, home: 0 };
-    let mut levels = Levels::new(&machine, &[place], false);
+    let place =
+        UserPlace { thread: 0, job: 0, core, sort: &machine.core_types[0], period: 1.0, home: 0 };
+    let mut levels = Levels::new(&machine, &[place], false, false);
     let mut found = Counted::default();
     let mut ns = 0.0;
     for line in accesses.lines() {

@@ -83,14 +83,16 @@ proptest! {
     ) {
         let machine = small();
         let sort = &machine.core_types[0];
-        let place = |core: &usize| UserPlace {
+        let place = |(user, core): (usize, &usize)| UserPlace {
+            thread: user,
+            job: user,
             core: machine.topology.core(CoreId(*core as u32)).unwrap(),
             sort,
             period: 1.0,
             home: 0,
         };
-        let places: Vec<UserPlace<'_>> = USERS.iter().map(place).collect();
-        let mut levels = Levels::new(&machine, &places, false);
+        let places: Vec<UserPlace<'_>> = USERS.iter().enumerate().map(place).collect();
+        let mut levels = Levels::new(&machine, &places, false, false);
         let mut l1 = [Naive::new(&sort.l1d), Naive::new(&sort.l1d)];
         let mut l2 = [Naive::new(&sort.l2), Naive::new(&sort.l2)];
         let mut l3 = Naive::new(sort.l3.as_ref().unwrap());

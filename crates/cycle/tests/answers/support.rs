@@ -20,6 +20,7 @@ pub const OPTIONS: Options = Options {
     indexing: symbiont_cycle::Indexing::History,
     tables: symbiont_cycle::Tables::Shared,
     prefetching: false,
+    private_caches: false,
 };
 
 pub fn shared(entries: u32) -> Structure {
