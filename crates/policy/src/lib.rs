@@ -29,6 +29,7 @@
 //!   (`unsettled_threads_are_left_to_the_os`).
 //! - Equal seeds and views give equal placements (`policies_are_deterministic`).
 
+pub mod activity;
 mod auto;
 mod classes;
 mod fixed;
