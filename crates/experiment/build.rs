@@ -26,9 +26,19 @@ const ROOMS: [&str; 16] = [
     "experiment/src/training/watch.rs",
 ];
 
+/// What decides beside these where it runs cycle by cycle.
+const CYCLE: [&str; 2] = ["cycle", "experiment/src/reproduce/settle/play.rs"];
+
 fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rustc-env=SYMBIONT_RECORD_CODE={:016x}", digest(&ROOMS)?);
+    println!("cargo::rustc-env=SYMBIONT_CYCLE_CODE={:016x}", digest(&CYCLE)?);
+    Ok(())
+}
+
+/// A digest of the sources of rooms, or parts of them.
+fn digest(rooms: &[&str]) -> Result<u64, Box<dyn Error>> {
     let mut files = Vec::new();
-    for room in ROOMS {
+    for room in rooms {
         let source = Path::new("..").join(room);
         let source = if room.contains('/') { source } else { source.join("src") };
         println!("cargo::rerun-if-changed={}", source.display());
@@ -40,8 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         file.hash(&mut hasher);
         fs::read(&file)?.hash(&mut hasher);
     }
-    println!("cargo::rustc-env=SYMBIONT_RECORD_CODE={:016x}", hasher.finish());
-    Ok(())
+    Ok(hasher.finish())
 }
 
 /// A file, or the files below a folder but those of tests.

@@ -101,13 +101,18 @@ fn count(many: usize, what: &str) -> String {
     if many == 1 { format!("1 {what}") } else { format!("{many} {what}s") }
 }
 
-/// Where tables are kept; nowhere if that is not wanted or there is no home.
-fn folder(kept: &Kept) -> Option<PathBuf> {
+/// The user's folder of what Symbiont can make anew; none without a home.
+pub fn cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     // The base directory specification: a relative path is invalid.
     let base = variable("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
     let base = base.or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    let own = base.map(|base| base.join("symbiont").join("tables"));
+    base.map(|base| base.join("symbiont"))
+}
+
+/// Where tables are kept; nowhere if that is not wanted or there is no home.
+fn folder(kept: &Kept) -> Option<PathBuf> {
+    let own = cache().map(|own| own.join("tables"));
     kept.cache.as_deref().map(Path::to_owned).or(own).filter(|_| !kept.no_cache)
 }
 

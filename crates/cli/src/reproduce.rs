@@ -13,7 +13,7 @@ use symbiont_experiment::simulated::Library;
 
 use crate::args::Reproduce;
 use crate::bench::{Figures, Terminal, text, took};
-use crate::prepare::{Bar, prepare};
+use crate::prepare::{Bar, cache, prepare};
 
 /// Runs what was asked for.
 pub fn run(args: &Reproduce) -> anyhow::Result<()> {
@@ -23,7 +23,9 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let wanted = wanted(args)?;
     let library = Library::open(&args.profiles)?;
     let mut progress = Terminal::new(Figures::Simulated)?;
+    let own = || cache().unwrap_or_default().join("traces/continuous");
     let context = Context {
+        traces: args.traces.clone().unwrap_or_else(own),
         records: args.output.join("records"),
         effort: if args.quick { Effort::Quick } else { Effort::Full },
         seed: args.seed,
@@ -164,7 +166,7 @@ mod tests {
         let refused = |words: &[&str]| asked(words).unwrap_err().to_string();
         assert!(refused(&["morad-tab9"]).contains("'morad-tab9'; `symbiont reproduce --list`"));
         assert!(refused(&["feliu-fig4"]).contains("an input"));
-        assert!(refused(&["--paper", "4"]).contains("nothing of Settle"));
+        assert!(refused(&["settle-tab3"]).contains("symbiont machines xsim"));
         assert!(refused(&["--paper", "7"]).contains("0..=5"));
         assert!(refused(&[]).contains("required"));
         assert!(refused(&["morad-tab4", "--all"]).contains("cannot be used with"));

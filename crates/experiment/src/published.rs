@@ -22,6 +22,7 @@ use crate::stats::Estimate;
 
 pub mod hysched;
 pub mod phases;
+pub mod vectors;
 pub mod workover;
 
 /// One figure of a paper's text.

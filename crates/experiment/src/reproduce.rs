@@ -33,6 +33,7 @@ mod page;
 mod peternier;
 mod seniority;
 mod serial_phases;
+mod settle;
 mod smt8;
 #[cfg(test)]
 mod tests;
@@ -82,6 +83,8 @@ pub struct Context<'a> {
     pub workers: usize,
     /// The programs' profiles.
     pub library: &'a Library,
+    /// Folder of continuous traces of programs, which need not be there.
+    pub traces: PathBuf,
     /// Makes machines ready.
     pub prepare: Prepare<'a>,
 }
@@ -129,6 +132,12 @@ pub trait Source: Sync {
         true
     }
 
+    /// What it cannot do without and is not there, and how to get it; none: it can be carried out.
+    fn lacks(&self, context: &Context<'_>) -> Option<String> {
+        let _ = context;
+        None
+    }
+
     /// Carries out what is not kept yet, and evaluates all.
     ///
     /// # Errors
@@ -147,6 +156,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &navarro::Hysched,
     &peternier::WorkOver,
     &peternier::Overhead,
+    &settle::ActivityVectors,
     &feliu::Symbiotic,
     &smt8::Smt8,
     &unknown::Unknown,
@@ -179,17 +189,30 @@ pub fn reproduce(
     progress: &mut dyn Progress,
 ) -> Result<Outcome, Error> {
     let is_wanted = |figure: &Figure| wanted.iter().any(|wanted| wanted.id == figure.id);
-    let mut all = Vec::new();
+    let (mut all, mut lacking) = (Vec::new(), Vec::new());
     // Those that need a quiet machine come last.
     let mut sources: Vec<&&dyn Source> = SOURCES.iter().collect();
     sources.sort_by_key(|source| !source.simulated());
     for source in sources {
-        if source.figures().iter().any(is_wanted) {
-            progress.note(source.name());
-            all.push((*source, source.reproduce(context, progress)?));
+        let figures: Vec<&Figure> = source.figures().iter().filter(|it| is_wanted(it)).collect();
+        if figures.is_empty() {
+            continue;
+        }
+        match source.lacks(context) {
+            Some(what) => {
+                progress.note(&format!("{}: left out, as {what}", source.name()));
+                lacking.extend(figures.into_iter().map(|figure| (figure, what.clone())));
+            }
+            None => {
+                progress.note(source.name());
+                all.push((*source, source.reproduce(context, progress)?));
+            }
         }
     }
-    let outcome = Outcome { figures: judged(&all, is_wanted), facts: facts(&all) };
+    if let (true, Some((_, what))) = (all.is_empty(), lacking.first()) {
+        return Err(Error::Evaluation(what.clone()));
+    }
+    let outcome = Outcome { figures: judged(&all, is_wanted), facts: facts(&all), lacking };
     page(&outcome, context).write(output)?;
     Ok(outcome)
 }
@@ -201,6 +224,8 @@ pub struct Outcome {
     pub figures: Vec<(&'static Figure, Vec<Point>)>,
     /// What they rest on.
     pub facts: Vec<(String, String)>,
+    /// Figures that were asked for and not made, and what is missing for them.
+    pub lacking: Vec<(&'static Figure, String)>,
 }
 
 fn judged(

@@ -44,6 +44,10 @@ pub struct Reproduce {
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Folder of continuous traces of programs, which the figures of Settle et al. need
+    /// [default: ~/.cache/symbiont/traces/continuous]
+    #[arg(long, value_name = "FOLDER")]
+    pub traces: Option<PathBuf>,
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,

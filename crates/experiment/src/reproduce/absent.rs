@@ -21,6 +21,8 @@ const fn absent(id: &'static str, paper: Paper, place: &'static str, why: &'stat
 
 const INPUT: &str = "an input: the simulated POWER8 is described by these values, so that it would \
                      only give them back (`symbiont machines power8-s812l --memory`)";
+const INPUT_OF_XSIM: &str =
+    "an input: the simulated machine is described by it (`symbiont machines xsim`)";
 const DRAWING: &str = "a drawing, no result";
 const REAL: &str = "needs a real machine: `symbiont bench openmp` runs OpenMP kernels in its place";
 const EQUATION: &str =
@@ -38,5 +40,6 @@ pub const ABSENT: &[Absent] = &[
     absent("morad-tab1", Paper::Morad, "Tables 1 to 3", EQUATION),
     absent("morad-tab6", Paper::Morad, "Tables 6 and 7", REAL),
     absent("peternier-fig1", Paper::Peternier, "Fig. 1 to 5", DRAWING),
-    absent("settle", Paper::Settle, "all", "not built yet"),
+    absent("settle-tab3", Paper::Settle, "Table 3", INPUT_OF_XSIM),
+    absent("settle-fig4", Paper::Settle, "Fig. 4 to 6", DRAWING),
 ];

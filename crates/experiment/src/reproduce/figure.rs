@@ -43,7 +43,7 @@ impl Paper {
             Self::Peternier => crate::published::workover::CITATION,
             Self::Morad => crate::published::phases::CITATION,
             Self::Navarro => crate::published::hysched::CITATION,
-            Self::Settle => "Settle et al., cache activity vectors",
+            Self::Settle => crate::published::vectors::CITATION,
             Self::Symbiont => "Symbiont, ours, not published",
         }
     }

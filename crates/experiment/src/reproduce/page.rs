@@ -25,7 +25,7 @@ pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
         }
         report.push(table(figure, points));
     }
-    report.push(absent());
+    report.push(absent(&outcome.lacking));
     for (name, value) in &outcome.facts {
         report.fact(name.clone(), value.clone());
     }
@@ -228,13 +228,17 @@ fn dots(figure: &Figure, points: &[Point]) -> Dots {
     }
 }
 
-fn absent() -> Table {
+fn absent(lacking: &[(&Figure, String)]) -> Table {
     let columns = vec![
         Column::text("Figure"),
         Column::text("Published in"),
         Column::text("Why it is not here"),
     ];
     let mut table = Table::new("absent", "Figures that are not reproduced", columns);
+    for (figure, what) in lacking {
+        let published = format!("{}, {}", figure.paper.prefix(), figure.place);
+        table.row(vec![figure.id.into(), published.into(), what.as_str().into()]);
+    }
     for absent in ABSENT {
         let published = format!("{}, {}", absent.paper.prefix(), absent.place);
         table.row(vec![absent.id.into(), published.into(), Value::from(absent.why).into()]);

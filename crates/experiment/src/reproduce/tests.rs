@@ -120,6 +120,7 @@ fn the_page_shows_every_figure() {
     let folder = tempfile::tempdir().unwrap();
     let library = Library::default();
     let context = Context {
+        traces: Default::default(),
         records: folder.path().join("records"),
         effort: Effort::Quick,
         seed: 1,
@@ -139,6 +140,7 @@ fn the_page_shows_every_figure() {
     let outcome = Outcome {
         figures: figures().map(|(_, figure)| (figure, points(figure))).collect(),
         facts: Vec::new(),
+        lacking: Vec::new(),
     };
     let report = page(&outcome, &context);
     report.write(folder.path()).unwrap();

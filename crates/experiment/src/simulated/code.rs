@@ -10,6 +10,9 @@ use crate::campaign::digest;
 /// A digest of the code that simulated records follow from.
 pub const CODE: &str = env!("SYMBIONT_RECORD_CODE");
 
+/// A digest of what decides beside that where it runs cycle by cycle.
+pub const CYCLE_CODE: &str = env!("SYMBIONT_CYCLE_CODE");
+
 /// A digest of a machine.
 pub fn machine(description: &Description) -> String {
     digest(&[&format!("{description:?}")])
