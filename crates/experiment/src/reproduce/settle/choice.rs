@@ -168,7 +168,11 @@ pub fn choose(
             |jobs: &Vec<String>| gain(find(jobs, &called)?, find(jobs, ROUND_ROBIN)?, jobs.len());
         let gains: Vec<f64> = mixes.iter().filter_map(of).collect();
         let gain = mean_estimate(&gains).map_err(|error| Error::Evaluation(error.to_string()))?;
-        points.push(Point::new(setting.what, setting.to.as_str(), gain.percent()));
+        points.push(Point::new(
+            "mean gain",
+            format!("{}: {}", setting.what, setting.to),
+            gain.percent(),
+        ));
         // Another period is another experiment: it is shown and not taken.
         if setting.open.longer == 1.0 && best.is_none_or(|(most, _)| gain.value > most) {
             best = Some((gain.value, setting));
