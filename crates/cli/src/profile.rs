@@ -1,5 +1,6 @@
 //! `symbiont profile`: what a program does, for the simulator.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,11 +10,13 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use symbiont_profile::capture::{Capture, Windows, plugin_beside};
+use symbiont_profile::vectors::Vectors;
 use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, Profile};
 
 use crate::args;
 
 mod trace;
+mod vectors;
 
 /// Cache sizes that the summary tells misses of: 64-byte lines and their name.
 const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_288.0, "32 MiB")];
@@ -25,12 +28,23 @@ pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
             say!("{}", trace::told(path, args.json)?);
             Ok(())
         }
+        Some(path) if is_json(path) => {
+            say!("{}", vectors::said(&Vectors::read(path)?, path, args.json)?);
+            Ok(())
+        }
         Some(path) => {
             say!("{}", told(&Profile::read(path)?, path, args.json)?);
             Ok(())
         }
         None => capture(args),
     }
+}
+
+/// Does a file begin as one of activity vectors does? Profiles do not.
+fn is_json(path: &Path) -> bool {
+    let mut first = [0];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && first == *b"{"
 }
 
 fn capture(args: &args::Profile) -> anyhow::Result<()> {
@@ -55,14 +69,20 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
         bar.set_message(format!("{} instructions observed", HumanCount(instructions)));
         bar.tick();
     };
-    let told = match &args.trace {
-        None => {
+    let told = match (&args.trace, &args.vectors) {
+        (_, Some(machine)) => {
+            let vectors = capture.vectors(&vectors::hierarchy(machine)?, progress)?;
+            let path = output(args, &vectors.program, "vectors");
+            vectors.write(&path)?;
+            vectors::said(&vectors, &path, args.json)?
+        }
+        (None, None) => {
             let profile = capture.run(progress)?;
             let path = output(args, &profile.program, "profile");
             profile.write(&path)?;
             told(&profile, &path, args.json)?
         }
-        Some(of) => {
+        (Some(of), None) => {
             let profile = Profile::read(of)?;
             let path = output(args, &profile.program, "trace");
             capture.trace(&profile, windows(args), &path, progress)?;

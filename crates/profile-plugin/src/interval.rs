@@ -1,6 +1,7 @@
 //! From the counts of an interval to what is written.
 
 use symbiont_profile::raw::{BUCKETS, Interval, Signature, Traces};
+use symbiont_profile::vectors::Counts as CacheCounts;
 use symbiont_profile::{
     Footprint, MicroTrace, OpClass, Phase, Reuse, ReuseBin, ReuseHistogram, SUPER_SET_CACHES,
     Stream, SuperSetMap,
@@ -31,6 +32,8 @@ pub struct Tally<'a> {
     pub code: &'a Counts,
     /// Micro-traces.
     pub traces: Vec<MicroTrace>,
+    /// What was done to simulated caches.
+    pub caches: Option<[CacheCounts; 3]>,
     /// About to execute another program?
     pub before_exec: bool,
 }
@@ -39,7 +42,7 @@ pub struct Tally<'a> {
 pub fn interval(tally: Tally<'_>) -> Interval {
     let phase = phase(&tally);
     let signature = signature(&tally, &phase);
-    Interval { signature, phase, traces: Traces { traces: tally.traces } }
+    Interval { signature, phase, traces: Traces { traces: tally.traces }, caches: tally.caches }
 }
 
 /// The blocks that were executed, and how often.

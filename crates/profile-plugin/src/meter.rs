@@ -4,6 +4,8 @@ use symbiont_profile::predict::Predictors;
 use symbiont_profile::raw::Interval;
 use symbiont_profile::trace;
 use symbiont_profile::trace::RawWindow;
+use symbiont_profile::vectors::Hierarchy;
+use symbiont_profile::vectors::caches::Caches;
 use symbiont_profile::{Branches, MicroTrace, OpClass, PREDICTORS};
 
 use crate::block::{Block, Leaves};
@@ -109,6 +111,7 @@ pub struct Meter {
     recorder: Option<Box<Recorder>>,
     traces: Vec<MicroTrace>,
     windows: Windows,
+    caches: Option<Box<Caches>>,
     done: Vec<Interval>,
 }
 
@@ -138,6 +141,7 @@ impl Meter {
             recorder: None,
             traces: Vec::new(),
             windows: Windows::default(),
+            caches: None,
             done: Vec::new(),
         };
         meter.set_alarm();
@@ -148,6 +152,11 @@ impl Meter {
     pub fn record_windows(&mut self, plan: Plan) {
         self.windows = Windows::new(plan);
         self.set_alarm();
+    }
+
+    /// Simulates caches from now on.
+    pub fn simulate_caches(&mut self, hierarchy: &Hierarchy) {
+        self.caches = Some(Box::new(Caches::new(hierarchy)));
     }
 
     /// A block begins to execute. Whether an interval or a window is complete, which
@@ -168,6 +177,9 @@ impl Meter {
         for &line in &block.lines {
             if self.code.current() != Some(line) {
                 let access = self.code.fetch(line);
+                if let Some(caches) = &mut self.caches {
+                    caches.code(line * 64);
+                }
                 if let Some(recorder) = &mut self.recorder {
                     recorder.fetched(access);
                 }
@@ -255,6 +267,9 @@ impl Meter {
         let store = class == OpClass::Store;
         self.accesses[usize::from(store)] += 1;
         let access = self.data.data(address / 64, store);
+        if let Some(caches) = &mut self.caches {
+            caches.data(address);
+        }
         if self.recorder.is_some() {
             self.record(DataAccess { instruction, class, access });
         }
@@ -357,7 +372,8 @@ impl Meter {
     /// The interval so far, which goes on unless another program is executed.
     pub fn so_far(&mut self) -> Interval {
         let (data, code) = (self.data.so_far(), self.code.so_far());
-        interval(self.tally(&data, &code, self.traces.clone(), true))
+        let caches = self.caches.as_ref().map(|caches| caches.so_far());
+        interval(Tally { caches, ..self.tally(&data, &code, self.traces.clone(), true) })
     }
 
     /// The intervals that ended since the last call.
@@ -399,6 +415,7 @@ impl Meter {
             data,
             code,
             traces,
+            caches: None,
             before_exec,
         }
     }
@@ -412,7 +429,8 @@ impl Meter {
         self.traces.drain(..spare);
         let (data, code) = (self.data.take(), self.code.take());
         let traces = std::mem::take(&mut self.traces);
-        let ended = interval(self.tally(&data, &code, traces, false));
+        let caches = self.caches.as_mut().map(|caches| caches.take());
+        let ended = interval(Tally { caches, ..self.tally(&data, &code, traces, false) });
         self.done.push(ended);
         for executed in &mut self.executed {
             executed.times = 0;

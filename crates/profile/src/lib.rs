@@ -62,6 +62,7 @@ mod super_sets;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
 pub mod trace;
+pub mod vectors;
 
 pub use bins::ReuseBin;
 pub use branches::{Branches, PREDICTOR_ENTRIES, PREDICTORS};

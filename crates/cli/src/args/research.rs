@@ -52,10 +52,11 @@ Examples:
   symbiont profile -- gzip -9 -k -f big.tar
   symbiont profile -o bc.profile --stdout /dev/null -- sh -c 'echo \"scale=2000; 4*a(1)\" | bc -l'
   symbiont profile --show gzip.profile
-  symbiont profile --trace gzip.profile -- gzip -9 -k -f big.tar"
+  symbiont profile --trace gzip.profile -- gzip -9 -k -f big.tar
+  symbiont profile --vectors host -- gzip -9 -k -f big.tar"
 )]
 pub struct Profile {
-    /// Where the profile goes [default: NAME.profile], or the trace [NAME.trace]
+    /// Where the profile goes [default: NAME.profile], or the trace [NAME.trace] or the vectors [NAME.vectors]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// What workloads call the program [default: its file name]
@@ -92,8 +93,12 @@ pub struct Profile {
     /// One window of so many instructions instead, from the middle of the program
     #[arg(long, value_name = "INSTRUCTIONS", requires = "trace", conflicts_with_all = ["windows", "warm_up", "length"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub continuous: Option<u64>,
-    /// Tell what a profile or a trace holds, instead of making one
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "output", "name", "variables", "stdout", "interval", "plugin", "trace"])]
+    /// Write uses and misses of each region of the caches of MACHINE instead, interval by interval: what
+    /// activity vectors are made of. A described machine (`symbiont machines`), or 'host'
+    #[arg(long, value_name = "MACHINE", conflicts_with = "trace")]
+    pub vectors: Option<String>,
+    /// Show what a profile, a trace or a file of vectors holds, instead of making one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "output", "name", "variables", "stdout", "interval", "plugin", "trace", "vectors"])]
     pub show: Option<PathBuf>,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "show")]

@@ -2,6 +2,8 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use symbiont_profile::OpClass;
+use symbiont_profile::vectors::caches::Caches;
+use symbiont_profile::vectors::{Counts, Geometry, Hierarchy};
 use symbiont_topology::CoreId;
 
 use super::*;
@@ -34,44 +36,18 @@ fn loads(job: u64, lines: impl Iterator<Item = u64>) -> Stream<'static> {
     chain(job, lines.map(|line| (line, false)).collect())
 }
 
-/// Sets as lists, the line used last at the end; accesses and misses by set.
-struct Lists {
-    sets: Vec<Vec<u64>>,
-    ways: usize,
-    counts: Vec<(u32, u32)>,
+/// Shape of a described cache.
+fn shape(cache: &symbiont_sim::description::Cache) -> Geometry {
+    let sets = (cache.lines() / u64::from(cache.ways)) as u32;
+    Geometry { sets, ways: cache.ways, line: cache.line }
 }
 
-impl Lists {
-    fn new(cache: &symbiont_sim::description::Cache) -> Self {
-        let sets = (cache.bytes / u64::from(cache.line) / u64::from(cache.ways)) as usize;
-        let (ways, counts) = (cache.ways as usize, vec![(0, 0); sets]);
-        Self { sets: vec![Vec::new(); sets], ways, counts }
-    }
-
-    /// Did it miss?
-    fn uses(&mut self, line: u64) -> bool {
-        let at = line as usize % self.sets.len();
-        let set = &mut self.sets[at];
-        let known = set.iter().position(|one| *one == line);
-        if let Some(known) = known {
-            set.remove(known);
-        }
-        set.push(line);
-        if set.len() > self.ways {
-            set.remove(0);
-        }
-        self.counts[at].0 += 1;
-        self.counts[at].1 += u32::from(known.is_none());
-        known.is_none()
-    }
-
-    fn by_super_set(&self, count: usize) -> Vec<(u32, u32)> {
-        let each = self.counts.len() / count;
-        let sum = |group: &[(u32, u32)]| {
-            group.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-        };
-        self.counts.chunks(each).map(sum).collect()
-    }
+/// Sums of uses and misses over so many groups.
+fn by_super_set(counts: &Counts, count: usize) -> Vec<(u32, u32)> {
+    let each = counts.uses.len() / count;
+    let sum = |counts: &[u32]| counts.iter().sum::<u32>();
+    let groups = counts.uses.chunks(each).zip(counts.misses.chunks(each));
+    groups.map(|(uses, misses)| (sum(uses), sum(misses))).collect()
 }
 
 fn of(sets: &[SetCounts]) -> Vec<(u32, u32)> {
@@ -93,19 +69,17 @@ proptest! {
         jobs.assign(&[Some(0)]);
         jobs.run(2e6);
         prop_assert_eq!(jobs.counts(0).uops, count as u64);
-        let (mut l1, mut l2) = (Lists::new(&sort.l1d), Lists::new(&sort.l2));
+        // The simulation that vectors files are made by shares no code with this one.
+        let (l1d, l1i, l2) = (shape(&sort.l1d), shape(&sort.l1i), shape(&sort.l2));
+        let mut caches = Caches::new(&Hierarchy { l1d, l1i, l2 });
         // All instructions lie in one line.
-        l2.uses((1 << 40) / 64);
-        for (line, _) in &lines {
-            let line = (1 << 40) / 64 + line;
-            if l1.uses(line) {
-                l2.uses(line);
-            }
-        }
-        for super_sets in [32, 8] {
-            for (kind, model) in [(Kind::L1d, &l1), (Kind::L2, &l2)] {
+        caches.code(1 << 40);
+        lines.iter().for_each(|(line, _)| caches.data((1 << 40) + line * 64));
+        let [l1d, l1i, l2] = caches.take();
+        for super_sets in [128, 32, 8] {
+            for (kind, model) in [(Kind::L1d, &l1d), (Kind::L1i, &l1i), (Kind::L2, &l2)] {
                 let counted = of(&jobs.super_sets(0, kind, super_sets));
-                prop_assert_eq!(counted, model.by_super_set(super_sets), "{:?}", kind);
+                prop_assert_eq!(counted, by_super_set(model, super_sets), "{:?}", kind);
             }
         }
     }

@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use symbiont_profile::OpClass;
+use symbiont_profile::vectors::{Geometry, Hierarchy};
 
 use crate::block::Block;
 use crate::meter::{BUDGET, Meter};
@@ -37,6 +38,8 @@ static INTERVAL: AtomicU64 = AtomicU64::new(BUDGET);
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 /// Windows to record, and of which process, counted from 0.
 static WINDOWS: OnceLock<(u32, Plan)> = OnceLock::new();
+/// Caches to simulate.
+static CACHES: OnceLock<Hierarchy> = OnceLock::new();
 /// Threads of this process that started so far.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
@@ -49,8 +52,9 @@ static UNMETERED: AtomicU32 = AtomicU32::new(0);
 pub static qemu_plugin_version: c_int = 1;
 
 /// Called by qemu when it loads the plugin. Arguments: `dir=` the folder for the
-/// files of intervals, `budget=` the instructions of an interval, and
-/// `windows=PROCESS:LENGTH:START+…` what is to be traced.
+/// files of intervals, `budget=` the instructions of an interval,
+/// `windows=PROCESS:LENGTH:START+…` what is to be traced, and `caches=SETS:WAYS:LINE+…` the caches to simulate: L1
+/// data, L1 instruction, L2.
 ///
 /// # Safety
 /// Only qemu may call it, as its plugin interface says.
@@ -79,7 +83,11 @@ pub unsafe extern "C" fn qemu_plugin_install(
                 Some(windows) => drop(WINDOWS.set(windows)),
                 None => return refuse("windows= wants PROCESS:LENGTH:START+..."),
             },
-            _ => return refuse("it takes dir=, budget= and windows="),
+            Some(("caches", value)) => match caches(value) {
+                Some(caches) => drop(CACHES.set(caches)),
+                None => return refuse("caches= wants SETS:WAYS:LINE three times, with + between"),
+            },
+            _ => return refuse("it takes dir=, budget=, windows= and caches="),
         }
     }
     let Some(dir) = dir else { return refuse("dir= is missing") };
@@ -97,6 +105,18 @@ fn windows(value: &str) -> Option<(u32, Plan)> {
     let (length, starts) = rest.split_once(':')?;
     let starts = starts.split('+').map(str::parse).collect::<Result<_, _>>().ok()?;
     Some((process.parse().ok()?, Plan { length: length.parse().ok()?, starts }))
+}
+
+/// Three caches: `SETS:WAYS:LINE+…`.
+fn caches(value: &str) -> Option<Hierarchy> {
+    let geometry = |text: &str| {
+        let mut parts = text.split(':').map(|part| part.parse().ok());
+        let mut next = || parts.next().flatten();
+        Some(Geometry { sets: next()?, ways: next()?, line: next()? })
+    };
+    let [l1d, l1i, l2] = value.split('+').collect::<Vec<_>>().try_into().ok()?;
+    let hierarchy = Hierarchy { l1d: geometry(l1d)?, l1i: geometry(l1i)?, l2: geometry(l2)? };
+    hierarchy.is_sane().then_some(hierarchy)
 }
 
 /// Lets a meter record what is to be traced of the process that has this output.
@@ -177,6 +197,9 @@ extern "C" fn cpu_starts(_id: api::Id, cpu: c_uint) {
         return;
     };
     let mut meter = Box::new(Meter::new(thread, INTERVAL.load(Ordering::Relaxed)));
+    if let Some(hierarchy) = CACHES.get() {
+        meter.simulate_caches(hierarchy);
+    }
     // The first thread starts before its program is known: see `start_output`.
     if let Some(output) = output() {
         plan(&mut meter, output);

@@ -6,3 +6,4 @@ mod behaviour;
 mod processes;
 mod support;
 mod traces;
+mod vectors;

@@ -10,7 +10,7 @@ use crate::or_skip;
 use crate::support::{Built, build, capture, profile, text};
 
 /// Sweeps over 4,096 lines, with a load of each and a store every fourth time.
-fn sweep() -> Built {
+pub fn sweep() -> Built {
     build(
         r#"static volatile char lines[4096 * 64];
         int main(void) {

@@ -1,11 +1,13 @@
 //! From the plugin's files to a profile.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::CaptureError;
 use super::cluster::{Cluster, cluster};
 use crate::raw::{IntervalAt, RawFile};
+use crate::vectors::{Hierarchy, Interval, VERSION, Vectors};
 use crate::{
     Footprint, LONGEST_FILE, MicroTrace, Phase, Profile, ReuseHistogram, SUPER_SET_CACHES, Span,
     SuperSetMap, Thread, to_bytes,
@@ -42,6 +44,36 @@ pub(super) fn files(dir: &Path) -> Result<Vec<RawFile>, CaptureError> {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "raw"));
     paths.sort();
     paths.iter().map(|path| RawFile::open(path).map_err(|error| failed(path, error))).collect()
+}
+
+/// What the thread that executed most did to simulated caches, interval by interval.
+pub(super) fn vectors(
+    files: &[RawFile],
+    hierarchy: &Hierarchy,
+    about: About,
+) -> Result<Vectors, CaptureError> {
+    let mut executed: BTreeMap<(usize, u32), u64> = BTreeMap::new();
+    for (process, file) in files.iter().enumerate() {
+        for at in &file.intervals {
+            *executed.entry((process, at.signature.thread)).or_default() +=
+                at.signature.instructions;
+        }
+    }
+    // Of equals the first.
+    let most = executed.iter().rev().max_by_key(|(_, instructions)| **instructions);
+    let (process, thread) = *most.ok_or(CaptureError::NothingRan)?.0;
+    let file = files.get(process).ok_or(CaptureError::NothingRan)?;
+    let failed = |source| CaptureError::Scratch { path: file.path().to_owned(), source };
+    let mut intervals = Vec::new();
+    for at in file.intervals.iter().filter(|at| at.signature.thread == thread) {
+        if let Some(caches) = file.caches(at).map_err(failed)? {
+            intervals.push(Interval { instructions: at.signature.instructions, caches });
+        }
+    }
+    let gaps = gaps(files, about.not_followed.as_deref());
+    let About { program, command, digest, .. } = about;
+    let hierarchy = *hierarchy;
+    Ok(Vectors { version: VERSION, program, command, digest, hierarchy, intervals, gaps })
 }
 
 /// Instructions that the files tell of so far.

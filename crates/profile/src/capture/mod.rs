@@ -47,6 +47,7 @@ use rustix::process::{getgid, getuid};
 use tempfile::TempDir;
 
 use crate::raw::RawFile;
+use crate::vectors::{Geometry, Hierarchy, Vectors};
 use crate::{Profile, trace};
 pub use error::CaptureError;
 use gather::About;
@@ -189,6 +190,22 @@ impl Capture {
         let ran = prepared.run(&format!(",{}", windows.argument(profile, &places)), progress)?;
         let files = ran.files()?;
         windows.write(path, &files, &places, profile, self.about(&ran)?)
+    }
+
+    /// Runs the program to its end, as above, with these caches simulated: what it did to each region of them.
+    ///
+    /// # Errors
+    /// As [`Capture::run`].
+    pub fn vectors(
+        &self,
+        hierarchy: &Hierarchy,
+        progress: impl FnMut(u64),
+    ) -> Result<Vectors, CaptureError> {
+        let Hierarchy { l1d, l1i, l2 } = hierarchy;
+        let of = |cache: &Geometry| format!("{}:{}:{}", cache.sets, cache.ways, cache.line);
+        let caches = [l1d, l1i, l2].map(of).join("+");
+        let ran = self.prepare()?.run(&format!(",caches={caches}"), progress)?;
+        gather::vectors(&ran.files()?, hierarchy, self.about(&ran)?)
     }
 
     /// Finds all that it takes to run the program.

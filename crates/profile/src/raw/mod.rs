@@ -12,11 +12,12 @@ mod reader;
 
 use serde::{Deserialize, Serialize};
 
+use crate::vectors::Counts;
 use crate::{MicroTrace, Phase};
 pub use reader::{IntervalAt, RawFile};
 
 /// Layout of the frames.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 
 /// Buckets of a signature.
 pub const BUCKETS: usize = 64;
@@ -37,6 +38,8 @@ pub enum Kind {
     End = 5,
     /// A [`crate::trace::RawWindow`].
     Window = 6,
+    /// What the interval before did to simulated caches.
+    Caches = 7,
 }
 
 /// Who writes this file.
@@ -94,6 +97,8 @@ pub struct Interval {
     pub phase: Phase,
     /// Its micro-traces.
     pub traces: Traces,
+    /// What it did to simulated caches, if any were.
+    pub caches: Option<[Counts; 3]>,
 }
 
 impl Interval {
@@ -105,6 +110,9 @@ impl Interval {
         let mut bytes = frame(Kind::Signature, &self.signature)?;
         bytes.extend(frame(Kind::Phase, &self.phase)?);
         bytes.extend(frame(Kind::Traces, &self.traces)?);
+        if let Some(caches) = &self.caches {
+            bytes.extend(frame(Kind::Caches, caches)?);
+        }
         Ok(bytes)
     }
 }

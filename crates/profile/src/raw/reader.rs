@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{End, Kind, LAYOUT, Signature, Start, Traces};
 use crate::trace::RawWindow;
+use crate::vectors::Counts;
 use crate::{MicroTrace, Phase};
 
 /// Where one interval lies in a file.
@@ -17,6 +18,7 @@ pub struct IntervalAt {
     pub signature: Signature,
     phase: (u64, u64),
     traces: (u64, u64),
+    caches: Option<(u64, u64)>,
 }
 
 /// A file of one executed program. Only signatures are kept in memory.
@@ -66,7 +68,7 @@ impl RawFile {
         if start.layout != LAYOUT {
             return Err(broken("the plugin is of another version than this program"));
         }
-        let (mut intervals, mut windows) = (Vec::new(), Vec::new());
+        let (mut intervals, mut windows) = (Vec::<IntervalAt>::new(), Vec::new());
         let mut end = None;
         while let Some(frame) = header(&mut file, &mut next, length)? {
             if frame.kind == Kind::End as u8 {
@@ -75,6 +77,11 @@ impl RawFile {
             }
             if frame.kind == Kind::Window as u8 {
                 windows.push(frame.value);
+                continue;
+            }
+            if frame.kind == Kind::Caches as u8 {
+                let last = intervals.last_mut().ok_or_else(|| broken("frames are out of order"))?;
+                last.caches = Some(frame.value);
                 continue;
             }
             if frame.kind != Kind::Signature as u8 {
@@ -86,7 +93,12 @@ impl RawFile {
             if (phase.kind, traces.kind) != (Kind::Phase as u8, Kind::Traces as u8) {
                 return Err(broken("frames are out of order"));
             }
-            intervals.push(IntervalAt { signature, phase: phase.value, traces: traces.value });
+            intervals.push(IntervalAt {
+                signature,
+                phase: phase.value,
+                traces: traces.value,
+                caches: None,
+            });
         }
         Ok(Self { path: path.to_owned(), start, intervals: superseded(intervals), windows, end })
     }
@@ -106,6 +118,15 @@ impl RawFile {
     pub fn traces(&self, interval: &IntervalAt) -> io::Result<Vec<MicroTrace>> {
         let traces: Traces = decode(&bytes(&mut File::open(&self.path)?, interval.traces)?)?;
         Ok(traces.traces)
+    }
+
+    /// Reads what an interval did to simulated caches; none if there were none.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn caches(&self, interval: &IntervalAt) -> io::Result<Option<[Counts; 3]>> {
+        let mut file = File::open(&self.path)?;
+        interval.caches.map(|place| decode(&bytes(&mut file, place)?)).transpose()
     }
 
     /// How many windows of instruction traces it has.

@@ -62,7 +62,7 @@ fn interval(thread: u32, bucket: usize, of: &Phase) -> Interval {
         blocks,
         events: [0; 9],
     };
-    Interval { signature, phase, traces }
+    Interval { signature, phase, traces, caches: None }
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn interval(thread: u32, instructions: u64, before_exec: bool) -> Interval {
         },
         phase: Phase { instructions, ..Phase::default() },
         traces: Traces { traces: vec![MicroTrace { ops: vec![MicroOp::plain(OpClass::Load); 3] }] },
+        caches: None,
     }
 }
 
