@@ -1,6 +1,5 @@
 //! `symbiont profile`: what a program does, for the simulator.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +9,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use symbiont_profile::capture::{Capture, Windows, plugin_beside};
-use symbiont_profile::vectors::Vectors;
+use symbiont_profile::vectors::{Vectors, is_vectors};
 use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, Profile};
 
 use crate::args;
@@ -28,7 +27,7 @@ pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
             say!("{}", trace::told(path, args.json)?);
             Ok(())
         }
-        Some(path) if is_json(path) => {
+        Some(path) if is_vectors(path).unwrap_or(false) => {
             say!("{}", vectors::said(&Vectors::read(path)?, path, args.json)?);
             Ok(())
         }
@@ -38,13 +37,6 @@ pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
         }
         None => capture(args),
     }
-}
-
-/// Does a file begin as one of activity vectors does? Profiles do not.
-fn is_json(path: &Path) -> bool {
-    let mut first = [0];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut first));
-    read.is_ok() && first == *b"{"
 }
 
 fn capture(args: &args::Profile) -> anyhow::Result<()> {

@@ -125,6 +125,16 @@ pub struct Vectors {
     pub gaps: Vec<String>,
 }
 
+/// Does a file begin as one of vectors does? Profiles and traces do not.
+///
+/// # Errors
+/// When it cannot be read, or is no regular file.
+pub fn is_vectors(path: &Path) -> io::Result<bool> {
+    let mut first = Vec::new();
+    symbiont_input::open(path)?.take(1).read_to_end(&mut first)?;
+    Ok(first == b"{")
+}
+
 /// Why vectors cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorsError {
