@@ -205,6 +205,10 @@ impl Vectors {
         let fits = |(counts, groups): (&Counts, usize)| {
             counts.uses.len() == groups && counts.misses.len() == groups
         };
+        let add = |sum: u64, interval: &Interval| sum.checked_add(interval.instructions);
+        if vectors.intervals.iter().try_fold(0, add).is_none() {
+            return Err("more instructions than can be counted".to_owned());
+        }
         match vectors.intervals.iter().position(|it| !it.caches.iter().zip(groups).all(fits)) {
             Some(at) => Err(format!("interval {at} has other super-sets than its caches")),
             None if vectors.intervals.iter().all(|it| it.instructions == 0) => {
@@ -301,6 +305,8 @@ mod tests {
         let few = refused(&|it| it.intervals[1].caches[2].misses.truncate(127));
         assert_eq!(few, "interval 1 has other super-sets than its caches");
         assert_eq!(refused(&|it| it.intervals.clear()), "no instructions");
+        let many = "more instructions than can be counted";
+        assert_eq!(refused(&|it| it.intervals[1].instructions = u64::MAX), many);
         assert!(Vectors::from_bytes(b"{}").unwrap_err().contains("missing field"));
     }
 

@@ -35,8 +35,10 @@ impl Cache {
         lines[..=found.unwrap_or(ways - 1)].rotate_right(1);
         lines[0] = number;
         let group = set * self.counts.uses.len() / sets as usize;
-        self.counts.uses[group] += 1;
-        self.counts.misses[group] += u32::from(found.is_none());
+        // An interval may be longer than a count can be.
+        let more = |count: &mut u32, by| *count = count.saturating_add(by);
+        more(&mut self.counts.uses[group], 1);
+        more(&mut self.counts.misses[group], u32::from(found.is_none()));
         found.is_none()
     }
 
