@@ -5,8 +5,8 @@
 //! arrived; so tags change in the order of the accesses, as in a cache simulator without time.
 //!
 //! Every access is counted by set and by user (a hardware thread, or a job). A miss has a cause:
-//! nobody had the line yet; the user displaced it; another user did. Who displaced a line is remembered
-//! until it comes back.
+//! the line was never cached; the same user displaced it; another user did. The user that displaced a line
+//! is remembered until the line is cached again.
 //!
 //! # Terms and units
 //! Lines are addresses / line size. Times are nanoseconds.
@@ -73,7 +73,7 @@ pub struct Cache {
     shift: u32,
     places: Vec<Way>,
     clock: u64,
-    /// Who displaced a line.
+    /// The user that displaced a line.
     lost: HashMap<u64, usize>,
     /// By user and set.
     counts: Vec<Vec<SetCounts>>,

@@ -70,7 +70,7 @@ pub struct Options {
     pub tables: Tables,
     /// Do prefetchers work?
     pub prefetching: bool,
-    /// Has each job caches and translation buffers of its own? A control: nobody displaces another's lines.
+    /// Does each job have private caches and translation buffers? A control without inter-thread conflicts.
     pub private_caches: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Cache activity vectors (Settle et al., "Architectural support for enhanced SMT job scheduling").
 //!
 //! # Problem
-//! Jobs that share a core displace each other's cache lines. How many lines each uses does not tell how
+//! Jobs that share a core displace each other's cache lines. How many lines each uses does not determine how
 //! many conflict: that depends on where in the cache they lie.
 //!
 //! # Approach

@@ -1,7 +1,7 @@
 //! What a program does to each region of its caches, interval by interval: what activity vectors are made of.
 //!
 //! # Problem
-//! Settle et al. schedule on a real machine, whose counters do not tell which sets of a cache a program uses. They
+//! Settle et al. schedule on a real machine, whose counters do not report which sets of a cache a program uses. They
 //! simulate its caches beforehand (section 4.3.1).
 //!
 //! # Approach

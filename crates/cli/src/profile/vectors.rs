@@ -59,7 +59,7 @@ fn of_host(folder: &Path) -> anyhow::Result<Hierarchy> {
     }
     let [Some(l1d), Some(l1i), Some(l2)] = found else {
         bail!(
-            "{} does not tell of both first-level caches and a second-level one",
+            "{} lacks a first-level cache of data or instructions, or a second-level one",
             folder.display()
         );
     };
@@ -128,7 +128,7 @@ mod tests {
         of(0, "1", "Data", "64");
         of(1, "1", "Instruction", "32");
         let few = of_host(folder.path()).unwrap_err().to_string();
-        assert!(few.contains("does not tell of both"), "{few}");
+        assert!(few.contains("lacks a first-level cache"), "{few}");
         of(2, "2", "Unified", "2048");
         of(3, "3", "Unified", "9");
         let Hierarchy { l1d, l1i, l2 } = of_host(folder.path()).unwrap();

@@ -69,7 +69,7 @@ pub(super) struct Stored {
     pub(super) arrives: u64,
 }
 
-/// What a thread executes, and as whom.
+/// An instruction stream and the user that it counts for.
 pub(crate) struct Work<'s> {
     /// Number in the levels.
     pub(crate) user: usize,

@@ -335,7 +335,7 @@ fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<Record, E
             let last = std::mem::replace(&mut before[*job], now.clone());
             turns.push(turn(*job, &last, &now, run.targets.get(*job).copied()));
         }
-        // What a job that left did until then, it did in its last turn's company.
+        // What a job executes while it drains counts for no sample.
         for (job, before) in before.iter_mut().enumerate() {
             if !jobs.running().contains(&Some(job)) {
                 *before = counted(&jobs, job);

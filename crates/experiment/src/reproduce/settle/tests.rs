@@ -14,7 +14,7 @@ use super::play::{
 };
 use crate::campaign::Experiment;
 
-/// Instructions of a made-up program.
+/// Instructions of a synthetic program.
 const INSTRUCTIONS: u64 = 200_000;
 /// Sets of the L2, and its ways.
 const SETS: u64 = 1024;
@@ -27,7 +27,7 @@ const USED: u64 = 64;
 
 /// Four programs, each of which loads all ways of some sets again and again: the first two of the same sets, the
 /// others of others.
-fn made_up() -> (TempDir, Traces) {
+fn synthetic() -> (TempDir, Traces) {
     let folder = TempDir::new().unwrap();
     let one = |class, reads: &[u8], writes: &[u8]| StaticInstruction {
         length: 4,
@@ -89,9 +89,9 @@ fn mix(schedule: Schedule, private: bool) -> Run {
 
 /// Carries runs out on the simulated core.
 fn played(runs: Vec<Run>, intervals: &Intervals) -> Vec<Record> {
-    let (_folder, traces) = made_up();
+    let (_folder, traces) = synthetic();
     let machine = Description::named("xsim").unwrap();
-    let name = "made-up".to_owned();
+    let name = "synthetic".to_owned();
     let players = Players { name, machine: &machine, traces: &traces, intervals, runs };
     let stop = AtomicBool::new(false);
     players.runs.iter().map(|run| players.carry_out(run, &stop).unwrap()).collect()
