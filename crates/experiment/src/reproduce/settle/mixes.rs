@@ -15,6 +15,7 @@ const RESIDENCE: &str = "residence alone";
 const COUNTERS: &str = "counters";
 const SHUFFLED: &str = "activity vectors of another job";
 const ROUND_ROBIN_PRIVATE: &str = "round robin, private caches";
+const RESIDENCE_PRIVATE: &str = "residence alone, private caches";
 const ACTIVITY_PRIVATE: &str = "activity vectors, private caches";
 
 /// A run is given up after so many times the samples that its work takes alone, one job after the other.
@@ -63,6 +64,7 @@ pub fn runs(size: &Size, scoring: &Scoring, alone: &Alone) -> Vec<Run> {
             run(COUNTERS, scored(&counters)),
             run(SHUFFLED, scored(&Scoring { shuffled: true, ..scoring.clone() })),
             private(ROUND_ROBIN_PRIVATE, Schedule::RoundRobin),
+            private(RESIDENCE_PRIVATE, scored(&residence)),
             private(ACTIVITY_PRIVATE, scored(scoring)),
         ]
     };
@@ -128,6 +130,7 @@ pub fn points(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point
         (ACTIVITY, RESIDENCE),
         (COUNTERS, RESIDENCE),
         (SHUFFLED, RESIDENCE),
+        (ACTIVITY_PRIVATE, RESIDENCE_PRIVATE),
     ] {
         let mixes = MIXES.iter().map(|(programs, ..)| ours(programs));
         let gains: Vec<f64> = mixes
