@@ -34,6 +34,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use compare::{BenchArgs, Compare};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};
 pub use knowledge::Knowledge;
+#[cfg(feature = "research")]
+pub use knowledge::VectorFiles;
 pub use policy::{Parameters, PolicyOptions};
 pub use replay::Replay;
 #[cfg(feature = "research")]
@@ -188,6 +190,9 @@ pub struct Run {
     pub jobs: Option<PathBuf>,
     #[command(flatten)]
     pub knowledge: Knowledge,
+    #[cfg(feature = "research")]
+    #[command(flatten)]
+    pub activity: VectorFiles,
     #[command(flatten)]
     pub state: State,
     /// The command and its arguments

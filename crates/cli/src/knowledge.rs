@@ -2,6 +2,8 @@
 
 #[cfg(feature = "research")]
 mod training;
+#[cfg(feature = "research")]
+pub mod vectors;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

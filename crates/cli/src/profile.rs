@@ -15,7 +15,7 @@ use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, Profile};
 use crate::args;
 
 mod trace;
-mod vectors;
+pub mod vectors;
 
 /// Cache sizes that the summary tells misses of: 64-byte lines and their name.
 const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_288.0, "32 MiB")];

@@ -20,13 +20,17 @@ use symbiont_linux::perf::Sharing;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
 use symbiont_planner::Bounds;
-use symbiont_policy::find;
+use symbiont_policy::{KnownActivity, Settings, find};
 use symbiont_topology::HostTopology;
 
 use crate::args::{EnrolBy, ReportForm, Run, SeeBy};
 use crate::client::{self, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
+#[cfg(feature = "research")]
+use crate::knowledge::vectors;
 use crate::knowledge::{self, Fitting};
+#[cfg(feature = "research")]
+use crate::profile::vectors::of_this_machine;
 use crate::report::{JobReport, RunReport};
 
 /// Exit code for "symbiont itself was used wrongly", as `env` and `timeout` have it.
@@ -52,7 +56,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         None => vec![Job::from(Command::new(&args.command)?)],
     };
     let record = args.record.as_deref().map(create_record).transpose()?;
-    let plan = plan(args, record.as_ref())?;
+    let plan = plan(args, &jobs, record.as_ref())?;
     let daemon = client::running(&args.state)?;
     if let Some(socket) = &daemon {
         refuse_what_a_daemon_cannot(args)?;
@@ -124,9 +128,10 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
     }
 }
 
-fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>> {
+fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Result<Plan<'a>> {
     let policy = find(args.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
     let settings = args.options.settings(policy)?;
+    let settings = Settings { activity: activity(args, jobs)?, ..settings };
     check_slower(&args.slower)?;
     let here = || {
         let host = HostTopology::read().context("cannot read this machine's topology")?;
@@ -156,6 +161,20 @@ fn plan<'a>(args: &'a Run, record: Option<&'a File>) -> anyhow::Result<Plan<'a>>
         processor: knowledge::processor(),
         record: record.zip(args.record.as_deref()),
     })
+}
+
+/// Activity vectors of the jobs' executables.
+#[cfg(feature = "research")]
+fn activity(args: &Run, jobs: &[Job]) -> anyhow::Result<Option<Arc<KnownActivity>>> {
+    let files = &args.activity.vectors;
+    let programs = if files.is_empty() { Vec::new() } else { vectors::executables(jobs)? };
+    vectors::known(files, of_this_machine, &programs)
+}
+
+/// A build without `research` reads none.
+#[cfg(not(feature = "research"))]
+fn activity(_: &Run, _: &[Job]) -> anyhow::Result<Option<Arc<KnownActivity>>> {
+    Ok(None)
 }
 
 /// A CPU that is not there is no slower than the machine says.

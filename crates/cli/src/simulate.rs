@@ -20,6 +20,7 @@ use symbiont_sim::machine::{Errors, Level, Switches};
 use crate::args::{self, Private, Simulate};
 use crate::knowledge::{self, Fitting};
 use crate::prepare::{Bar, prepare, tell_thin};
+use crate::profile::vectors::of_description;
 use crate::traces;
 
 /// Runs the simulation and tells what came out.
@@ -31,8 +32,12 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let fitting = || Fitting::simulated(&description);
     let mut setup = setup(args);
     setup.settings.values = args.parameters.values(policy)?;
-    setup.settings = knowledge::add(&args.knowledge, fitting, policy, setup.settings)?;
     let profiles = library.load_all(workload.apps.iter().map(|app| app.program.as_str()))?;
+    let programs: Vec<_> =
+        profiles.iter().map(|(name, profile)| (name.clone(), profile.digest.clone())).collect();
+    let caches = || of_description(&description);
+    setup.settings.activity = knowledge::vectors::known(&args.activity.vectors, caches, &programs)?;
+    setup.settings = knowledge::add(&args.knowledge, fitting, policy, setup.settings)?;
     anyhow::ensure!(
         args.traces.is_none() || args.level == args::Level::Cycle,
         "the fast level runs programs from their profiles; --traces goes with --level cycle"

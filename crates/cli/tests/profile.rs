@@ -122,3 +122,33 @@ fn a_trace_is_made_where_the_profile_says_and_shown() {
     let told = stderr(symbiont().args(["profile", "--show"]).arg(&path));
     assert!(told.contains("damaged") && told.contains("profile --trace"), "{told}");
 }
+
+#[test]
+fn a_program_is_scheduled_by_its_vectors() {
+    if !able() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = symbiont();
+        command.current_dir(dir.path()).args(words);
+        command
+    };
+    let vectors = |machine: &str, file: &str| {
+        let capture = ["profile", "--stdout", "/dev/null", "--vectors", machine, "-o", file];
+        run(&[&capture[..], &["--", "ls", "/"]].concat()).assert().success();
+    };
+    vectors("host", "ls.vectors");
+    let by = ["run", "--policy", "activity", "--vectors", "ls.vectors", "--dry-run"];
+    run(&[&by[..], &["--", "ls", "/"]].concat()).assert().success();
+    // Of another program, or other caches, they are refused.
+    let told = stderr(&mut run(&[&by[..], &["--", "cat", "/dev/null"]].concat()));
+    assert!(
+        told.contains("no activity vectors are of an executable that runs here (cat)"),
+        "{told}"
+    );
+    vectors("power7-755", "ls.vectors");
+    let told = stderr(&mut run(&[&by[..], &["--", "ls", "/"]].concat()));
+    assert!(told.contains("ls.vectors: vectors of ls are of other caches"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}

@@ -16,8 +16,13 @@
 //! See [`vector`](Vector) and the scores: `overlap_and_agreement_are_those_of_single_bits`,
 //! `the_papers_example`, `no_job_starves`.
 
+mod known;
+mod policy;
 mod score;
 mod vector;
 
+pub use known::{ActivityInterval, KnownActivity, KnownActivityError};
+pub use policy::Activity;
+pub(crate) use policy::ENTRY;
 pub use score::{Job, Weights, choose, longest_wait, rotate, score};
 pub use vector::Vector;

@@ -59,6 +59,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_machine::{Placement, Support, ThreadId};
 use symbiont_topology::Topology;
 
+pub use activity::{Activity, ActivityInterval, KnownActivity, KnownActivityError};
 pub use auto::Auto;
 pub use classes::{Classes, NoCore, room_for_one};
 pub use fixed::{Fixed, NoGroups, Together};

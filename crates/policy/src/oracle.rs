@@ -29,7 +29,7 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 const SLOWDOWNS: MissingInput =
-    MissingInput { what: "the slowdowns of pairs of programs", option: "--slowdowns" };
+    MissingInput::trained("the slowdowns of pairs of programs", "--slowdowns");
 
 /// Threads of a group at most.
 const WIDTH: usize = 2;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::nearest::{hint, nearest};
 use crate::parameter::Parameters;
 use crate::{
-    Policy, Requirements, Settings, auto, fixed, fpu, hysched, l1_bandwidth, never_twice, oracle,
-    phases, random, stay, symbiotic, symbiotic_numa,
+    Policy, Requirements, Settings, activity, auto, fixed, fpu, hysched, l1_bandwidth, never_twice,
+    oracle, phases, random, stay, symbiotic, symbiotic_numa,
 };
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
@@ -22,6 +22,7 @@ const POLICIES: &[Entry] = &[
     hysched::ENTRY,
     symbiotic::ENTRY,
     symbiotic_numa::ENTRY,
+    activity::ENTRY,
     oracle::ENTRY,
 ];
 

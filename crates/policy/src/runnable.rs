@@ -14,12 +14,21 @@ use crate::{Entry, Settings};
 
 /// A file that a policy cannot do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it needs {what}: name the file with {option} (`symbiont train` of a full build makes it)")]
+#[error("it needs {what}: name the file with {option} (`{made_by}` of a full build makes it)")]
 pub struct MissingInput {
     /// What it holds.
     pub what: &'static str,
     /// The option that names it.
     pub option: &'static str,
+    /// The command that makes it.
+    pub made_by: &'static str,
+}
+
+impl MissingInput {
+    /// Made by training.
+    pub(crate) const fn trained(what: &'static str, option: &'static str) -> Self {
+        Self { what, option, made_by: "symbiont train" }
+    }
 }
 
 /// Why a policy cannot run.
@@ -82,6 +91,7 @@ mod tests {
             let needs = match policy.name {
                 "symbiotic" | "symbiotic-numa" => Some("--model"),
                 "oracle" => Some("--slowdowns"),
+                "activity" => Some("--vectors"),
                 _ => None,
             };
             for offered in [None, Some(full_support())] {
@@ -90,7 +100,8 @@ mod tests {
                 match (policy.check(&Settings::default(), machine), needs) {
                     (Err(CannotRun::Input(missing)), Some(option)) => {
                         assert_eq!(missing.option, option);
-                        assert!(missing.to_string().contains("`symbiont train`"));
+                        let made_by = format!("`{}`", missing.made_by);
+                        assert!(missing.to_string().contains(&made_by), "{missing}");
                     }
                     (Ok(()), None) => {}
                     (other, _) => panic!("{}: {other:?}", policy.name),

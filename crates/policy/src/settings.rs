@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::nearest::{hint, nearest};
 use crate::parameter::{Declared, Parameter, Typed, Value};
-use crate::{Entry, PairSlowdowns, Symbiosis, policies};
+use crate::{Entry, KnownActivity, PairSlowdowns, Symbiosis, policies};
 
 /// What a policy is made with. It reads what concerns it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -24,6 +24,8 @@ pub struct Settings {
     /// `oracle`: what it knows beforehand. None: it leaves everything to the
     /// OS.
     pub slowdowns: Option<Arc<PairSlowdowns>>,
+    /// `activity`: what programs do to their caches. None: it leaves everything to the OS.
+    pub activity: Option<Arc<KnownActivity>>,
 }
 
 /// Parameters that were set, by name.

@@ -120,8 +120,7 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 /// What it cannot do without.
-pub(crate) const MODEL: MissingInput =
-    MissingInput { what: "an interference model", option: "--model" };
+pub(crate) const MODEL: MissingInput = MissingInput::trained("an interference model", "--model");
 
 /// What the symbiotic policies predict by.
 #[derive(Debug, Clone, PartialEq)]

@@ -150,7 +150,14 @@ fn settings(seed: u64) -> Settings {
     let names = (0..4).map(|n| format!("p{n}")).collect();
     let slowdowns = PairSlowdowns::new("made-up".into(), names, vec![vec![1.3; 4]; 4]).unwrap();
     let (symbiosis, slowdowns) = (Some(Arc::clone(&SYMBIOSIS)), Some(Arc::new(slowdowns)));
-    Settings { seed, symbiosis, slowdowns, ..Settings::default() }
+    // Of one of the four programs nothing is known.
+    let interval = |n: u32| ActivityInterval {
+        instructions: 1_000_000,
+        counts: vec![(0..8).map(|set| u32::from(set % 3 == n)).collect(); 6],
+    };
+    let activity = (0..3).map(|n| (format!("p{n}"), vec![interval(n), interval(n + 1)])).collect();
+    let activity = Some(Arc::new(KnownActivity::new(activity).unwrap()));
+    Settings { seed, symbiosis, slowdowns, activity, ..Settings::default() }
 }
 
 /// Tells the story to a policy; each placement is in force in the next quantum.

@@ -34,6 +34,16 @@ pub struct Knowledge {
     pub slowdowns: Option<PathBuf>,
 }
 
+/// Activity vectors of the programs that run.
+#[cfg(feature = "research")]
+#[derive(Debug, Default, Args)]
+pub struct VectorFiles {
+    /// Activity vectors that `activity` schedules by, made by `symbiont profile --vectors`; repeatable, one
+    /// file for each executable. Of other caches or another version of a program they are refused
+    #[arg(long, value_name = "FILE")]
+    pub vectors: Vec<PathBuf>,
+}
+
 fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
     let known = all.iter().copied().find(|one| name(*one) == text);
     known.ok_or_else(|| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Knowledge, Parameters, parse_duration, parse_limit};
+use super::{Knowledge, Parameters, VectorFiles, parse_duration, parse_limit};
 
 /// Run a workload under a policy on a simulated machine
 ///
@@ -72,6 +72,8 @@ pub struct Simulate {
     pub parameters: Parameters,
     #[command(flatten)]
     pub knowledge: Knowledge,
+    #[command(flatten)]
+    pub activity: VectorFiles,
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

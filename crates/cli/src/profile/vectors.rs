@@ -14,19 +14,32 @@ const FOLDER: &str = "/sys/devices/system/cpu/cpu0/cache";
 
 /// The caches of a described machine's first core, or of this machine.
 pub(super) fn hierarchy(machine: &str) -> anyhow::Result<Hierarchy> {
-    let hierarchy = if machine == HOST {
-        of_host(Path::new(FOLDER))?
-    } else {
-        let description = Description::named(machine)
-            .with_context(|| format!("'{HOST}' stands for the caches of this machine"))?;
-        let sort = description.core_types.first().context("a machine without cores")?;
-        let of = |cache: &Cache| Geometry {
-            sets: (cache.lines() / u64::from(cache.ways.max(1))).max(1) as u32,
-            ways: cache.ways,
-            line: cache.line,
-        };
-        Hierarchy { l1d: of(&sort.l1d), l1i: of(&sort.l1i), l2: of(&sort.l2) }
+    if machine == HOST {
+        return of_this_machine();
+    }
+    let description = Description::named(machine)
+        .with_context(|| format!("'{HOST}' stands for the caches of this machine"))?;
+    of_description(&description)
+}
+
+/// The caches of this machine.
+pub fn of_this_machine() -> anyhow::Result<Hierarchy> {
+    sane(of_host(Path::new(FOLDER))?, "this machine")
+}
+
+/// The caches of a described machine's first core.
+pub fn of_description(description: &Description) -> anyhow::Result<Hierarchy> {
+    let core = description.core_types.first().context("a machine without cores")?;
+    let of = |cache: &Cache| Geometry {
+        sets: (cache.lines() / u64::from(cache.ways.max(1))).max(1) as u32,
+        ways: cache.ways,
+        line: cache.line,
     };
+    let hierarchy = Hierarchy { l1d: of(&core.l1d), l1i: of(&core.l1i), l2: of(&core.l2) };
+    sane(hierarchy, &description.name)
+}
+
+fn sane(hierarchy: Hierarchy, machine: &str) -> anyhow::Result<Hierarchy> {
     ensure!(hierarchy.is_sane(), "the caches of {machine} cannot be simulated: {hierarchy}");
     Ok(hierarchy)
 }

@@ -112,6 +112,7 @@ fn policies_that_need_a_file() {
         ("oracle", Some("--slowdowns")),
         ("symbiotic", Some("--model")),
         ("symbiotic-numa", Some("--model")),
+        ("activity", Some("--vectors")),
         ("stay", None),
     ] {
         assert_eq!(told(&list, policy, "needs_file").as_deref(), option, "{policy}");

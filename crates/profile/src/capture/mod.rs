@@ -35,7 +35,7 @@ mod gather;
 mod program;
 mod traced;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -96,6 +96,15 @@ pub fn environment() -> Vec<(OsString, OsString)> {
     ]
     .map(|(name, value)| (OsString::from(name), OsString::from(value)))
     .to_vec()
+}
+
+/// SHA-256 of the executable that runs for a command's first word, in hexadecimal digits: the interpreter's for a
+/// script. `path`: where programs are looked for, as the variable PATH.
+///
+/// # Errors
+/// When there is no such program, or it is of no kind that can be captured, or cannot be read.
+pub fn executable_digest(name: &OsStr, path: Option<&OsStr>) -> Result<String, CaptureError> {
+    program::digest(&program::resolve(&program::find(name, path)?)?.binary)
 }
 
 /// The plugin's file: beside `executable`, or where packages put it from there.
