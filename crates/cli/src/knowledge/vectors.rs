@@ -155,7 +155,7 @@ mod tests {
     fn vectors_of_other_caches_or_executables_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let gzip = written(folder.path(), "gzip", "old");
-        let other = refused(&[gzip.clone()], hierarchy(), &[("gzip", "new")]);
+        let other = refused(std::slice::from_ref(&gzip), hierarchy(), &[("gzip", "new")]);
         assert!(other.contains("gzip-old.vectors: vectors of gzip are of another executable"));
         let larger = Hierarchy { l2: Geometry { sets: 128, ..hierarchy().l2 }, ..hierarchy() };
         let other = refused(&[gzip], larger, &[("gzip", "old")]);
