@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 use symbiont_counters::catalogue::{Unit, Value};
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::{full_support, thread};
-use symbiont_machine::{Program, Sample, Target, ThreadSample};
+use symbiont_machine::{Assignment, Program, Sample, Target, ThreadSample};
 
 use super::super::{ActivityInterval, longest_wait};
 use super::*;
