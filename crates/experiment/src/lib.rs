@@ -14,6 +14,7 @@
 //! ([`theory`]), what papers print ([`published`]), and the writer of pages,
 //! plots and data files ([`report`]).
 
+pub mod activity;
 pub mod bench;
 pub mod campaign;
 pub mod counting;

@@ -157,6 +157,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &peternier::WorkOver,
     &peternier::Overhead,
     &settle::ActivityVectors,
+    &settle::OnThisMachine,
     &feliu::Symbiotic,
     &smt8::Smt8,
     &unknown::Unknown,

@@ -21,7 +21,7 @@ mod policy;
 mod score;
 mod vector;
 
-pub use known::{ActivityInterval, KnownActivity, KnownActivityError};
+pub use known::{ActivityInterval, Course, KnownActivity, KnownActivityError};
 pub use policy::Activity;
 pub(crate) use policy::ENTRY;
 pub use score::{Job, Weights, choose, longest_wait, rotate, score};

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
+use symbiont_experiment::activity::intervals;
 use symbiont_linux::launch::Job;
-use symbiont_policy::{ActivityInterval, KnownActivity};
+use symbiont_policy::KnownActivity;
 use symbiont_profile::capture::executable_digest;
 use symbiont_profile::vectors::{Hierarchy, Vectors};
 
@@ -71,17 +72,8 @@ pub fn known(
         names()
     );
     let programs =
-        found.into_iter().map(|(name, (_, vectors))| (name.to_owned(), intervals(vectors)));
+        found.into_iter().map(|(name, (_, vectors))| (name.to_owned(), intervals(&vectors)));
     Ok(Some(Arc::new(KnownActivity::new(programs.collect())?)))
-}
-
-/// The raw intervals, as policies see them.
-fn intervals(vectors: Vectors) -> Vec<ActivityInterval> {
-    let interval = |interval: symbiont_profile::vectors::Interval| ActivityInterval {
-        instructions: interval.instructions,
-        counts: interval.caches.into_iter().flat_map(|cache| [cache.uses, cache.misses]).collect(),
-    };
-    vectors.intervals.into_iter().map(interval).collect()
 }
 
 #[cfg(test)]

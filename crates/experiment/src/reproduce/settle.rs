@@ -16,6 +16,7 @@ mod mixes;
 mod pairs;
 mod play;
 mod queues;
+mod real;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ use super::figure::{Drawn, Figure, Paper};
 use super::{Context, Effort, Reproduced, Source, described};
 use crate::harness::{Error, Progress};
 use crate::simulated::code::described as said_of;
+pub use real::OnThisMachine;
+
 use linux::Intervals;
 use play::{Players, Run, Traces};
 

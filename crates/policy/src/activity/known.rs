@@ -77,7 +77,8 @@ impl KnownActivity {
 
     /// The vectors of each program, of so many super-sets at most. A bit is set where the count per instruction is
     /// above so many times the mean.
-    pub(super) fn vectors(&self, super_sets: usize, times: f64) -> BTreeMap<String, Course> {
+    #[must_use]
+    pub fn vectors(&self, super_sets: usize, times: f64) -> BTreeMap<String, Course> {
         let means = self.means();
         let vectors = |interval: &ActivityInterval| -> Vec<Vector> {
             let above = |(counts, mean): (&Vec<u32>, &f64)| {
@@ -117,13 +118,20 @@ impl KnownActivity {
 
 /// The vectors of a program, with the instructions after which each interval ends.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Course {
+pub struct Course {
     intervals: Vec<(u64, Vec<Vector>)>,
 }
 
 impl Course {
+    /// Its instructions.
+    #[must_use]
+    pub fn instructions(&self) -> u64 {
+        self.intervals.last().map_or(0, |(end, _)| *end)
+    }
+
     /// Those of the interval in which the program is after so many instructions; behind its end it begins
     /// anew.
+    #[must_use]
     pub fn at(&self, instructions: u64) -> Option<&[Vector]> {
         let (all, _) = self.intervals.last()?;
         let place = instructions.checked_rem(*all)?;

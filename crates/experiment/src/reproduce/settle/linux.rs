@@ -245,16 +245,19 @@ fn add_mean(points: &mut Vec<Point>, series: &str, published: f64) -> Result<(),
 }
 
 /// Shares of the default scheduler's decisions, %.
-struct Judged {
-    opportunity: Estimate,
-    classes: [Estimate; 3],
-    better: [Estimate; 2],
+pub(super) struct Judged {
+    /// Those with a better job in the pool.
+    pub opportunity: Estimate,
+    /// Good, moderate, bad.
+    pub classes: [Estimate; 3],
+    /// Of the bad ones, those with at least one and two better jobs.
+    pub better: [Estimate; 2],
 }
 
 impl Judged {
     /// Good, moderate, bad: in the lowest, middle and highest third of the range of overlaps in the pool; where all
     /// are equal, the decision is good.
-    fn of(decisions: &[Decision]) -> Self {
+    pub fn of(decisions: &[Decision]) -> Self {
         let (mut classes, mut better, mut some_better) = ([0.0; 3], [0.0; 2], 0.0);
         for decision in decisions {
             let all = &decision.overlaps;
