@@ -50,17 +50,17 @@ fn slowdowns_are_over_the_time_alone_of_the_same_round() {
     let done = [
         run(0, &["stream"], &[2.0]),
         run(0, &["join"], &[3.0]),
-        run(0, &["stream", "join"], &[3.0, 3.3]),
+        run(0, &["stream", "join"], &[3.0, 3.75]),
         run(1, &["stream"], &[4.0]),
         run(1, &["join"], &[6.0]),
-        run(1, &["stream", "join"], &[6.0, 6.6]),
+        run(1, &["stream", "join"], &[6.0, 7.5]),
     ];
     let points = matrix::points(&done).unwrap();
     let found: Vec<_> = points
         .iter()
         .map(|it| (it.series.as_str(), it.at.as_str(), it.ours.unwrap().value))
         .collect();
-    assert_eq!(found, [("join", "stream", 1.1), ("stream", "join", 1.5)]);
+    assert_eq!(found, [("join", "stream", 1.25), ("stream", "join", 1.5)]);
     // Two repetitions of `stream`, three of `join` are in half of the time.
     let seconds = matrix::seconds(&done);
     assert_eq!((seconds["stream"], seconds["join"]), (1.5, 1.5));
