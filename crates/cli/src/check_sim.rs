@@ -1,5 +1,7 @@
 //! `symbiont check-sim`: the fast level against the cycle level.
 
+mod pairs;
+
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
@@ -52,6 +54,9 @@ const NAMED: usize = 3;
 
 /// Compares the levels and tells how far they differ.
 pub fn run(args: &CheckSim) -> anyhow::Result<()> {
+    if let Some(file) = &args.pairs {
+        return pairs::run(args, file);
+    }
     let description = machine(&args.machine)?;
     let library = Library::open(&args.profiles)?;
     let mut names = args.apps.clone();

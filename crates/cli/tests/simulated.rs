@@ -87,11 +87,45 @@ fn inputs_that_are_no_regular_files_are_refused_at_once() {
         [&simulate[..], &["--policy", "oracle", "--slowdowns", fifo]].concat(),
         vec!["simulate", "--machine", fifo],
         vec!["profile", "--show", fifo],
+        vec!["check-sim", "--pairs", fifo],
+        [&simulate[..], &["--policy", "activity", "--vectors", fifo]].concat(),
     ] {
         let args = args.as_slice();
         let told = refused(args);
         assert!(told.contains(fifo) && told.contains("it is a pipe (FIFO)"), "{args:?}: {told}");
     }
+}
+
+#[test]
+fn both_levels_are_held_against_measured_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pairs.csv");
+    let names = ["integer", "float", "branchy", "chasing"].map(|name| format!("synthetic-{name}"));
+    let mut text = "program,co_runner,slowdown\n".to_owned();
+    for (at, one) in names.iter().enumerate() {
+        for (to, other) in names.iter().enumerate() {
+            text += &format!("{one},{other},{}\n", 1.1 + (at + 2 * to) as f64 / 10.0);
+        }
+    }
+    std::fs::write(&file, &text).unwrap();
+    let file = file.to_str().unwrap();
+    let asked =
+        ["check-sim", "--machine", "xeon-silver-4110", "--counted", "2000", "--pairs", file];
+    let shown = stdout(&asked);
+    for needle in ["16 ordered pairs", "fast  level: mean slowdown", "cycle level", "held against"]
+    {
+        assert!(shown.contains(needle), "{needle} in {shown}");
+    }
+    let json: Value = serde_json::from_str(&stdout(&[&asked[..], &["--json"]].concat())).unwrap();
+    assert_eq!(json["levels"][1]["held"]["pairs"], 16);
+    // Without SMT there are no pairs, and each program needs a profile.
+    let alone = refused(&["check-sim", "--machine", "morad-8-symmetric", "--pairs", file]);
+    assert!(alone.contains("no two hardware threads of morad-8-symmetric"), "{alone}");
+    std::fs::write(file, text.replace("synthetic-float", "nameless")).unwrap();
+    let unknown = refused(&asked);
+    assert!(unknown.contains("nameless"), "{unknown}");
+    std::fs::write(file, "program,co_runner\n").unwrap();
+    assert!(refused(&asked).contains("no column is called 'slowdown'"));
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub mod campaign;
 pub mod counting;
 pub mod decision;
 pub mod detection;
+pub mod hardware;
 pub mod harness;
 pub mod hysched;
 pub mod latency;

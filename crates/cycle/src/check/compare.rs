@@ -151,7 +151,8 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// Spearman's rank correlation.
-pub(super) fn rank_correlation(left: &[f64], right: &[f64]) -> Option<f64> {
+#[must_use]
+pub fn rank_correlation(left: &[f64], right: &[f64]) -> Option<f64> {
     if left.len() < 3 || left.len() != right.len() {
         return None;
     }

@@ -40,6 +40,6 @@ mod matrix;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Agreement, Compared, Component, Told, compare};
+pub use compare::{Agreement, Compared, Component, Told, compare, rank_correlation};
 pub use gates::{Gates, mark};
 pub use matrix::{Case, Group, Matrix, Measured, Plan, measure, most_frequent};

@@ -11,6 +11,7 @@ macro_rules! texts {
 texts![
     "power8-s812l",
     "xeon-e5-2620v4",
+    "xeon-silver-4110",
     "opteron-6282se",
     "power7-755",
     "pentium4-ht",

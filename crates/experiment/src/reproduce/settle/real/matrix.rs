@@ -166,7 +166,10 @@ pub fn points(done: &[Measured<Matrix<'_>>]) -> Result<Vec<Point>, StatsError> {
         else {
             continue;
         };
-        for (victim, co_runner, seconds) in [(one, other, first), (other, one, second)] {
+        // Two of one program are one observation.
+        let twins = [(one, other, (first + second) / 2.0)];
+        let apart = [(one, other, *first), (other, one, *second)];
+        for &(victim, co_runner, seconds) in if one == other { &twins[..] } else { &apart } {
             let Some(own) = alone.get(&(done.run.round, victim.clone())) else { continue };
             slowdowns.entry((victim.clone(), co_runner.clone())).or_default().push(seconds / own);
         }

@@ -1,0 +1,277 @@
+//! Simulated pairs of programs held against pairs that were measured on a real SMT core.
+//!
+//! # Problem
+//! Both levels of the simulated machine leave out the same things, so that their agreement proves little.
+//!
+//! # Approach
+//! Slowdowns of all ordered pairs of some programs, measured by others, are compared with simulated ones. Two
+//! guesses that know nothing of cores show what an error is worth: the mean of all measured slowdowns for
+//! each pair, and the sum of what each victim and each co-runner adds on average. Since a scheduler needs the order of
+//! pairs and not their speed, the pairing that simulated slowdowns choose is judged by the measured ones.
+//!
+//! # Terms and units
+//! *Slowdown*: time co-running over time alone. *Error*: mean size of the difference of slowdowns, *bias*: its mean.
+//! *Headroom*: what the best pairing of eight programs gains in STP over the mean of all pairings. *Captured*: the
+//! share of it that the pairing chosen by simulated slowdowns gains.
+//!
+//! # Properties
+//! - Simulated slowdowns that are the measured ones err by nothing and capture all
+//!   (`equal_slowdowns_capture_all_of_the_headroom`).
+//! - Shuffled ones capture nothing on average (`shuffled_slowdowns_capture_nothing`).
+//! - A file that is not one square table is refused (`files_that_are_no_square_table_are_refused`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::SeedableRng;
+use rand::seq::index::sample;
+use rand_pcg::Pcg64Mcg;
+use serde::Serialize;
+use symbiont_cycle::check::rank_correlation;
+use symbiont_matching::{GroupError, Request, group};
+use symbiont_policy::PairSlowdowns;
+
+use crate::stats::mean;
+
+/// Programs that are paired.
+const PAIRED: usize = 8;
+/// Draws of so many programs.
+const DRAWS: usize = 300;
+/// Columns of a file that are read.
+const COLUMNS: [&str; 3] = ["program", "co_runner", "slowdown"];
+
+/// A file that holds no measured pairs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoPairs {
+    /// A column is missing.
+    #[error("no column is called '{0}': the first line names program, co_runner and slowdown")]
+    Column(&'static str),
+    /// A line lacks one, or the slowdown is no positive number.
+    #[error("line {0}: a program, a co-runner and a positive slowdown are expected")]
+    Line(usize),
+    /// A pair is missing, or there twice.
+    #[error("{0} beside {1} is there {2} times: each program beside each is expected once")]
+    Pair(String, String, usize),
+}
+
+/// Reads measured pairs: comma-separated lines, the first of which names the columns.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_pairs(text: &str, machine: &str) -> Result<PairSlowdowns, NoPairs> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let header: Vec<&str> =
+        lines.next().map_or(Vec::new(), |(_, line)| line.split(',').map(str::trim).collect());
+    let find = |name: &'static str| {
+        header.iter().position(|column| *column == name).ok_or(NoPairs::Column(name))
+    };
+    let [program, co_runner, slowdown] = [find(COLUMNS[0])?, find(COLUMNS[1])?, find(COLUMNS[2])?];
+    let mut pairs: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+    for (number, line) in lines {
+        let wrong = || NoPairs::Line(number + 1);
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let cell = |at: usize| cells.get(at).copied().filter(|it| !it.is_empty()).ok_or_else(wrong);
+        let value: f64 = cell(slowdown)?.parse().map_err(|_| wrong())?;
+        if !(value.is_finite() && value > 0.0) {
+            return Err(wrong());
+        }
+        let names = (cell(program)?.to_owned(), cell(co_runner)?.to_owned());
+        pairs.entry(names).or_default().push(value);
+    }
+    let names: BTreeSet<&String> = pairs.keys().flat_map(|(one, other)| [one, other]).collect();
+    let row = |victim: &String| {
+        let of = |co_runner: &&String| {
+            let all = pairs.get(&(victim.clone(), (*co_runner).clone()));
+            match all.map_or(&[][..], Vec::as_slice) {
+                [value] => Ok(*value),
+                all => Err(NoPairs::Pair(victim.clone(), (*co_runner).clone(), all.len())),
+            }
+        };
+        names.iter().map(of).collect::<Result<Vec<f64>, NoPairs>>()
+    };
+    let rows = names.iter().map(|victim| row(victim)).collect::<Result<_, _>>()?;
+    let programs = names.iter().map(|name| (*name).clone()).collect();
+    PairSlowdowns::new(machine.to_owned(), programs, rows).map_err(|_| NoPairs::Line(1))
+}
+
+/// How simulated slowdowns compare with measured ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeldAgainst {
+    /// Ordered pairs.
+    pub pairs: usize,
+    /// Mean slowdown, measured.
+    pub measured: f64,
+    /// Mean slowdown, simulated.
+    pub simulated: f64,
+    /// Mean of simulated less measured.
+    pub bias: f64,
+    /// Mean of its size.
+    pub error: f64,
+    /// Spearman's rank correlation; none where all are equal.
+    pub rank: Option<f64>,
+    /// The error of guessing the mean.
+    pub error_of_mean: f64,
+    /// The error of guessing a sum of what victim and co-runner add.
+    pub error_of_sums: f64,
+    /// What pairing can gain, by measured slowdowns, as a share of the mean STP.
+    pub headroom: f64,
+    /// The share of it that simulated slowdowns find; none where there is none.
+    pub captured: Option<f64>,
+}
+
+/// Compares tables of slowdowns, victim by co-runner.
+///
+/// # Errors
+/// When a slowdown is no number.
+pub fn hold_against(
+    measured: &[Vec<f64>],
+    simulated: &[Vec<f64>],
+    seed: u64,
+) -> Result<HeldAgainst, GroupError> {
+    let (real, ours) = (measured.concat(), simulated.concat());
+    let average = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
+    let all = average(&real);
+    let error = |guess: &dyn Fn(usize, usize) -> f64| {
+        let cells = measured.iter().enumerate();
+        let sizes = cells.flat_map(|(victim, row)| {
+            row.iter().enumerate().map(move |(other, value)| (guess(victim, other) - value).abs())
+        });
+        average(&sizes.collect::<Vec<_>>())
+    };
+    let victims: Vec<f64> = measured.iter().map(|row| average(row)).collect();
+    let others: Vec<f64> = (0..measured.len())
+        .map(|at| {
+            average(&measured.iter().filter_map(|row| row.get(at)).copied().collect::<Vec<_>>())
+        })
+        .collect();
+    let (headroom, captured) = headroom(measured, simulated, seed)?;
+    Ok(HeldAgainst {
+        pairs: real.len(),
+        measured: all,
+        simulated: average(&ours),
+        bias: average(&ours) - all,
+        error: error(&|victim, other| simulated[victim][other]),
+        rank: rank_correlation(&ours, &real),
+        error_of_mean: error(&|_, _| all),
+        error_of_sums: error(&|victim, other| victims[victim] + others[other] - all),
+        headroom,
+        captured,
+    })
+}
+
+/// Throughput of two programs on a core.
+fn stp(slowdowns: &[Vec<f64>], one: usize, other: usize) -> f64 {
+    1.0 / slowdowns[one][other] + 1.0 / slowdowns[other][one]
+}
+
+/// What the best pairing gains over the mean of all, and the share of it that simulated slowdowns find.
+fn headroom(
+    measured: &[Vec<f64>],
+    simulated: &[Vec<f64>],
+    seed: u64,
+) -> Result<(f64, Option<f64>), GroupError> {
+    let count = PAIRED.min(measured.len() / 2 * 2);
+    if count < 4 {
+        return Ok((0.0, None));
+    }
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let (mut chosen, mut best, mut usual) = (0.0, 0.0, 0.0);
+    for _ in 0..DRAWS {
+        let drawn = sample(&mut random, measured.len(), count).into_vec();
+        let by = |slowdowns: &[Vec<f64>]| -> Result<f64, GroupError> {
+            let cost = |members: &[usize]| match members {
+                [one, other] => -stp(slowdowns, drawn[*one], drawn[*other]),
+                _ => 0.0,
+            };
+            let pairs = group(&Request::new(count, count / 2, 2), cost)?.groups;
+            let real = |pair: &Vec<usize>| match pair[..] {
+                [one, other] => stp(measured, drawn[one], drawn[other]),
+                _ => 0.0,
+            };
+            Ok(pairs.iter().map(real).sum())
+        };
+        chosen += by(simulated)?;
+        best += by(measured)?;
+        let pairs = drawn.iter().enumerate().flat_map(|(at, one)| {
+            drawn.iter().take(at).map(move |other| stp(measured, *one, *other))
+        });
+        // In all pairings each pair occurs equally often.
+        usual += pairs.sum::<f64>() / (count - 1) as f64;
+    }
+    let gain = best - usual;
+    Ok((gain / usual, (gain > 1e-9 * usual).then(|| (chosen - usual) / gain)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::Rng;
+    use rand::seq::SliceRandom;
+
+    use super::*;
+
+    fn random_table(random: &mut Pcg64Mcg) -> Vec<Vec<f64>> {
+        (0..10).map(|_| (0..10).map(|_| random.random_range(1.0..2.0)).collect()).collect()
+    }
+
+    #[test]
+    fn equal_slowdowns_capture_all_of_the_headroom() {
+        let table = random_table(&mut Pcg64Mcg::seed_from_u64(1));
+        let held = hold_against(&table, &table, 1).unwrap();
+        assert_eq!((held.pairs, held.error, held.bias), (100, 0.0, 0.0));
+        assert!((held.rank.unwrap() - 1.0).abs() < 1e-9);
+        assert!((held.captured.unwrap() - 1.0).abs() < 1e-9);
+        assert!(held.headroom > 0.05 && held.error_of_sums < held.error_of_mean);
+    }
+
+    #[test]
+    fn sums_of_victim_and_co_runner_are_guessed_without_error() {
+        let table: Vec<Vec<f64>> = (0..6)
+            .map(|victim| (0..6).map(|other| 1.0 + f64::from(victim * 2 + other) / 10.0).collect())
+            .collect();
+        let one = vec![vec![1.0; 6]; 6];
+        let held = hold_against(&table, &one, 1).unwrap();
+        assert!(held.error_of_sums < 1e-12, "{held:?}");
+        assert!((held.error - (held.measured - 1.0)).abs() < 1e-12);
+        assert_eq!((held.rank, held.simulated), (None, 1.0));
+    }
+
+    /// Negative control.
+    #[test]
+    fn shuffled_slowdowns_capture_nothing() {
+        let mut random = Pcg64Mcg::seed_from_u64(2);
+        let mut captured = Vec::new();
+        for seed in 0..40 {
+            let table = random_table(&mut random);
+            let mut cells = table.concat();
+            cells.shuffle(&mut random);
+            let shuffled: Vec<Vec<f64>> = cells.chunks(10).map(<[f64]>::to_vec).collect();
+            captured.extend(hold_against(&table, &shuffled, seed).unwrap().captured);
+        }
+        let estimate = crate::stats::mean_estimate(&captured).unwrap();
+        assert!(estimate.low() < Some(0.0) && estimate.high() > Some(0.0), "{estimate:?}");
+    }
+
+    #[test]
+    fn pairs_are_read_by_the_names_of_columns() {
+        let text = "co_runner,program,x,slowdown\nb,a,9,1.5\na,a,9,1.25\na,b,9,2\n\nb,b,9,1\n";
+        let pairs = read_pairs(text, "here").unwrap();
+        assert_eq!(
+            (pairs.programs(), pairs.machine()),
+            (&["a".to_owned(), "b".to_owned()][..], "here")
+        );
+        assert_eq!(pairs.slowdowns(), [[1.25, 1.5], [2.0, 1.0]]);
+    }
+
+    #[test]
+    fn files_that_are_no_square_table_are_refused() {
+        let refused = |text: &str| read_pairs(text, "m").unwrap_err().to_string();
+        assert!(refused("").contains("no column is called 'program'"));
+        assert!(refused("program,co_runner\n").contains("'slowdown'"));
+        let head = "program,co_runner,slowdown\n";
+        let line = |rest: &str| refused(&format!("{head}{rest}"));
+        for rest in ["a,a,0", "a,a,nan", "a,a", "a,,1"] {
+            assert!(line(rest).starts_with("line 2: "), "{rest}");
+        }
+        assert!(line("a,b,1").contains("a beside a is there 0 times"));
+        assert!(line("a,a,1\na,a,1").contains("a beside a is there 2 times"));
+    }
+}
