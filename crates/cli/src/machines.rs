@@ -10,7 +10,7 @@ use symbiont_experiment::simulated::measured::{self, Beside, Comparison, Figures
 use symbiont_experiment::simulated::membench::{self, Memory};
 use symbiont_experiment::simulated::multithreading::{self, Gains, Spread};
 use symbiont_experiment::simulated::sanity::{self, Sanity};
-use symbiont_experiment::simulated::{Kind, Library, Listed};
+use symbiont_experiment::simulated::{Kind, Library, Listed, held};
 use symbiont_profile::Profile;
 use symbiont_sim::description::{Description, Source};
 
@@ -27,6 +27,7 @@ struct Machine {
     hardware_threads: usize,
     catalogues: Vec<String>,
     checked: String,
+    held: String,
     values: usize,
     assumed: usize,
 }
@@ -42,6 +43,7 @@ impl From<&Description> for Machine {
             hardware_threads: machine.topology.cpus().len(),
             catalogues: machine.core_types.iter().map(|core| core.catalogue.clone()).collect(),
             checked: machine.checked.clone().unwrap_or_else(|| "unchecked".to_owned()),
+            held: held(machine).to_owned(),
             values: machine.sources.len(),
             assumed: machine.assumed().count(),
         }
@@ -134,7 +136,8 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
     let machine = &shown.machine;
     say!("{} ({}), {} cores × SMT{}", machine.name, machine.title, machine.cores, machine.smt);
     say!("{}\n\n{}", machine.note, description.topology.summary());
-    say!("\n{}; {} of {} values are assumed:", machine.checked, machine.assumed, machine.values);
+    say!("\n{}; {}", machine.checked, machine.held);
+    say!("{} of {} values are assumed:", machine.assumed, machine.values);
     for value in &shown.values {
         let kind = if value.assumed { "assumed: " } else { "" };
         say!("{:<42} {kind}{}", value.key, value.source);

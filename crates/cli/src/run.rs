@@ -56,10 +56,12 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         None => vec![Job::from(Command::new(&args.command)?)],
     };
     let record = args.record.as_deref().map(create_record).transpose()?;
-    let plan = plan(args, &jobs, record.as_ref())?;
     let daemon = client::running(&args.state)?;
-    if let Some(socket) = &daemon {
+    if daemon.is_some() {
         refuse_what_a_daemon_cannot(args)?;
+    }
+    let plan = plan(args, &jobs, record.as_ref())?;
+    if let Some(socket) = &daemon {
         client::agree(socket, args.policy.as_deref())?;
     }
     let report_file = args.report_file.as_deref().map(create).transpose()?;
@@ -118,6 +120,10 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
         (!args.options.parameters.set.is_empty(), "--set"),
         (!args.slower.is_empty(), "--slower"),
         (args.see_by == SeeBy::Tracepoints, "--see-by"),
+        (!args.knowledge.model.is_empty(), "--model"),
+        (args.knowledge.slowdowns.is_some(), "--slowdowns"),
+        #[cfg(feature = "research")]
+        (!args.activity.vectors.is_empty(), "--vectors"),
     ];
     match own.iter().find(|(given, _)| *given) {
         None => Ok(()),

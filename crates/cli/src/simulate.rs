@@ -193,13 +193,14 @@ pub fn provenance(from: &Provenance) -> String {
         how => how,
     };
     format!(
-        "simulated on {} ({}), {}; {} cores, {} hardware threads\n{checked}; {} of its {} values are \
-         assumed\n{}{private}",
+        "simulated on {} ({}), {}; {} cores, {} hardware threads\n{checked}; {}; {} of its {} \
+         values are assumed\n{}{private}",
         from.machine,
         from.title,
         from.level,
         from.cores,
         from.hardware_threads,
+        from.held,
         from.assumed,
         from.values,
         from.note

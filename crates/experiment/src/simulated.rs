@@ -52,7 +52,7 @@ pub(crate) use exchanged::Exchanged;
 pub use exchanged::Shown;
 pub use fill::fill;
 pub use library::{Kind, Library, LibraryError, Listed};
-pub use outcome::{AppOutcome, Outcome, Provenance};
+pub use outcome::{AppOutcome, Outcome, Provenance, held};
 pub(crate) use run::alternating;
 pub use run::{Decision, Setup, SimulateError, Told, check, simulate};
 pub(crate) use stage::{Once, Stage, Steered};

@@ -1,6 +1,7 @@
 //! `symbiont check-sim --pairs`: both levels against slowdowns that were measured on a real core.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -24,6 +25,8 @@ struct Report {
     measured: String,
     programs: Vec<String>,
     levels: Vec<Level>,
+    /// The description's `held`.
+    held: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,7 +76,9 @@ pub fn run(args: &CheckSim, file: &Path) -> anyhow::Result<()> {
     }
     let (machine, title) = (description.name, description.title);
     let measured = file.display().to_string();
-    let report = Report { machine, title, measured, programs: names, levels };
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let held = said(&levels, now.get(..10).unwrap_or_default());
+    let report = Report { machine, title, measured, programs: names, levels, held };
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -99,8 +104,24 @@ fn slowdowns(plan: &Plan, matrix: &Matrix) -> Vec<Vec<f64>> {
     table
 }
 
+/// What a description may say of itself on a day (`2026-01-31`).
+fn said(levels: &[Level], day: &str) -> String {
+    let Some(Level { held, .. }) = levels.first() else { return String::new() };
+    let rank =
+        |held: &HeldAgainst| held.rank.map_or("none".to_owned(), |rank| format!("{rank:.2}"));
+    let each = levels.iter().map(|Level { name, held, .. }| {
+        format!("{name} level {:.2} (rank {})", held.error, rank(held))
+    });
+    format!(
+        "held against {} measured pairs on {day}: slowdowns err by {}, guessing their mean by {:.2}",
+        held.pairs,
+        each.collect::<Vec<_>>().join(", "),
+        held.error_of_mean
+    )
+}
+
 fn show(report: &Report) {
-    let Report { machine, title, measured, programs, levels } = report;
+    let Report { machine, title, measured, programs, levels, held } = report;
     say!("simulated on {machine} ({title}), held against {measured}");
     say!("{} programs: {}", programs.len(), programs.join(", "));
     let Some(Level { held: first, .. }) = levels.first() else { return };
@@ -127,4 +148,5 @@ fn show(report: &Report) {
         let each = programs.iter().zip(ipc).map(|(name, ipc)| format!("{name} {ipc:.2}"));
         say!("      IPC alone: {}", each.collect::<Vec<_>>().join(", "));
     }
+    say!("\nthe description may say: held = \"{held}\"");
 }

@@ -173,6 +173,7 @@ fn own_manager() {
         &["--quantum", "10ms"],
         &["--set", "threshold=2"],
         &["--slower", "0:2"],
+        &["--vectors", "gzip.vectors"],
     ] {
         let refused = service.place.run(option, &["true"]).output().unwrap();
         assert_eq!(refused.status.code(), Some(125), "{option:?}");

@@ -28,8 +28,14 @@ pub fn profile(profile: &Profile) -> String {
 pub fn described(description: &Description) -> (String, String) {
     let from = Provenance::new(description, &Setup::default());
     let said = format!(
-        "{}; {} cores, {} hardware threads; {}; {} of its {} values are assumed",
-        from.title, from.cores, from.hardware_threads, from.checked, from.assumed, from.values
+        "{}; {} cores, {} hardware threads; {}; {}; {} of its {} values are assumed",
+        from.title,
+        from.cores,
+        from.hardware_threads,
+        from.checked,
+        from.held,
+        from.assumed,
+        from.values
     );
     (format!("Simulated machine {}", from.machine), said)
 }

@@ -17,6 +17,8 @@ pub struct Provenance {
     pub level: &'static str,
     /// How a cycle-level core checked this description; `unchecked` if none did.
     pub checked: String,
+    /// What was measured on the real machine and this was held against, with the error; else that nothing was.
+    pub held: String,
     /// The description's name.
     pub machine: String,
     /// What people call the machine.
@@ -38,6 +40,12 @@ pub struct Provenance {
     pub counter_errors: Errors,
 }
 
+/// What a description was held against, in words.
+#[must_use]
+pub fn held(description: &Description) -> &str {
+    description.held.as_deref().unwrap_or("not held against hardware")
+}
+
 impl Provenance {
     /// Of figures of the fast level.
     pub(crate) fn new(description: &Description, setup: &Setup) -> Self {
@@ -45,6 +53,7 @@ impl Provenance {
             simulated: true,
             level: <Workshop<'_> as Level<'_>>::NAME,
             checked: description.checked.clone().unwrap_or_else(|| "unchecked".to_owned()),
+            held: held(description).to_owned(),
             machine: description.name.clone(),
             title: description.title.clone(),
             note: description.note.clone(),

@@ -22,6 +22,7 @@ use super::{Ran, Run, Site, Size, watch};
 use crate::campaign::digest;
 use crate::harness::Error;
 use crate::simulated::code::{CODE, machine, profile};
+use crate::simulated::held;
 
 /// About what a simulated second of a hardware thread takes on one CPU of today.
 const COST: Duration = Duration::from_millis(10);
@@ -103,6 +104,7 @@ impl Site for Simulated<'_, '_> {
         vec![
             fact("Machine", format!("simulated: {} ({})", description.name, description.title)),
             fact("Checked by a cycle-level core", checked.to_owned()),
+            fact("Held against hardware", held(description).to_owned()),
             fact(
                 "Description",
                 format!("{assumed} of {} values assumed", description.sources.len()),

@@ -57,6 +57,9 @@ pub struct Description {
     /// How a cycle-level core checked what the fast level makes of it; none:
     /// unchecked.
     pub checked: Option<String>,
+    /// What the simulated machine was held against that was measured on the real one, when, and how far it was
+    /// off; none: nothing.
+    pub held: Option<String>,
     /// Its structure.
     pub topology: Topology,
     /// Its sorts of core, at most one for each [`CoreKind`].

@@ -47,6 +47,7 @@ pub(super) fn description(file: &str, written: &str) -> Read<Description> {
         "title",
         "note",
         "checked",
+        "held",
         "sources",
         "structure",
         "core",
@@ -59,8 +60,20 @@ pub(super) fn description(file: &str, written: &str) -> Read<Description> {
     let costs = costs(&root.section("costs")?)?;
     let (name, title, note) = (root.words("name")?, root.words("title")?, root.words("note")?);
     let checked = root.has("checked").then(|| root.words("checked")).transpose()?;
+    let held = root.has("held").then(|| root.words("held")).transpose()?;
     let sources = text.sources.take();
-    Ok(Description { name, title, note, checked, topology, core_types, memory, costs, sources })
+    Ok(Description {
+        name,
+        title,
+        note,
+        checked,
+        held,
+        topology,
+        core_types,
+        memory,
+        costs,
+        sources,
+    })
 }
 
 fn works(root: &Section<'_>) -> Read<BTreeMap<String, String>> {
