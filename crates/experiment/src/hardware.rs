@@ -49,7 +49,7 @@ pub enum NoPairs {
     #[error("line {0}: a program, a co-runner and a positive slowdown are expected")]
     Line(usize),
     /// A pair is missing, or there twice.
-    #[error("{0} beside {1} is there {2} times: each program beside each is expected once")]
+    #[error("{0} co-running with {1} is there {2} times: each program with each is expected once")]
     Pair(String, String, usize),
 }
 
@@ -271,7 +271,7 @@ mod tests {
         for rest in ["a,a,0", "a,a,nan", "a,a", "a,,1"] {
             assert!(line(rest).starts_with("line 2: "), "{rest}");
         }
-        assert!(line("a,b,1").contains("a beside a is there 0 times"));
-        assert!(line("a,a,1\na,a,1").contains("a beside a is there 2 times"));
+        assert!(line("a,b,1").contains("a co-running with a is there 0 times"));
+        assert!(line("a,a,1\na,a,1").contains("a co-running with a is there 2 times"));
     }
 }

@@ -169,7 +169,7 @@ pub enum Private {
 /// Gates: STP errs by at most 5 %, and slowdowns rank alike (0.95). Where all that was asked passes,
 /// the line that marks the machine's description as checked is told.
 ///
-/// With --pairs both are held against real hardware: error, bias and rank of slowdowns, beside the errors of
+/// With --pairs both are held against real hardware: error, bias and rank of slowdowns, next to the errors of
 /// two guesses that know nothing of cores, and the share of what pairing can gain that their slowdowns find.
 #[derive(Debug, Args)]
 pub struct CheckSim {
@@ -201,7 +201,7 @@ pub struct CheckSim {
     #[arg(long, value_name = "FOLDER")]
     pub traces: Option<PathBuf>,
     /// Hold both levels against pairs that were measured on a real core instead: a CSV file with columns
-    /// program, co_runner and slowdown (time co-running over time alone), each program beside each once
+    /// program, co_runner and slowdown (time co-running over time alone), each program with each once
     #[arg(long, value_name = "FILE", conflicts_with_all = ["smt", "apps", "groups", "traces"])]
     pub pairs: Option<PathBuf>,
     /// Write JSON

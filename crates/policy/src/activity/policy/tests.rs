@@ -228,7 +228,7 @@ proptest! {
 
 #[test]
 fn two_jobs_of_one_program_have_places_of_their_own() {
-    // The second job is always half the program behind the first one: beside itself it would overlap.
+    // The second job is always half the program behind the first one: at the same place they would overlap.
     let program = vec![interval(1_000, 0x00ff), interval(1_000, 0xff00)];
     let mut policy = policy(known(&[program]));
     let mut bench = Bench::new("core:1 smt:2", &[0, 0]);

@@ -157,7 +157,7 @@ pub fn seconds(done: &[Measured<Matrix<'_>>]) -> BTreeMap<String, f64> {
     PROGRAMS.iter().filter_map(of).collect()
 }
 
-/// Time of each program beside each over that alone in the same round.
+/// Time of each program co-running with each, over that alone in the same round.
 pub fn points(done: &[Measured<Matrix<'_>>]) -> Result<Vec<Point>, StatsError> {
     let alone = alone(done);
     let mut slowdowns: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
