@@ -48,6 +48,9 @@ pub enum NoPairs {
     /// A line lacks one, or the slowdown is no positive number.
     #[error("line {0}: a program, a co-runner and a positive slowdown are expected")]
     Line(usize),
+    /// There is none.
+    #[error("no pair is there")]
+    Nothing,
     /// A pair is missing, or there twice.
     #[error("{0} co-running with {1} is there {2} times: each program with each is expected once")]
     Pair(String, String, usize),
@@ -76,6 +79,9 @@ pub fn read_pairs(text: &str, machine: &str) -> Result<PairSlowdowns, NoPairs> {
         }
         let names = (cell(program)?.to_owned(), cell(co_runner)?.to_owned());
         pairs.entry(names).or_default().push(value);
+    }
+    if pairs.is_empty() {
+        return Err(NoPairs::Nothing);
     }
     let names: BTreeSet<&String> = pairs.keys().flat_map(|(one, other)| [one, other]).collect();
     let row = |victim: &String| {
@@ -267,6 +273,7 @@ mod tests {
         assert!(refused("").contains("no column is called 'program'"));
         assert!(refused("program,co_runner\n").contains("'slowdown'"));
         let head = "program,co_runner,slowdown\n";
+        assert_eq!(refused(head), "no pair is there");
         let line = |rest: &str| refused(&format!("{head}{rest}"));
         for rest in ["a,a,0", "a,a,nan", "a,a", "a,,1"] {
             assert!(line(rest).starts_with("line 2: "), "{rest}");

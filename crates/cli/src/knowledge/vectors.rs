@@ -1,6 +1,6 @@
 //! Activity vectors of the programs that run: files that are of their executables, and of this machine's caches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,19 +44,26 @@ pub fn known(
     for file in files {
         let vectors = Vectors::read(file)?;
         let named = programs.iter().find(|(name, _)| *name == vectors.program);
+        // Several jobs of one name are one program.
         let same = programs.iter().filter(|(_, digest)| *digest == vectors.digest);
-        let mut same: Vec<&str> = same.map(|(name, _)| name.as_str()).collect();
+        let mut same: BTreeSet<&str> = same.map(|(name, _)| name.as_str()).collect();
         // Of an interpreter there may be files of several scripts: each goes to the job of its name.
-        if same.contains(&vectors.program.as_str()) {
+        if same.contains(vectors.program.as_str()) {
             same.retain(|name| *name == vectors.program);
         }
-        let digest = match (named, &same[..]) {
-            (Some((_, digest)), []) => digest,
+        let digest = match named {
+            Some((_, digest)) if same.is_empty() => digest,
             _ => &vectors.digest,
         };
         let checked = vectors.check(digest, &hierarchy);
         checked.with_context(|| format!("activity vectors {}", file.display()))?;
         for name in same {
+            let other = |(called, digest): &Executable| called == name && *digest != vectors.digest;
+            ensure!(
+                !programs.iter().any(other),
+                "activity vectors {}: jobs of different executables are called '{name}'; give each a name",
+                file.display()
+            );
             if let Some((other, _)) = found.get(name) {
                 let (file, other) = (file.display(), other.display());
                 bail!("activity vectors {file}: program '{name}' has those of {other} already");
@@ -133,6 +140,21 @@ mod tests {
         assert!(found(&[], hierarchy(), &jobs).unwrap().is_none());
         let twice = refused(&[gzip.clone(), gzip], hierarchy(), &jobs);
         assert!(twice.contains("program 'first' has those of"), "{twice}");
+    }
+
+    #[test]
+    fn two_jobs_of_one_name_are_one_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let gzip = written(folder.path(), "gzip", "gzip");
+        let jobs = [("gzip", "gzip"), ("gzip", "gzip")];
+        let known = found(&[gzip], hierarchy(), &jobs).unwrap().unwrap();
+        assert_eq!(known.programs().collect::<Vec<_>>(), ["gzip"]);
+        let [old, new] = ["old", "new"].map(|digest| written(folder.path(), "gzip", digest));
+        let jobs = [("gzip", "old"), ("gzip", "new")];
+        for file in [old, new] {
+            let refused = refused(&[file], hierarchy(), &jobs);
+            assert!(refused.contains("different executables are called 'gzip'"), "{refused}");
+        }
     }
 
     #[test]
