@@ -54,7 +54,7 @@ impl Source for Smt8 {
     ) -> Result<Reproduced, Error> {
         let (cores, workloads, alone): (&[usize], _, _) = match context.effort {
             Effort::Quick => (&[4], 3, 1),
-            Effort::Full => (&[4, 10], 10, 4),
+            Effort::Full => (&[4, 10], 3, 1),
         };
         let programs = context.programs();
         let profiles = context.profiles(&programs)?;
@@ -65,7 +65,7 @@ impl Source for Smt8 {
             name: "feliu-smt8".to_owned(),
             mixes: feliu::mixes(counts, WIDTH, &programs, &ready.workshop, context.seed),
             contenders: vec![narrow, Contender::new(SMT8, "stay")],
-            repeats: Repeats::exactly(2),
+            repeats: Repeats::exactly(1),
             alone: Duration::from_secs(alone),
             models: None,
         };

@@ -67,7 +67,8 @@ impl Open {
             misses: 0.0,
             average: alone.misses(),
             resident: self.resident,
-            shuffled: false,
+            vectors_of: None,
+            elsewhere: None,
         }
     }
 }
@@ -121,8 +122,10 @@ fn mixes(count: usize, seed: u64) -> Vec<Vec<String>> {
     let mut mixes: Vec<Vec<String>> = Vec::new();
     while mixes.len() < count {
         let draw = |_| COUNTERPARTS[random.random_range(0..COUNTERPARTS.len())].1.to_owned();
-        let mix = sorted((0..4).map(draw).collect());
-        if !taken.contains(&mix) && !mixes.contains(&mix) {
+        // They begin in the order in which they are drawn.
+        let mix: Vec<String> = (0..4).map(draw).collect();
+        let same = |other: &Vec<String>| sorted(other.clone()) == sorted(mix.clone());
+        if !taken.iter().chain(&mixes).any(same) {
             mixes.push(mix);
         }
     }
@@ -199,7 +202,12 @@ mod tests {
         for (programs, ..) in &MIXES {
             let mut ours: Vec<&str> = programs.iter().filter_map(|it| counterpart(it)).collect();
             ours.sort_unstable();
-            assert!(mixes.iter().all(|mix| *mix != ours), "{ours:?}");
+            let sorted = |mix: &[String]| {
+                let mut mix = mix.to_vec();
+                mix.sort();
+                mix
+            };
+            assert!(mixes.iter().all(|mix| sorted(mix) != ours), "{ours:?}");
         }
     }
 }

@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_cycle::levels::Kind;
 use symbiont_cycle::{Captured, Context as HardwareThread, Jobs, Options, Stream};
@@ -57,8 +60,11 @@ pub struct Scoring {
     pub average: f64,
     /// Weight of a sample of residence.
     pub resident: f64,
-    /// A control: does each job get the vectors of another one?
-    pub shuffled: bool,
+    /// A control: which job's vectors each job has, if not its own.
+    pub vectors_of: Option<Vec<usize>>,
+    /// A control: the seed by which the super-sets of each job are put into another order, if they are. As many bits
+    /// are set as before, elsewhere.
+    pub elsewhere: Option<u64>,
 }
 
 /// One run.
@@ -166,9 +172,16 @@ pub fn vectors(
     super_sets: usize,
     thresholds: &[u64; VECTORS],
 ) -> Vec<Vector> {
+    ordered(caches, thresholds, &(0..super_sets).collect::<Vec<_>>())
+}
+
+/// The same with the super-sets in an order.
+fn ordered(caches: &[CacheCounts], thresholds: &[u64; VECTORS], order: &[usize]) -> Vec<Vector> {
     let counts = caches.iter().flat_map(|cache| [&cache.uses, &cache.misses]);
     let above = |(counts, threshold): (&Vec<u32>, &u64)| {
-        Vector::above(grouped(counts, super_sets), *threshold)
+        let counts: Vec<u64> = grouped(counts, order.len()).collect();
+        let ordered = order.iter().map(|place| counts.get(*place).copied().unwrap_or(0));
+        Vector::above(ordered, *threshold)
     };
     counts.zip(thresholds).map(above).collect()
 }
@@ -377,16 +390,26 @@ fn weights(scoring: &Scoring) -> Weights {
 
 /// What the scheduler knows after a sample. Misses are in units of the average of the jobs that ran.
 fn learn(known: &mut [Job], turns: &[Turn], scoring: &Scoring) {
+    let order = |job: usize| -> Vec<usize> {
+        let mut order: Vec<usize> = (0..scoring.super_sets).collect();
+        if let Some(seed) = scoring.elsewhere {
+            order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed.wrapping_add(job as u64)));
+        }
+        order
+    };
     let missed = |turn: &Turn| -> f64 {
         let l2 = turn.caches.last().map_or(0, |cache| cache.misses.iter().sum::<u32>());
         f64::from(l2) / turn.instructions.max(1) as f64
     };
-    let count = known.len();
     for turn in turns {
         // A control: what is learnt of a job is taken for another's.
-        let learner = if scoring.shuffled { (turn.job + 1) % count.max(1) } else { turn.job };
-        if let Some(job) = known.get_mut(learner) {
-            job.vectors = Some(vectors(&turn.caches, scoring.super_sets, &scoring.thresholds));
+        let learner = match &scoring.vectors_of {
+            Some(of) => of.iter().position(|donor| *donor == turn.job),
+            None => Some(turn.job),
+        };
+        if let Some(job) = learner.and_then(|learner| known.get_mut(learner)) {
+            let own = ordered(&turn.caches, &scoring.thresholds, &order(turn.job));
+            job.vectors = Some(own);
             job.misses = Some(missed(turn) / scoring.average.max(1e-9));
         }
     }

@@ -72,7 +72,8 @@ fn activity() -> Scoring {
         misses: 0.0,
         average: 0.01,
         resident: 4.0,
-        shuffled: false,
+        vectors_of: None,
+        elsewhere: None,
     }
 }
 
@@ -108,7 +109,7 @@ fn alone(program: &str) -> Run {
 
 #[test]
 fn jobs_that_use_other_sets_run_together_and_gain() {
-    let control = Scoring { shuffled: true, ..activity() };
+    let control = Scoring { vectors_of: Some(vec![3, 0, 1, 2]), ..activity() };
     let scored = Schedule::Scored;
     let records = played(
         vec![
