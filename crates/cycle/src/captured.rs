@@ -259,6 +259,7 @@ impl Walk {
             class: op.class,
             starts_instruction: op.starts_instruction,
             sources: op.sources,
+            stored: op.stored,
             branch,
             taken,
             pc,

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use symbiont_profile::OpClass;
 use symbiont_profile::trace::{
     About, Code, DataAccess, FLAGS, Leaves, Line, StaticInstruction, StaticOp, TraceFile,
     WindowEncoder, write,
 };
+use symbiont_profile::{OpClass, Operand};
 use tempfile::TempDir;
 
 /// Instructions, and operations, of a made-up window.
@@ -41,7 +41,12 @@ impl MadeUp {
 pub fn chase(lines: u64, bytes: u64) -> MadeUp {
     let one = |class, reads: &[u8], writes: &[u8]| StaticInstruction {
         length: 4,
-        ops: vec![StaticOp { class, reads: reads.to_vec(), writes: writes.to_vec() }],
+        ops: vec![StaticOp {
+            class,
+            reads: reads.to_vec(),
+            writes: writes.to_vec(),
+            operand: Operand::default(),
+        }],
     };
     let code = || Code {
         start: 0x40_1000,

@@ -5,7 +5,7 @@
 //! different ones. A *page* is a number that stands for one entry of a translation
 //! buffer.
 
-use symbiont_profile::OpClass;
+use symbiont_profile::{FromStore, OpClass};
 
 /// What is known of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Op {
     pub starts_instruction: bool,
     /// How many micro-operations back its sources were made; 0: none.
     pub sources: [u16; 2],
+    /// Of a load, the store that wrote what it reads, if that is not long ago.
+    pub stored: Option<FromStore>,
     /// What is known of it as a branch.
     pub branch: Branch,
     /// Does fetch go on elsewhere after it?
@@ -77,6 +79,7 @@ impl Op {
             class,
             starts_instruction: true,
             sources: [0; 2],
+            stored: None,
             branch: Branch::Foreseen,
             taken: false,
             pc: 0,

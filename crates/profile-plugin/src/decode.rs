@@ -10,9 +10,9 @@
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, InstructionInfo, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register,
+    OpAccess, OpKind, Register, UsedMemory,
 };
-use symbiont_profile::{Mix, OpClass};
+use symbiont_profile::{Mix, OpClass, Operand};
 
 use crate::block::{Block, FLAGS, Instruction, Leaves, Op, TEMPORARY};
 
@@ -168,30 +168,51 @@ fn writes(access: OpAccess) -> bool {
     matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
+/// Size and form of an operand in memory. Those that the stack pointer alone makes have one form: pushes and
+/// pops move it by amounts that cores keep account of.
+fn operand(memory: &UsedMemory) -> Operand {
+    let bytes = u16::try_from(memory.memory_size().size()).unwrap_or(0);
+    if memory.base() == Register::RSP && memory.index() == Register::None {
+        return Operand { bytes, form: 1 };
+    }
+    let [base, index] = [memory.base(), memory.index()].map(|register| register as u64);
+    let parts =
+        [memory.segment() as u64, base, index, memory.scale().into(), memory.displacement()];
+    // FNV-1a, by words.
+    let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = parts.into_iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    Operand { bytes, form: (hash >> 32) as u32 | 2 }
+}
+
 /// Splits an instruction into micro-operations.
 fn split(instruction: &iced_x86::Instruction, info: &InstructionInfo, work: Work) -> Instruction {
     let Registers { reads: sources, writes: results, address } = registers(instruction, info);
     let touches = work.touches_memory;
     let memory: Vec<_> = info.used_memory().iter().filter(|_| touches).collect();
-    let loads = memory.iter().filter(|memory| reads(memory.access())).count();
-    let stores = memory.iter().filter(|memory| writes(memory.access())).count();
-    let branches = leaves(instruction) != Leaves::Onward;
-    let computes = !branches && (!work.moves || loads + stores == 0);
     let repeats =
         work.is_string && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
+    let operands = |touches: fn(OpAccess) -> bool| -> Vec<Operand> {
+        let touched = memory.iter().filter(|memory| touches(memory.access()));
+        touched.map(|memory| if repeats { Operand::default() } else { operand(memory) }).collect()
+    };
+    let (read, written) = (operands(reads), operands(writes));
+    let (loads, stores) = (read.len(), written.len());
+    let branches = leaves(instruction) != Leaves::Onward;
+    let computes = !branches && (!work.moves || loads + stores == 0);
 
     let mut ops = Vec::new();
     let handed = |writes: &[u8], last: bool| -> Vec<u8> {
         if last { writes.to_vec() } else { vec![TEMPORARY] }
     };
     let loads_last = !computes && !branches && stores == 0;
-    for _ in 0..loads {
+    for operand in read {
         let mut reads = address.clone();
         if loads_last {
             // A move that merges into its destination needs it.
             sources.iter().for_each(|register| push(&mut reads, Some(*register)));
         }
-        ops.push(Op { class: OpClass::Load, reads, writes: handed(&results, loads_last) });
+        let writes = handed(&results, loads_last);
+        ops.push(Op { class: OpClass::Load, reads, writes, operand });
     }
     if computes {
         let mut reads = sources.clone();
@@ -205,23 +226,24 @@ fn split(instruction: &iced_x86::Instruction, info: &InstructionInfo, work: Work
         if stores > 0 {
             writes.push(TEMPORARY);
         }
-        ops.push(Op { class: work.class, reads, writes });
+        ops.push(Op { class: work.class, reads, writes, operand: Operand::default() });
     }
-    for _ in 0..stores {
+    for operand in written {
         let mut reads = address.clone();
         if computes || loads > 0 {
             reads.push(TEMPORARY);
         } else {
             sources.iter().for_each(|register| push(&mut reads, Some(*register)));
         }
-        ops.push(Op { class: OpClass::Store, reads, writes: Vec::new() });
+        ops.push(Op { class: OpClass::Store, reads, writes: Vec::new(), operand });
     }
     if branches {
         let mut reads = sources;
         if loads > 0 {
             reads.push(TEMPORARY);
         }
-        ops.push(Op { class: OpClass::Branch, reads, writes: Vec::new() });
+        let operand = Operand::default();
+        ops.push(Op { class: OpClass::Branch, reads, writes: Vec::new(), operand });
     }
     let bytes = instruction.memory_size().size();
     let access_bytes = u32::try_from(bytes).unwrap_or(0);

@@ -271,7 +271,7 @@ impl Meter {
             caches.data(address);
         }
         if self.recorder.is_some() {
-            self.record(DataAccess { instruction, class, access });
+            self.record(DataAccess { instruction, class, address, access });
         }
         if self.windows.is_recording() {
             self.windows.accessed(trace::DataAccess { instruction, class, address });

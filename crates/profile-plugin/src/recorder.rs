@@ -1,7 +1,7 @@
 //! Records micro-traces.
 
 use symbiont_profile::trace::{Dependences, unroll};
-use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass};
+use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Stores};
 
 use crate::block::{Block, Instruction};
 
@@ -21,6 +21,8 @@ pub struct DataAccess {
     pub instruction: usize,
     /// Load or store.
     pub class: OpClass,
+    /// Address of its first byte.
+    pub address: u64,
     /// Where, and how long ago.
     pub access: Access,
 }
@@ -31,6 +33,7 @@ pub struct Recorder {
     trace: MicroTrace,
     instructions: usize,
     dependences: Dependences,
+    stores: Stores,
     accesses: Vec<DataAccess>,
     fetches: Vec<Access>,
 }
@@ -48,6 +51,7 @@ impl Recorder {
             trace: MicroTrace::default(),
             instructions: 0,
             dependences: Dependences::default(),
+            stores: Stores::default(),
             accesses: Vec::new(),
             fetches: Vec::new(),
         }
@@ -107,13 +111,14 @@ impl Recorder {
         accesses: &[DataAccess],
     ) {
         let own = accesses.iter().filter(|access| access.instruction == index);
-        let own = own.map(|access| (access.class, access.access));
-        let Self { trace, dependences, .. } = self;
+        let own = own.map(|access| (access.class, *access));
+        let Self { trace, dependences, stores, .. } = self;
         unroll(&instruction.ops, again, &own, |class, reads, writes, access| {
-            let sources = dependences.sources(reads, writes);
+            let place = access.map(|(access, operand)| (access.address, operand));
             trace.ops.push(MicroOp {
-                sources,
-                access,
+                sources: dependences.sources(reads, writes),
+                stored: stores.next(class, place),
+                access: access.map(|(access, _)| access.access),
                 starts_instruction: false,
                 ..MicroOp::plain(class)
             });

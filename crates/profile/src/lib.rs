@@ -58,6 +58,7 @@ pub mod predict;
 mod profile;
 pub mod raw;
 mod reuse;
+mod stored;
 mod super_sets;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
@@ -73,4 +74,5 @@ pub use mix::{Mix, OpClass};
 pub use phase::{FEWEST_TRACES, Footprint, Phase, Reuse};
 pub use profile::{Profile, Span, Thread};
 pub use reuse::{ReuseCurve, ReuseHistogram};
+pub use stored::{FromStore, Operand, Stores};
 pub use super_sets::{SUPER_SET_CACHES, SUPER_SETS, Stream, SuperSetMap};

@@ -1,6 +1,6 @@
 //! Short stretches of execution, operation by operation.
 
-use crate::{OpClass, PREDICTORS, ReuseBin};
+use crate::{FromStore, OpClass, PREDICTORS, ReuseBin};
 use serde::{Deserialize, Serialize};
 
 /// Lines of a data access or an instruction fetch, and their reuse times.
@@ -34,6 +34,8 @@ pub struct MicroOp {
     /// sources, flags, and within an instruction what its load or computation
     /// hands on; not what passes through memory.
     pub sources: [u16; 2],
+    /// Of a load, the store of this micro-trace that wrote what it reads.
+    pub stored: Option<FromStore>,
     /// The data that it accesses; only loads and stores do. An access that
     /// crosses into a second line is one access, to the first.
     pub access: Option<Access>,
@@ -53,6 +55,7 @@ impl MicroOp {
             class,
             starts_instruction: true,
             sources: [0; 2],
+            stored: None,
             access: None,
             fetch: None,
             mispredicted: 0,

@@ -18,8 +18,8 @@ use std::hash::Hash;
 
 use crate::trace::BranchKind;
 use crate::{
-    Access, Branches, Footprint, MicroOp, MicroTrace, OpClass, PREDICTORS, Phase, Reuse, ReuseBin,
-    ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
+    Access, Branches, Footprint, FromStore, MicroOp, MicroTrace, OpClass, PREDICTORS, Phase, Reuse,
+    ReuseBin, ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
 };
 
 /// One micro-operation.
@@ -33,6 +33,8 @@ pub struct ObservedOp {
     pub starts_instruction: bool,
     /// Distances to its sources, as in [`MicroOp::sources`].
     pub sources: [u16; 2],
+    /// As in [`MicroOp::stored`].
+    pub stored: Option<FromStore>,
     /// The address that a load or store accesses.
     pub address: Option<u64>,
     /// Of a branch, its kind and whether it was taken; none means a conditional one that was not.
@@ -44,8 +46,16 @@ pub struct ObservedOp {
 impl ObservedOp {
     /// An instruction of one operation at `at`, without sources, access or misprediction.
     pub fn plain(at: u64, class: OpClass) -> Self {
-        let (sources, address, branch, mispredicted) = ([0; 2], None, None, 0);
-        Self { at, class, starts_instruction: true, sources, address, branch, mispredicted }
+        Self {
+            at,
+            class,
+            starts_instruction: true,
+            sources: [0; 2],
+            stored: None,
+            address: None,
+            branch: None,
+            mispredicted: 0,
+        }
     }
 }
 
@@ -167,6 +177,7 @@ impl Observer {
                 class: op.class,
                 starts_instruction: op.starts_instruction,
                 sources: op.sources.map(|d| if usize::from(d) > trace.ops.len() { 0 } else { d }),
+                stored: op.stored.filter(|from| usize::from(from.back) <= trace.ops.len()),
                 access,
                 fetch,
                 mispredicted: op.mispredicted,

@@ -125,6 +125,7 @@ fn observed(op: &TraceOp, predictors: &mut Predictors) -> ObservedOp {
     ObservedOp {
         starts_instruction: op.starts_instruction,
         sources: op.sources,
+        stored: op.stored,
         address: op.address,
         branch: op.branch.map(|branch| (branch.kind, branch.taken)),
         mispredicted: wrong,

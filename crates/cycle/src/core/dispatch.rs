@@ -3,7 +3,7 @@
 use symbiont_profile::OpClass;
 use symbiont_sim::activity::Cycle;
 
-use super::thread::{Fetched, Full, InFlight, NEVER, NONE, Stored};
+use super::thread::{Fetched, From, Full, InFlight, LINKS, NEVER, NONE, SOURCES, Stored};
 use super::{Core, Ready};
 use crate::op::Op;
 use crate::pool::Pool;
@@ -86,6 +86,8 @@ impl Core<'_> {
         let own = &mut self.threads[thread];
         own.buffer.pop_front();
         let number = own.tail;
+        let makers = op.sources.map(|back| own.maker(back));
+        let (from, makes) = own.bytes(&op, makers[0], self.renames);
         own.tail += 1;
         own.queued += 1;
         own.vectors += u32::from(vector);
@@ -99,8 +101,10 @@ impl Core<'_> {
             address: op.address,
             page: op.page,
             waiting: NONE,
-            next: [NONE; 2],
+            next: [NONE; SOURCES],
             missing: 0,
+            from,
+            makes,
             class: op.class,
             cause: cause(op.class),
             starts_instruction: op.starts_instruction,
@@ -109,17 +113,18 @@ impl Core<'_> {
         };
         self.age += 1;
         let index = own.index(number);
-        for (which, back) in op.sources.into_iter().enumerate() {
-            let back = u64::from(back);
+        let store = match from {
+            From::Store(store) => Some(store).filter(|store| *store >= own.head),
+            _ => None,
+        };
+        for (which, source) in makers.into_iter().chain([store]).enumerate() {
             // What has retired is ready.
-            if back == 0 || back > number - own.head {
-                continue;
-            }
-            let source = own.slot_mut(number - back);
+            let Some(source) = source else { continue };
+            let source = own.slot_mut(source);
             if source.done == NEVER {
                 new.missing += 1;
                 new.next[which] = source.waiting;
-                source.waiting = index * 2 + which as u32;
+                source.waiting = index * LINKS + which as u32;
             } else {
                 new.ready = new.ready.max(source.done);
             }

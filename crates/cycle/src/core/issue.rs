@@ -3,7 +3,7 @@
 use symbiont_profile::OpClass;
 use symbiont_sim::activity::Cycle;
 
-use super::thread::{NONE, Waits};
+use super::thread::{From, LINKS, NONE, Waits};
 use super::{Core, Ready};
 use crate::levels::{Level, Levels, Served};
 use crate::op::Op;
@@ -57,10 +57,17 @@ impl Core<'_> {
         self.ready.sort_unstable_by_key(|item| item.age);
     }
 
-    /// Issues an operation. False: there is no port. (It may also be put aside for want of a
+    /// Issues an operation. False: there is no port, or a store must drain first. (It may also be put aside for want of a
     /// miss register.)
     fn start(&mut self, levels: &mut Levels, item: &Ready) -> bool {
         let (thread, class) = (item.thread as usize, item.class);
+        let own = &mut self.threads[thread];
+        if let From::Drained(store) | From::Blocked(store) = own.slot(item.number).from {
+            if own.holds(store) {
+                own.slot_mut(item.number).from = From::Blocked(store);
+                return false;
+            }
+        }
         let Some(port) = self.ports.find(thread, class) else { return false };
         let done = match class {
             OpClass::Load | OpClass::Store => match self.access(levels, item) {
@@ -85,7 +92,7 @@ impl Core<'_> {
         let wrong = slot.wrong;
         let mut link = std::mem::replace(&mut slot.waiting, NONE);
         while link != NONE {
-            let (index, which) = (link / 2, (link % 2) as usize);
+            let (index, which) = (link / LINKS, (link % LINKS) as usize);
             let number = own.number(index);
             let waits = own.at(index);
             link = waits.next[which];
@@ -115,6 +122,13 @@ impl Core<'_> {
         let own = &self.threads[thread];
         let slot = own.slot(item.number);
         let writes = item.class == OpClass::Store;
+        if let From::Store(store) = slot.from {
+            if own.holds(store) {
+                // The caches see it, but what they answer is not waited for.
+                levels.data(own.user, ns, slot.address, slot.page, false, true);
+                return Some(self.now + self.forwarded);
+            }
+        }
         let Served { ns, level, missed, translated } =
             levels.data(own.user, ns, slot.address, slot.page, writes, room)?;
         let arrives = self.to_cycle(ns).max(self.now + 1);
@@ -122,6 +136,7 @@ impl Core<'_> {
             self.pools.mshrs.take(thread);
             self.misses.push((arrives, item.thread));
         }
+        let blocked = matches!(slot.from, From::Blocked(_));
         let own = &mut self.threads[thread];
         if writes {
             // It is done when it has address and data; the line may come later.
@@ -141,6 +156,6 @@ impl Core<'_> {
             Level::L3 => Cycle::L3,
             Level::Memory => Cycle::Memory,
         };
-        Some(arrives)
+        Some(if blocked { arrives.max(self.now + self.partial) } else { arrives })
     }
 }

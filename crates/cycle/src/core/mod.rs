@@ -10,6 +10,9 @@
 //!   beginning with another one each cycle;
 //! - *issue*: of all operations whose sources are ready, the oldest first, each to a free port; a load or
 //!   store that misses the L1 also needs a miss register;
+//!   A load of what a store wrote that is still in the store queue waits for that store and gets its bytes from there;
+//!   if that wrote only some of them, it waits until that has drained. A core that renames memory hands the stored
+//!   register on at once to what depends on the load, if both make their address from the same registers;
 //! - *dispatch*: in order within a thread, threads in turn as above, as long as
 //!   re-order buffer, issue queue, load and store queue have room;
 //!   A thread with loads that wait for data from beyond the L2 may hold no more than an even part
@@ -41,8 +44,8 @@
 //! cycle, time jumps to where something can.
 //!
 //! # What is left out
-//! What operations of wrong paths would execute, dependences through memory, store-to-load forwarding (a
-//! load waits for its line as if nothing was stored), banks of caches, rename registers, decoders.
+//! What operations of wrong paths would execute, wrong guesses of which store a load depends on, banks of caches,
+//! rename registers, decoders.
 //!
 //! # Terms and units
 //! Cycles of the core. An operation's *number* counts its thread's operations from 0.
@@ -119,6 +122,12 @@ pub struct Core<'s> {
     grouped: bool,
     refill: u64,
     latency: [u64; OpClass::COUNT],
+    /// Cycles of a load that gets its bytes from a store.
+    forwarded: u64,
+    /// Cycles of one that had to wait until a store had drained.
+    partial: u64,
+    /// Is a stored register handed on at once to a load by the same registers?
+    renames: bool,
     fetch: Fetch,
     turn: [usize; 2],
     /// The thread that has priority in this cycle: another one in the next.
@@ -197,6 +206,9 @@ impl<'s> Core<'s> {
             refill: u64::from(sort.refill.max(1)),
             latency: OpClass::ALL
                 .map(|class| u64::from(sort.latency.of(class).unwrap_or(1).max(1))),
+            forwarded: u64::from(sort.forwarding.latency.saturating_sub(1).max(1)),
+            partial: u64::from(sort.forwarding.partial.max(1)),
+            renames: sort.forwarding.renames,
             fetch: options.fetch,
             turn: [0; 2],
             first: 0,

@@ -14,6 +14,36 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// No link.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Sources that an operation may wait for: two registers and a store.
+pub(super) const SOURCES: usize = 3;
+
+/// Links of a slot.
+pub(super) const LINKS: u32 = 4;
+
+/// Where a load gets its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// From the cache.
+    Cache,
+    /// From a store in the queue that wrote all of them.
+    Store(u64),
+    /// From the cache, once this store has drained, which wrote some of them.
+    Drained(u64),
+    /// The same, and it was tried before.
+    Blocked(u64),
+}
+
+/// What makes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Makes {
+    /// The operation itself.
+    Itself,
+    /// An earlier one: the register was stored and is renamed.
+    Other(u64),
+    /// It was there before.
+    Nothing,
+}
+
 /// An operation between dispatch and retirement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
@@ -24,16 +54,20 @@ pub(super) struct InFlight {
     pub(super) age: u64,
     pub(super) address: u64,
     pub(super) page: u64,
-    /// The first that waits for it: slot · 2 + which of its sources.
+    /// The first that waits for it: slot · [`LINKS`] + which of its sources.
     pub(super) waiting: u32,
     /// The next that waits for the same source, for each source.
-    pub(super) next: [u32; 2],
+    pub(super) next: [u32; SOURCES],
     /// Sources that were not issued yet.
     pub(super) missing: u8,
     pub(super) class: OpClass,
     /// What its cycles are charged to while it is the oldest.
     pub(super) cause: Cycle,
     pub(super) starts_instruction: bool,
+    /// The store that a load gets its bytes from.
+    pub(super) from: From,
+    /// The operation that makes what a load hands on, or a store stores.
+    pub(super) makes: Makes,
     /// A branch that was guessed wrong.
     pub(super) wrong: bool,
     /// The last that holds its entry of the re-order buffer.
@@ -147,8 +181,10 @@ const EMPTY: InFlight = InFlight {
     address: 0,
     page: 0,
     waiting: NONE,
-    next: [NONE; 2],
+    next: [NONE; SOURCES],
     missing: 0,
+    from: From::Cache,
+    makes: Makes::Itself,
     class: OpClass::Other,
     cause: Cycle::Integer,
     starts_instruction: false,
@@ -208,6 +244,52 @@ impl<'s> Thread<'s> {
     #[inline]
     pub(super) fn index(&self, number: u64) -> u32 {
         (number & self.mask) as u32
+    }
+
+    /// Is a store still in the queue?
+    #[inline]
+    pub(super) fn holds(&self, store: u64) -> bool {
+        self.stores.binary_search_by_key(&store, |stored| stored.number).is_ok()
+    }
+
+    /// What makes the value of a source so many operations before the next; nothing if that has retired.
+    #[inline]
+    pub(super) fn maker(&self, back: u16) -> Option<u64> {
+        let (number, back) = (self.tail, u64::from(back));
+        if back == 0 || back > number - self.head {
+            return None;
+        }
+        let source = self.slot(number - back);
+        match source.makes {
+            Makes::Other(maker) if source.class == OpClass::Load => {
+                Some(maker).filter(|maker| *maker >= self.head)
+            }
+            Makes::Nothing if source.class == OpClass::Load => None,
+            _ => Some(number - back),
+        }
+    }
+
+    /// Where the next operation gets its bytes if it is a load, and what makes what it hands on. `data`: what makes
+    /// the younger of its sources; `renames`: does the core rename memory?
+    pub(super) fn bytes(&self, op: &Op, data: Option<u64>, renames: bool) -> (From, Makes) {
+        let makes = data.map_or(Makes::Nothing, Makes::Other);
+        if op.class == OpClass::Store {
+            return (From::Cache, makes);
+        }
+        let store = op.stored.map(|from| (from, self.tail.wrapping_sub(u64::from(from.back))));
+        match store.filter(|(_, store)| self.holds(*store)) {
+            None => (From::Cache, Makes::Itself),
+            Some((from, store)) if !from.whole => (From::Drained(store), Makes::Itself),
+            Some((from, store)) => {
+                let retired = store < self.head;
+                let makes = match renames && from.same_form {
+                    false => Makes::Itself,
+                    true if retired => Makes::Nothing,
+                    true => self.slot(store).makes,
+                };
+                (From::Store(store), makes)
+            }
+        }
     }
 
     /// Number of the operation in flight at an index.

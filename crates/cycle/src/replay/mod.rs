@@ -193,6 +193,7 @@ impl<'p> Replay<'p> {
             class: op.class,
             starts_instruction: op.starts_instruction,
             sources: op.sources.map(|back| if u64::from(back) > number { 0 } else { back }),
+            stored: op.stored.filter(|from| u64::from(from.back) <= number),
             branch: Branch::Told { wrong },
             taken,
             pc: self.pc,

@@ -5,6 +5,7 @@ mod cachegrind;
 mod caches;
 mod core;
 mod digest;
+mod forwarding;
 mod model;
 mod smt;
 mod support;

@@ -123,6 +123,28 @@ fn the_stack_engine_spares_the_stack_pointer() {
 }
 
 #[test]
+fn operands_have_a_size_and_a_form() {
+    let operands = |bytes: &[u8]| -> Vec<(u16, u32)> {
+        let ops = &decode(&[bytes]).instructions[0].ops;
+        ops.iter().map(|op| (op.operand.bytes, op.operand.form)).collect()
+    };
+    let memory = |bytes: &[u8]| operands(bytes)[0];
+    let load = memory(&[0x8b, 0x43, 0x08]); // mov eax, [rbx+8]
+    assert_eq!(load.0, 4);
+    let [(8, read), (0, 0), (8, written)] = operands(&[0x48, 0x01, 0x43, 0x08])[..] else {
+        panic!("add [rbx+8], rax: a load, an addition, a store")
+    };
+    assert!(read == load.1 && written == load.1);
+    assert_ne!(memory(&[0x8b, 0x43, 0x10]).1, load.1, "mov eax, [rbx+16]");
+    assert_ne!(memory(&[0x8b, 0x41, 0x08]).1, load.1, "mov eax, [rcx+8]");
+    // What the stack pointer alone makes has one form: push rax; mov rax, [rsp+8]; ret
+    let stack = [memory(&[0x50]), memory(&[0x48, 0x8b, 0x44, 0x24, 0x08]), memory(&[0xc3])];
+    assert_eq!(stack, [stack[0]; 3]);
+    assert_eq!(memory(&[0x0f, 0x29, 0x03]).0, 16, "movaps [rbx], xmm0");
+    assert_eq!(operands(&[0xf3, 0x48, 0xa5]), [(0, 0); 3], "rep movsq");
+}
+
+#[test]
 fn a_block_knows_its_lines_and_its_end() {
     let nops: Vec<&[u8]> = vec![&[0x90]; 70];
     let block = decode(&nops);

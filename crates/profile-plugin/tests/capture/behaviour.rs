@@ -45,6 +45,30 @@ fn a_loop_has_the_instructions_that_it_has() {
 }
 
 #[test]
+fn values_that_are_kept_in_memory_are_told() {
+    or_skip!();
+    // Of what is loaded each round, a store wrote all by the same address register, all by another one, a part,
+    // and nothing.
+    let phase = main_phase(
+        r#"int main(void) {
+            static long cell[16];
+            long n = 3000000;
+            __asm__ volatile(
+                "1: mov (%1), %%rax; add $1, %%rax; mov %%rax, (%1); lea (%1), %%rdi; mov (%%rdi), %%ecx; "
+                "mov 4(%1), %%rdx; mov 64(%1), %%rsi; sub $1, %0; jnz 1b"
+                : "+r"(n) : "r"(cell) : "rax", "rcx", "rdx", "rsi", "rdi", "memory", "cc");
+            return 0;
+        }"#,
+    );
+    let trace = phase.traces.last().unwrap();
+    let loads = trace.ops.iter().filter(|op| op.class == OpClass::Load);
+    let how: Vec<_> = loads.map(|op| op.stored.map(|from| (from.whole, from.same_form))).collect();
+    let round = [Some((true, true)), Some((true, false)), Some((false, false)), None];
+    let (full, begun) = (how.windows(4).filter(|four| **four == round).count(), how.len() / 4);
+    assert!(begun > 100 && full >= begun - 1, "{full} of {begun} rounds");
+}
+
+#[test]
 fn a_cyclic_sweep_has_the_reuse_time_of_its_length() {
     or_skip!();
     // 4,096 lines, one load each, over and over.

@@ -1,8 +1,8 @@
 //! What must hold in every profile.
 
 use crate::{
-    MicroTrace, PREDICTORS, Phase, Profile, ReuseBin, ReuseHistogram, SUPER_SET_CACHES, SUPER_SETS,
-    Thread,
+    MicroTrace, OpClass, PREDICTORS, Phase, Profile, ReuseBin, ReuseHistogram, SUPER_SET_CACHES,
+    SUPER_SETS, Thread,
 };
 
 /// No micro-trace has more operations: 1,500 instructions with all their parts.
@@ -78,6 +78,12 @@ fn check_trace(trace: &MicroTrace) -> Result<(), String> {
     for (index, op) in trace.ops.iter().enumerate() {
         let known = op.sources.iter().all(|source| usize::from(*source) <= index);
         ensure(known, || format!("operation {index} has a source before the micro-trace"))?;
+        if let Some(from) = op.stored {
+            let store = index.checked_sub(usize::from(from.back)).and_then(|at| trace.ops.get(at));
+            let fits = op.class == OpClass::Load
+                && store.is_some_and(|store| store.class == OpClass::Store);
+            ensure(fits, || format!("operation {index} reads what no store wrote"))?;
+        }
         ensure(op.access.is_none() || op.class.is_memory(), || {
             format!("operation {index} accesses data but is no load or store")
         })?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, MicroOp, MicroTrace, OpClass, Profile, ReuseBin};
+use crate::{Access, FromStore, MicroOp, MicroTrace, OpClass, Profile, ReuseBin};
 
 /// A profile as it is stored: the micro-traces stand apart.
 #[derive(Serialize, Deserialize)]
@@ -22,6 +22,16 @@ impl Stored {
             phase.traces.clear();
         }
         Self { profile, traces }
+    }
+
+    /// What a file of some version holds.
+    pub(super) fn read(content: &[u8], version: u32) -> Result<Self, postcard::Error> {
+        if version > 1 {
+            return postcard::from_bytes(content);
+        }
+        let (profile, traces): (Profile, Vec<Vec<First>>) = postcard::from_bytes(content)?;
+        let columns = |traces: Vec<First>| traces.into_iter().map(Columns::from).collect();
+        Ok(Self { profile, traces: traces.into_iter().map(columns).collect() })
     }
 
     pub(super) fn profile(self) -> Result<Profile, String> {
@@ -45,6 +55,10 @@ const STARTS: u8 = 1 << 4;
 const ACCESSES: u8 = 1 << 5;
 const FETCHES: u8 = 1 << 6;
 
+/// Flags of a store that a load reads.
+const WHOLE: u8 = 1;
+const SAME_FORM: u8 = 2;
+
 /// One micro-trace.
 #[derive(Serialize, Deserialize)]
 struct Columns {
@@ -52,10 +66,34 @@ struct Columns {
     shapes: Vec<u8>,
     near: Vec<u16>,
     far: Vec<u16>,
+    /// Per load, how far back the store is that wrote what it reads, or 0; and of those that have one, its
+    /// flags.
+    stored: Vec<u16>,
+    how: Vec<u8>,
     /// Index of each mispredicted operation and its flags.
     mispredicted: Vec<(u16, u8)>,
     data: Lines,
     code: Lines,
+}
+
+/// One micro-trace in version 1.
+#[derive(Deserialize)]
+struct First {
+    shapes: Vec<u8>,
+    near: Vec<u16>,
+    far: Vec<u16>,
+    mispredicted: Vec<(u16, u8)>,
+    data: Lines,
+    code: Lines,
+}
+
+impl From<First> for Columns {
+    fn from(first: First) -> Self {
+        let First { shapes, near, far, mispredicted, data, code } = first;
+        let load = |shape: &&u8| usize::from(**shape & (STARTS - 1)) == OpClass::Load.index();
+        let stored = vec![0; shapes.iter().filter(load).count()];
+        Self { shapes, near, far, stored, how: Vec::new(), mispredicted, data, code }
+    }
 }
 
 /// Accesses, in order.
@@ -107,11 +145,15 @@ impl Columns {
                 | bit(op.access.is_some(), ACCESSES)
                 | bit(op.fetch.is_some(), FETCHES)
         };
+        let loads = || ops.iter().filter(|op| op.class == OpClass::Load);
+        let how = |from: FromStore| bit(from.whole, WHOLE) | bit(from.same_form, SAME_FORM);
         let missed = ops.iter().zip(0_u16..).filter(|(op, _)| op.mispredicted != 0);
         Self {
             shapes: ops.iter().map(shape).collect(),
             near: ops.iter().map(|op| op.sources[0]).collect(),
             far: ops.iter().map(|op| op.sources[1]).collect(),
+            stored: loads().map(|op| op.stored.map_or(0, |from| from.back)).collect(),
+            how: loads().filter_map(|op| op.stored.map(how)).collect(),
             mispredicted: missed.map(|(op, index)| (index, op.mispredicted)).collect(),
             data: Lines::of(ops.iter().filter_map(|op| op.access)),
             code: Lines::of(ops.iter().filter_map(|op| op.fetch)),
@@ -125,14 +167,23 @@ impl Columns {
             return None;
         }
         let (mut data, mut code) = (self.data.accesses(), self.code.accesses());
+        let (mut stored, mut how) = (self.stored.iter(), self.how.iter());
         let mut ops = Vec::with_capacity(self.shapes.len());
         for ((shape, near), far) in self.shapes.iter().zip(&self.near).zip(&self.far) {
             let access = if shape & ACCESSES != 0 { Some(data.next()?) } else { None };
             let fetch = if shape & FETCHES != 0 { Some(code.next()?) } else { None };
+            let class = *OpClass::ALL.get(usize::from(shape & (STARTS - 1)))?;
+            let back = if class == OpClass::Load { *stored.next()? } else { 0 };
+            let from = if back > 0 { Some(how.next()?) } else { None };
             ops.push(MicroOp {
-                class: *OpClass::ALL.get(usize::from(shape & (STARTS - 1)))?,
+                class,
                 starts_instruction: shape & STARTS != 0,
                 sources: [*near, *far],
+                stored: from.map(|how| FromStore {
+                    back,
+                    whole: how & WHOLE != 0,
+                    same_form: how & SAME_FORM != 0,
+                }),
                 access,
                 fetch,
                 mispredicted: 0,
@@ -141,7 +192,10 @@ impl Columns {
         for (index, flags) in &self.mispredicted {
             ops.get_mut(usize::from(*index))?.mispredicted = *flags;
         }
-        let complete = data.next().is_none() && code.next().is_none();
+        let complete = data.next().is_none()
+            && code.next().is_none()
+            && stored.next().is_none()
+            && how.next().is_none();
         complete.then_some(MicroTrace { ops })
     }
 }

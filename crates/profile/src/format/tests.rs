@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::{HEADER, LONGEST_FILE, MAGIC, VERSION, checksum, from_bytes, to_bytes};
-use crate::test_support::{branchy, cache_resident, phased, streaming};
-use crate::{Profile, ProfileError, Span};
+use crate::test_support::{branchy, cache_resident, kept_in_memory, phased, streaming};
+use crate::{FromStore, Profile, ProfileError, Span};
 
 fn profile() -> Profile {
     phased(&streaming(), &branchy())
@@ -20,12 +20,24 @@ fn wrap(rest: &[u8]) -> Vec<u8> {
 
 #[test]
 fn profiles_round_trip() {
-    for profile in [profile(), cache_resident()] {
+    for profile in [profile(), cache_resident(), kept_in_memory()] {
         let bytes = to_bytes(&profile).unwrap();
         assert!(bytes.len() < LONGEST_FILE);
         assert_eq!(from_bytes(&bytes, "x").unwrap(), profile);
         assert_eq!(to_bytes(&profile).unwrap(), bytes, "equal profiles give equal files");
     }
+}
+
+#[test]
+fn profiles_of_version_1_tell_nothing_of_stores() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/scimark-sor.profile");
+    let bytes = std::fs::read(path).unwrap();
+    assert_eq!(bytes[8], 1);
+    let profile = from_bytes(&bytes, "sor").unwrap();
+    let mut ops =
+        profile.phases.iter().flat_map(|phase| &phase.traces).flat_map(|trace| &trace.ops);
+    assert!(ops.all(|op| op.stored.is_none()));
+    assert_eq!(from_bytes(&to_bytes(&profile).unwrap(), "sor").unwrap(), profile);
 }
 
 #[test]
@@ -88,6 +100,18 @@ fn profiles_that_contradict_themselves_are_not_written() {
     refused(&|profile| profile.phases[0].super_sets.truncate(1));
     refused(&|profile| profile.phases[0].traces[0].ops[0].sources = [1, 0]);
     refused(&|profile| profile.phases[0].data.page.counts = vec![1]);
+    let stored = |at: usize, back: u16| {
+        let from = FromStore { back, whole: true, same_form: true };
+        move |profile: &mut Profile| {
+            let mut kept = kept_in_memory();
+            kept.phases[0].traces[0].ops[at].stored = Some(from);
+            *profile = kept;
+        }
+    };
+    // Before the trace; of what is no store; of what is no load.
+    refused(&stored(4, 9));
+    refused(&stored(4, 1));
+    refused(&stored(5, 2));
 }
 
 proptest! {

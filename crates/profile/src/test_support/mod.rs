@@ -7,6 +7,6 @@
 mod programs;
 
 pub use programs::{
-    branchy, cache_resident, floating_point, no_operations, phased, pointer_chasing, streaming,
-    synthetic,
+    branchy, cache_resident, floating_point, kept_in_memory, no_operations, phased,
+    pointer_chasing, streaming, synthetic,
 };

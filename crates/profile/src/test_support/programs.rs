@@ -4,7 +4,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::observe::{ObservedOp, Observer};
-use crate::{OpClass, PREDICTORS, Phase, Profile, Span, Thread};
+use crate::{FromStore, OpClass, PREDICTORS, Phase, Profile, Span, Thread};
 
 /// Where the synthetic programs' instructions and data lie.
 const CODE: u64 = 0x40_0000;
@@ -174,6 +174,24 @@ pub fn branchy() -> Profile {
         }
     });
     synthetic("branchy", phase, LENGTH)
+}
+
+/// Adds to a variable that it keeps in memory: each round of four instructions loads what the round before
+/// stored.
+pub fn kept_in_memory() -> Profile {
+    let from = FromStore { back: 2, whole: true, same_form: true };
+    let phase = observe(|index| {
+        let at = CODE + 4 * (index % 4);
+        let op = |class, sources| ObservedOp { sources, ..ObservedOp::plain(at, class) };
+        let access = |class, sources| ObservedOp { address: Some(DATA), ..op(class, sources) };
+        match index % 4 {
+            0 => ObservedOp { stored: Some(from), ..access(OpClass::Load, [0; 2]) },
+            1 => op(OpClass::Integer, [1, 0]),
+            2 => access(OpClass::Store, [1, 0]),
+            _ => op(OpClass::Branch, [2, 0]),
+        }
+    });
+    synthetic("kept-in-memory", phase, LENGTH)
 }
 
 /// Executes no-operations; of 64 instructions one reads a flag and one jumps back: asks next to

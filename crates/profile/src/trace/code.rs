@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::BranchKind;
-use crate::OpClass;
+use crate::{OpClass, Operand};
 
 /// Registers that dependences are tracked through: 16 general ones, 32 vector
 /// ones, 8 mask and 8 x87 ones, the flags, and one that instructions hand values
@@ -23,6 +23,8 @@ pub struct StaticOp {
     pub reads: Vec<u8>,
     /// Registers that it writes.
     pub writes: Vec<u8>,
+    /// What it reads or writes in memory; only loads and stores do.
+    pub operand: Operand,
 }
 
 /// An instruction as decoded.

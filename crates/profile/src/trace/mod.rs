@@ -66,7 +66,7 @@ mod unroll;
 
 use serde::{Deserialize, Serialize};
 
-use crate::OpClass;
+use crate::{FromStore, OpClass};
 pub use code::{Code, FLAGS, Leaves, REGISTERS, StaticInstruction, StaticOp, TEMPORARY};
 pub use encode::{DataAccess, RawWindow, WindowEncoder};
 pub use error::TraceError;
@@ -77,7 +77,7 @@ pub use unroll::{Dependences, unroll};
 
 /// The version that is written and read: it grows when the layout or the
 /// meaning of a field changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One micro-operation as it was executed.
 ///
@@ -94,6 +94,8 @@ pub struct TraceOp {
     /// before. 0 is no source, or one from before the window or farther than
     /// 65,535 operations. Of more than two sources, the two that were made last.
     pub sources: [u16; 2],
+    /// Of a load, the store of this window that wrote what it reads.
+    pub stored: Option<FromStore>,
     /// Bytes of its instruction.
     pub length: u8,
     /// Address of its instruction.

@@ -8,7 +8,7 @@ use super::error::Fault;
 use super::follow::Path;
 use super::unroll::{Dependences, unroll};
 use super::{Branch, Code, DataAccess, TraceError, TraceOp, WindowInfo};
-use crate::OpClass;
+use crate::{OpClass, Stores};
 
 /// Operations of all blocks of a window: more are no program's.
 const MOST_CODE: usize = 1 << 22;
@@ -40,6 +40,7 @@ pub struct TraceOps {
     events: Cursor<Vec<u8>>,
     addresses: Cursor<Vec<u8>>,
     dependences: Dependences,
+    stores: Stores,
     pending: Option<Pending>,
     /// Operations of the block that was executed, and the next of them.
     made: Vec<TraceOp>,
@@ -71,6 +72,7 @@ impl TraceOps {
             events: Cursor::default(),
             addresses: Cursor::default(),
             dependences: Dependences::default(),
+            stores: Stores::default(),
             pending: None,
             made: Vec::new(),
             next: 0,
@@ -118,6 +120,7 @@ impl TraceOps {
         let Some(known) = self.path.blocks.get(pending.block) else { return };
         let Code { start, leaves, ref instructions } = known.code;
         let (made, dependences) = (&mut self.made, &mut self.dependences);
+        let stores = &mut self.stores;
         let mut at = start;
         let mut accesses = pending.accesses.as_slice();
         for (index, instruction) in instructions.iter().enumerate() {
@@ -126,14 +129,15 @@ impl TraceOps {
             accesses = rest;
             let mine = mine.iter().map(|access| (access.class, access.address));
             let mut starts_instruction = !pending.again;
-            unroll(&instruction.ops, pending.again, &mine, |class, reads, writes, address| {
+            unroll(&instruction.ops, pending.again, &mine, |class, reads, writes, access| {
                 made.push(TraceOp {
                     class,
                     starts_instruction,
                     sources: dependences.sources(reads, writes),
+                    stored: stores.next(class, access),
                     length: instruction.length,
                     at,
-                    address,
+                    address: access.map(|(address, _)| address),
                     branch: None,
                 });
                 starts_instruction = false;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::chunk::{Kind, append};
 use super::*;
-use crate::OpClass;
+use crate::{FromStore, OpClass, Operand};
 
 /// One execution of a block of [`program`].
 #[derive(Debug, Clone)]
@@ -18,7 +18,9 @@ struct Execution {
 }
 
 fn op(class: OpClass, reads: &[u8], writes: &[u8]) -> StaticOp {
-    StaticOp { class, reads: reads.to_vec(), writes: writes.to_vec() }
+    let bytes = if class.is_memory() { 8 } else { 0 };
+    let operand = Operand { bytes, form: 1 };
+    StaticOp { class, reads: reads.to_vec(), writes: writes.to_vec(), operand }
 }
 
 /// Three blocks: a loop with a load and a store, one that leaves it, and a repeated
@@ -105,6 +107,7 @@ fn expected(executions: &[Execution]) -> Vec<TraceOp> {
     let program = program();
     let mut ops: Vec<TraceOp> = Vec::new();
     let mut wrote: Vec<Vec<u8>> = Vec::new();
+    let mut stored: Vec<Option<u64>> = Vec::new();
     let happened: Vec<&Execution> =
         executions.iter().filter(|one| !one.again || !one.accesses.is_empty()).collect();
     for (place, one) in happened.iter().enumerate() {
@@ -115,7 +118,22 @@ fn expected(executions: &[Execution]) -> Vec<TraceOp> {
             let mut left: Vec<DataAccess> =
                 one.accesses.iter().filter(|access| access.instruction == index).copied().collect();
             let mut starts = !one.again;
-            let mut push = |class, reads: &[u8], writes: &[u8], address: Option<u64>| {
+            let mut push = |class,
+                            reads: &[u8],
+                            writes: &[u8],
+                            address: Option<u64>,
+                            known: bool| {
+                let known = address.filter(|_| known);
+                let meets = |stored: &Option<u64>| {
+                    stored.zip(known).is_some_and(|(a, b): (u64, u64)| a.abs_diff(b) < 8)
+                };
+                let source = stored.iter().rposition(meets).filter(|_| class == OpClass::Load);
+                let from = source.map(|source| FromStore {
+                    back: (stored.len() - source) as u16,
+                    whole: stored[source] == known,
+                    same_form: stored[source] == known,
+                });
+                stored.push(known.filter(|_| class == OpClass::Store));
                 let mut sources: Vec<usize> = reads
                     .iter()
                     .filter_map(|register| wrote.iter().rposition(|wrote| wrote.contains(register)))
@@ -131,6 +149,7 @@ fn expected(executions: &[Execution]) -> Vec<TraceOp> {
                     class,
                     starts_instruction,
                     sources,
+                    stored: from,
                     length,
                     at,
                     address,
@@ -143,13 +162,13 @@ fn expected(executions: &[Execution]) -> Vec<TraceOp> {
                 let address = access.map(|place| left.remove(place).address);
                 let masked = op.class.is_memory() && address.is_none();
                 let class = if masked { OpClass::Integer } else { op.class };
-                push(class, &op.reads, &op.writes, address);
+                push(class, &op.reads, &op.writes, address, true);
             }
             left.sort_by_key(|access| access.class);
             for access in left {
                 let like = instruction.ops.iter().find(|op| op.class == access.class);
                 let reads = like.map_or(vec![], |op| op.reads.clone());
-                push(access.class, &reads, &[], Some(access.address));
+                push(access.class, &reads, &[], Some(access.address), false);
             }
             at += u64::from(instruction.length);
         }

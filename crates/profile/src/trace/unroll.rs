@@ -1,7 +1,7 @@
 //! From decoded instructions to the micro-operations that were executed.
 
 use super::{REGISTERS, StaticOp};
-use crate::OpClass;
+use crate::{OpClass, Operand};
 
 /// Which micro-operation wrote each register last.
 #[derive(Debug, Clone)]
@@ -47,19 +47,19 @@ impl Dependences {
 
 /// Makes the micro-operations of one execution of an instruction. `accesses`
 /// are what it read and wrote, in order; `push` gets the class, the registers read
-/// and written, and the access of each operation.
+/// and written, and the access of each operation with its operand.
 ///
 /// A load or store that did not access (as a masked one) needs no port to
 /// memory: it becomes an integer operation. Accesses beyond the decoded ones
 /// (gathers, repeated string instructions, saved states) follow as operations that
-/// read what the first of their class reads. `again`: only those, because it
+/// read what the first of their class reads; their operands are not known. `again`: only those, because it
 /// is one more round of a repeated string instruction.
 #[inline]
 pub fn unroll<A: Copy>(
     ops: &[StaticOp],
     again: bool,
     accesses: &(impl Iterator<Item = (OpClass, A)> + Clone),
-    mut push: impl FnMut(OpClass, &[u8], &[u8], Option<A>),
+    mut push: impl FnMut(OpClass, &[u8], &[u8], Option<(A, Operand)>),
 ) {
     let of = |class| accesses.clone().filter(move |access: &(OpClass, A)| access.0 == class);
     let (mut loads, mut stores) = (of(OpClass::Load), of(OpClass::Store));
@@ -73,10 +73,10 @@ pub fn unroll<A: Copy>(
             }
         };
         let class = access.map_or(OpClass::Integer, |(class, _)| class);
-        push(class, &op.reads, &op.writes, access.map(|(_, access)| access));
+        push(class, &op.reads, &op.writes, access.map(|(_, access)| (access, op.operand)));
     }
     for (class, access) in loads.chain(stores) {
         let like = ops.iter().find(|op| op.class == class);
-        push(class, like.map_or(&[], |op| &op.reads), &[], Some(access));
+        push(class, like.map_or(&[], |op| &op.reads), &[], Some((access, Operand::default())));
     }
 }

@@ -45,6 +45,8 @@ pub struct CoreType {
     pub ports: Vec<Port>,
     /// Execution latencies.
     pub latency: Latencies,
+    /// How a load gets what a store before it wrote.
+    pub forwarding: Forwarding,
     /// Two-bit counters of a predictor of equal accuracy, shared by the threads.
     pub predictor: u32,
     /// Of the mispredictions of a gshare of that size, the share that it makes too.
@@ -63,6 +65,18 @@ pub struct CoreType {
     pub prefetch_streams: u32,
     /// How many lines it runs ahead of each.
     pub prefetch_lines: u32,
+}
+
+/// From a store to a load of the same bytes, before they are in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forwarding {
+    /// Cycles from the store's issue to the load's result, if the store wrote all that is read.
+    pub latency: u32,
+    /// If it did not: cycles to the load's result once the store is in the cache, for which it waits.
+    pub partial: u32,
+    /// Is the register that was stored handed on at once where both make their address from the same
+    /// registers (memory renaming)?
+    pub renames: bool,
 }
 
 /// A queue or buffer of a core.

@@ -37,7 +37,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use self::core::{
-    Cache, CoreType, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries,
+    Cache, CoreType, Forwarding, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries,
 };
 pub use error::{DescriptionError, Restriction, UnknownMachine};
 use symbiont_topology::{Core, CoreKind, NodeId, Topology};

@@ -8,7 +8,9 @@ use symbiont_topology::{CoreKind, NodeId, Topology};
 use toml::de::DeTable;
 
 use super::MOST_THREADS;
-use super::core::{Cache, CoreType, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries};
+use super::core::{
+    Cache, CoreType, Forwarding, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries,
+};
 use super::document::{Section, Text};
 use super::{Costs, Description, DescriptionError, Memory};
 use crate::events;
@@ -134,6 +136,7 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
         "ports",
         "private_ports",
         "latency",
+        "forwarding",
         "predictor",
         "mispredicts",
         "l1i",
@@ -172,6 +175,7 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
         mshrs: structure(section, "mshrs")?,
         ports: ports(section)?,
         latency: latencies(&section.section("latency")?)?,
+        forwarding: forwarding(&section.section("forwarding")?)?,
         predictor: section.count("predictor", 1..=1 << 24)?,
         mispredicts: section.real("mispredicts", 0.01..=1.0)?,
         l1i: cache(section, "l1i")?,
@@ -265,6 +269,18 @@ fn latencies(section: &Section<'_>) -> Read<Latencies> {
         fp_divide_busy: cycles("fp_divide_busy")?,
         vector: cycles("vector")?,
     })
+}
+
+fn forwarding(section: &Section<'_>) -> Read<Forwarding> {
+    section.only(&["source", "latency", "partial", "same_registers"])?;
+    let renames = section.text("same_registers", |text| match text {
+        "renamed" => Ok(true),
+        "forwarded" => Ok(false),
+        _ => Err(format!("expected renamed or forwarded, found \"{text}\"")),
+    });
+    let (latency, partial) =
+        (section.count("latency", 1..=200)?, section.count("partial", 1..=200)?);
+    Ok(Forwarding { latency, partial, renames: renames? })
 }
 
 fn cache(section: &Section<'_>, key: &str) -> Read<Cache> {

@@ -17,7 +17,7 @@
 
 use symbiont_profile::{OpClass, PREDICTOR_ENTRIES};
 
-use crate::description::{CoreType, Port, SmtRule, Structure};
+use crate::description::{CoreType, Forwarding, Port, SmtRule, Structure};
 
 /// Groups of ports that threads compete for.
 pub const GROUPS: usize = 5;
@@ -192,6 +192,8 @@ pub struct Pipeline {
     pub divider_busy: [u32; OpClass::COUNT],
     /// Load-to-use latency of L1, L2 and L3 (L2's where there is none).
     pub cache_latency: [u32; 3],
+    /// From a store to a load of what it wrote.
+    pub forwarding: Forwarding,
     /// Cycles that a hit in the second-level TLB adds, and a walk.
     pub tlb_latency: [u32; 2],
     /// Lines that the prefetcher runs ahead; 0: there is none.
@@ -298,6 +300,7 @@ impl Pipeline {
             latency: OpClass::ALL.map(|c| core.latency.of(c).unwrap_or(core.l1d.latency).max(1)),
             divider_busy: OpClass::ALL.map(busy),
             cache_latency: [core.l1d.latency, core.l2.latency, l3],
+            forwarding: core.forwarding,
             tlb_latency: [core.tlb.second_latency, core.tlb.walk],
             prefetch_lines: if core.prefetch_streams == 0 { 0 } else { core.prefetch_lines },
             predictor: f64::from(core.predictor.max(1)),

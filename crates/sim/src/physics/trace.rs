@@ -19,7 +19,9 @@
 
 use std::collections::HashMap;
 
-use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Phase, ReuseBin, ReuseHistogram};
+use symbiont_profile::{
+    Access, FromStore, MicroOp, MicroTrace, OpClass, Phase, ReuseBin, ReuseHistogram,
+};
 
 use super::pipeline::Level;
 use super::streams::{self, Found, NO_TRIGGER, Rested};
@@ -47,6 +49,8 @@ pub struct Op {
     pub rested: f32,
     /// How many operations before this one its sources were made; 0: none.
     pub sources: [u16; 2],
+    /// The store that wrote what it reads.
+    pub stored: Option<FromStore>,
     /// What it does.
     pub class: OpClass,
     /// Bit i: mispredicted by a predictor of the profile's i-th size.
@@ -211,6 +215,7 @@ impl Trace {
                 trigger: NO_TRIGGER,
                 rested: 0.0,
                 sources: op.sources.map(|d| if usize::from(d) > index { 0 } else { d }),
+                stored: op.stored.filter(|from| usize::from(from.back) <= index),
                 class: op.class,
                 mispredicted: op.mispredicted,
                 taken: false,

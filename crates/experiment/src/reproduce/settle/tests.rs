@@ -1,9 +1,9 @@
 use std::sync::atomic::AtomicBool;
 
-use symbiont_profile::OpClass;
 use symbiont_profile::trace::{
     About, Code, DataAccess, FLAGS, Leaves, StaticInstruction, StaticOp, WindowEncoder, write,
 };
+use symbiont_profile::{OpClass, Operand};
 use symbiont_sim::description::Description;
 use tempfile::TempDir;
 
@@ -31,7 +31,12 @@ fn synthetic() -> (TempDir, Traces) {
     let folder = TempDir::new().unwrap();
     let one = |class, reads: &[u8], writes: &[u8]| StaticInstruction {
         length: 4,
-        ops: vec![StaticOp { class, reads: reads.to_vec(), writes: writes.to_vec() }],
+        ops: vec![StaticOp {
+            class,
+            reads: reads.to_vec(),
+            writes: writes.to_vec(),
+            operand: Operand::default(),
+        }],
     };
     let load = one(OpClass::Load, &[3], &[4]);
     let branch = one(OpClass::Branch, &[FLAGS], &[]);

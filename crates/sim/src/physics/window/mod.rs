@@ -24,7 +24,9 @@
 //!   free port and, for a miss, a free miss register;
 //! - done: after the latency of its class, or of the level that its
 //!   reuse time reaches; a hit on a line under way waits for it; memory grants
-//!   requests in slots; what a prefetcher asked for in time costs as the L2, if it still followed that stream; a store is done when issued and drains in order after it retired;
+//!   requests in slots; what a prefetcher asked for in time costs as the L2, if it still followed that
+//!   stream; a load of what a store wrote that has not drained gets it from there (`forward`); a store is
+//!   done when issued and drains in order after it retired;
 //! - retire: in order, 1/width after the one before.
 //!
 //! # Terms and units
@@ -40,6 +42,7 @@ pub mod account;
 mod busy;
 mod far;
 mod fetch;
+mod forward;
 mod memory;
 mod ports;
 mod queue;
@@ -49,6 +52,7 @@ mod tests;
 use account::{Account, Stage, Ticks, Wait, Wrong, begin, cycle, ticks};
 use far::Far;
 use fetch::Groups;
+use forward::Stored;
 use memory::Memory;
 use ports::Ports;
 use queue::IssueQueue;
@@ -85,6 +89,7 @@ pub struct Window {
     dispatched: Box<[Ticks; HISTORY]>,
     loads: Box<[Ticks; HISTORY]>,
     stores: Box<[Ticks; HISTORY]>,
+    stored: Box<[Stored; HISTORY]>,
     ports: Ports,
     memory: Memory,
     queues: [IssueQueue; 2],
@@ -101,6 +106,7 @@ impl Default for Window {
             dispatched: Box::new([0; HISTORY]),
             loads: Box::new([0; HISTORY]),
             stores: Box::new([0; HISTORY]),
+            stored: Box::new([Stored::default(); HISTORY]),
             ports: Ports::default(),
             memory: Memory::default(),
             queues: [IssueQueue::default(), IssueQueue::default()],
@@ -331,7 +337,11 @@ impl Window {
                     ready = ready.max(self.times[(index - source) % HISTORY].done);
                 }
             }
-            let (issue, done, wait) = self.execute(&fixed, op, index, ready, free);
+            let from = self.source(op, index, ready);
+            let (issue, mut done, wait) = match from {
+                Some(store) => self.forward(&fixed, op, &store, ready, free),
+                None => self.execute(&fixed, op, index, ready, free),
+            };
             self.queues[usize::from(kind.queue)].enter(issue);
             // Retire.
             let retire = (retired + retire_step).max(begin(done));
@@ -369,6 +379,8 @@ impl Window {
                         self.memory.under_way(op.line, issue).map_or(issue, |(cycle, _)| cycle);
                     drained = (drained + begin(1)).max(retire).max(begin(line));
                     self.stores[stores % HISTORY] = drained;
+                    let data = self.data(op, index).max(free);
+                    self.stored[index % HISTORY] = Stored { data, issue, drained };
                     account.held(Queue::Sq, drained - dispatch);
                     stores += 1;
                 }
@@ -385,6 +397,10 @@ impl Window {
             if flagged == 1 && u64::from(spread(erred)) < kept {
                 redirect = Some(begin(done));
                 groups.end();
+            }
+            if let Some(store) = from.filter(|store| store.renamed(pipeline)) {
+                // What depends on it has the stored register.
+                done = store.data.max(free);
             }
             self.times[index % HISTORY] = Times { retire, done, issue };
             self.waits[index % HISTORY] = wait;

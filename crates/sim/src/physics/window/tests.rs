@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 use symbiont_profile::OpClass;
 
+use crate::description::Forwarding;
+
 use super::super::pipeline::{Company, Environment, Group, Level, Pipeline, Queue, Room};
 use super::super::streams::NO_TRIGGER;
 use super::super::trace::{Op, Trace};
@@ -48,6 +50,7 @@ pub(super) fn pipeline() -> Pipeline {
         latency,
         divider_busy,
         cache_latency: [4, 12, 40],
+        forwarding: Forwarding { latency: 5, partial: 12, renames: false },
         tlb_latency: [7, 30],
         prefetch_lines: 0,
         predictor: 65_536.0,
@@ -57,7 +60,7 @@ pub(super) fn pipeline() -> Pipeline {
 }
 
 /// L1 caches reach 2^10 instructions, L2 2^14, L3 2^20; pages are always there, streams for 2^8.
-fn environment(pipeline: &Pipeline) -> Environment {
+pub(super) fn environment(pipeline: &Pipeline) -> Environment {
     pipeline.alone([10.0, 10.0, 14.0, 20.0, 40.0, 40.0, 40.0, 8.0], 200.0, 1.0)
 }
 
@@ -71,13 +74,14 @@ pub(super) fn op(class: OpClass) -> Op {
         trigger: NO_TRIGGER,
         rested: 0.0,
         sources: [0, 0],
+        stored: None,
         class,
         mispredicted: 0,
         taken: false,
     }
 }
 
-fn trace(count: u32, make: impl Fn(u32) -> Op) -> Trace {
+pub(super) fn trace(count: u32, make: impl Fn(u32) -> Op) -> Trace {
     let ops: Vec<Op> = (0..count).map(make).collect();
     Trace { instructions: ops.len() as f64, lines: count, ops, ..Trace::default() }
 }
@@ -94,11 +98,11 @@ fn cpi(trace: &Trace, set: impl Fn(&mut Environment)) -> f64 {
 }
 
 #[track_caller]
-fn about(cpi: f64, expected: f64) {
+pub(super) fn about(cpi: f64, expected: f64) {
     assert!((cpi / expected - 1.0).abs() < 0.02, "{cpi} instead of {expected}");
 }
 
-const LONG: u32 = 20_000;
+pub(super) const LONG: u32 = 20_000;
 
 #[test]
 fn independent_work_runs_at_the_width() {
