@@ -22,11 +22,14 @@ const WAYS: u64 = 8;
 /// By how many sets the memory of each job lies further on: some pages, as the traces' streams move them.
 const MOVED: [u64; 4] = [0, 9 * 64, 2 * 64, 12 * 64];
 
+/// Which half of the sets each job uses. Jobs of one half are those that schedules without vectors, too, run
+/// together half of the time, in turn or by residence.
+const HALF: [u64; 4] = [0, 1, 1, 0];
 /// Sets that a job uses.
 const USED: u64 = 64;
 
-/// Four programs, each of which loads all ways of some sets again and again: the first two of the same sets, the
-/// others of others.
+/// Four programs, each of which loads all ways of some sets again and again: the first and the last of the same sets,
+/// the others of others.
 fn synthetic() -> (TempDir, Traces) {
     let folder = TempDir::new().unwrap();
     let one = |class, reads: &[u8], writes: &[u8]| StaticInstruction {
@@ -40,13 +43,13 @@ fn synthetic() -> (TempDir, Traces) {
     };
     let load = one(OpClass::Load, &[3], &[4]);
     let branch = one(OpClass::Branch, &[FLAGS], &[]);
-    for (job, moved) in (0_u64..).zip(MOVED) {
+    for ((job, moved), half) in (0_u64..).zip(MOVED).zip(HALF) {
         let code = || Code {
             start: 0x40_1000,
             leaves: Leaves::Conditionally,
             instructions: vec![load.clone(), branch.clone()],
         };
-        let first = SETS + job / 2 * (SETS / 2) - moved;
+        let first = SETS + half * (SETS / 2) - moved;
         let mut encoder = WindowEncoder::new(0, 0, &[], &[]).unwrap();
         for number in 0..INSTRUCTIONS / 2 {
             let (set, way) = ((first + number % USED) % SETS, number / USED % WAYS);
@@ -121,17 +124,21 @@ fn jobs_that_use_other_sets_run_together_and_gain() {
             mix(Schedule::RoundRobin, false),
             mix(scored(activity()), false),
             mix(scored(control), false),
+            mix(scored(Scoring { elsewhere: Some(1), ..activity() }), false),
             mix(Schedule::RoundRobin, true),
             mix(scored(activity()), true),
         ],
         &Intervals::new(),
     );
     let by_turns = |own: &Record, base: &Record| gain(own, base, 4).unwrap();
-    let [base, own, shuffled, base_private, own_private] = records.as_slice() else { panic!() };
+    let [base, own, shuffled, elsewhere, base_private, own_private] = records.as_slice() else {
+        panic!()
+    };
     assert!(by_turns(own, base) > 0.1, "{}", by_turns(own, base));
     assert!(kicked_out(own)[0] < 0.5 * kicked_out(base)[0], "{:?}", kicked_out(own));
     // The controls. With another's vectors a schedule still changes jobs less often than in turn.
     assert!(by_turns(own, shuffled) > 0.5, "{}", by_turns(own, shuffled));
+    assert!(by_turns(own, elsewhere) > 0.1, "{}", by_turns(own, elsewhere));
     assert!(by_turns(own_private, base_private).abs() < 0.02);
     assert_eq!([kicked_out(base_private), kicked_out(own_private)], [[0.0; 2]; 2]);
 }
@@ -160,7 +167,7 @@ fn a_missing_trace_is_an_error_that_names_it() {
 /// The same vectors all the time, of each program where it runs in the mix.
 fn known() -> Intervals {
     let counts = |job: usize| {
-        let busy = |set: usize| u32::from(set / 8 == job / 2 * 8);
+        let busy = |set: usize| u32::from(set / 8 == HALF[job] as usize * 8);
         let uses = (0..FINEST).map(|set| 1000 * busy(set)).collect();
         let caches = vec![
             CacheCounts::default(),
