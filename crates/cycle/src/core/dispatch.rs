@@ -3,7 +3,7 @@
 use symbiont_profile::OpClass;
 use symbiont_sim::activity::Cycle;
 
-use super::thread::{Fetched, From, Full, InFlight, LINKS, NEVER, NONE, SOURCES, Stored};
+use super::thread::{Bytes, Fetched, Full, InFlight, LINKS, NEVER, NONE, SOURCES, Stored};
 use super::{Core, Ready};
 use crate::op::Op;
 use crate::pool::Pool;
@@ -114,7 +114,7 @@ impl Core<'_> {
         self.age += 1;
         let index = own.index(number);
         let store = match from {
-            From::Store(store) => Some(store).filter(|store| *store >= own.head),
+            Bytes::Store(store) => Some(store).filter(|store| *store >= own.head),
             _ => None,
         };
         for (which, source) in makers.into_iter().chain([store]).enumerate() {

@@ -3,7 +3,7 @@
 use symbiont_profile::OpClass;
 use symbiont_sim::activity::Cycle;
 
-use super::thread::{From, LINKS, NONE, Waits};
+use super::thread::{Bytes, LINKS, NONE, Waits};
 use super::{Core, Ready};
 use crate::levels::{Level, Levels, Served};
 use crate::op::Op;
@@ -57,14 +57,14 @@ impl Core<'_> {
         self.ready.sort_unstable_by_key(|item| item.age);
     }
 
-    /// Issues an operation. False: there is no port, or a store must drain first. (It may also be put aside for want of a
-    /// miss register.)
+    /// Issues an operation. False: there is no port, or a store must drain first. (It may also be
+    /// put aside for want of a miss register.)
     fn start(&mut self, levels: &mut Levels, item: &Ready) -> bool {
         let (thread, class) = (item.thread as usize, item.class);
         let own = &mut self.threads[thread];
-        if let From::Drained(store) | From::Blocked(store) = own.slot(item.number).from {
+        if let Bytes::Drained(store) | Bytes::Blocked(store) = own.slot(item.number).from {
             if own.holds(store) {
-                own.slot_mut(item.number).from = From::Blocked(store);
+                own.slot_mut(item.number).from = Bytes::Blocked(store);
                 return false;
             }
         }
@@ -122,7 +122,7 @@ impl Core<'_> {
         let own = &self.threads[thread];
         let slot = own.slot(item.number);
         let writes = item.class == OpClass::Store;
-        if let From::Store(store) = slot.from {
+        if let Bytes::Store(store) = slot.from {
             if own.holds(store) {
                 // The caches see it, but what they answer is not waited for.
                 levels.data(own.user, ns, slot.address, slot.page, false, true);
@@ -136,7 +136,7 @@ impl Core<'_> {
             self.pools.mshrs.take(thread);
             self.misses.push((arrives, item.thread));
         }
-        let blocked = matches!(slot.from, From::Blocked(_));
+        let blocked = matches!(slot.from, Bytes::Blocked(_));
         let own = &mut self.threads[thread];
         if writes {
             // It is done when it has address and data; the line may come later.

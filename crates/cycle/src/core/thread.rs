@@ -22,7 +22,7 @@ pub(super) const LINKS: u32 = 4;
 
 /// Where a load gets its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum Bytes {
     /// From the cache.
     Cache,
     /// From a store in the queue that wrote all of them.
@@ -65,7 +65,7 @@ pub(super) struct InFlight {
     pub(super) cause: Cycle,
     pub(super) starts_instruction: bool,
     /// The store that a load gets its bytes from.
-    pub(super) from: From,
+    pub(super) from: Bytes,
     /// The operation that makes what a load hands on, or a store stores.
     pub(super) makes: Makes,
     /// A branch that was guessed wrong.
@@ -183,7 +183,7 @@ const EMPTY: InFlight = InFlight {
     waiting: NONE,
     next: [NONE; SOURCES],
     missing: 0,
-    from: From::Cache,
+    from: Bytes::Cache,
     makes: Makes::Itself,
     class: OpClass::Other,
     cause: Cycle::Integer,
@@ -271,15 +271,15 @@ impl<'s> Thread<'s> {
 
     /// Where the next operation gets its bytes if it is a load, and what makes what it hands on. `data`: what makes
     /// the younger of its sources; `renames`: does the core rename memory?
-    pub(super) fn bytes(&self, op: &Op, data: Option<u64>, renames: bool) -> (From, Makes) {
+    pub(super) fn bytes(&self, op: &Op, data: Option<u64>, renames: bool) -> (Bytes, Makes) {
         let makes = data.map_or(Makes::Nothing, Makes::Other);
         if op.class == OpClass::Store {
-            return (From::Cache, makes);
+            return (Bytes::Cache, makes);
         }
         let store = op.stored.map(|from| (from, self.tail.wrapping_sub(u64::from(from.back))));
         match store.filter(|(_, store)| self.holds(*store)) {
-            None => (From::Cache, Makes::Itself),
-            Some((from, store)) if !from.whole => (From::Drained(store), Makes::Itself),
+            None => (Bytes::Cache, Makes::Itself),
+            Some((from, store)) if !from.whole => (Bytes::Drained(store), Makes::Itself),
             Some((from, store)) => {
                 let retired = store < self.head;
                 let makes = match renames && from.same_form {
@@ -287,7 +287,7 @@ impl<'s> Thread<'s> {
                     true if retired => Makes::Nothing,
                     true => self.slot(store).makes,
                 };
-                (From::Store(store), makes)
+                (Bytes::Store(store), makes)
             }
         }
     }

@@ -20,7 +20,7 @@ fn ids_are_unique_and_name_their_paper() {
 
 /// What a paper prints of a row of README's table.
 fn printed(figure: &str, what: &str, at: &str) -> Option<f64> {
-    use crate::published::{hysched, phases, vectors, workover};
+    use crate::published::{hysched, phases, workover};
     let said = |said: &[feliu::Said]| said.iter().find(|of| feliu::place(of) == at).map(|of| of.5);
     let gain = |gains: &[workover::Gain]| {
         let gain = gains.iter().find(|gain| gain.programs == at)?;
@@ -48,13 +48,6 @@ fn printed(figure: &str, what: &str, at: &str) -> Option<f64> {
             Some(100.0 * (mix.pinned / mix.linux - 1.0))
         }
         "navarro-fig2" if at == "TopB2M3L" => Some(hysched::GAIN.value),
-        "settle-tab2" => {
-            let named = vectors::VECTORS.iter().zip(vectors::PREDICTABLE);
-            named.into_iter().find(|(name, _)| **name == what).map(|(_, printed)| printed)
-        }
-        "settle-tab4" if what == "IPC" => Some(vectors::MEAN.1),
-        "settle-tab4" => Some(vectors::MEAN.0),
-        "settle-fig8" => Some(vectors::BAD_DECISIONS),
         _ => None,
     }
 }
