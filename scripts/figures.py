@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """README's table of published results beside ours, and its pictures.
 
-    scripts/figures.py FOLDER    take the values from a report of `symbiont reproduce`,
-                                 and write docs/figures/ and README's block anew
+    scripts/figures.py FOLDER... take the values from reports of `symbiont reproduce`,
+                                 each figure from the last that has it, and write
+                                 docs/figures/ and README's block anew
     scripts/figures.py --check   fail if README is not what docs/figures/ gives
     scripts/figures.py --ids     print the figures that the report must have
 """
@@ -22,6 +23,7 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 # Figure, what and where, as in its table; the simulated machine.
 POWER8, BULLDOZER, POWER7 = "power8-s812l", "opteron-6282se", "power7-755"
+XSIM, PENTIUM4 = "xsim", "pentium4-ht"
 SYMMETRIC, ASYMMETRIC, XEON = "morad-8-symmetric", "morad-8-asymmetric", "xeon-e5-2620v4"
 ROWS = [
     ("feliu-fig5", "mean error, delta", "SMT2", POWER8),
@@ -43,6 +45,11 @@ ROWS = [
     ("morad-tab5", "fairness of single runs", "asymmetric", ASYMMETRIC),
     ("navarro-tab1", "pinned over the OS", "mix1-c", XEON),
     ("navarro-fig2", "mean over the mixes", "TopB2M3L", XEON),
+    ("settle-tab2", "D-cache use", "all programs", XSIM),
+    ("settle-tab4", "kick-outs avoided, L2", "mean", XSIM),
+    ("settle-tab4", "IPC", "mean", XSIM),
+    ("settle-controls", "activity vectors", "over activity vectors, super-sets elsewhere", XSIM),
+    ("settle-fig8", "bad", "mean", PENTIUM4),
 ]
 PICTURES = ["feliu-sec63", "peternier-fig12a", "navarro-fig2"]
 IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES))
@@ -50,20 +57,27 @@ FACTS = ["Effort", "Seed", "Version"]
 VERDICTS = ["Agree", "Contradict", "Undecided"]
 
 
-def take(folder):
-    """What is kept of a report."""
-    facts = json.loads((folder / "report.json").read_text())["report"]["facts"]
-    machines = {name.rpartition("Simulated machine ")[2] for name, _ in facts}
-    with open(folder / "figures.csv", newline="") as file:
-        figures = {row["Figure"]: row for row in csv.DictReader(file)}
+def take(folders):
+    """What is kept of reports."""
+    facts, machines, figures, place_of = {}, set(), {}, {}
+    for folder in folders:
+        own = json.loads((folder / "report.json").read_text())["report"]["facts"]
+        machines |= {name.rpartition("Simulated machine ")[2] for name, _ in own}
+        kept = {name: text for name, text in own if name in FACTS}
+        if facts and kept != facts:
+            sys.exit(f"figures: {folder} has other facts: {kept}, not {facts}")
+        facts = kept
+        with open(folder / "figures.csv", newline="") as file:
+            for row in csv.DictReader(file):
+                figures[row["Figure"]], place_of[row["Figure"]] = row, folder
     missing = [figure for figure in IDS if figure not in figures]
     if missing:
-        sys.exit(f"figures: the report has no {', '.join(missing)}: see --ids, or mend ROWS")
+        sys.exit(f"figures: the reports have no {', '.join(missing)}: see --ids, or mend ROWS")
     rows = []
     for figure, what, where, machine in ROWS:
         if machine not in machines:
             sys.exit(f"figures: nothing ran on the simulated machine {machine}: mend ROWS")
-        with open(folder / f"{figure}-values.csv", newline="") as file:
+        with open(place_of[figure] / f"{figure}-values.csv", newline="") as file:
             header, *lines = csv.reader(file)
         found = [line for line in lines if line[:2] == [what, where]]
         if len(found) != 1:
@@ -87,9 +101,9 @@ def take(folder):
     for old in KEPT.glob("*.svg"):
         old.unlink()
     for name in PICTURES:
-        shutil.copyfile(folder / f"{name}.svg", KEPT / f"{name}.svg")
+        shutil.copyfile(place_of[name] / f"{name}.svg", KEPT / f"{name}.svg")
     kept = {
-        "facts": {name: text for name, text in facts if name in FACTS},
+        "facts": facts,
         "all": {name: sum(int(figures[figure][name]) for figure in IDS) for name in VERDICTS},
         "rows": rows,
         "pictures": {name: {"title": figures[name]["What it shows"], "sha256": digest(name)}
@@ -104,7 +118,7 @@ def digest(picture):
 
 
 def shown(number):
-    return f"{number:.1f}".replace("-", "−")
+    return "–" if number is None else f"{number:.1f}".replace("-", "−")
 
 
 def line(row):
@@ -117,7 +131,8 @@ def line(row):
     title = row["title"].removesuffix(", simulated")
     return (
         f"| {place} (`{row['figure']}`) | {title}: {what}{row['where']}"
-        f" | {shown(row['published'])}{unit} | {shown(row['ours'])}{interval}{unit}"
+        f" | {shown(row['published'])}{unit if row['published'] is not None else ''}"
+        f" | {shown(row['ours'])}{interval}{unit}"
         f" | {row['verdict'] or '–'} | `{row['machine']}` |"
     )
 
@@ -141,7 +156,8 @@ def block(kept):
         "",
         "STP is throughput; of ANTT, the mean slowdown, less is better. *(published)* after a policy is",
         "its form in the paper, and *delta* that of the model. *Suboptimal* is the placement that keeps",
-        "programs of one kind together.",
+        "programs of one kind together. A row without a published value is a negative control: *super-sets",
+        "elsewhere* are the same scores with the regions of each job's caches in a drawn order.",
         "",
         "| Figure | What | Published | Ours | Direction | Simulated machine |",
         "|---|---|---:|---:|---|---|",
@@ -169,7 +185,7 @@ def check(kept, text, wanted):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("--") and len(sys.argv) > 2:
         sys.exit(__doc__)
     if sys.argv[1] == "--ids":
         print(*IDS)
@@ -181,7 +197,7 @@ def main():
     _, after = rest.split(END)
     if sys.argv[1] != "--check":
         KEPT.mkdir(parents=True, exist_ok=True)
-        take(Path(sys.argv[1]))
+        take([Path(folder) for folder in sys.argv[1:]])
     kept = json.loads(DATA.read_text())
     wanted = before + block(kept) + after
     if sys.argv[1] != "--check":

@@ -230,7 +230,13 @@ const FIGURES: &[Figure] = &[
     },
     Figure {
         quantity: "Gain in IPC",
-        deviations: &[MORE, VECTORS_FILE, WORK],
+        deviations: &[
+            MORE,
+            VECTORS_FILE,
+            WORK,
+            "Negative controls: with vectors of another job, or caches of its own for each job, nothing may be gained \
+             over the same choice with the super-sets of each job in an order of its own.",
+        ],
         ..figure(
             "settle-linux-controls",
             "our controls",
@@ -312,7 +318,7 @@ impl Source for ActivityVectors {
             average: known.misses(),
             ..chosen.scoring
         };
-        let runs = linux::runs(size.linux, size.sample, &scoring, &known);
+        let runs = linux::runs((size.linux, size.sample), &scoring, &known, context.seed);
         let done = played("linux", &known.intervals(), runs, progress)?;
         reproduced.points.extend(linux::points(&done)?);
         reproduced.facts.push(said_of(&pentium4));

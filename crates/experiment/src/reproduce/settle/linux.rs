@@ -5,6 +5,9 @@
 //! As in the paper, vectors are made beforehand from each program alone, interval by interval, and a job's place in
 //! them follows from the instructions that it has retired. The two hardware threads schedule in turn, half a
 //! time slice apart.
+//!
+//! As in the mixes of four, what a choice by vectors gains may come from choosing at all. So the controls are held
+//! against the same choice with the super-sets of each job in an order of its own (*elsewhere*).
 
 use std::collections::BTreeMap;
 
@@ -43,13 +46,43 @@ pub enum By {
     OthersVectors,
 }
 
-const ALL: [(By, &str, bool); 6] = [
-    (By::Default, "Linux", false),
-    (By::Vectors, "activity vectors", false),
-    (By::Misses, "counters", false),
-    (By::OthersVectors, "activity vectors of another job", false),
-    (By::Default, "Linux, private caches", true),
-    (By::Vectors, "activity vectors, private caches", true),
+/// A scheduler of a workload.
+struct Compared {
+    by: By,
+    called: &'static str,
+    /// A control: are the super-sets of each job in an order of its own?
+    elsewhere: bool,
+    /// A control: has each job caches of its own?
+    private: bool,
+}
+
+const LINUX: Compared =
+    Compared { by: By::Default, called: "Linux", elsewhere: false, private: false };
+const ACTIVITY: Compared = Compared { by: By::Vectors, called: "activity vectors", ..LINUX };
+const COUNTERS: Compared = Compared { by: By::Misses, called: "counters", ..LINUX };
+const OTHERS: Compared =
+    Compared { by: By::OthersVectors, called: "activity vectors of another job", ..LINUX };
+const ELSEWHERE: Compared =
+    Compared { called: "activity vectors, super-sets elsewhere", elsewhere: true, ..ACTIVITY };
+const ACTIVITY_PRIVATE: Compared =
+    Compared { called: "activity vectors, private caches", private: true, ..ACTIVITY };
+const ELSEWHERE_PRIVATE: Compared = Compared {
+    called: "activity vectors, super-sets elsewhere, private caches",
+    private: true,
+    ..ELSEWHERE
+};
+
+const ALL: [Compared; 7] =
+    [LINUX, ACTIVITY, COUNTERS, OTHERS, ELSEWHERE, ACTIVITY_PRIVATE, ELSEWHERE_PRIVATE];
+
+/// What is compared, with which base.
+const CONTROLS: [[&Compared; 2]; 6] = [
+    [&ACTIVITY, &LINUX],
+    [&COUNTERS, &LINUX],
+    [&ELSEWHERE, &LINUX],
+    [&ACTIVITY, &ELSEWHERE],
+    [&OTHERS, &ELSEWHERE],
+    [&ACTIVITY_PRIVATE, &ELSEWHERE_PRIVATE],
 ];
 
 /// A choice of the scheduler while another job ran on the other hardware thread.
@@ -82,15 +115,18 @@ fn jobs(workload: &[&str; 8]) -> Vec<String> {
     workload.iter().filter_map(|name| counterpart(name)).map(str::to_owned).collect()
 }
 
-/// Each workload under each scheduler: jobs with so much work, in samples alone.
-pub fn runs(work: u32, sample: u64, scoring: &Scoring, alone: &Alone) -> Vec<Run> {
-    let of = |jobs: Vec<String>| {
-        ALL.map(|(by, called, private)| {
-            let schedule = Schedule::Linux(by, scoring.clone());
-            Run { private, ..super::mixes::run(&jobs, called, schedule, (work, sample), alone) }
+/// Each workload under each scheduler: jobs with so much work, in samples alone of so many cycles. Where super-sets are
+/// elsewhere is drawn by the seed.
+pub fn runs(size: (u32, u64), scoring: &Scoring, alone: &Alone, seed: u64) -> Vec<Run> {
+    let of = |(number, jobs): (usize, Vec<String>)| {
+        let seed = seed.wrapping_add((number * jobs.len()) as u64);
+        ALL.map(|Compared { by, called, elsewhere, private }| {
+            let scoring = Scoring { elsewhere: elsewhere.then_some(seed), ..scoring.clone() };
+            let schedule = Schedule::Linux(by, scoring);
+            Run { private, ..super::mixes::run(&jobs, called, schedule, size, alone) }
         })
     };
-    WORKLOADS.iter().map(jobs).flat_map(of).collect()
+    WORKLOADS.iter().map(jobs).enumerate().flat_map(of).collect()
 }
 
 /// The scheduler in a run.
@@ -187,10 +223,11 @@ impl<'a> Scheduler<'a> {
         let now = |job: usize| {
             let of = self.intervals.get((job + shift) % count)?;
             let at = retired.get(job).copied().unwrap_or(0);
-            of.iter().find(|(end, _)| *end > at).or(of.last()).map(|(_, counts)| counts)
+            let found = of.iter().find(|(end, _)| *end > at).or(of.last())?;
+            Some(self.scoring.vectors(job, &found.1))
         };
         let pair = now(one).zip(now(other));
-        pair.map_or(0.0, |(one, other)| weighted(one, other, self.scoring))
+        pair.map_or(0.0, |(one, other)| weighted(&one, &other, &self.scoring.overlap))
     }
 }
 
@@ -209,7 +246,7 @@ fn evaluate(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)
         .collect();
     let (mut opportunity, mut decisions, mut better) = (Vec::new(), Vec::new(), Vec::new());
     for (name, jobs) in &workloads {
-        let Some(record) = find(jobs, ALL[0].1) else { continue };
+        let Some(record) = find(jobs, LINUX.called) else { continue };
         let judged = Judged::of(&record.decisions);
         opportunity.push(Point::new("a better job was there", name.as_str(), judged.opportunity));
         for (what, share) in ["good", "moderate", "bad"].iter().zip(judged.classes) {
@@ -316,7 +353,8 @@ fn compared<'r>(
     let (mut fewer, mut late) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     let names = ["early", "median", "late"];
     for (name, jobs) in workloads {
-        let (Some(base), Some(own)) = (find(jobs, ALL[0].1), find(jobs, ALL[1].1)) else {
+        let (Some(base), Some(own)) = (find(jobs, LINUX.called), find(jobs, ACTIVITY.called))
+        else {
             continue;
         };
         let less = 100.0 * (1.0 - misses(own) / misses(base).max(1.0));
@@ -343,16 +381,16 @@ fn compared<'r>(
         let printed = (*what == "late").then_some(LATE);
         finish.push(Point::new(*what, "mean", mean_estimate(values)?).published(printed));
     }
-    for (own, base) in [(1, 0), (2, 0), (3, 0), (5, 4)] {
+    for (number, [own, base]) in CONTROLS.into_iter().enumerate() {
         let gain = |(_, jobs): &(String, Vec<String>)| {
-            super::mixes::gain(find(jobs, ALL[own].1)?, find(jobs, ALL[base].1)?, jobs.len())
+            super::mixes::gain(find(jobs, own.called)?, find(jobs, base.called)?, jobs.len())
         };
         let values: Vec<f64> = workloads.iter().filter_map(gain).collect();
         let gain = mean_estimate(&values)?.percent();
-        if own == 1 {
+        if number == 0 {
             gains.push(Point::new("IPC", "mean", gain));
         }
-        controls.push(Point::new(ALL[own].1, format!("over {}", ALL[base].1), gain));
+        controls.push(Point::new(own.called, format!("over {}", base.called), gain));
     }
     Ok((gains, finish, controls))
 }

@@ -186,12 +186,23 @@ fn ordered(caches: &[CacheCounts], thresholds: &[u64; VECTORS], order: &[usize])
     counts.zip(thresholds).map(above).collect()
 }
 
-/// Weighted overlap of two jobs by what they did to their caches.
+impl Scoring {
+    /// The vectors of a job by what it did to its caches.
+    #[must_use]
+    pub fn vectors(&self, job: usize, caches: &[CacheCounts]) -> Vec<Vector> {
+        let mut order: Vec<usize> = (0..self.super_sets).collect();
+        if let Some(seed) = self.elsewhere {
+            order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed.wrapping_add(job as u64)));
+        }
+        ordered(caches, &self.thresholds, &order)
+    }
+}
+
+/// Weighted overlap of two jobs' vectors.
 #[must_use]
-pub fn weighted(one: &[CacheCounts], other: &[CacheCounts], scoring: &Scoring) -> f64 {
-    let of = |caches: &[CacheCounts]| vectors(caches, scoring.super_sets, &scoring.thresholds);
-    let pairs = of(one).into_iter().zip(of(other)).zip(scoring.overlap);
-    pairs.map(|((one, other), weight)| weight * f64::from(one.overlap(&other))).sum()
+pub fn weighted(one: &[Vector], other: &[Vector], weights: &[f64; VECTORS]) -> f64 {
+    let pairs = one.iter().zip(other).zip(weights);
+    pairs.map(|((one, other), weight)| weight * f64::from(one.overlap(other))).sum()
 }
 
 /// Counts of contiguous groups, so many of them.
@@ -390,13 +401,6 @@ fn weights(scoring: &Scoring) -> Weights {
 
 /// What the scheduler knows after a sample. Misses are in units of the average of the jobs that ran.
 fn learn(known: &mut [Job], turns: &[Turn], scoring: &Scoring) {
-    let order = |job: usize| -> Vec<usize> {
-        let mut order: Vec<usize> = (0..scoring.super_sets).collect();
-        if let Some(seed) = scoring.elsewhere {
-            order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed.wrapping_add(job as u64)));
-        }
-        order
-    };
     let missed = |turn: &Turn| -> f64 {
         let l2 = turn.caches.last().map_or(0, |cache| cache.misses.iter().sum::<u32>());
         f64::from(l2) / turn.instructions.max(1) as f64
@@ -408,8 +412,7 @@ fn learn(known: &mut [Job], turns: &[Turn], scoring: &Scoring) {
             None => Some(turn.job),
         };
         if let Some(job) = learner.and_then(|learner| known.get_mut(learner)) {
-            let own = ordered(&turn.caches, &scoring.thresholds, &order(turn.job));
-            job.vectors = Some(own);
+            job.vectors = Some(scoring.vectors(turn.job, &turn.caches));
             job.misses = Some(missed(turn) / scoring.average.max(1e-9));
         }
     }

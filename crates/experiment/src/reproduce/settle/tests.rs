@@ -182,18 +182,23 @@ fn known() -> Intervals {
 #[test]
 fn linux_gains_by_vectors_that_are_known_beforehand() {
     let run = |by, private| mix(Schedule::Linux(by, activity()), private);
+    let elsewhere = Scoring { elsewhere: Some(1), ..activity() };
     let runs = vec![
         run(By::Default, false),
         run(By::Vectors, false),
         run(By::OthersVectors, false),
+        mix(Schedule::Linux(By::Vectors, elsewhere), false),
         run(By::Default, true),
         run(By::Vectors, true),
     ];
     let records = played(runs, &known());
-    let [base, own, others, base_private, own_private] = records.as_slice() else { panic!() };
+    let [base, own, others, elsewhere, base_private, own_private] = records.as_slice() else {
+        panic!()
+    };
     let gained = |own: &Record, base: &Record| gain(own, base, 4).unwrap();
     assert!(gained(own, base) > 0.1, "{}", gained(own, base));
     assert!(gained(own, others) > 0.1, "{}", gained(own, others));
+    assert!(gained(own, elsewhere) > 0.1, "{}", gained(own, elsewhere));
     // One of them ends a sample later, that is all.
     let private = gained(own_private, base_private);
     assert!(private.abs() < 0.1 && private.abs() < 0.1 * gained(own, base), "{private}");
