@@ -41,7 +41,7 @@ pub use replay::Replay;
 #[cfg(feature = "research")]
 pub use reproduce::Reproduce;
 #[cfg(feature = "research")]
-pub use research::{Analyze, AnalyzePhases, AnalyzeTopdown, Generate, Profile, Research};
+pub use research::{Analyze, AnalyzePhases, Generate, Profile, Research};
 #[cfg(feature = "research")]
 pub use simulated::{CheckSim, Kept, Level, Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use serde::Serialize;
 use symbiont_experiment::report::number;
-use symbiont_experiment::simulated::measured::{self, Beside, Comparison, Figures};
 use symbiont_experiment::simulated::membench::{self, Memory};
 use symbiont_experiment::simulated::multithreading::{self, Gains, Spread};
 use symbiont_experiment::simulated::sanity::{self, Sanity};
@@ -67,8 +66,6 @@ struct Shown<'a> {
     programs: Option<Sanity>,
     #[serde(skip_serializing_if = "Option::is_none")]
     multithreading: Option<Gains>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    measured: Option<Comparison>,
 }
 
 /// Array sizes of the pointer chase, bytes: as in Feliu et al., Fig. 4.
@@ -107,7 +104,7 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
     };
     let values: Vec<(String, String, bool)> = description.sources.iter().map(value).collect();
     let memory = args.memory.then(|| membench::measure(description, &SIZES)).transpose()?;
-    let profiles = (args.programs || args.multithreading || args.measured.is_some())
+    let profiles = (args.programs || args.multithreading)
         .then(|| load(&args.profiles))
         .transpose()?
         .unwrap_or_default();
@@ -122,11 +119,6 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
         multithreading: args
             .multithreading
             .then(|| multithreading::look(description, &profiles))
-            .transpose()?,
-        measured: args
-            .measured
-            .as_ref()
-            .map(|folder| measured::compare(description, &profiles, folder))
             .transpose()?,
     };
     if args.json {
@@ -150,9 +142,6 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
     }
     if let Some(gains) = &shown.multithreading {
         tell_gains(gains);
-    }
-    if let Some(comparison) = &shown.measured {
-        tell_measured(comparison);
     }
     Ok(())
 }
@@ -258,46 +247,6 @@ fn tell_gains(gains: &Gains) {
     }
     for published in published {
         say!("published: {published}");
-    }
-}
-
-fn tell_measured(comparison: &Comparison) {
-    let Comparison { provenance, programs } = comparison;
-    say!(
-        "\nsimulated, {}, and measured beside it: copies on all hardware threads; per thread",
-        provenance.checked
-    );
-    say!(
-        "{:<26}{:>6}{:>9}{:>10}{:>9}   front end, bad speculation, retiring, back end, other \
-         threads (% of slots)",
-        "program",
-        "IPC",
-        "L2 MPKI",
-        "LLC MPKI",
-        "mispred."
-    );
-    let row = |name: &str, figures: &Figures| {
-        let slots = figures.slots.map(|share| format!("{:>5.1}", share * 100.0));
-        say!(
-            "{name:<26}{:>6.2}{:>9.2}{:>10}{:>9.2}   {}",
-            figures.ipc,
-            figures.l2_mpki,
-            figures.llc_mpki.map_or_else(|| "-".to_owned(), |mpki| format!("{mpki:.2}")),
-            figures.mispredicted,
-            slots.join(" ")
-        );
-    };
-    for Beside { program, nearest, simulated, measured, .. } in programs {
-        row(program, simulated);
-        if let (Some(nearest), Some(measured)) = (nearest, measured) {
-            row(&format!("  {nearest}, measured"), measured);
-        }
-    }
-    say!("measured LLC MPKI: of the L2's prefetcher alone");
-    let loose = programs.iter().filter(|beside| beside.loose && beside.measured.is_some());
-    let loose: Vec<&str> = loose.map(|beside| beside.program.as_str()).collect();
-    if !loose.is_empty() {
-        say!("no more than a trait in common with what is beside them: {}", loose.join(", "));
     }
 }
 

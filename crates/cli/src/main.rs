@@ -44,7 +44,6 @@ mod stat;
 mod status;
 mod top;
 #[cfg(feature = "research")]
-mod topdown;
 #[cfg(feature = "research")]
 mod traces;
 #[cfg(feature = "research")]
@@ -136,7 +135,6 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
 fn research(command: Research) -> anyhow::Result<()> {
     match command {
         Research::Analyze(Analyze::Phases(args)) => analyze::phases(&args),
-        Research::Analyze(Analyze::Topdown(args)) => topdown::topdown(&args),
         Research::Profile(args) => profile::profile(&args),
         Research::Simulate(args) => simulate::run(&args),
         Research::CheckSim(args) => check_sim::run(&args),

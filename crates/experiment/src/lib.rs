@@ -7,7 +7,7 @@
 //! they share ([`harness`]).
 //!
 //! On the simulated machine: [`simulated`], [`hysched`] (pairs of categories),
-//! and the other sources of [`reproduce`]. Of recorded series: [`topdown`]. On both machines: [`training`] (interference models).
+//! and the other sources of [`reproduce`]. On both machines: [`training`] (interference models).
 //!
 //! What every experiment uses: estimates with intervals ([`stats`]), the
 //! figures that runs are judged by ([`metrics`], [`orders`]), what models predict
@@ -36,5 +36,4 @@ pub mod seniority;
 pub mod simulated;
 pub mod stats;
 pub mod theory;
-pub mod topdown;
 pub mod training;

@@ -32,7 +32,6 @@ mod company;
 mod exchanged;
 mod fill;
 mod library;
-pub mod measured;
 pub mod membench;
 pub mod mixes;
 pub mod multithreading;

@@ -108,25 +108,6 @@ pub struct Profile {
 #[derive(Debug, Subcommand)]
 pub enum Analyze {
     Phases(AnalyzePhases),
-    Topdown(AnalyzeTopdown),
-}
-
-/// Dominant Top-Down categories of recorded programs (Navarro et al., section 4.1)
-///
-/// FOLDER holds a folder for each program with the files that `wspy` writes on AMD Zen 4:
-/// ipc.topdown.txt (counts of the whole run) and, if there is one, amdtopdown.csv (level 1 second
-/// by second). The catalogue's formulas, by which `hysched` classifies running threads, are applied
-/// to the counts, and the files' own percentages printed beside. Slots that the other thread of the
-/// core had are excluded. Levels 1 and 2 are all that these files have.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  symbiont analyze topdown spec2017-topdown-zen4")]
-pub struct AnalyzeTopdown {
-    /// The folder of series
-    #[arg(value_name = "FOLDER")]
-    pub folder: PathBuf,
-    /// Write JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Speedups and fairness of programs in serial and parallel phases (Morad et al.)

@@ -223,10 +223,6 @@ pub struct Machines {
     /// Show what multithreading gains, on it or on all, beside what was published
     #[arg(long)]
     pub multithreading: bool,
-    /// Show programs beside SPEC CPU2017 as measured in FOLDER (summary.csv; see
-    /// `crates/experiment/src/simulated/measured.rs`)
-    #[arg(long, value_name = "FOLDER", requires = "name")]
-    pub measured: Option<PathBuf>,
     /// Folder of the programs' profiles
     #[arg(long, value_name = "FOLDER", default_value = "profiles")]
     pub profiles: PathBuf,
