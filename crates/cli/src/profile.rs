@@ -10,7 +10,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use symbiont_profile::capture::{Capture, Windows, plugin_beside};
 use symbiont_profile::vectors::{Vectors, is_vectors};
-use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, Profile};
+use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorSize, Profile};
 
 use crate::args;
 
@@ -132,7 +132,7 @@ struct PhaseSummary {
     stores_per_instruction: f64,
     branches_per_instruction: f64,
     flops_per_instruction: f64,
-    /// Per 1,000 instructions, with the largest predictor.
+    /// Per 1,000 instructions, with the best predictor.
     mispredictions: f64,
     /// Data accesses per 1,000 instructions that miss caches of [`CACHES`].
     misses: [f64; 3],
@@ -151,7 +151,8 @@ impl PhaseSummary {
             stores_per_instruction: per(OpClass::Store),
             branches_per_instruction: per(OpClass::Branch),
             flops_per_instruction: phase.flops_per_instruction(),
-            mispredictions: 1000.0 * phase.per_instruction(phase.branches.mispredicted[0]),
+            mispredictions: 1000.0
+                * phase.per_instruction(phase.branches.mispredicted[PredictorSize::BEST]),
             misses: CACHES.map(|(lines, _)| 1000.0 * accesses * curve.misses(lines)),
             micro_traces: phase.traces.len(),
         }

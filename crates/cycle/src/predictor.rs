@@ -1,4 +1,4 @@
-//! Branch predictors: tables of two-bit counters, and of targets.
+//! Branch predictors: tables of two-bit counters or tagged entries, and of targets.
 //!
 //! # Approach
 //! A table of n counters goes with n / 16 targets of indirect branches. A return is expected to go
@@ -10,7 +10,10 @@
 //! # Properties
 //! `a_bias_is_learnt_by_two_bits`, `a_pattern_is_learnt_with_history_only`,
 //! `threads_spoil_a_shared_table_only`, `a_target_is_learnt`, `returns_are_known_so_deep`,
-//! `a_share_of_the_wrong_guesses_remains`.
+//! `a_share_of_the_wrong_guesses_remains`, `tagged_tables_learn_long_loops`.
+
+use symbiont_profile::Prediction;
+use symbiont_profile::predict::{Places, Tage, Targets};
 
 use crate::op::Branch;
 
@@ -43,15 +46,15 @@ const TARGET_HISTORY: u64 = 0xff;
 
 /// What is remembered for one thread or all.
 #[derive(Debug, Clone)]
-struct Table {
-    counters: Vec<u8>,
-    targets: Vec<u32>,
+enum Table {
+    Counters { counters: Vec<u8>, targets: Vec<u32> },
+    Tagged { tage: Tage, targets: Targets },
 }
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
 struct Past {
-    history: u64,
+    history: u128,
     /// Where the last calls return to, and which was the last.
     returns: [u32; RETURNS],
     top: usize,
@@ -87,19 +90,28 @@ fn spread(address: u64) -> u64 {
 }
 
 impl Predictor {
-    /// `entries` (rounded up to a power of two) counters that weakly predict not taken. `remains`:
-    /// the share of the wrong guesses that count.
+    /// Of this kind and so many entries: counters, rounded up to a power of two, that weakly predict not
+    /// taken, or tagged ones. `remains`: the share of the wrong guesses that count.
     #[must_use]
     pub fn new(
-        entries: u32,
+        (prediction, entries): (Prediction, u32),
         indexing: Indexing,
         tables: Tables,
         threads: usize,
         remains: f64,
     ) -> Self {
-        let entries = entries.clamp(2, 1 << 24).next_power_of_two() as usize;
-        let targets = vec![0; (entries / PER_TARGET).max(1)];
-        let table = Table { counters: vec![1; entries], targets };
+        let entries = entries.clamp(2, 1 << 24);
+        let table = match prediction {
+            Prediction::Gshare => {
+                let entries = entries.next_power_of_two() as usize;
+                let targets = vec![0; (entries / PER_TARGET).max(1)];
+                Table::Counters { counters: vec![1; entries], targets }
+            }
+            Prediction::Tage => Table::Tagged {
+                tage: Tage::new(entries),
+                targets: Targets::new(entries as usize / PER_TARGET),
+            },
+        };
         let count = if tables == Tables::Private { threads.max(1) } else { 1 };
         Self {
             indexing,
@@ -139,31 +151,47 @@ impl Predictor {
 
     fn direction(&mut self, thread: usize, pc: u64, taken: bool) -> bool {
         let own = self.own(thread);
-        let (table, past) = (&mut self.tables[own].counters, &mut self.pasts[thread]);
-        let place = match self.indexing {
-            Indexing::Address => spread(pc),
-            Indexing::History => spread(pc) ^ past.history,
+        let past = &mut self.pasts[thread];
+        let wrong = match &mut self.tables[own] {
+            Table::Counters { counters, .. } => {
+                let place = match self.indexing {
+                    Indexing::Address => spread(pc),
+                    Indexing::History => spread(pc) ^ past.history as u64,
+                };
+                let at = place as usize & (counters.len() - 1);
+                let counter = counters[at];
+                counters[at] = if taken { (counter + 1).min(3) } else { counter.saturating_sub(1) };
+                (counter >= 2) != taken
+            }
+            Table::Tagged { tage, .. } => tage.mispredicts(&Places::of(pc, past.history), taken),
         };
-        let at = place as usize & (table.len() - 1);
-        let counter = table[at];
-        table[at] = if taken { (counter + 1).min(3) } else { counter.saturating_sub(1) };
-        past.history = past.history << 1 | u64::from(taken);
-        (counter >= 2) != taken
+        past.history = past.history << 1 | u128::from(taken);
+        wrong
     }
 
     fn target(&mut self, thread: usize, pc: u64, target: u32) -> bool {
         let own = self.own(thread);
-        let (table, past) = (&mut self.tables[own].targets, &mut self.pasts[thread]);
-        let place = spread(pc) ^ (past.history & TARGET_HISTORY);
-        let at = place as usize & (table.len() - 1);
-        past.history = past.history << 2 | (spread(target.into()) & 3);
-        std::mem::replace(&mut table[at], target) != target
+        let past = &mut self.pasts[thread];
+        let wrong = match &mut self.tables[own] {
+            Table::Counters { targets, .. } => {
+                let place = spread(pc) ^ (past.history as u64 & TARGET_HISTORY);
+                let at = place as usize & (targets.len() - 1);
+                std::mem::replace(&mut targets[at], target) != target
+            }
+            Table::Tagged { targets, .. } => targets.mispredicts(pc, past.history, target.into()),
+        };
+        past.history = past.history << 2 | u128::from(spread(target.into()) & 3);
+        wrong
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn gshare(entries: u32) -> (Prediction, u32) {
+        (Prediction::Gshare, entries)
+    }
 
     fn conditional(taken: bool) -> Branch {
         Branch::Conditional { taken }
@@ -175,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_bias_is_learnt_by_two_bits() {
-        let mut simple = Predictor::new(64, Indexing::Address, Tables::Shared, 1, 1.0);
+        let mut simple = Predictor::new(gshare(64), Indexing::Address, Tables::Shared, 1, 1.0);
         // Once in ten it falls through: one wrong guess each time, the bias stays.
         assert_eq!(wrongs(&mut simple, 0, |n| n % 10 != 9), 1 + 100);
     }
@@ -183,16 +211,29 @@ mod tests {
     #[test]
     fn a_pattern_is_learnt_with_history_only() {
         let pattern = |n: u64| n % 3 == 0;
-        let mut simple = Predictor::new(4096, Indexing::Address, Tables::Shared, 1, 1.0);
-        let mut history = Predictor::new(4096, Indexing::History, Tables::Shared, 1, 1.0);
+        let mut simple = Predictor::new(gshare(4096), Indexing::Address, Tables::Shared, 1, 1.0);
+        let mut history = Predictor::new(gshare(4096), Indexing::History, Tables::Shared, 1, 1.0);
         assert!(wrongs(&mut simple, 0, pattern) > 300);
         assert!(wrongs(&mut history, 0, pattern) < 40);
     }
 
     #[test]
+    fn tagged_tables_learn_long_loops() {
+        let of = |prediction| {
+            let mut one =
+                Predictor::new((prediction, 4096), Indexing::History, Tables::Shared, 1, 1.0);
+            let rounds = |n: u64| n % 50 != 49;
+            wrongs(&mut one, 0, rounds);
+            wrongs(&mut one, 0, rounds)
+        };
+        assert_eq!(of(Prediction::Gshare), 20);
+        assert!(of(Prediction::Tage) < 5, "{}", of(Prediction::Tage));
+    }
+
+    #[test]
     fn threads_spoil_a_shared_table_only() {
         for (tables, spoilt) in [(Tables::Shared, true), (Tables::Private, false)] {
-            let mut both = Predictor::new(64, Indexing::Address, tables, 2, 1.0);
+            let mut both = Predictor::new(gshare(64), Indexing::Address, tables, 2, 1.0);
             let wrong: u64 = (0..1000)
                 .map(|_| {
                     u64::from(both.wrong(0, 64, conditional(true)))
@@ -205,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_target_is_learnt() {
-        let mut predictor = Predictor::new(4096, Indexing::History, Tables::Shared, 1, 1.0);
+        let mut predictor = Predictor::new(gshare(4096), Indexing::History, Tables::Shared, 1, 1.0);
         let mut wrong = |target: fn(u64) -> u64| -> u64 {
             let went = |n| Branch::Indirect { target: target(n) as u32 };
             (0..1000).map(|n| u64::from(predictor.wrong(0, 64, went(n)))).sum()
@@ -218,7 +259,8 @@ mod tests {
     #[test]
     fn returns_are_known_so_deep() {
         let wrong = |depth: u32| {
-            let mut predictor = Predictor::new(64, Indexing::Address, Tables::Shared, 2, 1.0);
+            let mut predictor =
+                Predictor::new(gshare(64), Indexing::Address, Tables::Shared, 2, 1.0);
             for call in 0..depth {
                 assert!(!predictor.wrong(0, 64, Branch::Call { after: call }));
                 // The other thread has a stack of its own.
@@ -233,7 +275,8 @@ mod tests {
     #[test]
     fn a_share_of_the_wrong_guesses_remains() {
         let of = |remains| {
-            let mut half = Predictor::new(64, Indexing::Address, Tables::Shared, 1, remains);
+            let mut half =
+                Predictor::new(gshare(64), Indexing::Address, Tables::Shared, 1, remains);
             wrongs(&mut half, 0, |n| spread(n * n) % 2 == 0)
         };
         assert!(of(1.0) > 300);

@@ -36,7 +36,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use symbiont_profile::{OpClass, Phase};
+use symbiont_profile::{OpClass, Phase, PredictorSize};
 use symbiont_sim::PrepareError;
 use symbiont_sim::activity::Activity;
 use symbiont_sim::description::{CoreType, Description, SmtRule};
@@ -178,7 +178,10 @@ impl<'p> Referee<'p> {
             line: sort.l1d.line,
             lines,
             // Whoever is alone has all of it, whatever its core is set up for.
-            predictor: f64::from(sort.predictor) / peers.max(1) as f64,
+            predictor: PredictorSize::nearest(
+                sort.prediction,
+                f64::from(sort.predictor) / peers.max(1) as f64,
+            ),
             mispredicts: sort.mispredicts,
             seed: twins as u64 * 7919 + key.1 as u64,
         };

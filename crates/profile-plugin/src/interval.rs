@@ -3,8 +3,8 @@
 use symbiont_profile::raw::{BUCKETS, Interval, Signature, Traces};
 use symbiont_profile::vectors::Counts as CacheCounts;
 use symbiont_profile::{
-    Footprint, MicroTrace, OpClass, Phase, Reuse, ReuseBin, ReuseHistogram, SUPER_SET_CACHES,
-    Stream, SuperSetMap,
+    CodeSketch, Footprint, MicroTrace, OpClass, Phase, PredictorSize, Reuse, ReuseBin,
+    ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
 };
 
 use crate::block::Block;
@@ -82,6 +82,8 @@ fn phase(tally: &Tally<'_>) -> Phase {
         data_pages: tally.data.touched[2],
         code_lines: tally.code.touched[0],
     };
+    let lines = executed(tally).flat_map(|(block, _)| block.lines.iter().copied());
+    phase.code_sketch = CodeSketch::of(lines);
     phase
 }
 
@@ -145,7 +147,7 @@ fn signature(tally: &Tally<'_>, phase: &Phase) -> Signature {
         before_exec: tally.before_exec,
         blocks,
         events: [
-            phase.branches.mispredicted[2],
+            phase.branches.mispredicted[PredictorSize::BEST],
             phase.mix.count(OpClass::Load),
             phase.mix.count(OpClass::Store),
             floating.map(|class| phase.mix.count(*class)).sum(),

@@ -11,7 +11,7 @@ use symbiont_profile::{Branches, MicroTrace, OpClass, PREDICTORS};
 use crate::block::{Block, Leaves};
 use crate::clock::{Clock, Counts};
 use crate::interval::{Tally, interval};
-use crate::recorder::{DataAccess, Recorder};
+use crate::recorder::{DataAccess, LEAD, Recorder};
 use crate::window::{Plan, Windows};
 
 /// Instructions of an interval.
@@ -331,7 +331,8 @@ impl Meter {
         if complete {
             self.end_interval();
         } else if self.instructions >= self.place {
-            self.recorder.get_or_insert_default();
+            let lead = if self.place == 0 { 0 } else { LEAD };
+            self.recorder.get_or_insert_with(|| Box::new(Recorder::new(lead)));
             self.begun += 1;
         }
         let so_far = self.before + self.instructions;

@@ -5,6 +5,9 @@ use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Stores};
 
 use crate::block::{Block, Instruction};
 
+/// Instructions before a micro-trace, of which only what they wrote is kept: what it reads was written there.
+/// More are in flight on no core.
+pub const LEAD: usize = 512;
 /// Instructions after which a micro-trace ends, at the next end of a block.
 const LENGTH: usize = 1_200;
 /// No micro-trace is longer: blocks behind this are left out.
@@ -31,6 +34,8 @@ pub struct DataAccess {
 #[derive(Debug)]
 pub struct Recorder {
     trace: MicroTrace,
+    /// Instructions of the lead that are to come.
+    lead: usize,
     instructions: usize,
     dependences: Dependences,
     stores: Stores,
@@ -38,17 +43,12 @@ pub struct Recorder {
     fetches: Vec<Access>,
 }
 
-impl Default for Recorder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Recorder {
-    /// An empty micro-trace.
-    pub fn new() -> Self {
+    /// An empty micro-trace after so many instructions.
+    pub fn new(lead: usize) -> Self {
         Self {
             trace: MicroTrace::default(),
+            lead,
             instructions: 0,
             dependences: Dependences::default(),
             stores: Stores::default(),
@@ -73,6 +73,16 @@ impl Recorder {
     /// instruction. Returns the micro-trace if it is complete.
     pub fn executed(&mut self, block: &Block, again: bool, mispredicted: u8) -> Option<MicroTrace> {
         let accesses = std::mem::take(&mut self.accesses);
+        // A micro-trace begins with an instruction, not with a further round of a repeated one.
+        if self.lead > 0 || again && self.trace.ops.is_empty() {
+            self.fetches.clear();
+            for (index, instruction) in block.instructions.iter().enumerate() {
+                self.instruction(index, instruction, again, &accesses);
+            }
+            self.trace.ops.clear();
+            self.lead = self.lead.saturating_sub(if again { 0 } else { block.instructions.len() });
+            return None;
+        }
         let mut fetches = std::mem::take(&mut self.fetches).into_iter().peekable();
         let fits = self.instructions + block.instructions.len() <= LONGEST;
         if again || fits {

@@ -2,21 +2,63 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sizes at which the branch predictor was simulated: entries of its table of
-/// two-bit counters. Each is half the one before, since threads that share a
-/// predictor of B entries have B/2, B/4, … each.
-pub const PREDICTOR_ENTRIES: [u32; PREDICTORS] = [65_536, 32_768, 16_384, 8_192, 4_096, 2_048];
+/// How a predictor finds what a branch does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prediction {
+    /// In one table of two-bit counters, by the address and as many of the last branches as find a place in it
+    /// (McFarling).
+    Gshare,
+    /// In tagged tables of many lengths of history (Seznec and Michaud).
+    Tage,
+}
 
-/// How many sizes were simulated.
+/// A simulated predictor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PredictorSize {
+    /// Its kind.
+    pub prediction: Prediction,
+    /// Two-bit counters, or tagged entries.
+    pub entries: u32,
+}
+
+const fn gshare(entries: u32) -> PredictorSize {
+    PredictorSize { prediction: Prediction::Gshare, entries }
+}
+
+const fn tage(entries: u32) -> PredictorSize {
+    PredictorSize { prediction: Prediction::Tage, entries }
+}
+
+/// How many predictors were simulated.
 pub const PREDICTORS: usize = 6;
+
+/// The simulated predictors. Of each kind, each is half the one before, since threads that share a predictor of B
+/// entries have B/2, B/4, … each.
+pub const PREDICTOR_SIZES: [PredictorSize; PREDICTORS] =
+    [gshare(16_384), gshare(8_192), gshare(4_096), gshare(2_048), tage(10_240), tage(5_120)];
+
+impl PredictorSize {
+    /// The best one of them, as an index into [`PREDICTOR_SIZES`].
+    pub const BEST: usize = 4;
+
+    /// The simulated predictor of a kind, as an index into [`PREDICTOR_SIZES`], whose size is nearest to a number of
+    /// entries by ratio.
+    #[must_use]
+    pub fn nearest(prediction: Prediction, entries: f64) -> usize {
+        let distance = |size: &Self| (entries.max(1.0) / f64::from(size.entries)).ln().abs();
+        let sizes = PREDICTOR_SIZES.iter().enumerate();
+        let of_kind = sizes.filter(|(_, size)| size.prediction == prediction);
+        let nearest = of_kind.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
+        nearest.map_or(0, |(index, _)| index)
+    }
+}
 
 /// Branches of a phase and their mispredictions.
 ///
-/// The predictor is a gshare of n entries whose history has log₂ n branches,
-/// beside a table of n / 16 targets for indirect jumps and calls and a
-/// stack of 16 return addresses. Modern predictors are better than a gshare of
-/// their size: a machine description chooses the size that fits its measured
-/// misprediction ratio.
+/// A gshare of n entries has a history of log₂ n branches, beside a table of n / 16 targets for
+/// indirect jumps and calls. A TAGE has histories of up to 128 branches, and of targets too. Both have
+/// a stack of 16 return addresses. What no history can know, both mispredict.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branches {
     /// Branch instructions, of every kind.
@@ -27,7 +69,7 @@ pub struct Branches {
     pub taken: u64,
     /// Jumps and calls through a register or memory; returns are not counted.
     pub indirect: u64,
-    /// Mispredictions of any kind, at each size of [`PREDICTOR_ENTRIES`].
+    /// Mispredictions of any kind, by each of [`PREDICTOR_SIZES`].
     pub mispredicted: [u64; PREDICTORS],
 }
 
@@ -41,5 +83,23 @@ impl Branches {
         for (mine, more) in self.mispredicted.iter_mut().zip(&other.mispredicted) {
             *mine = mine.saturating_add(*more);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PREDICTOR_SIZES, Prediction, PredictorSize};
+
+    #[test]
+    fn the_nearest_size_is_of_the_kind() {
+        for (index, size) in PREDICTOR_SIZES.iter().enumerate() {
+            let entries = f64::from(size.entries);
+            for entries in [entries, 1.3 * entries, entries / 1.3] {
+                assert_eq!(PredictorSize::nearest(size.prediction, entries), index);
+            }
+        }
+        assert_eq!(PredictorSize::nearest(Prediction::Gshare, 1e9), 0);
+        assert_eq!(PredictorSize::nearest(Prediction::Gshare, 0.0), 3);
+        assert_eq!(PredictorSize::nearest(Prediction::Tage, 0.0), 5);
     }
 }

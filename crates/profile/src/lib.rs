@@ -48,6 +48,7 @@
 mod bins;
 mod branches;
 pub mod capture;
+mod code_sketch;
 mod continuation;
 mod format;
 mod microtrace;
@@ -66,7 +67,8 @@ pub mod trace;
 pub mod vectors;
 
 pub use bins::ReuseBin;
-pub use branches::{Branches, PREDICTOR_ENTRIES, PREDICTORS};
+pub use branches::{Branches, PREDICTOR_SIZES, PREDICTORS, Prediction, PredictorSize};
+pub use code_sketch::CodeSketch;
 pub use continuation::Continuation;
 pub use format::{LONGEST_FILE, ProfileError, VERSION, from_bytes, to_bytes};
 pub use microtrace::{Access, MicroOp, MicroTrace};

@@ -29,12 +29,12 @@ pub struct MicroOp {
     /// Is it the first micro-operation of its instruction?
     pub starts_instruction: bool,
     /// How many micro-operations back its sources were made: 1 is the one
-    /// before. 0 is no source, or one from before the micro-trace. Of more than
-    /// two sources, the two that were made last. Register
+    /// before. 0 is no source, or one long before. A source may be from before the
+    /// micro-trace. Of more than two sources, the two that were made last. Register
     /// sources, flags, and within an instruction what its load or computation
     /// hands on; not what passes through memory.
     pub sources: [u16; 2],
-    /// Of a load, the store of this micro-trace that wrote what it reads.
+    /// Of a load, the store that wrote what it reads, in this micro-trace or shortly before.
     pub stored: Option<FromStore>,
     /// The data that it accesses; only loads and stores do. An access that
     /// crosses into a second line is one access, to the first.
@@ -43,7 +43,7 @@ pub struct MicroOp {
     /// lies in another 64-byte line than the instruction before.
     pub fetch: Option<Access>,
     /// Bit i: mispredicted by a predictor of the i-th size of
-    /// [`crate::PREDICTOR_ENTRIES`].
+    /// [`crate::PREDICTOR_SIZES`].
     pub mispredicted: u8,
 }
 

@@ -18,8 +18,8 @@ use std::hash::Hash;
 
 use crate::trace::BranchKind;
 use crate::{
-    Access, Branches, Footprint, FromStore, MicroOp, MicroTrace, OpClass, PREDICTORS, Phase, Reuse,
-    ReuseBin, ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
+    Access, Branches, CodeSketch, Footprint, FromStore, MicroOp, MicroTrace, OpClass, PREDICTORS,
+    Phase, Reuse, ReuseBin, ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
 };
 
 /// One micro-operation.
@@ -176,8 +176,8 @@ impl Observer {
             trace.ops.push(MicroOp {
                 class: op.class,
                 starts_instruction: op.starts_instruction,
-                sources: op.sources.map(|d| if usize::from(d) > trace.ops.len() { 0 } else { d }),
-                stored: op.stored.filter(|from| usize::from(from.back) <= trace.ops.len()),
+                sources: op.sources,
+                stored: op.stored,
                 access,
                 fetch,
                 mispredicted: op.mispredicted,
@@ -236,6 +236,7 @@ impl Observer {
 
     /// What was counted since the last reset.
     pub fn finish(mut self) -> Phase {
+        self.phase.code_sketch = CodeSketch::of(self.touched[3].iter().copied());
         let [data, written, pages, code] = self.touched.map(|set| set.len() as u64);
         self.phase.footprint = Footprint {
             data_lines: data,

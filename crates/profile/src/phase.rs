@@ -1,6 +1,6 @@
 //! What a program does in one kind of phase.
 
-use crate::{Branches, MicroTrace, Mix, ReuseHistogram, SuperSetMap};
+use crate::{Branches, CodeSketch, MicroTrace, Mix, ReuseHistogram, SuperSetMap};
 use serde::{Deserialize, Serialize};
 
 /// Micro-traces that stand for a phase at least; fewer may miss much of what it does.
@@ -59,6 +59,8 @@ pub struct Phase {
     pub super_sets: Vec<SuperSetMap>,
     /// Size of what was touched.
     pub footprint: Footprint,
+    /// Which lines of instructions were touched, to tell phases of one program that have code in common.
+    pub code_sketch: CodeSketch,
     /// Micro-traces out of the interval that stands for the phase.
     pub traces: Vec<MicroTrace>,
 }

@@ -2,24 +2,38 @@
 //!
 //! # Properties
 //! A predictor learns what can be learnt and no more (`a_loop_is_learnt`,
-//! `coin_flips_are_not`).
+//! `coin_flips_are_not`); with tagged tables it learns loops that a gshare's history is too short for, and
+//! is not spoilt by branches that nobody can know (`long_loops_are_learnt_with_long_histories`,
+//! `coin_flips_do_not_spoil_what_tagged_tables_know`,
+//! `a_target_that_depends_on_the_last_ones_is_learnt`).
 
-use crate::{PREDICTOR_ENTRIES, PREDICTORS};
+mod tage;
+mod targets;
+
+pub use tage::{Places, Tage};
+pub use targets::Targets;
+
+use crate::{PREDICTOR_SIZES, PREDICTORS, Prediction};
 
 /// Depth of the stack of return addresses.
 const RETURNS: usize = 16;
-/// A table of n counters goes with n / 16 targets of indirect branches.
+/// A table of n counters, or entries, goes with n / 16 targets of indirect branches.
 const PER_TARGET: u32 = 16;
+/// Predictors of the first kind, which come first, and of the second.
+const GSHARES: usize = 4;
+const TAGES: usize = PREDICTORS - GSHARES;
 /// Branches in the history of indirect branches.
 const TARGET_HISTORY: u64 = 0xff;
 
-/// The predictors: at each size a gshare (McFarling) and a table of targets;
-/// one stack of return addresses.
+/// The predictors: at each size a gshare (McFarling) and a table of targets, or a TAGE and tagged tables of
+/// targets; one stack of return addresses.
 #[derive(Debug)]
 pub struct Predictors {
-    history: u64,
-    counters: [Vec<u8>; PREDICTORS],
-    targets: [Vec<u64>; PREDICTORS],
+    history: u128,
+    counters: [Vec<u8>; GSHARES],
+    targets: [Vec<u64>; GSHARES],
+    tages: [Tage; TAGES],
+    tagged: [Targets; TAGES],
     returns: [u64; RETURNS],
     top: usize,
 }
@@ -38,10 +52,19 @@ fn spread(at: u64) -> u64 {
 impl Predictors {
     /// Cold: every conditional branch is weakly predicted not taken.
     pub fn new() -> Self {
+        let of = |prediction, number: usize| {
+            let mut of_kind = PREDICTOR_SIZES.iter().filter(|size| size.prediction == prediction);
+            of_kind.nth(number).map_or(1, |size| size.entries)
+        };
+        let gshare = |number| of(Prediction::Gshare, number);
+        let tage = |number| of(Prediction::Tage, number);
+        let targets = |entries: u32| (entries / PER_TARGET) as usize;
         Self {
             history: 0,
-            counters: PREDICTOR_ENTRIES.map(|entries| vec![1; entries as usize]),
-            targets: PREDICTOR_ENTRIES.map(|entries| vec![0; (entries / PER_TARGET) as usize]),
+            counters: std::array::from_fn(|number| vec![1; gshare(number) as usize]),
+            targets: std::array::from_fn(|number| vec![0; targets(gshare(number))]),
+            tages: std::array::from_fn(|number| Tage::new(tage(number))),
+            tagged: std::array::from_fn(|number| Targets::new(targets(tage(number)))),
             returns: [0; RETURNS],
             top: 0,
         }
@@ -50,7 +73,7 @@ impl Predictors {
     /// A conditional branch at `at`. Bit i: the i-th predictor mispredicted it.
     #[inline]
     pub fn conditional(&mut self, at: u64, taken: bool) -> u8 {
-        let place = spread(at) ^ self.history;
+        let place = spread(at) ^ self.history as u64;
         let mut wrong = 0;
         for (bit, counters) in self.counters.iter_mut().enumerate() {
             let index = place as usize & (counters.len() - 1);
@@ -58,20 +81,27 @@ impl Predictors {
             wrong |= u8::from((*counter >= 2) != taken) << bit;
             *counter = if taken { (*counter + 1).min(3) } else { counter.saturating_sub(1) };
         }
-        self.history = self.history << 1 | u64::from(taken);
+        let places = Places::of(at, self.history);
+        for (tage, bit) in self.tages.iter_mut().zip(GSHARES..) {
+            wrong |= u8::from(tage.mispredicts(&places, taken)) << bit;
+        }
+        self.history = self.history << 1 | u128::from(taken);
         wrong
     }
 
     /// An indirect jump or call at `at` that went to `target`. Bits as above.
     pub fn indirect(&mut self, at: u64, target: u64) -> u8 {
-        let place = spread(at) ^ (self.history & TARGET_HISTORY);
+        let place = spread(at) ^ (self.history as u64 & TARGET_HISTORY);
         let mut wrong = 0;
         for (bit, targets) in self.targets.iter_mut().enumerate() {
             let index = place as usize & (targets.len() - 1);
             wrong |= u8::from(targets[index] != target) << bit;
             targets[index] = target;
         }
-        self.history = self.history << 2 | (spread(target) & 3);
+        for (tagged, bit) in self.tagged.iter_mut().zip(GSHARES..) {
+            wrong |= u8::from(tagged.mispredicts(at, self.history, target)) << bit;
+        }
+        self.history = self.history << 2 | u128::from(spread(target) & 3);
         wrong
     }
 
@@ -85,13 +115,13 @@ impl Predictors {
     pub fn returned(&mut self, target: u64) -> u8 {
         let predicted = self.returns[self.top];
         self.top = (self.top + RETURNS - 1) % RETURNS;
-        if predicted == target { 0 } else { (1 << PREDICTORS) - 1 }
+        if predicted == target { 0 } else { u8::MAX >> (u8::BITS as usize - PREDICTORS) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Predictors;
+    use super::{GSHARES, Predictors, TAGES};
     use crate::PREDICTORS;
 
     /// Mispredictions per size over the outcomes, the first `warm_up` not counted.
@@ -129,14 +159,61 @@ mod tests {
 
     #[test]
     fn smaller_predictors_suffer_from_many_branches() {
-        // 8,000 branches, each with a direction of its own, in a fixed order.
+        // 2,000 branches, each with a direction of its own, in a fixed order.
         let outcomes = (0..400_000_u64).map(|round| {
-            let branch = round % 8_000;
+            let branch = round % 2_000;
             (0x40_0000 + 16 * branch, branch.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 63 == 1)
         });
         let missed = missed(outcomes, 200_000);
-        assert!(missed.is_sorted(), "{missed:?}");
-        assert!(missed[PREDICTORS - 1] > 5 * missed[0], "{missed:?}");
+        let (gshares, tages) = missed.split_at(GSHARES);
+        assert!(gshares.is_sorted() && tages.is_sorted(), "{missed:?}");
+        assert!(gshares[GSHARES - 1] > 5 * gshares[0], "{missed:?}");
+    }
+
+    #[test]
+    fn long_loops_are_learnt_with_long_histories() {
+        // The way out of 60 rounds, and a branch that goes as one 60 branches ago went.
+        let outcomes = (0..200_000).map(|round| (0x40_1000, round % 60 != 59));
+        let missed = missed(outcomes, 100_000);
+        let (gshares, tages) = missed.split_at(GSHARES);
+        assert!(gshares.iter().all(|missed| *missed > 1_000), "{missed:?}");
+        assert!(tages.iter().all(|missed| *missed < 100), "{missed:?}");
+    }
+
+    #[test]
+    fn coin_flips_do_not_spoil_what_tagged_tables_know() {
+        // Eleven flips between two rounds of 500 branches with a direction of their own.
+        let mut state = 1;
+        let outcomes: Vec<(u64, bool)> = (0..600_u64)
+            .flat_map(|_| {
+                let flips: Vec<_> = (0..11).map(|n| (0x10 + n, coin(&mut state))).collect();
+                let known = (0..500_u64).map(|branch| {
+                    let taken = branch.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 63 == 1;
+                    (0x40_0000 + 16 * branch, taken)
+                });
+                flips.into_iter().chain(known)
+            })
+            .collect();
+        let flips = 300 * 11 / 2;
+        let missed = missed(outcomes.into_iter(), 511 * 300);
+        let (gshares, tages) = missed.split_at(GSHARES);
+        assert!(tages.iter().all(|missed| *missed < flips * 5 / 4), "{missed:?} of {flips}");
+        assert!(tages[0] < gshares[0], "{missed:?}");
+    }
+
+    #[test]
+    fn a_target_that_depends_on_the_last_ones_is_learnt() {
+        let mut predictors = Predictors::new();
+        let mut wrong = [0; PREDICTORS];
+        for round in 0..4_000_u64 {
+            // An interpreter's only jump, over a program of eleven operations.
+            let target = 0x1000 + 64 * ([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5][round as usize % 11]);
+            let bits = predictors.indirect(0x40_2000, target);
+            for (size, wrong) in wrong.iter_mut().enumerate() {
+                *wrong += u32::from(round >= 2_000 && bits >> size & 1 == 1);
+            }
+        }
+        assert_eq!(wrong[GSHARES..], [0; TAGES]);
     }
 
     #[test]

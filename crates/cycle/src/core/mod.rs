@@ -216,7 +216,7 @@ impl<'s> Core<'s> {
             pools,
             ports: Ports::new(sort, count, halves),
             predictor: Predictor::new(
-                sort.predictor,
+                (sort.prediction, sort.predictor),
                 options.indexing,
                 options.tables,
                 count,

@@ -22,10 +22,12 @@
 
 mod places;
 
+use std::collections::VecDeque;
+
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use symbiont_profile::{MicroOp, OpClass, PREDICTOR_ENTRIES, Phase, ReuseBin};
+use symbiont_profile::{FromStore, MicroOp, OpClass, Phase, ReuseBin};
 
 use self::places::Places;
 use crate::levels::Levels;
@@ -40,9 +42,9 @@ pub struct Setup {
     pub line: u32,
     /// Lines of its caches, all levels of one thread together.
     pub lines: u64,
-    /// Entries of the branch predictor that the thread has.
-    pub predictor: f64,
-    /// Of the wrong guesses of the profile's predictor of that size, the share that remains.
+    /// The profile's predictor that is nearest to what the thread has, as an index into [`symbiont_profile::PREDICTOR_SIZES`].
+    pub predictor: usize,
+    /// Of its wrong guesses the share that remains.
     pub mispredicts: f64,
     /// Seed of the order of micro-traces.
     pub seed: u64,
@@ -69,6 +71,9 @@ pub struct Replay<'p> {
     /// Micro-traces of this round that were begun, and the operation in the present one.
     begun: usize,
     at: usize,
+    /// Operations that were made, and which of the last ones were stores.
+    made: u64,
+    stores: VecDeque<u64>,
     data: Places,
     code: Places,
     pages: Places,
@@ -80,13 +85,9 @@ pub struct Replay<'p> {
 /// The kinds of places: data and code have addresses of their own.
 const CODE: u64 = 1 << 63;
 
-/// The predictor size of the profile, by index, that is nearest to a number of entries.
-fn nearest_size(entries: f64) -> usize {
-    let distance = |size: u32| (entries.max(1.0) / f64::from(size)).ln().abs();
-    let sizes = PREDICTOR_ENTRIES.iter().enumerate();
-    let nearest = sizes.min_by(|a, b| distance(*a.1).total_cmp(&distance(*b.1)));
-    nearest.map_or(0, |(index, _)| index)
-}
+/// Stores that are remembered, and operations within which one stands for a store from before a micro-trace.
+const STORES: usize = 128;
+const NEAR: u64 = 64;
 
 /// Is it fetched from another line than the operation before? After a branch that
 /// mostly means that the branch was taken.
@@ -130,13 +131,15 @@ impl<'p> Replay<'p> {
             wide,
             shift: if wide { 7 } else { 6 },
             base: u64::from(setup.space) << PLACE_BITS,
-            bit: nearest_size(setup.predictor),
+            bit: setup.predictor,
             mispredicts: setup.mispredicts,
             unseen_taken: unseen_taken(phase),
             random: Pcg64Mcg::seed_from_u64(setup.seed),
             begun: order.len(),
             order,
             at: usize::MAX,
+            made: 0,
+            stores: VecDeque::new(),
             data: places(data, most),
             code: places(code, most),
             pages: places(&phase.data.page, PAGES),
@@ -185,15 +188,22 @@ impl<'p> Replay<'p> {
             let share = self.random.random();
             page = self.base + self.pages.access(access.line / 64, access.reuse_page, share);
         }
-        let number = self.at as u64;
+        let stored = op.stored.and_then(|from| self.store(from));
+        if op.class == OpClass::Store {
+            self.stores.push_back(self.made);
+            if self.stores.len() > STORES {
+                self.stores.pop_front();
+            }
+        }
+        self.made += 1;
         let wrong = op.mispredicted_at(self.bit) && self.random.random::<f64>() < self.mispredicts;
         let taken = op.class == OpClass::Branch
             && (leaves || self.random.random::<f64>() < self.unseen_taken);
         Op {
             class: op.class,
             starts_instruction: op.starts_instruction,
-            sources: op.sources.map(|back| if u64::from(back) > number { 0 } else { back }),
-            stored: op.stored.filter(|from| u64::from(from.back) <= number),
+            sources: op.sources,
+            stored,
             branch: Branch::Told { wrong },
             taken,
             pc: self.pc,
@@ -201,6 +211,16 @@ impl<'p> Replay<'p> {
             address,
             page,
         }
+    }
+
+    /// The store that the next operation's bytes are from. One from before the micro-trace is taken for the nearest
+    /// store about so far back: what was executed before is another one.
+    fn store(&self, from: FromStore) -> Option<FromStore> {
+        let at = self.made.checked_sub(u64::from(from.back))?;
+        let store = self.stores.iter().rev().find(|store| **store <= at)?;
+        let near = at - store < NEAR || usize::from(from.back) <= self.at;
+        let back = u16::try_from(self.made - store).ok().filter(|_| near)?;
+        Some(FromStore { back, ..from })
     }
 
     /// Where its places begin: what is in the same place of two threads is as far apart as these.
@@ -319,7 +339,7 @@ mod tests {
     use super::*;
 
     const SETUP: Setup =
-        Setup { space: 3, line: 64, lines: 10_000, predictor: 16_384.0, mispredicts: 1.0, seed: 1 };
+        Setup { space: 3, line: 64, lines: 10_000, predictor: 0, mispredicts: 1.0, seed: 1 };
 
     #[test]
     fn equal_seeds_give_equal_streams() {

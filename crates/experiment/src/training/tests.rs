@@ -36,7 +36,8 @@ fn changing() -> BTreeMap<String, Profile> {
         let (mut profile, other) = (both.remove(one).unwrap(), both.remove(other).unwrap());
         profile.program = format!("{}-and-{}", profile.program, other.program);
         profile.phases.extend(other.phases);
-        let cycle = [0, 1, 0, 0, 1, 1].map(|phase| Span { phase, instructions: 20_000_000 });
+        // Short beside a quantum, within which all instructions have the same speed.
+        let cycle = [0, 1, 0, 0, 1, 1].map(|phase| Span { phase, instructions: 5_000_000 });
         profile.threads[0].sequence = cycle.to_vec();
         (profile.program.clone(), profile)
     };

@@ -144,6 +144,26 @@ fn a_long_string_instruction_does_not_fill_a_micro_trace_without_end() {
     assert!((1_200..=1_500).contains(&last.instructions()), "{}", last.instructions());
 }
 
+/// What is executed before a micro-trace ends where a string instruction begins.
+#[test]
+fn a_micro_trace_does_not_begin_within_a_string_instruction() {
+    let mut meter = Meter::new(0, 60_000);
+    let entry = leak(0, 0x40_1000, &[ADD, REP_STOSB]);
+    let round = leak(1, 0x40_1003, &[REP_STOSB]);
+    for _ in 0..62_000 {
+        meter.execute(entry);
+        meter.string(1, OpClass::Store, 0x20_0000);
+        for piece in 1..4 {
+            meter.execute(round);
+            meter.string(0, OpClass::Store, 0x20_0000 + 32 * piece);
+        }
+    }
+    let traces = &meter.take()[1].traces.traces;
+    assert_eq!(traces.len() as u64, TRACES);
+    assert!(traces.iter().all(|trace| trace.ops[0].starts_instruction));
+    assert!(traces.iter().skip(1).all(|trace| trace.ops[0].sources != [0; 2]), "made before");
+}
+
 #[test]
 fn pieces_of_a_wide_access_are_one_access() {
     let mut meter = Meter::new(0, 1_000_000);

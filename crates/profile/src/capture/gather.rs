@@ -121,6 +121,9 @@ pub(super) fn profile(files: &[RawFile], about: About) -> Result<Profile, Captur
         clusters.iter().map(|cluster| traces(cluster, &pieces)).collect();
     let mut traces = traces?;
     borrow(&mut traces);
+    for phase in &mut profile.phases {
+        phase.code_sketch = std::mem::take(&mut phase.code_sketch).in_program(&profile.digest);
+    }
     for most in TRACES {
         for (phase, traces) in profile.phases.iter_mut().zip(&traces) {
             phase.traces = choose(traces, most);
@@ -177,6 +180,7 @@ fn sum(cluster: &Cluster, pieces: &[Piece<'_>]) -> Result<Phase, CaptureError> {
         sum.branches.merge(&phase.branches);
         sum.data.merge(&phase.data);
         sum.code.merge(&phase.code);
+        sum.code_sketch.merge(&phase.code_sketch);
         for (mine, more) in sum.super_sets.iter_mut().zip(&phase.super_sets) {
             mine.merge(more);
         }

@@ -53,6 +53,7 @@ fn check_phase(phase: &Phase) -> Result<(), String> {
         ensure(regions == SUPER_SETS, || format!("a map has {regions} super-sets"))?;
         map.regions.iter().try_for_each(check_histogram)?;
     }
+    ensure(phase.code_sketch.is_sound(), || "its sketch of code is out of order".to_owned())?;
     for (index, trace) in phase.traces.iter().enumerate() {
         check_trace(trace).map_err(|why| format!("micro-trace {index}: {why}"))?;
     }
@@ -76,19 +77,17 @@ fn check_trace(trace: &MicroTrace) -> Result<(), String> {
         "it does not start with an instruction".to_owned()
     })?;
     for (index, op) in trace.ops.iter().enumerate() {
-        let known = op.sources.iter().all(|source| usize::from(*source) <= index);
-        ensure(known, || format!("operation {index} has a source before the micro-trace"))?;
         if let Some(from) = op.stored {
             let store = index.checked_sub(usize::from(from.back)).and_then(|at| trace.ops.get(at));
             let fits = op.class == OpClass::Load
-                && store.is_some_and(|store| store.class == OpClass::Store);
+                && store.is_none_or(|store| store.class == OpClass::Store);
             ensure(fits, || format!("operation {index} reads what no store wrote"))?;
         }
-        ensure(op.access.is_none() || op.class.is_memory(), || {
-            format!("operation {index} accesses data but is no load or store")
-        })?;
         ensure(op.mispredicted >> PREDICTORS == 0, || {
             format!("operation {index} has flags of unknown predictors")
+        })?;
+        ensure(op.access.is_none() || op.class.is_memory(), || {
+            format!("operation {index} accesses data but is no load or store")
         })?;
     }
     Ok(())

@@ -24,16 +24,6 @@ impl Stored {
         Self { profile, traces }
     }
 
-    /// What a file of some version holds.
-    pub(super) fn read(content: &[u8], version: u32) -> Result<Self, postcard::Error> {
-        if version > 1 {
-            return postcard::from_bytes(content);
-        }
-        let (profile, traces): (Profile, Vec<Vec<First>>) = postcard::from_bytes(content)?;
-        let columns = |traces: Vec<First>| traces.into_iter().map(Columns::from).collect();
-        Ok(Self { profile, traces: traces.into_iter().map(columns).collect() })
-    }
-
     pub(super) fn profile(self) -> Result<Profile, String> {
         let Self { mut profile, traces } = self;
         if traces.len() != profile.phases.len() {
@@ -74,26 +64,6 @@ struct Columns {
     mispredicted: Vec<(u16, u8)>,
     data: Lines,
     code: Lines,
-}
-
-/// One micro-trace in version 1.
-#[derive(Deserialize)]
-struct First {
-    shapes: Vec<u8>,
-    near: Vec<u16>,
-    far: Vec<u16>,
-    mispredicted: Vec<(u16, u8)>,
-    data: Lines,
-    code: Lines,
-}
-
-impl From<First> for Columns {
-    fn from(first: First) -> Self {
-        let First { shapes, near, far, mispredicted, data, code } = first;
-        let load = |shape: &&u8| usize::from(**shape & (STARTS - 1)) == OpClass::Load.index();
-        let stored = vec![0; shapes.iter().filter(load).count()];
-        Self { shapes, near, far, stored, how: Vec::new(), mispredicted, data, code }
-    }
 }
 
 /// Accesses, in order.

@@ -75,7 +75,7 @@ pub struct Signature {
     /// Instructions executed in each of [`BUCKETS`] random groups of basic blocks.
     pub blocks: Vec<u64>,
     /// How often what matters to performance happened: mispredictions of the
-    /// third predictor, loads, stores, floating-point operations, data accesses
+    /// best predictor, loads, stores, floating-point operations, data accesses
     /// with reuse times from 2^10, 2^14, 2^18 and 2^22 on, instruction lines with
     /// reuse times from 2^9 on.
     pub events: [u64; 9],

@@ -161,7 +161,7 @@ pub fn branchy() -> Profile {
             },
             4 => {
                 let draw = random.random_range(0.0..1.0);
-                let missed = |size: &usize| draw < 0.04 + 0.02 * *size as f64;
+                let missed = |size: &usize| draw < [0.08, 0.1, 0.12, 0.14, 0.04, 0.06][*size];
                 let mispredicted =
                     (0..PREDICTORS).filter(missed).fold(0, |bits, size| bits | 1 << size);
                 ObservedOp {
@@ -224,6 +224,7 @@ pub fn phased(first: &Profile, second: &Profile) -> Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PredictorSize;
     use crate::ReuseHistogram;
 
     fn misses(profile: &Profile, lines: f64) -> f64 {
@@ -241,7 +242,7 @@ mod tests {
         assert!(floating_point().phases[0].flops_per_instruction() > 0.8);
         let branchy = branchy();
         let branches = &branchy.phases[0].branches;
-        let ratio = branches.mispredicted[0] as f64 / branches.executed as f64;
+        let ratio = branches.mispredicted[PredictorSize::BEST] as f64 / branches.executed as f64;
         assert!((ratio - 0.04).abs() < 0.005, "{ratio}");
         assert!(branchy.phases[0].code.line_64.curve().misses(512.0) > 0.5);
     }

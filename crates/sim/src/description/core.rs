@@ -1,6 +1,6 @@
 //! One sort of core.
 
-use symbiont_profile::OpClass;
+use symbiont_profile::{OpClass, Prediction};
 use symbiont_topology::CoreKind;
 
 /// One sort of core with its private levels and its way to the shared ones.
@@ -47,9 +47,11 @@ pub struct CoreType {
     pub latency: Latencies,
     /// How a load gets what a store before it wrote.
     pub forwarding: Forwarding,
-    /// Two-bit counters of a predictor of equal accuracy, shared by the threads.
+    /// How branches are predicted.
+    pub prediction: Prediction,
+    /// Two-bit counters of a gshare, or tagged entries of a TAGE, of equal accuracy, shared by the threads.
     pub predictor: u32,
-    /// Of the mispredictions of a gshare of that size, the share that it makes too.
+    /// Of the mispredictions of such a predictor of that size, the share that it makes too.
     pub mispredicts: f64,
     /// L1 instruction cache.
     pub l1i: Cache,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use symbiont_profile::OpClass;
+use symbiont_profile::{OpClass, Prediction};
 use symbiont_topology::{CoreKind, NodeId, Topology};
 use toml::de::DeTable;
 
@@ -139,6 +139,7 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
         "forwarding",
         "predictor",
         "mispredicts",
+        "tage",
         "l1i",
         "l1d",
         "l2",
@@ -154,6 +155,7 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
         let why = format!("no catalogue that a simulated machine can count by; known: {known}");
         return Err(section.error("catalogue", why));
     }
+    let (prediction, predictor, mispredicts) = predictor(section)?;
     let core = CoreType {
         kind,
         catalogue,
@@ -176,8 +178,9 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
         ports: ports(section)?,
         latency: latencies(&section.section("latency")?)?,
         forwarding: forwarding(&section.section("forwarding")?)?,
-        predictor: section.count("predictor", 1..=1 << 24)?,
-        mispredicts: section.real("mispredicts", 0.01..=1.0)?,
+        prediction,
+        predictor,
+        mispredicts,
         l1i: cache(section, "l1i")?,
         l1d: cache(section, "l1d")?,
         l2: cache(section, "l2")?,
@@ -269,6 +272,19 @@ fn latencies(section: &Section<'_>) -> Read<Latencies> {
         fp_divide_busy: cycles("fp_divide_busy")?,
         vector: cycles("vector")?,
     })
+}
+
+/// Kind, size, and the share of its mispredictions that remains.
+fn predictor(section: &Section<'_>) -> Read<(Prediction, u32, f64)> {
+    if !section.has("tage") {
+        let entries = section.count("predictor", 1..=1 << 24)?;
+        return Ok((Prediction::Gshare, entries, section.real("mispredicts", 0.01..=1.0)?));
+    }
+    if let Some(key) = ["predictor", "mispredicts"].into_iter().find(|key| section.has(key)) {
+        let why = "of a core with `tage`; it is of one that is compared with a gshare".to_owned();
+        return Err(section.error(key, why));
+    }
+    Ok((Prediction::Tage, section.count("tage", 1..=1 << 24)?, 1.0))
 }
 
 fn forwarding(section: &Section<'_>) -> Read<Forwarding> {

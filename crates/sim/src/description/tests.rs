@@ -66,13 +66,13 @@ fn refusals_name_file_line_key_and_reason() {
         (
             "rob = { entries = 192",
             "rob = { entries = 0",
-            "xeon.toml:39: core.performance.rob.entries: expected a whole number from 1 to 65536, \
+            "xeon.toml:38: core.performance.rob.entries: expected a whole number from 1 to 65536, \
           found 0",
         ),
         (
             "rob = {",
             "robb = {",
-            "xeon.toml:39: core.performance.robb: unknown key; known here: source, catalogue",
+            "xeon.toml:38: core.performance.robb: unknown key; known here: source, catalogue",
         ),
         (
             "lq = { entries = 72, smt = \"partitioned\" }\n",
@@ -82,7 +82,7 @@ fn refusals_name_file_line_key_and_reason() {
         (
             "smt = \"shared\" }",
             "smt = \"sharred\" }",
-            "xeon.toml:40: core.performance.iq.smt: expected private, partitioned",
+            "xeon.toml:39: core.performance.iq.smt: expected private, partitioned",
         ),
         (
             "latency_ns = { value = 90, source = \"assumed: typical of Broadwell-EP\" }",
@@ -113,6 +113,11 @@ fn refusals_name_file_line_key_and_reason() {
             "same_registers = \"forwarded\"",
             "same_registers = \"kept\"",
             "core.performance.forwarding.same_registers: expected renamed or forwarded, found \"kept\"",
+        ),
+        (
+            "refill = ",
+            "predictor = 4096\nrefill = ",
+            "core.performance.predictor: of a core with `tage`; it is of one that is compared with a gshare",
         ),
         ("core:8 smt:2", "core:8 smt:x", "structure.topology: synthetic machine"),
         ("core:8 smt:2", "core:8 smt:16", "cores of 16 threads; at most 8 are simulated"),

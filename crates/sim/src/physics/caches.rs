@@ -5,13 +5,15 @@
 //! a thread's part takes time to become steady ([`Filling`]). They see what
 //! the levels above miss, so that lines are [`Older`] there than their last uses.
 //!
-//! Threads in the same phase of the same program have the same code, which the OS keeps once:
-//! in the instruction cache they count as one, the fastest of them; in the L2 and the last level
-//! the first of them brings code and data, the others their data alone. Translations are of
-//! each process apart.
+//! Threads of the same program have code in common, which the OS keeps once: all of it in the same
+//! phase, in others the part that the sketches of their profiles tell ([`CodeSketch`](symbiont_profile::CodeSketch)).
+//! In the instruction cache each brings the part that none before it brings, as fast as the fastest of those that have
+//! most of their code in common. In the L2 and the last level, one with most of its code in common with an
+//! earlier one brings its data alone. Translations are of each process apart.
 //!
 //! # Properties
-//! `twins_bring_their_code_once`, `a_prefetcher_forgets_when_all_streams_together_are_too_many`.
+//! `twins_bring_their_code_once`, `other_phases_bring_what_is_not_in_common`,
+//! `a_prefetcher_forgets_when_all_streams_together_are_too_many`.
 
 use super::footprint::FOREVER;
 use super::groups::Group;
@@ -78,7 +80,7 @@ pub(super) fn set<'g>(
 ) {
     let mut threads: Vec<Sharer<'_>> = Vec::new();
     let mut steady: Vec<f64> = Vec::new();
-    let mut twins = Twins { members: &[], any: false };
+    let mut kin = Kin::default();
     for (level, lines, members) in groups {
         if !wanted(level, members) {
             continue;
@@ -89,21 +91,20 @@ pub(super) fn set<'g>(
         let footprint = |member: usize| &tasks[member].phase.footprints[at];
         let data = |member: usize| &tasks[member].phase.footprints[Level::L1d as usize];
         if matches!(level, Level::L1i | Level::L2 | Level::Last) {
-            twins.find(tasks, members);
+            kin.find(tasks, members);
         }
         for (place, &member) in members.iter().enumerate() {
             let older = older(&tasks[member], level, &reaches[member]);
-            let sharer = |footprint, speed| Sharer { footprint, speed, older };
-            let twin = || twins.any && has_twin(tasks, &members[..place], member);
+            let sharer = |footprint, speed| Sharer { footprint, speed, older, part: 1.0 };
             match level {
-                Level::L1i if twin() => {}
-                Level::L1i if twins.any => {
-                    let alike = |other: &&usize| are_twins(tasks, **other, member);
-                    let speeds = members[place..].iter().filter(alike).map(|&other| speeds[other]);
-                    let fastest = speeds.fold(f64::NEG_INFINITY, f64::max);
-                    threads.push(sharer(footprint(member), fastest));
+                Level::L1i if kin.any => {
+                    let part = 1.0 - kin.brought[place];
+                    let fastest = kin.fastest(tasks, speeds, &members[place..]);
+                    if part > 0.0 {
+                        threads.push(Sharer { part, ..sharer(footprint(member), fastest) });
+                    }
                 }
-                Level::L2 | Level::Last if twin() => {
+                Level::L2 | Level::Last if kin.any && kin.brought[place] >= MOST => {
                     threads.push(sharer(data(member), speeds[member]));
                 }
                 _ => threads.push(sharer(footprint(member), speeds[member])),
@@ -136,7 +137,8 @@ pub(super) fn set<'g>(
         }
         for &member in members {
             let older = older(&tasks[member], level, &reaches[member]);
-            let own = Sharer { footprint: footprint(member), speed: speeds[member], older };
+            let own =
+                Sharer { footprint: footprint(member), speed: speeds[member], older, part: 1.0 };
             reaches[member][at] = own.reach(time);
         }
     }
@@ -163,30 +165,44 @@ fn older(task: &Task<'_>, level: Level, reaches: &Reaches) -> Older {
     }
 }
 
-/// Are two threads in the same phase of the same program?
-fn are_twins(tasks: &[Task<'_>], one: usize, other: usize) -> bool {
-    tasks[one].phase.fingerprint == tasks[other].phase.fingerprint
+/// With so much of its code in common, a thread is taken for one with all of it.
+const MOST: f64 = 0.5;
+
+/// The share of a thread's code that is another's too.
+fn in_common(tasks: &[Task<'_>], one: usize, other: usize) -> f64 {
+    let (one, other) = (tasks[one].phase, tasks[other].phase);
+    if one.fingerprint == other.fingerprint { 1.0 } else { one.code.shared_with(&other.code) }
 }
 
-/// Is a twin of a thread among others?
-fn has_twin(tasks: &[Task<'_>], others: &[usize], member: usize) -> bool {
-    others.iter().any(|other| are_twins(tasks, *other, member))
-}
-
-/// Are there twins among some members?
-struct Twins<'g> {
+/// What some members have of each other's code.
+#[derive(Default)]
+struct Kin<'g> {
     members: &'g [usize],
     any: bool,
+    /// The share of each member's code that an earlier one brings.
+    brought: Vec<f64>,
 }
 
-impl<'g> Twins<'g> {
+impl<'g> Kin<'g> {
     /// Looks at these members, if they are not those of last time.
     fn find(&mut self, tasks: &[Task<'_>], members: &'g [usize]) {
         if self.members != members {
-            let mut places = members.iter().enumerate();
-            self.any = places.any(|(place, member)| has_twin(tasks, &members[..place], *member));
+            let brought = |(place, member): (usize, &usize)| {
+                let earlier = members[..place].iter();
+                earlier.map(|other| in_common(tasks, *member, *other)).fold(0.0, f64::max)
+            };
+            self.brought.clear();
+            self.brought.extend(members.iter().enumerate().map(brought));
+            self.any = self.brought.iter().any(|part| *part > 0.0);
             self.members = members;
         }
+    }
+
+    /// The speed of the fastest of the members that have most of the first one's code.
+    fn fastest(&self, tasks: &[Task<'_>], speeds: &[f64], members: &[usize]) -> f64 {
+        let first = members.first();
+        let has = |other: &&usize| first.is_some_and(|it| in_common(tasks, *it, **other) >= MOST);
+        members.iter().filter(has).map(|other| speeds[*other]).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
@@ -200,7 +216,7 @@ pub fn hand_over(reaches: &Reaches, environment: &mut Environment) {
 #[cfg(test)]
 mod tests {
     use symbiont_profile::observe::{ObservedOp, Observer};
-    use symbiont_profile::{OpClass, Phase};
+    use symbiont_profile::{CodeSketch, OpClass, Phase};
 
     use super::*;
     use crate::description::Description;
@@ -280,33 +296,54 @@ mod tests {
         assert!(few < 0.05 && many > 0.5, "{few} {many}");
     }
 
-    #[test]
-    fn twins_bring_their_code_once() {
+    /// How far the first of two threads of a core reaches, and what it misses in the L2. Both go through so many
+    /// lines, the other with such an operation and code.
+    fn beside(first: OpClass, code_sketch: CodeSketch) -> (Reaches, f64) {
         let machine = Description::named("xeon-e5-2620v4").unwrap();
         let physics = Physics::new(&machine);
-        let [one, other] = [OpClass::Integer, OpClass::Multiply]
-            .map(|first| Prepared::new(&machine, &straight(3000, first)).unwrap());
-        let reaches = |second: &Prepared| {
-            let thread = |thread, prepared| Running { thread, prepared, pages: &[] };
-            let threads = [thread(1, &one), thread(2, second)];
-            let load = [Load { core: 0, mode: 2, threads: &threads }];
-            let tasks = tasks::flatten(&physics, &load, Switches::default());
-            let mut groups = Groups::default();
-            groups.update(&physics, &tasks, false);
-            let (mut reaches, mut after) = ([[0.0; REACHES]; 2], [After::default(); 2]);
-            let span = Span { ns: None, held: &[] };
-            let of_core = groups.of_core(0);
-            set(of_core, &tasks, &[0.0; 2], span, |_, _| true, &mut reaches, &mut after);
-            reaches[0]
-        };
-        let (twins, strangers) = (reaches(&one), reaches(&other));
-        let misses = |reaches: &Reaches, level: Level| {
-            one.cores[0].footprints[level as usize].misses(reaches[level as usize])
-        };
+        let own = (OpClass::Integer, code(0));
+        let [one, other] = [own, (first, code_sketch)].map(|(first, code_sketch)| {
+            let phase = Phase { code_sketch, ..straight(3000, first) };
+            Prepared::new(&machine, &phase).unwrap()
+        });
+        let thread = |thread, prepared| Running { thread, prepared, pages: &[] };
+        let threads = [thread(1, &one), thread(2, &other)];
+        let load = [Load { core: 0, mode: 2, threads: &threads }];
+        let tasks = tasks::flatten(&physics, &load, Switches::default());
+        let mut groups = Groups::default();
+        groups.update(&physics, &tasks, false);
+        let (mut reaches, mut after) = ([[0.0; REACHES]; 2], [After::default(); 2]);
+        let span = Span { ns: None, held: &[] };
+        let of_core = groups.of_core(0);
+        set(of_core, &tasks, &[0.0; 2], span, |_, _| true, &mut reaches, &mut after);
+        let at = Level::L2 as usize;
+        (reaches[0], one.cores[0].footprints[at].misses(reaches[0][at]))
+    }
+
+    /// Code that begins with this line.
+    fn code(first: u64) -> CodeSketch {
+        CodeSketch::of(first..first + 100).in_program("one")
+    }
+
+    #[test]
+    fn twins_bring_their_code_once() {
+        let (twins, misses) = beside(OpClass::Integer, code(0));
+        let (strangers, more) = beside(OpClass::Multiply, CodeSketch::default());
         // The L2 holds the code of one, not of two.
-        assert!(misses(&twins, Level::L2) < 1e-3);
-        assert!(misses(&strangers, Level::L2) > 0.05);
+        assert!(misses < 1e-3 && more > 0.05, "{misses} {more}");
         assert!(twins[Level::L1i as usize] > strangers[Level::L1i as usize] + 0.5);
         assert_eq!(twins[Level::CodeTlb as usize], strangers[Level::CodeTlb as usize]);
+    }
+
+    #[test]
+    fn other_phases_bring_what_is_not_in_common() {
+        let twins = beside(OpClass::Integer, code(0));
+        let of_others = CodeSketch::of(0..100).in_program("other");
+        let strangers = beside(OpClass::Multiply, of_others);
+        assert_eq!(beside(OpClass::Multiply, code(0)), twins);
+        assert_eq!(beside(OpClass::Multiply, code(1_000)), strangers);
+        let reach = |of: (Reaches, f64)| of.0[Level::L1i as usize];
+        let part = reach(beside(OpClass::Multiply, code(50)));
+        assert!(part + 0.1 < reach(twins) && part > reach(strangers) + 0.1, "{part}");
     }
 }

@@ -81,8 +81,9 @@ pub fn set(
     let peers = tasks.len();
     let Some(core) = tasks.first().map(|task| task.pipeline) else { return };
     let parts = if switches.private_predictor { 1.0 } else { peers as f64 };
+    let predictor = core.predictor_of(parts);
     for environment in &mut *environments {
-        environment.predictor = core.predictor / parts;
+        environment.predictor = predictor;
     }
     if switches.private_units || !(2..=MOST).contains(&peers) {
         return;

@@ -79,7 +79,12 @@ impl Local {
     #[must_use]
     pub fn reaches(&self, from: &Environment, to: &Environment) -> bool {
         self.alike(0, &[from.dispatch], &[to.dispatch], near)
-            && self.alike(INPUTS - 3, &[from.predictor], &[to.predictor], |a, b, _| a == b)
+            && self.alike(
+                INPUTS - 3,
+                &[from.predictor as f64],
+                &[to.predictor as f64],
+                |a, b, _| a == b,
+            )
             && self.reaches_beyond(from, to)
             && self.alike(FIRST_PORT, &from.ports, &to.ports, near)
             && self.alike(FIRST_ENTRIES, &from.entries, &to.entries, near)

@@ -49,7 +49,7 @@ pub(super) fn change(
         cared.map(|(_, (from, to))| share(*from, *to)).fold(0.0, f64::max)
     };
     let core = share(from.dispatch, to.dispatch)
-        .max(share(from.predictor, to.predictor))
+        .max(f64::from(u8::from(from.predictor != to.predictor)))
         .max(most(FIRST_PORT, &from.ports, &to.ports))
         .max(most(FIRST_ENTRIES, &from.entries, &to.entries));
     if core > SAME {

@@ -15,7 +15,7 @@
 //! which the thread may start something there. *Reach*: the longest reuse time,
 //! in instructions of the thread (as log₂), after which a line is still cached.
 
-use symbiont_profile::{OpClass, PREDICTOR_ENTRIES};
+use symbiont_profile::{OpClass, Prediction, PredictorSize};
 
 use crate::description::{CoreType, Forwarding, Port, SmtRule, Structure};
 
@@ -198,9 +198,11 @@ pub struct Pipeline {
     pub tlb_latency: [u32; 2],
     /// Lines that the prefetcher runs ahead; 0: there is none.
     pub prefetch_lines: u32,
+    /// How branches are predicted.
+    pub prediction: Prediction,
     /// Entries of the predictor, for all threads together.
     pub predictor: f64,
-    /// Of the mispredictions profiled at a size, the share that remains.
+    /// Of the mispredictions of the profile's predictor of that kind and size, the share that remains.
     pub mispredicts: f64,
     /// Bytes of a cache line.
     pub line: u32,
@@ -217,8 +219,8 @@ pub struct Environment {
     pub entries: [f64; STRUCTURES],
     /// Reach of each [`Level`], log₂ instructions.
     pub reach: [f64; REACHES],
-    /// Entries of the branch predictor.
-    pub predictor: f64,
+    /// The branch predictor, as an index into [`symbiont_profile::PREDICTOR_SIZES`].
+    pub predictor: usize,
     /// From a load's issue to its data from memory, cycles.
     pub memory_latency: f64,
     /// Between two requests that memory grants, cycles.
@@ -237,14 +239,6 @@ fn group(does: &[OpClass]) -> Group {
     } else {
         Group::Integer
     }
-}
-
-/// The predictor size, as an index into [`PREDICTOR_ENTRIES`], that is nearest
-/// to a number of entries.
-pub fn predictor_size(entries: f64) -> usize {
-    let largest = f64::from(PREDICTOR_ENTRIES[0]);
-    let last = PREDICTOR_ENTRIES.len() - 1;
-    ((largest / entries.max(1.0)).log2().round().max(0.0) as usize).min(last)
 }
 
 impl Pipeline {
@@ -303,6 +297,7 @@ impl Pipeline {
             forwarding: core.forwarding,
             tlb_latency: [core.tlb.second_latency, core.tlb.walk],
             prefetch_lines: if core.prefetch_streams == 0 { 0 } else { core.prefetch_lines },
+            prediction: core.prediction,
             predictor: f64::from(core.predictor.max(1)),
             mispredicts: core.mispredicts.clamp(0.0, 1.0),
             line: core.l1d.line,
@@ -314,6 +309,13 @@ impl Pipeline {
     pub fn sharers(&self) -> f64 {
         let all = if self.company == Company::Alone { 1 } else { self.mode };
         f64::from(if self.halved { all.div_ceil(2) } else { all }.max(1))
+    }
+
+    /// What the profile simulated that is nearest to the part of the predictor that each of so many threads has, as
+    /// an index into [`symbiont_profile::PREDICTOR_SIZES`].
+    #[must_use]
+    pub fn predictor_of(&self, threads: f64) -> usize {
+        PredictorSize::nearest(self.prediction, self.predictor / threads)
     }
 
     /// Ports of a group.
@@ -331,7 +333,7 @@ impl Pipeline {
             ports: [1.0; GROUPS],
             entries: self.rooms.map(|room| room.most),
             reach,
-            predictor: self.predictor,
+            predictor: self.predictor_of(1.0),
             memory_latency: latency,
             memory_interval: interval,
         }
@@ -355,7 +357,7 @@ impl Environment {
         near(self.dispatch, other.dispatch)
             && near(self.memory_latency, other.memory_latency)
             && near(self.memory_interval, other.memory_interval)
-            && near(self.predictor, other.predictor)
+            && self.predictor == other.predictor
             && all(&self.ports, &other.ports)
             && all(&self.entries, &other.entries)
             && all(&self.reach, &other.reach)

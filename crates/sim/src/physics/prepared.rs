@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use thiserror::Error;
 
-use symbiont_profile::{OpClass, PREDICTORS, Phase};
+use symbiont_profile::{CodeSketch, OpClass, PREDICTORS, Phase};
 
 use super::footprint::{Footprint, Stream};
 use super::pipeline::{Company, Level, REACHES};
@@ -72,6 +72,8 @@ pub struct ForCore {
     pub overshoot: Footprint,
     /// Tells phases apart: what is equal has equal ones.
     pub fingerprint: u64,
+    /// Which lines of code it touches.
+    pub code: CodeSketch,
     /// What the window model answers, by SMT mode, alone and in company, once it is made.
     tables: [[OnceLock<Box<ResponseTable>>; 2]; MODES],
 }
@@ -190,6 +192,7 @@ impl ForCore {
             footprints: Level::ALL.map(of),
             overshoot: Footprint::new(&[&vain]),
             fingerprint: 0,
+            code: phase.code_sketch.clone(),
             tables: Default::default(),
         }
         .marked(&Facts::new(phase))

@@ -2,7 +2,7 @@
 
 use super::footprint::FOREVER;
 use super::memory;
-use super::pipeline::{Environment, Group, Level, predictor_size};
+use super::pipeline::{Environment, Group, Level};
 use super::tasks::Task;
 use super::window::Outcome;
 
@@ -104,7 +104,6 @@ impl Rates {
         let holds = |level: Level| {
             task.phase.footprints[level as usize].lines(environment.reach[level as usize])
         };
-        let size = predictor_size(environment.predictor);
         let memory_ops = (facts.loads + facts.stores).max(1e-12);
         let covered = task.phase.trace.covered * (1.0 - forgotten(task, environment));
         let vain = |level: Level| task.phase.overshoot.misses(environment.reach[level as usize]);
@@ -123,7 +122,7 @@ impl Rates {
             loads: facts.loads,
             stores: facts.stores,
             branches: facts.branches,
-            mispredicts: facts.mispredicted.get(size).copied().unwrap_or(0.0)
+            mispredicts: facts.mispredicted.get(environment.predictor).copied().unwrap_or(0.0)
                 * task.pipeline.mispredicts,
             flops: facts.flops,
             vector_ops: facts.vector_ops,

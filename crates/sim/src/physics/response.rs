@@ -25,14 +25,14 @@
 //!   (`no_answer_is_faster_than_the_best_environment`).
 
 use serde::{Deserialize, Serialize};
-use symbiont_profile::PREDICTOR_ENTRIES;
+use symbiont_profile::PREDICTORS;
 
 use super::domains::{MemoryPlace, SortPlace};
 use super::local::{INPUTS, Local};
 use super::part;
 use super::pipeline::{
     Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Level, Pipeline, Queue, REACHES,
-    STRUCTURES, predictor_size,
+    STRUCTURES,
 };
 use super::prepared::ForCore;
 use super::table::build::{Effort, Tolerance};
@@ -167,7 +167,7 @@ fn coordinates(environment: &Environment, cares: u32) -> [f64; INPUTS] {
     }
     inputs[FIRST_REACH..PREDICTOR].copy_from_slice(reach);
     if cares >> PREDICTOR & 1 == 1 {
-        inputs[PREDICTOR] = predictor_size(environment.predictor) as f64;
+        inputs[PREDICTOR] = environment.predictor as f64;
     }
     inputs[LATENCY] = environment.memory_latency;
     inputs[INTERVAL] = cared(INTERVAL, environment.memory_interval);
@@ -191,13 +191,13 @@ fn rise(environment: &Environment, input: usize) -> f64 {
 /// The environment with such coordinates.
 fn environment(inputs: &[f64]) -> Environment {
     let at = |input: usize| inputs.get(input).copied().unwrap_or_default();
-    let size = (at(PREDICTOR).round() as usize).min(PREDICTOR_ENTRIES.len() - 1);
+    let size = (at(PREDICTOR).round() as usize).min(PREDICTORS - 1);
     Environment {
         dispatch: 1.0 / at(0),
         ports: std::array::from_fn(|group| 1.0 / at(FIRST_PORT + group)),
         entries: std::array::from_fn(|queue| at(FIRST_ENTRIES + queue).exp2()),
         reach: std::array::from_fn(|level| at(FIRST_REACH + level)),
-        predictor: f64::from(PREDICTOR_ENTRIES[size]),
+        predictor: size,
         memory_latency: at(LATENCY),
         memory_interval: at(INTERVAL).exp2(),
     }
@@ -242,8 +242,8 @@ fn ranges(
         let at = |part: f64| footprint.reach(cache.lines * part).clamp(shortest, longest);
         ranges.push(Range::new(at(1.0), at(1.0 / sharers), at(least)));
     }
-    let largest = predictor_size(pipeline.predictor) as f64;
-    let smallest = predictor_size(pipeline.predictor / n) as f64;
+    let largest = pipeline.predictor_of(1.0) as f64;
+    let smallest = pipeline.predictor_of(n) as f64;
     ranges.push(Range::new(largest, smallest, smallest));
     let line = f64::from(pipeline.line);
     let (slow, fast) = sort.ghz;

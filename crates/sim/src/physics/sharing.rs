@@ -86,6 +86,8 @@ pub struct Sharer<'f> {
     pub speed: f64,
     /// How much older its lines are than its uses of them.
     pub older: Older,
+    /// The part of its lines that nobody else brings, from 0 to 1.
+    pub part: f64,
 }
 
 impl Sharer<'_> {
@@ -106,8 +108,14 @@ impl Sharer<'_> {
         footprint.reach_within([left[3], left[0]], misses / left.len() as f64, mean)
     }
 
-    /// Lines that it holds where lines are kept for 2^`time`, and their rise per octave.
+    /// Lines that it brought and holds where lines are kept for 2^`time`, and their rise per octave.
     fn lines_and_rise(&self, time: f64) -> (f64, f64) {
+        let (lines, rise) = self.all_lines_and_rise(time);
+        (self.part * lines, self.part * rise)
+    }
+
+    /// The same with those that others bring.
+    fn all_lines_and_rise(&self, time: f64) -> (f64, f64) {
         let (footprint, older, time) = (self.footprint, self.older, time + self.speed);
         if !older.is_notable() {
             return footprint.lines_and_rise(time);
@@ -134,7 +142,7 @@ impl Sharer<'_> {
 
     /// Lines that it ever holds.
     fn most(&self) -> f64 {
-        self.footprint.lines(FOREVER)
+        self.part * self.footprint.lines(FOREVER)
     }
 }
 
@@ -207,7 +215,7 @@ mod tests {
 
     fn sharer((footprint, speed, above): &Shares) -> Sharer<'_> {
         let older = |above| Older::below(footprint, above);
-        Sharer { footprint, speed: *speed, older: above.map(older).unwrap_or_default() }
+        Sharer { footprint, speed: *speed, older: above.map(older).unwrap_or_default(), part: 1.0 }
     }
 
     proptest! {
@@ -238,7 +246,7 @@ mod tests {
 
         #[test]
         fn one_reach_is_looked_up(footprint in any_footprint(), lines in 0.01_f64..1e6) {
-            let own = Sharer { footprint: &footprint, speed: 0.0, older: Older::default() };
+            let own = Sharer { footprint: &footprint, speed: 0.0, older: Older::default(), part: 1.0 };
             let alone = shared_reach(lines, &[own], None);
             let touched = footprint.lines(footprint.reach(lines));
             prop_assert!((footprint.lines(alone) / touched - 1.0).abs() < 1e-3);
@@ -313,8 +321,9 @@ mod tests {
         let other = footprint_of((0..EACH / 20).map(|at| 1000 + at), EACH);
         let reach = own.reach(64.0);
         let misses = |older| {
-            let own = Sharer { footprint: &own, speed: 0.0, older };
-            let other = Sharer { footprint: &other, speed: 0.0, older: Older::default() };
+            let own = Sharer { footprint: &own, speed: 0.0, older, part: 1.0 };
+            let other =
+                Sharer { footprint: &other, speed: 0.0, older: Older::default(), part: 1.0 };
             let time = shared_reach(512.0, &[own, other], None);
             own.footprint.misses(own.reach(time)) * EACH as f64
         };

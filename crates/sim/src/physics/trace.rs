@@ -28,6 +28,8 @@ use super::streams::{self, Found, NO_TRIGGER, Rested};
 
 /// A reuse time, in instructions, that no L1 cache bridges.
 const LONG: f32 = 1e5;
+/// Operations within which a store stands for one from before its piece.
+const NEAR: usize = 64;
 
 /// One micro-operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -214,8 +216,8 @@ impl Trace {
                 line: 0,
                 trigger: NO_TRIGGER,
                 rested: 0.0,
-                sources: op.sources.map(|d| if usize::from(d) > index { 0 } else { d }),
-                stored: op.stored.filter(|from| usize::from(from.back) <= index),
+                sources: op.sources.map(|d| if usize::from(d) > self.ops.len() { 0 } else { d }),
+                stored: op.stored.and_then(|from| self.store(from, index)),
                 class: op.class,
                 mispredicted: op.mispredicted,
                 taken: false,
@@ -250,6 +252,18 @@ impl Trace {
         }
         let instructions = self.instructions - before;
         self.pieces.push(Piece { end: self.ops.len(), instructions });
+    }
+
+    /// The store that the next operation's bytes are from, at some place of its piece. One from before the piece is
+    /// taken for the nearest store about so far back: what was executed before is another piece.
+    fn store(&self, from: FromStore, place: usize) -> Option<FromStore> {
+        if usize::from(from.back) <= place {
+            return Some(from);
+        }
+        let at = self.ops.len().checked_sub(usize::from(from.back))?;
+        let before = self.ops.get(..=at)?.iter().rev().take(NEAR);
+        let further = before.map(|op| op.class).position(|class| class == OpClass::Store)?;
+        Some(FromStore { back: from.back.checked_add(u16::try_from(further).ok()?)?, ..from })
     }
 
     /// Streams as the prefetcher sees them: lines that a first cache has lost.

@@ -43,12 +43,14 @@ impl Source {
 
 impl Window {
     /// The store that a load gets its bytes from, unless it has drained when the load could be issued.
-    pub(super) fn source(&self, op: &Op, index: usize, ready: u32) -> Option<Source> {
+    pub(super) fn source(&self, ops: &[Op], index: usize, ready: u32) -> Option<Source> {
+        let op = ops.get(index)?;
         let from = op.stored?;
         let back = usize::from(from.back);
         if back > index.min(HISTORY - 1) {
             return None;
         }
+        ops.get(index - back).filter(|store| store.class == OpClass::Store)?;
         let Stored { data, issue, drained } = self.stored[(index - back) % HISTORY];
         let drained = cycle(drained);
         (drained > ready).then_some(Source { from, data, issue, drained })

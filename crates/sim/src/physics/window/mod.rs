@@ -57,7 +57,7 @@ use memory::Memory;
 use ports::Ports;
 use queue::IssueQueue;
 
-use super::pipeline::{Company, Environment, Level, Pipeline, Queue, predictor_size};
+use super::pipeline::{Company, Environment, Level, Pipeline, Queue};
 use super::streams::{EARLIER, NO_TRIGGER};
 use super::trace::{Op, Trace};
 use symbiont_profile::OpClass;
@@ -250,7 +250,7 @@ impl Window {
         self.far.clear();
         let fixed = Fixed::new(pipeline, environment);
         let even = Even::new(pipeline, fill);
-        let predictor = predictor_size(environment.predictor);
+        let predictor = environment.predictor;
         let cycles_per_op = 1.0 / environment.dispatch.clamp(1e-2, pipeline.width);
         let step = ticks(1.0 / pipeline.width).max(1);
         // From one cycle of the front end that is the thread's to the next.
@@ -337,7 +337,7 @@ impl Window {
                     ready = ready.max(self.times[(index - source) % HISTORY].done);
                 }
             }
-            let from = self.source(op, index, ready);
+            let from = self.source(&trace.ops, index, ready);
             let (issue, mut done, wait) = match from {
                 Some(store) => self.forward(&fixed, op, &store, ready, free),
                 None => self.execute(&fixed, op, index, ready, free),

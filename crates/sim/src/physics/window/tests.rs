@@ -53,7 +53,8 @@ pub(super) fn pipeline() -> Pipeline {
         forwarding: Forwarding { latency: 5, partial: 12, renames: false },
         tlb_latency: [7, 30],
         prefetch_lines: 0,
-        predictor: 65_536.0,
+        prediction: symbiont_profile::Prediction::Gshare,
+        predictor: 16_384.0,
         mispredicts: 1.0,
         line: 64,
     }
@@ -267,7 +268,7 @@ fn a_misprediction_costs_resolution_and_refill() {
     assert!((18.0..22.0).contains(&all), "{all}");
     // Only the small predictor errs.
     about(cpi(&branches(0b10), |_| {}), 0.25);
-    let small = cpi(&branches(0b10), |e| e.predictor /= 2.0) * 10.0;
+    let small = cpi(&branches(0b10), |e| e.predictor += 1) * 10.0;
     assert!((small / all - 1.0).abs() < 0.01);
 }
 
@@ -328,7 +329,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             reuse,
             line,
             sources: [sources.0, sources.1],
-            mispredicted: if class == OpClass::Branch && rare < 8 { 0b111_1110 } else { 0 },
+            mispredicted: if class == OpClass::Branch && rare < 8 { 0b01_1110 } else { 0 },
             fetch: if rare == 39 { 5e3 } else { 0.0 },
             ..op(class)
         }
@@ -356,7 +357,7 @@ fn any_loss() -> impl Strategy<Value = fn(&mut Environment)> {
         |e| e.reach[Level::L1d as usize] -= 8.0,
         |e| e.memory_latency *= 1.5,
         |e| e.memory_interval *= 8.0,
-        |e| e.predictor /= 2.0,
+        |e| e.predictor += 1,
     ])
 }
 
