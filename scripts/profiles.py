@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Makes the profiles in profiles/ anew, from the programs in programs/.
 
-usage: scripts/profiles.py [--out FOLDER] [--symbiont FILE] [NAME...]   (default: all)
+usage: scripts/profiles.py [--out FOLDER] [--symbiont FILE] [--prepare FOLDER] [NAME...]   (default: all)
+
+--prepare: makes inputs alone, a folder of each program in FOLDER, for
+`symbiont check-sim --host --programs FOLDER`.
 
 Needs `make build`, Debian's qemu-user and the packages of each program. A
 program whose packages are missing is named and left out; the exit code is 1
@@ -122,7 +125,8 @@ def each(programs, make):
             left_out += 1
             continue
         file, seconds = make(program)
-        print(f"{program['name']}: {file.stat().st_size / 1024:.0f} KiB, {seconds:.1f} s", flush=True)
+        size = "inputs" if file.is_dir() else f"{file.stat().st_size / 1024:.0f} KiB"
+        print(f"{program['name']}: {size}, {seconds:.1f} s", flush=True)
     sys.exit(1 if left_out else 0)
 
 
@@ -135,14 +139,24 @@ def heed_signals():
 
 def main():
     heed_signals()
-    programs, options = arguments(__doc__, ROOT / "profiles")
+    what = "make inputs alone, a folder of each program there"
+    more = lambda parser: parser.add_argument("--prepare", type=pathlib.Path, metavar="FOLDER", help=what)
+    programs, options = arguments(__doc__, ROOT / "profiles", more)
+
+    def inputs(program):
+        folder = options.prepare.resolve() / program["name"]
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        begin = time.monotonic()
+        prepare(program, folder)
+        return folder, time.monotonic() - begin
 
     def make(program):
         file = options.out / f"{program['name']}.profile"
         with prepared(program) as folder:
             return file, observe(program, options.symbiont, folder, file)
 
-    each(programs, make)
+    each(programs, inputs if options.prepare else make)
 
 
 if __name__ == "__main__":

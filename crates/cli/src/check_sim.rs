@@ -1,6 +1,8 @@
 //! `symbiont check-sim`: the fast level against the cycle level.
 
+mod host;
 mod pairs;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -56,6 +58,9 @@ const NAMED: usize = 3;
 pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     if let Some(file) = &args.pairs {
         return pairs::run(args, file);
+    }
+    if args.host {
+        return host::run(args);
     }
     let description = machine(&args.machine)?;
     let library = Library::open(&args.profiles)?;

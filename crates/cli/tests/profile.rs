@@ -152,3 +152,45 @@ fn a_program_is_scheduled_by_its_vectors() {
     assert!(told.contains("ls.vectors: vectors of ls are of other caches"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
 }
+
+/// Is symbiont-synth beside symbiont? Says so if it is not: the test is skipped.
+fn synth() -> bool {
+    let built = assert_cmd::cargo::cargo_bin("symbiont").with_file_name("symbiont-synth").exists();
+    if !built {
+        eprintln!("skipped: symbiont-synth is not built; test the whole workspace");
+    }
+    built
+}
+
+/// From machine code to cycles: what a core is known to take, by both levels.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn kernels_take_the_cycles_that_the_description_gives() {
+    if !able() || !synth() {
+        return;
+    }
+    let kernels =
+        ["dependent adds", "dependent multiplies", "chain through memory by other registers"];
+    let kernels = kernels.join(",");
+    let run =
+        ["check-sim", "--host", "--machine", "sapphire-rapids", "--json", "--kernels", &kernels];
+    let made = symbiont().args(run).assert().success();
+    let report: serde_json::Value = serde_json::from_slice(&made.get_output().stdout).unwrap();
+    // A load and an add from the store queue: its latency and one.
+    for (kernel, known) in report["kernels"].as_array().unwrap().iter().zip([1.0, 3.0, 7.0]) {
+        for level in ["fast", "cycle"] {
+            let cycles = kernel[level].as_f64().unwrap();
+            assert!((cycles / known - 1.0).abs() < 0.05, "{kernel}");
+        }
+        assert!(kernel["measured"]["median"].as_f64().unwrap() > 0.0, "{kernel}");
+    }
+}
+
+#[test]
+fn unknown_kernels_and_folders_without_programs_are_refused() {
+    let run = ["check-sim", "--host", "--kernels", "adds"];
+    let error = stderr(symbiont().args(run));
+    assert!(error.contains("`symbiont-synth kernel` lists them"), "{error}");
+    let error = stderr(symbiont().args(["check-sim", "--programs", "inputs"]));
+    assert!(error.contains("--host"), "{error}");
+}

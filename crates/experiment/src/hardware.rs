@@ -20,6 +20,8 @@
 //! - Shuffled ones capture nothing on average (`shuffled_slowdowns_capture_nothing`).
 //! - A file that is not one square table is refused (`files_that_are_no_square_table_are_refused`).
 
+pub mod host;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rand::SeedableRng;

@@ -4,6 +4,7 @@ pub mod actuate;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod inheriting;
+pub mod kernels;
 pub mod launch;
 pub mod machine;
 mod nops;
@@ -14,6 +15,8 @@ mod peer;
 pub mod perf;
 pub mod slow;
 pub mod switches;
+mod usage;
 
 pub use nops::nops;
 pub use peer::{PeerCredentials, peer_credentials};
+pub use usage::user_time_of_children;

@@ -3,7 +3,7 @@
 //! # Properties
 //! A predictor learns what can be learnt and no more (`a_loop_is_learnt`,
 //! `coin_flips_are_not`); with tagged tables it learns loops that a gshare's history is too short for, and
-//! is not spoilt by branches that nobody can know (`long_loops_are_learnt_with_long_histories`,
+//! is not spoilt by branches that cannot be known (`long_loops_are_learnt_with_long_histories`,
 //! `coin_flips_do_not_spoil_what_tagged_tables_know`,
 //! `a_target_that_depends_on_the_last_ones_is_learnt`).
 

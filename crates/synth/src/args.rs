@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Parser, Subcommand};
+use symbiont_linux::kernels::Kernel;
 use symbiont_synth::Ratio;
 
 /// A program that alternates between serial and parallel phases
@@ -29,6 +30,7 @@ Examples:
   symbiont-synth --ratio 1:4 --rate 950000       runs that can be compared
   symbiont-synth threads --count 512             512 threads that mostly sleep
   symbiont-synth churn --rate 5000               5,000 threads born and ended a second
+  symbiont-synth kernel 'dependent adds'         how long each of many adds takes
   symbiont-synth requests --rate 500             how long requests take: median, 99 %, 99.9 %
 
 SIGTERM and SIGINT end a run early, with its report; exit status 0."
@@ -46,6 +48,7 @@ pub enum Command {
     Threads(Threads),
     Churn(Churn),
     Requests(Requests),
+    Kernel(KernelOf),
 }
 
 #[derive(Debug, Args)]
@@ -173,6 +176,27 @@ pub struct Requests {
     /// Report as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Execute a loop whose speed follows from a few figures of the core, and report cycles per operation
+///
+/// Chains of one operation, independent ones, branches, pointers through each level of the caches. x86-64 only.
+#[derive(Debug, Args)]
+pub struct KernelOf {
+    /// Its name [default: list them]
+    #[arg(value_parser = kernel)]
+    pub kernel: Option<Kernel>,
+    /// Rounds
+    #[arg(long, default_value_t = 100_000, value_name = "COUNT")]
+    pub rounds: u64,
+    /// Report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn kernel(name: &str) -> Result<Kernel, String> {
+    Kernel::named(name)
+        .ok_or_else(|| "there is none of that name; without one, all are listed".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -11,9 +11,10 @@ use anyhow::Context;
 use clap::Parser;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use symbiont_linux::kernels::KERNELS;
 use symbiont_synth::{MeanPhase, Options, Until, calibrate, churn, many, requests, run};
 
-use crate::args::{Calibrate, Churn, Cli, Command, Phases, Requests, Threads};
+use crate::args::{Calibrate, Churn, Cli, Command, KernelOf, Phases, Requests, Threads};
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
@@ -27,6 +28,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Threads(options)) => threads(&options, &stop),
         Some(Command::Churn(options)) => churn(&options, &stop),
         Some(Command::Requests(options)) => requests(&options, &stop),
+        Some(Command::Kernel(options)) => kernel(&options),
     }
 }
 
@@ -101,6 +103,27 @@ fn requests(args: &Requests, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         report.requests, report.median_us, report.p99_us, report.p999_us, report.max_us
     );
     print(&report, args.json, text)
+}
+
+/// What a kernel took.
+#[derive(Debug, Serialize)]
+struct Took {
+    kernel: &'static str,
+    operations: u64,
+    ns_per_operation: f64,
+}
+
+fn kernel(args: &KernelOf) -> anyhow::Result<()> {
+    let Some(kernel) = args.kernel else {
+        let names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
+        return print(&names, args.json, names.join("\n") + "\n");
+    };
+    let memory = kernel.memory().context("no memory for the kernel")?;
+    let time = kernel.time(&memory, args.rounds);
+    let operations = args.rounds.max(1) * kernel.operations;
+    let ns_per_operation = time.as_secs_f64() * 1e9 / operations as f64;
+    let text = format!("{ns_per_operation:.3} ns for each of {operations} operations\n");
+    print(&Took { kernel: kernel.name, operations, ns_per_operation }, args.json, text)
 }
 
 fn print(report: &impl Serialize, json: bool, text: String) -> anyhow::Result<()> {

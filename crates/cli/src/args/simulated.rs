@@ -204,6 +204,17 @@ pub struct CheckSim {
     /// program, co_runner and slowdown (time co-running over time alone), each program with each once
     #[arg(long, value_name = "FILE", conflicts_with_all = ["smt", "apps", "groups", "traces"])]
     pub pairs: Option<PathBuf>,
+    /// Hold both levels against kernels of known speed as this host runs them: chains, branches, pointers through each
+    /// level of the caches. --machine is its description
+    #[arg(long, conflicts_with_all = ["smt", "apps", "groups", "traces", "pairs"])]
+    pub host: bool,
+    /// Kernels to run, as `symbiont-synth kernel` names them, separated by commas [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "host")]
+    pub kernels: Vec<String>,
+    /// Hold the fast level against programs too, each of which runs in its folder in FOLDER (`scripts/profiles.py
+    /// --prepare FOLDER` makes them), one thread, user time
+    #[arg(long, value_name = "FOLDER", requires = "host")]
+    pub programs: Option<PathBuf>,
     /// Write JSON
     #[arg(long)]
     pub json: bool,

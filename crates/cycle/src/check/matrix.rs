@@ -87,6 +87,22 @@ pub fn most_frequent(profile: &Profile) -> Option<&Phase> {
     profile.phases.get(most)
 }
 
+/// Asks a level how fast a phase is alone on a core.
+///
+/// # Errors
+/// When it cannot be simulated.
+pub fn alone<'p, C: Contention<'p>>(
+    level: &mut C,
+    phase: &'p Phase,
+    home: NodeId,
+) -> Result<Option<Measured>, C::Error> {
+    let phase = level.prepare(phase)?;
+    let runner = Runner { thread: 1, core: CoreId(0), phase, home, mode: 1 };
+    let pace = level.paces(&[runner], LONG).first().map(|pace| measured(pace));
+    level.forget(runner.thread);
+    Ok(pace)
+}
+
 /// Asks a level all that is planned; `phases` are of the plan's programs. `told` hears
 /// how many questions were answered of how many; it ends the matter by false.
 ///

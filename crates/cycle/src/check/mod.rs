@@ -42,4 +42,4 @@ mod tests;
 
 pub use compare::{Agreement, Compared, Component, Told, compare, rank_correlation};
 pub use gates::{Gates, mark};
-pub use matrix::{Case, Group, Matrix, Measured, Plan, measure, most_frequent};
+pub use matrix::{Case, Group, Matrix, Measured, Plan, alone, measure, most_frequent};

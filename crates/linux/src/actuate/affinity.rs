@@ -63,6 +63,14 @@ pub fn pin(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     Ok(set(Some(thread), Some(cpus))?)
 }
 
+/// The CPUs that the calling thread may use.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn allowed() -> io::Result<CpuSet> {
+    Ok(get(None)?)
+}
+
 /// Has the kernel fill words; returns how many bytes it filled.
 fn ask(thread: Option<Pid>, words: &mut [Word]) -> Result<usize, Errno> {
     let bytes = size_of_val(words);

@@ -123,7 +123,7 @@ mod trust;
 
 pub use ability::{Abilities, MOST_URGENT, Privilege, boost_ability};
 pub use actuator::{Actuator, ActuatorError};
-pub use affinity::pin;
+pub use affinity::{allowed, pin};
 pub use cgroup::Cgroups;
 pub use groups::{GroupKey, Grouping, share_one_group};
 pub use journal::JournalError;

@@ -19,6 +19,7 @@ texts![
     "morad-8-symmetric",
     "morad-8-asymmetric",
     "zen4",
+    "epyc-9004",
     "sapphire-rapids",
     "alder-lake",
 ];

@@ -86,7 +86,7 @@ pub struct Sharer<'f> {
     pub speed: f64,
     /// How much older its lines are than its uses of them.
     pub older: Older,
-    /// The part of its lines that nobody else brings, from 0 to 1.
+    /// The part of its lines that no other sharer brings, from 0 to 1.
     pub part: f64,
 }
 

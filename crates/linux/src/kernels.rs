@@ -1,0 +1,255 @@
+//! Loops whose speed follows from a few figures of a core: known answers of this processor.
+//!
+//! # Approach
+//! Each is one loop of assembly, so that nothing but what it is named for limits it: chains by latency, independent
+//! operations by units, branches by the predictor, chases by one level of the caches. Chains of adds give the clock,
+//! since an add takes one cycle: the others are timed beside it, and what the machine lends to others drops out.
+//! They exist for x86-64 only.
+//!
+//! # Properties
+//! `every_kernel_ends_after_its_rounds`, `a_chase_meets_every_line_once`.
+#![expect(unsafe_code, reason = "what is executed can be said by assembly only")]
+
+use std::time::Duration;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::time::{ClockId, clock_gettime};
+
+/// A kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    /// What it is.
+    pub name: &'static str,
+    /// Operations of a round: what is named, loop and counting not included.
+    pub operations: u64,
+    /// Instructions of a round, on average.
+    pub instructions: f64,
+    /// Bytes that it goes through.
+    pub bytes: usize,
+    /// Bytes of them in a round; 0: the same all the time.
+    round_bytes: usize,
+    /// In pages of 2 MiB?
+    pub huge: bool,
+    /// Follows pointers through all lines?
+    chases: bool,
+    run: unsafe fn(u64, *mut u64),
+}
+
+/// Bytes of a line, and of the pages that the buffer begins with.
+const LINE: usize = 64;
+const HUGE: usize = 2 << 20;
+
+/// The loop of a kernel: `body` is executed in each round. It may use rax, rcx (7 as it begins), rdx (1), r8 to r11,
+/// xmm0 and xmm1 (1.0), and 64 KiB at rdi; rax and r8 begin with rdi.
+macro_rules! rounds {
+    ($name:ident: $($body:literal),+) => {
+        #[cfg(target_arch = "x86_64")]
+        unsafe fn $name(rounds: u64, memory: *mut u64) {
+            // SAFETY: all registers that change are named; memory is the caller's, as long as said.
+            unsafe {
+                std::arch::asm!(
+                    "2:",
+                    $($body,)+
+                    "sub rsi, 1",
+                    "jnz 2b",
+                    inout("rsi") rounds.max(1) => _,
+                    inout("rdi") memory => _,
+                    inout("rax") memory => _,
+                    inout("r8") memory => _,
+                    inout("rcx") 7_u64 => _,
+                    inout("rdx") 1_u64 => _,
+                    out("r9") _, out("r10") _, out("r11") _,
+                    inout("xmm0") 1.0_f64 => _,
+                    inout("xmm1") 1.0_f64 => _,
+                );
+            }
+        }
+    };
+}
+
+rounds!(adds: ".rept 64", "add rax, rdx", ".endr");
+rounds!(multiplies: ".rept 32", "imul rax, rdx", ".endr");
+rounds!(independent_adds: ".rept 16", "add rax, rdx", "add r9, rdx", "add r10, rdx", "add r11, rdx", ".endr");
+rounds!(fp_adds: ".rept 32", "addsd xmm0, xmm1", ".endr");
+rounds!(fp_multiplies: ".rept 32", "mulsd xmm0, xmm1", ".endr");
+rounds!(fp_divisions: ".rept 16", "divsd xmm0, xmm1", ".endr");
+rounds!(divisions: ".rept 8", "mov rax, r8", "xor edx, edx", "div rcx", ".endr");
+rounds!(same_address: ".rept 16", "mov rax, [rdi]", "add rax, rdx", "mov [rdi], rax", ".endr");
+rounds!(indexed_address:
+    "lea r8, [rdi - 56]", ".rept 16", "mov rax, [rdi]", "add rax, rdx", "mov [r8 + rcx*8], rax", ".endr");
+rounds!(partly_stored: ".rept 16", "mov rax, [rdi]", "add eax, edx", "mov [rdi], eax", ".endr");
+rounds!(loads: ".rept 16", "mov rax, [rdi]", "mov r9, [rdi + 8]", "mov r10, [rdi + 16]", "mov r11, [rdi + 24]", ".endr");
+rounds!(stores: ".rept 16", "mov [rdi], rdx", "mov [rdi + 64], rdx", "mov [rdi + 128], rdx", "mov [rdi + 192], rdx", ".endr");
+rounds!(taken_jumps: ".rept 16", "jmp 3f", ".balign 64", "3:", ".endr");
+// Two no-operations of 9 and 2 bytes fill each call's 16.
+rounds!(calls:
+    "jmp 4f", ".balign 64", "3:", "ret", ".balign 64", "4:", ".rept 16", "call 3b",
+    ".byte 0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0", ".byte 0x66, 0x90", ".endr");
+rounds!(pattern: ".rept 4", "sub rcx, 1", "jnz 3f", "mov ecx, 7", "3:", ".endr");
+rounds!(random:
+    "mov r9, 6364136223846793005", ".rept 4", "imul rax, r9", "add rax, 12345", "jns 3f", "add r10, rdx", "3:", ".endr");
+rounds!(chase: ".rept 16", "mov rax, [rax]", ".endr");
+rounds!(sum:
+    ".rept 8", "add r9, [r8]", "add r10, [r8 + 8]", "add r9, [r8 + 16]", "add r10, [r8 + 24]", "add r9, [r8 + 32]",
+    "add r10, [r8 + 40]", "add r9, [r8 + 48]", "add r10, [r8 + 56]", "add r8, 64", ".endr",
+    // Begins again after 64 MiB.
+    "mov r11, r8", "sub r11, rdi", "shr r11, 26", "test r11, r11", "cmovnz r8, rdi");
+
+#[cfg(target_arch = "x86_64")]
+const fn kernel(
+    name: &'static str,
+    operations: u64,
+    each: f64,
+    run: unsafe fn(u64, *mut u64),
+) -> Kernel {
+    // Each round counts and jumps.
+    let instructions = operations as f64 * each + 2.0;
+    let (bytes, round_bytes) = (64 << 10, 0);
+    Kernel { name, operations, instructions, bytes, round_bytes, huge: false, chases: false, run }
+}
+
+#[cfg(target_arch = "x86_64")]
+const fn chasing(name: &'static str, bytes: usize, huge: bool) -> Kernel {
+    let round_bytes = 16 * LINE;
+    Kernel { bytes, round_bytes, huge, chases: true, ..kernel(name, 16, 1.0, chase) }
+}
+
+/// All kernels. The first takes a cycle for each operation.
+#[cfg(target_arch = "x86_64")]
+pub const KERNELS: &[Kernel] = &[
+    kernel("dependent adds", 64, 1.0, adds),
+    kernel("dependent multiplies", 32, 1.0, multiplies),
+    kernel("FP add chain", 32, 1.0, fp_adds),
+    kernel("FP multiply chain", 32, 1.0, fp_multiplies),
+    kernel("FP division chain", 16, 1.0, fp_divisions),
+    kernel("divisions", 8, 3.0, divisions),
+    kernel("chain through memory by the same register", 16, 3.0, same_address),
+    kernel("chain through memory by other registers", 16, 3.0 + 1.0 / 16.0, indexed_address),
+    kernel("chain through memory half stored", 16, 3.0, partly_stored),
+    kernel("independent adds", 64, 1.0, independent_adds),
+    kernel("independent loads", 64, 1.0, loads),
+    kernel("stores", 64, 1.0, stores),
+    kernel("taken jumps", 16, 1.0, taken_jumps),
+    kernel("calls and returns", 16, 4.0 + 1.0 / 16.0, calls),
+    kernel("branch on a pattern of 7", 4, 2.0 + 1.0 / 7.0, pattern),
+    kernel("branch on a random bit", 4, 3.75, random),
+    chasing("pointer chase in 16 KiB", 16 << 10, false),
+    chasing("pointer chase in 256 KiB", 256 << 10, false),
+    chasing("pointer chase in 4 MiB", 4 << 20, false),
+    chasing("pointer chase in 4 MiB of huge pages", 4 << 20, true),
+    chasing("pointer chase in 64 MiB", 64 << 20, false),
+    chasing("pointer chase in 64 MiB of huge pages", 64 << 20, true),
+    Kernel {
+        bytes: 64 << 20,
+        round_bytes: 8 * LINE,
+        ..kernel("sum of 64 MiB", 64, 1.0 + 13.0 / 64.0, sum)
+    },
+];
+
+/// No kernels: this is no x86-64.
+#[cfg(not(target_arch = "x86_64"))]
+pub const KERNELS: &[Kernel] = &[];
+
+/// Where a kernel works.
+#[derive(Debug)]
+pub struct Memory {
+    start: *mut u64,
+    mapped: (*mut std::ffi::c_void, usize),
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's, and nobody has it any more. It cannot fail for a mapping that exists.
+        let _ = unsafe { munmap(self.mapped.0, self.mapped.1) };
+    }
+}
+
+impl Kernel {
+    /// The kernel of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        KERNELS.iter().find(|kernel| kernel.name == name).copied()
+    }
+
+    /// Rounds in which it goes through all of its bytes, at least one.
+    #[must_use]
+    pub fn pass(&self) -> u64 {
+        self.bytes.checked_div(self.round_bytes).unwrap_or(1) as u64
+    }
+
+    /// Memory for it, touched and linked.
+    ///
+    /// # Errors
+    /// When there is not enough.
+    pub fn memory(&self) -> std::io::Result<Memory> {
+        let length = self.bytes.next_multiple_of(HUGE) + HUGE;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new mapping, at no address that anybody has.
+        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), length, access, flags) }?;
+        let start = mapped.map_addr(|address| address.next_multiple_of(HUGE)).cast::<u64>();
+        let memory = Memory { start, mapped: (mapped, length) };
+        let advice = if self.huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
+        // Kernels without huge pages refuse it: what is told is then of small ones.
+        // SAFETY: advice on this mapping alone.
+        let _ = unsafe { madvise(mapped, length, advice) };
+        let lines = self.bytes / LINE;
+        let words = LINE / size_of::<u64>();
+        for (line, next) in successors(lines) {
+            let next = if self.chases { start.wrapping_add(next * words) as u64 } else { 0 };
+            let place = start.wrapping_add(line * words);
+            // SAFETY: `line` is below the lines of the mapping, which begins before `start`.
+            unsafe { place.write(next) };
+        }
+        Ok(memory)
+    }
+
+    /// Executes so many rounds in memory of its own making; gives the thread's CPU time.
+    #[must_use]
+    pub fn time(&self, memory: &Memory, rounds: u64) -> Duration {
+        let begin = cpu_time();
+        // SAFETY: the memory has the bytes that the kernel goes through.
+        unsafe { (self.run)(rounds, memory.start) };
+        cpu_time().saturating_sub(begin)
+    }
+}
+
+/// CPU time of this thread: others that had the CPU meanwhile do not count.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}
+
+/// Each line and that which follows it: one circle through a power of two of lines, that looks random (a linear
+/// congruential generator of full period; Knuth, The art of computer programming, 3.2.1.2).
+fn successors(lines: usize) -> impl Iterator<Item = (usize, usize)> {
+    let lines = lines.next_power_of_two();
+    (0..lines).map(move |line| {
+        let next = line.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (line, next & (lines - 1))
+    })
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_ends_after_its_rounds() {
+        for kernel in KERNELS {
+            let memory = kernel.memory().unwrap();
+            for rounds in [0, 1, 3000] {
+                let _ = kernel.time(&memory, rounds);
+            }
+            assert_eq!(Kernel::named(kernel.name).map(|it| it.name), Some(kernel.name));
+        }
+    }
+
+    #[test]
+    fn a_chase_meets_every_line_once() {
+        let next: Vec<usize> = successors(1 << 12).map(|(_, next)| next).collect();
+        let mut at = 0;
+        for met in 1..=next.len() {
+            at = next[at];
+            assert_eq!(at == 0, met == next.len());
+        }
+    }
+}
