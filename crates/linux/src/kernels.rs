@@ -155,11 +155,24 @@ pub const KERNELS: &[Kernel] = &[];
 pub struct Memory {
     start: *mut u64,
     mapped: (*mut std::ffi::c_void, usize),
+    /// It is as long as this kernel needs, and linked for it.
+    kernel: Kernel,
+}
+
+impl Memory {
+    /// Executes so many rounds of its kernel; gives the thread's CPU time.
+    #[must_use]
+    pub fn time(&self, rounds: u64) -> Duration {
+        let begin = cpu_time();
+        // SAFETY: the memory is the kernel's own: it has all bytes and pointers that the loop goes through.
+        unsafe { (self.kernel.run)(rounds, self.start) };
+        cpu_time().saturating_sub(begin)
+    }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's, and nobody has it any more. It cannot fail for a mapping that exists.
+        // SAFETY: the mapping is this value's alone, which ends here. It cannot fail for a mapping that exists.
         let _ = unsafe { munmap(self.mapped.0, self.mapped.1) };
     }
 }
@@ -187,7 +200,7 @@ impl Kernel {
         // SAFETY: a new mapping, at no address that anybody has.
         let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), length, access, flags) }?;
         let start = mapped.map_addr(|address| address.next_multiple_of(HUGE)).cast::<u64>();
-        let memory = Memory { start, mapped: (mapped, length) };
+        let memory = Memory { start, mapped: (mapped, length), kernel: *self };
         let advice = if self.huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         // Kernels without huge pages refuse it: what is told is then of small ones.
         // SAFETY: advice on this mapping alone.
@@ -201,15 +214,6 @@ impl Kernel {
             unsafe { place.write(next) };
         }
         Ok(memory)
-    }
-
-    /// Executes so many rounds in memory of its own making; gives the thread's CPU time.
-    #[must_use]
-    pub fn time(&self, memory: &Memory, rounds: u64) -> Duration {
-        let begin = cpu_time();
-        // SAFETY: the memory has the bytes that the kernel goes through.
-        unsafe { (self.run)(rounds, memory.start) };
-        cpu_time().saturating_sub(begin)
     }
 }
 
@@ -237,7 +241,7 @@ mod tests {
         for kernel in KERNELS {
             let memory = kernel.memory().unwrap();
             for rounds in [0, 1, 3000] {
-                let _ = kernel.time(&memory, rounds);
+                let _ = memory.time(rounds);
             }
             assert_eq!(Kernel::named(kernel.name).map(|it| it.name), Some(kernel.name));
         }

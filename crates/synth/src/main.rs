@@ -119,7 +119,7 @@ fn kernel(args: &KernelOf) -> anyhow::Result<()> {
         return print(&names, args.json, names.join("\n") + "\n");
     };
     let memory = kernel.memory().context("no memory for the kernel")?;
-    let time = kernel.time(&memory, args.rounds);
+    let time = memory.time(args.rounds);
     let operations = args.rounds.max(1) * kernel.operations;
     let ns_per_operation = time.as_secs_f64() * 1e9 / operations as f64;
     let text = format!("{ns_per_operation:.3} ns for each of {operations} operations\n");

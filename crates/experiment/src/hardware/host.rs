@@ -48,7 +48,7 @@ impl Middle {
 /// Rounds of a kernel that take long enough to be timed: whole passes through its memory.
 fn rounds(kernel: &Kernel, memory: &Memory) -> u64 {
     let mut rounds = kernel.pass();
-    while kernel.time(memory, rounds) < SIDE {
+    while memory.time(rounds) < SIDE {
         rounds *= 2;
     }
     rounds
@@ -77,7 +77,7 @@ impl Clock {
     /// Cycles per ns, now.
     #[must_use]
     pub fn ghz(&self) -> f64 {
-        let time = self.adds.time(&self.memory, self.rounds);
+        let time = self.memory.time(self.rounds);
         (self.rounds * self.adds.operations) as f64 / time.as_nanos().max(1) as f64
     }
 }
@@ -91,7 +91,7 @@ pub fn cycles(kernel: &Kernel, clock: &Clock) -> std::io::Result<Option<Middle>>
     let rounds = rounds(kernel, &memory);
     let each = |_| {
         let before = clock.ghz();
-        let ns = kernel.time(&memory, rounds).as_nanos() as f64;
+        let ns = memory.time(rounds).as_nanos() as f64;
         ns * (before + clock.ghz()) / 2.0 / (rounds * kernel.operations) as f64
     };
     Ok(Middle::of(&(0..REPEATS).map(each).collect::<Vec<f64>>()))
