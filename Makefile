@@ -4,6 +4,7 @@
 #   make lab    boots all guests of the lab; make test boots one
 #   make figures  makes README's table of published results and its pictures anew
 #   make install, make uninstall   puts what 'make build' made where Debian expects it
+#   make deb    makes a Debian package of the same files; make check-deb tries it in a Debian of its own
 #   make fuzz   looks for inputs that a reader cannot bear; make test does so for some seconds
 CARGO ?= scripts/cargo.sh
 
@@ -13,7 +14,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall clean
+.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall deb check-deb clean
 
 run: setup
 	$(CARGO) build --release --locked
@@ -66,10 +67,20 @@ man: build
 	target/release/symbiont generate man target/man
 	target/release/symbiont generate completions target/completions
 
-# Of what 'make build' made: DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc, BINARY=target/release/symbiont.
-export DESTDIR PREFIX SYSCONFDIR BINARY
+# Of what 'make build' made: DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc, BINARY=target/release/symbiont;
+# scripts/install.sh names the others.
+export DESTDIR PREFIX SYSCONFDIR BINARY SYNTH PLUGIN
 install uninstall:
 	scripts/install.sh $@
+
+# In target/debian. check-deb takes root and fetches about 150 MB, once.
+deb: build
+	scripts/setup.sh deb
+	scripts/deb.sh
+
+check-deb: deb
+	scripts/setup.sh check-deb
+	scripts/check-deb.sh
 
 setup:
 	scripts/setup.sh build

@@ -3,39 +3,65 @@
 #   scripts/install.sh install|uninstall
 # Of the environment:
 #   BINARY      the program, built with all features     [target/release/symbiont]
+#   SYNTH       the synthetic benchmark                  [symbiont-synth in BINARY's folder]
+#   PLUGIN      the emulator's plugin, for profiles      [libsymbiont_profile_plugin.so there]
 #   DESTDIR     root of the tree to install into         [none: this machine]
 #   PREFIX      where programs go                        [/usr/local]
 #   SYSCONFDIR  where configuration goes                 [/etc]
-# An existing configuration is kept; uninstall removes it unless it was changed.
+# Configuration that exists is kept; uninstall removes it unless it was changed.
 set -eu
 cd "$(dirname "$0")/.."
 binary=${BINARY:-target/release/symbiont}
+synth=${SYNTH:-$(dirname "$binary")/symbiont-synth}
+plugin=${PLUGIN:-$(dirname "$binary")/libsymbiont_profile_plugin.so}
 dest=${DESTDIR:-}
 prefix=${PREFIX:-/usr/local}
 share=$dest$prefix/share
+# Where the program looks for its plugin.
+library=$dest$prefix/lib/symbiont/libsymbiont_profile_plugin.so
 units=$dest$prefix/lib/systemd/system
-config=$dest${SYSCONFDIR:-/etc}/symbiont/symbiontd.toml
+config=$dest${SYSCONFDIR:-/etc}/symbiont
+
+# Configuration: the file in packaging/, and its path in $config.
+configuration() {
+    "$1" packaging/symbiontd.toml "$config/symbiontd.toml"
+    "$1" packaging/rules-example.toml "$config/rules.d/10-example.toml"
+}
 
 uninstall() {
-    rm -f "$dest$prefix/bin/symbiont" "$dest$prefix/sbin/symbiontd" "$units/symbiontd.service" \
+    rm -f "$dest$prefix/bin/symbiont" "$dest$prefix/bin/symbiont-synth" \
+        "$dest$prefix/sbin/symbiontd" "$units/symbiontd.service" \
         "$share/bash-completion/completions/symbiont" \
         "$share/zsh/vendor-completions/_symbiont" \
         "$share/fish/vendor_completions.d/symbiont.fish" \
         "$share"/man/man1/symbiont.1 "$share"/man/man1/symbiont-*.1 "$share/man/man1/symbiontd.1"
     rm -rf "$share/doc/symbiont" "$share/symbiont"
-    if cmp -s packaging/symbiontd.toml "$config"; then
-        rm -f "$config"
-        rmdir --ignore-fail-on-non-empty "$(dirname "$config")"
-    elif [ -e "$config" ]; then
-        echo "install: $config was changed and stays"
+    rm -f "$library"
+    configuration remove_unchanged
+    for folder in "$(dirname "$library")" "$config/rules.d" "$config"; do
+        [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
+    done
+}
+
+remove_unchanged() { # remove_unchanged FILE WHERE
+    if cmp -s "$1" "$2"; then
+        rm -f "$2"
+    elif [ -e "$2" ]; then
+        echo "install: $2 was changed and stays"
+    fi
+}
+
+need() { # need FILE VARIABLE
+    if [ ! -e "$1" ]; then
+        echo "install: there is no $1: run 'make build' first, or give $2=" >&2
+        exit 1
     fi
 }
 
 install_all() {
-    if [ ! -x "$binary" ]; then
-        echo "install: there is no $binary: run 'make build' first, or give BINARY=" >&2
-        exit 1
-    fi
+    need "$binary" BINARY
+    need "$synth" SYNTH
+    need "$plugin" PLUGIN
     made=$(mktemp -d)
     trap 'rm -rf "$made"' EXIT
     "$binary" generate man "$made/man"
@@ -44,22 +70,31 @@ install_all() {
     sed "s,/usr/bin/symbiont,$prefix/bin/symbiont," packaging/symbiontd.service >"$made/unit"
 
     install -D -m 755 "$binary" "$dest$prefix/bin/symbiont"
+    install -D -m 755 "$synth" "$dest$prefix/bin/symbiont-synth"
+    put "$plugin" "$library"
     mkdir -p "$dest$prefix/sbin"
     ln -sf ../bin/symbiont "$dest$prefix/sbin/symbiontd"
     put "$made/unit" "$units/symbiontd.service"
-    [ -e "$config" ] || put packaging/symbiontd.toml "$config"
+    configuration put_unless_there
     for page in "$made"/man/*.1; do
         put "$page" "$share/man/man1/${page##*/}"
     done
-    ln -sf symbiont-daemon.1 "$share/man/man1/symbiontd.1"
+    echo '.so man1/symbiont-daemon.1' >"$made/link"
+    put "$made/link" "$share/man/man1/symbiontd.1"
     put "$made/completions/symbiont.bash" "$share/bash-completion/completions/symbiont"
     put "$made/completions/_symbiont" "$share/zsh/vendor-completions/_symbiont"
     put "$made/completions/symbiont.fish" "$share/fish/vendor_completions.d/symbiont.fish"
-    for file in README.md LICENSE-APACHE LICENSE-MIT; do
+    for file in README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT; do
         put "$file" "$share/doc/symbiont/$file"
     done
-    put packaging/rules-example.toml "$share/doc/symbiont/rules-example.toml"
     put packaging/grafana-dashboard.json "$share/symbiont/grafana-dashboard.json"
+    for profile in profiles/*.profile; do
+        put "$profile" "$share/symbiont/$profile"
+    done
+}
+
+put_unless_there() { # put_unless_there FILE WHERE
+    [ -e "$2" ] || put "$1" "$2"
 }
 
 put() { # put FILE WHERE
@@ -70,7 +105,7 @@ case ${1:-} in
 install) install_all ;;
 uninstall) uninstall ;;
 *)
-    sed -n '2,9s/^# //p' "$0" >&2
+    sed -n '2,/^set/s/^# //p' "$0" >&2
     exit 2
     ;;
 esac

@@ -2,6 +2,7 @@
 # Installs what is missing on a Debian or Ubuntu machine, and nothing else.
 #   scripts/setup.sh build   what building and the main job need
 #   scripts/setup.sh test    also what the tests use
+#   scripts/setup.sh deb     also what makes the Debian package; check-deb: what checks it
 set -eu
 
 # Oldest Rust that builds Symbiont; the same as rust-version in Cargo.toml.
@@ -44,6 +45,15 @@ if [ "${1:-build}" = test ]; then
     [ -r /usr/share/keyrings/debian-archive-keyring.gpg ] ||
         missing="$missing debian-archive-keyring"
 fi
+
+case ${1:-build} in
+deb) need dpkg-shlibdeps dpkg-dev ;;
+check-deb)
+    need debootstrap debootstrap
+    need lintian lintian
+    need unshare util-linux
+    ;;
+esac
 
 if ! rust_is_fine; then
     # Debian 12's own rustc is too old; its browser builds use a newer one.

@@ -9,6 +9,8 @@ mod compare;
 mod daemon;
 mod knowledge;
 mod policy;
+#[cfg(feature = "research")]
+mod profiles;
 mod replay;
 #[cfg(feature = "research")]
 mod reproduce;

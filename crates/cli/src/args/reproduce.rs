@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Kept;
+use super::profiles::usual_profiles;
 
 /// Make published tables and figures anew, beside the published values
 ///
@@ -48,8 +49,8 @@ pub struct Reproduce {
     /// [default: ~/.cache/symbiont/traces/continuous]
     #[arg(long, value_name = "FOLDER")]
     pub traces: Option<PathBuf>,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
+    #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,
     #[command(flatten)]
     pub kept: Kept,

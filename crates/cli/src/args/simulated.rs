@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::profiles::usual_profiles;
 use super::{Knowledge, Parameters, VectorFiles, parse_duration, parse_limit};
 
 /// Run a workload under a policy on a simulated machine
@@ -114,8 +115,8 @@ pub struct Simulate {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
+    #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,
     #[command(flatten)]
     pub kept: Kept,
@@ -194,8 +195,8 @@ pub struct CheckSim {
     #[arg(long, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     pub counted: Option<u64>,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
+    #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,
     /// Folder of captured traces, as scripts/traces.py makes them
     #[arg(long, value_name = "FOLDER")]
@@ -234,8 +235,8 @@ pub struct Machines {
     /// Show what multithreading gains, on it or on all, beside what was published
     #[arg(long)]
     pub multithreading: bool,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
+    #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,
     /// Write JSON
     #[arg(long)]
@@ -245,8 +246,8 @@ pub struct Machines {
 /// List the programs that can be simulated
 #[derive(Debug, Args)]
 pub struct Workloads {
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
+    #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,
     /// Write JSON
     #[arg(long)]

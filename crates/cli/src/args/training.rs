@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use symbiont_model::Depth;
 
+use super::profiles::usual_profiles;
 use super::{Kept, parse_duration};
 
 /// Learn how threads on one core slow each other down
@@ -74,8 +75,8 @@ pub struct Train {
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Folder of the programs' profiles
-    #[arg(long, value_name = "FOLDER", default_value = "profiles")]
+    /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
+    #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,
     #[command(flatten)]
     pub kept: Kept,

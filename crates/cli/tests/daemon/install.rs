@@ -49,6 +49,12 @@ impl Tree {
         make.arg(format!("PREFIX={}", self.prefix.display()));
         make.arg(format!("SYSCONFDIR={}", self.configuration.display()));
         make.arg(format!("BINARY={}", env!("CARGO_BIN_EXE_symbiont")));
+        // What tests of this crate do not build; it is copied only.
+        for variable in ["SYNTH", "PLUGIN"] {
+            let file = self.place.path(variable);
+            fs::write(&file, variable).unwrap();
+            make.arg(format!("{variable}={}", file.display()));
+        }
         // As a user would call it: without the settings of the make that runs these tests.
         let made = make.env_remove("MAKEFLAGS").env_remove("MFLAGS").output().unwrap();
         assert!(made.status.success(), "{}", stderr(&made));
@@ -84,6 +90,9 @@ impl Tree {
 
 const UNIT: &str = "usr/lib/systemd/system/symbiontd.service";
 const CONFIG: &str = "etc/symbiont/symbiontd.toml";
+const RULES: &str = "etc/symbiont/rules.d/10-example.toml";
+const PLUGIN: &str = "usr/lib/symbiont/libsymbiont_profile_plugin.so";
+const PROFILES: &str = "usr/share/symbiont/profiles/";
 
 /// The programs that a unit starts, with their arguments.
 fn commands_of(unit: &str) -> Vec<Vec<&str>> {
@@ -97,18 +106,24 @@ fn files() {
     let (pages, others): (Vec<String>, Vec<String>) =
         tree.files().into_iter().partition(|path| path.starts_with("usr/share/man/man1/symbiont"));
     assert!(pages.len() > 20, "{pages:?}");
+    let (profiles, others): (Vec<String>, Vec<String>) =
+        others.into_iter().partition(|path| path.starts_with(PROFILES));
+    assert!(profiles.contains(&format!("{PROFILES}gzip.profile")), "{profiles:?}");
     assert_eq!(
         others,
         [
+            RULES,
             CONFIG,
             "usr/bin/symbiont",
+            "usr/bin/symbiont-synth",
+            PLUGIN,
             UNIT,
             "usr/sbin/symbiontd",
             "usr/share/bash-completion/completions/symbiont",
+            "usr/share/doc/symbiont/CHANGELOG.md",
             "usr/share/doc/symbiont/LICENSE-APACHE",
             "usr/share/doc/symbiont/LICENSE-MIT",
             "usr/share/doc/symbiont/README.md",
-            "usr/share/doc/symbiont/rules-example.toml",
             "usr/share/fish/vendor_completions.d/symbiont.fish",
             "usr/share/symbiont/grafana-dashboard.json",
             "usr/share/zsh/vendor-completions/_symbiont",
@@ -117,6 +132,11 @@ fn files() {
     let mode =
         |path: &str| fs::metadata(tree.root().join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("usr/bin/symbiont"), mode(UNIT), mode(CONFIG)), (0o755, 0o644, 0o644));
+    assert_eq!((mode("usr/bin/symbiont-synth"), mode(PLUGIN)), (0o755, 0o644));
+    assert_eq!(
+        (tree.read("usr/bin/symbiont-synth"), tree.read(PLUGIN)),
+        ("SYNTH".into(), "PLUGIN".into())
+    );
     let link = Command::new(tree.root().join("usr/sbin/symbiontd")).arg("--help").output().unwrap();
     assert!(String::from_utf8_lossy(&link.stdout).contains("Run the daemon"), "{link:?}");
     for command in commands_of(&tree.read(UNIT)) {
@@ -156,8 +176,7 @@ fn described() {
         };
         assert!(first("NAME") > 0 && first("SYNOPSIS") > 0 && first("DESCRIPTION") > 0, "{page}");
     }
-    let page = tree.root().join("usr/share/man/man1/symbiontd.1");
-    assert_eq!(fs::read_link(page).unwrap(), Path::new("symbiont-daemon.1"));
+    assert_eq!(tree.read("usr/share/man/man1/symbiontd.1"), ".so man1/symbiont-daemon.1\n");
 
     let completions = tree.root().join("usr/share/bash-completion/completions/symbiont");
     let words = |given: &str| {
