@@ -5,6 +5,8 @@
 #   make figures  makes README's table of published results and its pictures anew
 #   make install, make uninstall   puts what 'make build' made where Debian expects it
 #   make deb    makes a Debian package of the same files; make check-deb tries it in a Debian of its own
+#   make docs   makes the documentation's site; make deny checks the dependencies' licences
+#   make release VERSION=X.Y.Z   makes a release, and publishes nothing
 #   make fuzz   looks for inputs that a reader cannot bear; make test does so for some seconds
 CARGO ?= scripts/cargo.sh
 
@@ -14,7 +16,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall deb check-deb clean
+.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall docs deny release deb check-deb clean
 
 run: setup
 	$(CARGO) build --release --locked
@@ -72,6 +74,19 @@ man: build
 export DESTDIR PREFIX SYSCONFDIR BINARY SYNTH PLUGIN
 install uninstall:
 	scripts/install.sh $@
+
+# The documentation's site, in target/book.
+docs: build
+	scripts/docs.sh
+
+# Licences, duplicates and sources of all dependencies, as deny.toml allows them; without the database of
+# advisories, which the hosted workflow fetches.
+deny:
+	"$$(scripts/tool.sh cargo-deny)" --offline --locked --all-features check licenses bans sources
+
+# A release, made but not published: make release VERSION=X.Y.Z.
+release:
+	scripts/release.sh $(VERSION)
 
 # In target/debian. check-deb takes root and fetches about 150 MB, once.
 deb: build

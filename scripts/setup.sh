@@ -50,6 +50,8 @@ case ${1:-build} in
 deb) need dpkg-shlibdeps dpkg-dev ;;
 check-deb)
     need debootstrap debootstrap
+    [ -r /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+        missing="$missing debian-archive-keyring"
     need lintian lintian
     need unshare util-linux
     ;;

@@ -22,6 +22,7 @@ use symbiont_machine::{Assignment, Placement, Signal};
 use symbiont_policy::{Entry, Kind, Parameter, Placeable, Policy, Requirements, View};
 use symbiont_topology::CpuSet;
 
+// ANCHOR: entry
 /// How the policy appears in the list of policies.
 pub const ENTRY: Entry = Entry {
     // What a user writes after `--policy`: a single lower-case word.
@@ -40,6 +41,9 @@ pub const ENTRY: Entry = Entry {
     make: |settings| Box::new(Apart { slow: settings.get(&Apart::SLOW) }),
 };
 
+// ANCHOR_END: entry
+
+// ANCHOR: state
 /// The policy. State that it keeps from quantum to quantum would be in further fields.
 #[derive(Debug, Clone)]
 pub struct Apart {
@@ -56,6 +60,8 @@ impl Apart {
     );
 }
 
+// ANCHOR_END: state
+
 /// A core, and what was dealt to it so far.
 struct Core<'a> {
     cpus: &'a CpuSet,
@@ -68,11 +74,14 @@ impl Policy for Apart {
         ENTRY.name
     }
 
+    // ANCHOR: requirements
     // Optional: a machine that does not count instructions can run it, though it gains nothing there.
     fn requirements(&self) -> Requirements {
         Requirements { optional: [Signal::Ipc].into(), ..Requirements::default() }
     }
 
+    // ANCHOR_END: requirements
+    // ANCHOR: place
     fn place(&mut self, view: &View<'_>) -> Placement {
         // Threads that may be placed, with the hardware threads that they may use. All others are in
         // the placement already, left to the OS.
@@ -106,6 +115,7 @@ impl Policy for Apart {
         }
         placement
     }
+    // ANCHOR_END: place
 }
 
 /// What the policy gains on threads whose IPC is known, and what is left of it without its signal.
@@ -175,6 +185,7 @@ mod negative_control {
         sample.threads.iter().map(cpus).collect()
     }
 
+    // ANCHOR: control
     #[test]
     fn the_gain_vanishes_when_ipc_is_shuffled() {
         let settings = Settings::default();
@@ -183,6 +194,7 @@ mod negative_control {
         let shuffled = with_slow_co_runner(&settings, Shown::Shuffled);
         assert!((shuffled - 3.0 / 7.0).abs() < 0.05, "{shuffled}");
     }
+    // ANCHOR_END: control
 
     #[test]
     fn the_parameter_decides_which_threads_are_slow() {
