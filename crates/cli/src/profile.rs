@@ -40,6 +40,11 @@ pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
 }
 
 fn capture(args: &args::Profile) -> anyhow::Result<()> {
+    // The program may run for minutes before its profile is written.
+    let folder = args.output.as_deref().and_then(Path::parent);
+    if let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) {
+        anyhow::ensure!(folder.is_dir(), "there is no folder {} to write to", folder.display());
+    }
     let plugin = match &args.plugin {
         Some(path) => path.canonicalize().with_context(|| format!("{}", path.display()))?,
         None => plugin_beside(&std::env::current_exe().context("where is symbiont?")?)?,

@@ -64,6 +64,16 @@ fn a_profile_is_made_and_shown() {
 }
 
 #[test]
+fn a_missing_folder_is_reported_before_the_program_runs() {
+    let dir = TempDir::new().unwrap();
+    let trace = dir.path().join("run");
+    let command = ["profile", "-o", "/nowhere/x.profile", "--", "touch"];
+    let reported = stderr(symbiont().args(command).arg(&trace));
+    assert!(reported.contains("there is no folder /nowhere to write to"), "{reported}");
+    assert!(!trace.exists(), "the program ran");
+}
+
+#[test]
 fn bad_files_and_programs_are_told_in_one_line() {
     let dir = TempDir::new().unwrap();
     let foreign = dir.path().join("foreign.profile");
