@@ -46,6 +46,7 @@ impl Entry {
 pub struct Places {
     address: u64,
     hashes: [u64; TABLES],
+    tags: [u16; TABLES],
 }
 
 /// Spreads a number over 64 bits.
@@ -74,7 +75,13 @@ impl Places {
     #[must_use]
     #[inline]
     pub fn of(at: u64, history: u128) -> Self {
-        Self { address: mixed(at), hashes: LENGTHS.map(|bits| hashed(at, history, bits)) }
+        // One by one, so that lengths are known as this is compiled: a loop takes four times as long.
+        let [first, second, third, fourth, fifth] = LENGTHS;
+        let of = |bits| hashed(at, history, bits);
+        let hashes = [of(first), of(second), of(third), of(fourth), of(fifth)];
+        let [first, second, third, fourth, fifth] = hashes;
+        let tags = [tag(first), tag(second), tag(third), tag(fourth), tag(fifth)];
+        Self { address: mixed(at), hashes, tags }
     }
 }
 
@@ -119,7 +126,7 @@ impl Tage {
         let (mut found, mut says) = (1_u32, 0_u32);
         for (table, at) in at.iter().enumerate() {
             let entry = self.tagged[*at];
-            found |= u32::from(entry.tag == tag(places.hashes[table])) << (table + 1);
+            found |= u32::from(entry.tag == places.tags[table]) << (table + 1);
             says |= u32::from(entry.counter >= 0) << (table + 1);
         }
         let base = places.address as usize & (self.by_address.len() - 1);
@@ -136,6 +143,12 @@ impl Tage {
             return with != taken;
         }
         let entry = &mut self.tagged[at[longest - 1]];
+        // Most often it is right and sure, and the next one agrees: nothing changes.
+        let most = if taken { COUNTER.1 } else { COUNTER.0 };
+        if with == taken && with == without && entry.counter == most {
+            self.age();
+            return false;
+        }
         let is_new = entry.useful == 0 && (-1..=0).contains(&entry.counter);
         if with != without {
             let right = with == taken;
@@ -190,7 +203,7 @@ impl Tage {
         let from = if first + skipped < TABLES { first + skipped } else { first };
         let free = (from..TABLES).find(|table| self.tagged[at[*table]].useful == 0);
         if let Some(table) = free {
-            let (tag, counter) = (tag(places.hashes[table]), if taken { 0 } else { -1 });
+            let (tag, counter) = (places.tags[table], if taken { 0 } else { -1 });
             self.tagged[at[table]] = Entry { tag, counter, useful: 0 };
             return;
         }
