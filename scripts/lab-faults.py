@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 X86 = "x86-smt2-numa"
 # So that waits in vain end sooner.
-PATIENCE = ("crates/cli/tests/faults/place.rs", "from_secs(120)", "from_secs(40)")
+TIMEOUT = ("crates/cli/tests/faults/place.rs", "from_secs(120)", "from_secs(40)")
 
 # Name, file, what stands there, what stands there instead; a guest, scenarios.
 FAULTS = [
@@ -48,11 +48,11 @@ FAULTS = [
      "arm64-clusters", ["a_serial_program_gets_a_whole_core"]),
     ("memory-overlooked", "crates/policy/src/symbiotic_numa.rs",
      ".filter(|node| node.memory_bytes != Some(0))", ".filter(|_| true)",
-     "x86-two-llcs", ["who_asks_most_of_memory_runs_near_it"]),
+     "x86-two-llcs", ["the_program_that_asks_most_of_memory_runs_near_it"]),
     ("scheduler-overlooked", "crates/linux/src/actuate/scheduler.rs",
      'state.trim() == "disabled"', 'state.trim() != "disabled"',
-     X86, ["a_scheduler_that_somebody_loaded_is_respected"]),
-    ("masks-kept", "crates/linux/src/actuate/putback.rs",
+     X86, ["a_loaded_scheduler_is_respected"]),
+    ("masks-kept", "crates/linux/src/actuate/restoring.rs",
      "kernel::set_mask(key, mask.to_write(cpuset))?;", "let _ = (mask, cpuset);",
      X86, ["masks_come_back_at_the_end", "masks_come_back_by_restore_after_a_crash",
            "a_cpu_goes_offline_and_comes_back", "a_cpuset_shrinks_and_grows",
@@ -63,13 +63,13 @@ FAULTS = [
      X86, ["an_isolated_partition_takes_a_core_and_gives_it_back"]),
     ("everybody-manages", "crates/linux/src/actuate/lock.rs",
      "FlockOperation::NonBlockingLockExclusive", "FlockOperation::NonBlockingLockShared",
-     X86, ["who_comes_second_is_told_and_left_alone"]),
+     X86, ["a_second_manager_learns_of_the_first_and_is_left_alone"]),
     ("ends-with-who-started-it", "crates/linux/src/machine/mod.rs",
      "Wake::SupervisorGone => {}", "Wake::SupervisorGone => self.ended = true,",
-     X86, ["programs_are_managed_on_without_who_started_them"]),
+     X86, ["programs_are_managed_on_without_their_starter"]),
     ("births-unheard", "crates/linux/src/observe/state.rs",
      "|event| tree.apply(event, hook)", "|_| { let _ = (&mut *tree, &mut *hook); }",
-     X86, ["births_are_told_by_the_proc_connector"]),
+     X86, ["births_are_reported_by_the_proc_connector"]),
     ("births-unseen", "crates/linux/src/observe/state.rs",
      "tree.adopt(&found.unknown, hook);", "",
      X86, ["births_are_found_in_proc"]),
@@ -96,7 +96,7 @@ FAULTS = [
     ("told-double", "crates/cli/src/stat/account.rs",
      "let per_cpu_s = estimate / cpu_s;",
      "let (estimate, per_cpu_s) = (2.0 * estimate, estimate / cpu_s);",
-     "power9-smt4", ["stat_tells_what_was_executed"]),
+     "power9-smt4", ["stat_reports_what_was_executed"]),
 ]
 
 
@@ -131,7 +131,7 @@ def play(guest: str, scenarios: list[str]) -> str:
 
 def play_changed(changes: list[tuple[str, str, str]], guest: str, scenarios: list[str]) -> str:
     """The same with less patience and with other changes, all of them taken back."""
-    changes = [PATIENCE, *changes]
+    changes = [TIMEOUT, *changes]
     files = [file for file, *_ in changes]
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *files], cwd=ROOT).returncode:
         sys.exit(f"there are changes that were not committed in {', '.join(files)}")

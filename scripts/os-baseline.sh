@@ -17,5 +17,5 @@ record=$(sed -n 's/^.*@lab say record //p' "$log")
 [ -n "$record" ] || { echo "os-baseline: nothing was recorded: see $log" >&2; exit 1; }
 mkdir -p "$folder"
 printf '%s\n' "$record" >"$folder/linux.json"
-UPDATE_GOLDEN=1 scripts/cargo.sh test -q -p symbiont-sim --locked --lib beside_linux
+UPDATE_GOLDEN=1 scripts/cargo.sh test -q -p symbiont-sim --locked --lib against_linux
 echo "os-baseline: $folder/README.md"

@@ -23,7 +23,7 @@ struct Row {
     state: String,
     ready: u32,
     /// Ready threads of the others.
-    beside: Vec<u32>,
+    co_running: Vec<u32>,
     baseline: Cell,
     proposed: Cell,
 }
@@ -61,7 +61,7 @@ pub fn phases(args: &AnalyzePhases) -> anyhow::Result<()> {
         Ok(Row {
             state: state.clone(),
             ready: own.ready,
-            beside: others.iter().map(|other| other.ready).collect(),
+            co_running: others.iter().map(|other| other.ready).collect(),
             baseline: cell(Scheduler::Baseline, &cores, *own, others)?,
             proposed: cell(Scheduler::Proposed, &cores, *own, others)?,
         })
@@ -94,7 +94,7 @@ fn threshold(asked: Option<f64>, cores: usize) -> f64 {
     Phases::new(asked).threshold(&cpus)
 }
 
-/// Each program of one joint state, seen beside the others.
+/// Each program of one joint state, seen with the others.
 fn one_state(ready: &[u32], threshold: f64) -> Vec<(String, Load, Vec<Load>)> {
     let load = |&ready: &u32| Load { ready, serial: f64::from(ready) <= threshold };
     let loads: Vec<Load> = ready.iter().map(load).collect();
@@ -152,29 +152,29 @@ impl Analysis {
         ]);
         for row in &self.rows {
             let cell = of(row);
-            let told = |value: Option<f64>| value.map_or("–".to_owned(), |v| format!("{v:.4}"));
-            let beside: Vec<String> = row.beside.iter().map(u32::to_string).collect();
+            let shown = |value: Option<f64>| value.map_or("–".to_owned(), |v| format!("{v:.4}"));
+            let co_running: Vec<String> = row.co_running.iter().map(u32::to_string).collect();
             let [worst, other] = match cell.fairness_cases {
                 Some([a, b]) => [Some(a.min(b)), Some(a.max(b))],
                 None => [None, None],
             };
             drawn.add_row([
                 row.state.clone(),
-                format!("{} beside {}", row.ready, beside.join("+")),
-                told(Some(cell.min)),
-                told(Some(cell.avg)),
-                told(Some(cell.max)),
-                told(Some(cell.max_over_min)),
-                told(worst),
-                told(other),
-                told(cell.fairness),
+                format!("{} with {}", row.ready, co_running.join("+")),
+                shown(Some(cell.min)),
+                shown(Some(cell.avg)),
+                shown(Some(cell.max)),
+                shown(Some(cell.max_over_min)),
+                shown(worst),
+                shown(other),
+                shown(cell.fairness),
             ]);
         }
         drawn
     }
 }
 
-/// Equal neighbours told once: `1 × 2`, `7 × 1`.
+/// Equal neighbours written once: `1 × 2`, `7 × 1`.
 fn runs(speeds: &[f64]) -> Vec<String> {
     speeds
         .chunk_by(|a, b| (a - b).abs() < 1e-12)
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_cores_are_told_once() {
+    fn equal_cores_are_written_once() {
         assert_eq!(runs(&[2.0, 1.0, 1.0]), ["1 × 2", "2 × 1"]);
     }
 

@@ -45,17 +45,17 @@ pub use reproduce::Reproduce;
 #[cfg(feature = "research")]
 pub use research::{Analyze, AnalyzePhases, Generate, Profile, Research};
 #[cfg(feature = "research")]
-pub use simulated::{CheckSim, Kept, Level, Machines, Private, Simulate, Workloads};
+pub use simulated::{CheckSim, Fidelity, Kept, Machines, Private, Simulate, Workloads};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
 #[cfg(feature = "research")]
-pub use training::{Sort, Train};
+pub use training::{CoreTypeChoice, Train};
 
 /// Puts the right threads together: places the threads of programs on the
 /// hardware threads where they disturb each other least.
 ///
-/// Programs run unmodified and unprivileged; what was changed is put back at
+/// Programs run unmodified and unprivileged; what was changed is restored at
 /// the end. Start with `symbiont doctor`.
 #[derive(Debug, Parser)]
 #[command(name = "symbiont", version, max_term_width = 100)]
@@ -173,7 +173,7 @@ pub struct Run {
     /// Keep what was measured and decided in FILE (JSON lines, for `symbiont replay`)
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Decide, but change nothing of these programs; tells what would have been done
+    /// Decide, but change nothing of these programs; reports what would have been done
     #[arg(long)]
     pub dry_run: bool,
     /// Go on to manage daemons, which left the session of COMMAND, when COMMAND has ended
@@ -265,12 +265,12 @@ pub enum ReportForm {
 /// Count events of programs: what their threads do to their cores
 ///
 /// Watches COMMAND, or processes that run already, with all their threads and
-/// children, and tells IPC, CPI stack, Top-Down categories, FPU usage, L1D
+/// children, and reports IPC, CPI stack, Top-Down categories, FPU usage, L1D
 /// bandwidth and misses of each thread: as far as this machine can count them,
 /// and else why not. Steers nothing and changes nothing.
 ///
 /// A thread is counted once it has been seen twice (some 50 looks a second, fewer
-/// where threads are many); the column "counted" tells for what share of its CPU
+/// where threads are many); the column "counted" gives for what share of its CPU
 /// time its values stand.
 #[derive(Debug, Args)]
 #[command(
@@ -302,7 +302,7 @@ pub struct Stat {
     /// Show these formulas of the catalogue instead of the usual ones
     #[arg(long = "formula", value_name = "NAME", value_delimiter = ',')]
     pub formulas: Vec<String>,
-    /// Count one group of events after the other, by turns of a look, instead of leaving it to the
+    /// Count one group of events after the other, one per reading, instead of leaving it to the
     /// kernel to share the counters out
     #[arg(long)]
     pub rotate: bool,
@@ -326,7 +326,7 @@ pub struct Stat {
 /// Tell what this machine offers
 ///
 /// Topology; how programs are watched; what can be counted; what can be enforced
-/// and put back; which policies can run here, and why the others cannot. With
+/// and restored; which policies can run here, and why the others cannot. With
 /// --machine: all that is known about counting on a machine of that name, also
 /// on any other machine. Changes nothing.
 #[derive(Debug, Args)]
@@ -357,7 +357,7 @@ pub struct Policies {
     pub json: bool,
 }
 
-/// Put back what a crashed symbiont left changed
+/// Restore what a crashed symbiont left changed
 ///
 /// Reads the journals of managers that are no longer alive and restores the
 /// affinity, nice value and class of every thread that still has what symbiont

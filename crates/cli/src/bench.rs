@@ -19,7 +19,7 @@ use crate::args::{
 };
 use crate::compare;
 
-/// Runs an experiment, writes its report and tells what it showed.
+/// Runs an experiment, writes its report and prints its result.
 pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()> {
     let begin = Instant::now();
     let Some(command) = experiment else {
@@ -108,7 +108,7 @@ fn show(report: &Report, output: &Path, json: bool, wall: Duration) -> anyhow::R
     if json {
         say!("{}", serde_json::to_string_pretty(report)?);
     } else {
-        tell(report, output, wall);
+        print(report, output, wall);
     }
     Ok(())
 }
@@ -175,9 +175,9 @@ const IN_SHORT: [&str; 13] = [
     "changes",
 ];
 
-/// The report in short, so that nobody has to open the page to see
+/// The report in short, so that the page need not be opened to see
 /// what came out.
-fn tell(report: &Report, output: &Path, wall: Duration) {
+fn print(report: &Report, output: &Path, wall: Duration) {
     say!("{}\n{}", report.title, report.subtitle);
     for block in &report.blocks {
         match block {
@@ -188,15 +188,15 @@ fn tell(report: &Report, output: &Path, wall: Duration) {
             _ => {}
         }
     }
-    say!("\n{}", took(wall));
+    say!("\n{}", time_taken(wall));
     let page = output.join("index.html");
     say!("Report: {}", page.canonicalize().unwrap_or(page).display());
 }
 
-/// How long it took, for people.
-pub(crate) fn took(wall: Duration) -> String {
+/// The wall time, for people.
+pub(crate) fn time_taken(wall: Duration) -> String {
     let seconds = wall.as_secs();
-    format!("Took {} min {:02} s.", seconds / 60, seconds % 60)
+    format!("Wall time: {} min {:02} s.", seconds / 60, seconds % 60)
 }
 
 /// Columns of a table that is not written to a terminal: reasons in words wrap there, too.

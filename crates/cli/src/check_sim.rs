@@ -12,11 +12,11 @@ use serde::Serialize;
 use symbiont_cycle::check::{
     Agreement, Compared, Gates, Plan, compare, mark, measure, most_frequent,
 };
-use symbiont_cycle::{Options, Referee, Sample};
+use symbiont_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::{Kind, Library};
 use symbiont_profile::Phase;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 
 use crate::args::CheckSim;
 use crate::prepare::Bar;
@@ -39,7 +39,7 @@ struct Told {
     checked: Option<String>,
 }
 
-/// What the figures do not tell where micro-traces are replayed.
+/// Values that the figures do not have where micro-traces are replayed.
 const LIMITS: &str = "the cycle level replays the micro-traces of the most frequent phases; \
                       addresses are made to fit their reuse times, so cache sets and branch \
                       tables are not the programs' own";
@@ -103,7 +103,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     let width = description.topology.smt_width();
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
     let sample = Sample { counted, ..Sample::default() };
-    let mut referee = Referee::new(description.clone(), Options::default(), sample);
+    let mut referee = CycleReference::new(description.clone(), CycleOptions::default(), sample);
     for (name, window) in windows {
         if let Some(phase) = same.get(&name) {
             referee.trace(phase, window);
@@ -114,7 +114,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     for threads in args.smt.iter().map(|threads| usize::from(*threads)) {
         anyhow::ensure!(threads <= width, "its cores have {width} hardware threads");
         let plan = Plan::new(names.clone(), threads, args.groups, args.seed);
-        let workshop = Workshop::new(description.clone());
+        let workshop = TableBuilder::new(description.clone());
         let mut fast = workshop.fast(Switches::default());
         let mut told = |done, of| bar.step("fast level", done, of).is_continue();
         let of_windows = measure(&mut fast, &plan, &phases, home, &mut told)?.context("stopped")?;

@@ -119,7 +119,7 @@ pub fn enrol_with_daemon(
     }
 }
 
-/// Who ran on the cores of a program, as its last status says.
+/// The other threads that ran on the cores of a program, by its last status.
 fn quiet_of(pages: &[Status], programs: &[u32]) -> Option<Quiet> {
     let mut known = pages.iter().flat_map(|page| &page.programs);
     known.find(|program| programs.contains(&program.program))?.quiet.clone()

@@ -47,11 +47,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         log: &mut log,
         ready: &mut || {
             log(&announced);
-            tell(NotifyState::Ready);
+            notify_service(NotifyState::Ready);
         },
-        alive: &mut || tell(NotifyState::Watchdog),
+        alive: &mut || notify_service(NotifyState::Watchdog),
     })?;
-    tell(NotifyState::Stopping);
+    notify_service(NotifyState::Stopping);
     for failed in &report.failed {
         log(&format!("not restored: {failed}"));
     }
@@ -119,7 +119,7 @@ fn log(line: &str) {
 }
 
 /// Tells the service manager, where there is one.
-fn tell(state: NotifyState<'_>) {
+fn notify_service(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
 

@@ -21,7 +21,7 @@ use crate::args::Knowledge;
 /// The machine that models have to fit.
 pub struct Fitting {
     name: String,
-    sorts: Vec<CoreKind>,
+    core_types: Vec<CoreKind>,
     catalogue: Catalogue,
 }
 
@@ -36,13 +36,13 @@ impl Fitting {
                 select(&support, &processors(Path::new("/"), &support.pmus))?.catalogue
             }
         };
-        Ok(Self { name, sorts: sorts(topology), catalogue })
+        Ok(Self { name, core_types: core_types(topology), catalogue })
     }
 
     /// The machine of a recording, whose events were counted by a catalogue.
     pub fn recorded(topology: &Topology, processor: Option<String>, catalogue: Catalogue) -> Self {
         let name = processor.unwrap_or_else(|| UNKNOWN.to_owned());
-        Self { name, sorts: sorts(topology), catalogue }
+        Self { name, core_types: core_types(topology), catalogue }
     }
 }
 
@@ -54,13 +54,13 @@ pub fn processor() -> Option<String> {
     processor_name(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// The sorts of core, each once.
-fn sorts(topology: &Topology) -> Vec<CoreKind> {
-    let sorts: BTreeSet<CoreKind> = topology.cores().iter().map(|core| core.kind).collect();
-    sorts.into_iter().collect()
+/// The core types, each once.
+fn core_types(topology: &Topology) -> Vec<CoreKind> {
+    let core_types: BTreeSet<CoreKind> = topology.cores().iter().map(|core| core.kind).collect();
+    core_types.into_iter().collect()
 }
 
-/// Reads model files, each of another sort of core and all of the same stack. None: no files.
+/// Reads model files, each of another core type and all of the same stack. None: no files.
 fn models(paths: &[PathBuf], here: &Here<'_>) -> anyhow::Result<Option<(Model, Vec<Model>)>> {
     let mut models: Vec<Model> = Vec::new();
     for path in paths {
@@ -79,7 +79,7 @@ fn models(paths: &[PathBuf], here: &Here<'_>) -> anyhow::Result<Option<(Model, V
 }
 
 /// Adds what the files say to the settings. Refuses files that do not fit, and
-/// a policy that lacks what it cannot do without.
+/// a policy without a required model.
 pub fn add(
     args: &Knowledge,
     fitting: impl FnOnce() -> anyhow::Result<Fitting>,
@@ -89,9 +89,9 @@ pub fn add(
     if args.model.is_empty() && args.slowdowns.is_none() {
         return able(policy, settings);
     }
-    let Fitting { name, sorts, catalogue } = &fitting()?;
+    let Fitting { name, core_types, catalogue } = &fitting()?;
     if !args.model.is_empty() {
-        let read = models(&args.model, &Here { machine: name, sorts, catalogue })?;
+        let read = models(&args.model, &Here { machine: name, sorts: core_types, catalogue })?;
         settings.symbiosis = read.map(|(model, others)| {
             let standard = Symbiosis { others, ..Symbiosis::new(model) };
             Arc::new(Symbiosis {
@@ -169,8 +169,8 @@ mod tests {
         let saved = |core, stack| saved(folder.path(), &catalogue, core, stack);
         let (fast, slow) = (saved(Performance, Depth::Fine), saved(Efficiency, Depth::Fine));
         let odd = saved(Efficiency, Depth::Coarse);
-        let sorts = [Performance, Efficiency];
-        let here = Here { machine: "here", sorts: &sorts, catalogue: &catalogue };
+        let core_types = [Performance, Efficiency];
+        let here = Here { machine: "here", sorts: &core_types, catalogue: &catalogue };
         let read = |paths: &[&PathBuf]| {
             models(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>(), &here)
         };

@@ -135,13 +135,13 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
         say!("{:<42} {kind}{}", value.key, value.source);
     }
     if let Some(memory) = &shown.memory {
-        tell(memory);
+        print(memory);
     }
     if let Some(programs) = &shown.programs {
-        tell_programs(programs);
+        print_programs(programs);
     }
     if let Some(gains) = &shown.multithreading {
-        tell_gains(gains);
+        print_gains(gains);
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ fn gains(args: &Machines) -> anyhow::Result<()> {
         if description.topology.smt_width() > 1 {
             let gains = multithreading::look(&description, &profiles)?;
             if !args.json {
-                tell_gains(&gains);
+                print_gains(&gains);
             }
             all.push(gains);
         }
@@ -166,7 +166,7 @@ fn gains(args: &Machines) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(memory: &Memory) {
+fn print(memory: &Memory) {
     say!("\nsimulated: latency of a load (ns) by array size, from each node");
     let row = |values: &[f64]| {
         values.iter().map(|value| format!("{:>10}", number::plain(*value))).collect::<String>()
@@ -195,7 +195,7 @@ fn load(profiles: &Path) -> anyhow::Result<BTreeMap<String, Profile>> {
     Ok(library.load_all(names.iter().map(String::as_str))?)
 }
 
-fn tell_programs(sanity: &Sanity) {
+fn print_programs(sanity: &Sanity) {
     say!("\nsimulated, {}: each program alone", sanity.provenance.checked);
     say!(
         "{:<22}{:>6}{:>10}{:>13}   front end, bad speculation, retiring, back end (%); copies on \
@@ -220,7 +220,7 @@ fn tell_programs(sanity: &Sanity) {
     }
 }
 
-fn tell_gains(gains: &Gains) {
+fn print_gains(gains: &Gains) {
     let Gains { provenance, alone, modes, split, published } = gains;
     let spread =
         |spread: &Spread| format!("{:.2} ({:.2} to {:.2})", spread.mean, spread.low, spread.high);

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(words_of_call(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
-            // Where standard error is closed there is nobody to tell.
+            // Where standard error is closed no report is possible.
             let _ = error.print();
             return match error.exit_code() {
                 0 => ExitCode::SUCCESS,
@@ -154,7 +154,7 @@ fn research(command: Research) -> anyhow::Result<()> {
 
 fn slow_cpu(args: &SlowCpuArgs) -> anyhow::Result<()> {
     symbiont_linux::slow::run(args.slow, args.limit, args.parent, || {
-        // Nobody need listen.
+        // No process need listen.
         let _ = writeln!(std::io::stdout(), "{}", symbiont_linux::slow::BEGUN);
     })?;
     Ok(())
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_of_an_error_is_told_once() {
+    fn each_cause_of_an_error_is_reported_once() {
         let repeats = anyhow::Error::new(io::Error::other("no")).context("cannot open x: no");
         assert_eq!(words(&repeats.context("outer")), "outer: cannot open x: no");
     }

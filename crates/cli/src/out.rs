@@ -27,9 +27,9 @@ pub fn note(line: Arguments<'_>) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Writes to standard output. Once nobody reads it there is nothing left to do: the
+/// Writes to standard output. Once no process reads it there is nothing left to do: the
 /// program ends, successfully, as the reader has what it wanted. Other errors (a full
-/// disk) are told, and end it as a failure.
+/// disk) are reported, and end it as a failure.
 pub fn write(text: Arguments<'_>) {
     let mut out = io::stdout().lock();
     match out.write_fmt(text).and_then(|()| out.flush()) {

@@ -13,8 +13,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::Cache;
 use symbiont_profile::{FEWEST_TRACES, Profile};
-use symbiont_sim::fast::Workshop;
-use symbiont_sim::ready::{Made, Shelf};
+use symbiont_sim::fast::TableBuilder;
+use symbiont_sim::ready::{Made, TableCache};
 
 use crate::args::Kept;
 
@@ -24,19 +24,19 @@ use crate::args::Kept;
 /// # Errors
 /// When a phase cannot be simulated, or the user stops it.
 pub fn prepare<'p>(
-    workshop: &Workshop<'p>,
+    builder: &TableBuilder<'p>,
     profiles: impl IntoIterator<Item = &'p Profile>,
     modes: &[u32],
     kept: &Kept,
     progress: &Bar,
 ) -> anyhow::Result<()> {
     let profiles: Vec<&Profile> = profiles.into_iter().collect();
-    tell_thin(profiles.iter().copied(), progress);
+    report_thin(profiles.iter().copied(), progress);
     let phases: Vec<_> = profiles.iter().flat_map(|profile| &profile.phases).collect();
     let cache = folder(kept).map(|folder| (Cache::new(&folder), folder));
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
     let begin = |of: usize| {
-        let machine = &workshop.description().name;
+        let machine = &builder.description().name;
         let (programs, of) = (count(profiles.len(), "program"), count(of, "table"));
         let keeps = match &cache {
             Some((_, folder)) => format!("; this once, they are kept in {}", folder.display()),
@@ -44,14 +44,14 @@ pub fn prepare<'p>(
         };
         progress.say(&format!("preparing {programs} for {machine}: {of}{keeps}"));
     };
-    let tell = |made: Made| {
+    let report = |made: Made| {
         if made.done == 0 {
             begin(made.of);
         }
         progress.step("tables made", made.done, made.of)
     };
-    let shelf = cache.as_ref().map(|(cache, _)| cache as &dyn Shelf);
-    let flow = workshop.make_ready(&phases, modes, workers, shelf, &tell)?;
+    let tables = cache.as_ref().map(|(cache, _)| cache as &dyn TableCache);
+    let flow = builder.make_ready(&phases, modes, workers, tables, &report)?;
     if let Some((cache, folder)) = &cache {
         let trouble = cache.trouble();
         if let Some(first) = trouble.damaged.first() {
@@ -74,19 +74,19 @@ pub fn prepare<'p>(
 }
 
 /// Tells which programs have phases of few micro-traces; nothing where none has any.
-pub fn tell_thin<'p>(profiles: impl IntoIterator<Item = &'p Profile>, progress: &Bar) {
-    if let Some(told) = thin(profiles) {
-        progress.say(&told);
+pub fn report_thin<'p>(profiles: impl IntoIterator<Item = &'p Profile>, progress: &Bar) {
+    if let Some(warning) = thin(profiles) {
+        progress.say(&warning);
     }
 }
 
 /// The programs with phases of few micro-traces, in one line.
 fn thin<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Option<String> {
-    let told = |profile: &Profile| {
+    let thin_part = |profile: &Profile| {
         let percent = 100.0 * profile.thin_share();
         (percent > 0.0).then(|| format!("{} ({} %)", profile.program, number::plain(percent)))
     };
-    let programs: Vec<String> = profiles.into_iter().filter_map(told).collect();
+    let programs: Vec<String> = profiles.into_iter().filter_map(thin_part).collect();
     (!programs.is_empty()).then(|| {
         format!(
             "phases of fewer than {FEWEST_TRACES} micro-traces are simulated with less certainty; \
@@ -116,7 +116,7 @@ fn folder(kept: &Kept) -> Option<PathBuf> {
     kept.cache.as_deref().map(Path::to_owned).or(own).filter(|_| !kept.no_cache)
 }
 
-/// A progress bar that also tells whether the user wants to stop.
+/// A progress bar that also reports whether the user wants to stop.
 pub struct Bar {
     bar: ProgressBar,
     stopped: Arc<AtomicBool>,
@@ -179,7 +179,7 @@ mod tests {
         let (whole, mut few) = (load("synthetic-integer"), load("synthetic-float"));
         assert_eq!(thin([&whole, &few]), None);
         few.phases[0].traces.truncate(FEWEST_TRACES - 1);
-        let told = thin([&whole, &few]).unwrap();
-        assert!(told.ends_with("instructions: synthetic-float (100 %)"), "{told}");
+        let warning = thin([&whole, &few]).unwrap();
+        assert!(warning.ends_with("instructions: synthetic-float (100 %)"), "{warning}");
     }
 }

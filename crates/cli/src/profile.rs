@@ -8,7 +8,7 @@ use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
-use symbiont_profile::capture::{Capture, Windows, plugin_beside};
+use symbiont_profile::capture::{Capture, Windows, plugin_next_to};
 use symbiont_profile::vectors::{Vectors, is_vectors};
 use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorSize, Profile};
 
@@ -17,14 +17,14 @@ use crate::args;
 mod trace;
 pub mod vectors;
 
-/// Cache sizes that the summary tells misses of: 64-byte lines and their name.
+/// Cache sizes for which the summary gives misses: 64-byte lines and their name.
 const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_288.0, "32 MiB")];
 
 /// Captures a program, or shows a profile.
 pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
     match &args.show {
         Some(path) if symbiont_profile::trace::is_trace(path).unwrap_or(false) => {
-            say!("{}", trace::told(path, args.json)?);
+            say!("{}", trace::summary(path, args.json)?);
             Ok(())
         }
         Some(path) if is_vectors(path).unwrap_or(false) => {
@@ -32,7 +32,7 @@ pub fn profile(args: &args::Profile) -> anyhow::Result<()> {
             Ok(())
         }
         Some(path) => {
-            say!("{}", told(&Profile::read(path)?, path, args.json)?);
+            say!("{}", summary(&Profile::read(path)?, path, args.json)?);
             Ok(())
         }
         None => capture(args),
@@ -47,7 +47,7 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
     }
     let plugin = match &args.plugin {
         Some(path) => path.canonicalize().with_context(|| format!("{}", path.display()))?,
-        None => plugin_beside(&std::env::current_exe().context("where is symbiont?")?)?,
+        None => plugin_next_to(&std::env::current_exe().context("where is symbiont?")?)?,
     };
     let capture = Capture {
         command: args.command.clone(),
@@ -66,7 +66,7 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
         bar.set_message(format!("{} instructions observed", HumanCount(instructions)));
         bar.tick();
     };
-    let told = match (&args.trace, &args.vectors) {
+    let summary = match (&args.trace, &args.vectors) {
         (_, Some(machine)) => {
             let vectors = capture.vectors(&vectors::hierarchy(machine)?, progress)?;
             let path = output(args, &vectors.program, "vectors");
@@ -77,20 +77,20 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
             let profile = capture.run(progress)?;
             let path = output(args, &profile.program, "profile");
             profile.write(&path)?;
-            told(&profile, &path, args.json)?
+            summary(&profile, &path, args.json)?
         }
         (Some(of), None) => {
             let profile = Profile::read(of)?;
             let path = output(args, &profile.program, "trace");
             capture.trace(&profile, windows(args), &path, progress)?;
-            trace::told(&path, args.json)?
+            trace::summary(&path, args.json)?
         }
     };
     bar.finish_and_clear();
     if args.json {
-        say!("{told}");
+        say!("{summary}");
     } else {
-        note!("{told}");
+        note!("{summary}");
     }
     Ok(())
 }
@@ -164,7 +164,7 @@ impl PhaseSummary {
     }
 }
 
-fn told(profile: &Profile, path: &Path, json: bool) -> anyhow::Result<String> {
+fn summary(profile: &Profile, path: &Path, json: bool) -> anyhow::Result<String> {
     let bytes = std::fs::metadata(path).map(|file| file.len()).unwrap_or(0);
     let phases = profile.phases.iter();
     let summary = Summary {
@@ -214,7 +214,7 @@ impl Summary<'_> {
         text.push_str(&format!("{table}\n"));
         text.push_str("Loads, stores, branches, flops per instruction; mispredicted branches and ");
         text.push_str("misses per 1,000 instructions.");
-        text.extend(self.thin().map(|told| format!("\n{told}")));
+        text.extend(self.thin().map(|thin| format!("\n{thin}")));
         for gap in self.gaps {
             text.push_str(&format!("\nNot observed: {gap}"));
         }
@@ -243,9 +243,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_micro_traces_are_told() {
+    fn few_micro_traces_are_reported() {
         let mut profile = Library::default().load("synthetic-integer").unwrap();
-        let shown = |profile: &Profile| told(profile, Path::new("x.profile"), false).unwrap();
+        let shown = |profile: &Profile| summary(profile, Path::new("x.profile"), false).unwrap();
         assert!(!shown(&profile).contains("Fewer"), "{}", shown(&profile));
         profile.phases[0].traces.truncate(FEWEST_TRACES - 1);
         let few = "Fewer than 5 micro-traces: 1 of 1 phases, ";

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quiet_and_disturbed_programs_are_told_apart() {
+    fn quiet_and_disturbed_programs_are_distinguished() {
         let quiet = Quiet { watched_s: 12.04, ..Quiet::default() };
         assert_eq!(
             words(&quiet),

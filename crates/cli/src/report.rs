@@ -17,7 +17,7 @@ pub struct JobReport {
     pub name: String,
     /// In words.
     pub end: String,
-    /// As a shell tells it.
+    /// As a shell reports it.
     pub exit_code: i32,
     pub signal: Option<i32>,
     pub wall_s: f64,
@@ -109,7 +109,7 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
         )?;
     }
     for (what, list) in
-        [("left alone", &managed.put_back.left_alone), ("not restored", &managed.put_back.failed)]
+        [("left alone", &managed.restored.left_alone), ("not restored", &managed.restored.failed)]
     {
         for thread in list {
             writeln!(text, "  {what}: {thread}")?;
@@ -133,18 +133,18 @@ fn write_moves(moves: &Moves, dry_run: bool, text: &mut String) -> std::fmt::Res
     let counts = [
         (moves.done, "done"),
         (moves.gone, "too late (thread gone)"),
-        (moves.foreign, "left alone (changed by another process)"),
+        (moves.externally_changed, "left alone (changed by another process)"),
         (moves.refused, "refused"),
         (moves.not_enforced, not_enforced),
         (moves.withheld, "withheld"),
     ];
-    let told: Vec<String> = counts
+    let listed: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    let told = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
-    writeln!(text, "  moves: {told}")?;
+    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+    writeln!(text, "  moves: {listed}")?;
     for (why, count) in &moves.reasons {
         writeln!(text, "    refused {count} times: {why}")?;
     }

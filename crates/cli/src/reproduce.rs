@@ -1,4 +1,4 @@
-//! `symbiont reproduce`: published figures beside ours.
+//! `symbiont reproduce`: published figures next to ours.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use symbiont_experiment::reproduce::{
 use symbiont_experiment::simulated::Library;
 
 use crate::args::Reproduce;
-use crate::bench::{Figures, Terminal, text, took};
+use crate::bench::{Figures, Terminal, text, time_taken};
 use crate::prepare::{Bar, cache, prepare};
 
 /// Runs what was asked for.
@@ -31,9 +31,9 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
         seed: args.seed,
         workers: std::thread::available_parallelism().map_or(1, Into::into),
         library: &library,
-        prepare: &|workshop, profiles, modes| {
+        prepare: &|builder, profiles, modes| {
             let bar = Bar::new().map_err(|error| Error::Evaluation(error.to_string()))?;
-            let prepared = prepare(workshop, profiles.iter().copied(), modes, &args.kept, &bar);
+            let prepared = prepare(builder, profiles.iter().copied(), modes, &args.kept, &bar);
             bar.end();
             prepared.map_err(|error| Error::Evaluation(error.to_string()))
         },
@@ -45,8 +45,8 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
         say!("{}", serde_json::to_string_pretty(&page(&outcome, &context))?);
         return Ok(());
     }
-    tell(&outcome);
-    say!("\n{}", took(begin.elapsed()));
+    print(&outcome);
+    say!("\n{}", time_taken(begin.elapsed()));
     let index = args.output.join("index.html");
     say!("Report: {}", index.canonicalize().unwrap_or(index).display());
     Ok(())
@@ -131,7 +131,7 @@ fn list(json: bool) -> anyhow::Result<()> {
 }
 
 /// The index, and each figure's values in short.
-fn tell(outcome: &Outcome) {
+fn print(outcome: &Outcome) {
     say!("{}", text(&summary(outcome)));
 }
 

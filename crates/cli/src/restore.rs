@@ -1,4 +1,4 @@
-//! `symbiont restore`: puts back what crashed managers left changed.
+//! `symbiont restore`: restores what crashed managers left changed.
 
 use anyhow::Context;
 use symbiont_linux::actuate::{
@@ -8,8 +8,8 @@ use symbiont_topology::HostTopology;
 
 use crate::args::Restore;
 
-/// Restores, and tells what became of it. An error if something that should
-/// have been put back could not be.
+/// Restores, and reports the outcome. An error if something that should
+/// have been restored could not be.
 pub fn run(args: &Restore) -> anyhow::Result<()> {
     let host = HostTopology::read().context("cannot read this machine's topology")?;
     let restored = match args.state.given()? {
@@ -23,7 +23,7 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         restored.report.failed.is_empty() && restored.unusable.is_empty(),
-        "not everything could be put back; see above"
+        "not everything could be restored; see above"
     );
     Ok(())
 }
@@ -45,15 +45,15 @@ fn text(restored: &Restored) -> String {
     let report = &restored.report;
     let mut lines = Vec::new();
     if restored.journals.is_empty() && report.failed.is_empty() && restored.unusable.is_empty() {
-        lines.push("Nothing to put back: no symbiont of yours crashed since the last boot.".into());
+        lines.push("Nothing to restore: no symbiont of yours crashed since the last boot.".into());
     } else {
         lines.push(format!(
-            "Put back {} threads, {} of them born of changed ones; {} had exited.",
+            "Restored {} threads, {} of them born of changed ones; {} had exited.",
             report.restored, report.descendants, report.gone
         ));
     }
     lines.extend(report.left_alone.iter().map(|thread| format!("Left alone: {thread}")));
-    lines.extend(report.failed.iter().map(|thread| format!("Not put back: {thread}")));
+    lines.extend(report.failed.iter().map(|thread| format!("Not restored: {thread}")));
     lines.extend(restored.unusable.iter().map(|why| format!("Not used: {why}")));
     let alive = |path: &std::path::PathBuf| {
         format!("Still at work, so left alone: the manager of {}", path.display())

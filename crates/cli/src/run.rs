@@ -11,7 +11,7 @@ use serde::Deserialize;
 use symbiont_daemon::{ManagerReport, Plan, Wakes, manage};
 use symbiont_linux::actuate::{managed_by, visible_state_dirs};
 use symbiont_linux::launch::{
-    Command, Job, Manager, Notice, Patience, Supervised, exec_in_place, finish, let_writes_fail,
+    Command, Job, Manager, Notice, Supervised, Timeouts, exec_in_place, finish, let_writes_fail,
     supervise,
 };
 use symbiont_linux::machine::CountOptions;
@@ -77,36 +77,36 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         (None, None) => manage(manager, &plan),
     };
     let say = |said: Notice<'_>| match said {
-        // What is measured beside other programs misleads.
+        // A measurement with co-runners misleads.
         Notice::Unmanaged(why) if args.class() == Class::Alone => {
             notice(&format!("not run: {why}"));
             std::process::exit(MISUSED.into());
         }
         said => notice(&said.to_string()),
     };
-    let patience = args.patience.map_or_else(Patience::default, Patience::of);
+    let timeouts = args.patience.map_or_else(Timeouts::default, Timeouts::of);
     // Who disturbed what is measured is known at the end.
     let is_measured = args.class() == Class::Alone;
     let speaks_at_the_end =
         args.jobs.is_some() || form.is_some() || args.record.is_some() || is_measured;
     if let (false, [job]) = (speaks_at_the_end, jobs.as_slice()) {
-        let error = exec_in_place(&job.command, &[], patience, say, manage);
+        let error = exec_in_place(&job.command, &[], timeouts, say, manage);
         notice(&error.to_string());
         std::process::exit(error.exit_code());
     }
     let keep: Vec<_> = record.iter().map(AsFd::as_fd).collect();
-    let supervised = supervise(&jobs, &keep, patience, say, manage)?;
+    let supervised = supervise(&jobs, &keep, timeouts, say, manage)?;
     match form {
         Some(form) => {
             if report_file.is_some() {
-                tell_trouble(&supervised);
+                report_trouble(&supervised);
             }
             // The programs have ended as they have: what becomes of the report is not their fault.
-            if let Err(why) = tell(form, report_file, &supervised) {
+            if let Err(why) = write_report(form, report_file, &supervised) {
                 notice(&crate::words(&why));
             }
         }
-        None => tell_trouble(&supervised),
+        None => report_trouble(&supervised),
     }
     finish(&supervised.statuses)
 }
@@ -236,24 +236,24 @@ fn notice(line: &str) {
     note!("symbiont: {line}");
 }
 
-/// What a user who asked for no report should know nevertheless.
-fn tell_trouble(ran: &Supervised) {
-    match &ran.report {
+/// What a user should know who asked for no report.
+fn report_trouble(outcome: &Supervised) {
+    match &outcome.report {
         Ok(bytes) => {
             let report = serde_json::from_slice::<ManagerReport>(bytes).unwrap_or_default();
             report.trouble.iter().for_each(|trouble| notice(trouble));
             report.quiet.iter().for_each(|quiet| notice(&crate::quiet::words(quiet)));
         }
-        Err(why) if ran.managed => notice(&format!(
-            "management ended early: {why}; `symbiont restore` puts back what it left changed"
+        Err(why) if outcome.managed => notice(&format!(
+            "management ended early: {why}; `symbiont restore` restores what it left changed"
         )),
-        // That was told when it happened.
+        // That was reported when it happened.
         Err(_) => {}
     }
 }
 
-fn tell(form: ReportForm, file: Option<File>, ran: &Supervised) -> anyhow::Result<()> {
-    let managed = match &ran.report {
+fn write_report(form: ReportForm, file: Option<File>, outcome: &Supervised) -> anyhow::Result<()> {
+    let managed = match &outcome.report {
         Ok(bytes) => serde_json::from_slice(bytes).map_err(|why| why.to_string()),
         Err(why) => Err(why.to_string()),
     };
@@ -263,7 +263,7 @@ fn tell(form: ReportForm, file: Option<File>, ran: &Supervised) -> anyhow::Resul
     };
     let report = RunReport {
         symbiont: env!("CARGO_PKG_VERSION"),
-        jobs: ran.statuses.iter().map(JobReport::from).collect(),
+        jobs: outcome.statuses.iter().map(JobReport::from).collect(),
         managed,
         unmanaged,
     };

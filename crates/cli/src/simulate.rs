@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use symbiont_cycle::{Options, Referee, Sample};
+use symbiont_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_experiment::report::number;
 use symbiont_experiment::simulated::{
     Decision, Kind, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
@@ -14,16 +14,16 @@ use symbiont_experiment::simulated::{
 use symbiont_experiment::stats::Estimate;
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
-use symbiont_sim::machine::{Errors, Level, Switches};
+use symbiont_sim::fast::TableBuilder;
+use symbiont_sim::machine::{Errors, Fidelity, Switches};
 
 use crate::args::{self, Private, Simulate};
 use crate::knowledge::{self, Fitting};
-use crate::prepare::{Bar, prepare, tell_thin};
+use crate::prepare::{Bar, prepare, report_thin};
 use crate::profile::vectors::of_description;
 use crate::traces;
 
-/// Runs the simulation and tells what came out.
+/// Runs the simulation and prints the outcome.
 pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let description = machine(&args.machine)?.restricted(args.cores, args.smt)?;
     let library = Library::open(&args.profiles)?;
@@ -39,7 +39,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     setup.settings.activity = knowledge::vectors::known(&args.activity.vectors, caches, &programs)?;
     setup.settings = knowledge::add(&args.knowledge, fitting, policy, setup.settings)?;
     anyhow::ensure!(
-        args.traces.is_none() || args.level == args::Level::Cycle,
+        args.traces.is_none() || args.level == args::Fidelity::Cycle,
         "the fast level runs programs from their profiles; --traces goes with --level cycle"
     );
     let mut file = match &args.timeline {
@@ -58,25 +58,26 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let (job, source) =
         (Job { workload, profiles: &profiles, setup }, |name: &str| library.source(name));
     let outcome = match args.level {
-        args::Level::Fast => {
-            let workshop = Workshop::new(description);
-            let threads = job.check(&workshop)?;
-            let modes = modes(workshop.description(), threads);
-            prepare(&workshop, profiles.values(), &modes, &args.kept, &progress)
-                .and_then(|()| job.carry_out(&workshop, &source, &progress, file_of))
+        args::Fidelity::Fast => {
+            let builder = TableBuilder::new(description);
+            let threads = job.check(&builder)?;
+            let modes = modes(builder.description(), threads);
+            prepare(&builder, profiles.values(), &modes, &args.kept, &progress)
+                .and_then(|()| job.carry_out(&builder, &source, &progress, file_of))
         }
-        args::Level::Cycle => {
-            let mut referee = Referee::new(description, Options::default(), Sample::default());
-            job.check(&referee)?;
-            let told = traces::add(&mut referee, args.traces.as_deref(), &profiles)?;
-            let replayed = profiles.iter().filter(|(name, _)| !told.contains_key(*name));
-            tell_thin(replayed.map(|(_, profile)| profile), &progress);
-            let source = |name: &str| match told.get(name) {
+        args::Fidelity::Cycle => {
+            let mut reference =
+                CycleReference::new(description, CycleOptions::default(), Sample::default());
+            job.check(&reference)?;
+            let traced = traces::add(&mut reference, args.traces.as_deref(), &profiles)?;
+            let replayed = profiles.iter().filter(|(name, _)| !traced.contains_key(*name));
+            report_thin(replayed.map(|(_, profile)| profile), &progress);
+            let source = |name: &str| match traced.get(name) {
                 Some(trace) => format!("{}; {trace}", source(name)),
                 None => source(name),
             };
-            let outcome = job.carry_out(&referee, &source, &progress, file_of);
-            traces::whole(&referee)?;
+            let outcome = job.carry_out(&reference, &source, &progress, file_of);
+            traces::whole(&reference)?;
             outcome
         }
     };
@@ -88,7 +89,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     if args.json {
         say!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
-        tell(&outcome);
+        print(&outcome);
     }
     Ok(())
 }
@@ -102,20 +103,20 @@ struct Job<'p> {
 
 impl<'p> Job<'p> {
     /// Threads that are ready at any time.
-    fn check<L: Level<'p>>(&self, level: &L) -> anyhow::Result<usize> {
+    fn check<L: Fidelity<'p>>(&self, level: &L) -> anyhow::Result<usize> {
         Ok(check(&self.workload, self.profiles, level, &self.setup)?)
     }
 
-    fn carry_out<L: Level<'p>>(
+    fn carry_out<L: Fidelity<'p>>(
         &self,
         level: &L,
         source: &dyn Fn(&str) -> String,
         progress: &Bar,
         timeline: Option<&mut dyn Write>,
     ) -> anyhow::Result<Outcome> {
-        let mut tell = |told: Told| progress.step("runs", told.done, told.of);
+        let mut report = |done: Told| progress.step("runs", done.done, done.of);
         let Self { workload, profiles, setup } = self;
-        Ok(simulate(level, workload, profiles, setup, source, &mut tell, timeline)?)
+        Ok(simulate(level, workload, profiles, setup, source, &mut report, timeline)?)
     }
 }
 
@@ -207,7 +208,7 @@ pub fn provenance(from: &Provenance) -> String {
     )
 }
 
-fn tell(outcome: &Outcome) {
+fn print(outcome: &Outcome) {
     say!("{}", provenance(&outcome.provenance));
     say!(
         "\n{}; policy {}, quantum {} ms, seed {}; targets of {} s alone",

@@ -4,32 +4,33 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use symbiont_cycle::{Captured, Referee};
+use symbiont_cycle::{Captured, CycleReference};
 use symbiont_profile::trace::TraceFile;
 use symbiont_profile::{Phase, Profile};
 
-/// Lets programs run from `FOLDER/NAME.trace` where there is such a file; tells for each of
+/// Lets programs run from `FOLDER/NAME.trace` where there is such a file; reports for each of
 /// them what runs from it.
 ///
 /// # Errors
 /// When there is no such folder, or a trace cannot be read or is of something else than the profile.
 pub fn add<'p>(
-    referee: &mut Referee<'p>,
+    reference: &mut CycleReference<'p>,
     folder: Option<&Path>,
     profiles: &'p BTreeMap<String, Profile>,
 ) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut told = BTreeMap::new();
-    let Some(folder) = folder else { return Ok(told) };
+    let mut described = BTreeMap::new();
+    let Some(folder) = folder else { return Ok(described) };
     for (name, profile) in profiles {
         let Some((path, file)) = open(folder, name, profile)? else { continue };
         for (index, info) in file.windows().iter().enumerate() {
             let phase = phase(&path, name, profile, info.phase)?;
-            referee.trace(phase, Captured::new(&file, index, phase)?);
+            reference.trace(phase, Captured::new(&file, index, phase)?);
         }
         let (windows, phases) = (file.windows().len(), profile.phases.len());
-        told.insert(name.clone(), format!("{windows} of {phases} phases from {}", path.display()));
+        described
+            .insert(name.clone(), format!("{windows} of {phases} phases from {}", path.display()));
     }
-    Ok(told)
+    Ok(described)
 }
 
 /// The window of each program's most frequent phase that was captured.
@@ -86,8 +87,8 @@ fn phase<'p>(
 }
 
 /// Were the traces readable to the end?
-pub fn whole(referee: &Referee<'_>) -> anyhow::Result<()> {
-    match referee.failed() {
+pub fn whole(reference: &CycleReference<'_>) -> anyhow::Result<()> {
+    match reference.failed() {
         None => Ok(()),
         Some(why) => anyhow::bail!("a trace could no longer be read: {why}"),
     }

@@ -14,11 +14,11 @@ use symbiont_experiment::training::{
 };
 use symbiont_model::{Objective, Predictor};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 
-use crate::args::{Sort, Train};
+use crate::args::{CoreTypeChoice, Train};
 use crate::bench::{Figures, Terminal};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::Fitting;
@@ -33,7 +33,7 @@ struct Jobs {
     job: Vec<Trainee>,
 }
 
-/// Trains, and tells where the model is.
+/// Trains, and prints where the model is.
 pub fn run(args: &Train) -> anyhow::Result<()> {
     match (&args.machine, &args.jobs) {
         (Some(name), _) => train_simulated(args, name),
@@ -66,7 +66,7 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
         let made = library.of_kind(Kind::Synthetic);
         options.rulers = made.filter(|name| !options.programs.contains(name)).collect();
     }
-    let description = of_sort(machine(name)?, args.sort)?;
+    let description = of_type(machine(name)?, args.sort)?;
     let widest = options.size.widths().into_iter().max().unwrap_or(2);
     let smt = description.topology.smt_width();
     anyhow::ensure!(
@@ -74,30 +74,30 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
         "the cores of {name} run {smt} threads at a time, training is for {widest}{}",
         if smt >= 2 { " (--fours 0 trains pairs only)" } else { "" }
     );
-    let workshop = Workshop::new(description.restricted(Some(1), Some(widest))?);
+    let builder = TableBuilder::new(description.restricted(Some(1), Some(widest))?);
     let everyone = options.programs.iter().chain(&options.rulers);
     let mut profiles = library.load_all(everyone.map(String::as_str))?;
     profiles.insert(NOPS.to_owned(), nops());
     let bar = Bar::new()?;
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= widest as u32).collect();
-    let prepared = prepare(&workshop, profiles.values(), &modes, &args.kept, &bar);
+    let prepared = prepare(&builder, profiles.values(), &modes, &args.kept, &bar);
     bar.end();
     prepared?;
     let errors = if args.exact_counters { Errors::NONE } else { Errors::default() };
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
-    let site = Simulated::new(&workshop, &profiles, (errors, args.seed, workers))?;
+    let site = Simulated::new(&builder, &profiles, (errors, args.seed, workers))?;
     train(&site, &options, Figures::Simulated, args.json)
 }
 
-/// A machine with one sort of core only.
-fn of_sort(machine: Description, sort: Option<Sort>) -> anyhow::Result<Description> {
+/// A machine with one core type only.
+fn of_type(machine: Description, sort: Option<CoreTypeChoice>) -> anyhow::Result<Description> {
     let first = machine.core_types.first().map(|core| core.kind).unwrap_or_default();
     let sort = match sort {
         None => first,
-        Some(Sort::Performance) => CoreKind::Performance,
-        Some(Sort::Efficiency) => CoreKind::Efficiency,
+        Some(CoreTypeChoice::Performance) => CoreKind::Performance,
+        Some(CoreTypeChoice::Efficiency) => CoreKind::Efficiency,
     };
-    Ok(machine.of_sort(sort)?)
+    Ok(machine.of_type(sort)?)
 }
 
 fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
@@ -152,13 +152,13 @@ fn train(site: &dyn Site, options: &Options, figures: Figures, json: bool) -> an
             );
         }
     }
-    evaluated.modes.values().for_each(tell_captured);
-    tell(&options.output, &report);
+    evaluated.modes.values().for_each(print_captured);
+    print(&options.output, &report);
     Ok(())
 }
 
 /// What pairing gains of programs that were left out, and whether that is enough.
-fn tell_captured(evaluation: &Evaluation) {
+fn print_captured(evaluation: &Evaluation) {
     let (captured, in_company) = (&evaluation.captured, &evaluation.in_company);
     let of_stp: Vec<&Captured> = (captured.iter())
         .filter(|c| c.predictor == Predictor::Chosen && c.objective == Objective::Stp)
@@ -171,7 +171,7 @@ fn tell_captured(evaluation: &Evaluation) {
     say!(
         "share of the oracle's gain over random pairing that is captured, eight programs left out:"
     );
-    let tell = |what: &str, left_out: &Estimate, known: &Estimate, shuffled: &Estimate| {
+    let print = |what: &str, left_out: &Estimate, known: &Estimate, shuffled: &Estimate| {
         say!(
             "  {what:<34} {}; known {}; shuffled {} ({} workloads)",
             share(left_out),
@@ -182,18 +182,18 @@ fn tell_captured(evaluation: &Evaluation) {
     };
     for found in of_stp {
         let what = format!("chosen form, {} stacks", found.stacks.name());
-        tell(&what, &found.left_out, &found.known, &found.shuffled);
+        print(&what, &found.left_out, &found.known, &found.shuffled);
     }
     for found in &of_stp_in_company {
-        let what = format!("kernel, stacks beside {} of 7", found.partners);
-        tell(&what, &found.left_out, &found.known, &found.shuffled);
+        let what = format!("kernel, stacks with {} of 7", found.partners);
+        print(&what, &found.left_out, &found.known, &found.shuffled);
     }
     for found in of_stp_in_company {
         let judged = if found.passes() { "met" } else { "missed" };
         let partners = found.partners;
-        say!("lower end above {GATE} by stacks beside {partners} of 7 alone: {judged}");
+        say!("lower end above {GATE} by stacks with {partners} of 7 alone: {judged}");
     }
-    say!("what the policy remembers of groups that ran comes on top");
+    say!("the online correction from groups that ran comes on top");
 }
 
 fn share(estimate: &Estimate) -> String {
@@ -201,7 +201,7 @@ fn share(estimate: &Estimate) -> String {
     format!("{:.2}{}", estimate.value, interval.unwrap_or_default())
 }
 
-fn tell(folder: &Path, report: &Report) {
+fn print(folder: &Path, report: &Report) {
     say!("{}", report.title);
     say!("model:     {}", folder.join("model.toml").display());
     say!("slowdowns: {}", folder.join("slowdowns.json").display());

@@ -1,8 +1,8 @@
-//! `symbiont profile` as a user meets it.
+//! `symbiont profile` as a user sees it.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
 use assert_cmd::Command;
-use symbiont_profile::capture::plugin_beside;
+use symbiont_profile::capture::plugin_next_to;
 use tempfile::TempDir;
 
 fn symbiont() -> Command {
@@ -15,7 +15,7 @@ fn stderr(command: &mut Command) -> String {
 
 /// Is the plugin built? Says so if it is not: the test is skipped.
 fn plugin() -> bool {
-    let built = plugin_beside(&std::env::current_exe().unwrap()).is_ok();
+    let built = plugin_next_to(&std::env::current_exe().unwrap()).is_ok();
     if !built {
         eprintln!("skipped: the plugin is not built; test the whole workspace");
     }
@@ -32,14 +32,15 @@ fn able() -> bool {
 }
 
 #[test]
-fn a_missing_emulator_is_told_with_its_package() {
+fn a_missing_emulator_is_reported_with_its_package() {
     if !plugin() {
         return;
     }
     let empty = TempDir::new().unwrap();
-    let told = stderr(symbiont().args(["profile", "--", "/bin/true"]).env("PATH", empty.path()));
-    assert!(told.contains("apt install qemu-user"), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let reported =
+        stderr(symbiont().args(["profile", "--", "/bin/true"]).env("PATH", empty.path()));
+    assert!(reported.contains("apt install qemu-user"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
 }
 
 #[test]
@@ -74,18 +75,18 @@ fn a_missing_folder_is_reported_before_the_program_runs() {
 }
 
 #[test]
-fn bad_files_and_programs_are_told_in_one_line() {
+fn bad_files_and_programs_are_reported_in_one_line() {
     let dir = TempDir::new().unwrap();
     let foreign = dir.path().join("foreign.profile");
     std::fs::write(&foreign, "[workspace]").unwrap();
-    let told = stderr(symbiont().args(["profile", "--show"]).arg(&foreign));
-    assert!(told.contains("foreign.profile: this is not a program profile"), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
-    let told = stderr(symbiont().args(["profile", "--show", "/nowhere/x.profile"]));
-    assert!(told.contains("/nowhere/x.profile"), "{told}");
+    let reported = stderr(symbiont().args(["profile", "--show"]).arg(&foreign));
+    assert!(reported.contains("foreign.profile: this is not a program profile"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
+    let reported = stderr(symbiont().args(["profile", "--show", "/nowhere/x.profile"]));
+    assert!(reported.contains("/nowhere/x.profile"), "{reported}");
     if able() {
-        let told = stderr(symbiont().args(["profile", "--", "no-such-program"]));
-        assert!(told.contains("no-such-program: no such program"), "{told}");
+        let reported = stderr(symbiont().args(["profile", "--", "no-such-program"]));
+        assert!(reported.contains("no-such-program: no such program"), "{reported}");
     }
 }
 
@@ -129,8 +130,8 @@ fn a_trace_is_made_where_the_profile_says_and_shown() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let told = stderr(symbiont().args(["profile", "--show"]).arg(&path));
-    assert!(told.contains("damaged") && told.contains("profile --trace"), "{told}");
+    let reported = stderr(symbiont().args(["profile", "--show"]).arg(&path));
+    assert!(reported.contains("damaged") && reported.contains("profile --trace"), "{reported}");
 }
 
 #[test]
@@ -152,18 +153,18 @@ fn a_program_is_scheduled_by_its_vectors() {
     let by = ["run", "--policy", "activity", "--vectors", "ls.vectors", "--dry-run"];
     run(&[&by[..], &["--", "ls", "/"]].concat()).assert().success();
     // Of another program, or other caches, they are refused.
-    let told = stderr(&mut run(&[&by[..], &["--", "cat", "/dev/null"]].concat()));
+    let reported = stderr(&mut run(&[&by[..], &["--", "cat", "/dev/null"]].concat()));
     assert!(
-        told.contains("no activity vectors are of an executable that runs here (cat)"),
-        "{told}"
+        reported.contains("no activity vectors are of an executable that runs here (cat)"),
+        "{reported}"
     );
     vectors("power7-755", "ls.vectors");
-    let told = stderr(&mut run(&[&by[..], &["--", "ls", "/"]].concat()));
-    assert!(told.contains("ls.vectors: vectors of ls are of other caches"), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let reported = stderr(&mut run(&[&by[..], &["--", "ls", "/"]].concat()));
+    assert!(reported.contains("ls.vectors: vectors of ls are of other caches"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
 }
 
-/// Is symbiont-synth beside symbiont? Says so if it is not: the test is skipped.
+/// Is symbiont-synth next to symbiont? Says so if it is not: the test is skipped.
 fn synth() -> bool {
     let built = assert_cmd::cargo::cargo_bin("symbiont").with_file_name("symbiont-synth").exists();
     if !built {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_machine::{
-    Ability, Assignment, Change, GroupReading, Move, Outcome, Placement, Program, ProgramId,
-    RunState, Sample, Signal, Stage, Support, ThreadId, ThreadSample, Timestamp,
+    Ability, Assignment, Change, GroupReading, Lifecycle, Move, Outcome, Placement, Program,
+    ProgramId, RunState, Sample, Signal, Support, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{PuId, Topology};
 use symbiont_trace::{Header, Recorder};
@@ -31,13 +31,13 @@ fn stdout(args: &[&str], file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The one line that tells what is wrong.
+/// The one line that says what is wrong.
 fn refused(args: &[&str], file: &Path) -> String {
     let output = replay(args, file);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{output:?}");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with("symbiont: ") && told.lines().count() == 1, "{told}");
-    told
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(shown.starts_with("symbiont: ") && shown.lines().count() == 1, "{shown}");
+    shown
 }
 
 fn header() -> Header {
@@ -47,7 +47,7 @@ fn header() -> Header {
             signals: [(Signal::RunStates, Ability::Full), (Signal::Ipc, Ability::Full)].into(),
             affinity: Ability::Full,
             boost: Ability::Full,
-            waiting: Ability::Full,
+            idle_class: Ability::Full,
             enrolment: Ability::Full,
         },
         policy: "static".into(),
@@ -103,12 +103,12 @@ fn recording(folder: &Path) -> PathBuf {
                 id: ids[at],
                 program: ProgramId(at as u32),
                 state: RunState::Runnable,
-                ran: Duration::from_nanos(ran[at]),
-                waited: Duration::ZERO,
+                run_time: Duration::from_nanos(ran[at]),
+                wait_time: Duration::ZERO,
                 switches: 1,
                 cpu: Some(PuId(cpu)),
-                limit: Arc::new("0-3".parse().unwrap()),
-                stage: Stage::Settled,
+                allowed: Arc::new("0-3".parse().unwrap()),
+                lifecycle: Lifecycle::Settled,
                 counts: vec![Ok(reading)],
             }
         });
@@ -193,12 +193,15 @@ fn replay_refuses_slowdowns_of_another_machine() {
     let folder = tempfile::tempdir().unwrap();
     let file = recording(folder.path());
     let known = slowdowns(folder.path(), "Another Processor");
-    let told = refused(&["--policy", "oracle", "--slowdowns", &known], &file);
-    assert!(told.contains("'Another Processor'") && told.contains("'Test Processor 1'"), "{told}");
-    let told = refused(&["--policy", "oracle"], &file);
-    assert!(told.contains("--slowdowns"), "{told}");
-    let told = refused(&["--policy", "hysched"], &file);
-    assert!(told.contains("run.jsonl: policy 'hysched' needs ") && told.contains("not recorded"));
+    let shown = refused(&["--policy", "oracle", "--slowdowns", &known], &file);
+    assert!(
+        shown.contains("'Another Processor'") && shown.contains("'Test Processor 1'"),
+        "{shown}"
+    );
+    let shown = refused(&["--policy", "oracle"], &file);
+    assert!(shown.contains("--slowdowns"), "{shown}");
+    let shown = refused(&["--policy", "hysched"], &file);
+    assert!(shown.contains("run.jsonl: policy 'hysched' needs ") && shown.contains("not recorded"));
 }
 
 #[test]
@@ -222,8 +225,8 @@ fn replay_refuses_what_is_no_recording() {
         (whole.replacen("\"static\"", "\"newer\"", 1), "no policy is called 'newer'"),
     ] {
         std::fs::write(&file, &text).unwrap();
-        let told = refused(&[], &file);
-        assert!(told.contains(wanted), "{wanted} in {told}");
+        let shown = refused(&[], &file);
+        assert!(shown.contains(wanted), "{wanted} in {shown}");
     }
     let missing = refused(&[], &folder.path().join("none.jsonl"));
     assert!(missing.contains("none.jsonl: cannot open the recording: No such file"), "{missing}");

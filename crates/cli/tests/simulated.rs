@@ -24,12 +24,12 @@ fn stdout(args: &[&str]) -> String {
     String::from_utf8(output.get_output().stdout.clone()).unwrap()
 }
 
-/// The one line that tells what was wrong.
+/// The one line that says what was wrong.
 fn refused(args: &[&str]) -> String {
     let output = symbiont(args).assert().failure();
-    let told = String::from_utf8(output.get_output().stderr.clone()).unwrap();
-    assert_eq!(told.lines().count(), 1, "{told}");
-    told
+    let reported = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert_eq!(reported.lines().count(), 1, "{reported}");
+    reported
 }
 
 const SMALL: [&str; 13] = [
@@ -91,8 +91,11 @@ fn inputs_that_are_no_regular_files_are_refused_at_once() {
         [&simulate[..], &["--policy", "activity", "--vectors", fifo]].concat(),
     ] {
         let args = args.as_slice();
-        let told = refused(args);
-        assert!(told.contains(fifo) && told.contains("it is a pipe (FIFO)"), "{args:?}: {told}");
+        let reported = refused(args);
+        assert!(
+            reported.contains(fifo) && reported.contains("it is a pipe (FIFO)"),
+            "{args:?}: {reported}"
+        );
     }
 }
 
@@ -156,8 +159,8 @@ fn machines_are_listed_with_their_sources() {
 
 #[test]
 fn what_memory_looks_like_is_said_to_be_simulated() {
-    let told = stdout(&["machines", "xsim", "--memory", "--json"]);
-    let json: Value = serde_json::from_str(&told).unwrap();
+    let reported = stdout(&["machines", "xsim", "--memory", "--json"]);
+    let json: Value = serde_json::from_str(&reported).unwrap();
     assert_eq!(json["memory"]["provenance"]["simulated"], true);
 }
 
@@ -186,7 +189,7 @@ fn bad_input_is_one_clear_line() {
 }
 
 #[test]
-fn bad_profiles_are_told_in_one_line() {
+fn bad_profiles_are_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let mut later = b"SYMBPROF".to_vec();
@@ -194,15 +197,15 @@ fn bad_profiles_are_told_in_one_line() {
     later.extend([0; 40]);
     std::fs::write(folder.path().join("later.profile"), later).unwrap();
     std::fs::write(folder.path().join("cut.profile"), b"SYMBPROF\x01").unwrap();
-    let told = |app| {
+    let reported = |app| {
         let machine = ["simulate", "--machine", "xsim", "--profiles", path, "--apps", app];
         refused(&machine)
     };
-    let later = told("later");
+    let later = reported("later");
     assert!(later.contains("later.profile: the profile has format version 99"), "{later}");
     assert!(later.contains("make it anew with `symbiont profile`"), "{later}");
-    assert!(told("cut").contains("cut.profile: the profile is damaged"));
-    assert!(told("latr").contains("no program 'latr'; the nearest: later"));
+    assert!(reported("cut").contains("cut.profile: the profile is damaged"));
+    assert!(reported("latr").contains("no program 'latr'; the nearest: later"));
 }
 
 /// A run that needs one table, kept in `cache`.
@@ -213,15 +216,15 @@ fn one_table(cache: &str) -> [&str; 11] {
 }
 
 #[test]
-fn tables_are_kept_and_damaged_ones_are_told_of() {
+fn tables_are_kept_and_damaged_ones_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let args = one_table(folder.path().to_str().unwrap());
     let run = || {
         let output = symbiont(&args).assert().success().get_output().clone();
         (output.stdout, String::from_utf8(output.stderr).unwrap())
     };
-    let (cold, told) = run();
-    assert!(told.starts_with("symbiont: preparing 1 program for xsim: 1 table;"), "{told}");
+    let (cold, reported) = run();
+    assert!(reported.starts_with("symbiont: preparing 1 program for xsim: 1 table;"), "{reported}");
     assert_eq!(run(), (cold.clone(), String::new()), "the next run finds it");
     let code = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let file = std::fs::read_dir(code).unwrap().next().unwrap().unwrap().path();
@@ -229,22 +232,22 @@ fn tables_are_kept_and_damaged_ones_are_told_of() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
     std::fs::write(&file, bytes).unwrap();
-    let (mended, told) = run();
+    let (mended, reported) = run();
     assert_eq!(mended, cold);
-    assert!(told.contains("1 kept table found damaged and made anew"), "{told}");
+    assert!(reported.contains("1 kept table found damaged and made anew"), "{reported}");
     assert_eq!(run(), (cold, String::new()));
 }
 
-/// A phase for which too few micro-traces stand is simulated, and told of on either level.
+/// A phase for which too few micro-traces stand is simulated, and reported on either level.
 #[test]
-fn few_micro_traces_are_told() {
+fn few_micro_traces_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut profile = Library::default().load("synthetic-integer").unwrap();
     profile.program = "few".to_owned();
     profile.phases[0].traces.truncate(4);
     profile.write(&folder.path().join("few.profile")).unwrap();
     let path = folder.path().to_str().unwrap();
-    let told = |args: &[&str]| {
+    let reported = |args: &[&str]| {
         let output = symbiont(args).assert().success();
         String::from_utf8(output.get_output().stderr.clone()).unwrap()
     };
@@ -252,7 +255,7 @@ fn few_micro_traces_are_told() {
     for level in ["fast", "cycle"] {
         let machine = ["simulate", "--machine", "xsim", "--profiles", path, "--no-cache"];
         let run = ["--level", level, "--alone", "100ms", "--repeats", "2", "--apps"];
-        let of = |app: &str| told(&[&machine[..], &run, &[app]].concat());
+        let of = |app: &str| reported(&[&machine[..], &run, &[app]].concat());
         let said = of("few");
         assert!(said.contains(few) && said.contains("few (100 %)"), "{said}");
         let said = of("synthetic-integer");
@@ -279,22 +282,25 @@ fn preparing_stops_when_it_is_asked_to() {
     let reader = std::thread::spawn(move || {
         stderr.lines().map_while(Result::ok).for_each(|line| to.send(line).unwrap());
     });
-    let mut told = Vec::new();
-    while !told.last().is_some_and(|line: &String| line.contains("preparing")) {
-        told.push(lines.recv_timeout(deadline).unwrap());
+    let mut reported = Vec::new();
+    while !reported.last().is_some_and(|line: &String| line.contains("preparing")) {
+        reported.push(lines.recv_timeout(deadline).unwrap());
     }
     let pid = run.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     // It ends as soon as the tables in the making are made.
     while let Ok(line) = lines.recv_timeout(deadline) {
-        told.push(line);
+        reported.push(line);
     }
     if run.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_secs(1));
         let _ = run.kill();
     }
-    assert_eq!(run.wait().unwrap().code(), Some(1), "{told:?}");
-    assert!(told.last().unwrap().contains("stopped; the tables made so far are kept"), "{told:?}");
+    assert_eq!(run.wait().unwrap().code(), Some(1), "{reported:?}");
+    assert!(
+        reported.last().unwrap().contains("stopped; the tables made so far are kept"),
+        "{reported:?}"
+    );
     reader.join().unwrap();
 }
 
@@ -306,14 +312,20 @@ fn a_bad_description_names_line_key_and_reason() {
     let path = folder.path().join("mine.toml");
     let mine = path.to_str().unwrap();
     std::fs::write(&path, text.replace("rob = { entries = 320", "rob = { entries = -3")).unwrap();
-    let told = refused(&["simulate", "--machine", mine]);
-    assert!(told.contains("mine.toml:") && told.contains("core.performance.rob.entries"), "{told}");
+    let reported = refused(&["simulate", "--machine", mine]);
+    assert!(
+        reported.contains("mine.toml:") && reported.contains("core.performance.rob.entries"),
+        "{reported}"
+    );
     std::fs::write(&path, text.replace("dispatch = 6\n", "")).unwrap();
-    let told = refused(&["simulate", "--machine", mine]);
-    assert!(told.contains("core.performance.dispatch: missing"), "{told}");
+    let reported = refused(&["simulate", "--machine", mine]);
+    assert!(reported.contains("core.performance.dispatch: missing"), "{reported}");
     std::fs::write(&path, text.replace("dispatch = 6\n", "dispatch = \"six\"\n")).unwrap();
-    let told = refused(&["simulate", "--machine", mine]);
-    assert!(told.contains("mine.toml:") && told.contains("core.performance.dispatch"), "{told}");
+    let reported = refused(&["simulate", "--machine", mine]);
+    assert!(
+        reported.contains("mine.toml:") && reported.contains("core.performance.dispatch"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -336,10 +348,10 @@ fn the_cycle_level_takes_the_same_options_and_says_so() {
     let asked = |more: &[&'static str]| [&machine[..], &runs, more].concat();
     let cycle = stdout(&asked(&["--level", "cycle"]));
     assert!(cycle.lines().next().unwrap().contains("cycle level"), "{cycle}");
-    let told = |level| -> Value {
+    let reported = |level| -> Value {
         serde_json::from_str(&stdout(&asked(&["--level", level, "--json"]))).unwrap()
     };
-    let (cycle, fast) = (told("cycle"), told("fast"));
+    let (cycle, fast) = (reported("cycle"), reported("fast"));
     assert_eq!(cycle["provenance"]["level"], "cycle level");
     assert_eq!(fast["provenance"]["level"], "fast level");
     assert_eq!(
@@ -353,7 +365,7 @@ fn the_cycle_level_takes_the_same_options_and_says_so() {
     assert!(missing.contains("no folder nowhere"), "{missing}");
 }
 
-/// `symbiont … | head`: once nobody reads, a command ends quietly, also one that prints
+/// `symbiont … | head`: once no process reads, a command ends quietly, also one that prints
 /// little (`println!` would panic).
 #[test]
 fn commands_whose_reader_is_gone_end_quietly() {
@@ -378,7 +390,7 @@ fn commands_whose_reader_is_gone_end_quietly() {
         let mut symbiont = std::process::Command::new(env!("CARGO_BIN_EXE_symbiont"));
         symbiont.args(command).stdout(write).stderr(Stdio::piped());
         let output = symbiont.spawn().unwrap().wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && told.is_empty(), "{command:?}: {told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && reported.is_empty(), "{command:?}: {reported}");
     }
 }

@@ -65,7 +65,7 @@ fn a_commands_threads_are_counted_and_its_status_is_kept() {
     assert!(shell["coverage"].as_f64().unwrap() > 0.3, "{shell}");
     assert!(shell["values"]["fault_rate"]["value"].as_f64().unwrap() >= 0.0, "{shell}");
     assert!(shell["events"]["page-faults"]["count"].is_u64(), "{shell}");
-    // What was told meanwhile adds up to no more than the whole.
+    // What was reported meanwhile adds up to no more than the whole.
     let meanwhile: f64 = accounts
         .iter()
         .filter(|account| account["total"] == false)
@@ -114,7 +114,7 @@ fn a_process_that_runs_already_is_watched_for_a_time() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_before_anything_runs() {
+fn what_cannot_be_done_is_reported_before_anything_runs() {
     if !can_count() {
         return;
     }
@@ -133,7 +133,7 @@ fn what_cannot_be_done_is_told_before_anything_runs() {
 }
 
 #[test]
-fn doctor_tells_of_this_machine_and_of_any_other() {
+fn doctor_describes_this_machine_and_of_any_other() {
     let here = symbiont(&["doctor"]);
     let said = text(&here.stdout);
     assert!(here.status.success(), "{}", text(&here.stderr));

@@ -10,7 +10,7 @@ use symbiont_planner::{Plan, Planner, Setting, Situation, release, release_stran
 use symbiont_policy::{Policy, View};
 use symbiont_topology::CpuSet;
 
-use crate::ledger::Ledger;
+use crate::applied::AppliedSettings;
 use crate::{Deciding, Tally};
 
 /// All that one round of the loop saw and did.
@@ -22,11 +22,11 @@ pub struct Step {
     pub characterizations: Characterizations,
     /// What was measured of them by counting events, as far as it was needed.
     pub measurements: Measurements,
-    /// What the policy wants.
+    /// The decision of the policy.
     pub placement: Placement,
-    /// What of it is to be done.
+    /// The moves and withheld moves that follow from it.
     pub plan: Plan,
-    /// What became of each move of the plan, in order.
+    /// The outcome of each move of the plan, in order.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -75,7 +75,7 @@ pub struct Controller<M> {
     extra: Signals,
     deciding: Deciding,
     history: History,
-    ledger: Ledger,
+    settings: AppliedSettings,
     tally: Tally,
     last: Option<Step>,
     /// Failures in a row that are passed over, and how many there were just now.
@@ -86,7 +86,7 @@ pub struct Controller<M> {
 impl<M: Machine> Controller<M> {
     /// Brings a machine, a policy and a planner together.
     pub fn new(machine: M, policy: Box<dyn Policy>, planner: Planner) -> Self {
-        let (ledger, tally) = (Ledger::default(), Tally::default());
+        let (settings, tally) = (AppliedSettings::default(), Tally::default());
         let (extra, history) = (Signals::new(), History::default());
         let deciding = Deciding::default();
         Self {
@@ -96,7 +96,7 @@ impl<M: Machine> Controller<M> {
             extra,
             deciding,
             history,
-            ledger,
+            settings,
             tally,
             last: None,
             tolerated: 0,
@@ -128,11 +128,11 @@ impl<M: Machine> Controller<M> {
         self
     }
 
-    /// Tells the machine what to measure. Can this policy run on it? Done
+    /// Specifies the signals that the machine measures. Can this policy run on it? Done
     /// before the first step.
     fn begin(&mut self) -> Result<(), ControlError<M::Error>> {
-        // What can be counted is known once it is asked for. Who wants to tell
-        // of what the policy makes do with adapts it before.
+        // The machine reports what it can count only after it was asked. A policy that can do with less
+        // is adapted before, so that its messages name what it does without.
         self.machine.measure(&self.policy.requirements().asked());
         let _ = self.policy.adapt(self.machine.support(), self.machine.topology());
         self.measure();
@@ -182,7 +182,7 @@ impl<M: Machine> Controller<M> {
         }
         let mut sample = self.machine.sample().map_err(ControlError::Machine)?;
         sample.threads.sort_by_key(|t| t.id);
-        self.ledger.keep(&sample);
+        self.settings.keep(&sample);
         self.note_lapsed(&sample)?;
         let before = self.last.take().map(|step| step.sample);
         let characterizations =
@@ -191,17 +191,17 @@ impl<M: Machine> Controller<M> {
 
         let online = self.machine.topology().cpus();
         let before_deciding = self.make_room(&sample, &online)?;
-        let in_force = self.ledger.in_force();
-        let seen = before_deciding.as_ref().unwrap_or(in_force);
+        let applied = self.settings.applied();
+        let seen = before_deciding.as_ref().unwrap_or(applied);
         let view = View::new(self.machine.topology(), &sample, &characterizations, seen);
         let view = view.measured(&measurements);
         let placement = self.policy.place(&view);
-        let barred = self.ledger.barred(self.tally.quanta);
+        let barred = self.settings.barred(self.tally.quanta);
         let situation = Situation {
             sample: &sample,
             online: &view.online,
             support: self.machine.support(),
-            in_force,
+            applied,
             barred: &barred,
         };
         let plan = self.planner.plan(&situation, &placement);
@@ -213,8 +213,8 @@ impl<M: Machine> Controller<M> {
     }
 
     /// Steps once per quantum until `each`, which is given every step, breaks,
-    /// or the machine has ended: it does not wait after that. Leaves in force
-    /// what is in force.
+    /// or the machine has ended: it does not wait after that. Applied settings
+    /// stay.
     ///
     /// # Errors
     /// As [`Controller::step`], or when the machine's clock fails; of the failures of
@@ -256,12 +256,12 @@ impl<M: Machine> Controller<M> {
         }
     }
 
-    /// Takes back all that is in force; gives what became of each move.
+    /// Undoes all that is applied; gives the outcome of each move.
     ///
     /// # Errors
     /// When the machine as a whole fails.
     pub fn release(&mut self) -> Result<Vec<(Move, Outcome)>, ControlError<M::Error>> {
-        let moves = release(self.ledger.in_force());
+        let moves = release(self.settings.applied());
         let outcomes = self.apply(&moves, &Placement::new())?;
         for outcome in &outcomes {
             self.tally.add_outcome(outcome);
@@ -269,16 +269,16 @@ impl<M: Machine> Controller<M> {
         Ok(moves.into_iter().zip(outcomes).collect())
     }
 
-    /// What is in force; threads as their user left them are not listed.
+    /// The applied settings; threads as their user left them are not listed.
     #[must_use]
-    pub fn in_force(&self) -> &Placement {
-        self.ledger.in_force()
+    pub fn applied(&self) -> &Placement {
+        self.settings.applied()
     }
 
     /// The settings of living threads that another process was found to have changed: they are
     /// left alone from then on.
     pub fn externally_changed(&self) -> impl Iterator<Item = (ThreadId, Setting)> + '_ {
-        self.ledger.externally_changed()
+        self.settings.externally_changed()
     }
 
     /// What happened so far, in numbers.
@@ -310,7 +310,7 @@ impl<M: Machine> Controller<M> {
         &mut self.machine
     }
 
-    /// Gives the machine back. Leaves in force what is in force.
+    /// Returns the machine. Applied settings stay.
     #[must_use]
     pub fn into_machine(self) -> M {
         self.machine
@@ -320,15 +320,15 @@ impl<M: Machine> Controller<M> {
     /// things are.
     fn note_lapsed(&mut self, sample: &Sample) -> Result<(), ControlError<M::Error>> {
         for (asked, outcome) in self.machine.lapsed() {
-            self.ledger.book(self.tally.quanta, &asked, &outcome, None);
-            if outcome == Outcome::Foreign {
+            self.settings.note(self.tally.quanta, &asked, &outcome, None);
+            if outcome == Outcome::ExternallyChanged {
                 self.tally.add_outcome(&outcome);
             }
         }
         let online = self.machine.topology().cpus();
-        let mut moves = release_stranded(sample, &online, self.ledger.in_force());
+        let mut moves = release_stranded(sample, &online, self.settings.applied());
         if !moves.is_empty() {
-            let barred = self.ledger.barred(self.tally.quanta);
+            let barred = self.settings.barred(self.tally.quanta);
             moves.retain(|asked| !barred.contains_key(&(asked.thread, Setting::of(&asked.change))));
         }
         for outcome in self.apply(&moves, &Placement::new())? {
@@ -338,7 +338,7 @@ impl<M: Machine> Controller<M> {
     }
 
     /// Leaves the reserved hardware threads to whoever decides, and lets the decision's time pass. Gives
-    /// what was in force before, if that has changed.
+    /// what was applied before, if that has changed.
     fn make_room(
         &mut self,
         sample: &Sample,
@@ -347,13 +347,13 @@ impl<M: Machine> Controller<M> {
         let Deciding { reserved, takes } = self.deciding.clone();
         let mut before = None;
         if !reserved.is_empty() {
-            let in_force = self.ledger.in_force();
-            let wanted = self.deciding.elsewhere(sample, online, in_force);
-            let barred = self.ledger.barred(self.tally.quanta);
+            let applied = self.settings.applied();
+            let wanted = self.deciding.elsewhere(sample, online, applied);
+            let barred = self.settings.barred(self.tally.quanta);
             let support = self.machine.support();
-            let situation = Situation { sample, online, support, in_force, barred: &barred };
+            let situation = Situation { sample, online, support, applied, barred: &barred };
             let plan = self.planner.plan(&situation, &wanted);
-            before = Some(in_force.clone());
+            before = Some(applied.clone());
             for outcome in self.apply(&plan.moves, &wanted)? {
                 self.tally.add_outcome(&outcome);
             }
@@ -364,7 +364,7 @@ impl<M: Machine> Controller<M> {
         Ok(before)
     }
 
-    /// Asks the machine for moves and books what became of them.
+    /// Asks the machine for moves and notes their outcomes.
     fn apply(
         &mut self,
         moves: &[Move],
@@ -376,7 +376,7 @@ impl<M: Machine> Controller<M> {
         let outcomes = self.machine.apply(moves).map_err(ControlError::Machine)?;
         for (asked, outcome) in moves.iter().zip(&outcomes) {
             let wanted = placement.get(&asked.thread);
-            self.ledger.book(self.tally.quanta, asked, outcome, wanted);
+            self.settings.note(self.tally.quanta, asked, outcome, wanted);
         }
         if outcomes.len() != moves.len() {
             let (moves, outcomes) = (moves.len(), outcomes.len());

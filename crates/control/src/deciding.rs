@@ -1,4 +1,4 @@
-//! What happens to programs while a decision is taken.
+//! Where programs run while a decision is taken.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ impl Deciding {
         &self,
         sample: &Sample,
         online: &CpuSet,
-        in_force: &Placement,
+        applied: &Placement,
     ) -> Placement {
-        let settled = sample.threads.iter().filter(|thread| thread.stage.is_settled());
+        let settled = sample.threads.iter().filter(|thread| thread.lifecycle.is_settled());
         let elsewhere = settled.filter_map(|thread| {
-            let left = thread.limit.intersection(online).difference(&self.reserved);
-            let have = in_force.get(&thread.id).cloned().unwrap_or_default();
+            let left = thread.allowed.intersection(online).difference(&self.reserved);
+            let have = applied.get(&thread.id).cloned().unwrap_or_default();
             let reason = "a decision is taken on a core of its own".into();
             let assignment = Assignment { target: Target::Cpus(left.clone()), reason, ..have };
             (!left.is_empty()).then_some((thread.id, assignment))

@@ -1,4 +1,4 @@
-//! What happened so far, in numbers.
+//! Counts of moves and failures so far.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ pub struct Tally {
     pub quanta: u64,
     /// Threads seen; one that replaces its program is still the same.
     pub threads: u64,
-    /// Moves that are in force.
+    /// Moves that were applied.
     pub done: u64,
     /// Moves that came after their thread's end.
     pub gone: u64,
-    /// Moves not made because somebody else had changed the setting.
-    pub foreign: u64,
+    /// Moves not made because another process had changed the setting.
+    pub externally_changed: u64,
     /// Moves that the machine refused.
     pub refused: u64,
     /// Moves that the machine did not carry out because it does not act.
@@ -37,7 +37,7 @@ impl Tally {
     /// Moves that the machine was asked for.
     #[must_use]
     pub fn moves(&self) -> u64 {
-        self.done + self.gone + self.foreign + self.refused + self.not_enforced
+        self.done + self.gone + self.externally_changed + self.refused + self.not_enforced
     }
 
     /// Adds a step, and the threads in it that the step before did not have.
@@ -56,7 +56,7 @@ impl Tally {
         let count = match outcome {
             Outcome::Done => &mut self.done,
             Outcome::Gone => &mut self.gone,
-            Outcome::Foreign => &mut self.foreign,
+            Outcome::ExternallyChanged => &mut self.externally_changed,
             Outcome::Refused(_) => &mut self.refused,
             Outcome::NotEnforced => &mut self.not_enforced,
         };

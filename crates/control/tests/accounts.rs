@@ -1,4 +1,4 @@
-//! What the controller counts and keeps, and what it is told to change between steps.
+//! What the controller counts and keeps, and which changes it accepts between steps.
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 
@@ -25,8 +25,14 @@ fn planner() -> Planner {
 
 #[test]
 fn moves_are_counted_by_what_became_of_them() {
-    let tally =
-        Tally { done: 1, gone: 2, foreign: 4, refused: 8, not_enforced: 16, ..Tally::default() };
+    let tally = Tally {
+        done: 1,
+        gone: 2,
+        externally_changed: 4,
+        refused: 8,
+        not_enforced: 16,
+        ..Tally::default()
+    };
     assert_eq!(tally.moves(), 31);
 }
 
@@ -57,13 +63,13 @@ fn time_passes_while_it_is_decided() {
 fn another_policy_decides_from_the_next_step_on() {
     let mut controller = Controller::new(machine(), Box::new(Stay), planner());
     controller.step().unwrap();
-    assert!(controller.in_force().is_empty());
+    assert!(controller.applied().is_empty());
     controller.replace(Box::new(NeverTwice), planner()).unwrap();
     controller.step().unwrap();
-    assert_eq!((controller.policy().name(), controller.in_force().len()), ("never-twice", 3));
+    assert_eq!((controller.policy().name(), controller.applied().len()), ("never-twice", 3));
     controller.replace(Box::new(Stay), planner()).unwrap();
     controller.step().unwrap();
-    assert!(controller.in_force().is_empty(), "the new policy leaves all to the OS");
+    assert!(controller.applied().is_empty(), "the new policy leaves all to the OS");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn replay(recording: &[u8], policy: &str) -> (Vec<Step>, Result<(), ControlError
         steps.push(step.clone());
         ControlFlow::Continue(())
     });
-    assert!(c.in_force().is_empty());
+    assert!(c.applied().is_empty());
     (steps, result)
 }
 
@@ -98,13 +98,13 @@ fn record_counted() -> (Vec<u8>, Vec<(Measurements, Placement)>) {
         for (n, id) in (0u32..).zip(&ids) {
             let thread = c.machine_mut().threads.get_mut(id).unwrap();
             let quanta = if n == 3 { quantum / 2 } else { quantum };
-            thread.ran = QUANTUM * quanta;
-            let clock = u64::try_from(thread.ran.as_nanos()).unwrap();
+            thread.run_time = QUANTUM * quanta;
+            let clock = u64::try_from(thread.run_time.as_nanos()).unwrap();
             let faults = u64::from(n * 1000 * quanta + n * quanta * quanta);
             let reading = GroupReading {
                 opened: Timestamp(0),
-                enabled: thread.ran,
-                running: thread.ran,
+                enabled: thread.run_time,
+                running: thread.run_time,
                 counts: vec![clock, faults],
             };
             let new = quantum == 0;

@@ -20,7 +20,7 @@ use symbiont_topology::{CpuSet, PuId, Topology};
 const QUANTUM: Duration = Duration::from_millis(20);
 
 /// A machine on which a scenario can make things happen.
-trait Stage: Machine {
+trait ScenarioMachine: Machine {
     /// A machine of two cores without threads.
     fn new() -> Self;
     /// Starts a thread that is ready at all times.
@@ -31,7 +31,7 @@ trait Stage: Machine {
     fn place_of(&self, thread: ThreadId) -> Option<CpuSet>;
 }
 
-impl Stage for FakeMachine {
+impl ScenarioMachine for FakeMachine {
     fn new() -> Self {
         Self::new(Topology::synthetic("core:2").unwrap())
     }
@@ -53,11 +53,11 @@ impl Stage for FakeMachine {
 }
 
 /// Sends every thread to cpu 0 and boosts it.
-struct Crowd;
+struct Many;
 
-impl Policy for Crowd {
+impl Policy for Many {
     fn name(&self) -> &'static str {
-        "crowd"
+        "many"
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
@@ -89,7 +89,7 @@ fn cpu(number: u32) -> Option<CpuSet> {
     Some(PuId(number).into())
 }
 
-fn a_serial_thread_gets_a_core_and_gives_it_back<M: Stage>() {
+fn a_serial_thread_gets_a_core_and_gives_it_back<M: ScenarioMachine>() {
     let mut machine = M::new();
     let serial = machine.start(1, 10);
     let parallel = [machine.start(2, 20), machine.start(2, 21)];
@@ -103,10 +103,10 @@ fn a_serial_thread_gets_a_core_and_gives_it_back<M: Stage>() {
     c.machine_mut().end(serial);
     quanta(&mut c, 1);
     assert!(parallel.iter().all(|&t| c.machine().place_of(t).is_none()));
-    assert!(c.in_force().is_empty());
+    assert!(c.applied().is_empty());
 }
 
-fn a_thread_born_mid_run_is_placed<M: Stage>() {
+fn a_thread_born_mid_run_is_placed<M: ScenarioMachine>() {
     let mut machine = M::new();
     machine.start(1, 10);
     let mut c = controller(machine, Random::new(3));
@@ -117,39 +117,39 @@ fn a_thread_born_mid_run_is_placed<M: Stage>() {
     assert_eq!(c.tally().threads, 2);
 }
 
-fn release_puts_everything_back<M: Stage>() {
+fn release_undoes_everything<M: ScenarioMachine>() {
     let mut machine = M::new();
     let threads: Vec<_> = (0..5).map(|n| machine.start(1, n)).collect();
-    let mut c = controller(machine, Crowd);
+    let mut c = controller(machine, Many);
     quanta(&mut c, 2);
     assert!(threads.iter().all(|&t| c.machine().place_of(t) == cpu(0)));
     let released = c.release().unwrap();
     assert_eq!(released.len(), 10);
-    assert!(c.in_force().is_empty());
+    assert!(c.applied().is_empty());
     assert!(threads.iter().all(|&t| c.machine().place_of(t).is_none()));
     assert!(c.release().unwrap().is_empty());
 }
 
-fn nothing_is_kept_of_threads_that_are_gone<M: Stage>() {
-    let mut c = controller(M::new(), Crowd);
+fn nothing_is_kept_of_threads_that_are_gone<M: ScenarioMachine>() {
+    let mut c = controller(M::new(), Many);
     for round in 0..20 {
         let young: Vec<_> = (0..10).map(|n| c.machine_mut().start(1, round * 10 + n)).collect();
         quanta(&mut c, 1);
-        assert_eq!(c.in_force().len(), young.len());
+        assert_eq!(c.applied().len(), young.len());
         young.into_iter().for_each(|t| c.machine_mut().end(t));
     }
     quanta(&mut c, 1);
-    assert!(c.in_force().is_empty());
+    assert!(c.applied().is_empty());
     assert_eq!(c.tally().threads, 200);
 }
 
-fn a_machine_without_threads_is_left_in_peace<M: Stage>() {
+fn a_machine_without_threads_is_left_in_peace<M: ScenarioMachine>() {
     let mut c = controller(M::new(), Stay);
     quanta(&mut c, 3);
     assert_eq!((c.tally().quanta, c.tally().moves()), (3, 0));
 }
 
-/// Keeps each thread where it is first put, and notes where it saw them in force.
+/// Keeps each thread where it is first put, and notes where it saw them applied.
 #[derive(Default)]
 struct Settler(Arc<Mutex<Vec<Placement>>>);
 
@@ -166,7 +166,7 @@ impl Policy for Settler {
     }
 }
 
-fn a_reserved_core_is_left_while_it_is_decided<M: Stage>() {
+fn a_reserved_core_is_left_while_it_is_decided<M: ScenarioMachine>() {
     let mut machine = M::new();
     let threads = [1, 2].map(|number| machine.start(0, number));
     let settler = Settler::default();
@@ -186,7 +186,7 @@ fn a_reserved_core_is_left_while_it_is_decided<M: Stage>() {
     let seen = seen.lock().unwrap();
     assert_eq!((seen[0].len(), seen[1].len()), (0, 2));
     assert_eq!(seen[1][&threads[1]].target, Target::Cpus([PuId(1)].into_iter().collect()));
-    assert_eq!(seen[1], seen[2], "the policy sees what was in force before");
+    assert_eq!(seen[1], seen[2], "the policy sees what was applied before");
 }
 
 macro_rules! each_scenario_on_each_machine {
@@ -208,7 +208,7 @@ each_scenario_on_each_machine! {
     scenarios {
         a_serial_thread_gets_a_core_and_gives_it_back
         a_thread_born_mid_run_is_placed
-        release_puts_everything_back
+        release_undoes_everything
         a_reserved_core_is_left_while_it_is_decided
         nothing_is_kept_of_threads_that_are_gone
         a_machine_without_threads_is_left_in_peace
@@ -218,17 +218,15 @@ each_scenario_on_each_machine! {
     }
 }
 
-/// What only a scripted machine can do: answer moves as told.
+/// What only a scripted machine can do: answer moves as the test specifies.
 mod answers {
     use super::*;
 
-    fn crowd_with(
-        answer: impl FnMut(&Move) -> Outcome + Send + 'static,
-    ) -> Controller<FakeMachine> {
+    fn many_with(answer: impl FnMut(&Move) -> Outcome + Send + 'static) -> Controller<FakeMachine> {
         let mut machine = FakeMachine::new(Topology::synthetic("core:2").unwrap());
         machine.start(1, 10);
         machine.answer = Some(Box::new(answer));
-        controller(machine, Crowd)
+        controller(machine, Many)
     }
 
     fn is_affinity(m: &Move) -> bool {
@@ -237,33 +235,34 @@ mod answers {
 
     #[test]
     fn a_thread_that_exits_between_sample_and_move_is_forgotten() {
-        let mut c = crowd_with(|_| Outcome::Gone);
+        let mut c = many_with(|_| Outcome::Gone);
         let step = c.step().unwrap();
         assert_eq!(step.outcomes, [Outcome::Gone, Outcome::Gone]);
-        assert!(c.in_force().is_empty());
+        assert!(c.applied().is_empty());
         assert_eq!(c.tally().gone, 2);
     }
 
     #[test]
     fn a_foreign_setting_is_left_alone_for_good() {
-        let mut c = crowd_with(|m| if is_affinity(m) { Outcome::Foreign } else { Outcome::Done });
+        let mut c =
+            many_with(|m| if is_affinity(m) { Outcome::ExternallyChanged } else { Outcome::Done });
         quanta(&mut c, 50);
-        assert_eq!(c.tally().foreign, 1);
+        assert_eq!(c.tally().externally_changed, 1);
         assert_eq!(c.tally().done, 1);
-        assert_eq!(c.tally().withheld[&Why::Foreign], 49);
-        let in_force: Vec<_> = c.in_force().values().collect();
-        assert_eq!(in_force[0].target, Target::Os);
-        assert_eq!(in_force[0].priority, Priority::Boosted(10));
+        assert_eq!(c.tally().withheld[&Why::ExternallyChanged], 49);
+        let applied: Vec<_> = c.applied().values().collect();
+        assert_eq!(applied[0].target, Target::Os);
+        assert_eq!(applied[0].priority, Priority::Boosted(10));
     }
 
     #[test]
-    fn a_setting_that_becomes_foreign_is_no_longer_in_force() {
-        let mut c = crowd_with(|_| Outcome::Done);
+    fn a_setting_that_was_changed_externally_is_no_longer_applied() {
+        let mut c = many_with(|_| Outcome::Done);
         quanta(&mut c, 1);
-        assert_eq!(c.in_force().len(), 1);
-        c.machine_mut().answer = Some(Box::new(|_| Outcome::Foreign));
+        assert_eq!(c.applied().len(), 1);
+        c.machine_mut().answer = Some(Box::new(|_| Outcome::ExternallyChanged));
         c.release().unwrap();
-        assert!(c.in_force().is_empty());
+        assert!(c.applied().is_empty());
     }
 
     fn to_os(thread: ThreadId) -> Move {
@@ -293,7 +292,7 @@ mod answers {
         let undone: Vec<_> = log.iter().take(2).map(|(asked, _)| asked.clone()).collect();
         assert_eq!(undone, lost.into_iter().map(to_os).collect::<Vec<_>>());
         assert_eq!(stranded(&c), []);
-        for placed in c.in_force().values() {
+        for placed in c.applied().values() {
             let Target::Cpus(cpus) = &placed.target else { panic!("{placed:?}") };
             assert!(cpus.is_subset(&c.machine().topology().cpus()), "{cpus}");
         }
@@ -301,7 +300,7 @@ mod answers {
         c.machine_mut().change_topology(machine("core:4"));
         quanta(&mut c, 1);
         let used: CpuSet =
-            c.in_force().values().fold(CpuSet::new(), |all, placed| match &placed.target {
+            c.applied().values().fold(CpuSet::new(), |all, placed| match &placed.target {
                 Target::Cpus(cpus) => all.union(cpus),
                 Target::Os => all,
             });
@@ -310,15 +309,15 @@ mod answers {
 
     #[test]
     fn a_change_from_outside_is_noticed_without_a_move_and_counted_once() {
-        let mut c = crowd_with(|_| Outcome::Done);
+        let mut c = many_with(|_| Outcome::Done);
         quanta(&mut c, 1);
-        let thread = *c.in_force().keys().next().unwrap();
-        c.machine_mut().lapsed = vec![(to_os(thread), Outcome::Foreign)];
+        let thread = *c.applied().keys().next().unwrap();
+        c.machine_mut().lapsed = vec![(to_os(thread), Outcome::ExternallyChanged)];
         c.machine_mut().log.clear();
         quanta(&mut c, 5);
         assert_eq!(c.machine().log, [], "it is left alone");
-        assert_eq!(c.in_force()[&thread].target, Target::Os);
-        assert_eq!(c.tally().foreign, 1);
+        assert_eq!(c.applied()[&thread].target, Target::Os);
+        assert_eq!(c.tally().externally_changed, 1);
         assert_eq!(c.externally_changed().collect::<Vec<_>>(), [(thread, Setting::Affinity)]);
         c.machine_mut().threads.clear();
         quanta(&mut c, 1);
@@ -327,9 +326,9 @@ mod answers {
 
     #[test]
     fn what_the_kernel_undid_is_done_again() {
-        let mut c = crowd_with(|_| Outcome::Done);
+        let mut c = many_with(|_| Outcome::Done);
         quanta(&mut c, 1);
-        let thread = *c.in_force().keys().next().unwrap();
+        let thread = *c.applied().keys().next().unwrap();
         c.machine_mut().lapsed = vec![(to_os(thread), Outcome::Done)];
         c.machine_mut().log.clear();
         quanta(&mut c, 1);
@@ -339,7 +338,7 @@ mod answers {
 
     #[test]
     fn a_refused_setting_is_tried_ever_less_often() {
-        let mut c = crowd_with(|m| {
+        let mut c = many_with(|m| {
             if is_affinity(m) { Outcome::Refused("EINVAL".into()) } else { Outcome::Done }
         });
         let mut tries = Vec::new();
@@ -362,7 +361,7 @@ mod answers {
         fn tries(c: &mut Controller<FakeMachine>, quanta: usize) -> Vec<usize> {
             (0..quanta).filter(|_| !c.step().unwrap().outcomes.is_empty()).collect()
         }
-        let mut c = crowd_with(refuse);
+        let mut c = many_with(refuse);
         assert_eq!(tries(&mut c, 8), [0, 3]);
         c.machine_mut().answer = None;
         assert_eq!(tries(&mut c, 8), [0]);
@@ -373,54 +372,54 @@ mod answers {
 
     #[test]
     fn a_thread_that_comes_back_is_a_new_one() {
-        let mut c = crowd_with(|_| Outcome::Foreign);
+        let mut c = many_with(|_| Outcome::ExternallyChanged);
         quanta(&mut c, 2);
-        assert_eq!(c.tally().foreign, 2);
+        assert_eq!(c.tally().externally_changed, 2);
         let (id, t) = c.machine_mut().threads.pop_first().unwrap();
         quanta(&mut c, 1);
         c.machine_mut().threads.insert(id, t);
         quanta(&mut c, 1);
-        assert_eq!(c.tally().foreign, 4);
+        assert_eq!(c.tally().externally_changed, 4);
     }
 
     #[test]
-    fn what_is_in_force_is_what_was_done() {
-        let mut c = crowd_with(|m| {
+    fn what_is_applied_is_what_was_done() {
+        let mut c = many_with(|m| {
             if is_affinity(m) { Outcome::Done } else { Outcome::Refused("EACCES".into()) }
         });
         quanta(&mut c, 1);
-        let in_force: Vec<_> = c.in_force().values().collect();
-        assert_eq!(in_force.len(), 1);
-        assert_eq!(in_force[0].target, Target::Cpus(PuId(0).into()));
-        assert_eq!(in_force[0].priority, Priority::Normal);
-        assert_eq!(in_force[0].reason, "the more the merrier");
+        let applied: Vec<_> = c.applied().values().collect();
+        assert_eq!(applied.len(), 1);
+        assert_eq!(applied[0].target, Target::Cpus(PuId(0).into()));
+        assert_eq!(applied[0].priority, Priority::Normal);
+        assert_eq!(applied[0].reason, "the more the merrier");
     }
 
     #[test]
-    fn a_machine_that_does_not_act_leaves_nothing_in_force() {
-        let mut c = crowd_with(|_| Outcome::NotEnforced);
+    fn a_machine_that_does_not_act_leaves_nothing_applied() {
+        let mut c = many_with(|_| Outcome::NotEnforced);
         quanta(&mut c, 3);
-        assert!(c.in_force().is_empty());
+        assert!(c.applied().is_empty());
         assert_eq!(c.tally().not_enforced, 6);
     }
 
     #[test]
-    fn after_an_exec_nothing_is_in_force() {
-        let mut c = crowd_with(|_| Outcome::Done);
+    fn after_an_exec_nothing_is_applied() {
+        let mut c = many_with(|_| Outcome::Done);
         quanta(&mut c, 1);
         // Thread 10 replaces its program; it lives on as the process's leader.
         let machine = c.machine_mut();
         let (id, mut t) = machine.threads.pop_first().unwrap();
         t.id = ThreadId { thread: id.process, generation: id.generation + 1, ..id };
-        t.stage = symbiont_machine::Stage::Fresh;
+        t.lifecycle = symbiont_machine::Lifecycle::Fresh;
         let heir = t.id;
         machine.threads.insert(heir, t);
         quanta(&mut c, 1);
-        assert!(!c.in_force().contains_key(&heir), "{:?}", c.in_force());
+        assert!(!c.applied().contains_key(&heir), "{:?}", c.applied());
     }
 
     #[test]
-    fn a_machine_is_told_what_to_measure_before_the_first_sample() {
+    fn the_signals_are_specified_before_the_first_sample() {
         let machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
         let phases = Box::new(Phases::new(None));
         let extra = Signals::from([Signal::Ipc]);
@@ -428,8 +427,8 @@ mod answers {
             Controller::new(machine, phases, Planner::new(Bounds::none())).measuring(&extra);
         assert_eq!(controller.machine().measured, None);
         controller.step().unwrap();
-        let told = Signals::from([Signal::RunStates, Signal::Ipc]);
-        assert_eq!(controller.machine().measured, Some(told));
+        let expected = Signals::from([Signal::RunStates, Signal::Ipc]);
+        assert_eq!(controller.machine().measured, Some(expected));
         // What the machine cannot measure of it is no reason to refuse.
         let mut machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
         machine.support.signals.insert(Signal::Ipc, Ability::Absent("no counters".into()));
@@ -447,7 +446,7 @@ mod answers {
     }
 
     #[test]
-    fn a_missing_signal_is_told_before_anything_is_done() {
+    fn a_missing_signal_is_reported_before_anything_is_done() {
         let mut machine = FakeMachine::new(Topology::synthetic("core:1").unwrap());
         let why = "/proc is not mounted".to_owned();
         machine.support.signals.insert(Signal::RunStates, Ability::Absent(why));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use symbiont_counters::History;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_machine::{
-    Counting, GroupReading, ProgramId, RunState, Sample, Signal, Signals, Stage, ThreadId,
+    Counting, GroupReading, Lifecycle, ProgramId, RunState, Sample, Signal, Signals, ThreadId,
     ThreadSample, Timestamp,
 };
 
@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let counting = Arc::new(catalogue.counting(&wanted));
         let events: usize = counting.groups.iter().map(|group| group.events.len()).sum();
         for threads in [16, 128, 1024] {
-            let (took, formulas) = fold(&counting, threads)?;
-            let each = took.as_secs_f64() * 1e6 / f64::from(threads) / QUANTA as f64;
+            let (time_taken, formulas) = fold(&counting, threads)?;
+            let each = time_taken.as_secs_f64() * 1e6 / f64::from(threads) / QUANTA as f64;
             println!("{name:<16} {events:>8} {formulas:>10} {threads:>8} {each:>14.2}");
         }
     }
@@ -38,16 +38,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Time for all quanta, and formulas derived of each thread.
 fn fold(counting: &Arc<Counting>, threads: u32) -> Result<(Duration, usize), Box<dyn Error>> {
     let mut history = History::default();
-    let mut took = Duration::ZERO;
+    let mut time_taken = Duration::ZERO;
     let mut formulas = 0;
     for quantum in 1..=QUANTA {
         let sample = sample(counting, threads, quantum)?;
         let begin = Instant::now();
         let known = history.take(&sample)?;
-        took += begin.elapsed();
+        time_taken += begin.elapsed();
         formulas = known.values().next().map_or(0, |measured| measured.iter().count());
     }
-    Ok((took, formulas))
+    Ok((time_taken, formulas))
 }
 
 fn sample(counting: &Arc<Counting>, threads: u32, quantum: u64) -> Result<Sample, Box<dyn Error>> {
@@ -57,12 +57,12 @@ fn sample(counting: &Arc<Counting>, threads: u32, quantum: u64) -> Result<Sample
         id: ThreadId { process: 1, thread, born: 0, generation: 0 },
         program: ProgramId(0),
         state: RunState::Runnable,
-        ran: time,
-        waited: Duration::ZERO,
+        run_time: time,
+        wait_time: Duration::ZERO,
         switches: 0,
         cpu: None,
-        limit: Arc::clone(&limit),
-        stage: Stage::Settled,
+        allowed: Arc::clone(&limit),
+        lifecycle: Lifecycle::Settled,
         counts: counting
             .groups
             .iter()

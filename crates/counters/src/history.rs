@@ -65,10 +65,10 @@ impl Thread {
 
     fn next(mut self, thread: &ThreadSample, scheme: &Scheme) -> Self {
         let mut news = self.measured == Measured::default();
-        let nothing = || Err("the machine does not tell".into());
+        let nothing = || Err("the machine does not report it".into());
         for (at, track) in self.groups.iter_mut().enumerate() {
             let counts = thread.counts.get(at).cloned().unwrap_or_else(nothing);
-            news |= track.take(counts, thread.ran);
+            news |= track.take(counts, thread.run_time);
         }
         self.measured = if news {
             scheme.measure(&self.groups)
@@ -89,7 +89,7 @@ impl Measured {
 }
 
 /// Why an event that a formula needs has no count: the thread has not run, or
-/// nobody counts it.
+/// no group counts it.
 pub(crate) fn unmeasured(event: &str, counting: &Counting, groups: &[Track]) -> Unmeasured {
     let event: Arc<str> = event.into();
     if let Some(why) = counting.refused.get(&event) {

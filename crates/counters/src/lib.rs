@@ -1,55 +1,40 @@
-//! From two cumulative samples to what each thread did between them.
+//! What each thread did between two cumulative samples.
 //!
 //! # Problem
-//! A machine counts since a thread was born. A policy wants to know what the
-//! thread did over the last quantum, and must not take a missing count for a
-//! count of zero.
+//! A machine counts since a thread was born. A policy needs the rates of the last quantum, and must not
+//! take a missing count for a count of zero.
 //!
 //! # Approach
-//! [`characterize`] compares two samples, thread by thread, and gives rates.
-//! It is a pure function. A thread has no entry when nothing can be said about
-//! it: it is in one sample only, no time passed, or its counts ran backwards.
+//! [`characterize`] compares two samples, thread by thread, and gives rates. It is a pure function. A
+//! thread has no entry if it is in one sample only, no time passed, or its counts decreased.
 //!
-//! Counts of events need a memory: a group may have been counted some quanta
-//! ago, or wait for descriptors. [`History`] folds sample after sample, keeps
-//! each group's last difference, and derives from it what the machine's event
-//! [`catalogue`] has formulas for ([`Measured`]). What is missing is absent with
-//! its reason ([`Unmeasured`]).
+//! Counts of events need a memory: a group may have been counted some quanta ago, or wait for
+//! descriptors. [`History`] folds sample after sample, keeps each group's last difference, and computes
+//! the formulas of the machine's event [`catalogue`] ([`Measured`]). A missing value is absent with its
+//! reason ([`Unmeasured`]).
 //!
 //! # Terms and units
-//! *Difference*: what a group counted of a thread between the last two readings
-//! between which it counted at all. *Age*: samples since the later one.
-//! *Coverage*: share of the thread's CPU time between the two in which the group
-//! counted; where a group sees half of a quantum, its counts are half the
-//! truth. So counts are compared within a group, raw, and only a bare count is
-//! scaled to the time in which its group was to count. *Ready fraction*: share of the quantum in which the thread ran or could
-//! have run, 0 to 1. Linux credits the time that a thread waited only when it
-//! next runs, and running time only at ticks and switches. So the difference
-//! of two counts may be far too small for a thread that waits all the time, or
-//! exceed the quantum for one that just got its turn. Hence: 1 if the thread
-//! was runnable at both samples, else min(1, Δ(ran + waited) / Δt). *Running fraction*: min(1, Δran / Δt).
-//! *Ready threads* of a program: sum of its threads' ready fractions, that is
-//! the mean number of threads that were ready over the quantum.
+//! *Difference*: counts of a group between the last two readings between which it counted. *Age*:
+//! samples since the later one. *Coverage*: share of the thread's run time between the two in which the
+//! group counted. Counts are compared within a group, raw; only a bare count is scaled to the time in
+//! which its group was to count. *Ready fraction*: share of the quantum in which the thread ran or could
+//! have run. Linux credits wait time only when the thread next runs, and run time only at ticks and
+//! switches, so the fraction is 1 if the thread was runnable at both samples, else
+//! min(1, Δ(run time + wait time) / Δt). *Running fraction*: min(1, Δ run time / Δt). *Ready threads* of a
+//! program: sum of its threads' ready fractions.
 //!
 //! # Properties
-//! - Fractions lie between 0 and 1, and ready ≥ running
-//!   (`fractions_are_fractions`).
-//! - What is not in both samples, or ran backwards, is absent, never zero
-//!   (`a_new_thread_has_no_characterization`, `counts_that_run_backwards_are_absent`).
-//! - Differences are told with coverage and age, also under rotation, after a
-//!   pause and of sleepers (`groups_in_rotation_show_half_coverage_and_their_age`,
+//! - Fractions lie between 0 and 1, and ready ≥ running (`fractions_are_fractions`).
+//! - Missing or decreasing counts are absent, never zero (`a_new_thread_has_no_characterization`,
+//!   `counts_that_run_backwards_are_absent`, `what_was_never_counted_is_absent_with_its_reason`).
+//! - Differences come with coverage and age (`groups_in_rotation_show_half_coverage_and_their_age`,
 //!   `a_group_that_was_closed_meanwhile_starts_over`,
 //!   `a_sleeper_keeps_its_last_counts_which_grow_old`).
 //! - Counts of different groups are never compared
 //!   (`later_readings_are_differences_and_raw_counts_stay_within_their_group`).
-//! - What was never counted is absent with its reason
-//!   (`what_was_never_counted_is_absent_with_its_reason`); whatever is read,
-//!   coverage is a share and values are finite
-//!   (`whatever_is_read_coverage_is_a_share_and_values_are_finite`).
+//! - Coverage is a share, values are finite (`whatever_is_read_coverage_is_a_share_and_values_are_finite`).
 //! - Only what is wanted is counted (`only_what_is_wanted_is_counted`).
-//! - Where counts are credited at once, cutting a span of time in two changes
-//!   nothing: the rates of the whole are the weighted means of the parts'
-//!   (`a_lost_sample_loses_nothing`).
+//! - Cutting a span in two changes no rate (`a_lost_sample_loses_nothing`).
 
 pub mod catalogue;
 mod history;
@@ -103,21 +88,24 @@ pub fn characterize(before: &Sample, after: &Sample) -> Characterizations {
         .collect()
 }
 
-/// None if a count ran backwards.
+/// None if a count decreased.
 fn between(
     before: &ThreadSample,
     after: &ThreadSample,
     over: Duration,
 ) -> Option<Characterization> {
-    let ran = after.ran.checked_sub(before.ran)?;
-    let waited = after.waited.checked_sub(before.waited)?;
+    let run_time = after.run_time.checked_sub(before.run_time)?;
+    let wait_time = after.wait_time.checked_sub(before.wait_time)?;
     let switches = after.switches.checked_sub(before.switches)?;
     let share = |time: Duration| (time.as_nanos() as f64 / over.as_nanos() as f64).min(1.0);
     let runnable = |t: &ThreadSample| t.state == RunState::Runnable;
-    let ready =
-        if runnable(before) && runnable(after) { 1.0 } else { share(ran.saturating_add(waited)) };
+    let ready = if runnable(before) && runnable(after) {
+        1.0
+    } else {
+        share(run_time.saturating_add(wait_time))
+    };
     let migrated = before.cpu.zip(after.cpu).map(|(from, to)| from != to);
-    Some(Characterization { over, ready, running: share(ran), switches, migrated })
+    Some(Characterization { over, ready, running: share(run_time), switches, migrated })
 }
 
 #[cfg(test)]

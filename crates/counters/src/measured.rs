@@ -26,7 +26,7 @@ pub struct Measurement {
 /// Why there is no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unmeasured {
-    /// Nobody asked for it, or the machine's catalogue has no formula for it.
+    /// It was not requested, or the machine's catalogue has no formula for it.
     #[error("'{0}' is not measured here")]
     Unknown(String),
     /// Its events are not counted for this thread.

@@ -21,33 +21,33 @@ pub(crate) struct Scheme {
     /// For each output, the formula's place in the catalogue.
     formulas: Vec<usize>,
     /// For each group of the catalogue and in it for each event: the counted
-    /// group and the place in its counts.
-    seats: Vec<Vec<Option<(usize, usize)>>>,
-    /// For each event of the catalogue, all its seats.
+    /// group and the index in its counts.
+    slots: Vec<Vec<Option<(usize, usize)>>>,
+    /// For each event of the catalogue, all its slots.
     everywhere: Vec<Vec<(usize, usize)>>,
 }
 
 impl Scheme {
     pub(crate) fn new(counting: Arc<Counting>) -> Result<Self, CatalogueError> {
         let catalogue = Catalogue::parse(&counting.catalogue, &counting.text)?;
-        let seat = |group: &str, event: &str| {
+        let slot = |group: &str, event: &str| {
             let counted = counting.groups.iter().position(|known| &*known.name == group)?;
             let events = &counting.groups.get(counted)?.events;
             Some((counted, events.iter().position(|known| &**known == event)?))
         };
         let events = catalogue.events();
-        let seats = catalogue.groups().iter().map(|group| {
-            events.iter().map(|event| seat(&group.name, &event.name)).collect::<Vec<_>>()
+        let slots = catalogue.groups().iter().map(|group| {
+            events.iter().map(|event| slot(&group.name, &event.name)).collect::<Vec<_>>()
         });
-        let seats: Vec<_> = seats.collect();
+        let slots: Vec<_> = slots.collect();
         let everywhere = (0..events.len()).map(|event| {
-            seats.iter().filter_map(|group| group.get(event).copied().flatten()).collect()
+            slots.iter().filter_map(|group| group.get(event).copied().flatten()).collect()
         });
         let everywhere = everywhere.collect();
         let outputs = Arc::new(outputs(&catalogue, &counting));
         let place = |name: &Arc<str>| catalogue.formulas().iter().position(|f| *f.name == **name);
         let formulas = outputs.names.iter().filter_map(place).collect();
-        Ok(Self { counting, catalogue, outputs, formulas, seats, everywhere })
+        Ok(Self { counting, catalogue, outputs, formulas, slots, everywhere })
     }
 
     /// Is it for these counts?
@@ -63,13 +63,14 @@ impl Scheme {
     }
 
     fn value(&self, formula: &Formula, groups: &[Track]) -> Result<Measurement, Unmeasured> {
-        let seated = Seated { scheme: self, groups, coverage: Cell::new(1.0), age: Cell::new(0) };
-        match self.catalogue.compute(formula, &seated) {
+        let located =
+            LocatedCounts { scheme: self, groups, coverage: Cell::new(1.0), age: Cell::new(0) };
+        match self.catalogue.compute(formula, &located) {
             Ok(value) => Ok(Measurement {
                 value: value.value,
                 unit: value.unit,
-                coverage: seated.coverage.get(),
-                age: seated.age.get(),
+                coverage: located.coverage.get(),
+                age: located.age.get(),
             }),
             Err(Absent::NotCounted(event)) => Err(unmeasured(&event, &self.counting, groups)),
             Err(Absent::NoFormula(name)) => Err(Unmeasured::Unknown(name)),
@@ -79,7 +80,7 @@ impl Scheme {
     }
 }
 
-/// The formulas that tell the signals that are counted for.
+/// The formulas of the signals that are counted for.
 fn outputs(catalogue: &Catalogue, counting: &Counting) -> Outputs {
     let mut outputs = Outputs::default();
     let mut seen = BTreeSet::new();
@@ -101,35 +102,35 @@ fn outputs(catalogue: &Catalogue, counting: &Counting) -> Outputs {
 
 /// A thread's counts at their places in the catalogue. Takes note of what is
 /// used.
-struct Seated<'a> {
+struct LocatedCounts<'a> {
     scheme: &'a Scheme,
     groups: &'a [Track],
     coverage: Cell<f64>,
     age: Cell<u64>,
 }
 
-impl Seated<'_> {
+impl LocatedCounts<'_> {
     fn change(&self, group: usize) -> Option<&Change> {
         self.groups.get(group)?.change()
     }
 
-    fn seat(&self, group: usize, event: usize) -> Option<(usize, usize)> {
-        *self.scheme.seats.get(group)?.get(event)?
+    fn slot(&self, group: usize, event: usize) -> Option<(usize, usize)> {
+        *self.scheme.slots.get(group)?.get(event)?
     }
 
     /// What an event counted over the whole time, from all places where it was counted
     /// most recently. Groups that take turns see different parts of a quantum, together
     /// perhaps all of it.
     fn everywhere(&self, event: usize) -> Option<f64> {
-        let seats = self.scheme.everywhere.get(event)?;
-        let told = seats.iter().filter_map(|&(counted, place)| {
+        let slots = self.scheme.everywhere.get(event)?;
+        let counts = slots.iter().filter_map(|&(counted, place)| {
             let change = self.change(counted)?;
             Some((change, *change.counts.get(place)? as f64))
         });
-        let told: Vec<_> = told.collect();
-        let age = told.iter().map(|(change, _)| change.age).min()?;
+        let counts: Vec<_> = counts.collect();
+        let age = counts.iter().map(|(change, _)| change.age).min()?;
         let (mut counted, mut parts, mut coverage) = (0.0, 0.0, 0.0);
-        for (change, count) in told.into_iter().filter(|(change, _)| change.age == age) {
+        for (change, count) in counts.into_iter().filter(|(change, _)| change.age == age) {
             counted += count;
             parts += 1.0 / change.scale;
             coverage += change.coverage;
@@ -140,10 +141,10 @@ impl Seated<'_> {
     }
 }
 
-impl Placed for Seated<'_> {
+impl Placed for LocatedCounts<'_> {
     fn count(&self, group: Option<usize>, event: usize) -> Option<f64> {
         let Some(group) = group else { return self.everywhere(event) };
-        let (counted, place) = self.seat(group, event)?;
+        let (counted, place) = self.slot(group, event)?;
         let change = self.change(counted)?;
         let count = *change.counts.get(place)? as f64;
         self.coverage.set(self.coverage.get().min(change.coverage));
@@ -152,13 +153,13 @@ impl Placed for Seated<'_> {
     }
 
     fn has(&self, group: usize, event: usize) -> bool {
-        let seat = self.seat(group, event);
-        let count = seat.and_then(|(counted, place)| self.change(counted)?.counts.get(place));
+        let slot = self.slot(group, event);
+        let count = slot.and_then(|(counted, place)| self.change(counted)?.counts.get(place));
         count.is_some()
     }
 
     fn age(&self, group: usize) -> u64 {
-        let counted = self.scheme.seats.get(group).and_then(|seats| seats.iter().flatten().next());
+        let counted = self.scheme.slots.get(group).and_then(|slots| slots.iter().flatten().next());
         counted.and_then(|&(counted, _)| self.change(counted)).map_or(u64::MAX, |c| c.age)
     }
 }

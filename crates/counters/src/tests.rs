@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use symbiont_machine::{ProgramId, Stage, Timestamp};
+use symbiont_machine::{Lifecycle, ProgramId, Timestamp};
 use symbiont_topology::PuId;
 
 use super::*;
@@ -17,12 +17,12 @@ fn thread(n: u32, state: RunState, ran_ms: u64, waited_ms: u64) -> ThreadSample 
         id: id(n),
         program: ProgramId(0),
         state,
-        ran: Duration::from_millis(ran_ms),
-        waited: Duration::from_millis(waited_ms),
+        run_time: Duration::from_millis(ran_ms),
+        wait_time: Duration::from_millis(waited_ms),
         switches: ran_ms,
         cpu: Some(PuId(0)),
-        limit: Arc::new("0-1".parse().unwrap()),
-        stage: Stage::Settled,
+        allowed: Arc::new("0-1".parse().unwrap()),
+        lifecycle: Lifecycle::Settled,
         counts: Vec::new(),
     }
 }

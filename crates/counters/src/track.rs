@@ -11,7 +11,7 @@ pub(crate) struct Track {
     /// The last reading, and the thread's CPU time then.
     last: Option<(GroupReading, Duration)>,
     /// The thread's CPU time at the last sample.
-    ran: Option<Duration>,
+    run_time: Option<Duration>,
     change: Option<Change>,
     /// Why the group is not counted, at the last sample.
     absent: Option<Arc<str>>,
@@ -32,17 +32,17 @@ pub(crate) struct Change {
 }
 
 impl Track {
-    /// Takes what the next sample says, and the thread's CPU time then. Is
-    /// anything else than the age not as it was?
-    pub(crate) fn take(&mut self, counts: GroupCounts, ran: Duration) -> bool {
-        let before = self.ran.replace(ran);
+    /// Takes the counts of the next sample and the thread's CPU time then.
+    /// True if anything but the age changed.
+    pub(crate) fn take(&mut self, counts: GroupCounts, run_time: Duration) -> bool {
+        let before = self.run_time.replace(run_time);
         let (reading, absent) = match counts {
             Ok(reading) => (Some(reading), None),
             Err(why) => (None, Some(why)),
         };
         let reasons_differ = self.absent != absent;
         self.absent = absent;
-        let change = reading.and_then(|reading| self.advance(reading, before, ran));
+        let change = reading.and_then(|reading| self.advance(reading, before, run_time));
         let news = reasons_differ || change.is_some();
         match (change, &mut self.change) {
             (Some(new), change) => *change = Some(new),
@@ -57,23 +57,23 @@ impl Track {
         &mut self,
         reading: GroupReading,
         before: Option<Duration>,
-        ran: Duration,
+        run_time: Duration,
     ) -> Option<Change> {
         let same = |last: &&(GroupReading, Duration)| last.0.opened == reading.opened;
         let base = self.last.as_ref().filter(same);
         let (change, counted) = match base {
             // The CPU time since the last reading, or since the group was
             // opened: at the earliest after the sample before.
-            Some((last, at)) => (difference(last, &reading), ran.saturating_sub(*at)),
+            Some((last, at)) => (difference(last, &reading), run_time.saturating_sub(*at)),
             None => (
                 Some((reading.enabled, reading.running, reading.counts.clone())),
-                before.map_or(Duration::ZERO, |before| ran.saturating_sub(before)),
+                before.map_or(Duration::ZERO, |before| run_time.saturating_sub(before)),
             ),
         };
         // Without running time nothing was counted: the next difference is to
         // the same reading as this one.
         if base.is_none() || change.as_ref().is_none_or(|(_, running, _)| !running.is_zero()) {
-            self.last = Some((reading, ran));
+            self.last = Some((reading, run_time));
         }
         let (enabled, running, counts) = change.filter(|(_, running, _)| !running.is_zero())?;
         let running = running.as_secs_f64();
@@ -95,7 +95,7 @@ impl Track {
 }
 
 /// Time enabled, time running and counts between two readings; none if
-/// anything ran backwards.
+/// anything decreased.
 fn difference(
     before: &GroupReading,
     after: &GroupReading,

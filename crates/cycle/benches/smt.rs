@@ -5,7 +5,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use symbiont_cycle::{Branch, Chip, Op, Options, Seat};
+use symbiont_cycle::{Branch, Chip, CoreSlot, CycleOptions, Op};
 use symbiont_profile::OpClass;
 use symbiont_sim::description::Description;
 use symbiont_topology::CoreId;
@@ -42,15 +42,15 @@ fn ops(thread: u64, bytes: u64) -> impl Iterator<Item = Op> + Send {
 fn two_threads(bencher: Bencher<'_, '_>, kib: u64) {
     let Ok(machine) = Description::named("xeon-e5-2620v4") else { return };
     bencher.counter(ItemsCount::new(INSTRUCTIONS)).bench_local(|| {
-        let seat = |thread| Seat {
+        let slot = |thread| CoreSlot {
             core: CoreId(0),
             mode: 2,
             home: 0,
             stream: Box::new(ops(thread, kib << 10)),
         };
-        let seats = (0..2).map(seat).collect();
-        let Ok(mut chip) = Chip::new(&machine, seats, &Options::default()) else { return 0 };
-        let retired = |chip: &Chip<'_>| (0..2).map(|seat| chip.counts(seat).instructions).sum();
+        let slots = (0..2).map(slot).collect();
+        let Ok(mut chip) = Chip::new(&machine, slots, &CycleOptions::default()) else { return 0 };
+        let retired = |chip: &Chip<'_>| (0..2).map(|slot| chip.counts(slot).instructions).sum();
         let mut until = 0.0;
         let mut sum: u64 = 0;
         while sum < INSTRUCTIONS {

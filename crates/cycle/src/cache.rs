@@ -14,7 +14,7 @@
 //! # Properties
 //! - Misses by set are those of a list that is searched
 //!   (`misses_by_set_are_those_of_a_plain_list`).
-//! - Causes name who took the line (`a_miss_names_who_took_the_line`).
+//! - Causes name the thread that took the line (`a_miss_names_the_thread_that_took_the_line`).
 
 use std::collections::HashMap;
 
@@ -160,7 +160,7 @@ impl Cache {
         found.map(|way| Place(start + way))
     }
 
-    /// Uses a line that was found; tells when it has arrived.
+    /// Uses a line that was found; returns when it has arrived.
     #[inline]
     pub fn touch(&mut self, place: Place, writes: bool) -> f64 {
         self.clock += 1;
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_names_who_took_the_line() {
+    fn a_miss_names_the_thread_that_took_the_line() {
         let mut cache = Cache::with(1, 1, 6);
         let (a, b) = (cache.add_user(), cache.add_user());
         for (user, address) in [(a, 0), (b, 64), (a, 0), (a, 128), (a, 0)] {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_told_when_it_goes() {
+    fn what_was_written_is_reported_when_it_goes() {
         let mut cache = Cache::with(1, 1, 6);
         let user = cache.add_user();
         cache.insert(user, 0, 0.0, false);

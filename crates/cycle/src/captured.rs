@@ -6,11 +6,11 @@
 //! that stand before it in the file, dated by the profile's reuse times; through the
 //! window's warm-up the caller lets the thread go outside of time ([`crate::Chip::skim`]).
 //!
-//! *Repetition*: a window that ends begins anew, warm-up included. What a program would have met as new
+//! *Repetition*: a window that ends begins anew, warm-up included. What a program would have found new
 //! data must not be found in a cache then: lines of data that had not been used before the
 //! window are other lines in each pass (for 32 passes).
 //!
-//! *Memory*: a thread has addresses of its own (whose code is another's too, the caches are told:
+//! *Memory*: a thread has addresses of its own (whose code is another's too, the caches learn:
 //! [`Walk::origin`]). Its memory lies in one piece as with large
 //! pages, some pages apart from where others have theirs, so that equal addresses of two programs
 //! are not always in equal sets.
@@ -18,7 +18,7 @@
 //! *Branches*: conditional and indirect ones and returns are guessed by the core's predictor; direct
 //! jumps and calls are foreseen.
 //!
-//! *Profile of the window*: [`Captured::as_profiled`] tells what a profile would say of nothing
+//! *Profile of the window*: [`Captured::as_profiled`] gives the profile of nothing
 //! but the window, so that another simulator can be asked about the very same instructions.
 //!
 //! # What this leaves out
@@ -28,7 +28,7 @@
 //! # Properties
 //! `operations_are_the_programs`, `a_window_that_ends_begins_anew_with_new_lines`,
 //! `two_threads_share_no_address`, `a_damaged_window_is_refused`,
-//! `the_profile_of_a_window_is_of_its_counted_instructions`; in the referee:
+//! `the_profile_of_a_window_is_of_its_counted_instructions`; in the cycle-level reference:
 //! `a_captured_program_runs_as_it_must`.
 
 mod dated;
@@ -43,7 +43,7 @@ use symbiont_profile::trace::{
 use symbiont_profile::{Phase, ReuseHistogram};
 
 use crate::op::{Branch, Op};
-use crate::replay::{Touch, What};
+use crate::replay::{Touch, Touched};
 
 /// log₂ of the bytes of a trace's lines, and of the pages that operations name.
 const LINE: u32 = 6;
@@ -97,7 +97,7 @@ impl Captured {
         self.failed.get()
     }
 
-    /// A thread that begins with the window; `space`, below 256, tells threads apart.
+    /// A thread that begins with the window; `space`, below 256, distinguishes threads.
     ///
     /// # Errors
     /// When the file can no longer be read.
@@ -206,9 +206,9 @@ impl Walk {
                 let address = self.space.place(line.line << LINE);
                 let page = address >> PAGE;
                 let (what, of_page) = if is_code {
-                    (What::Code { address }, What::CodePage(page))
+                    (Touched::Code { address }, Touched::CodePage(page))
                 } else {
-                    (What::Data { address, writes: line.written }, What::DataPage(page))
+                    (Touched::Data { address, writes: line.written }, Touched::DataPage(page))
                 };
                 touches.push(Touch { instructions_ago, what });
                 if last_page.replace(page) != Some(page) {
@@ -302,7 +302,7 @@ mod tests {
     use symbiont_profile::{OpClass, test_support as synthetic};
 
     use super::*;
-    use crate::made_up::{PASS, chase};
+    use crate::synthetic::{PASS, chase};
 
     fn captured(file: &TraceFile, index: usize) -> Result<Captured, TraceError> {
         Captured::new(file, index, &synthetic::pointer_chasing(2_000).phases[0])

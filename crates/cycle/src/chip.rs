@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use symbiont_sim::description::Description;
 use symbiont_topology::CoreId;
 
-use crate::Options;
+use crate::CycleOptions;
 use crate::core::{Core, Thread, Work};
 use crate::counts::Counts;
 use crate::levels::{Levels, UserPlace};
@@ -31,10 +31,10 @@ pub struct Context {
 }
 
 /// A thread and where it runs.
-pub struct Seat<'s> {
+pub struct CoreSlot<'s> {
     /// Its core.
     pub core: CoreId,
-    /// Hardware threads that the core is set up for; the most that any seat of it says, or as many as
+    /// Hardware threads that the core is set up for; the most that any slot of it says, or as many as
     /// there are if that is more.
     pub mode: u32,
     /// Node of its memory, by index in the topology.
@@ -49,7 +49,7 @@ pub enum ChipError {
     /// The machine has no such core.
     #[error("the machine has no core {0}")]
     NoCore(u32),
-    /// Nobody runs.
+    /// No thread runs.
     #[error("a chip without threads")]
     NoThreads,
 }
@@ -58,8 +58,8 @@ pub enum ChipError {
 pub struct Chip<'s> {
     cores: Vec<Core<'s>>,
     levels: Levels,
-    /// Core and thread there of each seat.
-    seats: Vec<(usize, usize)>,
+    /// Core and thread there of each slot.
+    slots: Vec<(usize, usize)>,
 }
 
 impl<'s> Chip<'s> {
@@ -69,14 +69,14 @@ impl<'s> Chip<'s> {
     /// See [`ChipError`].
     pub fn new(
         machine: &Description,
-        seats: Vec<Seat<'s>>,
-        options: &Options,
+        slots: Vec<CoreSlot<'s>>,
+        options: &CycleOptions,
     ) -> Result<Self, ChipError> {
         let context =
-            |seat: &Seat<'s>| Context { core: seat.core, mode: seat.mode, home: seat.home };
-        let contexts: Vec<Context> = seats.iter().map(context).collect();
-        let users: Vec<(usize, usize)> = (0..seats.len()).map(|seat| (seat, seat)).collect();
-        let works = seats.into_iter().enumerate().map(|(at, seat)| Work::new(at, seat.stream));
+            |slot: &CoreSlot<'s>| Context { core: slot.core, mode: slot.mode, home: slot.home };
+        let contexts: Vec<Context> = slots.iter().map(context).collect();
+        let users: Vec<(usize, usize)> = (0..slots.len()).map(|slot| (slot, slot)).collect();
+        let works = slots.into_iter().enumerate().map(|(at, slot)| Work::new(at, slot.stream));
         Self::assembled(machine, &contexts, works.collect(), &users, options)
     }
 
@@ -86,7 +86,7 @@ impl<'s> Chip<'s> {
         machine: &Description,
         contexts: &[Context],
         jobs: usize,
-        options: &Options,
+        options: &CycleOptions,
     ) -> Result<Self, ChipError> {
         let of = |thread| (0..jobs).map(move |job| (thread, job));
         let users: Vec<(usize, usize)> = (0..contexts.len()).flat_map(of).collect();
@@ -100,7 +100,7 @@ impl<'s> Chip<'s> {
         contexts: &[Context],
         works: Vec<Work<'s>>,
         users: &[(usize, usize)],
-        options: &Options,
+        options: &CycleOptions,
     ) -> Result<Self, ChipError> {
         if contexts.is_empty() || users.is_empty() {
             return Err(ChipError::NoThreads);
@@ -111,54 +111,55 @@ impl<'s> Chip<'s> {
         for (context, work) in contexts.iter().zip(works) {
             let missing = ChipError::NoCore(context.core.0);
             let core = machine.topology.core(context.core).ok_or(missing.clone())?;
-            let sort = machine.core_type(core.kind).ok_or(missing)?;
-            known.push((core, sort, 1e9 / machine.hertz(core)));
+            let core_type = machine.core_type(core.kind).ok_or(missing)?;
+            known.push((core, core_type, 1e9 / machine.hertz(core)));
             let of_core = by_core.entry(context.core).or_default();
             of_core.0 = of_core.0.max(context.mode);
             places.push((context.core, of_core.1.len()));
             of_core.1.push(work);
         }
         let user = |&(thread, job): &(usize, usize)| {
-            let (&(core, sort, period), context) = known.get(thread).zip(contexts.get(thread))?;
-            Some(UserPlace { thread, job, core, sort, period, home: context.home })
+            let (&(core, core_type, period), context) =
+                known.get(thread).zip(contexts.get(thread))?;
+            Some(UserPlace { thread, job, core, core_type, period, home: context.home })
         };
         let users: Vec<UserPlace<'_>> = users.iter().filter_map(user).collect();
         let levels = Levels::new(machine, &users, options.prefetching, options.private_caches);
         let mut numbers = BTreeMap::new();
         let mut cores = Vec::new();
         for (id, (mode, works)) in by_core {
-            let Some((_, sort, period)) = known.iter().find(|(core, ..)| core.id == id) else {
+            let Some((_, core_type, period)) = known.iter().find(|(core, ..)| core.id == id) else {
                 continue;
             };
             numbers.insert(id, cores.len());
-            cores.push(Core::new(sort, 1.0 / period, mode, works, options));
+            cores.push(Core::new(core_type, 1.0 / period, mode, works, options));
         }
-        let seat =
+        let slot =
             |(core, thread): (CoreId, usize)| (numbers.get(&core).copied().unwrap_or(0), thread);
-        Ok(Self { cores, levels, seats: places.into_iter().map(seat).collect() })
+        Ok(Self { cores, levels, slots: places.into_iter().map(slot).collect() })
     }
 
     /// Lets a hardware thread fetch no more; what it would fetch next.
-    pub(crate) fn leave(&mut self, seat: usize) -> Option<Work<'s>> {
-        self.thread_mut(seat).map(Thread::leave)
+    pub(crate) fn leave(&mut self, slot: usize) -> Option<Work<'s>> {
+        self.thread_mut(slot).map(Thread::leave)
     }
 
     /// Has all that a hardware thread fetched left?
-    pub(crate) fn is_drained(&self, seat: usize) -> bool {
+    pub(crate) fn is_drained(&self, slot: usize) -> bool {
         let thread =
-            self.seats.get(seat).map(|&(core, thread)| &self.cores[core].threads()[thread]);
+            self.slots.get(slot).map(|&(core, thread)| &self.cores[core].threads()[thread]);
         thread.is_none_or(Thread::is_drained)
     }
 
     /// A drained hardware thread executes this from now on.
-    pub(crate) fn enter(&mut self, seat: usize, work: Work<'s>) {
-        if let Some(thread) = self.thread_mut(seat) {
+    pub(crate) fn enter(&mut self, slot: usize, work: Work<'s>) {
+        if let Some(thread) = self.thread_mut(slot) {
             thread.enter(work);
         }
     }
 
-    fn thread_mut(&mut self, seat: usize) -> Option<&mut Thread<'s>> {
-        let &(core, thread) = self.seats.get(seat)?;
+    fn thread_mut(&mut self, slot: usize) -> Option<&mut Thread<'s>> {
+        let &(core, thread) = self.slots.get(slot)?;
         self.cores.get_mut(core)?.threads_mut().get_mut(thread)
     }
 
@@ -188,29 +189,29 @@ impl<'s> Chip<'s> {
         alive.contains(&true)
     }
 
-    /// Lets so many of the next instructions of a seat's thread go by outside of time, to warm
+    /// Lets so many of the next instructions of a slot's thread go by outside of time, to warm
     /// caches, translation buffers and predictor by them (functional warming: Wunderlich et al.,
     /// SMARTS, ISCA 2003). Before the first cycle only: the threads' clocks stand still.
-    pub fn skim(&mut self, seat: usize, instructions: u64) {
-        let Some(&(core, thread)) = self.seats.get(seat) else { return };
+    pub fn skim(&mut self, slot: usize, instructions: u64) {
+        let Some(&(core, thread)) = self.slots.get(slot) else { return };
         self.cores[core].skim(&mut self.levels, thread, instructions);
     }
 
-    /// What the thread of a seat did so far, by the seats' order.
+    /// What the thread of a slot did so far, by the slots' order.
     #[must_use]
-    pub fn counts(&self, seat: usize) -> Counts {
-        let Some(&(core, thread)) = self.seats.get(seat) else { return Counts::default() };
+    pub fn counts(&self, slot: usize) -> Counts {
+        let Some(&(core, thread)) = self.slots.get(slot) else { return Counts::default() };
         let thread = &self.cores[core].threads()[thread];
         Counts { traffic: self.levels.traffic(thread.user()), ..*thread.counts() }
     }
 
-    /// How many seats there are.
+    /// How many slots there are.
     #[must_use]
-    pub fn seats(&self) -> usize {
-        self.seats.len()
+    pub fn slots(&self) -> usize {
+        self.slots.len()
     }
 
-    /// The caches; users are numbered as seats.
+    /// The caches; users are numbered as slots.
     #[must_use]
     pub fn levels(&self) -> &Levels {
         &self.levels
@@ -229,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::op::{Branch, Op};
-    use crate::{Fetch, Options};
+    use crate::{CycleOptions, Fetch};
 
     fn ops() -> impl Strategy<Value = Vec<Op>> {
         let op = (0..OpClass::COUNT, 0_u16..6, 0_u16..30, 0_u64..4000, 0_u8..40, 0_u64..50);
@@ -238,7 +239,7 @@ mod tests {
             let wrong = wrong == 0 && class == OpClass::Branch;
             Op {
                 sources: [a, b],
-                branch: Branch::Told { wrong },
+                branch: Branch::Given { wrong },
                 pc: pc * 40,
                 ..Op::memory(class, line * 64)
             }
@@ -248,7 +249,7 @@ mod tests {
 
     fn run(threads: &[Vec<Op>], fetch: Fetch, skip: bool) -> Vec<Counts> {
         let machine = Description::named("power8-s812l").unwrap();
-        let seats = threads.iter().zip(0_u64..).map(|(ops, which)| Seat {
+        let slots = threads.iter().zip(0_u64..).map(|(ops, which)| CoreSlot {
             core: CoreId(which as u32 / 3),
             mode: 4,
             home: which as usize % 2,
@@ -258,8 +259,8 @@ mod tests {
                     .map(move |op| Op { address: op.address + (which << 40), ..op }),
             ),
         });
-        let options = Options { fetch, ..Options::default() };
-        let mut chip = Chip::new(&machine, seats.collect(), &options).unwrap();
+        let options = CycleOptions { fetch, ..CycleOptions::default() };
+        let mut chip = Chip::new(&machine, slots.collect(), &options).unwrap();
         for slice in 1..100 {
             let until = f64::from(slice) * 777.0;
             let more = if skip { chip.run_until(until) } else { chip.run_every_cycle_until(until) };
@@ -267,7 +268,7 @@ mod tests {
                 break;
             }
         }
-        (0..chip.seats()).map(|seat| chip.counts(seat)).collect()
+        (0..chip.slots()).map(|slot| chip.counts(slot)).collect()
     }
 
     proptest! {

@@ -86,7 +86,7 @@ impl Dram {
         if of == to { granted + self.latency } else { node.link.grant(granted) + self.remote }
     }
 
-    /// Writes a line back. Nobody waits for it.
+    /// Writes a line back. No thread waits for it.
     pub fn write(&mut self, of: usize, to: usize, ns: f64) {
         let Some(node) = self.nodes.get_mut(of) else { return };
         let at = if of == to { ns } else { node.link_writes.grant(ns) };

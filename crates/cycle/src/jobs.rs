@@ -40,7 +40,7 @@ use crate::chip::{Chip, ChipError};
 use crate::core::Work;
 use crate::levels::Kind;
 use crate::op::Stream;
-use crate::{Counts, Options};
+use crate::{Counts, CycleOptions};
 
 /// Time by which draining hardware threads are looked at again, ns.
 const LOOK: f64 = 20.0;
@@ -67,7 +67,7 @@ impl<'s> Jobs<'s> {
         machine: &Description,
         contexts: &[Context],
         jobs: Vec<Stream<'s>>,
-        options: &Options,
+        options: &CycleOptions,
     ) -> Result<Self, ChipError> {
         let chip = Chip::idle(machine, contexts, jobs.len(), options)?;
         let count = jobs.len();

@@ -1,4 +1,4 @@
-//! The simulated machine cycle by cycle: the referee of its fast level.
+//! The simulated machine cycle by cycle: the cycle-level reference of its fast level.
 //!
 //! # Problem
 //! The fast level of the simulated machine is a model; it is believed only as far as another
@@ -25,7 +25,7 @@
 //! | [`captured`] | a window of a captured trace as a stream |
 //! | [`replay`] | a phase of a profile as a stream |
 //! | [`check`] | two levels held against each other |
-//! | [`referee`] | all that behind the simulated machine's seam |
+//! | [`mod@reference`] | all that behind the simulated machine's seam |
 //!
 //! # Terms and units
 //! Cycles are of the core, other times nanoseconds, addresses bytes.
@@ -39,29 +39,29 @@ pub mod counts;
 pub mod dram;
 pub mod jobs;
 pub mod levels;
-#[cfg(test)]
-mod made_up;
 pub mod op;
 pub mod pool;
 pub mod ports;
 pub mod predictor;
 pub mod prefetch;
-pub mod referee;
+pub mod reference;
 pub mod replay;
+#[cfg(test)]
+mod synthetic;
 pub mod wheel;
 
 pub use crate::captured::Captured;
-pub use crate::chip::{Chip, ChipError, Seat};
+pub use crate::chip::{Chip, ChipError, CoreSlot};
 pub use crate::core::Fetch;
 pub use crate::counts::Counts;
 pub use crate::jobs::{Context, Jobs};
 pub use crate::op::{Branch, Op, Stream};
 pub use crate::predictor::{Indexing, Tables};
-pub use crate::referee::{Referee, Sample};
+pub use crate::reference::{CycleReference, Sample};
 
 /// What a description does not say of a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct CycleOptions {
     /// Which threads fetch.
     pub fetch: Fetch,
     /// How predictors find their counters.
@@ -74,7 +74,7 @@ pub struct Options {
     pub private_caches: bool,
 }
 
-impl Default for Options {
+impl Default for CycleOptions {
     /// Threads fetch in turn, a core has one gshare, prefetchers work.
     fn default() -> Self {
         Self {

@@ -40,7 +40,7 @@ pub enum Branch {
         target: u32,
     },
     /// Guessed wrong or right whatever the core's predictor is like.
-    Told {
+    Given {
         /// Was it guessed wrong?
         wrong: bool,
     },

@@ -5,7 +5,7 @@
 
 use symbiont_sim::description::{SmtRule, Structure};
 
-/// The entries of a structure, and who holds how many.
+/// The entries of a structure, and how many each thread holds.
 #[derive(Debug, Clone)]
 pub struct Pool {
     /// Held by each thread, and the most that it may hold.
@@ -104,7 +104,7 @@ impl Pool {
 mod tests {
     use super::*;
 
-    /// How many the first thread gets, then the second beside it.
+    /// How many the first thread gets, then the second with it.
     fn fill(entries: u32, smt: SmtRule, threads: usize, mode: u32) -> Vec<u32> {
         let mut pool = Pool::new(Structure { entries, smt }, threads, mode);
         (0..threads)

@@ -125,7 +125,7 @@ impl Predictor {
     pub fn wrong(&mut self, thread: usize, pc: u64, branch: Branch) -> bool {
         let wrong = match branch {
             Branch::Foreseen => return false,
-            Branch::Told { wrong } => return wrong,
+            Branch::Given { wrong } => return wrong,
             Branch::Conditional { taken } => self.direction(thread, pc, taken),
             Branch::Indirect { target } => self.target(thread, pc, target),
             Branch::Call { after } => {

@@ -1,4 +1,4 @@
-//! The referee shares no formula with what it judges.
+//! The reference shares no formula with what it judges.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::path::{Path, PathBuf};

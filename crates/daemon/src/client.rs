@@ -15,7 +15,7 @@ use symbiont_wire::{CallError, Failure, FrameBuffer, FrameTooLong, Reply, Reques
 use crate::quota::DESCRIPTORS;
 
 /// How long the daemon may take for an answer: it may be in the middle of a quantum's work.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A call that was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ impl Client {
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
         let not_running = |source| ClientError::NotRunning { path: path.to_owned(), source };
         let stream = UnixStream::connect(path).map_err(not_running)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(not_running)?;
+        stream.set_write_timeout(Some(TIMEOUT)).map_err(not_running)?;
         Ok(Self { stream, path: path.to_owned(), received: FrameBuffer::default() })
     }
 
@@ -161,7 +161,7 @@ impl Client {
     }
 
     fn receive(&mut self) -> Result<Reply, ClientError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let frame = self.received.next_frame();
             if let Some(frame) = frame.map_err(|error| ClientError::Malformed(error.to_string()))? {

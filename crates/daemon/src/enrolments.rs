@@ -1,4 +1,4 @@
-//! What was managed, for the start after a crash.
+//! The managed programs, for the start after a crash.
 //!
 //! The file lists the living processes of each program, with their time of birth, so that another
 //! process with the same number is not taken for one of them.
@@ -28,11 +28,11 @@ const NAME: &str = "enrolments.json";
 /// One program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enrolment {
-    /// What people call it.
+    /// Its name, for people.
     pub name: String,
-    /// The user who had it managed.
+    /// The user that had it managed.
     pub uid: u32,
-    /// What it is run for.
+    /// Its purpose.
     #[serde(default)]
     pub class: Class,
     /// Its processes.

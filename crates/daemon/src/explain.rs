@@ -10,25 +10,25 @@ use symbiont_wire::{CoRunner, ProgramStatus, Why};
 
 use crate::metrics::Slowdowns;
 
-/// What is known after a step.
+/// The last step, with what replies about it need.
 #[derive(Clone, Copy)]
-pub struct Known<'a> {
+pub struct StepContext<'a> {
     pub topology: &'a Topology,
     pub step: &'a Step,
-    /// What is applied.
+    /// The applied settings.
     pub applied: &'a Placement,
     pub policy: &'a dyn Policy,
 }
 
-impl<'a> Known<'a> {
-    /// What the policy decided on.
+impl<'a> StepContext<'a> {
+    /// The decision of the policy.
     fn view(&self) -> View<'a> {
         let Step { sample, characterizations, measurements, .. } = self.step;
         View::new(self.topology, sample, characterizations, self.applied).measured(measurements)
     }
 }
 
-/// What holds for a thread now: the policy's last word on it where that is what is applied, with its
+/// The assignment that holds for a thread: the policy's last decision where that is applied, with its
 /// latest reason and prediction; else what was applied.
 pub fn standing<'a>(
     step: &'a Step,
@@ -42,8 +42,8 @@ pub fn standing<'a>(
 /// Names of programs, as far as the caller may see them.
 pub type Names<'a> = BTreeMap<ProgramId, &'a str>;
 
-/// What a program does, apart from what only its keeper knows (name, user, roots, time).
-pub fn program_status(known: &Known<'_>, id: ProgramId) -> ProgramStatus {
+/// The status of a program, without what only its keeper knows (name, user, roots, time).
+pub fn program_status(known: &StepContext<'_>, id: ProgramId) -> ProgramStatus {
     let threads = || known.step.sample.threads.iter().filter(|thread| thread.program == id);
     let placed = || threads().filter_map(|thread| Some((thread, cpus_of(known, thread)?)));
     let standing = |thread: &ThreadSample| standing(known.step, known.applied, thread.id);
@@ -73,7 +73,7 @@ pub fn program_status(known: &Known<'_>, id: ProgramId) -> ProgramStatus {
 
 /// Why the threads of this number, a thread's or a process's, are where they are: of the first `most`
 /// of them, and how many there are besides.
-pub fn why(known: &Known<'_>, id: u32, names: &Names<'_>, most: usize) -> (Vec<Why>, usize) {
+pub fn why(known: &StepContext<'_>, id: u32, names: &Names<'_>, most: usize) -> (Vec<Why>, usize) {
     let threads = &known.step.sample.threads;
     let of_process = threads.iter().filter(|t| t.id.process == id);
     let mut chosen: Vec<_> = of_process.filter(|t| names.contains_key(&t.program)).collect();
@@ -95,7 +95,7 @@ pub fn why(known: &Known<'_>, id: u32, names: &Names<'_>, most: usize) -> (Vec<W
 
 /// `best`: none where the policy predicts nothing.
 fn why_one(
-    known: &Known<'_>,
+    known: &StepContext<'_>,
     thread: &ThreadSample,
     names: &Names<'_>,
     best: Option<Result<RunnerUp, NoRunnerUp>>,
@@ -122,7 +122,7 @@ fn why_one(
         process: thread.id.process,
         program: names.get(&thread.program).copied().unwrap_or_default().to_owned(),
         policy: known.policy.name().to_owned(),
-        allowed: thread.limit.to_string(),
+        allowed: thread.allowed.to_string(),
         placed: cpus.map(ToString::to_string),
         last_cpu: thread.cpu.map(|cpu| cpu.0),
         reason: shown.map(|assignment| assignment.reason.clone().into_owned()).unwrap_or_default(),
@@ -170,7 +170,7 @@ fn co_runner(thread: &ThreadSample, names: &Names<'_>) -> CoRunner {
 }
 
 /// The hardware threads that a thread is kept on.
-pub fn cpus_of<'a>(known: &Known<'a>, thread: &ThreadSample) -> Option<&'a CpuSet> {
+pub fn cpus_of<'a>(known: &StepContext<'a>, thread: &ThreadSample) -> Option<&'a CpuSet> {
     match &known.applied.get(&thread.id)?.target {
         Target::Cpus(cpus) => Some(cpus),
         Target::Os => None,
@@ -178,7 +178,7 @@ pub fn cpus_of<'a>(known: &Known<'a>, thread: &ThreadSample) -> Option<&'a CpuSe
 }
 
 /// Threads that ran in the last quantum and share a core with this one.
-fn co_runners(known: &Known<'_>, thread: &ThreadSample, names: &Names<'_>) -> Vec<CoRunner> {
+fn co_runners(known: &StepContext<'_>, thread: &ThreadSample, names: &Names<'_>) -> Vec<CoRunner> {
     let place = |thread: &ThreadSample| -> CpuSet {
         cpus_of(known, thread).cloned().unwrap_or_else(|| thread.cpu.into_iter().collect())
     };
@@ -211,7 +211,7 @@ pub fn moves(tally: &Tally) -> BTreeMap<String, u64> {
     let counts = [
         ("done", tally.done),
         ("thread_gone", tally.gone),
-        ("externally_changed", tally.foreign),
+        ("externally_changed", tally.externally_changed),
         ("refused", tally.refused),
         ("not_enforced", tally.not_enforced),
         ("withheld", tally.withheld.values().sum()),
@@ -267,12 +267,12 @@ mod tests {
         controller
     }
 
-    fn with_known<T>(look: impl FnOnce(&Known<'_>) -> T) -> T {
+    fn with_known<T>(reply: impl FnOnce(&StepContext<'_>) -> T) -> T {
         let controller = stepped();
-        look(&Known {
+        reply(&StepContext {
             topology: controller.machine().topology(),
             step: controller.last().unwrap(),
-            applied: controller.in_force(),
+            applied: controller.applied(),
             policy: controller.policy(),
         })
     }

@@ -3,7 +3,7 @@
 //! # Problem
 //! A manager that is forked for each run cannot manage what already runs, cannot place the programs
 //! of several users together, and cannot be asked what it does and why. One process that may change
-//! any thread can, and must not be talked into changing a thread for someone who may not.
+//! any thread can, and must not change a thread for a user that may not change it.
 //!
 //! # Approach
 //! The architecture is that of Peternier et al. (WorkOver, section 4.2, Fig. 5): a daemon that
@@ -53,7 +53,9 @@ pub use access::{Owner, Peer};
 pub use client::{Client, ClientError};
 pub use config::{Config, ConfigError, MetricsConfig};
 pub use hub::Hub;
-pub use private::{LatenessMs, ManagerCost, ManagerReport, Moves, Plan, PutBack, Wakes, manage};
+pub use private::{
+    LatenessMs, ManagerCost, ManagerReport, Moves, Plan, RestoreOutcome, Wakes, manage,
+};
 pub use process::{OwnedProcess, ProcessError};
 #[cfg(fuzzing)]
 pub use rules::fuzz as fuzz_rules;

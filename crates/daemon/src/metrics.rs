@@ -1,7 +1,7 @@
-//! What the daemon does, in figures, for Prometheus.
+//! Metrics of the daemon, for Prometheus.
 //!
 //! # Problem
-//! A machine's operator wants to see over weeks what Symbiont does and costs, beside everything else
+//! A machine's operator wants to see over weeks what Symbiont does and costs, next to everything else
 //! that is monitored, and be alarmed. Monitoring that fails must not touch the programs.
 //!
 //! # Approach

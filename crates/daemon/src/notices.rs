@@ -1,4 +1,4 @@
-//! What changed around the managed programs, in lines for the log: each change once.
+//! Changes around the managed programs, as lines for the log: each change once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,14 +114,14 @@ mod tests {
             |thread, setting| (ThreadId { process: 7, thread, born: 1, generation: 0 }, setting);
         let (one, other) = (change(7, Setting::Affinity), change(8, Setting::Affinity));
         let mut notices = Notices::new(CpuSet::new());
-        let mut told = |now: &[_]| notices.externally_changed(now.iter().copied(), &programs);
+        let mut lines = |now: &[_]| notices.externally_changed(now.iter().copied(), &programs);
         let line = "another process changed the affinity of thread 7 of process 7 (make): \
                     it stays as that one set it";
-        assert_eq!(told(&[one]), [line]);
-        assert!(told(&[one]).is_empty());
-        assert_eq!(told(&[one, other]).len(), 1, "the new one");
-        assert!(told(&[one, other]).is_empty());
-        let both = told(&[change(9, Setting::Priority), change(10, Setting::Priority)]);
+        assert_eq!(lines(&[one]), [line]);
+        assert!(lines(&[one]).is_empty());
+        assert_eq!(lines(&[one, other]).len(), 1, "the new one");
+        assert!(lines(&[one, other]).is_empty());
+        let both = lines(&[change(9, Setting::Priority), change(10, Setting::Priority)]);
         assert!(both.len() == 1 && both[0].contains("2 threads (9, …)"), "{both:?}");
     }
 }

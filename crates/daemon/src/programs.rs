@@ -14,14 +14,14 @@ use crate::{OwnedProcess, Owner, Peer};
 /// A program that is managed.
 #[derive(Debug)]
 pub struct Program {
-    /// What people call it.
+    /// Its name, for people.
     pub name: String,
-    /// What it is run for.
+    /// Its purpose.
     pub class: Class,
-    /// The user whose processes all of them are, who may see and detach it; root's where they are
+    /// The user whose processes all of them are, which may see and detach it; root's where they are
     /// several users'.
     pub owner: u32,
-    /// The user who had it managed. Root's programs may run as any user.
+    /// The user that had it managed. Root's programs may run as any user.
     pub enrolled_by: u32,
     /// Its first processes.
     pub roots: Vec<OwnedProcess>,

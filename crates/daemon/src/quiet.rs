@@ -15,7 +15,7 @@
 //!
 //! # Terms and units
 //! Times are CPU time, summed over hardware threads. *Intrusion*: others ran for more than [`LEAST`]
-//! for each hardware thread in a window; less cannot be told from the steps in which the kernel counts.
+//! for each hardware thread in a window; less cannot be distinguished from the steps in which the kernel counts.
 //!
 //! # Properties
 //! - Own time is no intrusion, and others' time is (`others_on_its_cores_are_reported`,
@@ -40,7 +40,7 @@ const LEAST: Duration = Duration::from_millis(20);
 /// Names that are kept for a program.
 const MOST_NAMES: usize = 32;
 
-/// What a machine says of its hardware threads.
+/// The accounts of a machine's hardware threads.
 pub(crate) trait Occupancy {
     fn times(&mut self) -> io::Result<CpuTimes>;
     fn last_on(&mut self, cpus: &CpuSet) -> io::Result<Vec<Bystander>>;
@@ -104,7 +104,7 @@ struct Watched {
     by: BTreeMap<String, Duration>,
     /// Did others run in the last window?
     intruded: bool,
-    /// What threads had run when they were looked up, by number and birth.
+    /// The run time of threads when they were read, by number and birth.
     known: BTreeMap<(u32, Duration), Duration>,
     trouble: Option<String>,
 }
@@ -114,13 +114,13 @@ struct Watched {
 struct Window {
     at: Timestamp,
     times: CpuTimes,
-    ran: BTreeMap<ThreadId, Duration>,
+    run_time: BTreeMap<ThreadId, Duration>,
 }
 
 impl Watch {
     /// Looks at a sample under what is applied; gives the windows that ended with it and in which
     /// others ran.
-    pub fn look(
+    pub fn check(
         &mut self,
         sample: &Sample,
         placement: &Placement,
@@ -134,7 +134,7 @@ impl Watch {
         for id in measured {
             let watched = self.0.entry(id).or_default();
             let cpus = cores(sample, placement, topology, id);
-            intrusions.extend(watched.look(sample, id, cpus, machine));
+            intrusions.extend(watched.check(sample, id, cpus, machine));
         }
         intrusions
     }
@@ -144,12 +144,12 @@ impl Watch {
         self.0.values().fold(CpuSet::new(), |all, watched| all.union(&watched.cpus))
     }
 
-    /// What is known of a program; none if it is not measured.
+    /// The state of a program; none if it is not measured.
     pub fn report(&self, id: ProgramId) -> Option<Quiet> {
         self.0.get(&id).map(Watched::report)
     }
 
-    /// What is known of all of them together; none if none was ever measured.
+    /// The state of all of them together; none if none was ever measured.
     pub fn total(&self) -> Option<Quiet> {
         self.0.values().map(Watched::report).reduce(|mut all, one| {
             all.watched_s += one.watched_s;
@@ -165,7 +165,7 @@ impl Watch {
 
 impl Watched {
     /// The window that ends with this sample, if others ran in it.
-    fn look(
+    fn check(
         &mut self,
         sample: &Sample,
         id: ProgramId,
@@ -173,10 +173,13 @@ impl Watched {
         machine: &mut impl Occupancy,
     ) -> Option<Intrusion> {
         let since = self.since.replace(sample.at).unwrap_or(sample.at);
-        let ran: BTreeMap<ThreadId, Duration> =
-            sample.threads.iter().filter(|t| t.program == id).map(|t| (t.id, t.ran)).collect();
+        let run_time: BTreeMap<ThreadId, Duration> =
+            sample.threads.iter().filter(|t| t.program == id).map(|t| (t.id, t.run_time)).collect();
         let goes_on = cpus.as_ref() == Some(&self.cpus)
-            && self.window.as_ref().is_some_and(|window| window.ran.keys().eq(ran.keys()));
+            && self
+                .window
+                .as_ref()
+                .is_some_and(|window| window.run_time.keys().eq(run_time.keys()));
         if !goes_on {
             let begun = self.window.take().map_or(since, |window| window.at);
             self.unwatched += sample.at.since(begun);
@@ -185,7 +188,7 @@ impl Watched {
         cpus?;
         let window = match self.window.take() {
             None => {
-                self.begin(sample.at, ran, machine);
+                self.begin(sample.at, run_time, machine);
                 return None;
             }
             Some(window) if sample.at.since(window.at) < WINDOW => {
@@ -195,15 +198,14 @@ impl Watched {
             Some(window) => window,
         };
         let length = sample.at.since(window.at);
-        self.begin(sample.at, ran, machine);
+        self.begin(sample.at, run_time, machine);
         let Some(now) = &self.window else {
             self.unwatched += length;
             return None;
         };
-        let own = now
-            .ran
-            .iter()
-            .map(|(id, ran)| ran.saturating_sub(window.ran.get(id).copied().unwrap_or_default()));
+        let own = now.run_time.iter().map(|(id, run_time)| {
+            run_time.saturating_sub(window.run_time.get(id).copied().unwrap_or_default())
+        });
         let (used, stolen) = used(&window.times, &now.times, &self.cpus);
         let others = used.saturating_sub(own.sum());
         self.watched += length;
@@ -215,7 +217,7 @@ impl Watched {
             return None;
         }
         self.others += others;
-        let own: BTreeSet<u32> = now.ran.keys().map(|id| id.thread).collect();
+        let own: BTreeSet<u32> = now.run_time.keys().map(|id| id.thread).collect();
         let by = self.name(window.times.at, &own, machine);
         let (cpus, begins) = (self.cpus.clone(), !before);
         Some(Intrusion { program: id, cpus, length, others, by, begins })
@@ -224,19 +226,19 @@ impl Watched {
     fn begin(
         &mut self,
         at: Timestamp,
-        ran: BTreeMap<ThreadId, Duration>,
+        run_time: BTreeMap<ThreadId, Duration>,
         machine: &mut impl Occupancy,
     ) {
         match machine.times() {
             Ok(times) => {
-                self.window = Some(Window { at, times, ran });
+                self.window = Some(Window { at, times, run_time });
                 self.trouble = None;
             }
             Err(error) => self.trouble = Some(format!("/proc/stat cannot be read: {error}")),
         }
     }
 
-    /// Who ran on these cores since a moment, as far as that is known, most first.
+    /// The threads that ran on these cores since a moment, as far as known, most run time first.
     fn name(
         &mut self,
         since: Duration,
@@ -252,16 +254,17 @@ impl Watched {
                 None if one.born >= since => Some(Duration::ZERO),
                 before => before.copied(),
             };
-            known.insert(key, one.ran);
-            let ran = before.map(|before| one.ran.saturating_sub(before)).unwrap_or_default();
-            if !ran.is_zero() {
-                *by.entry(one.name).or_default() += ran;
+            known.insert(key, one.run_time);
+            let run_time =
+                before.map(|before| one.run_time.saturating_sub(before)).unwrap_or_default();
+            if !run_time.is_zero() {
+                *by.entry(one.name).or_default() += run_time;
             }
         }
         self.known = known;
-        for (name, ran) in &by {
+        for (name, run_time) in &by {
             if self.by.contains_key(name) || self.by.len() < MOST_NAMES {
-                *self.by.entry(name.clone()).or_default() += *ran;
+                *self.by.entry(name.clone()).or_default() += *run_time;
             }
         }
         intruders(&by)
@@ -282,9 +285,11 @@ impl Watched {
 
 fn intruders(by: &BTreeMap<String, Duration>) -> Vec<Intruder> {
     let mut sorted: Vec<_> = by.iter().collect();
-    sorted.sort_by_key(|(_, ran)| std::cmp::Reverse(**ran));
-    let intruder =
-        |(name, ran): (&String, &Duration)| Intruder { name: name.clone(), s: ran.as_secs_f64() };
+    sorted.sort_by_key(|(_, run_time)| std::cmp::Reverse(**run_time));
+    let intruder = |(name, run_time): (&String, &Duration)| Intruder {
+        name: name.clone(),
+        s: run_time.as_secs_f64(),
+    };
     sorted.into_iter().map(intruder).collect()
 }
 

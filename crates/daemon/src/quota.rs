@@ -10,7 +10,7 @@ pub const CLIENTS: u64 = 64;
 pub const PROGRAMS: u64 = 1024;
 /// Threads at a time, for each user: beyond, no further program is taken.
 pub const THREADS: u64 = 32_768;
-/// Descriptors beside one message; also the kernel's own bound is 253.
+/// Descriptors with one message; also the kernel's own bound is 253.
 pub const DESCRIPTORS: usize = 64;
 
 /// Counts of something that is shared, by user.
@@ -70,6 +70,6 @@ mod tests {
             quota.give_back(uid);
         }
         (0..10).for_each(|_| quota.give_back(0));
-        assert!(quota.held.is_empty(), "nothing is kept of users who have nothing");
+        assert!(quota.held.is_empty(), "nothing is kept of users that have nothing");
     }
 }

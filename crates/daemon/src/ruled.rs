@@ -48,13 +48,13 @@ impl Ruled {
     }
 
     /// Reads the rules again; gives what is wrong with them. Programs that they no longer have managed,
-    /// or in another class, are released; the next look finds what is to be managed now.
+    /// or in another class, are released; the next scan finds what is to be managed now.
     pub fn read(&mut self, service: &mut Service, managed: &mut Managed) -> Vec<String> {
         let errors = self.rules.read();
         self.finder.start_over();
         self.looked = None;
         self.warned = false;
-        let wanted = self.finder.look(&self.rules, |_| false).found;
+        let wanted = self.finder.scan(&self.rules, |_| false).found;
         self.finder.start_over();
         let stays = |origin: &Origin| {
             let same = wanted.iter().find(|found| found.process == origin.process);
@@ -82,25 +82,25 @@ impl Ruled {
     }
 
     /// Has managed what the rules want, once a second; gives lines for the log.
-    pub fn look(&mut self, service: &mut Service, managed: &mut Managed) -> Vec<String> {
+    pub fn apply(&mut self, service: &mut Service, managed: &mut Managed) -> Vec<String> {
         let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD);
         if self.rules.is_empty() || !is_due {
             return Vec::new();
         }
         self.looked = Some(Instant::now());
         let mut log = Vec::new();
-        let look = self
+        let scan = self
             .finder
-            .look(&self.rules, |process| managed.machine().program_of(process).is_some());
-        self.left.retain(|process| look.alive.contains(process));
+            .scan(&self.rules, |process| managed.machine().program_of(process).is_some());
+        self.left.retain(|process| scan.alive.contains(process));
         self.programs.retain(|id, _| service.programs.get(*id).is_some());
-        if let (Some(rule), false) = (look.own.first(), self.warned) {
+        if let (Some(rule), false) = (scan.own.first(), self.warned) {
             self.warned = true;
             log.push(format!(
                 "a rule of {rule} matches symbiontd itself or what it descends from: that is not managed"
             ));
         }
-        for found in look.found {
+        for found in scan.found {
             // A parent that was just enrolled brought its children.
             let is_taken = managed.machine().program_of(found.process).is_some();
             if is_taken || self.left.contains(&found.process) {

@@ -1,7 +1,7 @@
-//! What an administrator says of programs that no user starts with `symbiont run`.
+//! An administrator's rules for programs that no user starts with `symbiont run`.
 //!
 //! # Problem
-//! Services and the programs of users who know nothing of Symbiont shall be managed, or left alone,
+//! Services and the programs of users that do not use Symbiont shall be managed, or left alone,
 //! by what they are.
 //!
 //! # Approach
@@ -46,10 +46,10 @@ pub use finder::{Finder, Found};
 use matcher::Matcher;
 pub use process::Facts;
 
-/// What is to become of a process.
+/// The verdict of the rules on a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What the program is run for.
+    /// The purpose of the program.
     pub class: Class,
     /// Does the deciding rule name a unit or a cgroup? All its processes are one program then.
     pub is_group: bool,
@@ -128,7 +128,7 @@ impl Rules {
         errors
     }
 
-    /// What is to become of a process; none: no rule has it managed.
+    /// The verdict on a process; none if no rule has it managed.
     #[must_use]
     pub fn decide(&self, facts: &Facts) -> Option<Verdict> {
         let mut verdict = None;

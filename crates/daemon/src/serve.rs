@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_control::{ControlError, Controller};
 use symbiont_linux::actuate::{Lock, LockError, RestoreReport, restore};
 use symbiont_linux::launch::{MANAGER_NICE, be_urgent};
-use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, Options};
+use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, MachineOptions};
 use symbiont_linux::observe::WatchOptions;
 use symbiont_machine::{Ability, Machine};
 use symbiont_planner::Planner;
@@ -97,7 +97,7 @@ pub struct Daemon<'a> {
     pub rules: Vec<PathBuf>,
     /// Where journal, lock and enrolments are.
     pub state_dir: PathBuf,
-    /// Where else it is published who manages what.
+    /// Another place where it is published which manager manages what.
     pub published: Vec<PathBuf>,
     /// Where clients connect.
     pub socket: PathBuf,
@@ -138,7 +138,7 @@ pub fn serve(mut daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let (socket, listener) = Socket::listen(&daemon.socket, daemon.for_all_users)?;
     let (end, reload) = signals().map_err(|error| machine_trouble(&error))?;
     let hub = Hub::new(listener, end, reload);
-    let options = Options {
+    let options = MachineOptions {
         state_dir: daemon.state_dir.clone(),
         watch: WatchOptions::default(),
         counting: daemon.counting.clone(),
@@ -165,7 +165,7 @@ pub fn serve(mut daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let looped =
         AssertUnwindSafe(|| run(&mut daemon, &mut managed, &mut service, &mut ruled, &mut lock));
     let ended = catch_unwind(looped).unwrap_or_else(|panic| Err(ServeError::panicked(&*panic)));
-    let (report, _) = managed.into_machine().put_back();
+    let (report, _) = managed.into_machine().restore_all();
     drop(socket);
     if ended.is_ok() {
         service.enrolments.remove();
@@ -200,7 +200,7 @@ fn run(
             (daemon.log)(&line);
         }
         ruled.leave(service.take_detached());
-        ruled.look(service, managed).iter().for_each(|line| (daemon.log)(line));
+        ruled.apply(service, managed).iter().for_each(|line| (daemon.log)(line));
         for root in service.take_new_roots() {
             if let Err(error) = lock.manages(root) {
                 (daemon.log)(&error.to_string());

@@ -15,7 +15,7 @@ use symbiont_wire::{
     Released, Reply, Request, SERVICE_NAME, Status, Usage,
 };
 
-use crate::explain::{self, Known, Names};
+use crate::explain::{self, Names, StepContext};
 use crate::hub::{Hub, Pending};
 use crate::metrics::{Figures, Metrics, Own};
 use crate::process::owner_of;
@@ -35,7 +35,7 @@ const PROGRAMS_IN_A_REPLY: usize = 64;
 pub struct Service {
     /// The programs.
     pub programs: Programs,
-    /// What the policy is called.
+    /// The name of the policy.
     pub policy: String,
     /// Period of the loop.
     pub quantum: Duration,
@@ -50,7 +50,7 @@ pub struct Service {
     own_cpus: OwnCpus,
     /// The last moves; shown by `top`.
     recent_moves: RecentMoves,
-    /// Processes that were detached since the last look of the rules.
+    /// Processes that were detached since the last scan of the rules.
     detached: BTreeSet<u32>,
     /// First processes whose management is not published yet.
     new_roots: Vec<u32>,
@@ -60,9 +60,9 @@ pub struct Service {
 /// What is asked for a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// What people call it.
+    /// Its name, for people.
     pub name: &'a str,
-    /// What it is run for.
+    /// Its purpose.
     pub class: Class,
     /// Are daemons that it leaves behind managed to their end?
     pub linger: bool,
@@ -77,7 +77,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What a call leads to besides its replies.
+/// The effect of a call besides its replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
@@ -149,7 +149,7 @@ impl Service {
                 return (Vec::new(), Effect::Reload);
             }
             Request::Reload => {
-                let reason = "only the user who runs symbiontd may change its configuration";
+                let reason = "only the user that runs symbiontd may change its configuration";
                 (Err(Failure::NotPermitted { reason: reason.to_owned() }), Effect::None)
             }
         };
@@ -319,7 +319,7 @@ impl Service {
         /// Of a message's bound, what the envelope leaves.
         const ROOM: usize = symbiont_wire::MOST_BYTES - 1024;
         let names = self.names(peer);
-        let (mut threads, more) = match self.known(managed) {
+        let (mut threads, more) = match self.step_context(managed) {
             Some(known) => explain::why(&known, id, &names, MOST),
             None => (Vec::new(), 0),
         };
@@ -331,7 +331,7 @@ impl Service {
             managed.externally_changed().map(|(thread, _)| thread.thread).collect();
         for thread in &mut threads {
             if thread.withheld.is_none() && changed.contains(&thread.thread) {
-                thread.withheld = Some(symbiont_planner::Why::Foreign.to_string());
+                thread.withheld = Some(symbiont_planner::Why::ExternallyChanged.to_string());
             }
             thread.co_runners.truncate(MOST / 4);
         }
@@ -346,11 +346,11 @@ impl Service {
         }
     }
 
-    fn known<'a>(&'a self, managed: &'a Managed) -> Option<Known<'a>> {
-        Some(Known {
+    fn step_context<'a>(&'a self, managed: &'a Managed) -> Option<StepContext<'a>> {
+        Some(StepContext {
             topology: managed.machine().topology(),
             step: managed.last()?,
-            applied: managed.in_force(),
+            applied: managed.applied(),
             policy: managed.policy(),
         })
     }
@@ -405,7 +405,7 @@ impl Service {
 
     fn snapshot(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
         let status = self.status_of(managed, peer);
-        let Some(known) = self.known(managed) else { return vec![not_managed(0).into()] };
+        let Some(known) = self.step_context(managed) else { return vec![not_managed(0).into()] };
         let whole = snapshot(&known, &self.names(peer), status, &self.recent_moves, peer);
         let mut pages = pages(whole);
         if !more && pages.len() > 1 {
@@ -417,7 +417,7 @@ impl Service {
     }
 
     fn program(&self, managed: &Managed, id: ProgramId, program: &Program) -> ProgramStatus {
-        let status = match self.known(managed) {
+        let status = match self.step_context(managed) {
             Some(known) => explain::program_status(&known, id),
             None => ProgramStatus { program: id.0, ..ProgramStatus::default() },
         };
@@ -461,7 +461,7 @@ impl Service {
     /// A line for each program that is measured and was quiet until now; others run on its cores.
     fn look_for_intruders(&mut self, managed: &Managed, sample: &Sample) -> Vec<String> {
         let topology = managed.machine().topology();
-        let intrusions = self.quiet.look(sample, managed.in_force(), topology, &mut Host);
+        let intrusions = self.quiet.check(sample, managed.applied(), topology, &mut Host);
         let mut lines = Vec::new();
         if let Err(error) = self.own_cpus.keep_off(&self.quiet.cpus()) {
             lines.push(format!("symbiontd stays on cores that are kept for a program: {error}"));
@@ -490,12 +490,12 @@ impl Service {
             unreadable: losses.unreadable,
             programs: self.programs.iter().count(),
             threads: step.sample.threads.len(),
-            placed: explain::placed(managed.in_force()),
+            placed: explain::placed(managed.applied()),
             hardware_threads: machine.topology().cpus().len(),
             quantum: self.quantum,
             connections,
         };
-        let slowdowns = explain::slowdowns(step, managed.in_force(), managed.policy());
+        let slowdowns = explain::slowdowns(step, managed.applied(), managed.policy());
         let own = || Own::read(machine.cost().cpu);
         self.metrics.observe(&self.policy, &figures, &slowdowns, own);
     }

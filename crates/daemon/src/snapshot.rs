@@ -26,7 +26,7 @@ use symbiont_machine::{
 use symbiont_topology::Core;
 use symbiont_wire::{CoreStatus, ManagerStatus, MoveStatus, Snapshot, Status, ThreadStatus};
 
-use crate::explain::{Known, Names, cpus_of, standing};
+use crate::explain::{Names, StepContext, cpus_of, standing};
 use crate::programs::Programs;
 use crate::{Peer, explain};
 
@@ -86,23 +86,23 @@ impl RecentMoves {
     }
 }
 
-/// What a peer sees of the last step. `status`: the daemon and the programs that the peer may see.
+/// The part of the last step that a peer may see. `status`: the daemon and the programs that the peer may see.
 pub fn snapshot(
-    known: &Known<'_>,
+    known: &StepContext<'_>,
     names: &Names<'_>,
     status: Status,
     recent: &RecentMoves,
     peer: Peer,
 ) -> Snapshot {
     let sample = &known.step.sample;
-    let ran = |thread: &ThreadSample| {
+    let did_run = |thread: &ThreadSample| {
         known.step.characterizations.get(&thread.id).map_or(0.0, |did| did.running)
     };
     let mut threads: Vec<&ThreadSample> =
         sample.threads.iter().filter(|thread| names.contains_key(&thread.program)).collect();
     // Shares as whole numbers: those have an order.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
-    threads.sort_by_key(|thread| Reverse((ran(thread) * 1e6) as u32));
+    threads.sort_by_key(|thread| Reverse((did_run(thread) * 1e6) as u32));
     let more = threads.len().saturating_sub(MOST_THREADS);
     threads.truncate(MOST_THREADS);
     let mut programs = status.programs;
@@ -155,7 +155,7 @@ fn second_half<T>(list: &mut Vec<T>) -> Vec<T> {
     list.split_off(list.len().div_ceil(2))
 }
 
-fn core_status(known: &Known<'_>, names: &Names<'_>, core: &Core) -> CoreStatus {
+fn core_status(known: &StepContext<'_>, names: &Names<'_>, core: &Core) -> CoreStatus {
     let ran_here = |thread: &&ThreadSample| {
         let did = known.step.characterizations.get(&thread.id);
         did.is_some_and(|did| did.ready > 0.0)
@@ -173,7 +173,7 @@ fn core_status(known: &Known<'_>, names: &Names<'_>, core: &Core) -> CoreStatus 
     }
 }
 
-fn thread_status(known: &Known<'_>, thread: &ThreadSample) -> ThreadStatus {
+fn thread_status(known: &StepContext<'_>, thread: &ThreadSample) -> ThreadStatus {
     let step = known.step;
     let cpus = cpus_of(known, thread);
     let kept = cpus.and_then(|_| standing(step, known.applied, thread.id));
@@ -192,11 +192,11 @@ fn thread_status(known: &Known<'_>, thread: &ThreadSample) -> ThreadStatus {
         }
         .to_owned(),
         cpu: thread.cpu.map(|cpu| cpu.0),
-        allowed: thread.limit.to_string(),
+        allowed: thread.allowed.to_string(),
         placed: cpus.map(ToString::to_string),
         reason: shown.map(|assignment| bounded(&assignment.reason)).unwrap_or_default(),
-        run_time_s: thread.ran.as_secs_f64(),
-        wait_time_s: thread.waited.as_secs_f64(),
+        run_time_s: thread.run_time.as_secs_f64(),
+        wait_time_s: thread.wait_time.as_secs_f64(),
         ran_share: did.map(|did| did.running),
         waited_share: did.map(|did| (did.ready - did.running).max(0.0)),
         ipc: measured.and_then(|measured| measured.value("ipc")),
@@ -229,7 +229,7 @@ fn words_of_change(change: &Change) -> String {
         Change::Affinity(Target::Cpus(cpus)) => cpus.to_string(),
         Change::Priority(Priority::Normal) => "normal priority".to_owned(),
         Change::Priority(Priority::Boosted(levels)) => format!("priority +{levels}"),
-        Change::Priority(Priority::Waiting) => "idle class".to_owned(),
+        Change::Priority(Priority::Idle) => "idle class".to_owned(),
     }
 }
 
@@ -238,7 +238,7 @@ fn words_of_outcome(outcome: &symbiont_machine::Outcome) -> String {
     match outcome {
         Outcome::Done => "done".to_owned(),
         Outcome::Gone => "thread gone".to_owned(),
-        Outcome::Foreign => "externally changed".to_owned(),
+        Outcome::ExternallyChanged => "externally changed".to_owned(),
         Outcome::Refused(why) => bounded(why),
         Outcome::NotEnforced => "not enforced".to_owned(),
     }
@@ -314,10 +314,10 @@ mod tests {
 
     fn seen(uid: u32, names: &Names<'_>) -> Snapshot {
         let (controller, recent) = stepped();
-        let known = Known {
+        let known = StepContext {
             topology: controller.machine().topology(),
             step: controller.last().unwrap(),
-            applied: controller.in_force(),
+            applied: controller.applied(),
             policy: controller.policy(),
         };
         snapshot(&known, names, status(), &recent, Peer { uid, pid: 1 })

@@ -46,7 +46,7 @@ use std::path::{Path, PathBuf};
 
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 
 pub use absent::{ABSENT, Absent};
 pub use figure::{Drawn, Figure, Paper, Point};
@@ -68,7 +68,7 @@ pub enum Effort {
 /// Makes a machine ready for programs on cores with so many threads, as an interface does it that shows how
 /// far that is and keeps what was made.
 pub type Prepare<'a> =
-    &'a dyn for<'p> Fn(&Workshop<'p>, &[&'p Profile], &[u32]) -> Result<(), Error>;
+    &'a dyn for<'p> Fn(&TableBuilder<'p>, &[&'p Profile], &[u32]) -> Result<(), Error>;
 
 /// What a source works with.
 #[allow(missing_debug_implementations, reason = "it holds a function")]

@@ -6,8 +6,8 @@
 //!
 //! # Approach
 //! [`open`] looks before it opens, opens without waiting, and looks again at what it opened, since the
-//! path may name something else by then. What is no regular file is refused by its kind. The error is
-//! an [`io::Error`], so that callers add the path as for any other.
+//! path may name something else by then. A file that is not regular is refused, and the error
+//! names its kind. The error is an [`io::Error`], so that callers add the path as for any other.
 //!
 //! # Properties
 //! - Regular files are read, also through a symbolic link (`a_regular_file_is_read`).
@@ -104,8 +104,11 @@ mod tests {
         ] {
             let error = open(path).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
-            let told = error.to_string();
-            assert!(told.starts_with(&format!("it is {kind}")) && told.ends_with("file"), "{told}");
+            let message = error.to_string();
+            assert!(
+                message.starts_with(&format!("it is {kind}")) && message.ends_with("file"),
+                "{message}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Readers that are private to this crate, for fuzzing: each gets bytes as somebody else may have
+//! Readers that are private to this crate, for fuzzing: each gets bytes as another process may have
 //! written them, and panics where a property does not hold.
 
 pub use crate::actuate::fuzzing::{holder, journal};

@@ -1,4 +1,4 @@
-//! A mutex whose holder inherits the priority of who waits for it.
+//! A mutex whose holder inherits the priority of its waiters.
 //!
 //! # Problem
 //! The reader of reports runs at real-time priority, since a newborn has to
@@ -9,15 +9,15 @@
 //!
 //! # Approach
 //! The kernel's own remedy, the priority-inheriting futex (futex(2)): as long
-//! as somebody waits, the holder runs at that one's priority. It orders who
+//! as a thread waits, the holder runs at that thread's priority. It orders the threads that
 //! may come to an ordinary mutex, which holds the value and remains alone
 //! where the kernel has no such futex. Without a waiter, locking costs no
 //! system call but `gettid`.
 //!
 //! # Properties
 //! - One at a time has the value (`one_at_a_time`).
-//! - Its holder runs at the priority of who waits
-//!   (`the_holder_inherits_the_priority_of_who_waits`).
+//! - Its holder runs at the priority of its waiters
+//!   (`the_holder_inherits_the_priority_of_its_waiters`).
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ use rustix::thread::futex::{self, Flags};
 /// make it unusable: use it for values that are whole at any time.
 #[derive(Debug, Default)]
 pub(crate) struct Inheriting<T> {
-    /// Who has the turn, by thread number, as the kernel wants it; 0: nobody.
+    /// The holder, by thread number, as the kernel wants it; 0 if there is none.
     turn: AtomicU32,
     value: Mutex<T>,
 }
@@ -61,7 +61,7 @@ impl<T> Inheriting<T> {
 }
 
 impl<'a> Turn<'a> {
-    /// None where the kernel cannot order who waits.
+    /// None where the kernel cannot order the waiters.
     fn take(turn: &'a AtomicU32) -> Option<Self> {
         let me = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         if turn.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -81,7 +81,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let Self(turn, me) = *self;
         if turn.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed).is_err() {
-            // Somebody waits. It cannot fail: the turn is this thread's.
+            // A thread waits. It cannot fail: the turn is this thread's.
             let _ = futex::unlock_pi(turn, Flags::PRIVATE);
         }
     }
@@ -150,23 +150,23 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_inherits_the_priority_of_who_waits() {
+    fn the_holder_inherits_the_priority_of_its_waiters() {
         let shared = Inheriting::new(());
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
             let held = shared.lock();
             let mine = priority();
             scope.spawn(|| {
-                tell.send(run_at_realtime_priority()).unwrap();
+                sender.send(run_at_realtime_priority()).unwrap();
                 drop(shared.lock());
             });
-            if let Err(error) = told.recv().unwrap() {
+            if let Err(error) = receiver.recv().unwrap() {
                 println!("skipped: no real-time priority here: {error}");
                 return;
             }
-            let patience = Instant::now() + Duration::from_secs(30);
+            let timeouts = Instant::now() + Duration::from_secs(30);
             while priority() >= 0 {
-                assert!(Instant::now() < patience, "still at {}", priority());
+                assert!(Instant::now() < timeouts, "still at {}", priority());
                 std::thread::sleep(Duration::from_millis(1));
             }
             drop(held);

@@ -3,7 +3,7 @@
 //! # Approach
 //! Each is one loop of assembly, so that nothing but what it is named for limits it: chains by latency, independent
 //! operations by units, branches by the predictor, chases by one level of the caches. Chains of adds give the clock,
-//! since an add takes one cycle: the others are timed beside it, and what the machine lends to others drops out.
+//! since an add takes one cycle: the others are timed with it, and stolen time drops out.
 //! They exist for x86-64 only.
 //!
 //! # Properties
@@ -197,12 +197,12 @@ impl Kernel {
     pub fn memory(&self) -> std::io::Result<Memory> {
         let length = self.bytes.next_multiple_of(HUGE) + HUGE;
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: a new mapping, at no address that anybody has.
+        // SAFETY: a new mapping, at an address that is not in use.
         let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), length, access, flags) }?;
         let start = mapped.map_addr(|address| address.next_multiple_of(HUGE)).cast::<u64>();
         let memory = Memory { start, mapped: (mapped, length), kernel: *self };
         let advice = if self.huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
-        // Kernels without huge pages refuse it: what is told is then of small ones.
+        // Kernels without huge pages refuse it: the result is then for small ones.
         // SAFETY: advice on this mapping alone.
         let _ = unsafe { madvise(mapped, length, advice) };
         let lines = self.bytes / LINE;

@@ -1,6 +1,6 @@
 //! A thread that executes nothing but no-operations: the co-runner that throttles a program to an SMT
 //! mode without disturbing it (Feliu et al., section 3.2).
-#![expect(unsafe_code, reason = "no-operations can be told by assembly only")]
+#![expect(unsafe_code, reason = "no-operations can be written in assembly only")]
 
 /// Executes some no-operations: 64, where the processor is one whose assembly is known here; else none, and
 /// the compiler may not leave out the call.

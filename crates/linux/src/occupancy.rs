@@ -59,7 +59,7 @@ pub struct Bystander {
     /// Its name.
     pub name: String,
     /// How long it ran since it was born, wherever that was.
-    pub ran: Duration,
+    pub run_time: Duration,
 }
 
 impl CpuTimes {
@@ -165,7 +165,8 @@ mod tests {
                 let mut found = None;
                 while found.is_none() && !ends.load(Ordering::Relaxed) {
                     let all = last_on(&last).unwrap();
-                    found = all.into_iter().find(|one| one.thread == own && !one.ran.is_zero());
+                    found =
+                        all.into_iter().find(|one| one.thread == own && !one.run_time.is_zero());
                 }
                 found.unwrap()
             });

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use symbiont_linux::launch::Wake;
-use symbiont_linux::machine::{CountOptions, LinuxMachine, Options, Wait};
+use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::{Choice, WatchOptions};
 use symbiont_machine::{Change, Machine, Move, Outcome, RunState, Sample, Target};
 use symbiont_topology::{CpuSet, HostTopology};
@@ -45,7 +45,7 @@ fn machine(choice: Choice) -> (LinuxMachine<Sleep>, TempDir) {
     let state_dir = tempfile::tempdir().unwrap();
     let watch = WatchOptions { choice, ..WatchOptions::default() };
     let (state_dir_path, counting) = (state_dir.path().join("state"), CountOptions::default());
-    let options = Options { state_dir: state_dir_path, watch, counting };
+    let options = MachineOptions { state_dir: state_dir_path, watch, counting };
     let host = HostTopology::read().unwrap();
     let machine = LinuxMachine::new(host, options, Sleep).map_err(|(error, _)| error).unwrap();
     (machine, state_dir)
@@ -57,13 +57,13 @@ fn sample_until(
     what: &str,
     condition: impl Fn(&Sample) -> bool,
 ) -> Sample {
-    let patience = Instant::now() + Duration::from_secs(30);
+    let timeouts = Instant::now() + Duration::from_secs(30);
     loop {
         let sample = machine.sample().unwrap();
         if condition(&sample) {
             return sample;
         }
-        assert!(Instant::now() < patience, "never {what}: {sample:?}");
+        assert!(Instant::now() < timeouts, "never {what}: {sample:?}");
         machine.wait(QUANTUM).unwrap();
     }
 }
@@ -86,20 +86,20 @@ fn threads_of_a_program_are_sampled() {
         let own = mask_of(std::process::id());
         for thread in &first.threads {
             assert_eq!(thread.program, id);
-            assert_eq!(*thread.limit, own);
+            assert_eq!(*thread.allowed, own);
         }
         let busy = |s: &Sample| s.threads.iter().find(|t| t.id.process == program.0.id()).cloned();
         let before = busy(&first).unwrap();
         assert_eq!(before.state, RunState::Runnable);
         let later = sample_until(&mut machine, "progress", |s| {
-            busy(s).is_some_and(|now| now.ran > before.ran)
+            busy(s).is_some_and(|now| now.run_time > before.run_time)
         });
         assert!(later.at > first.at);
     }
 }
 
 #[test]
-fn what_was_put_in_force_is_put_back() {
+fn what_was_applied_is_restored() {
     let program = Program::shell("while :; do :; done");
     let before = mask_of(program.0.id());
     if before.len() < 2 {
@@ -108,14 +108,15 @@ fn what_was_put_in_force_is_put_back() {
     }
     let (mut machine, _state) = machine(Choice::Best);
     machine.enrol("busy", program.0.id()).unwrap();
-    let sample =
-        sample_until(&mut machine, "settled", |s| s.threads.iter().all(|t| t.stage.is_settled()));
+    let sample = sample_until(&mut machine, "settled", |s| {
+        s.threads.iter().all(|t| t.lifecycle.is_settled())
+    });
     let narrow: CpuSet = before.first().unwrap().into();
     let change = Change::Affinity(Target::Cpus(narrow.clone()));
     let asked = Move { thread: sample.threads[0].id, change };
     assert_eq!(machine.apply(&[asked]).unwrap(), [Outcome::Done]);
     assert_eq!(mask_of(program.0.id()), narrow);
-    let (report, _) = machine.put_back();
+    let (report, _) = machine.restore_all();
     assert_eq!(report.restored, 1);
     assert_eq!(mask_of(program.0.id()), before);
 }
@@ -136,13 +137,13 @@ fn forking_unsettles(choice: Choice) {
     let root = |s: &Sample| s.threads.iter().find(|t| t.id.process == program.0.id()).cloned();
     for _ in 0..20 {
         let sample = machine.sample().unwrap();
-        assert!(!root(&sample).unwrap().stage.is_settled(), "{sample:?}");
+        assert!(!root(&sample).unwrap().lifecycle.is_settled(), "{sample:?}");
         machine.wait(QUANTUM).unwrap();
     }
     let pid = program.0.id().to_string();
     assert!(Command::new("kill").args(["-USR1", &pid]).status().unwrap().success());
     sample_until(&mut machine, "settled", |s| {
-        root(s).is_some_and(|thread| thread.stage.is_settled())
+        root(s).is_some_and(|thread| thread.lifecycle.is_settled())
     });
 }
 
@@ -157,7 +158,7 @@ fn a_sample_is_empty_when_the_program_has_ended() {
 }
 
 #[test]
-fn a_placed_thread_that_execs_is_put_back_and_still_known() {
+fn a_placed_thread_that_execs_is_restored_and_still_known() {
     for choice in [Choice::Best, Choice::Scan] {
         let folder = tempfile::tempdir().unwrap();
         let go = folder.path().join("go");
@@ -171,22 +172,22 @@ fn a_placed_thread_that_execs_is_put_back_and_still_known() {
         let (mut machine, _state) = machine(choice);
         machine.enrol("execs", program.0.id()).unwrap();
         let sample = sample_until(&mut machine, "settled", |s| {
-            s.threads.iter().all(|t| t.stage.is_settled())
+            s.threads.iter().all(|t| t.lifecycle.is_settled())
         });
         let change = Change::Affinity(Target::Cpus(before.first().unwrap().into()));
         let thread = sample.threads[0].id;
         assert_eq!(machine.apply(&[Move { thread, change }]).unwrap(), [Outcome::Done]);
-        // The shell's own exec may have been told after it was enrolled.
+        // The shell's own exec may have been reported after it was enrolled.
         let known = thread.generation;
         std::fs::write(go, "").unwrap();
         let sample = sample_until(&mut machine, "exec", |s| {
             s.threads.iter().all(|t| t.id.generation == known + 1)
         });
-        assert!(!sample.threads[0].stage.is_settled());
+        assert!(!sample.threads[0].lifecycle.is_settled());
         assert_eq!(mask_of(program.0.id()), before);
         for _ in 0..3 {
             machine.wait(QUANTUM).unwrap();
-            assert_eq!(*machine.sample().unwrap().threads[0].limit, before);
+            assert_eq!(*machine.sample().unwrap().threads[0].allowed, before);
         }
     }
 }

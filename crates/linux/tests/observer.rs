@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use symbiont_linux::launch::Wake;
 use symbiont_linux::machine::{CountOptions, Observer, Wait};
 use symbiont_linux::observe::{WatchError, WatchOptions};
-use symbiont_machine::{Change, Machine, Move, Outcome, Sample, Stage, Target};
+use symbiont_machine::{Change, Lifecycle, Machine, Move, Outcome, Sample, Target};
 use symbiont_topology::HostTopology;
 
 const QUANTUM: Duration = Duration::from_millis(5);
@@ -73,12 +73,12 @@ fn an_observer_changes_nothing() {
     observer.enrol_in(program, busy.0.id()).unwrap();
     assert_eq!(observer.program_of(busy.0.id()), Some(program));
     let sample = sample_until(&mut observer, "settled", |sample| {
-        sample.threads.first().is_some_and(|thread| thread.stage == Stage::Settled)
+        sample.threads.first().is_some_and(|thread| thread.lifecycle == Lifecycle::Settled)
     });
     let thread = &sample.threads[0];
     let online = observer.topology().cpus();
-    assert!(!thread.limit.intersection(&online).is_empty() && !thread.ran.is_zero());
-    let target = Target::Cpus(thread.limit.first().into_iter().collect());
+    assert!(!thread.allowed.intersection(&online).is_empty() && !thread.run_time.is_zero());
+    let target = Target::Cpus(thread.allowed.first().into_iter().collect());
     let asked = Move { thread: thread.id, change: Change::Affinity(target) };
     assert_eq!(observer.apply(&[asked]).unwrap(), [Outcome::NotEnforced]);
     assert_eq!(busy.status("Cpus_allowed:"), before);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use symbiont_linux::launch::Wake;
-use symbiont_linux::machine::{CountOptions, LinuxMachine, Options, Wait};
+use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::{Choice, WatchOptions};
 use symbiont_machine::{Change, Machine, Move, Outcome, Sample, Target, ThreadId};
 use symbiont_topology::{CpuSet, HostTopology};
@@ -97,7 +97,7 @@ impl Scene {
             return None;
         }
         let state = tempfile::tempdir().unwrap();
-        let options = Options {
+        let options = MachineOptions {
             state_dir: state.path().join("state"),
             watch: WatchOptions { choice, ..WatchOptions::default() },
             counting: CountOptions::default(),
@@ -106,9 +106,9 @@ impl Scene {
         let sleep = Sleep { roots_ended: false };
         let machine = LinuxMachine::new(host, options, sleep).map_err(|(error, _)| error).unwrap();
         let program = Program::start();
-        let nobody = ThreadId { process: 0, thread: 0, born: 0, generation: 0 };
+        let no_thread = ThreadId { process: 0, thread: 0, born: 0, generation: 0 };
         let narrow = own.first().unwrap().into();
-        let (daemon, other) = (nobody, nobody);
+        let (daemon, other) = (no_thread, no_thread);
         let mut scene = Self { machine, program, daemon, other, narrow, _state: state };
         scene.machine.enrol("daemons", scene.program.root.id()).unwrap();
         let mut looks = 0;
@@ -129,7 +129,7 @@ impl Scene {
             if let ([daemon], [other]) = (&daemons[..], &others[..]) {
                 (scene.daemon, scene.other) = (*daemon, *other);
             }
-            scene.daemon != nobody && looks > 2
+            scene.daemon != no_thread && looks > 2
         });
         for thread in [scene.daemon, scene.other] {
             let change = Change::Affinity(Target::Cpus(scene.narrow.clone()));
@@ -141,13 +141,13 @@ impl Scene {
     }
 
     fn sample_until(&mut self, what: &str, mut holds: impl FnMut(&mut Self, &Sample) -> bool) {
-        let patience = Instant::now() + Duration::from_secs(30);
+        let timeouts = Instant::now() + Duration::from_secs(30);
         loop {
             let sample = self.machine.sample().unwrap();
             if holds(self, &sample) {
                 return;
             }
-            assert!(Instant::now() < patience, "never {what}: {sample:?}");
+            assert!(Instant::now() < timeouts, "never {what}: {sample:?}");
             self.machine.wait(QUANTUM).unwrap();
         }
     }
@@ -210,7 +210,7 @@ fn a_released_process_is_left_alone() {
         let pinned = ["-cp", &narrow, &scene.other.process.to_string()].map(str::to_owned);
         if Command::new("taskset").args(pinned).stdout(Stdio::null()).status().is_ok() {
             let Scene { machine, program: _program, .. } = scene;
-            let (report, _) = machine.put_back();
+            let (report, _) = machine.restore_all();
             assert_eq!((report.restored, report.failed.len()), (1, 0), "{choice:?}: {report:?}");
             assert_eq!(mask_of(scene.other.thread).to_string(), narrow, "{choice:?}");
         }

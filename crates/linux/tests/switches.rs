@@ -19,15 +19,15 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What was told.
+/// What was reported.
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     ready: ReadyThreads,
-    /// Times that each thread was told to wake.
+    /// Times that each thread was woken.
     wakeups: BTreeMap<u32, u64>,
 }
 
-impl Told {
+impl Reported {
     fn note(&mut self, event: &Event) {
         self.ready.apply(event);
         if let Kind::Wakeup { thread } = event.kind {
@@ -36,19 +36,19 @@ impl Told {
     }
 }
 
-type Shared = Arc<Mutex<Told>>;
+type Shared = Arc<Mutex<Reported>>;
 
 /// A reader that keeps count, if tracepoints may be read here.
 fn reader() -> Option<(Reader, Shared)> {
-    let told = Shared::default();
-    let theirs = Arc::clone(&told);
+    let reported = Shared::default();
+    let theirs = Arc::clone(&reported);
     let cpus = HostTopology::read().expect("a topology").cpus();
     let sink = move |events: &[Event], _| {
-        let mut told = theirs.lock().expect("no panic");
-        events.iter().for_each(|event| told.note(event));
+        let mut reported = theirs.lock().expect("no panic");
+        events.iter().for_each(|event| reported.note(event));
     };
     match Reader::start(&cpus, sink) {
-        Ok(reader) => Some((reader, told)),
+        Ok(reader) => Some((reader, reported)),
         Err(why) => {
             eprintln!("skipped: {why}");
             None
@@ -74,7 +74,7 @@ fn a_thread_that_sleeps_and_wakes_is_seen() {
 }
 
 fn sleeps_and_wakes_on(cpu: PuId) {
-    let Some((reader, told)) = reader() else { return };
+    let Some((reader, reported)) = reader() else { return };
     let (number, numbered) = channel();
     let (wake, woken) = channel::<()>();
     let thread = std::thread::spawn(move || {
@@ -87,40 +87,40 @@ fn sleeps_and_wakes_on(cpu: PuId) {
         woken.recv().expect("another wake-up");
     });
     let thread_number = numbered.recv().expect("a number");
-    let is = || told.lock().expect("no panic").ready.is_ready(thread_number);
-    let wakeups = || told.lock().expect("no panic").wakeups.get(&thread_number).copied();
+    let is = || reported.lock().expect("no panic").ready.is_ready(thread_number);
+    let wakeups = || reported.lock().expect("no panic").wakeups.get(&thread_number).copied();
     eventually("it asleep", || is() == Some(false));
-    let before = time(&told, thread_number);
+    let before = time(&reported, thread_number);
     let woken_before = wakeups();
     wake.send(()).expect("a thread");
     eventually("it woken", || wakeups() > woken_before);
-    eventually("it awake", || is() == Some(true) || time(&told, thread_number) > before);
+    eventually("it awake", || is() == Some(true) || time(&reported, thread_number) > before);
     eventually("it asleep again", || is() == Some(false));
     // It was ready for as long as it ran, at least.
-    let worked = time(&told, thread_number) - before;
+    let worked = time(&reported, thread_number) - before;
     assert!(worked >= Duration::from_millis(29), "{worked:?}");
     wake.send(()).expect("a thread");
     thread.join().expect("no panic");
     assert_eq!(reader.lost(), 0);
 }
 
-fn time(told: &Shared, thread: u32) -> Duration {
+fn time(reported: &Shared, thread: u32) -> Duration {
     // Asleep: the moment that is asked for does not matter.
     let now = symbiont_machine::Timestamp(0);
-    told.lock().expect("no panic").ready.ready_time(thread, now).unwrap_or_default()
+    reported.lock().expect("no panic").ready.ready_time(thread, now).unwrap_or_default()
 }
 
 /// Its own switches would wake the reader for ever: the kernel leaves them out.
 #[test]
-fn the_reader_is_not_told_of_itself() {
-    let told = Arc::new(Mutex::new((0u64, Vec::new())));
-    let theirs = Arc::clone(&told);
+fn the_reader_does_not_report_itself() {
+    let reported = Arc::new(Mutex::new((0u64, Vec::new())));
+    let theirs = Arc::clone(&reported);
     let cpus = HostTopology::read().expect("a topology").cpus();
     let sink = move |events: &[Event], _| {
         let this = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-        let mut told = theirs.lock().expect("no panic");
-        told.0 += events.len() as u64;
-        told.1.extend(events.iter().copied().filter(|event| match event.kind {
+        let mut reported = theirs.lock().expect("no panic");
+        reported.0 += events.len() as u64;
+        reported.1.extend(events.iter().copied().filter(|event| match event.kind {
             Kind::Switch { from, to, .. } => from == this || (from == 0 && to == this),
             Kind::Wakeup { thread } => thread == this,
         }));
@@ -132,7 +132,7 @@ fn the_reader_is_not_told_of_itself() {
             return;
         }
     };
-    eventually("a hundred events", || told.lock().expect("no panic").0 > 100);
+    eventually("a hundred events", || reported.lock().expect("no panic").0 > 100);
     drop(reader);
-    assert_eq!(told.lock().expect("no panic").1, []);
+    assert_eq!(reported.lock().expect("no panic").1, []);
 }

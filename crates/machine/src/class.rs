@@ -1,11 +1,11 @@
-//! What programs are run for.
+//! The purpose of a program, as its user states it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a program is run for. It is the user's word; nothing derives it.
+/// The purpose of a program. The user states it; nothing derives it.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -22,7 +22,7 @@ pub struct Counting {
     /// The groups that are counted, in the order of
     /// [`ThreadSample::counts`](crate::ThreadSample::counts).
     pub groups: Vec<CountedGroup>,
-    /// Events that the catalogue has in these groups and that nobody can count
+    /// Events that the catalogue has in these groups and that no machine of this kind counts
     /// here, with the reason.
     #[serde(default)]
     pub refused: BTreeMap<Arc<str>, Arc<str>>,
@@ -44,7 +44,7 @@ pub struct GroupReading {
     /// When counting began, from zero. Another moment than before: the group
     /// was closed meanwhile, and what it counted then is in no later reading.
     pub opened: Timestamp,
-    /// Time that the thread ran while the group was to count.
+    /// Run time of the thread while the group was to count.
     pub enabled: Duration,
     /// The part of it in which the group did count; less than `enabled` where
     /// groups share the counters.
@@ -53,7 +53,7 @@ pub struct GroupReading {
     pub counts: Vec<u64>,
 }
 
-/// What is known of a group of a thread, or why nothing is.
+/// The reading of a group of a thread, or the reason why there is none.
 pub type GroupCounts = Result<GroupReading, Arc<str>>;
 
 /// A thread that ended since the last sample, and what was counted of it in

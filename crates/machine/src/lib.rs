@@ -15,8 +15,8 @@
 //! rate is the difference of two samples and a lost sample loses nothing.
 //! Times are nanoseconds on the machine's own clock ([`Timestamp`]), which
 //! starts anywhere and never runs backwards. *Program*: one enrolled command
-//! with all its processes and threads. *Limit*: the hardware threads that the
-//! user's mask and the cpuset leave to a thread; nobody may go beyond it.
+//! with all its processes and threads. *Allowed CPUs*: the hardware threads that the
+//! user's mask and the cpuset leave to a thread; no placement goes beyond them.
 //! *Counts* of events are cumulative since their group was opened, raw, and
 //! travel with the times in which the group was to count and did
 //! ([`GroupReading`]). What was not counted is absent with a reason, never zero.
@@ -41,7 +41,9 @@ pub use counting::{CountedGroup, Counting, Ended, GroupCounts, GroupReading};
 pub use dry::DryRun;
 pub use outcome::{Change, Move, Outcome};
 pub use placement::{Assignment, Placement, Priority, Target};
-pub use sample::{Program, ProgramId, RunState, Sample, Stage, ThreadId, ThreadSample, Timestamp};
+pub use sample::{
+    Lifecycle, Program, ProgramId, RunState, Sample, ThreadId, ThreadSample, Timestamp,
+};
 pub use support::{Ability, Signal, Signals, Support};
 use symbiont_topology::Topology;
 
@@ -57,8 +59,8 @@ pub trait Machine {
     /// What can be measured and enforced here, and why not more.
     fn support(&self) -> &Support;
 
-    /// Tells what is needed of threads. The machine measures just that, from
-    /// the next sample on; until it is told, it counts nothing, and need not
+    /// Specifies the signals that are needed. The machine measures just that, from
+    /// the next sample on; before the first call it counts nothing, and need not
     /// know what it could count. From then on [`support`](Self::support) says of
     /// each of these signals whether it is there.
     fn measure(&mut self, signals: &Signals) {
@@ -74,7 +76,7 @@ pub trait Machine {
     fn sample(&mut self) -> Result<Sample, Self::Error>;
 
     /// Settings that are no longer applied although no move undid them, since the last call: each
-    /// with the move to the user's own setting and what became of it ([`Outcome::Foreign`]: another
+    /// with the move to the user's own setting and what became of it ([`Outcome::ExternallyChanged`]: another
     /// process changed it; [`Outcome::Done`]: the kernel undid it). Asked after each sample.
     fn lapsed(&mut self) -> Vec<(Move, Outcome)> {
         Vec::new()

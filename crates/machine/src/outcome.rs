@@ -1,4 +1,4 @@
-//! What is asked of a machine, and what became of it.
+//! Moves that a machine carries out, and their outcomes.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,16 +23,17 @@ pub struct Move {
     pub change: Change,
 }
 
-/// What became of a move. Failure is normal and is counted.
+/// The outcome of a move. Failure is normal and is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "why")]
 pub enum Outcome {
-    /// It is in force.
+    /// It is applied.
     Done,
     /// The thread has exited (or its number now means another thread).
     Gone,
-    /// Somebody else changed the same setting since; theirs was left alone.
-    Foreign,
+    /// Another process changed the same setting since; its value was left alone.
+    #[serde(rename = "foreign")]
+    ExternallyChanged,
     /// The machine said no; the text says why.
     Refused(String),
     /// This machine does not act (a replay, a dry run).

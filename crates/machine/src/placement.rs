@@ -1,4 +1,4 @@
-//! What a policy wants.
+//! The decision of a policy: where each thread shall run, how urgently, and why.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use crate::ThreadId;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
-    /// Wherever the OS puts it within its limit: nothing of ours is in force.
+    /// Wherever the OS puts it within its allowed CPUs: no restriction of ours is applied.
     #[default]
     Os,
     /// On one of these hardware threads.
     Cpus(CpuSet),
 }
 
-/// How urgent a thread is beside the other enrolled ones.
+/// How urgent a thread is, compared with the other enrolled threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
@@ -28,11 +28,12 @@ pub enum Priority {
     Normal,
     /// This many priority levels (nice values) above what the user set.
     Boosted(u8),
-    /// Runs when nobody else wants to.
-    Waiting,
+    /// The idle class: runs when no other thread is ready.
+    #[serde(rename = "waiting")]
+    Idle,
 }
 
-/// What a policy wants for one thread, and why.
+/// The decision for one thread, and the reason.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Where it shall run.

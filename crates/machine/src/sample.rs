@@ -1,4 +1,4 @@
-//! What a machine tells about its threads.
+//! What a machine reports of its threads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct ThreadId {
     /// since boot).
     pub born: u64,
     /// How many times the process replaced its program (exec) since it was
-    /// enrolled. Nothing is in force after an exec.
+    /// enrolled. No setting is applied after an exec.
     pub generation: u32,
 }
 
@@ -60,7 +60,7 @@ pub struct Program {
     pub id: ProgramId,
     /// Its name, for people.
     pub name: String,
-    /// What it is run for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "Class::is_normal")]
     pub class: Class,
 }
@@ -73,7 +73,7 @@ impl Program {
     }
 }
 
-/// What a thread does at the moment of the sample.
+/// The state of a thread at the moment of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
@@ -92,30 +92,30 @@ pub struct ThreadSample {
     pub id: ThreadId,
     /// The program that it belongs to.
     pub program: ProgramId,
-    /// What it does now.
+    /// Its state now.
     pub state: RunState,
     /// Time that it spent running.
-    pub ran: Duration,
+    pub run_time: Duration,
     /// Time that it was ready but did not run. Linux credits this only when
     /// the thread next runs.
-    pub waited: Duration,
+    pub wait_time: Duration,
     /// Times that it was put on a hardware thread.
     pub switches: u64,
     /// Where it runs or ran last, where known; of a thread that hardly runs, where
     /// it did up to a second ago.
     pub cpu: Option<PuId>,
-    /// Where the user and the cpuset let it run.
-    pub limit: Arc<CpuSet>,
-    /// What of it may be set now.
-    pub stage: Stage,
+    /// The CPUs on which the user's mask and the cpuset allow it to run.
+    pub allowed: Arc<CpuSet>,
+    /// Which of its settings may change now.
+    pub lifecycle: Lifecycle,
     /// For each group that is counted ([`Counting::groups`]), what it counted
     /// of this thread; empty where nothing is counted.
     pub counts: Vec<GroupCounts>,
 }
 
-/// What of a thread may be set without surprise.
+/// Which settings of a thread may change without surprise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Stage {
+pub enum Lifecycle {
     /// Nothing: it was just born, or forked or exec'd of late, and others would
     /// inherit what it is given.
     Fresh,
@@ -126,7 +126,7 @@ pub enum Stage {
     Settled,
 }
 
-impl Stage {
+impl Lifecycle {
     /// May it be placed now?
     #[must_use]
     pub fn is_settled(self) -> bool {
@@ -143,7 +143,7 @@ pub struct Sample {
     pub threads: Vec<ThreadSample>,
     /// The programs that they belong to.
     pub programs: Vec<Program>,
-    /// What is counted of them; none: nothing is.
+    /// What is counted of them; none if nothing is.
     pub counting: Option<Arc<Counting>>,
     /// Counted threads that ended since the last sample, ordered by identity.
     pub ended: Vec<Ended>,
@@ -180,12 +180,12 @@ mod tests {
                 id: ThreadId { process: 10, thread: 12, born: 99, generation: 1 },
                 program: ProgramId(0),
                 state: RunState::Runnable,
-                ran: Duration::from_nanos(123_456_789),
-                waited: Duration::from_nanos(7),
+                run_time: Duration::from_nanos(123_456_789),
+                wait_time: Duration::from_nanos(7),
                 switches: 3,
                 cpu: Some(PuId(1)),
-                limit: Arc::new("0-1".parse().unwrap()),
-                stage: Stage::Settled,
+                allowed: Arc::new("0-1".parse().unwrap()),
+                lifecycle: Lifecycle::Settled,
                 counts: counts.clone(),
             }],
             programs: vec![Program::new(ProgramId(0), "make")],

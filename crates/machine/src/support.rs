@@ -1,11 +1,11 @@
-//! What a machine can measure and enforce, and why not more.
+//! What a machine can measure and enforce, with the reasons for what it cannot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Something about threads that a policy may need to be told.
+/// A measurement of threads that a policy may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
@@ -123,10 +123,11 @@ pub struct Support {
     pub signals: BTreeMap<Signal, Ability>,
     /// Can threads be kept on chosen hardware threads?
     pub affinity: Ability,
-    /// Can a thread be made more urgent, and be put back afterwards?
+    /// Can a thread be made more urgent, and can that be undone?
     pub boost: Ability,
-    /// Can a thread be made to run only when nobody else wants to, and be put back?
-    pub waiting: Ability,
+    /// Can a thread be put in the idle class, and can that be undone?
+    #[serde(rename = "waiting")]
+    pub idle_class: Ability,
     /// Are all threads of a program found, and how soon?
     pub enrolment: Ability,
 }

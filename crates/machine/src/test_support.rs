@@ -12,23 +12,23 @@ use std::time::Duration;
 use symbiont_topology::{CpuSet, Topology};
 
 use crate::{
-    Ability, Change, Counting, Ended, Machine, Move, Outcome, Program, ProgramId, RunState, Sample,
-    Signal, Signals, Stage, Support, Target, ThreadId, ThreadSample, Timestamp,
+    Ability, Change, Counting, Ended, Lifecycle, Machine, Move, Outcome, Program, ProgramId,
+    RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
 };
 
 /// A sleeping, settled thread of program `program`, which is also its process.
 #[must_use]
-pub fn thread(program: u32, number: u32, limit: &CpuSet) -> ThreadSample {
+pub fn thread(program: u32, number: u32, allowed: &CpuSet) -> ThreadSample {
     ThreadSample {
         id: ThreadId { process: 1000 + program, thread: number, born: 0, generation: 0 },
         program: ProgramId(program),
         state: RunState::Sleeping,
-        ran: Duration::ZERO,
-        waited: Duration::ZERO,
+        run_time: Duration::ZERO,
+        wait_time: Duration::ZERO,
         switches: 0,
         cpu: None,
-        limit: Arc::new(limit.clone()),
-        stage: Stage::Settled,
+        allowed: Arc::new(allowed.clone()),
+        lifecycle: Lifecycle::Settled,
         counts: Vec::new(),
     }
 }
@@ -40,7 +40,7 @@ pub fn full_support() -> Support {
         signals: Signal::ALL.map(|signal| (signal, Ability::Full)).into(),
         affinity: Ability::Full,
         boost: Ability::Full,
-        waiting: Ability::Full,
+        idle_class: Ability::Full,
         enrolment: Ability::Full,
     }
 }
@@ -61,7 +61,7 @@ pub struct FakeMachine {
     pub counting: Option<Arc<Counting>>,
     /// Counted threads that ended; the next sample takes them along.
     pub ended: Vec<Ended>,
-    /// What it was told to measure; none: it was not told.
+    /// The signals that it was asked to measure; none if it was not asked.
     pub measured: Option<Signals>,
     /// Where threads were put; those not listed are left to the OS.
     pub placed: BTreeMap<ThreadId, Target>,

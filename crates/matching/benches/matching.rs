@@ -1,4 +1,4 @@
-//! Time of a decision, beside other libraries.
+//! Time of a decision, compared with other libraries.
 //!
 //!     cargo bench -p symbiont-matching
 //!     RUSTFLAGS='--cfg integer_blossom' cargo bench -p symbiont-matching

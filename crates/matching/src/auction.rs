@@ -47,16 +47,16 @@ impl Shortlist {
 
     /// The cheapest partner, its cost and that of the next.
     fn best_two(&self, prices: &[i64]) -> (usize, i64, i64) {
-        let (mut who, mut best, mut second) = (0, FAR, FAR);
+        let (mut partner, mut best, mut second) = (0, FAR, FAR);
         for &(w, j) in &self.partners {
             let cost = w + prices[j];
             if cost < best {
-                (second, best, who) = (best, cost, j);
+                (second, best, partner) = (best, cost, j);
             } else if cost < second {
                 second = cost;
             }
         }
-        (who, best, second)
+        (partner, best, second)
     }
 }
 
@@ -89,15 +89,15 @@ fn sell(matrix: &Matrix, prices: &mut [i64], lists: &mut [Shortlist], step: i64)
     let mut buyers: Vec<Option<usize>> = vec![None; n];
     let mut waiting: Vec<usize> = (0..n).collect();
     while let Some(i) = waiting.pop() {
-        let (mut who, mut best, mut second) = lists[i].best_two(prices);
+        let (mut partner, mut best, mut second) = lists[i].best_two(prices);
         if second > lists[i].others {
             let bound = lists[i].bound(prices);
             lists[i] = Shortlist::scan(matrix, i, prices, bound);
-            (who, best, second) = lists[i].best_two(prices);
+            (partner, best, second) = lists[i].best_two(prices);
         }
         // With two vertices there is no second-best partner.
-        prices[who] += step + if second < FAR / 2 { second - best } else { 0 };
-        waiting.extend(buyers[who].replace(i));
+        prices[partner] += step + if second < FAR / 2 { second - best } else { 0 };
+        waiting.extend(buyers[partner].replace(i));
     }
 }
 

@@ -1,4 +1,27 @@
 //! Groups of threads for the cores: exact in pairs, level by level above.
+//!
+//! # Approach
+//! Threads are matched to pairs, pairs to groups of four, and so on, each level exactly; then each two
+//! groups are rearranged where that makes them cheaper (Jiang et al.; Feliu et al., section 4.2). Where
+//! cores allow it, a thread may get an empty partner: it stays alone if that costs less. Among equally
+//! cheap pairings the one nearest to the previous is taken; a wider grouping gives way to the previous
+//! one, rearranged as well, if it is no cheaper. Groups of many threads are rearranged only, which takes
+//! less than half the time of building them up.
+//!
+//! # Properties
+//! - Every grouping is a partition within cores and width (`every_grouping_is_a_partition`). In pairs it
+//!   is the cheapest, with threads alone where that pays (`groups_of_two_cost_what_brute_force_finds`,
+//!   `threads_are_alone_when_sharing_costs_more`).
+//! - A grouping that is no dearer stays (`a_grouping_that_is_no_dearer_stays`,
+//!   `equal_costs_keep_any_previous_grouping`).
+//! - Groups of four are near the best (`groups_of_four_are_near_the_best`), also rearranged from quantum
+//!   to quantum (`rearranged_groups_keep_up_with_noise_and_new_phases`) and from chance
+//!   (`groups_of_chance_are_rearranged`). No core idles where using it pays
+//!   (`idle_cores_are_used_at_once`).
+//! - A cost that is no number is refused (`costs_that_are_no_numbers_are_refused_with_their_group`,
+//!   `a_part_whose_cost_is_no_number_is_named`).
+//! - Costs that compute many groups at once ([`GroupCosts::parts`]) make the same groups
+//!   (`parts_computed_at_once_make_the_same_groups`).
 
 use crate::local::{Limits, improve};
 use crate::perfect::{OddVertices, perfect_matching};
@@ -12,7 +35,7 @@ const EQUAL: f64 = 1e-9;
 /// takes half as long.
 const BUILT_UP: usize = 128;
 
-/// How often groups that nobody chose are rearranged at least.
+/// Least number of sweeps over groups that come from chance.
 const FROM_CHANCE: usize = 2;
 
 /// What shall be grouped.
@@ -97,8 +120,8 @@ pub trait GroupCosts {
     /// Costs of parts of a union of at most eight threads, given in order. All parts have `size`
     /// threads, one or more; which ones, the bits of each mask say, the lowest for the union's first.
     ///
-    /// Asked about each two groups that are rearranged, so it decides how long that takes: whoever can
-    /// tell all parts of a union faster than one after the other should.
+    /// Asked about each two groups that are rearranged, so it decides how long that takes. Implement it
+    /// where all parts of a union can be computed faster than one after the other.
     fn parts(&mut self, union: &[usize], size: usize, masks: &[u8], costs: &mut Vec<f64>) {
         let mut part = Vec::with_capacity(size);
         costs.clear();
@@ -116,10 +139,10 @@ pub(crate) fn select(union: &[usize], mask: u8, part: &mut Vec<usize>) {
     part.extend(named.map(|(_, &thread)| thread));
 }
 
-/// Costs that a function tells.
-struct Told<F>(F);
+/// Costs that a function returns.
+struct CostFunction<F>(F);
 
-impl<F: FnMut(&[usize]) -> f64> GroupCosts for Told<F> {
+impl<F: FnMut(&[usize]) -> f64> GroupCosts for CostFunction<F> {
     fn cost(&mut self, group: &[usize]) -> f64 {
         (self.0)(group)
     }
@@ -190,9 +213,9 @@ impl<C: GroupCosts> Costs<C> {
 /// on, and then each two groups are rearranged as long as that pays (Jiang et
 /// al., *Analysis and approximation of optimal co-scheduling on chip
 /// multiprocessors*, 2008; Feliu et al., section 4.2). The previous groups,
-/// with what few new threads there are seated among them, are rearranged as well, and
+/// with what few new threads there are placed among them, are rearranged as well, and
 /// taken if they are no dearer then. Of more than 128 threads groups are not built up: the previous
-/// ones, or any if they seat too few, are spread over all cores and rearranged.
+/// ones, or any if they hold too few, are spread over all cores and rearranged.
 ///
 /// `cost` is asked about groups of 1 to `width` threads, in order. Cores may
 /// stay idle and threads alone where that costs less.
@@ -204,10 +227,10 @@ pub fn group(
     request: &Request<'_>,
     cost: impl FnMut(&[usize]) -> f64,
 ) -> Result<Grouping, GroupError> {
-    group_by(request, Told(cost))
+    group_by(request, CostFunction(cost))
 }
 
-/// The same by costs that know a way of their own to tell many groups at once.
+/// The same by costs that can compute many groups at once.
 ///
 /// # Errors
 /// Those of [`group`].
@@ -261,14 +284,14 @@ fn wide<C: GroupCosts>(
         improve(&mut groups, Limits { cores, width, sweeps }, costs);
         groups
     };
-    let seated = seating_all(request, costs);
+    let placed = placing_all(request, costs);
     if threads > BUILT_UP && sweeps > 0 {
-        let sweeps = if seated.is_some() { sweeps } else { sweeps.max(FROM_CHANCE) };
+        let sweeps = if placed.is_some() { sweeps } else { sweeps.max(FROM_CHANCE) };
         let all: Vec<usize> = (0..threads).collect();
-        let groups = seated.unwrap_or_else(|| all.chunks(width).map(<[usize]>::to_vec).collect());
+        let groups = placed.unwrap_or_else(|| all.chunks(width).map(<[usize]>::to_vec).collect());
         return Ok(rearranged(spread(groups, cores), sweeps, costs));
     }
-    let kept = seated.map(|groups| rearranged(groups, sweeps, costs));
+    let kept = placed.map(|groups| rearranged(groups, sweeps, costs));
     let (built, _) = built_up(request, costs)?;
     let built = rearranged(built, sweeps, costs);
     let Some(kept) = kept else { return Ok(built) };
@@ -369,9 +392,9 @@ fn join(some: &[usize], more: &[usize], union: &mut Vec<usize>) {
     union.sort_unstable();
 }
 
-/// Seats all threads in the previous groups: who is gone leaves, and each new one joins where that costs
+/// Places all threads in the previous groups: threads that are gone leave, and each new one joins where that costs
 /// least. None if the groups do not fit the cores, or if more than a quarter of the threads are new.
-fn seating_all<C: GroupCosts>(
+fn placing_all<C: GroupCosts>(
     request: &Request<'_>,
     costs: &mut Costs<C>,
 ) -> Option<Vec<Vec<usize>>> {

@@ -128,18 +128,18 @@ fn split<C: GroupCosts>(
     costs: &mut Costs<C>,
 ) -> bool {
     ways.fit(&one.threads, &two.threads);
-    let Ways { union, masks, costs: told } = ways;
+    let Ways { union, masks, costs: computed } = ways;
     let threads = union.len();
     let sizes = threads.saturating_sub(width)..=width.min(threads);
     for size in sizes.clone() {
-        costs.parts(union, size, &masks[size], &mut told[size]);
+        costs.parts(union, size, &masks[size], &mut computed[size]);
     }
     let before = one.cost + two.cost;
     let mut best = before;
     let mut found = None;
     for size in sizes {
-        let rest = told[threads - size].iter().rev();
-        for ((&mask, &a), &b) in masks[size].iter().zip(&told[size]).zip(rest) {
+        let rest = computed[threads - size].iter().rev();
+        for ((&mask, &a), &b) in masks[size].iter().zip(&computed[size]).zip(rest) {
             // The last thread stays on the right: which core is which does not matter.
             let right = usize::from(mask) >> threads.saturating_sub(1) == 0;
             if right && a + b < best && worth(before, a + b) {

@@ -81,7 +81,7 @@ impl Matrix {
     ) -> Cheapest {
         let mut partners: Vec<(i64, usize)> = Vec::with_capacity(count + 1);
         let mut others = bound;
-        let mut look = |first: usize, weights: &[i64], added: &[i64]| {
+        let mut scan = |first: usize, weights: &[i64], added: &[i64]| {
             for (k, (&w, &a)) in weights.iter().zip(added).enumerate() {
                 let sum = (w + a) >> grain;
                 if sum < others {
@@ -94,8 +94,8 @@ impl Matrix {
             }
         };
         let row = self.row(i);
-        look(i + 1, &row[i + 1..], &added[i + 1..]);
-        look(0, &row[..i], &added[..i]);
+        scan(i + 1, &row[i + 1..], &added[i + 1..]);
+        scan(0, &row[..i], &added[..i]);
         Cheapest { partners, others }
     }
 

@@ -1,5 +1,5 @@
 //! One search for an augmenting path: a tree grows from an unmatched vertex
-//! while duals change, until it meets another unmatched vertex.
+//! while duals change, until it reaches another unmatched vertex.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -47,7 +47,7 @@ impl Weights {
     /// about 2⁵⁶ / vertices², so 2⁴⁸ for 16 and 2³⁶ for 1,024.
     #[must_use]
     pub fn max_range(vertices: usize) -> i64 {
-        // Doubled, times what makes room for a wish for each edge, plus one.
+        // Doubled, times what makes room for a preference for each edge, plus one.
         Matrix::limit(vertices) / (vertices as i64 + 2) - 1
     }
 
@@ -118,24 +118,24 @@ impl Weights {
     }
 
     /// The matrix for the solver: lighter matchings first, and among equal ones
-    /// those with more wished-for pairs.
-    pub(crate) fn matrix(&self, mut wished: impl FnMut(usize, usize) -> bool) -> Matrix {
+    /// those with more preferred-for pairs.
+    pub(crate) fn matrix(&self, mut preferred: impl FnMut(usize, usize) -> bool) -> Matrix {
         let factor = self.factor();
         let mut steps = self.steps.iter();
         Matrix::doubled(self.vertices, |i, j| {
             let base = steps.next().map_or(0, |s| s * factor);
-            base + i64::from(!wished(i, j))
+            base + i64::from(!preferred(i, j))
         })
     }
 
-    /// What one step is worth in the matrix (before doubling): more than the
-    /// wishes of all edges of a matching.
+    /// The value of one step in the matrix (before doubling): more than the preferences of
+    /// all edges of a matching together.
     fn factor(&self) -> i64 {
         self.vertices as i64 / 2 + 1
     }
 
     /// A sum of the matrix over all edges of a matching, or a bound on it, in
-    /// the unit of the weights. Rounded down to whole steps: wishes do not count.
+    /// the unit of the weights. Rounded down to whole steps: preferences do not count.
     pub(crate) fn total(&self, sum: i128) -> f64 {
         let steps = sum.div_euclid(i128::from(2 * self.factor()));
         steps as f64 * self.step + self.least * (self.vertices / 2) as f64

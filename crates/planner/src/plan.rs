@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use symbiont_machine::{
-    Assignment, Change, Move, Placement, Priority, Sample, Stage, Support, Target, ThreadId,
+    Assignment, Change, Lifecycle, Move, Placement, Priority, Sample, Support, Target, ThreadId,
     ThreadSample,
 };
 use symbiont_topology::CpuSet;
 
 use crate::Bounds;
 
-/// What a move changes.
+/// The setting that a move changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Setting {
     /// Where a thread may run.
@@ -22,7 +22,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// What this change changes.
+    /// The setting that this change is about.
     #[must_use]
     pub fn of(change: &Change) -> Self {
         match change {
@@ -46,8 +46,8 @@ pub enum Why {
     OverBudget,
     /// The thread is not enrolled, or not any more.
     NotEnrolled,
-    /// Somebody else changed this setting of the thread; theirs stays.
-    Foreign,
+    /// Another process changed this setting of the thread; its value stays.
+    ExternallyChanged,
     /// The machine refused this setting of late; it is tried again later.
     Refused,
     /// The machine has said from the start that it cannot do this.
@@ -62,7 +62,7 @@ impl fmt::Display for Why {
             Self::Held => "it was moved too short a time ago",
             Self::OverBudget => "the budget of moves was spent on other threads",
             Self::NotEnrolled => "the thread is not managed",
-            Self::Foreign => "another process changed this setting, which stays",
+            Self::ExternallyChanged => "another process changed this setting, which stays",
             Self::Refused => "the kernel refused it lately; it is tried again later",
             Self::Unsupported => "this machine cannot do it",
         })
@@ -88,16 +88,16 @@ pub struct Situation<'a> {
     pub sample: &'a Sample,
     /// The machine's hardware threads.
     pub online: &'a CpuSet,
-    /// What the machine can enforce.
+    /// The settings that the machine can enforce.
     pub support: &'a Support,
-    /// What was carried out before and still holds; a thread that it does not
+    /// The settings that were applied and still hold; a thread that it does not
     /// name is as its user left it.
-    pub in_force: &'a Placement,
+    pub applied: &'a Placement,
     /// Settings to leave alone.
     pub barred: &'a Barred,
 }
 
-/// What shall be done in a quantum.
+/// The moves of a quantum.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The moves to make, in order.
@@ -135,7 +135,7 @@ impl Planner {
         for (&id, want) in wanted {
             let as_user_left_it = Assignment::default();
             let thread = enrolled.get(&id).copied();
-            let have = now.in_force.get(&id).unwrap_or(&as_user_left_it);
+            let have = now.applied.get(&id).unwrap_or(&as_user_left_it);
             for change in differences(thread, now.online, have, want) {
                 let wanted = Move { thread: id, change };
                 match self.objection(thread, now, have, &wanted) {
@@ -161,7 +161,7 @@ impl Planner {
         plan
     }
 
-    /// What stands against a move, the budget apart.
+    /// The reason against a move, the budget apart.
     fn objection(
         &self,
         thread: Option<&ThreadSample>,
@@ -176,20 +176,20 @@ impl Planner {
         let ability = match &wanted.change {
             _ if is_release(wanted) => return None,
             Change::Affinity(_) => &now.support.affinity,
-            Change::Priority(Priority::Waiting) => &now.support.waiting,
+            Change::Priority(Priority::Idle) => &now.support.idle_class,
             Change::Priority(_) => &now.support.boost,
         };
         if !ability.exists() {
             return Some(Why::Unsupported);
         }
         if let Change::Affinity(Target::Cpus(cpus)) = &wanted.change {
-            if cpus.is_disjoint(&thread.limit.intersection(now.online)) {
+            if cpus.is_disjoint(&thread.allowed.intersection(now.online)) {
                 return Some(Why::OutsideLimit);
             }
         }
         let settled = match &wanted.change {
-            Change::Affinity(_) => thread.stage.is_settled() || widens(have, &wanted.change),
-            Change::Priority(_) => thread.stage >= Stage::Starting,
+            Change::Affinity(_) => thread.lifecycle.is_settled() || widens(have, &wanted.change),
+            Change::Priority(_) => thread.lifecycle >= Lifecycle::Starting,
         };
         if !settled {
             return Some(Why::Unsettled);
@@ -200,25 +200,25 @@ impl Planner {
     }
 }
 
-/// The moves that take back all that is in force, as at the end of a run.
+/// The moves that undo all that is applied, as at the end of a run.
 #[must_use]
-pub fn release(in_force: &Placement) -> Vec<Move> {
+pub fn release(applied: &Placement) -> Vec<Move> {
     let as_user_left_it = Assignment::default();
     let undo = |(&thread, have)| {
         differences(None, &CpuSet::new(), have, &as_user_left_it)
             .map(move |change| Move { thread, change })
     };
-    in_force.iter().flat_map(undo).collect()
+    applied.iter().flat_map(undo).collect()
 }
 
 /// The moves that undo targets of which the thread's limit and the machine leave no hardware thread,
 /// as after a CPU went offline: the kernel lets such a thread run wherever its cpuset allows, which
 /// may be more than its user wants.
 #[must_use]
-pub fn release_stranded(sample: &Sample, online: &CpuSet, in_force: &Placement) -> Vec<Move> {
-    let stranded = sample.threads.iter().filter(|thread| match in_force.get(&thread.id) {
+pub fn release_stranded(sample: &Sample, online: &CpuSet, applied: &Placement) -> Vec<Move> {
+    let stranded = sample.threads.iter().filter(|thread| match applied.get(&thread.id) {
         Some(Assignment { target: Target::Cpus(cpus), .. }) => {
-            cpus.is_disjoint(&thread.limit.intersection(online))
+            cpus.is_disjoint(&thread.allowed.intersection(online))
         }
         _ => false,
     });
@@ -227,7 +227,7 @@ pub fn release_stranded(sample: &Sample, online: &CpuSet, in_force: &Placement) 
     stranded.map(to_os).collect()
 }
 
-/// The changes that lead from what is in force to what is wanted. A target
+/// The changes that lead from the applied placement to the wanted one. A target
 /// outside the thread's limit is given as it is.
 fn differences(
     thread: Option<&ThreadSample>,
@@ -237,7 +237,7 @@ fn differences(
 ) -> impl Iterator<Item = Change> + use<> {
     let target = match (&want.target, thread) {
         (Target::Cpus(cpus), Some(thread)) => {
-            let allowed = thread.limit.intersection(online);
+            let allowed = thread.allowed.intersection(online);
             match cpus.intersection(&allowed) {
                 none if none.is_empty() => want.target.clone(),
                 all if all == allowed => Target::Os,
@@ -255,7 +255,7 @@ fn is_release(m: &Move) -> bool {
     matches!(m.change, Change::Affinity(Target::Os) | Change::Priority(Priority::Normal))
 }
 
-/// Does the change only add hardware threads to those in force?
+/// Does the change only add hardware threads to the applied ones?
 fn widens(have: &Assignment, change: &Change) -> bool {
     match (&have.target, change) {
         (Target::Cpus(have), Change::Affinity(Target::Cpus(want))) => have.is_subset(want),

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use symbiont_machine::test_support::{full_support, thread};
 use symbiont_machine::{
-    Ability, Assignment, Change, Move, Placement, Priority, Sample, Stage, Support, Target,
+    Ability, Assignment, Change, Lifecycle, Move, Placement, Priority, Sample, Support, Target,
     ThreadId, ThreadSample,
 };
 use symbiont_topology::{CpuSet, PuId};
@@ -44,23 +44,23 @@ fn plan(planner: &mut Planner, s: &Sample, have: &Placement, want: &Placement) -
 fn plan_with(
     planner: &mut Planner,
     sample: &Sample,
-    in_force: &Placement,
+    applied: &Placement,
     want: &Placement,
     support: &Support,
     barred: &Barred,
 ) -> Plan {
     let online = &set("0-3");
-    planner.plan(&Situation { sample, online, support, in_force, barred }, want)
+    planner.plan(&Situation { sample, online, support, applied, barred }, want)
 }
 
 fn once(s: &Sample, have: &Placement, want: &Placement) -> Plan {
     plan(&mut Planner::new(Bounds::none()), s, have, want)
 }
 
-/// Puts moves in force.
-fn carry_out(plan: &Plan, in_force: &mut Placement) {
+/// Applies moves.
+fn carry_out(plan: &Plan, applied: &mut Placement) {
     for m in &plan.moves {
-        let a = in_force.entry(m.thread).or_default();
+        let a = applied.entry(m.thread).or_default();
         match &m.change {
             Change::Affinity(target) => a.target = target.clone(),
             Change::Priority(priority) => a.priority = *priority,
@@ -69,12 +69,12 @@ fn carry_out(plan: &Plan, in_force: &mut Placement) {
 }
 
 fn affinities(plan: &Plan) -> Vec<(u32, String)> {
-    let tell = |m: &Move| match &m.change {
+    let boosted_to = |m: &Move| match &m.change {
         Change::Affinity(Target::Os) => Some((m.thread.thread, "os".to_owned())),
         Change::Affinity(Target::Cpus(cpus)) => Some((m.thread.thread, cpus.to_string())),
         Change::Priority(_) => None,
     };
-    plan.moves.iter().filter_map(tell).collect()
+    plan.moves.iter().filter_map(boosted_to).collect()
 }
 
 fn reasons(plan: &Plan) -> Vec<(u32, Why)> {
@@ -103,7 +103,7 @@ fn the_whole_limit_is_the_same_as_the_os() {
 fn unsettled_threads_are_released_or_widened_but_not_narrowed() {
     let mut s = threads(&["0-3"; 5]);
     for t in &mut s.threads {
-        t.stage = Stage::Fresh;
+        t.lifecycle = Lifecycle::Fresh;
     }
     let boosted = Assignment { priority: Priority::Boosted(10), ..Assignment::os("") };
     let have = placement(&[(0, on("0")), (1, on("0")), (2, on("0")), (4, boosted.clone())]);
@@ -122,7 +122,7 @@ fn unsettled_threads_are_released_or_widened_but_not_narrowed() {
     assert_eq!(reasons(&plan), [(2, Why::Unsettled), (3, Why::Unsettled)]);
     // Whose program starts may be boosted, and not more.
     for t in &mut s.threads {
-        t.stage = Stage::Starting;
+        t.lifecycle = Lifecycle::Starting;
     }
     let plan = once(&s, &have, &want);
     assert_eq!(reasons(&plan), [(2, Why::Unsettled)]);
@@ -140,7 +140,7 @@ fn threads_that_are_not_enrolled_are_never_named() {
 fn barred_settings_are_left_alone() {
     let s = threads(&["0-3"]);
     let want = Assignment { priority: Priority::Boosted(10), ..on("0") };
-    let barred = Barred::from([((id(0), Setting::Affinity), Why::Foreign)]);
+    let barred = Barred::from([((id(0), Setting::Affinity), Why::ExternallyChanged)]);
     let plan = plan_with(
         &mut Planner::new(Bounds::none()),
         &s,
@@ -150,7 +150,7 @@ fn barred_settings_are_left_alone() {
         &barred,
     );
     assert_eq!(plan.moves.len(), 1);
-    assert_eq!(reasons(&plan), [(0, Why::Foreign)]);
+    assert_eq!(reasons(&plan), [(0, Why::ExternallyChanged)]);
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn what_the_machine_cannot_do_is_not_asked_of_it() {
     let have = placement(&[(2, with(Priority::Boosted(10)))]);
     let want = placement(&[
         (0, with(Priority::Boosted(10))),
-        (1, with(Priority::Waiting)),
+        (1, with(Priority::Idle)),
         (2, with(Priority::Normal)),
     ]);
     let no = || Ability::Absent("no permission".into());
-    let support = Support { boost: no(), waiting: no(), ..full_support() };
+    let support = Support { boost: no(), idle_class: no(), ..full_support() };
     let mut planner = Planner::new(Bounds::none());
     let plan = plan_with(&mut planner, &s, &have, &want, &support, &Barred::new());
     assert_eq!(affinities(&plan), [(0, "0".into()), (1, "0".into())]);
@@ -185,7 +185,7 @@ fn what_the_machine_cannot_do_is_not_asked_of_it() {
 fn each_kind_of_priority_is_judged_by_its_own_ability() {
     let s = threads(&["0-3"; 2]);
     let with = |priority| Assignment { priority, ..Assignment::os("") };
-    let want = placement(&[(0, with(Priority::Boosted(10))), (1, with(Priority::Waiting))]);
+    let want = placement(&[(0, with(Priority::Boosted(10))), (1, with(Priority::Idle))]);
     let no = || Ability::Absent("no permission".into());
     let refused = |support: &Support| {
         let mut planner = Planner::new(Bounds::none());
@@ -193,7 +193,7 @@ fn each_kind_of_priority_is_judged_by_its_own_ability() {
         reasons(&plan_with(&mut planner, &s, &nothing, &want, support, &barred))
     };
     assert_eq!(refused(&Support { boost: no(), ..full_support() }), [(0, Why::Unsupported)]);
-    assert_eq!(refused(&Support { waiting: no(), ..full_support() }), [(1, Why::Unsupported)]);
+    assert_eq!(refused(&Support { idle_class: no(), ..full_support() }), [(1, Why::Unsupported)]);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn each_reason_has_words_of_its_own() {
         Why::Held,
         Why::OverBudget,
         Why::NotEnrolled,
-        Why::Foreign,
+        Why::ExternallyChanged,
         Why::Refused,
         Why::Unsupported,
     ];
@@ -255,7 +255,7 @@ fn a_thread_that_is_gone_is_forgotten() {
 }
 
 #[test]
-fn a_small_budget_starves_nobody() {
+fn a_small_budget_starves_no_thread() {
     let s = threads(&["0-3"; 5]);
     let mut planner = Planner::new(Bounds { hold: 0, budget: Some(2) });
     let mut have = Placement::new();
@@ -274,7 +274,7 @@ fn a_small_budget_starves_nobody() {
     assert!(moves.len() == 5 && moves.values().all(|&n| n >= 3), "{moves:?}");
 }
 
-/// Random samples, placements in force and wanted, and bounds.
+/// Random samples, applied and wanted placements, and bounds.
 #[derive(Debug, Clone)]
 struct Case {
     sample: Sample,
@@ -291,7 +291,7 @@ fn cpus() -> impl Strategy<Value = CpuSet> {
 fn assignments() -> impl Strategy<Value = Placement> {
     let target = prop_oneof![Just(Target::Os), cpus().prop_map(Target::Cpus)];
     let priority =
-        prop_oneof![Just(Priority::Normal), Just(Priority::Boosted(10)), Just(Priority::Waiting)];
+        prop_oneof![Just(Priority::Normal), Just(Priority::Boosted(10)), Just(Priority::Idle)];
     let assignment = (target, priority).prop_map(|(target, priority)| Assignment {
         target,
         priority,
@@ -302,16 +302,15 @@ fn assignments() -> impl Strategy<Value = Placement> {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let stage =
-        prop_oneof![1 => Just(Stage::Fresh), 1 => Just(Stage::Starting), 8 => Just(Stage::Settled)];
-    let bare = (cpus(), stage);
+    let lifecycle = prop_oneof![1 => Just(Lifecycle::Fresh), 1 => Just(Lifecycle::Starting), 8 => Just(Lifecycle::Settled)];
+    let bare = (cpus(), lifecycle);
     let bounds =
         (0u32..3, prop::option::of(0usize..4)).prop_map(|(hold, budget)| Bounds { hold, budget });
     (prop::collection::vec(bare, 0..7), cpus(), assignments(), assignments(), bounds).prop_map(
         |(list, online, have, want, bounds)| {
-            let of = |(number, (limit, stage)): (u32, (CpuSet, Stage))| ThreadSample {
-                stage,
-                ..thread(0, number, &limit)
+            let of = |(number, (allowed, lifecycle)): (u32, (CpuSet, Lifecycle))| ThreadSample {
+                lifecycle,
+                ..thread(0, number, &allowed)
             };
             let sample = sample((0u32..).zip(list).map(of).collect());
             Case { sample, online, have, want, bounds }
@@ -324,10 +323,10 @@ impl Case {
         self.plan_by(&mut Planner::new(bounds), &self.have, &self.want)
     }
 
-    fn plan_by(&self, planner: &mut Planner, in_force: &Placement, want: &Placement) -> Plan {
+    fn plan_by(&self, planner: &mut Planner, applied: &Placement, want: &Placement) -> Plan {
         let (support, barred) = (&full_support(), &Barred::new());
         let (sample, online) = (&self.sample, &self.online);
-        planner.plan(&Situation { sample, online, support, in_force, barred }, want)
+        planner.plan(&Situation { sample, online, support, applied, barred }, want)
     }
 }
 
@@ -337,7 +336,7 @@ proptest! {
         for m in case.plan(case.bounds).moves {
             let thread = case.sample.threads.iter().find(|t| t.id == m.thread).unwrap();
             if let Change::Affinity(Target::Cpus(cpus)) = m.change {
-                let allowed = thread.limit.intersection(&case.online);
+                let allowed = thread.allowed.intersection(&case.online);
                 prop_assert!(!cpus.is_empty() && cpus.is_subset(&allowed) && cpus != allowed);
             }
         }
@@ -376,7 +375,7 @@ proptest! {
         let mut differ = Vec::new();
         for (id, want) in &case.want {
             let have = case.have.get(id).cloned().unwrap_or_default();
-            let limit = case.sample.threads.iter().find(|t| t.id == *id).map(|t| &t.limit);
+            let limit = case.sample.threads.iter().find(|t| t.id == *id).map(|t| &t.allowed);
             let allowed = limit.map_or_else(CpuSet::new, |l| l.intersection(&case.online));
             let same = match (&have.target, &want.target) {
                 (Target::Os, Target::Cpus(cpus)) => {
@@ -396,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn a_release_takes_back_all_that_is_in_force(case in case()) {
+    fn a_release_undoes_all_that_is_applied(case in case()) {
         let mut have = case.have.clone();
         let moves = release(&have);
         prop_assert!(moves.len() <= 2 * have.len());

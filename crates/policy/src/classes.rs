@@ -30,7 +30,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::{
-    Assignment, Class, Placement, Priority, ProgramId, RunState, Stage, Support, Target, ThreadId,
+    Assignment, Class, Lifecycle, Placement, Priority, ProgramId, RunState, Support, Target,
+    ThreadId,
 };
 use symbiont_topology::{CoreId, CpuSet, Topology};
 
@@ -243,8 +244,8 @@ impl Policy for Classes {
                     format!("no core of its own: {why}; {}", assignment.reason).into();
             }
             keep_off(view, thread, &granted, assignment);
-            if class == Class::Batch && thread.stage >= Stage::Starting {
-                assignment.priority = Priority::Waiting;
+            if class == Class::Batch && thread.stage >= Lifecycle::Starting {
+                assignment.priority = Priority::Idle;
                 assignment.reason = format!("batch; {}", assignment.reason).into();
             }
         }

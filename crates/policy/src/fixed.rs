@@ -256,7 +256,7 @@ mod tests {
         let machine = Topology::synthetic("core:2 smt:2").unwrap();
         let mut sample = sample(&machine, &["a", "b"], 0);
         sample.threads[1] = ThreadSample {
-            limit: std::sync::Arc::new("2".parse().unwrap()),
+            allowed: std::sync::Arc::new("2".parse().unwrap()),
             ..sample.threads[1].clone()
         };
         let placed = place(&mut policy("a+b"), &machine, &sample);

@@ -97,7 +97,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use symbiont_machine::{
-    Assignment, Placement, Priority, ProgramId, Signal, Stage, Support, Target, ThreadId,
+    Assignment, Lifecycle, Placement, Priority, ProgramId, Signal, Support, Target, ThreadId,
 };
 use symbiont_topology::{Core, CpuSet, Topology};
 
@@ -272,7 +272,7 @@ struct Decision<'v> {
 
 impl Decision<'_> {
     fn assign(&self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
-        if thread.stage == Stage::Fresh {
+        if thread.stage == Lifecycle::Fresh {
             return Assignment::os("not settled yet: its children would inherit its urgency");
         }
         let Some(ProgramPhase { phase, ready }) = self.programs.get(&thread.program).copied()

@@ -8,7 +8,7 @@ use symbiont_counters::catalogue::{Catalogue, Unit, Value};
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{
-    Class, Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Stage, Target,
+    Class, Lifecycle, Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Target,
     ThreadSample,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
@@ -48,7 +48,7 @@ fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Op
         0u32..4,
         prop_oneof![Just((0..cpus).collect::<Vec<_>>()), prop::collection::vec(0..cpus + 2, 1..4)],
         prop::sample::select(states.to_vec()),
-        prop_oneof![1 => Just(Stage::Fresh), 1 => Just(Stage::Starting), 8 => Just(Stage::Settled)],
+        prop_oneof![1 => Just(Lifecycle::Fresh), 1 => Just(Lifecycle::Starting), 8 => Just(Lifecycle::Settled)],
         prop::option::of(0..cpus),
         prop::option::of(prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0]),
         prop::option::of(any_measured()),
@@ -56,7 +56,7 @@ fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Op
         .prop_map(|(program, limit, state, stage, cpu, ready, measured)| {
             let limit: CpuSet = limit.into_iter().map(PuId).collect();
             let mut t = thread(program, 0, &limit);
-            (t.state, t.stage, t.cpu) = (state, stage, cpu.map(PuId));
+            (t.state, t.lifecycle, t.cpu) = (state, stage, cpu.map(PuId));
             (t, ready, measured)
         })
 }
@@ -221,7 +221,7 @@ proptest! {
             for t in &sample.threads {
                 if let Target::Cpus(cpus) = &placement[&t.id].target {
                     prop_assert!(!cpus.is_empty(), "{} {:?}", name, t);
-                    prop_assert!(cpus.is_subset(&t.limit.intersection(&online)), "{} {:?}", name, t);
+                    prop_assert!(cpus.is_subset(&t.allowed.intersection(&online)), "{} {:?}", name, t);
                 }
             }
         }
@@ -250,10 +250,10 @@ proptest! {
     #[test]
     fn unsettled_threads_are_left_to_the_os(story in story()) {
         for (name, sample, placement) in decisions(&story) {
-            for t in sample.threads.iter().filter(|t| !t.stage.is_settled()) {
+            for t in sample.threads.iter().filter(|t| !t.lifecycle.is_settled()) {
                 prop_assert_eq!(&placement[&t.id].target, &Target::Os, "{}", name);
                 let urgent = placement[&t.id].priority != Priority::Normal;
-                prop_assert!(!urgent || t.stage == Stage::Starting, "{}", name);
+                prop_assert!(!urgent || t.lifecycle == Lifecycle::Starting, "{}", name);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::{
-    Assignment, Placement, Program, ProgramId, RunState, Sample, Stage, ThreadId,
+    Assignment, Lifecycle, Placement, Program, ProgramId, RunState, Sample, ThreadId,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -31,7 +31,7 @@ pub struct ThreadView<'a> {
     /// Where the user and the cpuset let it run.
     pub limit: &'a CpuSet,
     /// What of it may be set now.
-    pub stage: Stage,
+    pub stage: Lifecycle,
     /// Where it runs or ran last, where known.
     pub cpu: Option<PuId>,
     /// What Symbiont has in force for it; none if it is as the user left it.
@@ -107,8 +107,8 @@ impl<'a> View<'a> {
             id: t.id,
             program: t.program,
             state: t.state,
-            limit: &t.limit,
-            stage: t.stage,
+            limit: &t.allowed,
+            stage: t.lifecycle,
             cpu: t.cpu,
             in_force: in_force.get(&t.id),
             did: known.get(&t.id).copied(),
@@ -157,14 +157,14 @@ mod tests {
     #[test]
     fn only_settled_threads_with_an_online_cpu_are_placeable() {
         let machine = Topology::synthetic("core:2").unwrap();
-        let born = |n: u32, allowed: &str, stage: Stage| -> ThreadSample {
-            ThreadSample { stage, ..thread(1, n, &allowed.parse().unwrap()) }
+        let born = |n: u32, allowed: &str, stage: Lifecycle| -> ThreadSample {
+            ThreadSample { lifecycle: stage, ..thread(1, n, &allowed.parse().unwrap()) }
         };
         let threads = vec![
-            born(1, "0-1", Stage::Settled),
-            born(2, "0-1", Stage::Starting),
-            born(3, "7", Stage::Settled),
-            born(4, "1,7", Stage::Settled),
+            born(1, "0-1", Lifecycle::Settled),
+            born(2, "0-1", Lifecycle::Starting),
+            born(3, "7", Lifecycle::Settled),
+            born(4, "1,7", Lifecycle::Settled),
         ];
         let sample = Sample { threads, ..Sample::default() };
         let (known, in_force) = (Characterizations::new(), Placement::new());

@@ -14,7 +14,7 @@ const LENGTH: usize = 1_200;
 const LONGEST: usize = 1_500;
 /// No micro-trace has more operations. One repeated string instruction, such as clearing a large
 /// table, makes any number of them: a micro-trace ends within it, since what follows would weigh
-/// nothing beside it.
+/// nothing in addition.
 const MOST_OPS: usize = 4 * LONGEST;
 
 /// A data access of the block that is being executed.

@@ -74,7 +74,7 @@ impl Windows {
         let kept = encoder.executed(block.id, || block.code(), again, accesses);
         accesses.clear();
         if kept.is_err() {
-            // Nothing that a program does leads here; a window less is told of.
+            // Nothing that a program does leads here; a missing window is reported.
             self.recording = None;
             return false;
         }

@@ -56,7 +56,7 @@ impl PredictorSize {
 
 /// Branches of a phase and their mispredictions.
 ///
-/// A gshare of n entries has a history of log₂ n branches, beside a table of n / 16 targets for
+/// A gshare of n entries has a history of log₂ n branches, and a table of n / 16 targets for
 /// indirect jumps and calls. A TAGE has histories of up to 128 branches, and of targets too. Both have
 /// a stack of 16 return addresses. What no history can know, both mispredict.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,25 +1,19 @@
 //! What a program does, phase by phase, independent of any machine.
 //!
 //! # Problem
-//! The simulated machine shall run real programs on cores, caches and memories
-//! that nobody here has, thousands of times faster than instruction by
-//! instruction; and activity vectors need to know which cache regions a
-//! program uses.
+//! The simulated machine shall run real programs on cores, caches and memories that are not at hand,
+//! thousands of times faster than instruction by instruction; and activity vectors need the cache
+//! regions that a program uses.
 //!
 //! # Approach
-//! A [`Profile`] holds what determines a program's speed on any machine, in
-//! terms of the program alone: per kind of [`Phase`] the mix of
-//! micro-operations, mispredictions of simulated branch predictors of several
-//! sizes, distributions of reuse times of data lines, instruction lines and
-//! pages, activity by super-set, and micro-traces for a window model. From a
-//! distribution of reuse times follows the miss ratio of a cache of any size,
-//! shared with anyone ([`ReuseCurve`]). Intervals of
-//! 50 million instructions that behave alike are one phase; the sequence of
-//! phases tells when which was executed, and [`Continuation`] goes on after
-//! the recorded end.
-//!
-//! Windows of whole instruction traces, for simulators that go cycle by cycle, are
-//! kept apart ([`trace`]).
+//! A [`Profile`] holds what determines a program's speed on any machine, in terms of the program alone:
+//! per kind of [`Phase`] the mix of micro-operations, mispredictions of simulated branch predictors of
+//! several sizes, distributions of reuse times of data lines, instruction lines and pages, activity by
+//! super-set, and micro-traces for a window model. The miss ratio of a cache of any size, shared or not,
+//! follows from a distribution of reuse times ([`ReuseCurve`]). Intervals of 50 million instructions that
+//! behave alike are one phase; the sequence of phases specifies when which was executed, and
+//! [`Continuation`] goes on after the recorded end. Windows of instruction traces are kept apart
+//! ([`trace`]).
 //!
 //! # Terms and units
 //! *Instruction*: an instruction of the profiled machine language (x86-64).
@@ -37,7 +31,7 @@
 //!   `the_integral_is_the_mean_of_times_cut_at_t`).
 //! - A larger cache never misses more (`a_larger_cache_never_misses_more`).
 //! - What is written is read back equal; anything else is refused without a panic
-//!   (`profiles_round_trip`, `any_bytes_are_refused`, `damage_anywhere_is_told`).
+//!   (`profiles_round_trip`, `any_bytes_are_refused`, `damage_anywhere_is_reported`).
 //! - Equal intervals give equal profiles, in which every interval is in exactly one
 //!   phase (`intervals_that_behave_alike_become_one_phase_with_their_sum`,
 //!   `every_interval_is_in_exactly_one_group`).

@@ -59,7 +59,7 @@ pub struct Phase {
     pub super_sets: Vec<SuperSetMap>,
     /// Size of what was touched.
     pub footprint: Footprint,
-    /// Which lines of instructions were touched, to tell phases of one program that have code in common.
+    /// Which lines of instructions were touched, to find phases of one program that have code in common.
     pub code_sketch: CodeSketch,
     /// Micro-traces out of the interval that stands for the phase.
     pub traces: Vec<MicroTrace>,

@@ -81,11 +81,11 @@ impl Stores {
 
     fn source(&self, first: u64, operand: Operand) -> Option<FromStore> {
         let bytes = |operand: Operand| u64::from(operand.bytes);
-        let meets = |store: &&Store| {
+        let overlaps = |store: &&Store| {
             first.wrapping_sub(store.first) < bytes(store.operand)
                 || store.first.wrapping_sub(first) < bytes(operand)
         };
-        let store = self.last.iter().rev().find(meets)?;
+        let store = self.last.iter().rev().find(overlaps)?;
         let offset = first.wrapping_sub(store.first);
         Some(FromStore {
             back: u16::try_from(self.ops - store.number).ok()?,

@@ -1,5 +1,5 @@
 //! How long simulated time takes: 20 programs on 5 cores of POWER8 in SMT4, quanta of 100 ms;
-//! in a crowd 30 programs, on ten cores 40.
+//! oversubscribed 30 programs, on ten cores 40.
 //!
 //! Shuffled, each quantum has coschedules that were never seen; left alone, what changes are the
 //! phases of programs. Real programs change theirs as their profiles say: the mean time of a
@@ -18,8 +18,8 @@ use rand_pcg::Pcg64Mcg;
 use symbiont_machine::{Change, Machine, Move, Signal, Target};
 use symbiont_profile::{Profile, test_support as synthetic};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Fast, Switches, Workshop};
-use symbiont_sim::machine::{Options, SimMachine};
+use symbiont_sim::fast::{Fast, Switches, TableBuilder};
+use symbiont_sim::machine::{SimMachine, SimOptions};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::PuId;
 
@@ -67,7 +67,7 @@ fn ten_simulated_seconds(
 ) {
     let profiles = programs.profiles();
     let power8 = Description::named("power8-s812l").unwrap();
-    let workshop = Workshop::new(power8.restricted(Some(cores), Some(4)).unwrap());
+    let builder = TableBuilder::new(power8.restricted(Some(cores), Some(4)).unwrap());
     let machine = || {
         let programs: Vec<Program<'_>> = profiles
             .iter()
@@ -80,9 +80,9 @@ fn ten_simulated_seconds(
                 target: None,
             })
             .collect();
-        let fast = workshop.fast(Switches::default());
-        let options = Options { seed: 1, ..Options::default() };
-        SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap()
+        let fast = builder.fast(Switches::default());
+        let options = SimOptions { seed: 1, ..SimOptions::default() };
+        SimMachine::new(builder.description(), fast, programs, &[], options).unwrap()
     };
     // What is run for the first time makes tables.
     let done = run(machine(), shuffled);
@@ -132,6 +132,6 @@ fn left_alone_on_ten_cores(bencher: Bencher<'_, '_>, programs: Programs) {
 }
 
 #[divan::bench(args = [Programs::Synthetic, Programs::Real], sample_count = 20)]
-fn left_alone_in_a_crowd(bencher: Bencher<'_, '_>, programs: Programs) {
+fn left_alone_oversubscribed(bencher: Bencher<'_, '_>, programs: Programs) {
     ten_simulated_seconds(bencher, programs, (CORES, 30), false);
 }

@@ -17,7 +17,7 @@ use symbiont_profile::{Profile, test_support};
 use symbiont_sim::description::Description;
 use symbiont_sim::physics::State;
 use symbiont_sim::physics::domains::Physics;
-use symbiont_sim::physics::pipeline::{Company, Pipeline};
+use symbiont_sim::physics::pipeline::{CoreSharing, Pipeline};
 use symbiont_sim::physics::prepared::Prepared;
 use symbiont_sim::physics::respond::Tables;
 use symbiont_sim::physics::response::ResponseTable;
@@ -117,7 +117,7 @@ fn quanta(bencher: Bencher<'_, '_>, programs: Programs, shuffle: bool, entering:
     };
     // Tables are made before the clock starts.
     for prepared in programs {
-        physics.prepare(prepared, 0, MODE as u32, Company::Others).unwrap();
+        physics.prepare(prepared, 0, MODE as u32, CoreSharing::Others).unwrap();
     }
     for _ in 0..50 {
         quantum();
@@ -151,8 +151,10 @@ fn one_table(bencher: Bencher<'_, '_>) {
     let physics = Physics::new(&machine);
     let programs = programs(&machine);
     let phase = &programs[0].cores[0];
-    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32, Company::Others);
-    bencher.bench(|| ResponseTable::new(phase, 0.0, &pipeline, &physics.sorts[0], &physics.memory));
+    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32, CoreSharing::Others);
+    bencher.bench(|| {
+        ResponseTable::new(phase, 0.0, &pipeline, &physics.core_types[0], &physics.memory)
+    });
 }
 
 #[divan::bench(args = [0, 1, 2, 3, 4, 5])]
@@ -160,7 +162,7 @@ fn one_window(bencher: Bencher<'_, '_>, program: usize) {
     let machine = Description::named("power8-s812l").unwrap();
     let programs = programs(&machine);
     let phase = &programs[program].cores[0];
-    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32, Company::Others);
+    let pipeline = Pipeline::new(&machine.core_types[0], MODE as u32, CoreSharing::Others);
     let reach = [10.0, 10.0, 14.0, 18.0, 20.0, 20.0, 24.0, 24.0];
     let environment = pipeline.alone(reach, 300.0, 10.0);
     let mut window = Window::default();

@@ -1,4 +1,4 @@
-//! How long tables of real programs take to make, and how well they meet the window model.
+//! How long tables of real programs take to make, and how closely they match the window model.
 //!
 //!     cargo run --release -p symbiont-sim --example preparation -- profiles [PHASES [MACHINE...]]
 //!
@@ -18,7 +18,7 @@ use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::physics::State;
 use symbiont_sim::physics::domains::Physics;
-use symbiont_sim::physics::pipeline::{Company, Environment};
+use symbiont_sim::physics::pipeline::{CoreSharing, Environment};
 use symbiont_sim::physics::prepared::Prepared;
 use symbiont_sim::physics::respond::{Direct, Respond, Tables};
 use symbiont_sim::physics::response::Response;
@@ -64,7 +64,9 @@ fn look(machine: &Description, profiles: &[Profile], most: usize) -> Result<(), 
     for mode in modes {
         let begin = seconds()?;
         for phase in &prepared {
-            physics.prepare(phase, 0, mode, Company::of(mode as usize)).ok_or("no such core")?;
+            physics
+                .prepare(phase, 0, mode, CoreSharing::of(mode as usize))
+                .ok_or("no such core")?;
         }
         let (tables, seconds) = (prepared.len(), seconds()? - begin);
         print!(
@@ -72,7 +74,7 @@ fn look(machine: &Description, profiles: &[Profile], most: usize) -> Result<(), 
             machine.name,
             seconds / tables as f64
         );
-        tell(&physics, &prepared, mode);
+        print(&physics, &prepared, mode);
     }
     Ok(())
 }
@@ -84,7 +86,7 @@ fn seconds() -> Result<f64, Box<dyn Error>> {
     Ok(ns / 1e9)
 }
 
-/// The window model, which tells how far the table is from it where coschedules settle.
+/// The window model, which shows the error of the table where coschedules settle.
 struct Checked<'a> {
     direct: Direct,
     tables: Tables<'a>,
@@ -109,7 +111,7 @@ impl Respond for Checked<'_> {
 
 /// How far tables are from the window model in the environments of coschedules, and how
 /// far coschedules by tables are from those by the window model.
-fn tell(physics: &Physics, prepared: &[Prepared], mode: u32) {
+fn print(physics: &Physics, prepared: &[Prepared], mode: u32) {
     let mut drawn = 12345_u64;
     let mut draw = || {
         drawn =

@@ -1,7 +1,7 @@
 //! What SMT gains on each machine, by programs with one trait each.
 //!
 //! Throughput of all mixes of programs on one core over one of them alone on the machine (the sum
-//! of their speeds, each over its speed alone: STP), beside what was published. A
+//! of their speeds, each over its speed alone: STP), next to what was published. A
 //! sanity check, not a result: the programs are synthetic, their mean is no mean of
 //! any workload.
 

@@ -1,7 +1,7 @@
 //! The fast level: the window model and its fixed point behind the machine.
 //!
 //! # Approach
-//! A [`Workshop`] holds a machine's physics and the phases that were made ready for
+//! A [`TableBuilder`] holds a machine's physics and the phases that were made ready for
 //! it; preparing a phase takes long and is done once, however many runs need it
 //! ([`crate::ready`]).
 //! [`Fast`] is one run's view of it, with the state of that run's caches.
@@ -15,7 +15,7 @@ use symbiont_topology::NodeId;
 
 use crate::activity::Activity;
 use crate::description::Description;
-use crate::machine::{Contention, Level, Pace, Runner};
+use crate::machine::{Contention, Fidelity, Runner, ThreadRate};
 use crate::physics::domains::Physics;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::rates::Rates;
@@ -26,7 +26,7 @@ pub use crate::physics::tasks::Switches;
 
 /// A machine's physics, and phases that were made ready for it.
 #[derive(Debug)]
-pub struct Workshop<'p> {
+pub struct TableBuilder<'p> {
     description: Description,
     physics: Physics,
     /// By the phase's address, which is its own for as long as it is borrowed.
@@ -34,7 +34,7 @@ pub struct Workshop<'p> {
     phases: PhantomData<&'p Phase>,
 }
 
-impl<'p> Workshop<'p> {
+impl<'p> TableBuilder<'p> {
     /// For a described machine.
     #[must_use]
     pub fn new(description: Description) -> Self {
@@ -54,8 +54,8 @@ impl<'p> Workshop<'p> {
         let nodes: Vec<NodeId> = self.physics.nodes.clone();
         let whole = |at: usize| (0..nodes.len()).map(|node| f64::from(node == at)).collect();
         let pages = (0..nodes.len()).map(whole).collect();
-        let (state, paces) = (State::default(), Vec::new());
-        Fast { workshop: self, switches, phases: Vec::new(), pages, nodes, state, paces }
+        let (state, thread_rates) = (State::default(), Vec::new());
+        Fast { builder: self, switches, phases: Vec::new(), pages, nodes, state, thread_rates }
     }
 
     /// The physics.
@@ -84,18 +84,18 @@ impl<'p> Workshop<'p> {
 /// The fast level of one run.
 #[derive(Debug)]
 pub struct Fast<'w, 'p> {
-    workshop: &'w Workshop<'p>,
+    builder: &'w TableBuilder<'p>,
     switches: Switches,
     phases: Vec<Arc<Prepared>>,
     /// For each node, the shares of the pages of a program whose memory it is.
     pages: Vec<Vec<f64>>,
     nodes: Vec<NodeId>,
     state: State,
-    /// What was told last, in the order of the state's rates.
-    paces: Vec<Arc<Pace>>,
+    /// The rates that were reported last, in the order of the state's rates.
+    thread_rates: Vec<Arc<ThreadRate>>,
 }
 
-impl<'p> Level<'p> for Workshop<'p> {
+impl<'p> Fidelity<'p> for TableBuilder<'p> {
     type Run<'a>
         = Fast<'a, 'p>
     where
@@ -116,15 +116,15 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
     type Error = PrepareError;
 
     fn prepare(&mut self, phase: &'p Phase) -> Result<usize, PrepareError> {
-        self.phases.push(self.workshop.prepared(phase)?);
+        self.phases.push(self.builder.prepared(phase)?);
         Ok(self.phases.len() - 1)
     }
 
-    fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<Pace>> {
+    fn thread_rates(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<ThreadRate>> {
         self.ask(runners, span_ns, Moment::Next)
     }
 
-    fn instead(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
+    fn instead(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<ThreadRate>>> {
         self.state.minds(span_ns).then(|| self.ask(runners, span_ns, Moment::Same))
     }
 
@@ -146,7 +146,7 @@ impl<'p> Contention<'p> for Fast<'_, 'p> {
 }
 
 impl Fast<'_, '_> {
-    fn ask(&mut self, runners: &[Runner], span_ns: f64, moment: Moment) -> Vec<Arc<Pace>> {
+    fn ask(&mut self, runners: &[Runner], span_ns: f64, moment: Moment) -> Vec<Arc<ThreadRate>> {
         let mut order: Vec<usize> = (0..runners.len()).collect();
         order.sort_by_key(|&at| runners[at].core);
         // Core by core: its mode, and how many run there.
@@ -176,34 +176,38 @@ impl Fast<'_, '_> {
             Load { core, mode, threads }
         };
         let loads: Vec<Load<'_>> = cores.iter().map(load).collect();
-        let physics = &self.workshop.physics;
+        let physics = &self.builder.physics;
         let mut tables = Tables { physics };
         let span = ((!self.switches.warm_caches).then_some(span_ns), moment);
         physics.settle(&mut tables, self.switches, &loads, span, &mut self.state);
-        // Whose rates are as before keeps its pace.
-        let mut paces = vec![None; runners.len()];
-        // Rates come in the same order; whom the physics cannot place has none.
+        // A thread whose rates are as before keeps its value.
+        let mut thread_rates = vec![None; runners.len()];
+        // Rates come in the same order; a thread that the physics cannot place has none.
         let mut order = order.into_iter();
         let mut count = 0;
         for (thread, rates, renewed) in self.state.rates() {
-            match self.paces.get_mut(count) {
-                Some(known) if renewed => *known = Arc::new(pace(rates)),
+            match self.thread_rates.get_mut(count) {
+                Some(known) if renewed => *known = Arc::new(thread_rate(rates)),
                 Some(_) => {}
-                None => self.paces.push(Arc::new(pace(rates))),
+                None => self.thread_rates.push(Arc::new(thread_rate(rates))),
             }
             if let Some(at) = order.find(|&at| runners[at].thread == thread) {
-                paces[at] = Some(Arc::clone(&self.paces[count]));
+                thread_rates[at] = Some(Arc::clone(&self.thread_rates[count]));
             }
             count += 1;
         }
-        self.paces.truncate(count);
-        let still = || Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
-        paces.into_iter().map(|pace| pace.unwrap_or_else(|| Arc::new(still()))).collect()
+        self.thread_rates.truncate(count);
+        let still =
+            || ThreadRate { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
+        thread_rates
+            .into_iter()
+            .map(|thread_rate| thread_rate.unwrap_or_else(|| Arc::new(still())))
+            .collect()
     }
 }
 
 /// What a thread does per instruction, in the terms of the counters.
-fn pace(rates: &Rates) -> Pace {
+fn thread_rate(rates: &Rates) -> ThreadRate {
     let far = if rates.llc_misses > 0.0 { rates.remote_misses / rates.llc_misses } else { 0.0 };
     let activity = Activity {
         cycles: rates.window.cycles,
@@ -231,5 +235,5 @@ fn pace(rates: &Rates) -> Pace {
         memory_far: rates.remote_misses,
     };
     let speed = rates.instructions_per_second() / 1e9;
-    Pace { speed, activity, ghz: rates.ghz, width: rates.width }
+    ThreadRate { speed, activity, ghz: rates.ghz, width: rates.width }
 }

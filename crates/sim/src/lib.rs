@@ -2,15 +2,15 @@
 //!
 //! # Problem
 //! What threads do to each other on one core can be studied only where cores
-//! have several hardware threads and counters; few people who try a scheduler
-//! have such a machine at hand, and nobody has all of those that the published
+//! have several hardware threads and counters; few people that try a scheduler
+//! have such a machine at hand, and no one has all of those that the published
 //! schedulers were measured on.
 //!
 //! # Approach
 //! | module | it holds |
 //! |---|---|
 //! | [`description`] | machines as text files: every figure with its source, or marked as assumed |
-//! | [`physics`] | how fast threads run beside each other: the window model and its fixed point |
+//! | [`physics`] | how fast threads co-run: the window model and its fixed point |
 //! | [`program`] | what programs do over time: profiles, serial and parallel phases |
 //! | [`machine`] | virtual time, the operating system, counters, moves: [`machine::SimMachine`] |
 //! | [`fast`] | the physics behind the machine |

@@ -4,7 +4,7 @@
 //! A [`Program`] is a profile and a [`Shape`]: how many threads carry it out,
 //! and when. Each thread goes through the profile's phases as recorded, then on
 //! by the rule of [`symbiont_profile::Continuation`]; its phases advance with its own
-//! instructions. Where in an interval of the recording a phase really ended the profile does not tell,
+//! instructions. Where in an interval of the recording a phase really ended is not in the profile,
 //! so an end may be taken 2 % of an interval early or late, that those of several threads come
 //! together. That does not add up: the next end is as long after the recorded one.
 //!
@@ -88,7 +88,7 @@ impl<'p> Course<'p> {
     ///
     /// A program that is run again does the same again, past the end of the recording
     /// too, whatever else runs and wherever it was launched: only so can the same
-    /// instructions be compared, alone and in company.
+    /// instructions be compared, alone and with co-runners.
     pub(crate) fn new(profile: &'p Profile, thread: usize) -> Self {
         let recorded = profile.threads.get(thread).or(profile.threads.first());
         let name = profile.program.bytes().chain(profile.digest.bytes());
@@ -147,7 +147,7 @@ mod tests {
     use symbiont_profile::test_support::{branchy, phased, streaming};
 
     proptest! {
-        /// However far it goes from look to look, each end comes within its slack.
+        /// However far it goes from question to question, each end comes within its slack.
         #[test]
         fn early_and_late_ends_do_not_add_up(
             lengths in prop::collection::vec(1_u64..200_000_000, 1..8),

@@ -1,4 +1,4 @@
-//! Tables made ahead of time: by all processors, kept from run to run, until told to stop.
+//! Tables made ahead of time: by all processors, kept from run to run, until stopped.
 //!
 //! # Problem
 //! The table of a phase in a mode takes some tenths of a second of a processor; a workload needs
@@ -6,13 +6,13 @@
 //!
 //! # Approach
 //! Phases are independent of each other, and so are tables: workers take the next one from a
-//! list. A [`Shelf`] keeps tables between runs; it knows each by its [`TableName`], which
+//! list. A [`TableCache`] keeps tables between runs; it knows each by its [`TableName`], which
 //! follows from all that the table follows from: the phase, what the window model and the ranges
-//! of its inputs know of the machine, and the code that makes tables. Each table goes to the shelf as
+//! of its inputs know of the machine, and the code that makes tables. Each table goes to the cache as
 //! soon as it is made, so that stopping loses at most one for each worker.
 //!
 //! # Properties
-//! - Tables do not depend on the number of workers, nor on the shelf
+//! - Tables do not depend on the number of workers, nor on the cache
 //!   (`workers_and_shelves_change_no_table`).
 //! - Who stops keeps what was made (`what_was_made_before_a_stop_is_kept`).
 
@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use symbiont_profile::Phase;
 
-use crate::fast::Workshop;
-use crate::physics::pipeline::Company;
+use crate::fast::TableBuilder;
+use crate::physics::pipeline::CoreSharing;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::response::ResponseTable;
 
@@ -44,7 +44,7 @@ pub struct TableName {
 }
 
 /// Where tables are kept from one run to the next.
-pub trait Shelf: Sync {
+pub trait TableCache: Sync {
     /// The digest of a phase; none if it has none, and its tables are not kept.
     fn digest(&self, phase: &Phase) -> Option<PhaseDigest>;
     /// A table that was put there.
@@ -65,15 +65,15 @@ pub struct Made {
 /// A table that has to be made.
 struct Missing {
     prepared: Arc<Prepared>,
-    sort: usize,
+    core_type: usize,
     mode: u32,
-    company: Company,
+    sharing: CoreSharing,
     name: Option<TableName>,
 }
 
-impl<'p> Workshop<'p> {
-    /// Makes tables of some phases ahead of time, for these SMT modes of each sort of core, by
-    /// several workers. Tables that are on the `shelf` are taken from there. `tell` hears how far
+impl<'p> TableBuilder<'p> {
+    /// Makes tables of some phases ahead of time, for these SMT modes of each core type, by
+    /// several workers. Tables that are on the `cache` are taken from there. `report` gets how far
     /// it is, before the first table and after each, and says whether to go on; it hears
     /// nothing if no table has to be made. What is not made ahead is made when it is first needed.
     ///
@@ -84,11 +84,11 @@ impl<'p> Workshop<'p> {
         phases: &[&'p Phase],
         modes: &[u32],
         workers: usize,
-        shelf: Option<&dyn Shelf>,
-        tell: &(dyn Fn(Made) -> ControlFlow<()> + Sync),
+        cache: Option<&dyn TableCache>,
+        report: &(dyn Fn(Made) -> ControlFlow<()> + Sync),
     ) -> Result<ControlFlow<()>, PrepareError> {
         let look =
-            |phase: &&'p Phase| (self.missing(phase, modes, shelf), ControlFlow::Continue(()));
+            |phase: &&'p Phase| (self.missing(phase, modes, cache), ControlFlow::Continue(()));
         let (found, _) = in_parallel(phases, workers, look);
         let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
         let missing: Vec<Missing> = found.into_iter().flatten().collect();
@@ -96,53 +96,53 @@ impl<'p> Workshop<'p> {
         if of == 0 {
             return Ok(ControlFlow::Continue(()));
         }
-        if tell(Made { done: 0, of }).is_break() {
+        if report(Made { done: 0, of }).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let done = AtomicUsize::new(0);
         let make = |missing: &Missing| {
-            let Missing { prepared, sort, mode, company, .. } = missing;
-            let table = self.physics().prepare(prepared, *sort, *mode, *company);
-            if let (Some(table), Some(shelf), Some(name)) = (table, shelf, &missing.name) {
-                shelf.put(name, table);
+            let Missing { prepared, core_type, mode, sharing, .. } = missing;
+            let table = self.physics().prepare(prepared, *core_type, *mode, *sharing);
+            if let (Some(table), Some(cache), Some(name)) = (table, cache, &missing.name) {
+                cache.put(name, table);
             }
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            ((), tell(Made { done, of }))
+            ((), report(Made { done, of }))
         };
         Ok(in_parallel(&missing, workers, make).1)
     }
 
-    /// Most hardware threads of a core of this sort.
-    fn widest(&self, sort: usize) -> u32 {
+    /// Most hardware threads of a core of this type.
+    fn widest(&self, core_type: usize) -> u32 {
         let description = self.description();
-        let kind = description.core_types.get(sort).map(|core| &core.kind);
+        let kind = description.core_types.get(core_type).map(|core| &core.kind);
         let cores = description.topology.cores().iter();
         let widths = cores.filter(|core| Some(&core.kind) == kind).map(|core| core.cpus.len());
         widths.max().unwrap_or(1) as u32
     }
 
-    /// The tables of a phase that are not on the shelf.
+    /// The tables of a phase that are not on the cache.
     fn missing(
         &self,
         phase: &'p Phase,
         modes: &[u32],
-        shelf: Option<&dyn Shelf>,
+        cache: Option<&dyn TableCache>,
     ) -> Result<Vec<Missing>, PrepareError> {
         let prepared = self.prepared(phase)?;
-        let digest = shelf.and_then(|shelf| shelf.digest(phase));
+        let digest = cache.and_then(|cache| cache.digest(phase));
         let mut missing = Vec::new();
-        for sort in 0..prepared.cores.len() {
-            let widest = self.widest(sort);
+        for core_type in 0..prepared.cores.len() {
+            let widest = self.widest(core_type);
             let modes = modes.iter().copied().filter(|mode| *mode <= widest);
-            for (mode, company) in modes.flat_map(companies) {
-                let basis = self.physics().table_basis(sort, mode, company);
-                let core = self.description().core_types.get(sort);
+            for (mode, sharing) in modes.flat_map(sharings) {
+                let basis = self.physics().table_basis(core_type, mode, sharing);
+                let core = self.description().core_types.get(core_type);
                 let machine = core.zip(basis).map(|(core, basis)| format!("{core:?} {basis}"));
                 let name = digest.zip(machine).map(|(phase, machine)| TableName { phase, machine });
-                let kept = shelf.zip(name.as_ref()).and_then(|(shelf, name)| shelf.take(name));
-                if !kept.is_some_and(|table| prepared.put_table(sort, mode, company, table)) {
+                let kept = cache.zip(name.as_ref()).and_then(|(cache, name)| cache.take(name));
+                if !kept.is_some_and(|table| prepared.put_table(core_type, mode, sharing, table)) {
                     let prepared = Arc::clone(&prepared);
-                    missing.push(Missing { prepared, sort, mode, company, name });
+                    missing.push(Missing { prepared, core_type, mode, sharing, name });
                 }
             }
         }
@@ -150,9 +150,9 @@ impl<'p> Workshop<'p> {
     }
 }
 
-/// A mode with whoever can run in it: of one thread nobody else.
-fn companies(mode: u32) -> impl Iterator<Item = (u32, Company)> {
-    let of = move |threads| (mode, Company::of(threads));
+/// A mode with the sharing that is possible in it: with one thread, none.
+fn sharings(mode: u32) -> impl Iterator<Item = (u32, CoreSharing)> {
+    let of = move |threads| (mode, CoreSharing::of(threads));
     [1, mode as usize].into_iter().take(mode.min(2) as usize).map(of)
 }
 
@@ -211,7 +211,7 @@ mod tests {
     #[derive(Default)]
     struct Kept(Mutex<BTreeMap<(PhaseDigest, String), ResponseTable>>);
 
-    impl Shelf for Kept {
+    impl TableCache for Kept {
         fn digest(&self, phase: &Phase) -> Option<PhaseDigest> {
             let mut hasher = DefaultHasher::new();
             format!("{phase:?}").hash(&mut hasher);
@@ -229,8 +229,8 @@ mod tests {
         }
     }
 
-    fn workshop() -> Workshop<'static> {
-        Workshop::new(Description::named("xsim").unwrap())
+    fn builder() -> TableBuilder<'static> {
+        TableBuilder::new(Description::named("xsim").unwrap())
     }
 
     fn phases() -> [Phase; 2] {
@@ -244,17 +244,17 @@ mod tests {
     fn workers_and_shelves_change_no_table() {
         let phases = phases();
         let phases: Vec<&Phase> = phases.iter().collect();
-        let shelf = Kept::default();
+        let cache = Kept::default();
         let tables = |workers,
-                      shelf: Option<&dyn Shelf>,
-                      tell: &(dyn Fn(Made) -> ControlFlow<()> + Sync)| {
-            let workshop = Workshop::new(Description::named("xsim").unwrap());
-            let flow = workshop.make_ready(&phases, &[1, 2], workers, shelf, tell).unwrap();
+                      cache: Option<&dyn TableCache>,
+                      report: &(dyn Fn(Made) -> ControlFlow<()> + Sync)| {
+            let builder = TableBuilder::new(Description::named("xsim").unwrap());
+            let flow = builder.make_ready(&phases, &[1, 2], workers, cache, report).unwrap();
             assert!(flow.is_continue());
             phases
                 .iter()
                 .flat_map(|phase| {
-                    let prepared = workshop.prepared(phase).unwrap();
+                    let prepared = builder.prepared(phase).unwrap();
                     let tables: Vec<_> =
                         prepared.tables().map(|(s, m, c, t)| (s, m, c, t.clone())).collect();
                     tables
@@ -262,32 +262,32 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let one = tables(1, None, &GO_ON);
-        // Of two phases: alone in each mode, and in company in the second.
+        // Of two phases: alone in each mode, and with co-runners in the second.
         assert_eq!(one.len(), 6);
-        assert_eq!(one, tables(3, Some(&shelf), &GO_ON));
-        let silent = |made| panic!("all tables are on the shelf, but {made:?}");
-        assert_eq!(one, tables(2, Some(&shelf), &silent));
+        assert_eq!(one, tables(3, Some(&cache), &GO_ON));
+        let silent = |made| panic!("all tables are on the cache, but {made:?}");
+        assert_eq!(one, tables(2, Some(&cache), &silent));
     }
 
     #[test]
     fn what_was_made_before_a_stop_is_kept() {
         let phases = phases();
         let phases: Vec<&Phase> = phases.iter().collect();
-        let shelf = Kept::default();
+        let cache = Kept::default();
         let stop = |made: Made| match made.done {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
-        let flow = workshop().make_ready(&phases, &[1, 2], 1, Some(&shelf), &stop).unwrap();
+        let flow = builder().make_ready(&phases, &[1, 2], 1, Some(&cache), &stop).unwrap();
         assert!(flow.is_break());
-        assert_eq!(shelf.0.lock().unwrap().len(), 1);
+        assert_eq!(cache.0.lock().unwrap().len(), 1);
         let rest = Mutex::new(Vec::new());
         let note = |made: Made| {
             rest.lock().unwrap().push(made.of);
             ControlFlow::Continue(())
         };
         assert!(
-            workshop().make_ready(&phases, &[1, 2], 2, Some(&shelf), &note).unwrap().is_continue()
+            builder().make_ready(&phases, &[1, 2], 2, Some(&cache), &note).unwrap().is_continue()
         );
         assert_eq!(rest.into_inner().unwrap(), [5; 6]);
     }

@@ -63,7 +63,7 @@ pub struct Phases {
     /// one serial phase takes twice that
     #[arg(long, default_value = "200ms", value_name = "TIME", value_parser = positive_time)]
     pub phase: Duration,
-    /// Iterations per second of one thread on the idle machine, as told by
+    /// Iterations per second of one thread on the idle machine, as reported by
     /// `calibrate` [default: measured as the run begins, under whatever load]
     #[arg(long, value_name = "RATE", value_parser = positive)]
     pub rate: Option<f64>,
@@ -106,7 +106,7 @@ pub struct Calibrate {
 /// costs to manage many threads.
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// Threads beside the main one
+    /// Threads in addition to the main one
     #[arg(long, value_name = "COUNT")]
     pub count: u32,
     /// How many of them never sleep
@@ -125,7 +125,7 @@ pub struct Threads {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Let the main thread read the others' stat and schedstat this often, and
-    /// tell what that took: the least that a manager does
+    /// report its cost: the least that a manager does
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub watch: Option<Duration>,
     /// Report as JSON
@@ -152,7 +152,7 @@ pub struct Churn {
     pub json: bool,
 }
 
-/// Answer requests that arrive at random, and report how long they took
+/// Answer requests that arrive at random, and report their latencies
 ///
 /// One thread sleeps until the next request, works, and notes the time from arrival to end. The
 /// report has median, 99th and 99.9th percentile, and a histogram.

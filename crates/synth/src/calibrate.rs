@@ -23,7 +23,7 @@ const SAMPLES: u32 = 25;
 const SAMPLE: Duration = Duration::from_millis(10);
 
 /// Measures for about a quarter of a second, on one thread. Meant for an idle
-/// machine: beside other programs the fastest sample may still be too slow.
+/// machine: with co-runners the fastest sample may still be too slow.
 #[must_use]
 pub fn measure() -> Rate {
     let mut rates: Vec<f64> = (0..SAMPLES).map(|_| sample()).collect();

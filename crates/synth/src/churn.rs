@@ -14,9 +14,9 @@ use crate::work::{Stop, calculate};
 /// Between looks at how many threads are due.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What to run.
+/// ChurnOptions of a run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ChurnOptions {
     /// Threads to start per second; what comes late is made up for.
     pub per_s: f64,
     /// Iterations that each does before it ends.
@@ -25,7 +25,7 @@ pub struct Options {
     pub duration: Duration,
 }
 
-/// What was done; the JSON form of `churn --json`.
+/// The result; the JSON form of `churn --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Threads asked for, per second.
@@ -40,7 +40,7 @@ pub struct Report {
 ///
 /// # Errors
 /// When the system refuses a thread.
-pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
+pub fn run(options: &ChurnOptions, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
     let begin = Instant::now();
     let stop = Stop::new(begin.checked_add(options.duration), Arc::clone(stop));
     let mut threads: u64 = 0;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn threads_are_born_and_end() {
-        let options = Options { per_s: 200.0, work: 5, duration: Duration::from_millis(300) };
+        let options = ChurnOptions { per_s: 200.0, work: 5, duration: Duration::from_millis(300) };
         let report = run(&options, &Arc::new(AtomicBool::new(false))).unwrap();
         assert!(report.threads >= 1, "{report:?}");
         assert!(report.elapsed_s >= 0.3, "{report:?}");

@@ -1,19 +1,15 @@
 //! The synthetic benchmark of serial and parallel phases.
 //!
 //! # Problem
-//! Whether a scheduler that knows the phases of programs gains anything can
-//! only be measured with programs whose phases are known. Morad, Kolodny and
-//! Weiser (CCIT report 701, 2008, section 3 and Fig. 3) made one: a loop that
-//! alternates between serial phases (one thread works) and parallel phases (n
-//! threads work), in a ratio that can be chosen.
+//! The gain of a scheduler that knows phases can only be measured with programs whose phases are known.
+//! Morad, Kolodny and Weiser (CCIT report 701, 2008, section 3 and Fig. 3) made one: a loop that alternates
+//! between serial phases (one thread works) and parallel phases (n threads work), in a chosen ratio.
 //!
 //! # Approach
-//! [`sequence`] draws the lengths of the phases as work, from a seed. [`pool`]
-//! does the parallel ones on n threads, which take chunks from a shared counter
-//! (a dynamic schedule) and sleep in between. [`work`] is the calculation; it
-//! lives in registers. [`run()`] puts them together, [`many`] is a second load
-//! (many threads that mostly sleep) for measuring what managing costs, [`churn`]
-//! a third (threads that end as soon as they began).
+//! [`sequence`] draws the lengths of the phases as work, from a seed. [`pool`] does the parallel ones on n
+//! threads, which take chunks from a shared counter (a dynamic schedule) and sleep in between. [`work`] is
+//! the calculation, in registers. [`run()`] combines them, [`many`] is a second load (many threads that
+//! mostly sleep) for the cost of managing, [`churn`] a third (threads that end as soon as they began).
 //!
 //! # Terms and units
 //! *Iteration*: the unit of work, about one microsecond of one thread.
@@ -22,27 +18,26 @@
 //! serial phase. *Rate*: iterations per second of one thread on an idle
 //! machine. *Progress*: serial iterations plus parallel iterations divided by n.
 //!
-//! # What makes comparisons fair
+//! # Conditions of a fair comparison
 //! - A program is its sequence of phases, fixed by ratio, threads, mean phase
 //!   length and seed, and given as *work*. Compare runs with equal seeds.
 //! - Phase lengths must not depend on the load at the start of a run: measure
 //!   the rate once on the idle machine (`calibrate`) and give it to each run
 //!   (`--rate`), or give the length as work (`--iterations-per-phase`). A run
 //!   that has to calibrate itself says so in its report.
-//! - Programs that run beside each other should be measured over the same time:
+//! - Programs that run at the same time should be measured over the same time:
 //!   give both the same `--start-at` and `--duration`. Threads stand before the
 //!   start, and each program starts at a random moment of its first cycle.
 //! - The clock runs from the time to start, not from the first instruction: a
 //!   program that the OS lets begin late is slow, not short.
-//! - Waiting threads are asleep, so what looks parallel is parallel.
+//! - Waiting threads are asleep.
 //!
 //! # Properties
 //! - Work is split as eq. 1 says (`work_is_split_as_equation_1_says`).
 //! - A seed fixes the phases (`a_seed_always_gives_the_same_sequence`).
 //! - A phase does exactly its work, on any number of threads
 //!   (`a_phase_does_exactly_its_iterations_on_any_team`).
-//! - In serial phases one thread at most is ready
-//!   (`threads_sleep_through_serial_phases`).
+//! - In serial phases one thread at most is ready (`threads_sleep_through_serial_phases`).
 
 pub mod calibrate;
 pub mod churn;
@@ -62,9 +57,9 @@ use std::time::Duration;
 
 pub use ratio::{ParseRatioError, Ratio};
 pub use report::{Calibration, Ended, Report, Span, Work};
-pub use run::{LONGEST_WAIT, MeanPhase, Options, Until, run};
+pub use run::{LONGEST_WAIT, MeanPhase, RunOptions, Until, run};
 
-/// What can go wrong with a run.
+/// Errors of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A thread could not be started.

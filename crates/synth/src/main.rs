@@ -12,7 +12,7 @@ use clap::Parser;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use symbiont_linux::kernels::KERNELS;
-use symbiont_synth::{MeanPhase, Options, Until, calibrate, churn, many, requests, run};
+use symbiont_synth::{MeanPhase, RunOptions, Until, calibrate, churn, many, requests, run};
 
 use crate::args::{Calibrate, Churn, Cli, Command, KernelOf, Phases, Requests, Threads};
 
@@ -37,7 +37,7 @@ fn phases(args: &Phases, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         Some(threads) => threads.get(),
         None => available_parallelism().map_or(1, |n| n.get().try_into().unwrap_or(u32::MAX)),
     };
-    let options = Options {
+    let options = RunOptions {
         ratio: args.ratio,
         threads,
         mean: match args.iterations_per_phase {
@@ -65,7 +65,7 @@ fn calibrate(args: &Calibrate) -> anyhow::Result<()> {
 }
 
 fn threads(args: &Threads, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let options = many::Options {
+    let options = many::ThreadsOptions {
         count: args.count,
         busy: args.busy,
         wakes_per_s: args.wakes,
@@ -83,14 +83,15 @@ fn threads(args: &Threads, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
 }
 
 fn churn(args: &Churn, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let options = churn::Options { per_s: args.rate, work: args.work, duration: args.duration };
+    let options =
+        churn::ChurnOptions { per_s: args.rate, work: args.work, duration: args.duration };
     let report = churn::run(&options, stop)?;
     let text = format!("{} threads in {:.3} s\n", report.threads, report.elapsed_s);
     print(&report, args.json, text)
 }
 
 fn requests(args: &Requests, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let options = requests::Options {
+    let options = requests::RequestOptions {
         per_s: args.rate,
         work: args.work,
         warm_up: args.warm_up,
@@ -105,9 +106,9 @@ fn requests(args: &Requests, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     print(&report, args.json, text)
 }
 
-/// What a kernel took.
+/// The time of a kernel.
 #[derive(Debug, Serialize)]
-struct Took {
+struct KernelTime {
     kernel: &'static str,
     operations: u64,
     ns_per_operation: f64,
@@ -123,7 +124,7 @@ fn kernel(args: &KernelOf) -> anyhow::Result<()> {
     let operations = args.rounds.max(1) * kernel.operations;
     let ns_per_operation = time.as_secs_f64() * 1e9 / operations as f64;
     let text = format!("{ns_per_operation:.3} ns for each of {operations} operations\n");
-    print(&Took { kernel: kernel.name, operations, ns_per_operation }, args.json, text)
+    print(&KernelTime { kernel: kernel.name, operations, ns_per_operation }, args.json, text)
 }
 
 fn print(report: &impl Serialize, json: bool, text: String) -> anyhow::Result<()> {

@@ -17,10 +17,10 @@ use crate::usage::Usage;
 use crate::watch::{Watch, Watched};
 use crate::work::{CHUNK, Stop, calculate};
 
-/// What to run.
+/// ThreadsOptions of a run.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Threads beside the main one, which only waits.
+pub struct ThreadsOptions {
+    /// Threads in addition to the main one, which only waits.
     pub count: u32,
     /// How many of them never sleep.
     pub busy: u32,
@@ -32,15 +32,15 @@ pub struct Options {
     pub duration: Duration,
     /// Seed of the moments at which they wake first.
     pub seed: u64,
-    /// How often the main thread reads what /proc tells of the others, which
+    /// How often the main thread reads the /proc entries of the others, which
     /// is the least that a manager does; none: never.
     pub watch: Option<Duration>,
 }
 
-/// What was done; the JSON form of `threads --json`.
+/// The result; the JSON form of `threads --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Threads beside the main one.
+    /// Threads in addition to the main one.
     pub count: u32,
     /// Those that never slept.
     pub busy: u32,
@@ -54,9 +54,9 @@ pub struct Report {
     pub wakes: u64,
     /// Iterations of the busy threads.
     pub busy_iterations: u64,
-    /// Seconds on a CPU, all threads; absent where the kernel does not tell.
+    /// Seconds on a CPU, all threads; absent where the kernel does not report it.
     pub cpu_s: Option<f64>,
-    /// What watching took, if it was asked for.
+    /// The cost of watching, if it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
 }
@@ -65,18 +65,18 @@ pub struct Report {
 struct Team {
     wakes: AtomicU64,
     busy_iterations: AtomicU64,
-    stage: Mutex<Stage>,
-    /// The stage changed.
+    state: Mutex<TeamState>,
+    /// The state changed.
     next: Condvar,
 }
 
-/// What the threads shall do.
+/// The work of the threads now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum TeamState {
     /// Wait until all stand.
     #[default]
     Making,
-    /// What was asked for.
+    /// The requested work.
     Running,
     /// End.
     Over,
@@ -86,7 +86,7 @@ enum Stage {
 ///
 /// # Errors
 /// When the system refuses a thread; those that stand are ended first.
-pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
+pub fn run(options: &ThreadsOptions, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
     let team = Arc::new(Team::default());
     let mut rng = Pcg64::seed_from_u64(options.seed);
     let period = Duration::from_secs_f64(1.0 / options.wakes_per_s.max(1e-3));
@@ -110,7 +110,7 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
         }
     }
     if refused.is_none() {
-        team.enter(Stage::Running);
+        team.enter(TeamState::Running);
     }
     let begin = Instant::now();
     let stop_at = Stop::new(begin.checked_add(options.duration), Arc::clone(stop));
@@ -127,7 +127,7 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
     let elapsed_s = begin.elapsed().as_secs_f64();
     let usage = Usage::of_this_process();
     stop.store(true, Ordering::Relaxed);
-    team.enter(Stage::Over);
+    team.enter(TeamState::Over);
     for thread in threads {
         // They run nothing that can panic.
         let _ = thread.join();
@@ -149,15 +149,15 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
 }
 
 impl Team {
-    fn enter(&self, stage: Stage) {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+    fn enter(&self, state: TeamState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
         self.next.notify_all();
     }
 
     /// Waits until all threads stand.
-    fn begun(&self) -> MutexGuard<'_, Stage> {
-        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = self.next.wait_while(stage, |stage| *stage == Stage::Making);
+    fn begun(&self) -> MutexGuard<'_, TeamState> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.next.wait_while(state, |state| *state == TeamState::Making);
         made.unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,22 +172,22 @@ impl Team {
     /// Wakes at `first` and then once a period; a wake that comes too late is
     /// left out, not made up for.
     fn wake_now_and_then(&self, first: Duration, period: Duration, work: u64) {
-        let mut stage = self.begun();
+        let mut state = self.begun();
         let begin = Instant::now();
         let mut next = first;
-        while *stage != Stage::Over {
+        while *state != TeamState::Over {
             let left = next.saturating_sub(begin.elapsed());
             if left.is_zero() {
-                drop(stage);
+                drop(state);
                 let _ = calculate(work, 1);
                 self.wakes.fetch_add(1, Ordering::Relaxed);
                 while next <= begin.elapsed() {
                     next += period;
                 }
-                stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             } else {
-                let waited = self.next.wait_timeout(stage, left);
-                stage = waited.unwrap_or_else(PoisonError::into_inner).0;
+                let waited = self.next.wait_timeout(state, left);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
     }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn busy_threads_calculate_and_the_others_wake() {
-        let options = Options {
+        let options = ThreadsOptions {
             count: 6,
             busy: 1,
             wakes_per_s: 100.0,

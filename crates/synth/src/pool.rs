@@ -29,7 +29,7 @@ struct Shared {
     stop: Stop,
 }
 
-/// What the team is asked to do.
+/// The work of the team.
 #[derive(Debug, Default)]
 struct Turn {
     phase: u64,

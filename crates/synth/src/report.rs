@@ -1,4 +1,4 @@
-//! What a run reports.
+//! The report of a run.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct Report {
     pub parallel: Work,
     /// Iterations per second of both kinds: the paper's performance (Fig. 3).
     pub iterations_per_s: f64,
-    /// Seconds on a CPU, all threads; absent where the kernel does not tell.
+    /// Seconds on a CPU, all threads; absent where the kernel does not report it.
     pub cpu_s: Option<f64>,
     /// Times that a thread went to sleep.
     pub voluntary_switches: Option<u64>,

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::work::{Stop, calculate};
 
-/// What to run.
+/// RequestOptions of a run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RequestOptions {
     /// Requests per second, on average; the time between two is distributed exponentially.
     pub per_s: f64,
     /// Iterations for each (about one microsecond each).
@@ -49,7 +49,7 @@ pub struct Report {
 
 /// Answers requests until the time is over or the flag is raised.
 #[must_use]
-pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Report {
+pub fn run(options: &RequestOptions, stop: &Arc<AtomicBool>) -> Report {
     let mut rng = Pcg64::seed_from_u64(options.seed);
     let begin = Instant::now();
     let end = begin + options.warm_up + options.duration;
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn requests_are_answered_until_the_end() {
-        let options = Options {
+        let options = RequestOptions {
             per_s: 500.0,
             work: 5,
             warm_up: Duration::from_millis(50),

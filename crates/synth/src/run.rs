@@ -14,9 +14,9 @@ use crate::usage::Usage;
 use crate::work::{Stop, until_stopped};
 use crate::{Error, Ratio};
 
-/// What to run.
+/// RunOptions of a run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RunOptions {
     /// Parallel to serial work.
     pub ratio: Ratio,
     /// Threads, the main one included: the n of eq. 1.
@@ -59,7 +59,7 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// When the system refuses a thread, or the time to begin is past.
-pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
+pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
     let (mean, calibration) = mean_iterations(options.mean);
     let begin = match options.start_at {
         Some(at) => moment(at)?,
@@ -70,7 +70,7 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> Result<Report, Error> {
         Until::Iterations(count) => (None, count),
     };
     let stop = Stop::new(deadline, Arc::clone(stop));
-    // Before the wait: who manages this program knows its threads when it begins.
+    // Before the wait: a manager of this program knows its threads when it begins.
     let mut pool = Pool::start(options.threads, stop.clone()).map_err(Error::Thread)?;
     sleep_until(begin, &stop);
     let shape = Shape { ratio: options.ratio, cores: options.threads, mean };

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64;
 
 use crate::Ratio;
 
-/// What the sequence is drawn from.
+/// The parameters of the sequence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// Parallel to serial work.

@@ -1,9 +1,9 @@
-//! What the kernel says that this process used.
+//! The CPU time of this process, as the kernel reports it.
 
 use std::fs;
 
 /// Sums over the live threads of this process; absent where the kernel does
-/// not tell.
+/// not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     /// Seconds on a CPU.

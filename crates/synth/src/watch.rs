@@ -1,8 +1,8 @@
 //! A bare loop that watches this process's own threads.
 //!
-//! What managing costs has a part that no manager can avoid: to wake, and to
+//! Part of the cost of managing is unavoidable for any manager: to wake, and to
 //! have the kernel write two files for each thread. This does just that, so
-//! that the part can be told apart, on the same machine and in the same minute.
+//! that this part can be measured separately, on the same machine and in the same minute.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What watching took.
+/// The cost of watching.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watched {
     /// Rounds of reading.
@@ -18,7 +18,7 @@ pub struct Watched {
     /// Threads read, summed over the rounds.
     pub thread_quanta: u64,
     /// CPU time of the loop, in nanoseconds, waiting for the next round
-    /// included; absent where the kernel does not tell.
+    /// included; absent where the kernel does not report it.
     pub cpu_ns: Option<u64>,
 }
 
@@ -58,10 +58,10 @@ impl Watch {
         self.quanta += 1;
     }
 
-    /// What it took since the start.
+    /// The cost since the start.
     pub fn end(self) -> Watched {
-        let took = cpu_ns().zip(self.began).map(|(now, began)| now.saturating_sub(began));
-        Watched { quanta: self.quanta, thread_quanta: self.quanta * self.threads, cpu_ns: took }
+        let used = cpu_ns().zip(self.began).map(|(now, began)| now.saturating_sub(began));
+        Watched { quanta: self.quanta, thread_quanta: self.quanta * self.threads, cpu_ns: used }
     }
 }
 

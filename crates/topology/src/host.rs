@@ -82,7 +82,7 @@ impl HostTopology {
 
     /// This host, taken for one whose cores are so many times as slow as `/sys`
     /// says where these hardware threads are: where a virtual machine does not
-    /// tell, or an experiment slows them down. It is still this host. Factors
+    /// report it, or an experiment slows them down. It is still this host. Factors
     /// below 1 change nothing.
     #[must_use]
     pub fn slowed(self, factors: &BTreeMap<PuId, f64>) -> Self {

@@ -2,34 +2,28 @@
 //! and hardware threads.
 //!
 //! # Problem
-//! Everything that Symbiont decides is about which threads share a core, a
-//! last-level cache or a memory node. All other rooms need one description of
-//! that structure, for the host as well as for machines that are only
-//! described (a recorded `/sys` tree, an hwloc export, a synthetic string).
+//! Symbiont decides which threads share a core, a last-level cache or a memory node. All rooms
+//! need one description of that structure, for the host and for machines that are only described.
 //!
 //! # Approach
-//! A [`Topology`] is built once from a flat list of [`HardwareThread`]s and
-//! never changes. Where it came from travels with it ([`Origin`]); only
-//! [`HostTopology`], which nothing but the reader of the running host can
-//! make, is accepted by code that acts on real threads. Each source is a
-//! module that makes the flat list:
+//! A [`Topology`] is built once from a flat list of [`HardwareThread`]s and never changes. It
+//! contains its [`Origin`]; code that acts on real threads accepts only a [`HostTopology`], which
+//! only the reader of the running host can make. Each source is a module that makes the list:
 //!
 //! | source | made by |
 //! |---|---|
 //! | the running host | [`HostTopology::read`] |
-//! | a copy of a `/sys` tree | [`read_sys_tree`]; [`sysfs`] tells what is read and what stands in for missing files |
-//! | one readable line | [`Topology::synthetic`]; its form is told in [`synthetic`] |
+//! | a copy of a `/sys` tree | [`read_sys_tree`]; [`sysfs`] lists what is read and what stands in for missing files |
+//! | one readable line | [`Topology::synthetic`]; [`synthetic`] defines its form |
 //! | an hwloc export or an hwloc synthetic string | module `hwloc`, with the cargo feature `hwloc` |
 //!
-//! A topology prints as people read it ([`Topology::summary`], `Display`) and
-//! is written and read back by serde; a written one that is no tree is refused.
+//! A topology prints for people ([`Topology::summary`], `Display`); serde writes it and reads it back.
 //!
 //! # Terms and units
-//! *Hardware thread* (PU): what the OS schedules on, named by the OS's CPU
-//! number. *Core*: hardware threads that share execution units. *LLC domain*:
-//! cores that share a last-level cache. *Capacity*: speed of a core relative to
-//! the fastest of the machine, 1024 = fastest (the kernel's `cpu_capacity`).
-//! Frequencies are in kHz, sizes in bytes.
+//! *Hardware thread* (PU): what the OS schedules on, named by its CPU number. *Core*: hardware
+//! threads that share execution units. *LLC domain*: cores that share a last-level cache.
+//! *Capacity*: speed of a core relative to the fastest of the machine, 1024 = fastest (the kernel's
+//! `cpu_capacity`). Frequencies are in kHz, sizes in bytes.
 //!
 //! # Properties
 //! - Cores partition the online hardware threads; each core lies in exactly
@@ -44,11 +38,6 @@
 //!   (`what_is_written_is_read_back`).
 //! - A corpus of machines is read as expected, by us and by hwloc
 //!   (`every_machine_is_read_as_expected`, `hwloc_reads_what_we_read`).
-//!
-//! # Adding a machine to the corpus
-//! On that machine run `scripts/gather-topology.sh 'what it is' > NAME.sys`,
-//! put the file in `crates/topology/tests/golden`, run this crate's tests with
-//! `UPDATE_GOLDEN=1`, and check `NAME.expected`, which that wrote.
 
 mod cpuset;
 #[cfg(test)]

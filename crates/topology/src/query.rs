@@ -42,7 +42,7 @@ impl Topology {
         self.core_of(pu).and_then(|core| self.node(core.node))
     }
 
-    /// All cores, fastest first: by capacity, then sort, then frequency
+    /// All cores, fastest first: by capacity, then core type, then frequency
     /// ceiling, then index.
     #[must_use]
     pub fn cores_by_speed(&self) -> Vec<&Core> {

@@ -34,10 +34,10 @@ impl Topology {
         )
     }
 
-    /// Cores of one package, node and LLC domain, told as runs of equal ones.
+    /// Cores of one package, node and LLC domain, written as runs of equal ones.
     fn runs(&self, f: &mut fmt::Formatter<'_>, cores: &[&Core]) -> fmt::Result {
-        let differ = |told: fn(&Core) -> u32| {
-            self.cores().iter().map(told).collect::<BTreeSet<_>>().len() > 1
+        let differ = |value: fn(&Core) -> u32| {
+            self.cores().iter().map(value).collect::<BTreeSet<_>>().len() > 1
         };
         let kinds_differ = differ(|c| c.kind as u32);
         let capacities_differ = differ(|c| c.capacity);
@@ -115,8 +115,8 @@ fn grouped<'a, K: Ord + Copy>(
 }
 
 fn equal(a: &Core, b: &Core) -> bool {
-    let told = |c: &Core| (c.cpus.len(), c.kind, c.capacity, c.max_khz);
-    told(a) == told(b)
+    let shape = |c: &Core| (c.cpus.len(), c.kind, c.capacity, c.max_khz);
+    shape(a) == shape(b)
 }
 
 fn count(n: usize, what: &str) -> String {
@@ -161,7 +161,7 @@ package0
     }
 
     #[test]
-    fn memory_and_ceilings_are_told_where_known() {
+    fn memory_and_ceilings_are_written_where_known() {
         assert_eq!(
             shown("mhz:3690 memory:10368M | node:1 core:0 memory:0"),
             "\
@@ -182,15 +182,15 @@ node1 without CPUs, 0 B of memory
 
     proptest! {
         #[test]
-        fn every_core_is_told_once(line in lines()) {
+        fn every_core_is_written_once(line in lines()) {
             let t = Topology::synthetic(&line).unwrap();
-            let mut told = CpuSet::new();
+            let mut written = CpuSet::new();
             for cpus in t.to_string().lines().filter_map(|l| l.split(": cpu ").nth(1)) {
                 let cpus: CpuSet = cpus.parse().unwrap();
-                prop_assert!(told.is_disjoint(&cpus));
-                told = told.union(&cpus);
+                prop_assert!(written.is_disjoint(&cpus));
+                written = written.union(&cpus);
             }
-            prop_assert_eq!(told, t.cpus());
+            prop_assert_eq!(written, t.cpus());
         }
     }
 }

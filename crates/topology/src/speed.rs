@@ -1,47 +1,55 @@
-//! Sort and capacity of cores from what a machine tells of its CPUs.
+//! Type and capacity of cores from what a machine reports of its CPUs.
 //!
-//! The readers of `/sys` and of hwloc exports share these rules, which
-//! [`crate::sysfs`] states.
+//! The readers of `/sys` and of hwloc exports share these rules.
+//!
+//! *Core type.* Where the kernel lists no types but capacities differ (Arm),
+//! a core with less than half of the fastest core's capacity is of the
+//! efficiency type.
+//!
+//! *Capacity of hybrids.* Where the kernel gives all cores one capacity or
+//! none (Intel hybrids with SMT on), a core of the efficiency type is given
+//! the ratio of the types' highest frequency ceilings. This is an estimate,
+//! and a high one: it leaves out what such a core does less in each cycle.
 
 use crate::CoreKind;
 
 /// Capacity of the fastest core.
 pub(crate) const FASTEST: u32 = 1024;
 
-/// What is told of one CPU.
+/// What a machine reports of the speed of one CPU.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told {
-    /// Capacity on any scale, where told.
+pub(crate) struct CpuSpeed {
+    /// Capacity on any scale, where reported.
     pub(crate) capacity: Option<u64>,
-    /// Frequency ceiling, where told.
+    /// Frequency ceiling, where reported.
     pub(crate) max_khz: Option<u64>,
-    /// Sort, where the machine lists sorts.
+    /// Core type, where the machine lists types.
     pub(crate) kind: Option<CoreKind>,
 }
 
-/// Sort and capacity of each CPU, in the same order.
-pub(crate) fn speeds(cpus: &[Told]) -> Vec<(CoreKind, u32)> {
-    let told = |cpu: &Told| cpu.capacity.unwrap_or(u64::from(FASTEST));
-    let fastest = cpus.iter().map(told).max().unwrap_or(1);
-    let scaled: Vec<u32> = cpus.iter().map(|cpu| ratio(told(cpu), fastest)).collect();
+/// Core type and capacity of each CPU, in the same order.
+pub(crate) fn speeds(cpus: &[CpuSpeed]) -> Vec<(CoreKind, u32)> {
+    let capacity = |cpu: &CpuSpeed| cpu.capacity.unwrap_or(u64::from(FASTEST));
+    let fastest = cpus.iter().map(capacity).max().unwrap_or(1);
+    let scaled: Vec<u32> = cpus.iter().map(|cpu| ratio(capacity(cpu), fastest)).collect();
     let estimate = match scaled.iter().all(|&capacity| capacity == FASTEST) {
         true => estimate(cpus),
         false => None,
     };
-    let both = |(cpu, capacity): (&Told, u32)| match cpu.kind.unwrap_or(kind_of(capacity)) {
+    let both = |(cpu, capacity): (&CpuSpeed, u32)| match cpu.kind.unwrap_or(kind_of(capacity)) {
         CoreKind::Performance => (CoreKind::Performance, capacity),
         CoreKind::Efficiency => (CoreKind::Efficiency, estimate.unwrap_or(capacity)),
     };
     cpus.iter().zip(scaled).map(both).collect()
 }
 
-/// The sort of a core where only capacities are told.
+/// The type of a core where only capacities are reported.
 pub(crate) fn kind_of(capacity: u32) -> CoreKind {
     if capacity < FASTEST / 2 { CoreKind::Efficiency } else { CoreKind::Performance }
 }
 
-/// Capacity of the efficiency sort by the ratio of frequency ceilings.
-fn estimate(cpus: &[Told]) -> Option<u32> {
+/// Capacity of efficiency cores by the ratio of frequency ceilings.
+fn estimate(cpus: &[CpuSpeed]) -> Option<u32> {
     let ceiling =
         |kind| cpus.iter().filter(|cpu| cpu.kind == Some(kind)).filter_map(|cpu| cpu.max_khz).max();
     let fast = ceiling(CoreKind::Performance)?;
@@ -62,11 +70,11 @@ mod tests {
 
     use super::*;
 
-    fn told() -> impl Strategy<Value = Told> {
+    fn cpu_speed() -> impl Strategy<Value = CpuSpeed> {
         let kind =
             prop::option::of(prop_oneof![Just(CoreKind::Performance), Just(CoreKind::Efficiency)]);
         let number = || prop::option::of(prop_oneof![1u64..5000, 1..=u64::MAX]);
-        (number(), number(), kind).prop_map(|(capacity, max_khz, kind)| Told {
+        (number(), number(), kind).prop_map(|(capacity, max_khz, kind)| CpuSpeed {
             capacity,
             max_khz,
             kind,
@@ -75,14 +83,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn capacities_are_in_range_and_listed_sorts_are_kept(
-            cpus in prop::collection::vec(told(), 1..8),
+        fn capacities_are_in_range_and_listed_types_are_kept(
+            cpus in prop::collection::vec(cpu_speed(), 1..8),
         ) {
             let speeds = speeds(&cpus);
             prop_assert_eq!(speeds.len(), cpus.len());
-            for (told, (kind, capacity)) in cpus.iter().zip(speeds) {
+            for (reported, (kind, capacity)) in cpus.iter().zip(speeds) {
                 prop_assert!((1..=FASTEST).contains(&capacity));
-                prop_assert!(told.kind.is_none_or(|listed| listed == kind));
+                prop_assert!(reported.kind.is_none_or(|listed| listed == kind));
             }
         }
     }

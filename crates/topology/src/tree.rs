@@ -34,20 +34,20 @@ ids! {
     PackageId "package";
 }
 
-/// What sort of core it is, where a machine mixes sorts.
+/// The type of a core, where a machine mixes types.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum CoreKind {
-    /// The only sort of this machine, or the fast one (Intel P-core, Arm big).
+    /// The only type of this machine, or the fast one (Intel P-core, Arm big).
     #[default]
     Performance,
-    /// The slower, smaller sort (Intel E-core, Arm LITTLE).
+    /// The slower, smaller type (Intel E-core, Arm LITTLE).
     Efficiency,
 }
 
-/// One online hardware thread and where it sits: the flat form that every
+/// One online hardware thread and its place in the tree: the flat form that every
 /// reader (sysfs, hwloc, synthetic) produces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HardwareThread {
@@ -64,7 +64,7 @@ pub struct HardwareThread {
     pub node: NodeId,
     /// Package.
     pub package: PackageId,
-    /// Sort of core.
+    /// Core type.
     pub kind: CoreKind,
     /// Speed relative to the machine's fastest core, 1 to 1024.
     pub capacity: u32,
@@ -85,7 +85,7 @@ pub struct Core {
     pub node: NodeId,
     /// Its LLC domain.
     pub llc: LlcId,
-    /// Its sort.
+    /// Its type.
     pub kind: CoreKind,
     /// Speed relative to the machine's fastest core, 1 to 1024.
     pub capacity: u32,
@@ -113,7 +113,7 @@ pub struct NumaNode {
     pub cpus: CpuSet,
     /// Memory in bytes, where known.
     pub memory_bytes: Option<u64>,
-    /// Distance to each node as the firmware tells it (10 = local), where known.
+    /// Distance to each node as the firmware reports it (10 = local), where known.
     pub distances: BTreeMap<NodeId, u32>,
 }
 
@@ -222,7 +222,7 @@ impl Topology {
     ///
     /// # Errors
     /// When the list is empty, names a CPU twice, gives a capacity out of
-    /// range or to nobody the highest, or has a core that lies in two packages,
+    /// range or to none the highest, or has a core that lies in two packages,
     /// nodes or LLC domains.
     pub fn new(
         origin: Origin,

@@ -1,4 +1,4 @@
-//! Counts of events as lines of a recording tell them.
+//! Counts of events as lines of a recording hold them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{Counting, GroupCounts, GroupReading, Timestamp};
 
-/// What a group counted of a thread, or why nothing; times in nanoseconds.
+/// Counts of a group for a thread, or the reason why there are none; times in nanoseconds.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Counts {
@@ -40,31 +40,31 @@ impl From<Counts> for GroupCounts {
     }
 }
 
-/// What is counted from a quantum on.
+/// Which events are counted from a quantum on.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Told {
+pub(crate) enum CountingChange {
     Nothing,
     This(Arc<Counting>),
 }
 
-impl Told {
-    /// What is to be told where this follows that; none: it is the same.
+impl CountingChange {
+    /// The change from one quantum to the next; none if both are the same.
     pub fn change(before: Option<&Arc<Counting>>, now: Option<&Arc<Counting>>) -> Option<Self> {
         let same = match (before, now) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now) || before == now,
             (before, now) => before.is_none() && now.is_none(),
         };
-        let told = now.map_or(Self::Nothing, |counting| Self::This(Arc::clone(counting)));
-        (!same).then_some(told)
+        let change = now.map_or(Self::Nothing, |counting| Self::This(Arc::clone(counting)));
+        (!same).then_some(change)
     }
 }
 
-impl From<Told> for Option<Arc<Counting>> {
-    fn from(told: Told) -> Self {
-        match told {
-            Told::Nothing => None,
-            Told::This(counting) => Some(counting),
+impl From<CountingChange> for Option<Arc<Counting>> {
+    fn from(change: CountingChange) -> Self {
+        match change {
+            CountingChange::Nothing => None,
+            CountingChange::This(counting) => Some(counting),
         }
     }
 }

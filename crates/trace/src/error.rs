@@ -1,4 +1,4 @@
-//! What can go wrong with a recording.
+//! Errors of recordings.
 
 use std::io;
 
@@ -24,10 +24,10 @@ pub enum TraceError {
     },
     /// It is something else.
     #[error("{name}: this is not a recording that Symbiont made: {why}")]
-    Foreign {
+    NotARecording {
         /// The file.
         name: String,
-        /// What tells.
+        /// The reason.
         why: String,
     },
     /// It is of a version that this program does not know.

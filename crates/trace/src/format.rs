@@ -1,4 +1,4 @@
-//! The lines of a recording, and how a quantum is told by what changed.
+//! The lines of a recording, and how a quantum is written as its changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{
-    Assignment, Change, Counting, Ended, Move, Outcome, Placement, Program, ProgramId, RunState,
-    Sample, Stage, Support, ThreadId, ThreadSample, Timestamp,
+    Assignment, Change, Counting, Ended, Lifecycle, Move, Outcome, Placement, Program, ProgramId,
+    RunState, Sample, Support, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
-use crate::counts::{Counts, Told, nanos};
+use crate::counts::{CountingChange, Counts, nanos};
 
 /// Newest version of the format that is written and read here.
 pub const VERSION: u32 = 2;
-/// What the first line names the format.
+/// The name of the format in the first line.
 pub(crate) const FORMAT: &str = "symbiont recording";
 
-/// What a recording says once, in its first line.
+/// The first line of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// The machine that was recorded.
@@ -50,13 +50,13 @@ impl Header {
 pub struct Quantum {
     /// The machine at the start of the quantum.
     pub sample: Sample,
-    /// What the policy wanted then.
+    /// The decisions of the policy.
     pub placement: Placement,
     /// The moves that were asked for, in order, and what became of each.
     pub moves: Vec<(Move, Outcome)>,
 }
 
-/// What tells that a file is a recording, before anything else is read of it.
+/// The part of the first line that identifies a recording; it is read first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Preamble {
     pub format: String,
@@ -113,13 +113,13 @@ impl From<&ThreadSample> for ThreadEntry {
             id: t.id.into(),
             program: t.program,
             state: t.state,
-            ran: nanos(t.ran),
-            waited: nanos(t.waited),
+            ran: nanos(t.run_time),
+            waited: nanos(t.wait_time),
             switches: t.switches,
             cpu: t.cpu,
-            limit: Arc::clone(&t.limit),
-            settled: t.stage.is_settled(),
-            starting: t.stage == Stage::Starting,
+            limit: Arc::clone(&t.allowed),
+            settled: t.lifecycle.is_settled(),
+            starting: t.lifecycle == Lifecycle::Starting,
             counts: t.counts.iter().map(Counts::from).collect(),
         }
     }
@@ -131,15 +131,15 @@ impl From<ThreadEntry> for ThreadSample {
             id: t.id.into(),
             program: t.program,
             state: t.state,
-            ran: Duration::from_nanos(t.ran),
-            waited: Duration::from_nanos(t.waited),
+            run_time: Duration::from_nanos(t.ran),
+            wait_time: Duration::from_nanos(t.waited),
             switches: t.switches,
             cpu: t.cpu,
-            limit: t.limit,
-            stage: match (t.settled, t.starting) {
-                (true, _) => Stage::Settled,
-                (false, true) => Stage::Starting,
-                (false, false) => Stage::Fresh,
+            allowed: t.limit,
+            lifecycle: match (t.settled, t.starting) {
+                (true, _) => Lifecycle::Settled,
+                (false, true) => Lifecycle::Starting,
+                (false, false) => Lifecycle::Fresh,
             },
             counts: t.counts.into_iter().map(Into::into).collect(),
         }
@@ -153,9 +153,9 @@ pub(crate) struct QuantumLine {
     /// All programs, if they are not as they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     programs: Option<Vec<Program>>,
-    /// What is counted, if it is not as it was.
+    /// The counted events, if they changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    counting: Option<Told>,
+    counting: Option<CountingChange>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     threads: Vec<ThreadEntry>,
     /// Threads that are not there any more, neither sampled nor placed.
@@ -185,7 +185,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Goes on to a quantum; gives the line that tells how.
+    /// Goes on to a quantum; gives the line that describes it.
     pub fn advance<'a>(
         &mut self,
         sample: &Sample,
@@ -198,9 +198,9 @@ impl State {
         let (wants, unplaced) = exchange(&mut self.placement, placement);
         let programs = (self.programs != sample.programs).then(|| sample.programs.clone());
         self.programs.clone_from(&sample.programs);
-        let counting = Told::change(self.counting.as_ref(), sample.counting.as_ref());
+        let counting = CountingChange::change(self.counting.as_ref(), sample.counting.as_ref());
         self.counting.clone_from(&sample.counting);
-        let told = |counts: &[_]| counts.iter().map(Counts::from).collect();
+        let entries = |counts: &[_]| counts.iter().map(Counts::from).collect();
         self.at = sample.at;
         QuantumLine {
             at: sample.at,
@@ -208,7 +208,11 @@ impl State {
             counting,
             threads: changed.iter().map(|(_, t)| t.into()).collect(),
             gone: gone.into_iter().map(Id::from).collect(),
-            ended: sample.ended.iter().map(|e| (e.id.into(), e.program, told(&e.counts))).collect(),
+            ended: sample
+                .ended
+                .iter()
+                .map(|e| (e.id.into(), e.program, entries(&e.counts)))
+                .collect(),
             wants: wants.into_iter().map(|(id, assignment)| (id.into(), assignment)).collect(),
             unplaced: unplaced.into_iter().map(Id::from).collect(),
             moves: moves

@@ -1,7 +1,7 @@
 //! Recordings of a run: a format, a recorder, and a machine that replays them.
 //!
 //! # Problem
-//! What was measured and decided on one machine shall be looked at later and
+//! Measurements and decisions of one machine shall be read later and
 //! elsewhere, by people and by newer versions of this program.
 //!
 //! # Approach
@@ -12,11 +12,11 @@
 //! and assignments that are as in the line before are left out, so threads
 //! that sleep cost nothing. [`Recorder`] writes each line as a whole, so that a recorder that is killed
 //! loses at most the line it was at; a reader leaves out such a half line
-//! at the end and tells of it.
+//! at the end and reports it.
 //!
 //! [`Replay`] is a machine whose samples are the recorded ones. It carries out
 //! nothing. Its counts were taken under the recorded placement, so it cannot
-//! tell what another placement would have done.
+//! show what another placement would have done.
 //!
 //! # Terms and units
 //! *Version*: a whole number that grows when a reader of the version before
@@ -26,8 +26,8 @@
 //!
 //! # Properties
 //! - What is recorded is read back equal (`recordings_round_trip`).
-//! - No file makes a reader panic; a damaged line is told by its number
-//!   (`a_damaged_line_is_told_by_its_number`,
+//! - No file makes a reader panic; a damaged line is reported by its number
+//!   (`a_damaged_line_is_reported_by_its_number`,
 //!   `damage_anywhere_is_an_error_or_harmless`).
 //! - The format of a version does not change (`version_1_is_written_as_ever`,
 //!   `version_2_is_written_as_ever`).

@@ -51,11 +51,11 @@ impl<R: BufRead> Reader<R> {
         };
         let preamble: Preamble = match serde_json::from_slice(&line.bytes) {
             Ok(preamble) => preamble,
-            Err(error) => return Err(TraceError::Foreign { name, why: error.to_string() }),
+            Err(error) => return Err(TraceError::NotARecording { name, why: error.to_string() }),
         };
         if preamble.format != FORMAT {
             let why = format!("it calls itself '{}'", preamble.format);
-            return Err(TraceError::Foreign { name, why });
+            return Err(TraceError::NotARecording { name, why });
         }
         if !(1..=VERSION).contains(&preamble.version) {
             let version = preamble.version;
@@ -65,12 +65,12 @@ impl<R: BufRead> Reader<R> {
         Ok(Self { from, name, header, line: 1, last: State::default(), truncated: None })
     }
 
-    /// What the recording says once.
+    /// The header of the recording.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What the recording is named in errors.
+    /// The name of the recording in errors.
     pub fn name(&self) -> &str {
         &self.name
     }

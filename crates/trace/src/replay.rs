@@ -14,7 +14,7 @@ use crate::{Header, Quantum, Reader, TraceError};
 #[derive(Debug)]
 pub struct Replay<R = BufReader<File>> {
     reader: Reader<R>,
-    /// What was read ahead, to know whether there is more.
+    /// The quantum that was read ahead, to know whether there is more.
     next: Option<Result<Quantum, TraceError>>,
     recorded: Option<Quantum>,
     quanta: usize,
@@ -38,12 +38,12 @@ impl<R: BufRead> Replay<R> {
         Self { reader, next, recorded: None, quanta: 0 }
     }
 
-    /// What the recording says once.
+    /// The header of the recording.
     pub fn header(&self) -> &Header {
         self.reader.header()
     }
 
-    /// What was recorded with the last sample that was given.
+    /// The decisions that were recorded with the last sample that was given.
     pub fn recorded(&self) -> Option<&Quantum> {
         self.recorded.as_ref()
     }
@@ -62,7 +62,7 @@ impl<R: BufRead> Machine for Replay<R> {
         &self.reader.header().topology
     }
 
-    /// What the recorded machine offered.
+    /// The support of the recorded machine.
     fn support(&self) -> &Support {
         &self.reader.header().support
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use symbiont_machine::test_support::{FakeMachine, thread};
 use symbiont_machine::{
-    Ability, Assignment, Change, CountedGroup, Counting, Ended, GroupCounts, GroupReading, Machine,
-    Move, Outcome, Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Stage,
-    Target, ThreadSample, Timestamp,
+    Ability, Assignment, Change, CountedGroup, Counting, Ended, GroupCounts, GroupReading,
+    Lifecycle, Machine, Move, Outcome, Placement, Priority, Program, ProgramId, RunState, Sample,
+    Signal, Target, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -123,7 +123,7 @@ fn a_file_is_written_and_read() {
 }
 
 #[test]
-fn a_half_line_at_the_end_is_left_out_and_told() {
+fn a_half_line_at_the_end_is_left_out_and_reported() {
     let bytes = write(&header(), &three());
     let (quanta, truncated) = read(&bytes[..bytes.len() - 10]).unwrap();
     assert_eq!((quanta, truncated), (three()[..2].to_vec(), Some(4)));
@@ -133,7 +133,7 @@ fn a_half_line_at_the_end_is_left_out_and_told() {
 }
 
 #[test]
-fn a_damaged_line_is_told_by_its_number() {
+fn a_damaged_line_is_reported_by_its_number() {
     let error = message(&with_line(3, "{\"at\":[]}"));
     assert!(error.starts_with("test, line 3: damaged: invalid type: sequence"), "{error}");
     let error = message(&with_line(4, ""));
@@ -199,7 +199,7 @@ fn a_newer_version_is_refused_before_its_header_is_read() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     #[derive(Debug)]
     struct Full;
     impl Write for Full {
@@ -220,7 +220,7 @@ fn version_1_is_written_as_ever() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/version-1.jsonl");
     let mut second = quantum(20_000_000);
     second.sample.threads[0].state = RunState::Runnable;
-    second.sample.threads[0].ran = Duration::from_micros(1500);
+    second.sample.threads[0].run_time = Duration::from_micros(1500);
     let id = second.sample.threads[0].id;
     let boost = Move { thread: id, change: Change::Priority(Priority::Boosted(10)) };
     let refused = Outcome::Refused("no permission to raise priority".into());
@@ -290,15 +290,15 @@ fn version_2_is_written_as_ever() {
 }
 
 #[test]
-fn what_is_counted_is_told_when_it_changes() {
+fn counting_is_written_when_it_changes() {
     let (header, mut quanta) = counted();
     let mut third = quantum(30);
     third.sample.threads[0].counts.clear();
     quanta.push(third);
     let bytes = write(&header, &quanta);
     let text = String::from_utf8(bytes.clone()).unwrap();
-    let told: Vec<bool> = text.lines().skip(1).map(|line| line.contains("counting")).collect();
-    assert_eq!(told, [true, false, true]);
+    let listed: Vec<bool> = text.lines().skip(1).map(|line| line.contains("counting")).collect();
+    assert_eq!(listed, [true, false, true]);
     assert_eq!(read(&bytes).unwrap().0, quanta);
 }
 
@@ -338,7 +338,7 @@ fn assignment() -> impl Strategy<Value = Assignment> {
     let slowdown = prop::option::of(prop::num::f64::NORMAL | prop::num::f64::ZERO);
     (target(), ".{0,20}", slowdown).prop_map(|(target, reason, predicted_slowdown)| Assignment {
         target,
-        priority: Priority::Waiting,
+        priority: Priority::Idle,
         reason: Cow::Owned(reason),
         predicted_slowdown,
     })
@@ -348,19 +348,19 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(Outcome::Done),
         Just(Outcome::Gone),
-        Just(Outcome::Foreign),
+        Just(Outcome::ExternallyChanged),
         ".{0,20}".prop_map(Outcome::Refused),
         Just(Outcome::NotEnforced),
     ]
 }
 
-fn stage() -> impl Strategy<Value = Stage> {
-    prop_oneof![Just(Stage::Fresh), Just(Stage::Starting), Just(Stage::Settled)]
+fn lifecycle() -> impl Strategy<Value = Lifecycle> {
+    prop_oneof![Just(Lifecycle::Fresh), Just(Lifecycle::Starting), Just(Lifecycle::Settled)]
 }
 
 fn any_quantum() -> impl Strategy<Value = Quantum> {
     let counts = || prop::collection::vec(group_counts(), 0..3);
-    let bare = (cpus(), any::<[u64; 3]>(), stage(), prop::option::of(0u32..9), counts());
+    let bare = (cpus(), any::<[u64; 3]>(), lifecycle(), prop::option::of(0u32..9), counts());
     let moves = prop::collection::vec((target(), outcome()), 0..4);
     let placed = prop::collection::vec(assignment(), 0..5);
     let counted = (counting(), prop::collection::vec(counts(), 0..3));
@@ -368,14 +368,14 @@ fn any_quantum() -> impl Strategy<Value = Quantum> {
         |(list, placed, moves, name, (counting, ended))| {
             let threads: Vec<ThreadSample> = (0u32..)
                 .zip(list)
-                .map(|(number, (limit, times, stage, cpu, counts))| ThreadSample {
-                    ran: Duration::from_nanos(times[0]),
-                    waited: Duration::from_nanos(times[1]),
+                .map(|(number, (allowed, times, lifecycle, cpu, counts))| ThreadSample {
+                    run_time: Duration::from_nanos(times[0]),
+                    wait_time: Duration::from_nanos(times[1]),
                     switches: times[2],
                     counts,
                     cpu: cpu.map(PuId),
-                    stage,
-                    ..thread(number / 2, number, &limit)
+                    lifecycle,
+                    ..thread(number / 2, number, &allowed)
                 })
                 .collect();
             let id = |number: u32| thread(0, number, &CpuSet::new()).id;

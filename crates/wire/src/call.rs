@@ -1,4 +1,4 @@
-//! The envelopes: who calls what, and what comes back.
+//! The envelopes of calls and replies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

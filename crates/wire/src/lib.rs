@@ -7,7 +7,7 @@
 //! # Approach
 //! The framing and the envelopes are varlink's (varlink.org): a JSON object, then a zero byte.
 //! Generic tools (`varlinkctl`) can call the read-only methods. The code is our own because the
-//! protocol needs what the published crates do not offer: process descriptors beside a message
+//! protocol needs what the published crates do not offer: process descriptors with a message
 //! (`SCM_RIGHTS`), peer credentials, one deadline for a whole message and quotas for each user.
 //! This crate holds the values, the framing and the bounds, and does no I/O.
 //!
@@ -19,7 +19,7 @@
 //!
 //! # Terms and units
 //! *Frame*: the bytes of one message without the zero byte, at most [`MOST_BYTES`]. *Descriptor*: an
-//! open file that travels beside a message; a process is named by its pidfd, never by its number
+//! open file that travels with a message; a process is named by its pidfd, never by its number
 //! alone. Slowdowns are time together / time alone (1 or more as a rule), times are seconds.
 //!
 //! # Properties

@@ -123,7 +123,7 @@ pub struct ProgramStatus {
     pub reason: String,
     /// Mean of the slowdowns that the policy predicts for its threads, where it predicts.
     pub predicted_slowdown: Option<f64>,
-    /// Of a program of class `alone`: who else ran on its cores.
+    /// Of a program of class `alone`: other threads that ran on its cores.
     #[serde(default)]
     pub quiet: Option<Quiet>,
 }

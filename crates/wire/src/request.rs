@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Call, Failure, INTERFACE_NAME, SERVICE_NAME};
 
-/// A call with its parameters. Descriptors travel beside the message, in the stated order.
+/// A call with its parameters. Descriptors travel with the message, in the stated order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// What this service is.

@@ -1,10 +1,10 @@
 //! What was seen of programs, and what would have been done with them.
 //!
 //! # Approach
-//! [`Summary`] adds up run times, CPUs and co-runners, as for the report of a run. Beside it, decisions
+//! [`Summary`] adds up run times, CPUs and co-runners, as for the report of a run. In addition, decisions
 //! are weighted by the time for which a thread was ready, so that what sleeps does not count; those
 //! that left a thread alone only because it was new count where there are no others. Where the policy
-//! predicts slowdowns, they are predicted for the groups that ran, and held beside those of the plan
+//! predicts slowdowns, they are predicted for the groups that ran, and compared with those of the plan
 //! for the same threads in the same quanta.
 //!
 //! # Properties
@@ -98,7 +98,7 @@ impl Setting {
         };
         let priority = match assignment.priority {
             Priority::Boosted(_) if support.boost.exists() => Some("boosted"),
-            Priority::Waiting if support.waiting.exists() => Some("idle class"),
+            Priority::Idle if support.idle_class.exists() => Some("idle class"),
             _ => None,
         };
         Self { cpus, priority }
@@ -165,11 +165,11 @@ impl Account {
                 continue;
             };
             let program = self.programs.entry(thread.program).or_default();
-            let settings = match thread.stage.is_settled() {
+            let settings = match thread.lifecycle.is_settled() {
                 true => &mut program.settled,
                 false => &mut program.unsettled,
             };
-            let allowed = thread.limit.intersection(&topology.cpus());
+            let allowed = thread.allowed.intersection(&topology.cpus());
             let taken = settings.entry(Setting::of(assignment, &allowed, support)).or_default();
             taken.time += ready;
             taken.reason = assignment.reason.to_string();
@@ -177,7 +177,7 @@ impl Account {
         self.compare(step, policy, topology);
     }
 
-    /// Adds what is predicted of the groups that ran beside what is predicted of the plan.
+    /// Adds the predictions for the groups that ran and those for the plan.
     fn compare(&mut self, step: &Step, policy: &dyn Policy, topology: &Topology) {
         let now = slowdowns_now(step, policy, topology);
         let mut over: f64 = 0.0;
@@ -191,31 +191,31 @@ impl Account {
                 continue;
             };
             over = over.max(did.over.as_secs_f64());
-            let ran = did.over.as_secs_f64() * did.running;
+            let run_time = did.over.as_secs_f64() * did.running;
             let slowdowns = &mut self.programs.entry(thread.program).or_default().slowdowns;
-            slowdowns.now += now * ran;
-            slowdowns.planned += planned * ran;
-            slowdowns.time += ran;
-            self.speeds.now += ran / now;
-            self.speeds.planned += ran / planned;
+            slowdowns.now += now * run_time;
+            slowdowns.planned += planned * run_time;
+            slowdowns.time += run_time;
+            self.speeds.now += run_time / now;
+            self.speeds.planned += run_time / planned;
         }
         self.speeds.time += over;
     }
 }
 
-/// What is predicted of each thread beside those that it shared its core with; not where more ran there
-/// than the core has hardware threads, for they took turns. What the policy estimates from what was
+/// The predictions for each thread with those that it shared its core with; not where more ran there
+/// than the core has hardware threads, which took turns. What the policy estimates from what was
 /// measured stands in where it predicts nothing of the group.
 fn slowdowns_now(step: &Step, policy: &dyn Policy, topology: &Topology) -> BTreeMap<ThreadId, f64> {
     let nothing = Placement::new();
     let view = View::new(topology, &step.sample, &step.characterizations, &nothing);
     let view = view.measured(&step.measurements);
     let Some(foresight) = policy.foresight(&view) else { return BTreeMap::new() };
-    let ran = |thread: &&ThreadSample| {
+    let did_run = |thread: &&ThreadSample| {
         step.characterizations.get(&thread.id).is_some_and(|did| did.running >= RAN)
     };
     let mut groups: BTreeMap<CoreId, Vec<ThreadId>> = BTreeMap::new();
-    for thread in step.sample.threads.iter().filter(ran) {
+    for thread in step.sample.threads.iter().filter(did_run) {
         if let Some(core) = thread.cpu.and_then(|cpu| topology.core_of(cpu)) {
             groups.entry(core.id).or_default().push(thread.id);
         }

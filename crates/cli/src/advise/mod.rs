@@ -7,7 +7,7 @@
 //! # Approach
 //! The [`Controller`] of a run steps over this host as a machine that is only watched
 //! ([`Observer`]): so the policy decides as it would, and every move is answered with "not enforced".
-//! [`watch`] finds the user's processes and tells jobs apart ([`jobs`]), [`account`] adds up what was
+//! [`watch`] finds the user's processes and distinguishes jobs ([`jobs`]), [`account`] adds up what was
 //! seen and decided, [`advice`] draws conclusions, [`text`] says them. No lock is taken, no journal
 //! written, no thread changed.
 //!

@@ -142,8 +142,8 @@ fn gain(advice: &Advice) -> Vec<String> {
         }
         (None, true) => {
             let all: f64 = advice.programs.iter().map(ready).sum();
-            let waited: f64 = advice.programs.iter().map(|program| program.wait_time_s).sum();
-            let share = percent(if all > 0.0 { waited / all } else { 0.0 });
+            let wait_time: f64 = advice.programs.iter().map(|program| program.wait_time_s).sum();
+            let share = percent(if all > 0.0 { wait_time / all } else { 0.0 });
             format!(
                 "What that gains is not known: {name} predicted no figures here. Measured: busy \
                  programs waited for a CPU for {share} of the time that they were ready to run."

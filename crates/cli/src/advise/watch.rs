@@ -16,7 +16,7 @@ use crate::processes::Processes;
 
 /// How often processes are looked for that no watched one made.
 const LOOK: Duration = Duration::from_secs(1);
-/// How all processes are enrolled where they are found by themselves: jobs are told apart afterwards.
+/// How all processes are enrolled where they are found by themselves: jobs are distinguished afterwards.
 const ALL: &str = "all";
 
 /// This host with its jobs.
@@ -106,7 +106,7 @@ impl<W: Wait> Watch<W> {
 }
 
 /// Puts the jobs of a sample's processes in the place of its one program.
-fn tell_apart(sample: &mut Sample, processes: &Processes, jobs: &mut Jobs) {
+fn separate_jobs(sample: &mut Sample, processes: &Processes, jobs: &mut Jobs) {
     let alive = sample.threads.iter().map(|thread| (thread.id.process, thread.id.generation));
     jobs.sort(sample.at, &alive.collect(), |process| processes.get(process));
     sample.threads.retain_mut(|thread| {
@@ -145,7 +145,7 @@ impl<W: Wait> Machine for Watch<W> {
             Subject::All { processes, jobs, looked, .. } => {
                 let at = looked.map_or(sample.at, |looked| looked.at);
                 *looked = Some(Looked { at, last: sample.at });
-                tell_apart(&mut sample, processes, jobs);
+                separate_jobs(&mut sample, processes, jobs);
             }
             Subject::Named(_) => self.ended |= sample.threads.is_empty(),
         }

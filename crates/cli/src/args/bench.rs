@@ -29,7 +29,7 @@ pub enum Session {
 /// A part of the campaign on serial phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// A parallel program beside a serial one, in many rounds
+    /// A parallel program co-running with a serial one, in many rounds
     Headline,
     /// All pairs of ratios
     Matrix,
@@ -41,8 +41,8 @@ pub enum Part {
 ///
 /// Nine minutes. Runs the synthetic benchmark in pairs under `stay` and `phases`, interleaved,
 /// with all programs in one session and with each in its own (autogroup shares
-/// CPU time by session), and writes a report with the paper's predictions beside
-/// each figure. Two real programs, Python beside xz, are compared in the same way.
+/// CPU time by session), and writes a report with the paper's predictions next to
+/// each figure. Two real programs, Python and xz, are compared in the same way.
 /// An interrupted command goes on where it stopped.
 #[derive(Debug, Args)]
 pub struct BenchPhases {
@@ -92,10 +92,10 @@ pub struct BenchOverhead {
     pub json: bool,
 }
 
-/// What a class does for a program that answers requests, beside busy threads
+/// What a class does for a program that answers requests, co-running with busy threads
 ///
 /// Median, 99th and 99.9th percentile of the time from a request to its answer: without classes, with
-/// class latency, with the busy threads of class batch, and with nothing beside it. Takes 4 to 8 minutes:
+/// class latency, with the busy threads of class batch, and without co-runners. Takes 4 to 8 minutes:
 /// rounds are added until class latency is decided.
 #[derive(Debug, Args)]
 pub struct BenchLatency {
@@ -135,7 +135,7 @@ pub struct BenchCounters {
 
 /// How long a decision of `symbiotic` takes, for 16 to 1,024 threads
 ///
-/// Characterises, inverts, predicts all pairs, matches and plans for made-up threads on cores that
+/// Characterises, inverts, predicts all pairs, matches and plans for synthetic threads on cores that
 /// run two and four of them, by the coarse and by the fine stack of POWER8, and plots how the time
 /// grows. Takes 4 minutes; best without other load.
 #[derive(Debug, Args)]
@@ -158,7 +158,7 @@ pub struct BenchDecision {
 /// How rightly and how soon serial and parallel phases are seen
 ///
 /// Nine minutes. Runs the synthetic benchmark with phases of 2 ms to 1 s and compares when each
-/// of them was with what the manager took the program for: read from the
+/// of them was with the manager's estimate of the program: read from the
 /// scheduler's accounts once per quantum, and from its tracepoints (as root).
 #[derive(Debug, Args)]
 pub struct BenchDetection {
@@ -219,10 +219,10 @@ pub struct BenchOpenmp {
     pub json: bool,
 }
 
-/// Turns of parallel programs under `phases`: do they act, and does anybody starve?
+/// Turns of parallel programs under `phases`: do they act, and does any program starve?
 ///
 /// Nine minutes. Programs that are parallel all the time run side by side under `stay` and
-/// under `phases` with two timeouts; then several of them for a minute, alone and beside a
+/// under `phases` with two timeouts; then several of them for a minute, alone and co-running with a
 /// serial program without an end. All figures are of CPU time, so that they hold
 /// on a busy machine too; only context switches need a quiet one.
 #[derive(Debug, Args)]

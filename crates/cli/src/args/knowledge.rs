@@ -9,23 +9,23 @@ use symbiont_model::{Form, Inversion, Objective};
 #[derive(Debug, Default, Args)]
 pub struct Knowledge {
     /// Interference model that `symbiotic` and `symbiotic-numa` predict by, made by `symbiont
-    /// train` of a full build; repeatable where a machine has several sorts of core that run
+    /// train` of a full build; repeatable where a machine has several core types that run
     /// several threads, one for each
     #[arg(long, value_name = "FILE")]
     pub model: Vec<PathBuf>,
     /// Terms of the model that predict slowdowns: linear, delta, rank-1, rank-2, rank-3, roots,
-    /// pressure, kernel [default: for fine stacks kernel, which predicts from mean stacks in
-    /// company; else delta, the published equations]
+    /// pressure, kernel [default: for fine stacks kernel, which predicts from mean stacks with
+    /// co-runners; else delta, the published equations]
     #[arg(long, value_name = "NAME", value_parser = parse_form, requires = "model")]
     pub form: Option<Form>,
     /// What schedules are judged by: stp, antt or slowdown [default: stp]
     #[arg(long, value_name = "NAME", value_parser = parse_objective, requires = "model")]
     pub objective: Option<Objective>,
-    /// How stacks in company become stacks alone, for all forms but kernel: normalised, published,
+    /// How stacks with co-runners become stacks alone, for all forms but kernel: normalised, published,
     /// quadratic, constrained or iterated [default: constrained]
     #[arg(long, value_name = "NAME", value_parser = parse_inversion, requires = "model")]
     pub inversion: Option<Inversion>,
-    /// Let what was measured of groups that ran correct what is predicted of them: on or off
+    /// Correct predictions for groups that ran by what was measured of them (online correction): on or off
     /// [default: on for fine stacks; off for coarse ones, as published]
     #[arg(long, value_name = "ON|OFF", value_parser = parse_switch, requires = "model")]
     pub recall: Option<bool>,

@@ -11,7 +11,7 @@ use super::{Knowledge, PolicyOptions};
 /// Reads FILE, which `symbiont run --record FILE` wrote, and lets a policy decide over its samples:
 /// the one that was recorded, or another. Reports what the recording holds, what the policy decides
 /// for each program, with its reasons and predicted slowdowns, how far that differs from what was
-/// recorded, and, where the recording counted cycles and instructions, predicted beside measured
+/// recorded, and, where the recording counted cycles and instructions, predicted next to measured
 /// slowdowns. Runs and changes nothing.
 ///
 /// A replay does not answer "what if": all samples were taken under the recorded placement. It

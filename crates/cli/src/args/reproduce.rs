@@ -7,11 +7,11 @@ use clap::Args;
 use super::Kept;
 use super::profiles::usual_profiles;
 
-/// Make published tables and figures anew, beside the published values
+/// Make published tables and figures anew, next to the published values
 ///
 /// Runs the experiments that the figures are made from, on simulated machines or on this one, and
 /// writes one page: each figure with its published values, ours with 95 % intervals, and whether both
-/// point the same way. What ran is kept in the folder: an interrupted command goes on where it stopped,
+/// point the same way. Finished runs are kept in the folder: an interrupted command goes on where it stopped,
 /// and runs are repeated only if something changed that they depend on.
 #[derive(Debug, Args)]
 #[command(after_help = "\

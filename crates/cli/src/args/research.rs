@@ -21,7 +21,7 @@ pub enum Research {
     /// Evaluate what a published model predicts; runs nothing
     #[command(subcommand)]
     Analyze(Analyze),
-    /// Execute no-operations: what training lets run beside a program
+    /// Execute no-operations: the co-runner of programs in training
     #[command(hide = true)]
     Nop,
     /// Write man pages or shell completions into a folder
@@ -36,7 +36,7 @@ pub enum Research {
 /// activity of cache regions, and short traces, per kind of phase. The profile fits
 /// any machine description of the simulator. Threads and forked children are observed,
 /// and the programs that children execute where the kernel allows it; what was not
-/// observed is told.
+/// observed is reported.
 ///
 /// The program runs 10 to 50 times slower than natively, with a fixed environment
 /// (add to it with --env). Profiling a program of one thread again gives the same file, as
@@ -71,14 +71,14 @@ pub struct Profile {
     /// Instructions of an interval [default: 50 million]
     #[arg(long, value_name = "INSTRUCTIONS", value_parser = clap::value_parser!(u64).range(10_000..))]
     pub interval: Option<u64>,
-    /// The plugin of the emulator [default: beside symbiont]
+    /// The plugin of the emulator [default: next to symbiont]
     #[arg(long, value_name = "FILE")]
     pub plugin: Option<PathBuf>,
     /// Write the summary to standard output as JSON
     #[arg(long)]
     pub json: bool,
     /// Write windows of instruction traces instead, in the phases that PROFILE, of the
-    /// same program, tells of
+    /// same program, reports
     #[arg(long, value_name = "PROFILE")]
     pub trace: Option<PathBuf>,
     /// Windows at most, one for each phase, the most frequent first [default: 4]

@@ -46,10 +46,10 @@ pub struct Simulate {
     /// Machine (see `symbiont machines`), or the file of a description
     #[arg(long, value_name = "NAME")]
     pub machine: String,
-    /// Level of the simulated machine: the fast model, or its referee, cycle by cycle, which takes
+    /// Fidelity of the simulated machine: the fast model, or its reference, cycle by cycle, which takes
     /// long
-    #[arg(long, value_enum, default_value_t = Level::Fast, value_name = "LEVEL")]
-    pub level: Level,
+    #[arg(long, value_enum, default_value_t = Fidelity::Fast, value_name = "LEVEL")]
+    pub level: Fidelity,
     /// Folder of captured traces, as scripts/traces.py makes them: the cycle level runs the programs
     /// that have one from it, others from the micro-traces of their profiles
     #[arg(long, value_name = "FOLDER")]
@@ -124,7 +124,7 @@ pub struct Simulate {
 
 /// Levels of a simulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Level {
+pub enum Fidelity {
     /// A model of windows of instructions and of caches
     Fast,
     /// A core cycle by cycle, real caches
@@ -161,14 +161,14 @@ pub enum Private {
 /// Hold the simulated machine's fast level against its cycle level
 ///
 /// Asks both how fast programs are alone, alone on a core that is set up for several threads, and
-/// beside each other on it, and tells how far they differ, with the worst cases. Of each program its most
+/// co-running on it, and reports how far they differ, with the worst cases. Of each program its most
 /// frequent phase is taken. Of a captured program (--traces) the cycle level runs a window, and the
-/// fast level is told what a profile of just that window would say; of others the cycle level replays
+/// fast level gets the profile of just that window; of others the cycle level replays
 /// the profile's micro-traces. Either way this checks the fast level's cores and caches, not how well a
 /// profile stands for its program.
 ///
 /// Gates: STP errs by at most 5 %, and slowdowns rank alike (0.95). Where all that was asked passes,
-/// the line that marks the machine's description as checked is told.
+/// the line that marks the machine's description as checked is printed.
 ///
 /// With --pairs both are held against real hardware: error, bias and rank of slowdowns, next to the errors of
 /// two guesses that know nothing of cores, and the share of what pairing can gain that their slowdowns find.
@@ -232,7 +232,7 @@ pub struct Machines {
     /// Show what each program does on it too, alone and in copies
     #[arg(long, requires = "name")]
     pub programs: bool,
-    /// Show what multithreading gains, on it or on all, beside what was published
+    /// Show what multithreading gains, on it or on all, next to what was published
     #[arg(long)]
     pub multithreading: bool,
     /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]

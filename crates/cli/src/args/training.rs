@@ -13,7 +13,7 @@ use super::{Kept, parse_duration};
 ///
 /// Runs programs on one core: each alone, with the core undivided and set up for two and
 /// four threads; all pairs; a sample of groups of four (Feliu et al., section 3.2).
-/// Fits an interference model on what the counters tell, and cross-validates it on programs
+/// Fits an interference model on counts of events, and cross-validates it on programs
 /// that were left out. Writes a folder: model.toml for the policies `symbiotic` and
 /// `symbiotic-numa`, slowdowns.json for `oracle`, and a report (index.html).
 ///
@@ -36,10 +36,10 @@ pub struct Train {
     /// Simulated machine to train on (see `symbiont machines`), or the file of a description
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
-    /// Sort of core to train on, of a simulated machine that has several [default: the first that its
-    /// description tells]
-    #[arg(long, value_name = "SORT", requires = "machine")]
-    pub sort: Option<Sort>,
+    /// Core type to train on, of a simulated machine that has several [default: the first that its
+    /// description has]
+    #[arg(long, value_name = "TYPE", requires = "machine")]
+    pub sort: Option<CoreTypeChoice>,
     /// Train on this machine, with the programs of FILE (TOML)
     #[arg(long, value_name = "FILE")]
     pub jobs: Option<PathBuf>,
@@ -88,9 +88,9 @@ pub struct Train {
     pub json: bool,
 }
 
-/// A sort of core.
+/// A core type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Sort {
+pub enum CoreTypeChoice {
     /// The only one, or the fast one (P-core, big)
     Performance,
     /// The small one (E-core, LITTLE)

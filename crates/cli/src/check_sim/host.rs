@@ -7,14 +7,14 @@ use anyhow::Context;
 use serde::Serialize;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_cycle::check::{Measured, alone, most_frequent};
-use symbiont_cycle::{Options, Referee, Sample};
+use symbiont_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_experiment::hardware::host::{Clock, Errors, Middle, cycles};
 use symbiont_linux::kernels::{KERNELS, Kernel};
 use symbiont_linux::perf::processors;
 use symbiont_profile::Profile;
-use symbiont_profile::capture::{Capture, plugin_beside};
+use symbiont_profile::capture::{Capture, plugin_next_to};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 use symbiont_topology::CpuSet;
 
 use super::programs::{self, Ran};
@@ -153,10 +153,10 @@ fn simulated(
 ) -> anyhow::Result<[Measured; 2]> {
     let phase = most_frequent(profile).context("an empty profile")?;
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
-    let workshop = Workshop::new(description.clone());
+    let workshop = TableBuilder::new(description.clone());
     let mut fast = workshop.fast(Switches::default());
     let sample = Sample { counted, ..Sample::default() };
-    let mut cycle = Referee::new(description.clone(), Options::default(), sample);
+    let mut cycle = CycleReference::new(description.clone(), CycleOptions::default(), sample);
     let fast = alone(&mut fast, phase, home)?.context("nothing was simulated")?;
     Ok([fast, alone(&mut cycle, phase, home)?.context("nothing was simulated")?])
 }
@@ -176,7 +176,7 @@ impl Profiler {
             "{}: it is needed for kernels, and not there",
             synth.display()
         );
-        Ok(Self { synth, plugin: plugin_beside(&own)? })
+        Ok(Self { synth, plugin: plugin_next_to(&own)? })
     }
 
     fn profile(&self, kernel: &Kernel) -> anyhow::Result<Profile> {

@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use anyhow::Context;
 use serde::Serialize;
 use symbiont_cycle::check::{Matrix, Plan, measure, most_frequent};
-use symbiont_cycle::{Options, Referee, Sample};
+use symbiont_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_experiment::hardware::{HeldAgainst, hold_against, read_pairs};
 use symbiont_experiment::simulated::Library;
 use symbiont_profile::Phase;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 
 use super::REPLAYED;
 use crate::args::CheckSim;
@@ -59,12 +59,12 @@ pub fn run(args: &CheckSim, file: &Path) -> anyhow::Result<()> {
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
     let plan = Plan::new(names.clone(), 2, usize::MAX, args.seed);
     let bar = Bar::new()?;
-    let workshop = Workshop::new(description.clone());
+    let workshop = TableBuilder::new(description.clone());
     let mut fast = workshop.fast(Switches::default());
     let mut step = |done, of| bar.step("fast level", done, of).is_continue();
     let fast = measure(&mut fast, &plan, &phases, home, &mut step)?.context("stopped")?;
     let sample = Sample { counted: args.counted.unwrap_or(REPLAYED), ..Sample::default() };
-    let mut cycle = Referee::new(description.clone(), Options::default(), sample);
+    let mut cycle = CycleReference::new(description.clone(), CycleOptions::default(), sample);
     let mut step = |done, of| bar.step("cycle level", done, of).is_continue();
     let cycle = measure(&mut cycle, &plan, &phases, home, &mut step)?.context("stopped")?;
     bar.end();

@@ -17,7 +17,7 @@ use symbiont_profile::Profile;
 use symbiont_profile::capture::{environment, executable_digest};
 use symbiont_sim::activity::{CAUSES, CYCLES, Cycle};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 
 use super::host::said;
 use crate::args::CheckSim;
@@ -122,7 +122,7 @@ fn compared(
     description: &Description,
 ) -> anyhow::Result<Ran> {
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
-    let workshop = Workshop::new(description.clone());
+    let workshop = TableBuilder::new(description.clone());
     let mut fast = workshop.fast(Switches::default());
     let (mut simulated, mut spent) = (0.0, [0.0; CYCLES]);
     for (number, phase) in profile.phases.iter().enumerate() {

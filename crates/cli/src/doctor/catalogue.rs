@@ -86,14 +86,14 @@ struct SignalFinding {
 #[derive(Debug, Serialize)]
 struct PolicyFinding {
     name: &'static str,
-    /// Signals that it needs and that this machine does not tell.
-    lacks: Vec<Signal>,
+    /// Signals that it needs and that this machine does not report.
+    missing: Vec<Signal>,
 }
 
 /// The catalogue of this name.
 ///
 /// # Errors
-/// When there is none; the nearest names are told.
+/// When there is none; the nearest names are reported.
 pub fn find(name: &str) -> anyhow::Result<Catalogue> {
     if let Some(found) = Catalogue::named(name) {
         return Ok(found?);
@@ -133,9 +133,9 @@ impl CatalogueFinding {
     pub fn of(catalogue: &Catalogue) -> Self {
         let pmu = catalogue.pmu();
         let signals = Signal::ALL.into_iter().filter(|signal| signal.is_counted());
-        let told = catalogue.signals();
-        let lacks = |needs: symbiont_machine::Signals| {
-            needs.into_iter().filter(|s| s.is_counted() && !told.contains(s)).collect()
+        let known = catalogue.signals();
+        let missing = |needs: symbiont_machine::Signals| {
+            needs.into_iter().filter(|s| s.is_counted() && !known.contains(s)).collect()
         };
         Self {
             name: catalogue.name().to_owned(),
@@ -192,7 +192,7 @@ impl CatalogueFinding {
                 .iter()
                 .map(|entry| PolicyFinding {
                     name: entry.name,
-                    lacks: lacks(entry.requirements().required),
+                    missing: missing(entry.requirements().required),
                 })
                 .collect(),
         }
@@ -223,10 +223,10 @@ impl CatalogueFinding {
         }));
         let _ = writeln!(out, "\nPolicies");
         out += &table(self.policies.iter().map(|policy| {
-            let lacks: Vec<_> = policy.lacks.iter().map(ToString::to_string).collect();
-            let words = match lacks.is_empty() {
+            let missing: Vec<_> = policy.missing.iter().map(ToString::to_string).collect();
+            let words = match missing.is_empty() {
                 true => "can be fed".to_owned(),
-                false => format!("cannot be fed: no {}", lacks.join(", no ")),
+                false => format!("cannot be fed: no {}", missing.join(", no ")),
             };
             vec![policy.name.to_owned(), words]
         }));
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_machine_can_be_told() {
+    fn every_machine_can_be_shown() {
         for (name, _) in Catalogue::builtin() {
             let finding = CatalogueFinding::of(&find(name).unwrap());
             let text = finding.text();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_machine_is_told_the_nearest() {
+    fn an_unknown_machine_is_answered_with_the_nearest() {
         let said = |name| find(name).unwrap_err().to_string();
         assert!(
             said("zen5").contains("did you mean 'zen2' or 'zen3' or 'zen4'?"),

@@ -49,7 +49,7 @@ pub fn look() -> anyhow::Result<CountingFinding> {
     };
     let mut signals = abilities(&chosen.catalogue, &refused);
     if let Some(why) = &chosen.why {
-        // The cause says more than that the other catalogue lacks a formula.
+        // The cause says more than that the other catalogue misses a formula.
         for ability in signals.values_mut().filter(|ability| !ability.exists()) {
             *ability = Ability::Absent(format!("{} is used {why}", chosen.catalogue.name()));
         }
@@ -138,11 +138,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_reasons_are_told_once() {
+    fn equal_reasons_are_listed_once() {
         let pairs = [("a", "x"), ("b", "y"), ("c", "x")];
         let pairs = pairs.map(|(name, why)| (name.to_owned(), why.to_owned()));
-        let told = by_reason(pairs.into_iter());
-        assert_eq!(told, [("a, c".to_owned(), "x".to_owned()), ("b".to_owned(), "y".to_owned())]);
+        let listed = by_reason(pairs.into_iter());
+        assert_eq!(listed, [("a, c".to_owned(), "x".to_owned()), ("b".to_owned(), "y".to_owned())]);
     }
 
     #[test]

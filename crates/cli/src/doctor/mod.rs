@@ -19,7 +19,7 @@ pub mod catalogue;
 mod counting;
 pub mod text;
 
-/// All that is told.
+/// All findings.
 #[derive(Debug, Serialize)]
 struct Findings {
     topology: HostTopology,
@@ -48,7 +48,7 @@ struct PolicyFinding {
     limits: Vec<String>,
 }
 
-/// Looks, and tells.
+/// Examines the host and prints the findings.
 pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
     if let Some(name) = &args.machine {
         let finding = CatalogueFinding::of(&catalogue::find(name)?);
@@ -88,7 +88,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         signals,
         affinity: abilities.affinity,
         boost: abilities.boost,
-        waiting: abilities.waiting,
+        idle_class: abilities.waiting,
         enrolment: watcher.enrolment(),
     };
     let policies = policies()
@@ -162,7 +162,7 @@ impl Findings {
             lines.push(text::hanging("  not placed", which, 18).trim_end().to_owned());
         }
         lines.push(format!("  boost (nice)    {}", words(&self.support.boost)));
-        lines.push(format!("  SCHED_IDLE      {}", words(&self.support.waiting)));
+        lines.push(format!("  SCHED_IDLE      {}", words(&self.support.idle_class)));
         lines.push(format!("  journal         in {}", self.state_dir));
         lines.push(String::new());
         lines.push("Policies".to_owned());

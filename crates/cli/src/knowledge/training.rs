@@ -4,14 +4,14 @@ use symbiont_counters::catalogue::Catalogue;
 use symbiont_experiment::training::simulated;
 use symbiont_sim::description::Description;
 
-use super::{Fitting, sorts};
+use super::{Fitting, core_types};
 
 impl Fitting {
     /// A simulated machine.
     pub fn simulated(machine: &Description) -> anyhow::Result<Self> {
         let catalogue = simulated::catalogue(machine)?;
-        let sorts = sorts(&machine.topology);
-        Ok(Self { name: simulated::machine_name(machine), sorts, catalogue })
+        let core_types = core_types(&machine.topology);
+        Ok(Self { name: simulated::machine_name(machine), core_types, catalogue })
     }
 
     pub fn name(&self) -> &str {

@@ -41,8 +41,8 @@ struct WindowSummary {
     before: [usize; 2],
 }
 
-/// Reads all of a trace, so that damage is found, and tells what is in it.
-pub(super) fn told(path: &Path, json: bool) -> anyhow::Result<String> {
+/// Reads all of a trace, so that damage is found, and summarises it.
+pub(super) fn summary(path: &Path, json: bool) -> anyhow::Result<String> {
     let file = TraceFile::open(path)?;
     let windows: Result<Vec<_>, TraceError> =
         (0..file.windows().len()).map(|index| window(&file, index)).collect();

@@ -72,7 +72,7 @@ fn of_host(folder: &Path) -> anyhow::Result<Hierarchy> {
     }
     let [Some(l1d), Some(l1i), Some(l2)] = found else {
         bail!(
-            "{} lacks a first-level cache of data or instructions, or a second-level one",
+            "{} has no first-level cache of data or instructions, or a second-level one",
             folder.display()
         );
     };
@@ -141,7 +141,7 @@ mod tests {
         of(0, "1", "Data", "64");
         of(1, "1", "Instruction", "32");
         let few = of_host(folder.path()).unwrap_err().to_string();
-        assert!(few.contains("lacks a first-level cache"), "{few}");
+        assert!(few.contains("has no first-level cache"), "{few}");
         of(2, "2", "Unified", "2048");
         of(3, "3", "Unified", "9");
         let Hierarchy { l1d, l1i, l2 } = of_host(folder.path()).unwrap();

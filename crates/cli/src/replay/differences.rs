@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use symbiont_machine::{Assignment, Placement, Priority, ProgramId, Sample, Target};
 
-/// Different targets that are told apart for each program at most.
+/// Different targets that are distinguished for each program at most.
 const MOST_TARGETS: usize = 32;
 
-/// Decisions for a program, beside the recorded ones.
+/// Decisions for a program, next to the recorded ones.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Difference {
     /// The program.
@@ -122,13 +122,13 @@ fn both(assignment: &Assignment) -> String {
     match assignment.priority {
         Priority::Normal => place,
         Priority::Boosted(levels) => format!("{place}, boosted by {levels}"),
-        Priority::Waiting => format!("{place}, only when nothing else runs"),
+        Priority::Idle => format!("{place}, only when nothing else runs"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use symbiont_machine::{Program, ProgramId, RunState, Stage, ThreadId, ThreadSample};
+    use symbiont_machine::{Lifecycle, Program, ProgramId, RunState, ThreadId, ThreadSample};
 
     use super::*;
 
@@ -137,12 +137,12 @@ mod tests {
             id: ThreadId { process: 7, thread: number, born: 0, generation: 0 },
             program: ProgramId(0),
             state: RunState::Runnable,
-            ran: std::time::Duration::ZERO,
-            waited: std::time::Duration::ZERO,
+            run_time: std::time::Duration::ZERO,
+            wait_time: std::time::Duration::ZERO,
             switches: 0,
             cpu: None,
-            limit: std::sync::Arc::new("0-3".parse().unwrap()),
-            stage: Stage::Settled,
+            allowed: std::sync::Arc::new("0-3".parse().unwrap()),
+            lifecycle: Lifecycle::Settled,
             counts: Vec::new(),
         }
     }

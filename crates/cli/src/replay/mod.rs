@@ -6,7 +6,7 @@
 //!
 //! # Approach
 //! The recording is a machine ([`symbiont_trace::Replay`]) under the usual controller. Each step is
-//! held beside the recorded quantum: [`differences`] counts decisions that differ, [`prediction`]
+//! compared with the recorded quantum: [`differences`] counts decisions that differ, [`prediction`]
 //! compares predicted with measured slowdowns, [`recording`] collects what the file holds. Samples
 //! were taken under the recorded placement, so no figure here says how fast another would have been.
 //!
@@ -34,7 +34,7 @@ use differences::{Difference, Differences};
 use prediction::{Prediction, Predictions};
 use recording::{Holdings, RecordingReport};
 
-/// What no replay can tell.
+/// What no replay can show.
 const LIMITS: &str = "All samples were taken under the recorded placement, so a replay does not say what \
                       another placement would have gained: it tests models, it does not rank policies.";
 
@@ -50,7 +50,7 @@ struct ReplayReport {
     decided: SummaryReport,
     /// How its decisions differ from the recorded ones, by program.
     differences: Vec<Difference>,
-    /// Predicted beside measured slowdowns, by program; empty where there is nothing to compare.
+    /// Predicted and measured slowdowns, by program; empty where there is nothing to compare.
     predictions: Vec<Prediction>,
 }
 

@@ -1,4 +1,4 @@
-//! Predicted beside measured slowdowns.
+//! Predicted and measured slowdowns.
 //!
 //! A prediction holds for a set of co-runners. It is compared only where the recording then ran the
 //! thread with just these: the recorded placement, not the decided one, says what was measured. The
@@ -13,7 +13,7 @@ use symbiont_counters::Measured;
 use symbiont_machine::{Placement, ProgramId, Target, ThreadId};
 use symbiont_topology::{CoreId, Topology};
 
-/// Predicted beside measured slowdowns of a program.
+/// Predicted and measured slowdowns of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Prediction {
     /// The program.

@@ -107,7 +107,7 @@ impl Holdings {
             *match outcome {
                 Outcome::Done => &mut moves.done,
                 Outcome::Gone => &mut moves.gone,
-                Outcome::Foreign => &mut moves.changed_by_others,
+                Outcome::ExternallyChanged => &mut moves.changed_by_others,
                 Outcome::Refused(_) => &mut moves.refused,
                 Outcome::NotEnforced => &mut moves.not_enforced,
             } += 1;

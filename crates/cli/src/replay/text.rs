@@ -121,7 +121,7 @@ fn predictions(predictions: &[Prediction]) -> String {
     if predictions.is_empty() {
         return String::new();
     }
-    let about = "Predicted beside measured slowdowns, where the recording ran a thread with the co-runners \
+    let about = "Predicted and measured slowdowns, where the recording ran a thread with the co-runners \
                  of its prediction. Measured: mean CPI there / mean CPI where a thread of the program had \
                  a core to itself.";
     let mut text = format!("\n{}\n", wrapped(about, 0));

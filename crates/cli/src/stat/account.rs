@@ -11,7 +11,7 @@ use symbiont_machine::ThreadId;
 use super::tally::{Tally, Total, Watched};
 use super::wanted::Section;
 
-/// What is told at one moment: since the moment before, or in all.
+/// The report of one moment: since the moment before, or in all.
 #[derive(Debug, Serialize)]
 pub struct Account {
     /// Is it the last one, over the whole time?
@@ -29,7 +29,7 @@ pub struct Account {
     /// Values that no thread has, and why.
     pub absent: BTreeMap<String, String>,
     /// Threads that ran and were not counted at all, and their CPU time: they
-    /// ended within two looks, or descriptors ran out.
+    /// ended between two readings, or descriptors ran out.
     pub uncounted: Uncounted,
 }
 
@@ -77,7 +77,7 @@ pub struct Event {
     pub per_cpu_s: f64,
 }
 
-/// What to tell.
+/// The content of the report.
 #[derive(Debug)]
 pub struct Subject<'a> {
     pub catalogue: &'a Catalogue,
@@ -93,7 +93,7 @@ pub fn totals(tally: &Tally) -> Earlier {
 }
 
 impl Subject<'_> {
-    /// All that there is to tell since `earlier`, or in all.
+    /// All that there is to report since `earlier`, or in all.
     pub fn account(
         &self,
         tally: &Tally,
@@ -187,8 +187,9 @@ impl Subject<'_> {
         for (at, group) in tally.groups().iter().enumerate().filter(|(_, g)| g.name.is_none()) {
             // What was never read is in no total.
             let reading = all.groups.get(at);
-            let told = |event: &str| reading.and_then(|reading| reading.estimate(event)).is_some();
-            for event in group.events.iter().filter(|event| !told(event)) {
+            let counted =
+                |event: &str| reading.and_then(|reading| reading.estimate(event)).is_some();
+            for event in group.events.iter().filter(|event| !counted(event)) {
                 absent.insert(event.to_string(), tally.reason(event).unwrap_or(nothing).to_owned());
             }
         }

@@ -1,5 +1,5 @@
-//! `symbiont stat`: counts events of programs and tells what they mean.
-//! Steers nothing: it needs no journal and no lock, and runs beside a manager.
+//! `symbiont stat`: counts events of programs and reports what they mean.
+//! Steers nothing: it needs no journal and no lock, and runs next to a manager.
 
 mod account;
 mod plan;
@@ -30,7 +30,7 @@ use program::Program;
 use tally::Tally;
 
 /// Time between two looks at the threads, and so much more for each of them: a
-/// look takes some 5 µs for a thread, so that looking takes a few percent of a
+/// reading takes some 5 µs for a thread, so that looking takes a few percent of a
 /// CPU at most.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_MORE: Duration = Duration::from_micros(100);
@@ -60,7 +60,7 @@ pub fn stat(args: &Stat) -> anyhow::Result<()> {
         .context("threads cannot be watched")?;
     for (number, &pid) in (0..).zip(&roots) {
         match watcher.enrol(ProgramId(number), pid) {
-            // A command that has ended by now has still to be told about.
+            // A command that has ended by now has still to be reported.
             Err(observe::WatchError::NoSuchProcess { .. }) if program.is_some() => {}
             enrolled => enrolled?,
         }
@@ -75,23 +75,23 @@ pub fn stat(args: &Stat) -> anyhow::Result<()> {
         watch: Watch::new(plan.specs.clone(), options),
         tally: Tally::new(plan.groups.clone(), program.is_some()),
         begin: Instant::now(),
-        told: (Duration::ZERO, Earlier::new()),
+        reported: (Duration::ZERO, Earlier::new()),
         watcher,
         plan,
         output,
         json: args.json,
     };
     for (event, reason) in &session.plan.missing {
-        session.tally.lacks(event, reason);
+        session.tally.note_missing(event, reason);
     }
     loop {
         let alive = session.look()?;
         let status = program.as_mut().map_or(Ok(None), Program::ended)?;
         let over = args.limit.is_some_and(|limit| session.begin.elapsed() >= limit);
         if status.is_some() || over || (program.is_none() && (alive == 0 || stop.asked())) {
-            // Who ended since the last look has counts to tell.
+            // Threads that ended since the last reading have counts to report.
             session.look()?;
-            session.tell(true)?;
+            session.report(true)?;
             return match status {
                 Some(code) => std::process::exit(code),
                 None => Ok(()),
@@ -100,23 +100,23 @@ pub fn stat(args: &Stat) -> anyhow::Result<()> {
         if let Some(program) = &program {
             stop.pass_on(program);
         }
-        let since = session.begin.elapsed().saturating_sub(session.told.0);
+        let since = session.begin.elapsed().saturating_sub(session.reported.0);
         if args.interval.is_some_and(|interval| since >= interval) {
-            session.tell(false)?;
+            session.report(false)?;
         }
         std::thread::sleep(LOOK + LOOK_MORE * u32::try_from(alive).unwrap_or(u32::MAX));
     }
 }
 
-/// What is watched, and what was told of it.
+/// The watched threads, and the last report of them.
 struct Session {
     watcher: Watcher,
     watch: Watch,
     tally: Tally,
     plan: Plan,
     begin: Instant,
-    /// When something was told last, and the totals then.
-    told: (Duration, Earlier),
+    /// When something was reported last, and the totals then.
+    reported: (Duration, Earlier),
     output: Box<dyn Write>,
     json: bool,
 }
@@ -125,7 +125,8 @@ impl Session {
     /// Looks at all threads; gives how many live.
     fn look(&mut self) -> anyhow::Result<usize> {
         let observed = self.watcher.read()?;
-        let alive = observed.iter().map(|thread| Alive { thread: thread.id, ran: thread.ran });
+        let alive =
+            observed.iter().map(|thread| Alive { thread: thread.id, run_time: thread.run_time });
         let counted = self.watch.end_quantum(&alive.collect::<Vec<_>>());
         let ended = self.watch.take_ended();
         self.tally.take(&observed, &counted, &ended, name);
@@ -137,14 +138,14 @@ impl Session {
         Ok(observed.len())
     }
 
-    /// Tells what came since it told last, or in all.
-    fn tell(&mut self, last: bool) -> anyhow::Result<()> {
+    /// Reports what came since the last report, or in all.
+    fn report(&mut self, last: bool) -> anyhow::Result<()> {
         let at = self.begin.elapsed();
         let subject = Subject { catalogue: &self.plan.catalogue, sections: &self.plan.sections };
-        let over = if last { at } else { at.saturating_sub(self.told.0) };
-        let earlier = (!last).then_some(&self.told.1);
+        let over = if last { at } else { at.saturating_sub(self.reported.0) };
+        let earlier = (!last).then_some(&self.reported.1);
         let account = subject.account(&self.tally, earlier, (at, over));
-        self.told = (at, totals(&self.tally));
+        self.reported = (at, totals(&self.tally));
         let text = if self.json {
             serde_json::to_string(&account)? + "\n"
         } else {

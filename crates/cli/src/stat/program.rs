@@ -15,7 +15,7 @@ pub struct Program {
 
 impl Program {
     /// Starts it with this process's own input and output. Where it cannot be
-    /// run this process ends, with the status by which shells tell that.
+    /// run this process ends, with the status by which shells report that.
     ///
     /// # Errors
     /// When there is no word.
@@ -41,10 +41,10 @@ impl Program {
         self.child.id()
     }
 
-    /// The status by which shells tell how it ended, once it has.
+    /// The status by which shells report how it ended, once it has.
     ///
     /// # Errors
-    /// When the kernel cannot tell.
+    /// When the kernel cannot report it.
     pub fn ended(&mut self) -> anyhow::Result<Option<i32>> {
         let code = |status: std::process::ExitStatus| {
             status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)

@@ -13,7 +13,7 @@ const WIDTH: usize = 100;
 /// Threads that a table shows at most.
 const ROWS: usize = 20;
 
-/// The account; `why` tells why the catalogue is not the processor's own.
+/// The account; `why` says why the catalogue is not the processor's own.
 pub fn text(
     account: &Account,
     catalogue: &Catalogue,
@@ -152,7 +152,7 @@ fn width(column: &[String]) -> usize {
     2 + column.iter().map(|cell| cell.chars().count()).max().unwrap_or(0)
 }
 
-/// Columns beside each other; the first two are text.
+/// Columns next to each other; the first two are text.
 fn drawn(columns: &[&Vec<String>]) -> String {
     let mut out = String::new();
     for line in 0..columns.iter().map(|column| column.len()).max().unwrap_or(0) {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_beside_each_other_numbers_to_the_right() {
+    fn columns_stand_next_to_each_other_numbers_to_the_right() {
         let column = |letters: usize| vec!["h".repeat(letters), "1".to_owned()];
         let (name, number) = (column(4), column(6));
         assert_eq!(width(&number), 8);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_for_each_second() {
+    fn rates_are_given_for_each_second() {
         let software = Catalogue::named("software").unwrap().unwrap();
         assert_eq!(head(&software, "fault_rate"), ["fault_rate", "faults/s"]);
         let unit = software.formula("fault_rate").unwrap().unit;

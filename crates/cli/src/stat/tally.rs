@@ -37,7 +37,7 @@ pub struct Thread {
     pub alive: bool,
     /// CPU time when watching began, and now.
     before: Duration,
-    ran: Duration,
+    run_time: Duration,
     groups: Vec<Sum>,
 }
 
@@ -85,11 +85,11 @@ impl Tally {
             let known = self.threads.entry(thread.id).or_insert_with(|| Thread {
                 name: name(thread.id),
                 alive: true,
-                before: if self.begun { Duration::ZERO } else { thread.ran },
-                ran: thread.ran,
+                before: if self.begun { Duration::ZERO } else { thread.run_time },
+                run_time: thread.run_time,
                 groups: vec![Sum::default(); self.groups.len()],
             });
-            known.ran = thread.ran;
+            known.run_time = thread.run_time;
         }
         self.begun = true;
         let ended: BTreeMap<ThreadId, &Counted> = ended.iter().map(|(id, c)| (*id, c)).collect();
@@ -128,7 +128,7 @@ impl Tally {
     }
 
     /// Takes note that an event cannot be counted of any thread.
-    pub fn lacks(&mut self, event: &Arc<str>, reason: &str) {
+    pub fn note_missing(&mut self, event: &Arc<str>, reason: &str) {
         self.reasons.insert(event.clone(), reason.to_owned());
     }
 
@@ -146,7 +146,7 @@ impl Tally {
 impl Thread {
     fn total(&self) -> Total {
         let groups: Vec<Reading> = self.groups.iter().map(Sum::total).collect();
-        let seen = self.ran.saturating_sub(self.before);
+        let seen = self.run_time.saturating_sub(self.before);
         // A thread that ended ran on after it was last seen.
         let cpu = groups.iter().map(|group| group.enabled).fold(seen, Duration::max);
         Total { cpu, groups }
@@ -240,8 +240,8 @@ mod tests {
             id: id(thread),
             program: ProgramId(0),
             state: RunState::Runnable,
-            ran: Duration::from_millis(ran_ms),
-            waited: Duration::ZERO,
+            run_time: Duration::from_millis(ran_ms),
+            wait_time: Duration::ZERO,
             switches: 0,
             cpu: None,
             session: 1,
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_counts_of_who_ended_are_in_the_total() {
+    fn the_last_counts_of_ended_threads_are_in_the_total() {
         let mut tally = tally(true);
         take(&mut tally, &[seen(1, 10)], &[(1, counted(10, 4))], &[]);
         take(&mut tally, &[], &[], &[(1, counted(25, 9))]);

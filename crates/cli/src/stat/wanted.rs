@@ -11,7 +11,7 @@ pub struct Section {
     pub formulas: Vec<String>,
 }
 
-/// The formulas that the user named, or those that tell most: IPC and CPI
+/// The formulas that the user named, or the most informative ones: IPC and CPI
 /// stack, Top-Down, units, misses, as far as the catalogue has them; all it
 /// has if none of these.
 ///
@@ -37,7 +37,7 @@ pub fn sections(catalogue: &Catalogue, named: &[String]) -> anyhow::Result<Vec<S
     if let Some(stack) = catalogue.sums().iter().find(|sum| sum.name == "cpi_stack") {
         cycles.extend(stack.parts.iter().cloned());
     }
-    // The level that splits the back end tells most for its width.
+    // The level that splits the back end is most informative for its width.
     let lists = catalogue.categories().iter().filter(|list| list.name.starts_with("Top"));
     let list = lists.clone().find(|list| list.name == "TopB2L").or_else(|| lists.clone().next());
     let top_down = list.map(|list| list.members.clone()).unwrap_or_default();
@@ -52,8 +52,8 @@ pub fn sections(catalogue: &Catalogue, named: &[String]) -> anyhow::Result<Vec<S
     let mut sections: Vec<Section> = usual.into_iter().filter(|s| !s.formulas.is_empty()).collect();
     if sections.is_empty() {
         // CPU time has a column of its own.
-        let told = |unit: Unit| unit != Unit::Of(Quantity::Nanoseconds);
-        let all = catalogue.formulas().iter().filter(|formula| told(formula.unit));
+        let is_shown = |unit: Unit| unit != Unit::Of(Quantity::Nanoseconds);
+        let all = catalogue.formulas().iter().filter(|formula| is_shown(formula.unit));
         let formulas = all.map(|formula| formula.name.clone()).collect();
         sections.push(Section { title: catalogue.title().to_owned(), formulas });
     }

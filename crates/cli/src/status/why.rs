@@ -48,11 +48,11 @@ fn explanation(why: &Why) -> String {
         (None, Some(none)) => add("runner-up", &format!("none: {none}")),
         (None, None) => {}
     }
-    if let (Some(ran), Some(waited)) = (why.ran_share, why.waited_share) {
-        let (ran, waited) = (ran * 100.0, waited * 100.0);
+    if let (Some(run_time), Some(wait_time)) = (why.ran_share, why.waited_share) {
+        let (run_time, wait_time) = (run_time * 100.0, wait_time * 100.0);
         add(
             "last quantum",
-            &format!("ran for {ran:.0} % of it, waited for a CPU for {waited:.0} %"),
+            &format!("ran for {run_time:.0} % of it, waited for a CPU for {wait_time:.0} %"),
         );
     }
     out

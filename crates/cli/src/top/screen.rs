@@ -44,9 +44,9 @@ pub struct Row {
     /// Number of its core.
     pub core: Option<u32>,
     /// Share of the time for which it ran, 0 to 1.
-    pub ran: f64,
+    pub run_time: f64,
     /// Share for which it waited.
-    pub waited: f64,
+    pub wait_time: f64,
     /// The dominant category or part of the CPI stack, and its share, 0 to 1.
     pub category: Option<(String, f64)>,
     /// Instructions per cycle.
@@ -111,8 +111,8 @@ impl Screen {
                 cpu: thread.cpu,
                 placed: thread.placed.as_deref().map(clean),
                 core,
-                ran: thread.ran_share.unwrap_or(0.0),
-                waited: thread.waited_share.unwrap_or(0.0),
+                run_time: thread.ran_share.unwrap_or(0.0),
+                wait_time: thread.waited_share.unwrap_or(0.0),
                 category: category(thread),
                 ipc: thread.ipc,
                 predicted: thread.predicted_slowdown,
@@ -125,14 +125,14 @@ impl Screen {
         let core_row = |core: &CoreStatus| {
             let threads = on_cores.get(&core.core).map(Vec::as_slice).unwrap_or_default();
             let cpus = core.cpus.parse::<CpuSet>().map_or(1, |cpus| cpus.len().max(1));
-            let ran: f64 = threads.iter().filter_map(|thread| thread.ran_share).sum();
+            let run_time: f64 = threads.iter().filter_map(|thread| thread.ran_share).sum();
             let ready: f64 = threads.iter().filter_map(|thread| thread.waited_share).sum();
             let cpus = f64::from(u32::try_from(cpus).unwrap_or(u32::MAX));
             CoreRow {
                 core: core.clone(),
                 // Of no threads it is -0.
-                used: (ran / cpus).min(1.0).abs(),
-                contended: ran + ready > cpus + 0.2,
+                used: (run_time / cpus).min(1.0).abs(),
+                contended: run_time + ready > cpus + 0.2,
                 programs: grouped(threads.iter().map(|thread| name(thread)), core.others),
             }
         };
@@ -146,7 +146,7 @@ impl Screen {
         let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.contains(&wanted)).collect();
         rows.sort_by(|a, b| {
             let order = match state.order {
-                Order::Cpu => b.ran.total_cmp(&a.ran),
+                Order::Cpu => b.run_time.total_cmp(&a.run_time),
                 Order::Program => a.program.cmp(&b.program),
                 Order::Core => {
                     (a.core.is_none(), a.core, a.cpu).cmp(&(b.core.is_none(), b.core, b.cpu))
@@ -209,13 +209,15 @@ fn share_since(before: Option<&Snapshot>, now: &mut Snapshot) {
         .map(|t| ((t.process, t.thread), (t.run_time_s, t.wait_time_s)))
         .collect();
     for thread in &mut now.threads {
-        let Some((ran, waited)) = times.get(&(thread.process, thread.thread)) else { continue };
+        let Some((run_time, wait_time)) = times.get(&(thread.process, thread.thread)) else {
+            continue;
+        };
         // A number that is used again has run for less.
-        if thread.run_time_s >= *ran && thread.wait_time_s >= *waited {
-            let ran = ((thread.run_time_s - ran) / over).min(1.0);
-            thread.ran_share = Some(ran);
-            let waited = (thread.wait_time_s - waited) / over;
-            thread.waited_share = Some(waited.min(1.0 - ran).max(0.0));
+        if thread.run_time_s >= *run_time && thread.wait_time_s >= *wait_time {
+            let run_time = ((thread.run_time_s - run_time) / over).min(1.0);
+            thread.ran_share = Some(run_time);
+            let wait_time = (thread.wait_time_s - wait_time) / over;
+            thread.waited_share = Some(wait_time.min(1.0 - run_time).max(0.0));
         }
     }
 }

@@ -70,7 +70,7 @@ pub enum Key {
     Help,
 }
 
-/// What a key leads to beside a changed state.
+/// The effect of a key in addition to a changed state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.

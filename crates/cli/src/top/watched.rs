@@ -99,8 +99,8 @@ fn thread(observed: &Observed) -> ThreadStatus {
         .to_owned(),
         cpu: observed.cpu.map(|cpu| cpu.0),
         allowed: allowed(observed.id.thread).to_string(),
-        run_time_s: observed.ran.as_secs_f64(),
-        wait_time_s: observed.waited.as_secs_f64(),
+        run_time_s: observed.run_time.as_secs_f64(),
+        wait_time_s: observed.wait_time.as_secs_f64(),
         ..ThreadStatus::default()
     }
 }

@@ -18,11 +18,11 @@ use crate::worker::WORKER;
 pub const STAND_IN: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../linux/tests/counting/stand-in.toml");
 /// No wait in these tests is longer; all but the broken end much sooner.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// How often in a row the placement must be seen to be right, and how many recorded
 /// quanta must be judged.
 pub const LASTS: u32 = 10;
-/// Long beside a time slice: on a busy machine, too, all run in most quanta.
+/// Long compared with a time slice: on a busy machine, too, all run in most quanta.
 pub const QUANTUM: Duration = Duration::from_millis(100);
 /// Who ran less since it was counted before need not have had a page fault, hungry or not.
 const ENOUGH: Duration = Duration::from_millis(2);
@@ -90,7 +90,7 @@ impl Program {
         let (mut right, mut judged) = (0, 0);
         while right < LASTS || judged < LASTS {
             assert!(
-                begin.elapsed() < PATIENCE,
+                begin.elapsed() < TIMEOUT,
                 "{right} times in a row balanced, {judged} quanta judged; {}",
                 tail(record)
             );
@@ -118,13 +118,13 @@ impl Drop for Program {
 }
 
 /// What a test needs that has threads placed on two cores.
-pub struct Stage {
+pub struct Bench {
     pub cpus: [PuId; 2],
     pub state: TempDir,
     pub record: PathBuf,
 }
 
-impl Stage {
+impl Bench {
     /// None, with the reason printed, where that cannot be.
     pub fn set() -> Option<Self> {
         if let Err(error) = support().software {
@@ -142,7 +142,7 @@ impl Stage {
 }
 
 pub fn balanced() {
-    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
+    let Some(Bench { cpus, state, record }) = Bench::set() else { return };
     let args = ["--policy", "l1-bandwidth", "--catalogue", STAND_IN];
     let program = Program::start(&state, &args, &record, cpus);
     assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);
@@ -166,9 +166,9 @@ pub fn balanced() {
     assert!(judge(&record, &hungry) >= LASTS);
 }
 
-/// The quanta of a recording before which each of the four had run long enough to tell who is
-/// who, with what was known then.
-pub fn told_apart(record: &Path) -> Vec<(Quantum, Measurements)> {
+/// The quanta of a recording before which each of the four had run long enough to distinguish the
+/// programs, with what was known then.
+pub fn distinguished(record: &Path) -> Vec<(Quantum, Measurements)> {
     let mut reader = Reader::open(record).unwrap();
     let mut history = History::default();
     let mut counted: BTreeMap<ThreadId, Duration> = BTreeMap::new();
@@ -194,7 +194,7 @@ pub fn told_apart(record: &Path) -> Vec<(Quantum, Measurements)> {
 /// Whenever all run, settled, and were counted for long enough, the hungry are kept apart.
 /// How often was that?
 fn judge(record: &Path, hungry: &[u32]) -> u32 {
-    let quanta = told_apart(record);
+    let quanta = distinguished(record);
     let judged = quanta.iter().filter_map(|(quantum, known)| are_apart(quantum, known, hungry));
     judged.inspect(|apart| assert!(apart, "{}", tail(record))).count().try_into().unwrap()
 }
@@ -206,7 +206,7 @@ fn are_apart(quantum: &Quantum, known: &Measurements, hungry: &[u32]) -> Option<
     let mut places = Vec::new();
     let runnable = |state| state == symbiont_machine::RunState::Runnable;
     for thread in quantum.sample.threads.iter().filter(|t| runnable(t.state)) {
-        if !thread.stage.is_settled() {
+        if !thread.lifecycle.is_settled() {
             return None;
         }
         let measured = known[&thread.id].get("l1d_bandwidth").ok()?;
@@ -245,7 +245,7 @@ pub fn run(args: &[&str]) -> Output {
 }
 
 pub fn refused() {
-    // The kernel's software events tell no bandwidth of any cache.
+    // The kernel's software events measure no bandwidth of any cache.
     let output = run(&["--policy", "l1-bandwidth", "--catalogue", "software"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "the program runs all the same: {said}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use symbiont_linux::perf::support;
 use symbiont_machine::Target;
 
-use crate::balance::{Program, Stage, run, skip, told_apart};
+use crate::balance::{Bench, Program, distinguished, run, skip};
 
 const SLOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/slots.toml");
 const ARGS: [&str; 4] = ["--policy", "hysched", "--catalogue", SLOTS];
@@ -14,7 +14,7 @@ const ARGS: [&str; 4] = ["--policy", "hysched", "--catalogue", SLOTS];
 /// Two of each category on two cores: on each core one of each, pinned. Where a core
 /// has one hardware thread only, a pair takes turns.
 pub fn paired() {
-    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
+    let Some(Bench { cpus, state, record }) = Bench::set() else { return };
     let program = Program::start(&state, &ARGS, &record, cpus);
     let hungry = program.processes["hungry"].clone();
     assert_eq!(program.processes.values().map(Vec::len).sum::<usize>(), 4);
@@ -27,7 +27,7 @@ pub fn paired() {
 /// apart, and the reason says why. How often was that?
 fn judge(record: &Path, hungry: &[u32]) -> u32 {
     let mut judged = 0;
-    for (quantum, _) in told_apart(record) {
+    for (quantum, _) in distinguished(record) {
         let placed: Vec<_> = (quantum.placement.iter())
             .filter_map(|(id, assignment)| match &assignment.target {
                 Target::Cpus(cpus) => Some((id, cpus, &assignment.reason)),

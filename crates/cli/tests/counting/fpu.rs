@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use crate::balance::{LASTS, PATIENCE, Program, QUANTUM, STAND_IN, Stage, mask_of};
+use crate::balance::{Bench, LASTS, Program, QUANTUM, STAND_IN, TIMEOUT, mask_of};
 
 /// The two hungry processes have a hardware thread each, of different cores, and the others may use
 /// both, several times in a row.
 pub fn spread() {
-    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
+    let Some(Bench { cpus, state, record }) = Bench::set() else { return };
     let text = std::fs::read_to_string(STAND_IN).unwrap();
     let [before, after] = [
         "expr = \"context_switches / task_clock\"\nunit = \"switches/nanoseconds\"",
@@ -27,7 +27,7 @@ pub fn spread() {
         };
         let modest = masks("modest");
         assert!(
-            begin.elapsed() < PATIENCE,
+            begin.elapsed() < TIMEOUT,
             "{right} times in a row; hungry {:?}, modest {modest:?}",
             masks("hungry")
         );

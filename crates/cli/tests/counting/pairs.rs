@@ -5,11 +5,11 @@ use std::path::Path;
 use symbiont_machine::Target;
 use symbiont_trace::Reader;
 
-use crate::balance::{Program, Stage, run};
+use crate::balance::{Bench, Program, run};
 use crate::toy::{TOY, model, this_machine};
 
 pub fn paired() {
-    let Some(Stage { cpus, state, record }) = Stage::set() else { return };
+    let Some(Bench { cpus, state, record }) = Bench::set() else { return };
     let model = model(state.path(), &this_machine());
     let args = ["--policy", "symbiotic", "--catalogue", TOY, "--model", model.to_str().unwrap()];
     let program = Program::start(&state, &args, &record, cpus);
@@ -24,12 +24,12 @@ fn explained(record: &Path) -> u32 {
     let mut reader = Reader::open(record).unwrap();
     let mut quanta = 0;
     while let Some(quantum) = reader.next_quantum().unwrap() {
-        let told = quantum.placement.values().filter(|assignment| {
+        let shown = quantum.placement.values().filter(|assignment| {
             matches!(assignment.target, Target::Cpus(_))
                 && assignment.predicted_slowdown.is_some()
                 && assignment.reason.contains("predicted slowdowns")
         });
-        quanta += u32::from(told.count() == 4);
+        quanta += u32::from(shown.count() == 4);
     }
     quanta
 }

@@ -31,7 +31,7 @@ pub fn model(folder: &Path, machine: &str) -> PathBuf {
             date: "2026-01-02T03:04:05Z".into(),
             programs: Vec::new(),
             quantum_ms: 20,
-            note: "made up".into(),
+            note: "synthetic".into(),
         },
         modes: [(SmtMode::Smt2, trained)].into(),
     };

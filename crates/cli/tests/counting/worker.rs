@@ -14,7 +14,7 @@ const PAGES: usize = 500;
 const LARGE: usize = 40 << 20;
 
 /// `parent CPU CPU`: runs the others until its standard input ends, after it
-/// told who they are. `hungry` and `modest`: run until the parent is gone.
+/// given their roles. `hungry` and `modest`: run until the parent is gone.
 pub fn main(args: &[String]) {
     match args {
         [role, cpus @ ..] if role == "parent" => parent(cpus),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 
-use crate::place::{PATIENCE, stderr, wait_until};
+use crate::place::{TIMEOUT, stderr, wait_until};
 use crate::service::{Service, pipes};
 use crate::trials::trial;
 use crate::user::User;
@@ -60,7 +60,7 @@ fn messages() {
 }
 
 /// Connects a thousand times and asks nothing; reports, as JSON, how many connections were refused
-/// and what those were told. Holds the others until its standard input ends.
+/// and the replies that those got. Holds the others until its standard input ends.
 const GREEDY: &str = r#"
 import json, select, socket, sys
 held, refused, words = [], 0, set()
@@ -101,7 +101,7 @@ fn connections() {
         assert!(status.status.success(), "root is served meanwhile: {}", stderr(&status));
         match receiver.recv_timeout(Duration::from_millis(50)) {
             Ok(line) => break line,
-            Err(_) => assert!(asked.elapsed() < PATIENCE, "it never connects"),
+            Err(_) => assert!(asked.elapsed() < TIMEOUT, "it never connects"),
         }
     };
     let said: serde_json::Value = serde_json::from_str(&line).unwrap();

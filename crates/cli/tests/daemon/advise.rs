@@ -84,7 +84,7 @@ fn found() {
     }
     assert_eq!(of(&seen, sleeper.id()), None, "it did not run: {seen}");
     assert!(seen["others"]["programs"].as_u64().unwrap() >= 1);
-    // In words, as a user meets it.
+    // In words, as a user sees it.
     let text = output(&place, &["--for", "300ms", "--busy", "0"]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("Policy auto: ") && text.contains("nothing was changed"), "{text}");

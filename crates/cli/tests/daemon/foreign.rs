@@ -32,7 +32,7 @@ fn stays() {
     let (program, _other) = (start(), start());
     let id = program.id();
     wait_for_change(id, &own);
-    let told = || -> Vec<String> {
+    let shown = || -> Vec<String> {
         let is_it = |line: &&str| line.contains(&format!("of process {id} "));
         service.log().lines().filter(is_it).map(str::to_owned).collect()
     };
@@ -41,7 +41,7 @@ fn stays() {
     wait_until("a change is logged", || {
         turns.next().into_iter().for_each(|cpu| taskset(id, cpu));
         std::thread::sleep(std::time::Duration::from_millis(30));
-        !told().is_empty()
+        !shown().is_empty()
     });
     for cpu in [second, first, second] {
         taskset(id, cpu);
@@ -50,8 +50,8 @@ fn stays() {
         wait_until("the daemon has decided some times", || quanta() > before + 5);
         assert_eq!(mask_of(&program), cpu.to_string(), "the other process's mask stays");
     }
-    let told = told();
-    assert!(told.len() == 1 && told[0].contains("changed the affinity"), "{told:?}");
+    let shown = shown();
+    assert!(shown.len() == 1 && shown[0].contains("changed the affinity"), "{shown:?}");
     let status = service.status();
     assert!(status["moves"]["externally_changed"].as_u64() >= Some(1), "{status}");
     let why = service.client(&["why", &id.to_string()]);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Trial;
 use rustix::process::{Signal, geteuid};
 
-use crate::place::{PATIENCE, Place, send, stderr};
+use crate::place::{Place, TIMEOUT, send, stderr};
 use crate::trials::{skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -218,7 +218,7 @@ fn starts() {
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let path = tree.place.path("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut daemon = Command::new("unshare");
     daemon.args(["--mount", "sh", "-c", HIDE_RUN]).args(start.split_whitespace());
     daemon.env("NOTIFY_SOCKET", &path).stdin(Stdio::null()).stderr(Stdio::piped());

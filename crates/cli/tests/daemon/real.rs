@@ -12,7 +12,7 @@ use libtest_mimic::Trial;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::place::{PATIENCE, Place, Program, stderr, wait_until};
+use crate::place::{Place, Program, TIMEOUT, stderr, wait_until};
 use crate::service::{Service, pipes};
 use crate::settings::{Settings, of_tree, tree};
 use crate::trials::{own_cpus, skip, trial};
@@ -110,7 +110,7 @@ impl Rounds {
     }
 
     fn next_line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line of the program")
+        self.lines.recv_timeout(TIMEOUT).expect("a line of the program")
     }
 
     /// Has it end; gives what it computed.
@@ -118,7 +118,7 @@ impl Rounds {
         let Self { mut program, mut asks, lines } = self;
         writeln!(asks, "0").unwrap();
         drop(asks);
-        let line = lines.recv_timeout(PATIENCE).expect("a line of the program");
+        let line = lines.recv_timeout(TIMEOUT).expect("a line of the program");
         assert_eq!(program.wait().code(), Some(0));
         line
     }
@@ -130,7 +130,7 @@ impl Rounds {
         let (begin, mut since) = (Instant::now(), Instant::now());
         let mut threads = of_tree(self.program.id());
         while since.elapsed() < Duration::from_millis(200) {
-            assert!(begin.elapsed() < PATIENCE, "its threads never stay the same");
+            assert!(begin.elapsed() < TIMEOUT, "its threads never stay the same");
             std::thread::sleep(Duration::from_millis(5));
             let now = of_tree(self.program.id());
             if numbers(&now) != numbers(&threads) {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use symbiont_synth::churn::{Options, Report, run};
+use symbiont_synth::churn::{ChurnOptions, Report, run};
 
 use crate::place::{Place, wait_until};
 use crate::trials::trial;
@@ -21,7 +21,7 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
     if arguments.next().as_deref() != Some("@churn") {
         return;
     }
-    let options = Options { per_s: 5000.0, work: 5, duration: Duration::from_secs(5) };
+    let options = ChurnOptions { per_s: 5000.0, work: 5, duration: Duration::from_secs(5) };
     let report = run(&options, &Arc::new(AtomicBool::new(false))).expect("threads");
     println!("{}", serde_json::to_string(&report).expect("JSON"));
     std::process::exit(0);

@@ -17,7 +17,7 @@ pub fn trials() -> Vec<Trial> {
         trial("crash_of_phases_is_undone_with_nice_values", undone_with_nice_values),
         trial("crash_is_undone_by_the_next_run", undone_by_the_next_run),
         trial("crash_while_recording_leaves_a_recording_that_replays", recording_replays),
-        trial("manager_that_is_terminated_puts_back_and_leaves_the_program", terminated),
+        trial("manager_that_is_terminated_restores_and_leaves_the_program", terminated),
         trial("restore_with_nothing_to_do_says_so", nothing_to_do),
         trial("restore_names_a_damaged_journal_and_changes_nothing", damaged_journal),
         trial("restore_leaves_a_live_manager_alone", live_manager),
@@ -100,7 +100,7 @@ fn undone_with_nice_values() {
             have_child(process);
         }
     }
-    assert!(!changed(program.id(), &own).is_empty(), "what is in force outlives the manager");
+    assert!(!changed(program.id(), &own).is_empty(), "what is applied outlives the manager");
     let restored = place.restore();
     assert_eq!(restored.code, Some(0), "{restored:?}");
     assert!(changed(program.id(), &own).is_empty(), "{:?}", changed(program.id(), &own));
@@ -159,7 +159,7 @@ fn nothing_to_do() {
     // Also where there is no state directory at all.
     let output = place.symbiont("restore").output().expect("symbiont starts");
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Nothing to put back"));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Nothing to restore"));
     assert!(!place.state_dir().exists(), "nothing is made");
     let restored = place.restore();
     assert_eq!((restored.code, restored.stderr.as_str()), (Some(0), ""), "{restored:?}");
@@ -179,7 +179,7 @@ fn damaged_journal() {
     assert_eq!(restored.code, Some(1), "{restored:?}");
     let why = restored.report["unusable"][0].as_str().unwrap_or_default();
     assert!(why.contains(journal.to_str().expect("UTF-8")), "names the file: {why}");
-    assert!(restored.stderr.contains("not everything could be put back"), "{restored:?}");
+    assert!(restored.stderr.contains("not everything could be restored"), "{restored:?}");
     let after = changed(program.id(), &own);
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
     let next = place.run(&RANDOM, &["true"]).output().expect("symbiont starts");
@@ -187,7 +187,7 @@ fn damaged_journal() {
     assert_eq!((next.status.code(), said.lines().count()), (Some(0), 1), "{said}");
     assert!(said.contains("`symbiont restore`"), "{said}");
 
-    // The whole journal again: everything can be put back.
+    // The whole journal again: everything can be restored.
     std::fs::write(journal, text).expect("a file");
     assert_eq!(place.restore().code, Some(0));
     assert!(changed(program.id(), &own).is_empty());

@@ -19,7 +19,7 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("misuse_of_other_commands_exits_2", other_commands),
         trial("misuse_of_a_job_file_names_file_line_and_key", bad_job_files),
-        trial("misuse_of_files_to_write_is_told_before_anything_runs", unwritable),
+        trial("misuse_of_files_to_write_is_reported_before_anything_runs", unwritable),
     ]
 }
 
@@ -103,7 +103,7 @@ fn policies_that_need_a_file() {
     let phases = json(Command::new(env!("CARGO_BIN_EXE_symbiont")).args(["policies", "phases"]));
     assert_eq!(phases[0]["parameters"][0]["name"], "threshold");
     assert_eq!(phases[0]["parameters"][1]["default"], "1s");
-    let told = |all: &serde_json::Value, policy: &str, key: &str| {
+    let reported = |all: &serde_json::Value, policy: &str, key: &str| {
         let mut all = all.as_array().expect("policies").iter();
         let found = all.find(|entry| entry["name"] == policy).expect("the policy");
         found[key].as_str().map(str::to_owned)
@@ -115,15 +115,15 @@ fn policies_that_need_a_file() {
         ("activity", Some("--vectors")),
         ("stay", None),
     ] {
-        assert_eq!(told(&list, policy, "needs_file").as_deref(), option, "{policy}");
-        let cannot = told(&doctor["policies"], policy, "cannot_run");
+        assert_eq!(reported(&list, policy, "needs_file").as_deref(), option, "{policy}");
+        let cannot = reported(&doctor["policies"], policy, "cannot_run");
         assert_eq!(cannot.is_some(), option.is_some(), "{policy}: {cannot:?}");
         let Some(option) = option else { continue };
         let refused = output(&mut place.run(&["--policy", policy], &["echo", "ran"]));
         assert_eq!((refused.status.code(), refused.stdout.len()), (Some(125), 0), "{refused:?}");
         let shown = stderr(&refused);
         assert!(shown.contains(option) && shown.contains("full build"), "{shown}");
-        // Its signals need no counters, so that its file is all that it lacks anywhere.
+        // Its signals need no counters, so that only its file is missing anywhere.
         let same = cannot.is_some_and(|cannot| shown.contains(&cannot));
         assert!(same || policy != "oracle", "{shown}");
     }

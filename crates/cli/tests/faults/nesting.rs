@@ -1,4 +1,4 @@
-//! Several symbionts of one user: inside each other, beside each other, and
+//! Several symbionts of one user: inside each other, next to each other, and
 //! one right after the other.
 
 use std::process::Stdio;

@@ -12,13 +12,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No wait in these tests is longer; all but the broken end much sooner.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Waits for a condition; panics when it never comes.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(begin.elapsed() < TIMEOUT, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -43,7 +43,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What was put back, by `symbiont restore`.
+/// What was restored, by `symbiont restore`.
 #[derive(Debug)]
 pub struct Restored {
     pub code: Option<i32>,
@@ -59,7 +59,7 @@ impl Place {
         Self(tempfile::tempdir().expect("a directory"))
     }
 
-    /// A path beside the state directory.
+    /// A path next to the state directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -74,7 +74,7 @@ impl Place {
         symbiont.arg(command).arg("--state-dir").arg(self.state_dir()).stdin(Stdio::null());
         if command == "run" {
             // A machine that is starved of CPU time is waited for as long as by these tests.
-            symbiont.arg("--patience").arg(format!("{}s", PATIENCE.as_secs()));
+            symbiont.arg("--patience").arg(format!("{}s", TIMEOUT.as_secs()));
         }
         symbiont
     }
@@ -170,7 +170,7 @@ impl Program {
 
     /// Kills it with its process group.
     pub fn kill_all(&self) {
-        // Nobody may be left.
+        // No process may be left.
         let _ = kill_process_group(pid(self.id()), Signal::KILL);
     }
 }

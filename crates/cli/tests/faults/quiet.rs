@@ -14,7 +14,7 @@ use crate::trials::{own_cpus, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("dry_run_changes_nothing_and_tells_what_it_would_have_done", dry_run),
+        trial("dry_run_changes_nothing_and_reports_what_it_would_have_done", dry_run),
         trial("report_for_people_and_for_programs", reports),
         trial("report_explains_where_programs_ran_with_which_co_runners_and_why", explains),
     ]
@@ -47,7 +47,7 @@ fn dry_run() {
     let said = stderr(&output);
     assert!(said.contains("dry run: nothing was changed"), "{said}");
     if own_cpus().len() > 1 {
-        assert!(said.contains("would have been made"), "tells the moves: {said}");
+        assert!(said.contains("would have been made"), "reports the moves: {said}");
     }
 }
 
@@ -77,17 +77,18 @@ fn explains() {
     let json: Value = serde_json::from_str(&report("json")).expect("JSON and nothing else");
     let summary = &json["summary"];
     for (program, name) in ["first", "second"].into_iter().enumerate() {
-        let told = &summary["programs"][program];
-        assert_eq!((&told["name"], &told["threads"]), (&name.into(), &1.into()), "{summary}");
-        assert!(told["run_time_s"].as_f64() > Some(0.0), "{told}");
-        let shares = told["cpus"].as_array().expect("CPUs").iter().map(|cpu| cpu["share"].as_f64());
-        assert!((shares.flatten().sum::<f64>() - 1.0).abs() < 1e-6, "{told}");
-        assert!(told["co_runners"]["thread_quanta"].as_u64() > Some(0), "{told}");
-        let reasons = told["reasons"].as_array().expect("reasons").iter();
+        let shown = &summary["programs"][program];
+        assert_eq!((&shown["name"], &shown["threads"]), (&name.into(), &1.into()), "{summary}");
+        assert!(shown["run_time_s"].as_f64() > Some(0.0), "{shown}");
+        let shares =
+            shown["cpus"].as_array().expect("CPUs").iter().map(|cpu| cpu["share"].as_f64());
+        assert!((shares.flatten().sum::<f64>() - 1.0).abs() < 1e-6, "{shown}");
+        assert!(shown["co_runners"]["thread_quanta"].as_u64() > Some(0), "{shown}");
+        let reasons = shown["reasons"].as_array().expect("reasons").iter();
         let mut reasons = reasons.filter_map(|reason| reason["pattern"].as_str());
         let wanted = format!("no other thread of '{name}' on its core");
-        assert!(reasons.any(|reason| reason == wanted), "{told}");
-        assert_eq!(told["predicted_slowdown"], Value::Null, "{told}");
+        assert!(reasons.any(|reason| reason == wanted), "{shown}");
+        assert_eq!(shown["predicted_slowdown"], Value::Null, "{shown}");
         assert_eq!(summary["threads"][program]["program"], name, "{summary}");
     }
     let text = report("text");

@@ -1,4 +1,4 @@
-//! How phases are seen, and what the policy is told of the machine.
+//! How phases are seen, and what the policy gets of the machine.
 
 use libtest_mimic::Trial;
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::place::wait_until;
 
-/// What symbiont may change of a thread, as the kernel tells it.
+/// The settings of a thread that symbiont may change, as the kernel reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The mask, as a list of CPUs.
@@ -24,7 +24,7 @@ impl Settings {
     }
 }
 
-/// The calling thread's; what its children have unless somebody changes it.
+/// The calling thread's; what its children have unless a process changes it.
 pub fn own() -> Settings {
     of_thread("/proc/thread-self").expect("this thread")
 }
@@ -75,7 +75,7 @@ pub fn tree(root: u32) -> BTreeSet<u32> {
     }
 }
 
-/// Threads of a tree that are not as told.
+/// Threads of a tree that are not as expected.
 pub fn changed(root: u32, from: &Settings) -> BTreeMap<u32, Settings> {
     let mut threads = of_tree(root);
     threads.retain(|_, now| now.chosen() != from.chosen());

@@ -203,7 +203,7 @@ fn not_others() {
     let why = &restored.report["report"]["failed"][0]["why"];
     assert!(why.as_str().is_some_and(|why| why.contains("descend")), "{restored:?}");
     assert!(changed(victim.id(), &of_root).is_empty());
-    assert!(journal.exists(), "it stays for who can judge it");
+    assert!(journal.exists(), "it stays for a user that can judge it");
     assert!(is_alive(program.id()));
 
     // The true one restores the user's threads.

@@ -71,7 +71,7 @@ fn takes_its_share() {
     for (factor, share) in [(2.0, 0.5), (4.0, 0.75)] {
         let Some(slowing) = begin(factor) else { return };
         let process = slowing.0.id();
-        // Beside a program that would take all of the CPU.
+        // With a co-runner that would take all of the CPU.
         let cpu = slow(factor);
         let cpu = cpu.split(':').next().expect("a number");
         let mut busy = Command::new("taskset");
@@ -97,7 +97,7 @@ fn ends_at_its_deadline() {
 }
 
 /// What slows CPUs elsewhere, and would stay: clocks, hot-plugging, limits of real-time threads; and masks,
-/// nice values and classes of others, for whom the first process stands.
+/// nice values and classes of others, for which the first process stands.
 fn machine() -> Vec<(PathBuf, Option<String>)> {
     let mut files: Vec<PathBuf> = [
         "/sys/devices/system/cpu/online",
@@ -232,7 +232,7 @@ fn killed_bench_leaves_nothing() {
     let path = little_path(&place);
     let output = place.path("report");
     let output = output.to_str().expect("text");
-    // Children of the bench when it is killed: who slows the CPU; and who runs programs,
+    // Children of the bench when it is killed: the one that slows the CPU, and the one that runs programs,
     // with its manager.
     let moments = [("it slows a CPU", 0), ("it manages programs", 2)];
     for ((moment, least), later_ms) in moments.into_iter().flat_map(|m| [(m, 0), (m, 150)]) {

@@ -83,14 +83,14 @@ fn not_made_again() {
     if own_cpus().len() < 2 {
         return skip("there is one CPU only, so nothing is placed");
     }
-    // With a record there is somebody to whom it can be told.
+    // With a record the manager can be named.
     let options = [&RANDOM[..], &["--record", "/dev/null"]].concat();
     let mut run = place.run(&options, &["sh", "-c", BUSY]);
     let program = place.start(run.stderr(Stdio::piped()));
     wait_for_change(program.id(), &own);
     let manager = place.manager().expect("a manager");
     block(&place);
-    wait_until("everything is put back", || changed(program.id(), &own).is_empty());
+    wait_until("everything is restored", || changed(program.id(), &own).is_empty());
     place.wait_for_end_of(manager);
     assert!(changed(program.id(), &own).is_empty(), "{:?}", changed(program.id(), &own));
     let job = *crate::settings::tree(program.id()).last().expect("a process");

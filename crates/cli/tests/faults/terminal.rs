@@ -20,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
         ("terminal_a_program_that_stops_itself_resumes", stops_itself),
         ("terminal_signals_end_it_by_that_signal", signals),
     ];
-    let mut trials = vec![trial("terminal_is_told_when_management_in_place_ends_early", told)];
+    let mut trials = vec![trial("terminal_shows_when_management_in_place_ends_early", reported)];
     for (name, scenario) in scenarios {
         for (way, options) in WAYS {
             trials.push(Trial::test(format!("{name}: {way}"), move || {
@@ -43,7 +43,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-fn told() {
+fn reported() {
     let place = Place::new();
     let (shell, flags) = SHELLS[0];
     let Some(mut terminal) = Terminal::open(shell, flags) else {

@@ -1,4 +1,4 @@
-//! An ordinary user, who may place threads and not boost them.
+//! An ordinary user, that may place threads and not boost them.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -14,13 +14,13 @@ use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("user_without_privilege_places_and_is_told_once_that_nothing_is_boosted", places),
+        trial("user_without_privilege_places_and_learns_once_that_nothing_is_boosted", places),
         trial("user_without_runtime_directory_has_a_state_directory_of_his_own", state_directory),
-        trial("user_without_privilege_is_told_by_doctor_what_can_run", doctor),
+        trial("doctor_lists_what_can_run_without_privilege", doctor),
     ]
 }
 
-/// An ordinary user: this one, or one that nobody is.
+/// An ordinary user: this one, or one without processes.
 pub struct User {
     pub id: u32,
     /// The binary, where this user can reach it.

@@ -38,7 +38,7 @@ pub struct Given {
     pub scope: Scope,
 }
 
-/// How much is tried on a guest: what others tell as well, slower ones need not repeat.
+/// How much is tried on a guest: slower guests need not repeat what others show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Scope {
     /// Nothing: it is recorded what the kernel does.

@@ -11,7 +11,7 @@ use symbiont_trace::Quantum;
 
 use crate::support::{Place, has, header, own_program, recorded};
 
-/// What `forks.py` tells of each fork.
+/// The report of `forks.py` on each fork.
 #[derive(Debug, Deserialize)]
 struct Fork {
     /// The thread that forked.
@@ -34,7 +34,7 @@ fn has_two_cpus() -> bool {
 }
 
 /// A parent that is pinned each time that it forks runs `child` several times,
-/// beside a parallel program; each time it must write what it writes unmanaged.
+/// co-running with a parallel program; each time it must write what it writes unmanaged.
 fn children_count_all_cpus(child: &[&str], times: usize) {
     if !has("python3") || !has_two_cpus() {
         return;
@@ -50,7 +50,7 @@ fn children_count_all_cpus(child: &[&str], times: usize) {
     assert!(narrowed.len() <= 1 + count / 50, "instead of {alone}: {narrowed:?}");
 }
 
-/// Runs `forks.py` beside a parallel program: what it told, the recording, and
+/// Runs `forks.py` with a parallel program: its output, the recording, and
 /// what the child writes unmanaged. None, with the reason printed, where births
 /// are not found in the way that was asked for.
 fn run_forks(
@@ -62,7 +62,8 @@ fn run_forks(
     let place = Place::new();
     let alone = Command::new(child[0]).args(&child[1..]).output().unwrap();
     let alone = String::from_utf8(alone.stdout).unwrap();
-    let (told, stop, recording) = (place.path("told"), place.path("stop"), place.path("recording"));
+    let (shown, stop, recording) =
+        (place.path("shown"), place.path("stop"), place.path("recording"));
     let times = times.to_string();
     let forks = own_program("forks.py");
     let stop_name = stop.display().to_string();
@@ -73,7 +74,7 @@ fn run_forks(
     let parallel = format!("{spin}; spin & spin & spin & spin & wait");
     let jobs = place.path("jobs.toml");
     let file = format!(
-        "[[job]]\nname = 'serial'\ncommand = {serial:?}\nstdout = {told:?}\n\
+        "[[job]]\nname = 'serial'\ncommand = {serial:?}\nstdout = {shown:?}\n\
          [[job]]\nname = 'parallel'\ncommand = {:?}\n",
         ["sh", "-c", &parallel]
     );
@@ -83,21 +84,21 @@ fn run_forks(
     let output = command.arg("--job").arg(&jobs).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 
-    let told = fs::read_to_string(&told).unwrap();
-    let forks = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let shown = fs::read_to_string(&shown).unwrap();
+    let forks = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let header = header(&recording);
     if let (Ability::Partial(why), "auto") = (&header.support.enrolment, enrol_by) {
         println!("skipped: {why}");
         return None;
     }
     if header.topology.cores().len() < 2 {
-        println!("skipped: a single core is given to nobody");
+        println!("skipped: a single core is given to no program");
         return None;
     }
     Some((forks, recorded(&recording), alone))
 }
 
-/// Was the parent pinned when it forked, as the recording tells?
+/// Was the parent pinned when it forked, as the recording shows?
 fn was_pinned(fork: &Fork, quanta: &[Quantum]) -> bool {
     let moves = (quanta.iter())
         .take_while(|quantum| quantum.sample.at.0 <= fork.at)
@@ -118,13 +119,13 @@ fn nproc_counts_all_cpus_under_a_pinned_parent() {
 }
 
 #[test]
-fn who_forks_often_is_not_pinned_where_births_are_scanned_for() {
+fn a_program_that_forks_often_is_not_pinned_where_births_are_scanned_for() {
     if !["python3", "nproc"].into_iter().all(has) || !has_two_cpus() {
         return;
     }
     let Some((forks, quanta, alone)) = run_forks(&["nproc"], 20, "0.2", "scan") else { return };
-    // Nothing tells before the first fork that there will be one, nor before it was looked for
-    // twice: the second time, what the first found is in force.
+    // Nothing shows before the first fork that there will be one, nor before it was looked for
+    // twice: the second time, what the first found is applied.
     let looks = |before: u64| {
         let between = |at: u64| forks[0].at < at && at < before;
         quanta.iter().filter(|quantum| between(quantum.sample.at.0)).count()

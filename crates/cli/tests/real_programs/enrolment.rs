@@ -30,9 +30,10 @@ fn all_are_enrolled(script: &str, directory: &Path, enrol_by: &str) {
     assert!(status.success(), "{status}");
 
     // Where nothing is reported, as in a container, it scans whatever was asked.
-    let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
-    let reported = told["enrolment"] == "process connector";
-    assert!(enrol_by != "scan" || !reported, "{told}");
+    let shown: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    let reported = shown["enrolment"] == "process connector";
+    assert!(enrol_by != "scan" || !reported, "{shown}");
     // A scan finds a process by its parents: one that lost them within a
     // quantum is not promised.
     let promised = |seen: &Seen| reported || seen.in_line;
@@ -46,7 +47,7 @@ fn all_are_enrolled(script: &str, directory: &Path, enrol_by: &str) {
         witness.snapshots,
         missed.len(),
     );
-    assert!(checked > 50, "too few to tell");
+    assert!(checked > 50, "too few to judge");
     assert!(missed.is_empty(), "not enrolled: {missed:?}");
 }
 

@@ -1,4 +1,4 @@
-//! An account of who lives, independent of `symbiont`: /proc, listed again and
+//! An account of living processes, independent of `symbiont`: /proc, listed again and
 //! again while a program runs.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,7 +9,7 @@ use symbiont_topology::PuId;
 
 use super::reasons::Reasons;
 
-/// What is summed of programs and of threads alike.
+/// The sums that programs and threads share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
     pub run_time: Duration,
@@ -25,7 +25,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// A thread ran for some time, beside threads of these programs.
+    /// A thread ran for some time, co-running with threads of these programs.
     pub fn ran(&mut self, time: Duration, cpu: Option<PuId>, with: Option<&BTreeSet<ProgramId>>) {
         self.run_time += time;
         if let Some(cpu) = cpu {

@@ -1,4 +1,4 @@
-//! What a run did with its programs, in bounded memory.
+//! A summary of a run by program, in bounded memory.
 //!
 //! # Problem
 //! A policy gives each thread a reason, and perhaps a predicted slowdown, every quantum. A user wants
@@ -45,7 +45,7 @@ pub use report::{
 
 /// Threads that are listed one by one at most; of those that ended, the ones that ran longest.
 pub const MOST_THREADS: usize = 128;
-/// Different reasons that are told apart for each program at most.
+/// Different reasons that are distinguished for each program at most.
 pub const MOST_REASONS: usize = 16;
 
 /// A thread's numbers and birth: it stays the same over an exec.
@@ -144,7 +144,7 @@ impl Summary {
         self.living = living;
     }
 
-    /// What came of it.
+    /// The summary.
     #[must_use]
     pub fn report(&self) -> SummaryReport {
         report::report(self)

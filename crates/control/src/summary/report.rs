@@ -9,7 +9,7 @@ use super::Summary;
 use super::accounts::{Slowdown, Sums};
 use super::reasons::Reasons;
 
-/// What came of a run's programs.
+/// The summary of a run's programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SummaryReport {
     /// Hardware threads of the widest core. Where it is 1, threads that share a core take turns.
@@ -22,7 +22,7 @@ pub struct SummaryReport {
     pub threads_not_listed: u64,
 }
 
-/// What came of a program.
+/// The summary of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramSummary {
     /// Its number.
@@ -42,7 +42,7 @@ pub struct ProgramSummary {
     pub wait_time_s: f64,
     /// Where it ran, the largest share first.
     pub cpus: Vec<CpuShare>,
-    /// What ran on the same cores meanwhile.
+    /// Its co-runners, by program.
     pub co_runners: CoRunners,
     /// Why it was placed so, the most frequent first.
     pub reasons: Vec<ReasonCount>,
@@ -50,11 +50,11 @@ pub struct ProgramSummary {
     pub other_reasons: u64,
     /// The last reason in full.
     pub last_reason: Option<String>,
-    /// What its threads were predicted to be slowed down; none where nothing was predicted.
+    /// The predicted slowdown of its threads; none where nothing was predicted.
     pub predicted_slowdown: Option<PredictedSlowdown>,
 }
 
-/// What came of a thread.
+/// The summary of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Process number.
@@ -67,11 +67,11 @@ pub struct ThreadSummary {
     pub run_time_s: f64,
     /// Where it ran, the largest share first.
     pub cpus: Vec<CpuShare>,
-    /// What ran on the same core meanwhile.
+    /// Its co-runners, by program.
     pub co_runners: CoRunners,
     /// The last reason in full.
     pub last_reason: Option<String>,
-    /// What it was predicted to be slowed down; none where nothing was predicted.
+    /// Its predicted slowdown; none where nothing was predicted.
     pub predicted_slowdown: Option<PredictedSlowdown>,
 }
 

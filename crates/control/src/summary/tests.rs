@@ -91,10 +91,10 @@ fn threads_at_once_and_waiting_are_summed() {
 fn co_runners_share_a_core_and_a_quantum() {
     let mut summary = Summary::new(&topology());
     let core = |cpu| topology().core_of(PuId(cpu)).unwrap().id;
-    let beside = (1..4).find(|&cpu| core(cpu) == core(0)).unwrap();
+    let sibling = (1..4).find(|&cpu| core(cpu) == core(0)).unwrap();
     let apart = (1..4).find(|&cpu| core(cpu) != core(0)).unwrap();
-    add(&mut summary, &[(seen(0, 0, 0), 1.0), (seen(1, 1, beside), 0.1)], left);
-    add(&mut summary, &[(seen(0, 0, 0), 1.0), (seen(1, 1, beside), 0.0)], left);
+    add(&mut summary, &[(seen(0, 0, 0), 1.0), (seen(1, 1, sibling), 0.1)], left);
+    add(&mut summary, &[(seen(0, 0, 0), 1.0), (seen(1, 1, sibling), 0.0)], left);
     add(&mut summary, &[(seen(0, 0, 0), 1.0), (seen(1, 1, apart), 1.0)], left);
     add(&mut summary, &[(seen(0, 0, 0), 1.0), (seen(0, 2, 0), 1.0)], left);
     let report = summary.report();
@@ -118,13 +118,13 @@ fn reasons_are_counted_without_their_figures() {
         });
     }
     let report = summary.report();
-    let told = |r: &ReasonCount| (r.pattern.clone(), r.decisions, r.share, r.last.clone());
-    let told: Vec<_> = report.programs[0].reasons.iter().map(told).collect();
+    let reported = |r: &ReasonCount| (r.pattern.clone(), r.decisions, r.share, r.last.clone());
+    let reported: Vec<_> = report.programs[0].reasons.iter().map(reported).collect();
     let entry = |pattern: &str, decisions, share, last: &str| {
         (pattern.to_owned(), decisions, share, last.to_owned())
     };
     assert_eq!(
-        told,
+        reported,
         [
             entry("# ready threads", 4, 0.5, "3.5 ready threads"),
             entry("alone", 3, 0.375, "alone"),
@@ -173,9 +173,9 @@ fn memory_is_bounded_whatever_comes_and_goes() {
     let counted: u64 = report.programs[0].reasons.iter().map(|r| r.decisions).sum();
     assert_eq!(counted + report.programs[0].other_reasons, 2 + 100 * 11);
     // More threads at once than are listed.
-    let crowd: Vec<_> = (0..300).map(|n| (seen(1, 10_000 + n, 3), 0.1)).collect();
-    add(&mut summary, &crowd, left);
-    add(&mut summary, &crowd, left);
+    let many: Vec<_> = (0..300).map(|n| (seen(1, 10_000 + n, 3), 0.1)).collect();
+    add(&mut summary, &many, left);
+    add(&mut summary, &many, left);
     let report = summary.report();
     assert_eq!((report.threads.len(), report.programs[1].threads), (MOST_THREADS, 300));
     let text = serde_json::to_string(&report).unwrap();

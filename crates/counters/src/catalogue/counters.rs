@@ -39,13 +39,13 @@ pub(super) fn fit(events: &[&Counters], programmable: &[u32]) -> bool {
         })
         .collect();
     let mut owner: Vec<(u32, usize)> = Vec::new();
-    (0..wants.len()).all(|event| seat(event, &wants, &mut owner, &mut Vec::new()))
+    (0..wants.len()).all(|event| assign(event, &wants, &mut owner, &mut Vec::new()))
 }
 
-/// Can all events be counted while somebody else counts one all the time, as
-/// the kernel's watchdog does? Whoever wants the fixed counter that is taken
+/// Can all events be counted while another process counts one all the time, as
+/// the kernel's watchdog does? An event of the fixed counter that is taken
 /// moves to a programmable one.
-pub(super) fn fit_beside(taken: &Counters, events: &[&Counters], programmable: &[u32]) -> bool {
+pub(super) fn fit_with(taken: &Counters, events: &[&Counters], programmable: &[u32]) -> bool {
     let mut left: Vec<&Counters> = events.to_vec();
     match taken {
         Counters::Fixed(_) => {
@@ -60,7 +60,7 @@ pub(super) fn fit_beside(taken: &Counters, events: &[&Counters], programmable: &
 }
 
 /// Finds a counter for one event, moving others where that helps.
-fn seat(
+fn assign(
     event: usize,
     wants: &[&[u32]],
     owner: &mut Vec<(u32, usize)>,
@@ -78,7 +78,7 @@ fn seat(
             }
             Some(place) => {
                 let other = owner.get(place).map_or(event, |&(_, other)| other);
-                if seat(other, wants, owner, tried) {
+                if assign(other, wants, owner, tried) {
                     owner.retain(|&(taken, by)| (taken, by) != (counter, other));
                     owner.push((counter, event));
                     return true;
@@ -117,12 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_all_the_time_takes_a_counter() {
+    fn an_event_that_is_always_counted_takes_a_counter() {
         let (any, cycles) = (Counters::Any, Counters::Fixed(1));
-        assert!(fit_beside(&any, &[&any], &[0, 1]) && !fit_beside(&any, &[&any, &any], &[0, 1]));
-        assert!(!fit_beside(&only(&[0]), &[&only(&[0])], &[0, 1]));
-        assert!(fit_beside(&cycles, &[&cycles, &any], &[0, 1]), "cycles move");
-        assert!(!fit_beside(&cycles, &[&cycles, &any, &any], &[0, 1]));
-        assert!(fit_beside(&cycles, &[&Counters::Fixed(0), &any, &any], &[0, 1]));
+        assert!(fit_with(&any, &[&any], &[0, 1]) && !fit_with(&any, &[&any, &any], &[0, 1]));
+        assert!(!fit_with(&only(&[0]), &[&only(&[0])], &[0, 1]));
+        assert!(fit_with(&cycles, &[&cycles, &any], &[0, 1]), "cycles move");
+        assert!(!fit_with(&cycles, &[&cycles, &any, &any], &[0, 1]));
+        assert!(fit_with(&cycles, &[&Counters::Fixed(0), &any, &any], &[0, 1]));
     }
 }

@@ -29,7 +29,7 @@
 //!   key and reason (`any_text_is_read_or_refused_without_panic`,
 //!   `refusals_name_file_line_key_and_reason`).
 //! - The events of a group fit the counters at the same time
-//!   (`groups_that_do_not_fit_the_counters_are_refused`), also beside the
+//!   (`groups_that_do_not_fit_the_counters_are_refused`), also with the
 //!   kernel's watchdog (`groups_leave_the_watchdog_its_counter`).
 //! - No count is divided by a count of another group
 //!   (`counts_of_different_groups_are_never_divided`).
@@ -174,18 +174,18 @@ pub struct Sum {
     pub parts: Vec<String>,
     /// Name of the formula that they add up to; none: they add up to 1.
     pub total: Option<String>,
-    /// Where threads on one core meet, as far as the parts tell.
+    /// Resources for which threads on one core compete, as far as the parts show it.
     pub pressures: Vec<Pressure>,
 }
 
-/// A resource that threads on one core share, with the parts of a sum that tell of it.
+/// A resource that threads on one core share, with the parts of a sum that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pressure {
     /// The resource.
     pub resource: String,
     /// Parts that grow in a thread when others use it.
     pub waits: Vec<String>,
-    /// Parts that tell how much a thread uses it.
+    /// Parts that show how much a thread uses it.
     pub uses: Vec<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use toml::de::DeTable;
 
-use super::counters::{fit, fit_beside};
+use super::counters::{fit, fit_with};
 use super::document::{Section, error_at};
 use super::encoding::Field;
 use super::expression::{is_name, parse};
@@ -214,9 +214,8 @@ fn groups(root: &Section<'_>, pmu: &Pmu, events: &[Event]) -> Result<Vec<Group>,
         if !fit(&wants, &pmu.counters) {
             return Err(section.error_in("events", "do not fit the counters at the same time"));
         }
-        if watchdog.is_some_and(|taken| !fit_beside(taken, &wants, &pmu.counters)) {
-            let why =
-                "do not fit the counters beside the kernel's watchdog; make the group smaller";
+        if watchdog.is_some_and(|taken| !fit_with(taken, &wants, &pmu.counters)) {
+            let why = "do not fit the counters with the kernel's watchdog; make the group smaller";
             return Err(section.error_in("events", why));
         }
         groups.push(Group { name, events: names, members });

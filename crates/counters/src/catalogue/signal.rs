@@ -1,4 +1,4 @@
-//! Which formulas tell a signal.
+//! The formulas of each signal.
 
 use std::sync::Arc;
 
@@ -56,11 +56,11 @@ pub(crate) fn categories_of(signal: Signal) -> Option<&'static str> {
 }
 
 impl Catalogue {
-    /// The formulas that tell a signal, by name; empty for one that is not
+    /// The formulas of a signal, by name; empty for one that is not
     /// derived from counts.
     ///
     /// # Errors
-    /// What the catalogue lacks for it.
+    /// What is missing in the catalogue for it.
     pub fn formulas_for(&self, signal: Signal) -> Result<Vec<&str>, Absent> {
         let known = |name: &str| self.formula(name).map(|formula| formula.name.as_str());
         let need = |name: &str| known(name).ok_or_else(|| Absent::NoFormula(name.to_owned()));
@@ -87,8 +87,8 @@ impl Catalogue {
         }
     }
 
-    /// What to count for these signals: as few groups as tell all of them. A
-    /// signal that the catalogue cannot tell is left out.
+    /// What to count for these signals: the fewest groups that cover all of them. A
+    /// signal for which the catalogue has no formulas is left out.
     #[must_use]
     pub fn counting(&self, signals: &Signals) -> Counting {
         let signals: Signals = signals.intersection(&self.signals()).copied().collect();
@@ -110,8 +110,9 @@ impl Catalogue {
     /// The counted signals that the catalogue has formulas for.
     #[must_use]
     pub fn signals(&self) -> Signals {
-        let told = |signal: &Signal| signal.is_counted() && self.formulas_for(*signal).is_ok();
-        Signal::ALL.into_iter().filter(told).collect()
+        let has_formulas =
+            |signal: &Signal| signal.is_counted() && self.formulas_for(*signal).is_ok();
+        Signal::ALL.into_iter().filter(has_formulas).collect()
     }
 }
 
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_processor_tells_ipc_and_a_stack() {
+    fn every_processor_has_ipc_and_a_stack() {
         for (name, _) in Catalogue::builtin().iter().filter(|(name, _)| *name != "software") {
             let signals = shipped(name).signals();
             assert!(signals.contains(&Signal::Ipc), "{name}: {signals:?}");

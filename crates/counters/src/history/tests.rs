@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use symbiont_machine::{
-    GroupCounts, GroupReading, ProgramId, RunState, Signal, Signals, Stage, Timestamp,
+    GroupCounts, GroupReading, Lifecycle, ProgramId, RunState, Signal, Signals, Timestamp,
 };
 
 use super::*;
@@ -122,12 +122,12 @@ fn sample(counting: &Arc<Counting>, ran: u64, counts: Vec<GroupCounts>) -> Sampl
         id: id(),
         program: ProgramId(0),
         state: RunState::Runnable,
-        ran: ms(ran),
-        waited: ms(0),
+        run_time: ms(ran),
+        wait_time: ms(0),
         switches: 0,
         cpu: None,
-        limit: Arc::new("0".parse().unwrap()),
-        stage: Stage::Settled,
+        allowed: Arc::new("0".parse().unwrap()),
+        lifecycle: Lifecycle::Settled,
         counts,
     };
     Sample { threads: vec![thread], counting: Some(Arc::clone(counting)), ..Sample::default() }
@@ -171,7 +171,7 @@ fn later_readings_are_differences_and_raw_counts_stay_within_their_group() {
     assert_eq!(measured.value("cycles"), Some(500.0));
 }
 
-/// A thread that changes its pace within a quantum: what all groups saw is counted, not what
+/// A thread that changes its rate within a quantum: what all groups saw is counted, not what
 /// one of them would have seen.
 #[test]
 fn a_bare_count_is_put_together_from_groups_that_take_turns() {
@@ -203,7 +203,7 @@ fn groups_in_rotation_show_half_coverage_and_their_age() {
     let third = known(3);
     assert_eq!(third.stack().unwrap().age, 1);
     assert_eq!(third.get("llc_misses").unwrap().age, 0);
-    // Both groups tell IPC; the fresher one is taken.
+    // Both groups give IPC; the fresher one is taken.
     assert_eq!(third.get("ipc").unwrap().age, 0);
     let fourth = known(4);
     let stall = fourth.get("cpi_stall").unwrap();

@@ -2,12 +2,12 @@
 //!
 //! # Problem
 //! A window begins with a list of the lines that had been used before, the least recently used
-//! first, and does not tell when. A simulated cache needs their order alone: it holds the last ones.
+//! first, without times. A simulated cache needs their order alone: it holds the last ones.
 //! Who reckons with reuse times needs times that lead to the same: a cache of C lines must be found to
 //! reach back just to the C-th last line.
 //!
 //! # Approach
-//! The window tells it. While it goes on as it is, a line moves back by one place with each
+//! The window shows it. While it goes on as it is, a line moves back by one place with each
 //! access to a line behind it, or to a new one. If b of the window's a accesses
 //! are the first to such a line, that takes a/b accesses. So a line at place k is as old as
 //! the sum of these times over all places before it, as it would be had the

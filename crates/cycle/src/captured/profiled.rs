@@ -1,8 +1,8 @@
 //! What a profile would say of nothing but a window.
 //!
 //! # Problem
-//! A profile tells of a phase of billions of instructions, a captured window holds some million
-//! of them. Where two simulators disagree about the two, nobody knows whether a model is at fault or
+//! A profile describes a phase of billions of instructions, a captured window holds some million
+//! of them. Where two simulators disagree about the two, it is unknown whether a model is at fault or
 //! the choice of the window.
 //!
 //! # Approach
@@ -33,7 +33,7 @@ const SIZES: [u64; 3] = [1, 2, 64];
 
 impl Captured {
     /// The first `counted` instructions behind the warm-up, as a profile of just these would
-    /// tell of them; as many as there are.
+    /// describe them; as many as there are.
     ///
     /// # Errors
     /// When the file can no longer be read.
@@ -68,7 +68,7 @@ impl Captured {
         }
         observer.end_trace();
         let mut phase = observer.finish();
-        // A trace does not tell how wide vectors are.
+        // A trace does not contain the width of vectors.
         let part = phase.instructions as f64 / self.phase.instructions.max(1) as f64;
         let scaled = |count: u64| (count as f64 * part).round() as u64;
         phase.mix.by_width = self.phase.mix.by_width.map(scaled);
@@ -139,7 +139,7 @@ mod tests {
     use symbiont_profile::{OpClass, ReuseBin};
 
     use super::*;
-    use crate::made_up::{PASS, chase};
+    use crate::synthetic::{PASS, chase};
 
     fn profiled(lines: u64, counted: u64) -> Phase {
         let known = &pointer_chasing(2_000).phases[0];

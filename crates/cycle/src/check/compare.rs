@@ -5,9 +5,9 @@ use symbiont_sim::activity::{CAUSES, CYCLES};
 
 use super::{Case, Group, Matrix, Measured, Plan};
 
-/// What two levels tell of the same.
+/// The values of two levels for the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Told<T> {
+pub struct BothLevels<T> {
     /// What it is about.
     pub of: T,
     /// What the fast level says.
@@ -28,7 +28,7 @@ pub struct Agreement<T> {
     /// Spearman's rank correlation; none of fewer than three values, or of equal ones.
     pub rank: Option<f64>,
     /// All cases, the furthest apart first.
-    pub cases: Vec<Told<T>>,
+    pub cases: Vec<BothLevels<T>>,
 }
 
 impl<T: Clone> Agreement<T> {
@@ -46,7 +46,7 @@ impl<T: Clone> Agreement<T> {
             rank: rank_correlation(&fast, &cycle),
             cases: order
                 .into_iter()
-                .map(|(of, fast, cycle)| Told { of: of.clone(), fast: *fast, cycle: *cycle })
+                .map(|(of, fast, cycle)| BothLevels { of: of.clone(), fast: *fast, cycle: *cycle })
                 .collect(),
         }
     }
@@ -64,7 +64,7 @@ pub struct Component {
     /// Mean size of the difference.
     pub error: f64,
     /// Where it is largest.
-    pub worst: Option<Told<Case>>,
+    pub worst: Option<BothLevels<Case>>,
 }
 
 /// The fast level against the cycle level.
@@ -129,7 +129,11 @@ pub fn compare(plan: &Plan, fast: &Matrix, cycle: &Matrix) -> Compared {
             fast: shares.iter().map(|s| s.1[cause]).sum::<f64>() / count,
             cycle: shares.iter().map(|s| s.2[cause]).sum::<f64>() / count,
             error: shares.iter().map(|s| apart(&s)).sum::<f64>() / count,
-            worst: worst.map(|s| Told { of: s.0.clone(), fast: s.1[cause], cycle: s.2[cause] }),
+            worst: worst.map(|s| BothLevels {
+                of: s.0.clone(),
+                fast: s.1[cause],
+                cycle: s.2[cause],
+            }),
         }
     };
     Compared {

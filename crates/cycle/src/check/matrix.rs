@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 use symbiont_profile::{Phase, Profile};
 use symbiont_sim::activity::CYCLES;
-use symbiont_sim::machine::{Contention, Pace, Runner};
+use symbiont_sim::machine::{Contention, Runner, ThreadRate};
 use symbiont_topology::{CoreId, NodeId};
 
 /// Long enough for caches to be as they stay, ns.
@@ -43,7 +43,7 @@ impl Plan {
     }
 }
 
-/// A program in some company, as one level sees it.
+/// A program with some co-runners, as one level sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Measured {
     /// Cycles per instruction.
@@ -98,22 +98,23 @@ pub fn alone<'p, C: Contention<'p>>(
 ) -> Result<Option<Measured>, C::Error> {
     let phase = level.prepare(phase)?;
     let runner = Runner { thread: 1, core: CoreId(0), phase, home, mode: 1 };
-    let pace = level.paces(&[runner], LONG).first().map(|pace| measured(pace));
+    let thread_rate =
+        level.thread_rates(&[runner], LONG).first().map(|thread_rate| measured(thread_rate));
     level.forget(runner.thread);
-    Ok(pace)
+    Ok(thread_rate)
 }
 
-/// Asks a level all that is planned; `phases` are of the plan's programs. `told` hears
+/// Asks a level all that is planned; `phases` are of the plan's programs. `report` gets
 /// how many questions were answered of how many; it ends the matter by false.
 ///
 /// # Errors
-/// When a phase cannot be simulated. None of a result when `told` ended it.
+/// When a phase cannot be simulated. None of a result when `report` ended it.
 pub fn measure<'p, C: Contention<'p>>(
     level: &mut C,
     plan: &Plan,
     phases: &[&'p Phase],
     home: NodeId,
-    told: &mut dyn FnMut(usize, usize) -> bool,
+    report: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<Matrix>, C::Error> {
     let numbers: Vec<usize> =
         phases.iter().map(|phase| level.prepare(phase)).collect::<Result<_, _>>()?;
@@ -123,7 +124,7 @@ pub fn measure<'p, C: Contention<'p>>(
         if !on {
             return Vec::new();
         }
-        // Nobody was here before.
+        // No thread was here before.
         let runners: Vec<Runner> = members
             .iter()
             .filter_map(|member| numbers.get(*member))
@@ -132,11 +133,11 @@ pub fn measure<'p, C: Contention<'p>>(
                 Runner { thread, core: CoreId(0), phase: *phase, home, mode: mode as u32 }
             })
             .collect();
-        let paces = level.paces(&runners, LONG);
+        let thread_rates = level.thread_rates(&runners, LONG);
         runners.iter().for_each(|runner| level.forget(runner.thread));
         asked += 1;
-        on = told(asked, of);
-        paces.iter().map(|pace| measured(pace)).collect()
+        on = report(asked, of);
+        thread_rates.iter().map(|thread_rate| measured(thread_rate)).collect()
     };
     let mut single = |mode| -> Vec<Measured> {
         (0..plan.programs.len()).flat_map(|program| ask(&[program], mode)).collect()
@@ -147,7 +148,10 @@ pub fn measure<'p, C: Contention<'p>>(
     Ok(on.then_some(Matrix { alone, throttled, together }))
 }
 
-fn measured(pace: &Pace) -> Measured {
-    let cycles = pace.activity.all_cycles();
-    Measured { cpi: pace.ghz / pace.speed, shares: pace.activity.cycles.map(|c| c / cycles) }
+fn measured(thread_rate: &ThreadRate) -> Measured {
+    let cycles = thread_rate.activity.all_cycles();
+    Measured {
+        cpi: thread_rate.ghz / thread_rate.speed,
+        shares: thread_rate.activity.cycles.map(|c| c / cycles),
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! # Approach
 //! Both levels are asked the same through the machine's seam: how fast is each program alone, alone on a core that
-//! is set up for n threads (*throttled*), and beside others on such a core? Of each program its
+//! is set up for n threads (*throttled*), and co-running with others on such a core? Of each program its
 //! most frequent phase is taken. Groups of n programs are all there are, or so many drawn with a seed.
 //!
 //! The fast level knows a program by a profile alone. Where a window was captured of it, the cycle
@@ -31,7 +31,7 @@
 //! of a thread's cycles.
 //!
 //! # Properties
-//! `equal_levels_agree`, `a_level_that_errs_is_told_with_its_worst_case`,
+//! `equal_levels_agree`, `a_level_that_errs_is_reported_with_its_worst_case`,
 //! `only_what_passes_is_marked`.
 
 mod compare;
@@ -40,6 +40,6 @@ mod matrix;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Agreement, Compared, Component, Told, compare, rank_correlation};
+pub use compare::{Agreement, BothLevels, Compared, Component, compare, rank_correlation};
 pub use gates::{Gates, mark};
 pub use matrix::{Case, Group, Matrix, Measured, Plan, alone, measure, most_frequent};

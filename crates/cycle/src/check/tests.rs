@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use symbiont_profile::{Phase, Profile, test_support as synthetic};
 use symbiont_sim::activity::{Activity, Cycle};
-use symbiont_sim::machine::{Contention, Pace, Runner};
+use symbiont_sim::machine::{Contention, Runner, ThreadRate};
 use symbiont_topology::NodeId;
 
 use super::compare::rank_correlation;
@@ -23,16 +23,16 @@ impl<'p> Contention<'p> for Toy {
         Ok(self.phases - 1)
     }
 
-    fn paces(&mut self, runners: &[Runner], _: f64) -> Vec<Arc<Pace>> {
-        let pace = |runner: &Runner| {
+    fn thread_rates(&mut self, runners: &[Runner], _: f64) -> Vec<Arc<ThreadRate>> {
+        let thread_rate = |runner: &Runner| {
             let own = runner.phase as f64 + 1.0;
             let cpi = own * (1.0 + self.slope * own * (runners.len() - 1) as f64);
             let mut activity = Activity::default();
             activity.cycles[Cycle::Retiring as usize] = own;
             activity.cycles[Cycle::Memory as usize] = cpi - own;
-            Arc::new(Pace { speed: 2.0 / cpi, activity, ghz: 2.0, width: 4.0 })
+            Arc::new(ThreadRate { speed: 2.0 / cpi, activity, ghz: 2.0, width: 4.0 })
         };
-        runners.iter().map(pace).collect()
+        runners.iter().map(thread_rate).collect()
     }
 }
 
@@ -60,7 +60,7 @@ fn equal_levels_agree() {
 }
 
 #[test]
-fn a_level_that_errs_is_told_with_its_worst_case() {
+fn a_level_that_errs_is_reported_with_its_worst_case() {
     let plan = Plan::new(names(), 2, 100, 1);
     let profile = synthetic::branchy();
     let compared = compare(&plan, &matrix(0.3, &plan, &profile), &matrix(0.1, &plan, &profile));

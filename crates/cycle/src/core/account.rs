@@ -48,7 +48,7 @@ fn slot(thread: &Thread<'_>, now: u64) -> Slot {
         Some(Full::Stores) => Slot::Store,
         Some(Full::Other) => thread.oldest().map_or(Slot::Core, |oldest| slot_of(oldest.cause)),
         None => match thread.front {
-            Waits::Redirect if thread.is_astray(now) => Slot::FetchBandwidth,
+            Waits::Redirect if thread.is_on_wrong_path(now) => Slot::FetchBandwidth,
             Waits::Redirect | Waits::Icache => Slot::FetchLatency,
             Waits::Flow => Slot::FetchBandwidth,
         },
@@ -62,20 +62,20 @@ impl Core<'_> {
         let mut all = [0; 2];
         let halves = self.halves;
         for (at, thread) in self.threads.iter().enumerate() {
-            all[at & (halves - 1)] += u64::from(thread.dispatched + thread.stray.dispatched);
+            all[at & (halves - 1)] += u64::from(thread.dispatched + thread.wrong_path.dispatched);
         }
         for (at, thread) in self.threads.iter_mut().enumerate() {
             if thread.is_done() {
                 continue;
             }
             let (own, all) = (u64::from(thread.dispatched), all[at & (halves - 1)]);
-            let stray = u64::from(thread.stray.dispatched);
+            let wrong_path = u64::from(thread.wrong_path.dispatched);
             let (cause, rest) = (cycle(thread), slot(thread, self.now));
             let counts = &mut thread.counts;
             counts.cycles[cause as usize] += cycles;
             counts.slots[Slot::Retiring as usize] += own * cycles;
-            counts.slots[Slot::BadSpeculation as usize] += stray * cycles;
-            counts.slots[Slot::OtherThread as usize] += (all - own - stray) * cycles;
+            counts.slots[Slot::BadSpeculation as usize] += wrong_path * cycles;
+            counts.slots[Slot::OtherThread as usize] += (all - own - wrong_path) * cycles;
             counts.slots[rest as usize] += (width - all) * cycles;
             counts.vector_cycles += if thread.vectors > 0 { cycles } else { 0 };
         }

@@ -38,7 +38,9 @@ impl Core<'_> {
                 *left -= 1;
             }
             self.threads[thread].dispatched = before - *left;
-            if self.threads[thread].buffer.is_empty() && self.dispatch_stray(thread, left, back) {
+            if self.threads[thread].buffer.is_empty()
+                && self.dispatch_wrong_path(thread, left, back)
+            {
                 self.threads[thread].full = Some(Full::Other);
             }
             self.moved |= *left < before;

@@ -69,7 +69,7 @@ impl Core<'_> {
                     });
                     let fewest = able.min_by_key(|&t| {
                         let thread = &self.threads[t];
-                        thread.buffer.len() + (thread.stray.fetched + thread.queued) as usize
+                        thread.buffer.len() + (thread.wrong_path.fetched + thread.queued) as usize
                     });
                     let Some(thread) = fewest.filter(|_| left > 0) else { break };
                     chosen |= 1 << thread;
@@ -79,14 +79,14 @@ impl Core<'_> {
         }
     }
 
-    /// Fetches at most so many operations of a thread; tells how many.
+    /// Fetches at most so many operations of a thread; returns how many.
     fn fetch_thread(&mut self, levels: &mut Levels, thread: usize, most: u32) -> u32 {
         let ns = self.to_ns(self.now);
         let (per_ns, front) = (self.per_ns, self.front);
         let own = &mut self.threads[thread];
-        if own.is_astray(self.now) {
+        if own.is_on_wrong_path(self.now) {
             self.moved = true;
-            return own.fetch_stray(most);
+            return own.fetch_wrong_path(most);
         }
         let line_shift = levels.code_shift(own.user);
         let most = (most as usize).min(own.buffer_room());

@@ -5,7 +5,7 @@ use symbiont_sim::activity::Cycle;
 
 use super::thread::{Bytes, LINKS, NONE, Waits};
 use super::{Core, Ready};
-use crate::levels::{Level, Levels, Served};
+use crate::levels::{CacheLevel, Levels, Served};
 use crate::op::Op;
 
 impl Core<'_> {
@@ -146,15 +146,15 @@ impl Core<'_> {
             }
             return Some(self.now + self.latency[item.class.index()]);
         }
-        if matches!(level, Level::L3 | Level::Memory) {
+        if matches!(level, CacheLevel::L3 | CacheLevel::Memory) {
             own.far_until = own.far_until.max(arrives);
         }
         own.slot_mut(item.number).cause = match level {
-            Level::L1 if translated => Cycle::L2,
-            Level::L1 => Cycle::L1,
-            Level::L2 => Cycle::L2,
-            Level::L3 => Cycle::L3,
-            Level::Memory => Cycle::Memory,
+            CacheLevel::L1 if translated => Cycle::L2,
+            CacheLevel::L1 => Cycle::L1,
+            CacheLevel::L2 => Cycle::L2,
+            CacheLevel::L3 => Cycle::L3,
+            CacheLevel::Memory => Cycle::Memory,
         };
         Some(if blocked { arrives.max(self.now + self.partial) } else { arrives })
     }

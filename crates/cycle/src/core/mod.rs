@@ -1,67 +1,49 @@
 //! One core, a cycle at a time.
 //!
 //! # Approach
-//! A cycle goes from the back to the front, so that an operation moves on by one stage
-//! a cycle: stores drain, operations retire, issue, are dispatched, are fetched.
+//! A cycle goes from the back to the front, so that an operation moves on by one stage a cycle.
 //!
-//! - *drain*: each thread's oldest store leaves its queue if it has retired and its
-//!   line is there; one a cycle;
-//! - *retire*: in order within a thread; the retire width goes to the threads in turn,
-//!   beginning with another one each cycle;
-//! - *issue*: of all operations whose sources are ready, the oldest first, each to a free port; a load or
-//!   store that misses the L1 also needs a miss register;
-//!   A load of what a store wrote that is still in the store queue waits for that store and gets its bytes from there;
-//!   if that wrote only some of them, it waits until that has drained. A core that renames memory hands the stored
-//!   register on at once to what depends on the load, if both make their address from the same registers;
-//! - *dispatch*: in order within a thread, threads in turn as above, as long as
-//!   re-order buffer, issue queue, load and store queue have room;
-//!   A thread with loads that wait for data from beyond the L2 may hold no more than an even part
-//!   of re-order buffer and issue queue, unless it is alone: else what depends on its misses
-//!   would fill them, and others stood still. Real cores see to that. POWER5's resource balancing
-//!   throttles a thread that has too many L2 misses under way or holds too many groups (Sinharoy et al.,
-//!   POWER5 system microarchitecture, IBM J. R&D 49, 2005); Intel limits what one thread
-//!   holds of each scheduler's queue (Marr et al., Hyper-Threading Technology architecture and
-//!   microarchitecture, Intel Technology Journal 6, 2002; the limit is not published). That the
-//!   limit is an even part, and that later cores of both do as these did, is assumed;
-//! - *fetch*: a thread fills its buffer; which one, [`Fetch`] says. It gets no more than the front end
-//!   delivers in a cycle, up to a taken branch, or a group with its most branches. That is delivered
-//!   whole: while its buffer has no room for as much, a thread leaves its turn to others. Another instruction
-//!   line is looked up in the L1 instruction cache. A branch that is guessed wrong
-//!   is the last: the first operation behind it can be dispatched `refill` cycles after it was done, and a
-//!   wrong path is followed until then (`stray`).
+//! - *drain*: each thread's oldest store leaves its queue if it has retired and its line is there; one a cycle;
+//! - *retire*: in order within a thread; the retire width goes to the threads in turn, beginning with another
+//!   one each cycle;
+//! - *issue*: of all operations whose sources are ready, the oldest first, each to a free port; a load or store
+//!   that misses the L1 also needs a miss register. A load of bytes in the store queue waits for that store; if
+//!   that wrote only some of them, until it has drained. A core that renames memory hands the stored register on
+//!   at once, if both make their address from the same registers;
+//! - *dispatch*: in order within a thread, threads in turn as above, as long as re-order buffer, issue queue,
+//!   load and store queue have room. A thread with loads from beyond the L2 may hold no more than an even part of
+//!   re-order buffer and issue queue, unless it is alone. POWER5 throttles such a thread (Sinharoy et al., IBM
+//!   J. R&D 49, 2005), Intel limits its entries in each queue (Marr et al., Intel Technology Journal 6, 2002);
+//!   that the limit is an even part, and that later cores do the same, is assumed;
+//! - *fetch*: a thread fills its buffer; [`Fetch`] selects it. It gets no more than the front end delivers in a
+//!   cycle, up to a taken branch, or a group with its most branches; without room for as much, a thread leaves
+//!   its turn to others. Another instruction line is looked up in the L1 instruction cache. A mispredicted branch
+//!   is the last: the first operation behind it is dispatched `refill` cycles after it was done, and a wrong path
+//!   is followed until then (`wrong_path`).
 //!
-//! An operation that is fetched in cycle t is thus dispatched in t + 1, issued in t + 2
-//! and, with latency l, retired in t + 2 + l at the earliest.
+//! An operation that is fetched in cycle t is dispatched in t + 1, issued in t + 2 and, with latency l, retired
+//! in t + 2 + l at the earliest. Cores that complete operations in groups have a re-order buffer of groups: a
+//! fetched group takes one entry until its last operation retires. A core that divides its threads among two
+//! halves does all that in each half, with half the width and every other of equal ports.
 //!
-//! Cores that complete operations in groups have a re-order buffer of groups: what is fetched in a
-//! cycle takes an entry for as many operations as could have been, until the last of them retires.
-//!
-//! A core that divides its threads among two halves does all that in each half, with half the width
-//! and every other of equal ports.
-//!
-//! Nothing is searched for: an operation that waits is on the list of the one that it waits
-//! for, and goes into a calendar when that is issued. If nothing moved in a
-//! cycle, time jumps to where something can.
-//!
-//! # What is left out
-//! What operations of wrong paths would execute, wrong guesses of which store a load depends on, banks of caches,
-//! rename registers, decoders.
+//! Nothing is searched for: a waiting operation is on the list of the one that it waits for, and goes into a
+//! calendar when that is issued. If nothing moved in a cycle, time jumps to where something can. Not modelled:
+//! execution on wrong paths, wrong guesses of store dependences, banks of caches, rename registers, decoders.
 //!
 //! # Terms and units
 //! Cycles of the core. An operation's *number* counts its thread's operations from 0.
 //!
 //! # Properties
 //! `skipping_idle_cycles_changes_nothing`, `causes_sum_to_the_cycles_and_slots`,
-//! `a_group_takes_an_entry_of_its_own`; other known answers are
-//! in the crate's tests.
+//! `a_group_takes_an_entry_of_its_own`; other known answers are in the crate's tests.
 
 mod account;
 mod dispatch;
 mod fetch;
 mod issue;
 mod retire;
-mod stray;
 mod thread;
+mod wrong_path;
 
 use symbiont_profile::OpClass;
 use symbiont_sim::description::{CoreType, Structure};
@@ -69,7 +51,7 @@ use symbiont_sim::description::{CoreType, Structure};
 pub use self::fetch::Fetch;
 use self::fetch::Front;
 pub(crate) use self::thread::{Thread, Work};
-use crate::Options;
+use crate::CycleOptions;
 use crate::levels::Levels;
 use crate::pool::Pool;
 use crate::ports::Ports;
@@ -151,46 +133,46 @@ pub struct Core<'s> {
 /// Operations between fetch and dispatch for each slot, of all threads together.
 ///
 /// Assumed, for all machines, as the fast level does: what dispatch takes in 16 cycles. No
-/// description tells it. A larger buffer hides more of the misses of the instruction cache behind what
+/// description has it. A larger buffer hides more of the misses of the instruction cache behind what
 /// is fetched already, a smaller one fewer. Both levels have the same, so holding one against the
 /// other does not check it.
 const BUFFER: u32 = 16;
 
 impl<'s> Core<'s> {
-    /// A core of this sort, set up for `mode` threads. `works`: what each executes.
+    /// A core of this type, set up for `mode` threads. `works`: what each executes.
     pub(crate) fn new(
-        sort: &CoreType,
+        core_type: &CoreType,
         ghz: f64,
         mode: u32,
         works: Vec<Work<'s>>,
-        options: &Options,
+        options: &CycleOptions,
     ) -> Self {
         let count = works.len();
         let mode = mode.max(count as u32).max(1);
-        let halves = if sort.halves_from.is_some_and(|from| mode >= from) { 2 } else { 1 };
+        let halves = if core_type.halves_from.is_some_and(|from| mode >= from) { 2 } else { 1 };
         let part = |count: u32| count.div_ceil(halves as u32).max(1);
-        let fetch = part(sort.fetch);
+        let fetch = part(core_type.fetch);
         // A completion table has an entry for each group, full or not.
-        let grouped = sort.group_branches.is_some();
+        let grouped = core_type.group_branches.is_some();
         let group = if grouped { fetch } else { 1 };
-        let rob = Structure { entries: (sort.rob.entries / group).max(1), ..sort.rob };
+        let rob = Structure { entries: (core_type.rob.entries / group).max(1), ..core_type.rob };
         let pool = |structure| Pool::new(structure, count, mode);
         let pools = Pools {
             rob: pool(rob),
-            iq: pool(sort.iq),
-            fp_iq: sort.fp_iq.map(pool),
-            lq: pool(sort.lq),
-            sq: pool(sort.sq),
-            mshrs: pool(sort.mshrs),
+            iq: pool(core_type.iq),
+            fp_iq: core_type.fp_iq.map(pool),
+            lq: pool(core_type.lq),
+            sq: pool(core_type.sq),
+            mshrs: pool(core_type.mshrs),
         };
-        let branches = sort.group_branches.map(|most| part(most).min(fetch));
+        let branches = core_type.group_branches.map(|most| part(most).min(fetch));
         let front = Front {
             most: fetch,
-            taken: sort.taken_per_fetch.max(1),
+            taken: core_type.taken_per_fetch.max(1),
             branches: branches.unwrap_or(fetch),
             others: branches.map_or(fetch, |branches| (fetch - branches).max(1)),
         };
-        let width = sort.dispatch.max(1);
+        let width = core_type.dispatch.max(1);
         let buffer = (BUFFER * width / mode).max(8).max(2 * fetch) as usize;
         let most = (pools.rob.most() * group) as usize;
         let thread = |work| Thread::new(work, most, buffer);
@@ -200,27 +182,27 @@ impl<'s> Core<'s> {
             per_ns: ghz,
             halves,
             width: part(width),
-            retire: part(sort.retire),
+            retire: part(core_type.retire),
             front,
             grouped,
-            refill: u64::from(sort.refill.max(1)),
+            refill: u64::from(core_type.refill.max(1)),
             latency: OpClass::ALL
-                .map(|class| u64::from(sort.latency.of(class).unwrap_or(1).max(1))),
-            forwarded: u64::from(sort.forwarding.latency.saturating_sub(1).max(1)),
-            partial: u64::from(sort.forwarding.partial.max(1)),
-            renames: sort.forwarding.renames,
+                .map(|class| u64::from(core_type.latency.of(class).unwrap_or(1).max(1))),
+            forwarded: u64::from(core_type.forwarding.latency.saturating_sub(1).max(1)),
+            partial: u64::from(core_type.forwarding.partial.max(1)),
+            renames: core_type.forwarding.renames,
             fetch: options.fetch,
             turn: [0; 2],
             first: 0,
             threads: works.into_iter().map(thread).collect(),
             pools,
-            ports: Ports::new(sort, count, halves),
+            ports: Ports::new(core_type, count, halves),
             predictor: Predictor::new(
-                (sort.prediction, sort.predictor),
+                (core_type.prediction, core_type.predictor),
                 options.indexing,
                 options.tables,
                 count,
-                sort.mispredicts,
+                core_type.mispredicts,
             ),
             wheel: Wheel::default(),
             ready: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use symbiont_profile::OpClass;
 use symbiont_sim::activity::Cycle;
 
-use super::stray::Stray;
+use super::wrong_path::WrongPath;
 use crate::counts::Counts;
 use crate::op::{Op, Stream};
 
@@ -139,7 +139,7 @@ pub(crate) struct Thread<'s> {
     pub(super) resolved: u64,
     pub(super) front: Waits,
     /// The wrong path that it follows.
-    pub(super) stray: Stray,
+    pub(super) wrong_path: WrongPath,
     /// Operations that it fetched, and in how many turns.
     pub(super) groups: (u64, u64),
     /// Until when loads of it wait for data from beyond the L2.
@@ -206,7 +206,7 @@ impl<'s> Thread<'s> {
             blind: false,
             resolved: 0,
             front: Waits::Flow,
-            stray: Stray::default(),
+            wrong_path: WrongPath::default(),
             groups: (0, 0),
             far_until: 0,
             line: NEVER,
@@ -314,13 +314,13 @@ impl<'s> Thread<'s> {
     #[inline]
     pub(super) fn can_fetch(&self, now: u64, group: u32) -> bool {
         let goes_on = self.fetch_from <= now && self.upcoming.is_some();
-        (self.is_astray(now) || goes_on) && self.buffer_room() >= group as usize
+        (self.is_on_wrong_path(now) || goes_on) && self.buffer_room() >= group as usize
     }
 
     /// Operations that it may still take into its buffer.
     #[inline]
     pub(super) fn buffer_room(&self) -> usize {
-        self.buffer_most.saturating_sub(self.buffer.len() + self.stray.fetched as usize)
+        self.buffer_most.saturating_sub(self.buffer.len() + self.wrong_path.fetched as usize)
     }
 
     /// Is there nothing left to do?

@@ -7,7 +7,7 @@ use symbiont_profile::vectors::{Counts, Geometry, Hierarchy};
 use symbiont_topology::CoreId;
 
 use super::*;
-use crate::Seat;
+use crate::CoreSlot;
 use crate::op::Op;
 
 /// The processor of Settle et al.: two hardware threads.
@@ -19,8 +19,8 @@ fn contexts() -> Vec<Context> {
     vec![Context { core: CoreId(0), mode: 2, home: 0 }; 2]
 }
 
-fn quiet() -> Options {
-    Options { prefetching: false, ..Options::default() }
+fn quiet() -> CycleOptions {
+    CycleOptions { prefetching: false, ..CycleOptions::default() }
 }
 
 /// Loads and stores of these lines, each after the one before, again and again. A job's lines are its own.
@@ -61,7 +61,7 @@ proptest! {
         lines in prop::collection::vec((0_u64..40_000, any::<bool>()), 200..900),
     ) {
         let machine = machine();
-        let sort = &machine.core_types[0];
+        let core_type = &machine.core_types[0];
         let count = lines.len();
         // The stream ends, so that what was executed is known.
         let once: Stream<'static> = Box::new(chain(1, lines.clone()).take(count));
@@ -70,7 +70,7 @@ proptest! {
         jobs.run(2e6);
         prop_assert_eq!(jobs.counts(0).uops, count as u64);
         // The simulation that vectors files are made by shares no code with this one.
-        let (l1d, l1i, l2) = (shape(&sort.l1d), shape(&sort.l1i), shape(&sort.l2));
+        let (l1d, l1i, l2) = (shape(&core_type.l1d), shape(&core_type.l1i), shape(&core_type.l2));
         let mut caches = Caches::new(&Hierarchy { l1d, l1i, l2 });
         // All instructions lie in one line.
         caches.code(1 << 40);
@@ -118,11 +118,11 @@ proptest! {
 #[test]
 fn without_an_exchange_jobs_run_as_on_a_chip() {
     let streams = || vec![loads(1, 0..3000), loads(2, 0..9000)];
-    let mut jobs = Jobs::new(&machine(), &contexts(), streams(), &Options::default()).unwrap();
+    let mut jobs = Jobs::new(&machine(), &contexts(), streams(), &CycleOptions::default()).unwrap();
     jobs.assign(&[Some(0), Some(1)]);
-    let place = |stream| Seat { core: CoreId(0), mode: 2, home: 0, stream };
-    let seats = streams().into_iter().map(place).collect();
-    let mut chip = Chip::new(&machine(), seats, &Options::default()).unwrap();
+    let place = |stream| CoreSlot { core: CoreId(0), mode: 2, home: 0, stream };
+    let slots = streams().into_iter().map(place).collect();
+    let mut chip = Chip::new(&machine(), slots, &CycleOptions::default()).unwrap();
     for slice in 1..50 {
         jobs.run(5000.0);
         jobs.assign(&[Some(0), Some(1)]);
@@ -134,7 +134,7 @@ fn without_an_exchange_jobs_run_as_on_a_chip() {
 }
 
 /// Lets jobs run one after the other on one hardware thread.
-fn in_turn(options: &Options, jobs: Vec<Stream<'static>>, turns: &[usize]) -> Jobs<'static> {
+fn in_turn(options: &CycleOptions, jobs: Vec<Stream<'static>>, turns: &[usize]) -> Jobs<'static> {
     let mut jobs = Jobs::new(&machine(), &contexts(), jobs, options).unwrap();
     for job in turns {
         jobs.assign(&[Some(*job)]);
@@ -176,7 +176,7 @@ fn a_job_that_follows_another_is_another_one() {
 fn jobs_with_caches_of_their_own_displace_nothing_of_others() {
     let lines = 600 * 1024 / 64;
     let run = |private_caches| {
-        let options = Options { private_caches, ..quiet() };
+        let options = CycleOptions { private_caches, ..quiet() };
         // In another order, else each would displace only lines of its own, in step with the other.
         let mixed = (0..lines).map(|line| line * 7919 % lines);
         let both = vec![loads(1, 0..lines), loads(2, mixed)];

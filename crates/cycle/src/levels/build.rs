@@ -24,8 +24,8 @@ pub struct UserPlace<'d> {
     pub job: usize,
     /// Its core.
     pub core: &'d Core,
-    /// The core's sort.
-    pub sort: &'d CoreType,
+    /// The core's type.
+    pub core_type: &'d CoreType,
     /// Nanoseconds per cycle.
     pub period: f64,
     /// Node of its memory, by index.
@@ -75,14 +75,14 @@ impl Builder {
     }
 
     fn tlb(&mut self, level: u8, entries: TlbEntries, place: &UserPlace<'_>) -> Share {
-        let shift = place.sort.tlb.page.max(1).ilog2().saturating_sub(PAGE);
+        let shift = place.core_type.tlb.page.max(1).ilog2().saturating_sub(PAGE);
         let make = || Cache::with(entries.entries.max(1).into(), TLB_WAYS, shift);
         self.share(level, entries.scope, place, make)
     }
 }
 
 impl Levels {
-    /// The levels of a machine as these users meet them. `private`: each job has caches and translation
+    /// The levels of a machine as these users see them. `private`: each job has caches and translation
     /// buffers of its own, of full size.
     #[must_use]
     pub fn new(
@@ -97,27 +97,28 @@ impl Levels {
         let nodes = machine.topology.nodes();
         let mut line = 1;
         let mut path = |place: &UserPlace<'_>| {
-            let sort = place.sort;
+            let core_type = place.core_type;
             let prefetcher = *of_core.entry(place.core.id).or_insert_with(|| {
-                let streams = if prefetching { sort.prefetch_streams } else { 0 };
-                prefetchers.push(Prefetcher::new(streams, sort.prefetch_lines));
+                let streams = if prefetching { core_type.prefetch_streams } else { 0 };
+                prefetchers.push(Prefetcher::new(streams, core_type.prefetch_lines));
                 prefetchers.len() - 1
             });
-            let l3 = sort.l3.as_ref();
-            line = l3.map_or(sort.l2.line, |l3| l3.line).max(line);
+            let l3 = core_type.l3.as_ref();
+            line = l3.map_or(core_type.l2.line, |l3| l3.line).max(line);
             let cycles = |cycles: u32| f64::from(cycles) * place.period;
-            let latency = [sort.l1d.latency, sort.l2.latency, l3.map_or(0, |l3| l3.latency)];
+            let latency =
+                [core_type.l1d.latency, core_type.l2.latency, l3.map_or(0, |l3| l3.latency)];
             Path {
-                l1i: builder.cache(0, &sort.l1i, place),
-                l1d: builder.cache(1, &sort.l1d, place),
-                l2: builder.cache(2, &sort.l2, place),
+                l1i: builder.cache(0, &core_type.l1i, place),
+                l1d: builder.cache(1, &core_type.l1d, place),
+                l2: builder.cache(2, &core_type.l2, place),
                 l3: l3.map(|l3| builder.cache(3, l3, place)),
-                code_tlb: builder.tlb(4, sort.tlb.instruction, place),
-                data_tlb: builder.tlb(5, sort.tlb.data, place),
-                second_tlb: sort.tlb.second.map(|second| builder.tlb(6, second, place)),
+                code_tlb: builder.tlb(4, core_type.tlb.instruction, place),
+                data_tlb: builder.tlb(5, core_type.tlb.data, place),
+                second_tlb: core_type.tlb.second.map(|second| builder.tlb(6, second, place)),
                 latency: latency.map(cycles),
-                second_tlb_latency: cycles(sort.tlb.second_latency),
-                walk_latency: cycles(sort.tlb.walk),
+                second_tlb_latency: cycles(core_type.tlb.second_latency),
+                walk_latency: cycles(core_type.tlb.walk),
                 prefetcher,
                 code_moved: 0,
                 node: nodes.iter().position(|node| node.id == place.core.node).unwrap_or(0),

@@ -3,7 +3,7 @@
 //! # Approach
 //! A hardware thread (*user*) has a path: the instances that it uses, by the
 //! description's scopes. A miss goes down the path, takes its place in every cache that it passed, and
-//! is pending there until it arrives; who finds a pending line waits for it. What was
+//! is pending there until it arrives; a thread that finds a pending line waits for it. What was
 //! written goes down when it is displaced, at last to memory. The levels are neither inclusive nor exclusive:
 //! displacing a line below leaves it where it is above.
 //!
@@ -27,7 +27,7 @@ use crate::prefetch::Prefetcher;
 
 /// Where a request was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum CacheLevel {
     /// First level.
     L1,
     /// Second level.
@@ -44,7 +44,7 @@ pub struct Served {
     /// When its data are there, ns.
     pub ns: f64,
     /// From where.
-    pub level: Level,
+    pub level: CacheLevel,
     /// Did it bring a line into the L1 that was neither there nor pending?
     pub missed: bool,
     /// Did translation hold it up?
@@ -96,16 +96,16 @@ struct Path {
 impl Path {
     /// What a request at `ns` waits for that finds its line at `level`: the line, if it is
     /// pending beyond the level's own latency, comes from where it takes so long from.
-    fn pending(&self, arrived: f64, ns: f64, soonest: f64, level: Level) -> Level {
+    fn pending(&self, arrived: f64, ns: f64, soonest: f64, level: CacheLevel) -> CacheLevel {
         let wait = arrived - ns;
         if arrived <= soonest {
             level
         } else if wait <= self.latency[1] {
-            level.max(Level::L2)
+            level.max(CacheLevel::L2)
         } else if wait <= self.latency[2] {
-            level.max(Level::L3)
+            level.max(CacheLevel::L3)
         } else {
-            Level::Memory
+            CacheLevel::Memory
         }
     }
 }
@@ -176,7 +176,7 @@ impl Levels {
         let translated = translation > 0.0;
         let soonest = ns + path.latency[0] + translation;
         if let Some(arrived) = arrived {
-            let level = path.pending(arrived, ns, soonest, Level::L1);
+            let level = path.pending(arrived, ns, soonest, CacheLevel::L1);
             return Some(Served { ns: soonest.max(arrived), level, missed: false, translated });
         }
         let what = if writes { For::Store } else { For::Load };
@@ -246,7 +246,7 @@ impl Levels {
     }
 
     /// What lies below the L1: when a line arrives, and from where.
-    fn below(&mut self, user: usize, ns: f64, address: u64, what: For) -> (f64, Level) {
+    fn below(&mut self, user: usize, ns: f64, address: u64, what: For) -> (f64, CacheLevel) {
         let path = self.paths[user];
         let l2 = &mut self.caches[path.l2.cache];
         let found = l2.find(address);
@@ -254,7 +254,7 @@ impl Levels {
         if let Some(place) = found {
             let arrived = l2.touch(place, false);
             let soonest = ns + path.latency[1];
-            return (soonest.max(arrived), path.pending(arrived, ns, soonest, Level::L2));
+            return (soonest.max(arrived), path.pending(arrived, ns, soonest, CacheLevel::L2));
         }
         self.traffic[user].l2_misses += 1;
         self.traffic[user].l2_load_misses += u64::from(what == For::Load);
@@ -265,7 +265,13 @@ impl Levels {
     }
 
     /// What lies beyond the L2. A prefetch (`what` is none) is not counted as demand.
-    fn beyond_l2(&mut self, user: usize, ns: f64, address: u64, what: Option<For>) -> (f64, Level) {
+    fn beyond_l2(
+        &mut self,
+        user: usize,
+        ns: f64,
+        address: u64,
+        what: Option<For>,
+    ) -> (f64, CacheLevel) {
         let path = self.paths[user];
         if let Some(share) = path.l3 {
             let l3 = &mut self.caches[share.cache];
@@ -276,7 +282,7 @@ impl Levels {
             if let Some(place) = found {
                 let arrived = l3.touch(place, false);
                 let soonest = ns + path.latency[2];
-                return (soonest.max(arrived), path.pending(arrived, ns, soonest, Level::L3));
+                return (soonest.max(arrived), path.pending(arrived, ns, soonest, CacheLevel::L3));
             }
         }
         let far = path.home != path.node;
@@ -295,7 +301,7 @@ impl Levels {
             let victim = self.caches[share.cache].insert(share.user, address, arrives, false);
             self.displaced_by_l3(&path, ns, victim);
         }
-        (arrives, Level::Memory)
+        (arrives, CacheLevel::Memory)
     }
 
     fn displaced_by_l1(&mut self, path: &Path, ns: f64, victim: Option<Victim>) {

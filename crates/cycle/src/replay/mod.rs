@@ -11,7 +11,7 @@
 //! profile's reuse times; the past that caches need to be warm is made from the profile's
 //! histograms.
 //!
-//! # What this cannot tell
+//! # What this cannot show
 //! Which sets a program really uses (its lines are spread evenly), which branches spoil
 //! each other's counters (a guess is wrong if the profile's predictor of the thread's share of entries was), and
 //! what micro-traces do not show: a phase is as its few thousand instructions. Captured
@@ -204,7 +204,7 @@ impl<'p> Replay<'p> {
             starts_instruction: op.starts_instruction,
             sources: op.sources,
             stored,
-            branch: Branch::Told { wrong },
+            branch: Branch::Given { wrong },
             taken,
             pc: self.pc,
             code_page: self.code_page,
@@ -253,11 +253,11 @@ impl<'p> Replay<'p> {
                         owed += written;
                         let writes = owed >= 1.0;
                         owed -= f64::from(u8::from(writes));
-                        What::Data { address: self.base + (place << self.shift), writes }
+                        Touched::Data { address: self.base + (place << self.shift), writes }
                     }
-                    1 => What::Code { address: (CODE | self.base) + (place << self.shift) },
-                    2 => What::DataPage(self.base + place),
-                    _ => What::CodePage((CODE | self.base) + place),
+                    1 => Touched::Code { address: (CODE | self.base) + (place << self.shift) },
+                    2 => Touched::DataPage(self.base + place),
+                    _ => Touched::CodePage((CODE | self.base) + place),
                 };
                 touches.push(Touch { instructions_ago: back as f64 / rate, what });
             }
@@ -273,12 +273,12 @@ pub struct Touch {
     /// How long ago.
     pub instructions_ago: f64,
     /// What it was.
-    pub what: What,
+    pub what: Touched,
 }
 
 /// What can be touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Touched {
     /// A line of data.
     Data {
         /// An address in it.
@@ -297,7 +297,7 @@ pub enum What {
     CodePage(u64),
 }
 
-impl What {
+impl Touched {
     /// Touches it outside of time.
     pub fn warm(self, levels: &mut Levels, user: usize) {
         match self {

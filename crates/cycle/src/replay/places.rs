@@ -98,7 +98,7 @@ impl Places {
         let back = back.map(|(low, high)| low + (share * (high - low) as f64) as u64);
         let short = back.is_some_and(|back| back < SHORT);
         let place = self
-            .beside(line, short)
+            .next_to(line, short)
             .or_else(|| back.and_then(|back| self.about(now.saturating_sub(back))))
             .unwrap_or_else(|| self.fresh(line));
         self.take(place);
@@ -107,7 +107,7 @@ impl Places {
     }
 
     /// The place next to that of a neighbour in this pass.
-    fn beside(&self, line: u64, short: bool) -> Option<u64> {
+    fn next_to(&self, line: u64, short: bool) -> Option<u64> {
         if short {
             return None;
         }

@@ -60,20 +60,26 @@ fn misses_equal_those_of_cachegrind() {
     let sizes = sizes.map(|(name, (bytes, ways))| format!("--{name}={bytes},{ways},{LINE}"));
     let out = format!("--cachegrind-out-file={}", folder.path().join("out").display());
     let options = [&sizes[..], &["--cache-sim=yes".to_owned(), out]].concat();
-    let told = valgrind(folder.path(), "cachegrind", &options);
+    let counted = valgrind(folder.path(), "cachegrind", &options);
     let accesses = valgrind(folder.path(), "lackey", &["--trace-mem=yes".to_owned()]);
-    let (Some(told), Some(accesses)) = (told, accesses) else {
+    let (Some(counted), Some(accesses)) = (counted, accesses) else {
         println!("skipped: there is no valgrind that runs a shell here");
         return;
     };
-    let machine = machine(|_, sort| {
-        (sort.l1i.bytes, sort.l1i.ways) = CODE;
-        (sort.l1d.bytes, sort.l1d.ways) = DATA;
-        (sort.l2.bytes, sort.l2.ways) = BOTH;
+    let machine = machine(|_, core_type| {
+        (core_type.l1i.bytes, core_type.l1i.ways) = CODE;
+        (core_type.l1d.bytes, core_type.l1d.ways) = DATA;
+        (core_type.l2.bytes, core_type.l2.ways) = BOTH;
     });
     let core = machine.topology.core(CoreId(0)).unwrap();
-    let place =
-        UserPlace { thread: 0, job: 0, core, sort: &machine.core_types[0], period: 1.0, home: 0 };
+    let place = UserPlace {
+        thread: 0,
+        job: 0,
+        core,
+        core_type: &machine.core_types[0],
+        period: 1.0,
+        home: 0,
+    };
     let mut levels = Levels::new(&machine, &[place], false, false);
     let mut found = Counted::default();
     let mut ns = 0.0;
@@ -105,14 +111,14 @@ fn misses_equal_those_of_cachegrind() {
         *misses += u64::from(missed);
     }
     let expected = Counted {
-        fetches: number(&told, "I   refs"),
-        accesses: number(&told, "D   refs"),
-        code_misses: number(&told, "I1  misses"),
-        data_misses: number(&told, "D1  misses"),
+        fetches: number(&counted, "I   refs"),
+        accesses: number(&counted, "D   refs"),
+        code_misses: number(&counted, "I1  misses"),
+        data_misses: number(&counted, "D1  misses"),
     };
     assert_eq!(found, expected);
     let behind: u32 = levels.sets(0, Kind::L2).iter().map(|set| set.misses).sum();
-    let expected = (number(&told, "LLi misses") + number(&told, "LLd misses")) as f64;
+    let expected = (number(&counted, "LLi misses") + number(&counted, "LLd misses")) as f64;
     // Cachegrind looks for both lines of an access there if either is missed.
     assert!((f64::from(behind) / expected - 1.0).abs() < 0.005, "{behind} {expected}");
 }

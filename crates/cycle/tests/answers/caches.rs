@@ -1,7 +1,7 @@
 //! Caches that threads fill.
 
 use symbiont_cycle::levels::Kind;
-use symbiont_cycle::{Chip, Op, Seat};
+use symbiont_cycle::{Chip, CoreSlot, Op};
 use symbiont_profile::OpClass;
 use symbiont_topology::CoreId;
 
@@ -19,11 +19,11 @@ fn round(start: u64, set_bytes: u64, lines: u64, count: u64) -> symbiont_cycle::
 fn two_threads_fight_for_a_set() {
     // 64 sets of 7 ways; each thread has 5 lines.
     let (sets, lines, count) = (64, 5, 200);
-    let seven = machine(|_, sort| {
-        sort.l1d.bytes = 7 * sets * 64;
-        sort.l1d.ways = 7;
-        sort.l2.bytes = 1 << 20;
-        sort.l2.ways = 16;
+    let seven = machine(|_, core_type| {
+        core_type.l1d.bytes = 7 * sets * 64;
+        core_type.l1d.ways = 7;
+        core_type.l2.bytes = 1 << 20;
+        core_type.l2.ways = 16;
     });
     let way = sets * 64;
     let other = 1 << 30;
@@ -99,9 +99,9 @@ impl Plain {
 
 #[test]
 fn misses_by_set_equal_an_independent_model() {
-    let machine = machine(|_, sort| {
-        (sort.l1d.bytes, sort.l1d.ways) = (8 << 10, 4);
-        (sort.l2.bytes, sort.l2.ways) = (64 << 10, 8);
+    let machine = machine(|_, core_type| {
+        (core_type.l1d.bytes, core_type.l1d.ways) = (8 << 10, 4);
+        (core_type.l2.bytes, core_type.l2.ways) = (64 << 10, 8);
     });
     // Loops, runs and strays, each load after the one before, so that they come in order.
     let addresses: Vec<u64> = (0..6000_u64)
@@ -133,21 +133,22 @@ fn misses_by_set_equal_an_independent_model() {
 fn a_pending_line_is_waited_for_once() {
     // Four loads of one line, four cycles apart at most: one miss, one wait.
     let loads = stream((0..4).map(|n| Op::memory(OpClass::Load, DATA + 8 * n)));
-    let counts = run(&machine(|_, sort| sort.mshrs = shared(1)), vec![loads]);
+    let counts = run(&machine(|_, core_type| core_type.mshrs = shared(1)), vec![loads]);
     assert_eq!(counts[0].last_retired, 2 + MEMORY);
     assert_eq!(counts[0].traffic.l1d_misses, 1);
 }
 
 #[test]
 fn a_prefetcher_hides_memory_from_a_stream() {
-    let options = symbiont_cycle::Options { prefetching: true, ..OPTIONS };
+    let options = symbiont_cycle::CycleOptions { prefetching: true, ..OPTIONS };
     let count = 400;
     let loads = || {
         stream(
             (0..count).map(|n| Op { sources: [1, 0], ..Op::memory(OpClass::Load, DATA + 64 * n) }),
         )
     };
-    let far = machine(|_, sort| (sort.prefetch_streams, sort.prefetch_lines) = (4, 16));
+    let far =
+        machine(|_, core_type| (core_type.prefetch_streams, core_type.prefetch_lines) = (4, 16));
     let with = finish(&mut chip(&far, vec![loads()], &options))[0];
     let without = finish(&mut chip(&far, vec![loads()], &OPTIONS))[0];
     assert_eq!(without.last_retired, 2 + count * MEMORY);
@@ -159,27 +160,27 @@ fn a_prefetcher_hides_memory_from_a_stream() {
 
 #[test]
 fn cores_share_their_last_level_only() {
-    let two = machine(|_, sort| {
+    let two = machine(|_, core_type| {
         let llc = symbiont_sim::description::Scope::Llc;
-        sort.l3 = Some(symbiont_sim::description::Cache {
+        core_type.l3 = Some(symbiont_sim::description::Cache {
             bytes: 4 * 64,
             ways: 4,
             latency: 40,
             scope: llc,
-            ..sort.l2
+            ..core_type.l2
         });
     });
     let run = |cores: [u32; 2]| {
-        let seats = cores.iter().zip(0..).map(|(core, which)| Seat {
+        let slots = cores.iter().zip(0..).map(|(core, which)| CoreSlot {
             core: CoreId(*core),
             mode: 1,
             home: 0,
             stream: round(DATA + (which << 30), 64, 3, 30),
         });
-        let mut chip = Chip::new(&two, seats.collect(), &OPTIONS).unwrap();
+        let mut chip = Chip::new(&two, slots.collect(), &OPTIONS).unwrap();
         assert!(!chip.run_until(1e6));
-        [0, 1].map(|seat| {
-            (chip.counts(seat).traffic.l1d_misses, chip.levels().sets(seat, Kind::L3)[0].accesses)
+        [0, 1].map(|slot| {
+            (chip.counts(slot).traffic.l1d_misses, chip.levels().sets(slot, Kind::L3)[0].accesses)
         })
     };
     // Both miss their own lines once, whoever else is there; what each asked of the shared level

@@ -31,7 +31,7 @@ fn a_divider_is_not_pipelined() {
 #[test]
 fn the_rob_bounds_misses_in_parallel() {
     let rob = 16;
-    let small = machine(|_, sort| sort.rob = shared(rob as u32));
+    let small = machine(|_, core_type| core_type.rob = shared(rob as u32));
     let groups = 10;
     // The window moves on when its oldest load is there, a cycle before the next can
     // issue; the loads of a window issue four a cycle.
@@ -42,7 +42,9 @@ fn the_rob_bounds_misses_in_parallel() {
 #[test]
 fn a_group_takes_an_entry_of_its_own() {
     let ends = |branches| {
-        let machine = machine(|_, sort| (sort.rob, sort.group_branches) = (shared(16), branches));
+        let machine = machine(|_, core_type| {
+            (core_type.rob, core_type.group_branches) = (shared(16), branches);
+        });
         end(&machine, scattered_loads(240))
     };
     // Sixteen misses at a time, or four groups of three loads and the place for a branch.
@@ -54,7 +56,7 @@ fn a_group_takes_an_entry_of_its_own() {
 
 #[test]
 fn miss_registers_bound_misses_in_parallel() {
-    let few = machine(|_, sort| sort.mshrs = shared(4));
+    let few = machine(|_, core_type| core_type.mshrs = shared(4));
     let groups = 25;
     assert_eq!(end(&few, scattered_loads(groups * 4)), 2 + groups * MEMORY);
 }
@@ -73,7 +75,7 @@ fn a_wrong_guess_costs_resolution_and_refill() {
     let ops = (0..blocks * WIDTH).map(|n| {
         let wrong = n % WIDTH == WIDTH - 1;
         if wrong {
-            Op { branch: Branch::Told { wrong }, ..Op::plain(OpClass::Branch) }
+            Op { branch: Branch::Given { wrong }, ..Op::plain(OpClass::Branch) }
         } else {
             Op::plain(OpClass::Integer)
         }
@@ -101,7 +103,7 @@ fn a_predictor_that_has_learnt_costs_nothing() {
     };
     let always = run(&plain(), vec![ops(|_| true)]);
     let coin = run(&plain(), vec![ops(|n| mixed(n) % 2 == 1)]);
-    // Each step of the history meets a fresh counter until the history is all ones.
+    // Each step of the history finds a fresh counter until the history is all ones.
     assert!(always[0].mispredicted < 20, "{}", always[0].mispredicted);
     assert!(coin[0].mispredicted > count / 5, "{}", coin[0].mispredicted);
 }
@@ -116,7 +118,7 @@ fn an_instruction_miss_adds_its_latency() {
 
 #[test]
 fn a_full_store_queue_holds_up_dispatch() {
-    let two = machine(|_, sort| sort.sq = shared(2));
+    let two = machine(|_, core_type| core_type.sq = shared(2));
     let stores = stream((0..20).map(|n| Op::memory(OpClass::Store, DATA + 64 * n)));
     // Two lines under way at a time; they leave one a cycle, and the next are
     // dispatched in the cycle in which there is room and ask for their lines in the one after.
@@ -131,7 +133,7 @@ fn causes_sum_to_the_cycles_and_slots() {
         0 => Op::memory(OpClass::Load, (n * 7919) % 100_000 * 64),
         1 => Op::memory(OpClass::Store, n * 64),
         2 => Op { sources: [2, 0], ..Op::plain(OpClass::FpAdd) },
-        3 => Op { branch: Branch::Told { wrong: n % 5 == 0 }, ..Op::plain(OpClass::Branch) },
+        3 => Op { branch: Branch::Given { wrong: n % 5 == 0 }, ..Op::plain(OpClass::Branch) },
         _ => Op { sources: [1, 3], ..Op::plain(OpClass::Integer) },
     });
     let both = vec![

@@ -1,12 +1,12 @@
 //! Whole machines, to the bit: what makes the simulation faster must not change what it says.
 
 use symbiont_cycle::levels::Kind;
-use symbiont_cycle::{Branch, Chip, Fetch, Op, Options, Seat};
+use symbiont_cycle::{Branch, Chip, CoreSlot, CycleOptions, Fetch, Op};
 use symbiont_profile::OpClass;
 use symbiont_sim::description::Description;
 use symbiont_topology::CoreId;
 
-/// Operations of all sorts over so many bytes, that look random.
+/// Operations of all kinds over so many bytes, that look random.
 fn ops(thread: u64, bytes: u64) -> impl Iterator<Item = Op> + Send {
     (0_u64..).map(move |n| {
         let spread = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(thread as u32) >> 32;
@@ -40,21 +40,21 @@ fn digest(text: &str) -> u64 {
 
 fn run(machine: &str, threads: u64, fetch: Fetch) -> u64 {
     let machine = Description::named(machine).unwrap();
-    let seat = |thread: u64| Seat {
+    let slot = |thread: u64| CoreSlot {
         core: CoreId(thread as u32 / 4),
         mode: threads.min(4) as u32,
         home: 0,
         stream: Box::new(ops(thread, 8 << (10 + 3 * thread))),
     };
-    let options = Options { fetch, ..Options::default() };
-    let mut chip = Chip::new(&machine, (0..threads).map(seat).collect(), &options).unwrap();
-    (0..threads as usize).for_each(|seat| chip.skim(seat, 2000));
+    let options = CycleOptions { fetch, ..CycleOptions::default() };
+    let mut chip = Chip::new(&machine, (0..threads).map(slot).collect(), &options).unwrap();
+    (0..threads as usize).for_each(|slot| chip.skim(slot, 2000));
     assert!(chip.run_until(10_000.0));
     let mut text = String::new();
-    for seat in 0..threads as usize {
-        text += &format!("{:?}", chip.counts(seat));
+    for slot in 0..threads as usize {
+        text += &format!("{:?}", chip.counts(slot));
         for kind in [Kind::L1i, Kind::L1d, Kind::L2, Kind::L3] {
-            text += &format!("{:?}", chip.levels().sets(seat, kind));
+            text += &format!("{:?}", chip.levels().sets(slot, kind));
         }
     }
     digest(&text)

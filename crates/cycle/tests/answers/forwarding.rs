@@ -1,9 +1,9 @@
 //! Loads of what a store wrote that is still in the store queue.
 
-use symbiont_cycle::{Op, Options, Referee, Sample};
+use symbiont_cycle::{CycleOptions, CycleReference, Op, Sample};
 use symbiont_profile::{FromStore, OpClass, test_support as synthetic};
 use symbiont_sim::description::{Description, Forwarding};
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 use symbiont_sim::machine::{Contention, Runner};
 use symbiont_topology::{CoreId, NodeId};
 
@@ -14,7 +14,7 @@ const PARTIAL: u64 = 15;
 
 fn forwarding(renames: bool) -> Description {
     let rule = Forwarding { latency: FORWARD as u32, partial: PARTIAL as u32, renames };
-    machine(|_, sort| sort.forwarding = rule)
+    machine(|_, core_type| core_type.forwarding = rule)
 }
 
 /// Cycles per round of a load, an addition to it and a store of the sum, where what the load reads was
@@ -80,13 +80,15 @@ fn both_levels_see_a_variable_that_is_kept_in_memory() {
     // Four instructions a round: an addition, and from its store to the next load. Zen 4 hands the register on.
     for (name, round) in [("xeon-e5-2620v4", 5.0 + 1.0), ("zen4", 1.0)] {
         let machine = Description::named(name).unwrap();
-        let mut referee = Referee::new(machine.clone(), Options::default(), sample);
-        referee.prepare(phase).unwrap();
-        let workshop = Workshop::new(machine);
-        let mut fast = workshop.fast(Switches::default());
+        let mut reference = CycleReference::new(machine.clone(), CycleOptions::default(), sample);
+        reference.prepare(phase).unwrap();
+        let builder = TableBuilder::new(machine);
+        let mut fast = builder.fast(Switches::default());
         fast.prepare(phase).unwrap();
-        for paces in [referee.paces(&[runner], 1e6), fast.paces(&[runner], 1e6)] {
-            let cycles = 4.0 * paces[0].activity.all_cycles();
+        for thread_rates in
+            [reference.thread_rates(&[runner], 1e6), fast.thread_rates(&[runner], 1e6)]
+        {
+            let cycles = 4.0 * thread_rates[0].activity.all_cycles();
             // A chain goes on from one micro-trace to the next.
             assert!((0.98..1.02).contains(&(cycles / round)), "{name}: {cycles}");
         }

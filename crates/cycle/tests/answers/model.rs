@@ -68,11 +68,11 @@ const USERS: [usize; 3] = [0, 0, 1];
 
 /// Small caches: those of a core are shared by its threads, the last one by all.
 fn small() -> Description {
-    machine(|_, sort| {
-        (sort.l1d.bytes, sort.l1d.ways) = (2 << 10, 2);
-        (sort.l2.bytes, sort.l2.ways) = (8 << 10, 4);
-        let l3 = Cache { bytes: 12 << 10, ways: 3, latency: 40, scope: Scope::Llc, ..sort.l2 };
-        sort.l3 = Some(l3);
+    machine(|_, core_type| {
+        (core_type.l1d.bytes, core_type.l1d.ways) = (2 << 10, 2);
+        (core_type.l2.bytes, core_type.l2.ways) = (8 << 10, 4);
+        let l3 = Cache { bytes: 12 << 10, ways: 3, latency: 40, scope: Scope::Llc, ..core_type.l2 };
+        core_type.l3 = Some(l3);
     })
 }
 
@@ -82,20 +82,20 @@ proptest! {
         accesses in prop::collection::vec((0..USERS.len(), 0_u64..500, any::<bool>()), 1..1500),
     ) {
         let machine = small();
-        let sort = &machine.core_types[0];
+        let core_type = &machine.core_types[0];
         let place = |(user, core): (usize, &usize)| UserPlace {
             thread: user,
             job: user,
             core: machine.topology.core(CoreId(*core as u32)).unwrap(),
-            sort,
+            core_type,
             period: 1.0,
             home: 0,
         };
         let places: Vec<UserPlace<'_>> = USERS.iter().enumerate().map(place).collect();
         let mut levels = Levels::new(&machine, &places, false, false);
-        let mut l1 = [Naive::new(&sort.l1d), Naive::new(&sort.l1d)];
-        let mut l2 = [Naive::new(&sort.l2), Naive::new(&sort.l2)];
-        let mut l3 = Naive::new(sort.l3.as_ref().unwrap());
+        let mut l1 = [Naive::new(&core_type.l1d), Naive::new(&core_type.l1d)];
+        let mut l2 = [Naive::new(&core_type.l2), Naive::new(&core_type.l2)];
+        let mut l3 = Naive::new(core_type.l3.as_ref().unwrap());
         for (number, &(user, line, writes)) in accesses.iter().enumerate() {
             let (address, ns) = (line * LINE + 8, number as f64 * 1000.0);
             prop_assert!(levels.data(user, ns, address, 0, writes, true).is_some());

@@ -1,6 +1,6 @@
-//! Threads beside each other on a core.
+//! Co-running threads on a core.
 
-use symbiont_cycle::{Branch, Fetch, Op, Options};
+use symbiont_cycle::{Branch, CycleOptions, Fetch, Op};
 use symbiont_profile::OpClass;
 
 use crate::support::*;
@@ -19,7 +19,8 @@ fn two_threads_compete_for_a_port() {
 
 #[test]
 fn a_private_port_is_not_competed_for() {
-    let private = machine(|_, sort| sort.ports.iter_mut().for_each(|port| port.private = true));
+    let private =
+        machine(|_, core_type| core_type.ports.iter_mut().for_each(|port| port.private = true));
     let count = 100;
     let adds = || repeat(Op::plain(OpClass::FpAdd), count);
     let counts = run(&private, vec![adds(), adds()]);
@@ -31,10 +32,10 @@ fn a_private_port_is_not_competed_for() {
 #[test]
 fn a_partition_holds_what_a_shared_queue_gives() {
     let groups = 6;
-    // Misses of a thread beside one that ends at once: the window is all or half of
+    // Misses of a thread co-running with one that ends at once: the window is all or half of
     // the buffer.
     for (rob, window) in [(shared(32), 32), (partitioned(32), 16)] {
-        let machine = machine(|_, sort| sort.rob = rob);
+        let machine = machine(|_, core_type| core_type.rob = rob);
         let counts = run(
             &machine,
             vec![scattered_loads(groups * window), repeat(Op::plain(OpClass::Integer), 1)],
@@ -49,7 +50,7 @@ fn a_partition_holds_what_a_shared_queue_gives() {
 #[test]
 fn a_waiting_thread_clogs_a_shared_queue_only() {
     let quick = |iq| {
-        let machine = machine(|_, sort| sort.iq = iq);
+        let machine = machine(|_, core_type| core_type.iq = iq);
         let threads = vec![chain(OpClass::Divide, 200), repeat(Op::plain(OpClass::Integer), 2000)];
         run(&machine, threads)[1].last_retired
     };
@@ -69,21 +70,21 @@ fn a_thread_that_waits_for_memory_leaves_others_their_part() {
     };
     let quick = || repeat(Op::plain(OpClass::Integer), 8000);
     for queue in [shared(16), partitioned(16)] {
-        let machine = machine(|_, sort| (sort.iq, sort.rob) = (queue, shared(64)));
+        let machine = machine(|_, core_type| (core_type.iq, core_type.rob) = (queue, shared(64)));
         let counts = run(&machine, vec![misses(), quick()]);
         // Fetch takes turns when both can; after that it has nearly all of the width.
         assert!(counts[1].last_retired <= 8000 / 4 * 6 / 5, "{queue:?}: {counts:?}");
-        // Nobody else is there: it is as fast as its chain.
+        // No other thread is there: it is as fast as its chain.
         assert!(end(&machine, misses()) <= 300 * (MEMORY + 1) + 20);
     }
 }
 
 #[test]
 fn icount_prefers_the_quick_thread() {
-    // Few places in the queue, all shared: who fetches what cannot issue takes them.
-    let machine = machine(|_, sort| sort.iq = shared(32));
+    // Few places in the queue, all shared: a thread that fetches what cannot issue takes them.
+    let machine = machine(|_, core_type| core_type.iq = shared(32));
     let quick = |fetch| {
-        let options = Options { fetch, ..OPTIONS };
+        let options = CycleOptions { fetch, ..OPTIONS };
         let threads = vec![chain(OpClass::Divide, 400), repeat(Op::plain(OpClass::Integer), 3000)];
         finish(&mut chip(&machine, threads, &options))[1].last_retired
     };
@@ -117,10 +118,11 @@ fn identical_threads_are_equally_fast() {
 }
 
 #[test]
-fn who_has_no_room_for_a_group_leaves_its_turn() {
+fn a_thread_without_room_for_a_group_leaves_its_turn() {
     // The first thread dispatches one operation a cycle: it needs every fourth turn, the other
     // one has the rest.
-    let split = machine(|_, sort| (sort.iq, sort.rob) = (partitioned(16), partitioned(32)));
+    let split =
+        machine(|_, core_type| (core_type.iq, core_type.rob) = (partitioned(16), partitioned(32)));
     let count = 3000;
     let threads = vec![chain(OpClass::Integer, count), repeat(Op::plain(OpClass::Integer), count)];
     let counts = run(&split, threads);
@@ -132,9 +134,11 @@ fn who_has_no_room_for_a_group_leaves_its_turn() {
 
 #[test]
 fn halves_of_a_core_do_not_meet() {
-    let halves = machine(|_, sort| {
-        sort.halves_from = Some(2);
-        sort.ports.push(sort.ports.iter().find(|p| p.does == [OpClass::FpAdd]).unwrap().clone());
+    let halves = machine(|_, core_type| {
+        core_type.halves_from = Some(2);
+        core_type
+            .ports
+            .push(core_type.ports.iter().find(|p| p.does == [OpClass::FpAdd]).unwrap().clone());
     });
     let count = 100;
     let adds = || repeat(Op::plain(OpClass::FpAdd), count);
@@ -151,7 +155,7 @@ fn misled(branches: u64, divisions: u64) -> symbiont_cycle::Stream<'static> {
     let long = divisions + 1;
     stream((0..branches * long).map(move |n| match n % long {
         last if last == long - 1 => Op {
-            branch: Branch::Told { wrong: true },
+            branch: Branch::Given { wrong: true },
             sources: [1, 0],
             ..Op::plain(OpClass::Branch)
         },
@@ -163,15 +167,18 @@ fn misled(branches: u64, divisions: u64) -> symbiont_cycle::Stream<'static> {
 fn a_wrong_path_takes_turns_from_others() {
     let adds = || repeat(Op::plain(OpClass::Integer), 2000);
     let alone = end(&plain(), adds());
-    let beside = run(&plain(), vec![misled(100, 1), adds()])[1].last_retired;
+    let co_running = run(&plain(), vec![misled(100, 1), adds()])[1].last_retired;
     // Of 33 cycles two are for what retires, and half of some 20 for wrong paths.
-    assert!((1.2..1.6).contains(&(beside as f64 / alone as f64)), "{beside} against {alone}");
+    assert!(
+        (1.2..1.6).contains(&(co_running as f64 / alone as f64)),
+        "{co_running} against {alone}"
+    );
 }
 
 #[test]
 fn a_wrong_path_takes_entries_from_others() {
     let loads = |rob| {
-        let machine = machine(|_, sort| sort.rob = rob);
+        let machine = machine(|_, core_type| core_type.rob = rob);
         run(&machine, vec![misled(100, 8), scattered_loads(2000)])[1].last_retired
     };
     let (split, together) = (loads(partitioned(64)), loads(shared(64)));

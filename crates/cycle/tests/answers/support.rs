@@ -1,6 +1,6 @@
 //! A plain machine: width 4, 1 GHz, so that a cycle is a nanosecond.
 
-use symbiont_cycle::{Chip, Counts, Fetch, Op, Options, Seat, Stream};
+use symbiont_cycle::{Chip, CoreSlot, Counts, CycleOptions, Fetch, Op, Stream};
 use symbiont_profile::OpClass;
 use symbiont_sim::description::{CoreType, Description, Port, SmtRule, Structure};
 use symbiont_topology::CoreId;
@@ -15,7 +15,7 @@ pub const MULTIPLY: u64 = 3;
 pub const DATA: u64 = 1 << 32;
 pub const DIVIDE: u64 = 20;
 
-pub const OPTIONS: Options = Options {
+pub const OPTIONS: CycleOptions = CycleOptions {
     fetch: Fetch::RoundRobin,
     indexing: symbiont_cycle::Indexing::History,
     tables: symbiont_cycle::Tables::Shared,
@@ -34,41 +34,41 @@ pub fn partitioned(entries: u32) -> Structure {
 /// The machine, changed.
 pub fn machine(change: impl FnOnce(&mut Description, &mut CoreType)) -> Description {
     let mut machine = Description::named("xeon-e5-2620v4").unwrap();
-    let mut sort = machine.core_types[0].clone();
-    sort.ghz = 1.0;
-    sort.dispatch = WIDTH as u32;
-    sort.retire = WIDTH as u32;
-    sort.fetch = WIDTH as u32;
-    (sort.group_branches, sort.halves_from) = (None, None);
-    sort.refill = REFILL as u32;
-    sort.mispredicts = 1.0;
-    sort.rob = shared(512);
-    sort.iq = shared(256);
-    sort.lq = shared(256);
-    sort.sq = shared(256);
-    sort.mshrs = shared(64);
+    let mut core_type = machine.core_types[0].clone();
+    core_type.ghz = 1.0;
+    core_type.dispatch = WIDTH as u32;
+    core_type.retire = WIDTH as u32;
+    core_type.fetch = WIDTH as u32;
+    (core_type.group_branches, core_type.halves_from) = (None, None);
+    core_type.refill = REFILL as u32;
+    core_type.mispredicts = 1.0;
+    core_type.rob = shared(512);
+    core_type.iq = shared(256);
+    core_type.lq = shared(256);
+    core_type.sq = shared(256);
+    core_type.mshrs = shared(64);
     let port = |does: &[OpClass]| Port { does: does.to_vec(), private: false };
     let mut ports = vec![port(&[OpClass::Load]); 4];
     ports.push(port(&[OpClass::Store]));
     ports.push(port(&[OpClass::FpAdd]));
     ports.push(port(&[OpClass::Multiply, OpClass::Divide]));
     ports.extend(vec![port(&[OpClass::Integer, OpClass::Branch]); 4]);
-    sort.ports = ports;
-    sort.latency.integer = 1;
-    sort.latency.multiply = MULTIPLY as u32;
-    sort.latency.divide = DIVIDE as u32;
-    sort.latency.fp_add = 3;
-    sort.l1d.latency = L1 as u32;
-    sort.l2.latency = L2 as u32;
-    sort.l3 = None;
-    sort.tlb.second = None;
-    sort.tlb.walk = 0;
+    core_type.ports = ports;
+    core_type.latency.integer = 1;
+    core_type.latency.multiply = MULTIPLY as u32;
+    core_type.latency.divide = DIVIDE as u32;
+    core_type.latency.fp_add = 3;
+    core_type.l1d.latency = L1 as u32;
+    core_type.l2.latency = L2 as u32;
+    core_type.l3 = None;
+    core_type.tlb.second = None;
+    core_type.tlb.walk = 0;
     machine.memory.latency_ns = MEMORY as f64;
     machine.memory.read_gbps = 1e9;
     machine.memory.write_gbps = 1e9;
     machine.memory.total_gbps = 1e9;
-    change(&mut machine, &mut sort);
-    machine.core_types[0] = sort;
+    change(&mut machine, &mut core_type);
+    machine.core_types[0] = core_type;
     machine
 }
 
@@ -99,13 +99,13 @@ pub fn scattered_loads(count: u64) -> Stream<'static> {
 pub fn chip(
     machine: &Description,
     streams: Vec<Stream<'static>>,
-    options: &Options,
+    options: &CycleOptions,
 ) -> Chip<'static> {
     let mode = streams.len() as u32;
-    let seat = |stream| Seat { core: CoreId(0), mode, home: 0, stream };
-    let seats: Vec<_> = streams.into_iter().map(seat).collect();
-    let users = seats.len();
-    let mut chip = Chip::new(machine, seats, options).unwrap();
+    let slot = |stream| CoreSlot { core: CoreId(0), mode, home: 0, stream };
+    let slots: Vec<_> = streams.into_iter().map(slot).collect();
+    let users = slots.len();
+    let mut chip = Chip::new(machine, slots, options).unwrap();
     for user in 0..users {
         chip.levels_mut().warm_code(user, 0);
     }
@@ -115,7 +115,7 @@ pub fn chip(
 /// Lets them run to their end, which comes before a million cycles.
 pub fn finish(chip: &mut Chip<'static>) -> Vec<Counts> {
     assert!(!chip.run_until(1e6), "it did not end");
-    (0..chip.seats()).map(|seat| chip.counts(seat)).collect()
+    (0..chip.slots()).map(|slot| chip.counts(slot)).collect()
 }
 
 pub fn run(machine: &Description, streams: Vec<Stream<'static>>) -> Vec<Counts> {

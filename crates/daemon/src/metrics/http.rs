@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 
 /// How long a client may take for its request, and again for the answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// A longer request is none of ours.
 const MOST_BYTES: usize = 8192;
 
@@ -16,8 +16,8 @@ const MOST_BYTES: usize = 8192;
 /// # Errors
 /// When the client is gone or too slow.
 pub fn answer(mut client: TcpStream, text: &str) -> io::Result<()> {
-    let head = head(&mut client, Instant::now() + PATIENCE)?;
-    client.set_write_timeout(Some(PATIENCE))?;
+    let head = head(&mut client, Instant::now() + TIMEOUT)?;
+    client.set_write_timeout(Some(TIMEOUT))?;
     client.write_all(response(&head, text).as_bytes())
 }
 

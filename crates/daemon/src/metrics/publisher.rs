@@ -16,7 +16,7 @@ use super::http;
 use crate::config::MetricsConfig;
 
 /// How long the end of the thread is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// After how long a port that could not be opened is tried again.
 const RETRY: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
@@ -84,7 +84,7 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         self.wake = None;
         // A thread that hangs in a file system is left behind.
-        let _ = self.ended.recv_timeout(PATIENCE);
+        let _ = self.ended.recv_timeout(TIMEOUT);
     }
 }
 

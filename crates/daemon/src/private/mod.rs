@@ -12,7 +12,7 @@
 //!
 //! # Properties
 //! - A panic in the loop is reported, and everything is restored
-//!   (`a_panic_in_the_loop_is_told_and_gives_the_machine_back_to_be_restored`).
+//!   (`a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored`).
 
 mod held;
 mod last_word;
@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use symbiont_linux::actuate::{LockError, StateDirError};
 use symbiont_linux::launch::Manager;
-use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, Options};
+use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, MachineOptions};
 use symbiont_linux::observe::{Choice, WatchOptions};
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::{Class, DryRun, Machine, Signal};
@@ -36,7 +36,7 @@ use symbiont_topology::SysfsError;
 
 use held::Held;
 use last_word::LastWord;
-pub use report::{LatenessMs, ManagerCost, ManagerReport, Moves, PutBack};
+pub use report::{LatenessMs, ManagerCost, ManagerReport, Moves, RestoreOutcome};
 pub(crate) use run::panic_message;
 use run::{finish, run};
 use start::{notes, prepare, room, set_alarm};
@@ -61,7 +61,7 @@ pub struct Plan<'a> {
     pub counting: CountOptions,
     /// Decides, and changes nothing.
     pub dry_run: bool,
-    /// What the programs are run for.
+    /// The purpose of the programs.
     pub class: Class,
     /// Manage daemons to their end?
     pub linger: bool,
@@ -128,7 +128,7 @@ fn try_to_manage(
     };
     let watch = WatchOptions { choice: plan.choice, ..WatchOptions::default() };
     let (state_dir, counting) = (plan.state_dir.clone(), plan.counting.clone());
-    let options = Options { state_dir, watch, counting };
+    let options = MachineOptions { state_dir, watch, counting };
     let roots: Vec<(String, u32)> =
         manager.roots().iter().map(|root| (root.name().to_owned(), root.pid())).collect();
     let last_word = roots.first().and_then(|(_, process)| LastWord::to_user_of(*process));
@@ -140,24 +140,24 @@ fn try_to_manage(
         machine.release_daemons();
     }
     let mut policy: Box<dyn Policy> = Box::new(Classes::new((plan.policy.make)(&plan.settings)));
-    // What can be counted is known once it is asked for.
+    // The machine reports what it can count only after it was asked.
     machine.measure(&policy.requirements().asked());
     let adapted = policy.adapt(machine.support(), machine.topology());
     let needs = policy.requirements().required;
     machine.measure(&needs);
     if let Some((signal, why)) = machine.support().missing(&needs) {
         let why = PrivateError::MissingSignal { policy: plan.policy.name, signal, why };
-        return Err((Box::new(why), Some(machine.put_back().1)));
+        return Err((Box::new(why), Some(machine.restore_all().1)));
     }
     let no_core = match room(&machine, plan.class, &roots) {
         Ok(note) => note,
-        Err(why) => return Err((Box::new(why), Some(machine.put_back().1))),
+        Err(why) => return Err((Box::new(why), Some(machine.restore_all().1))),
     };
     for (name, pid) in &roots {
         match machine.enrol(name, *pid) {
             Ok(id) => machine.set_class(id, plan.class),
             Err(why) => {
-                let (_, manager) = machine.put_back();
+                let (_, manager) = machine.restore_all();
                 return Err((Box::new(why.into()), Some(manager)));
             }
         }

@@ -40,21 +40,22 @@ pub struct ManagerReport {
     /// What managing cost.
     pub manager: ManagerCost,
     /// What was restored at the end.
-    pub put_back: PutBack,
+    #[serde(rename = "put_back")]
+    pub restored: RestoreOutcome,
     /// What the policy found out.
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// Where each program ran, with which co-runners, and why.
     #[serde(default)]
     pub summary: SummaryReport,
-    /// Of programs that are measured: who else ran on their cores.
+    /// Of programs that are measured: other threads that ran on their cores.
     #[serde(default)]
     pub quiet: Option<Quiet>,
     /// What went wrong, in words.
     pub trouble: Vec<String>,
 }
 
-/// Moves by what became of them.
+/// Moves by outcome.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Moves {
     /// Done.
@@ -62,7 +63,8 @@ pub struct Moves {
     /// Too late: the thread was gone.
     pub gone: u64,
     /// Another process had changed the thread.
-    pub foreign: u64,
+    #[serde(rename = "foreign")]
+    pub externally_changed: u64,
     /// Refused by the kernel.
     pub refused: u64,
     /// Not enforced, or a dry run.
@@ -101,9 +103,9 @@ pub struct ManagerCost {
     pub rss_kb: Option<u64>,
 }
 
-/// What became of what was changed.
+/// The outcome of restoring what was changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct PutBack {
+pub struct RestoreOutcome {
     /// Threads that were restored.
     pub restored: usize,
     /// Threads that another process changed.
@@ -112,13 +114,13 @@ pub struct PutBack {
     pub failed: Vec<String>,
 }
 
-impl From<RestoreReport> for PutBack {
+impl From<RestoreReport> for RestoreOutcome {
     fn from(report: RestoreReport) -> Self {
-        let told = |list: Vec<NotRestored>| list.iter().map(ToString::to_string).collect();
+        let lines = |list: Vec<NotRestored>| list.iter().map(ToString::to_string).collect();
         Self {
             restored: report.restored,
-            left_alone: told(report.left_alone),
-            failed: told(report.failed),
+            left_alone: lines(report.left_alone),
+            failed: lines(report.failed),
         }
     }
 }

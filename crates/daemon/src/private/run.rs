@@ -16,7 +16,7 @@ use symbiont_policy::Policy;
 use symbiont_trace::{Header, Recorder};
 
 use super::held::Held;
-use super::report::{ManagerReport, Moves, PutBack};
+use super::report::{ManagerReport, Moves, RestoreOutcome};
 use super::{Plan, TOLERATED};
 use crate::quiet::{Host, Watch};
 
@@ -58,7 +58,7 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     let (mut quiet, mut own_cpus) = (Watch::default(), OwnCpus::default());
     let mut each = |step: &Step| {
         if !plan.dry_run {
-            quiet.look(&step.sample, &step.placement, &topology, &mut Host);
+            quiet.check(&step.sample, &step.placement, &topology, &mut Host);
             report.quiet = quiet.total().or(report.quiet.take());
             // Where it cannot, it is named among the others.
             let _ = own_cpus.keep_off(&quiet.cpus());
@@ -105,7 +105,7 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     report.moves = Moves {
         done: tally.done,
         gone: tally.gone,
-        foreign: tally.foreign,
+        externally_changed: tally.externally_changed,
         refused: tally.refused,
         not_enforced: tally.not_enforced,
         withheld: tally.withheld.values().sum(),
@@ -122,7 +122,7 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 fn note_reasons(reasons: &mut BTreeMap<String, u64>, step: &Step) {
-    /// More different reasons than this are not told apart.
+    /// More different reasons than this are not distinguished.
     const MOST: usize = 16;
     for outcome in &step.outcomes {
         if let Outcome::Refused(why) = outcome {
@@ -152,9 +152,9 @@ pub(super) fn finish<W: Wait>(
         report.trouble.push(why.to_owned());
     }
     let slipped = machine.slipped();
-    let (put_back, waiter) = machine.put_back();
-    report.put_back = PutBack::from(put_back);
-    report.trouble.extend(unrestored(slipped, report.put_back.failed.len()));
+    let (restored, waiter) = machine.restore_all();
+    report.restored = RestoreOutcome::from(restored);
+    report.trouble.extend(unrestored(slipped, report.restored.failed.len()));
     (report, waiter)
 }
 

@@ -49,14 +49,14 @@ pub(super) enum Leftovers {
 /// restores: in a script that is no reason to run the next program unmanaged.
 fn acquire(state_dir: &Path) -> Result<Lock, LockError> {
     /// For a manager whose programs live: they may be about to end.
-    const PATIENCE: Duration = Duration::from_millis(300);
+    const TIMEOUT: Duration = Duration::from_millis(300);
     /// For one whose programs have ended.
     const PATIENCE_WITH_END: Duration = Duration::from_secs(6);
     const PAUSE: Duration = Duration::from_millis(10);
     let (begin, usual) = (Instant::now(), [default_state_dir()]);
     loop {
         match Lock::acquire(state_dir, &usual) {
-            Err(LockError::Busy { ending: false, .. }) if begin.elapsed() < PATIENCE => {}
+            Err(LockError::Busy { ending: false, .. }) if begin.elapsed() < TIMEOUT => {}
             Err(LockError::Busy { ending: true, .. }) if begin.elapsed() < PATIENCE_WITH_END => {}
             other => return other,
         }

@@ -71,11 +71,11 @@ impl World {
             time.idle += (length - busy - stolen) * MS;
             time.stolen += stolen * MS;
         }
-        self.threads[0].ran += own * MS;
-        self.look()
+        self.threads[0].run_time += own * MS;
+        self.check()
     }
 
-    fn look(&mut self) -> Vec<Intrusion> {
+    fn check(&mut self) -> Vec<Intrusion> {
         let program = Program { class: Class::Alone, ..Program::new(ProgramId(1), "bench") };
         let at = Timestamp(u64::try_from(self.accounts.times.at.as_nanos()).unwrap());
         let threads = self.threads.clone();
@@ -85,7 +85,7 @@ impl World {
         };
         let placement = threads.iter().map(|thread| (thread.id, target())).collect();
         let sample = Sample { at, threads, programs: vec![program], ..Sample::default() };
-        self.watch.look(&sample, &placement, &topology(), &mut self.accounts)
+        self.watch.check(&sample, &placement, &topology(), &mut self.accounts)
     }
 
     fn report(&self) -> Quiet {
@@ -100,7 +100,7 @@ fn close(one: f64, other: f64) -> bool {
 #[test]
 fn others_on_its_cores_are_reported() {
     let mut world = World::new();
-    assert!(world.look().is_empty());
+    assert!(world.check().is_empty());
     assert_eq!(world.watch.cpus(), set("0-1"), "the sibling, too");
     let found = world.pass(1000, 900, 300, 0);
     assert_eq!(found.len(), 1);
@@ -115,7 +115,7 @@ fn others_on_its_cores_are_reported() {
 #[test]
 fn its_own_time_is_no_intrusion() {
     let mut world = World::new();
-    world.look();
+    world.check();
     for _ in 0..5 {
         // Steps of the kernel's accounts are no others.
         assert_eq!(world.pass(400, 380, 5, 10), []);
@@ -128,7 +128,7 @@ fn its_own_time_is_no_intrusion() {
 #[test]
 fn what_changes_is_not_judged() {
     let mut world = World::new();
-    world.look();
+    world.check();
     world.threads.push(thread(1, 8, &set("0-3")));
     assert_eq!(world.pass(1000, 0, 900, 0), [], "a thread came");
     world.placed = false;
@@ -154,7 +154,7 @@ fn what_changes_is_not_judged() {
     assert!(report.trouble.is_none() && close(report.watched_s, 2.0), "{report:?}");
     // Nothing is kept of programs that are gone.
     let (sample, placement) = (Sample::default(), Placement::new());
-    assert!(world.watch.look(&sample, &placement, &topology(), &mut world.accounts).is_empty());
+    assert!(world.watch.check(&sample, &placement, &topology(), &mut world.accounts).is_empty());
     assert_eq!(world.watch.total(), None);
 }
 
@@ -165,16 +165,16 @@ fn intruders_are_named_with_what_they_ran() {
         thread,
         born: born * MS,
         name: name.to_owned(),
-        ran: ran * MS,
+        run_time: ran * MS,
     };
     let mut world = World::new();
-    // Of who was there before the window it is not known what they ran in it.
+    // The run time within the window is unknown for threads that existed before it.
     world.accounts.bystanders = [
         vec![one(7, "bench", 1, 999), one(20, "sh", 100_500, 300), one(21, "cron", 50, 70)],
         vec![one(20, "sh", 100_500, 350), one(21, "cron", 50, 270)],
     ]
     .into();
-    world.look();
+    world.check();
     let named = |found: &[Intrusion]| -> Vec<(String, f64)> {
         found[0].by.iter().map(|one| (one.name.clone(), one.s)).collect()
     };

@@ -1,4 +1,4 @@
-//! Looks for processes that rules want managed.
+//! Scans for processes that rules want managed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -7,18 +7,18 @@ use procfs::process::Process;
 
 use super::{Facts, Rules, Verdict};
 
-/// Looks at a new process before it is taken to have become what it will be: a shell's child is the
+/// Scans at a new process before it is taken to have become what it will be: a shell's child is the
 /// shell itself until it executes its program.
-const FIRST_LOOKS: u32 = 3;
-/// Looks after which an older process is judged again: it may have executed another program.
+const FIRST_SCANS: u32 = 3;
+/// Scans after which an older process is judged again: it may have executed another program.
 const LATER: u32 = 16;
 
-/// What is known of the processes of this machine.
+/// The processes of this machine, as far as they were judged.
 #[derive(Debug, Default)]
 pub struct Finder {
     /// How often each was judged.
-    looks: BTreeMap<u32, u32>,
-    /// The daemon and its ancestors: who manages these manages the daemon.
+    seen: BTreeMap<u32, u32>,
+    /// The daemon and its ancestors: managing these means managing the daemon.
     own: BTreeSet<u32>,
     users: HashMap<u32, Option<String>>,
     scans: u32,
@@ -29,18 +29,18 @@ pub struct Finder {
 pub struct Found {
     /// Its number.
     pub process: u32,
-    /// What people call its program.
+    /// The name of its program, for people.
     pub name: String,
     /// Processes with the same group are one program.
     pub group: Option<String>,
-    /// What the rules say.
+    /// The verdict of the rules.
     pub verdict: Verdict,
 }
 
-/// What a look at all processes gave.
+/// The result of a scan of all processes.
 #[derive(Debug, Default)]
-pub struct Look {
-    /// What is to be managed, by number: parents come before most of their children.
+pub struct Scan {
+    /// The processes to be managed, by number: parents come before most of their children.
     pub found: Vec<Found>,
     /// Rules that match the daemon or an ancestor of it, by their files.
     pub own: Vec<String>,
@@ -62,34 +62,34 @@ impl Finder {
         Self { own, ..Self::default() }
     }
 
-    /// Judges all processes anew with the next look.
+    /// Judges all processes anew with the next scan.
     pub fn start_over(&mut self) {
-        self.looks.clear();
+        self.seen.clear();
     }
 
     /// Judges the processes that are new, and from time to time the others; those that are managed
     /// are not looked at.
-    pub fn look(&mut self, rules: &Rules, is_managed: impl Fn(u32) -> bool) -> Look {
-        let mut look = Look::default();
+    pub fn scan(&mut self, rules: &Rules, is_managed: impl Fn(u32) -> bool) -> Scan {
+        let mut scan = Scan::default();
         self.scans = self.scans.wrapping_add(1);
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        look.alive = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        self.looks.retain(|process, _| look.alive.contains(process));
-        for &process in &look.alive {
-            let looks = self.looks.entry(process).or_default();
-            let is_due = *looks < FIRST_LOOKS || (process ^ self.scans) % LATER == 0;
+        scan.alive = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        self.seen.retain(|process, _| scan.alive.contains(process));
+        for &process in &scan.alive {
+            let scans = self.seen.entry(process).or_default();
+            let is_due = *scans < FIRST_SCANS || (process ^ self.scans) % LATER == 0;
             if !is_due || is_managed(process) {
                 continue;
             }
-            *looks = looks.saturating_add(1);
+            *scans = scans.saturating_add(1);
             let Some((name, group, verdict)) = self.judge(rules, process) else { continue };
             if self.own.contains(&process) {
-                look.own.push(verdict.rule);
+                scan.own.push(verdict.rule);
             } else {
-                look.found.push(Found { process, name, group, verdict });
+                scan.found.push(Found { process, name, group, verdict });
             }
         }
-        look
+        scan
     }
 
     fn judge(&mut self, rules: &Rules, process: u32) -> Option<(String, Option<String>, Verdict)> {

@@ -1,4 +1,4 @@
-//! What rules match a process by.
+//! The properties of a process that rules match.
 
 use procfs::process::Process;
 
@@ -9,7 +9,7 @@ pub struct Facts {
     pub cgroup: String,
     /// Its systemd unit: the innermost part of that path that is a service or a scope.
     pub unit: Option<String>,
-    /// What it runs.
+    /// The program that it runs.
     pub executable: Option<String>,
     /// Its user, by number.
     pub uid: u32,

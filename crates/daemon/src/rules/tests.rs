@@ -1,4 +1,4 @@
-//! What rules match, in which order, and what becomes of bad ones.
+//! Which processes rules match, in which order, and the treatment of bad ones.
 
 use std::fs;
 
@@ -141,10 +141,10 @@ fn a_file_that_became_bad_keeps_what_was_read_of_it() {
 fn the_daemon_and_its_ancestors_are_never_managed() {
     let rules = rules(&[("etc/a.toml", "[[rule]]\nexecutable = \"*\"\nmanage = true")]);
     let mut finder = Finder::new();
-    let look = finder.look(&rules, |_| false);
+    let scan = finder.scan(&rules, |_| false);
     let own = [1, std::process::id()];
-    assert!(look.found.iter().all(|found| !own.contains(&found.process)), "{look:?}");
-    assert!(!look.own.is_empty(), "it is reported");
+    assert!(scan.found.iter().all(|found| !own.contains(&found.process)), "{scan:?}");
+    assert!(!scan.own.is_empty(), "it is reported");
 }
 
 #[test]

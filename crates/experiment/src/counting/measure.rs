@@ -178,7 +178,10 @@ impl Thread {
 
     fn alive(&self) -> Alive {
         let (process, thread) = (std::process::id(), self.number);
-        Alive { thread: ThreadId { process, thread, born: 0, generation: 0 }, ran: Duration::ZERO }
+        Alive {
+            thread: ThreadId { process, thread, born: 0, generation: 0 },
+            run_time: Duration::ZERO,
+        }
     }
 }
 

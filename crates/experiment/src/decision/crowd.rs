@@ -9,8 +9,8 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_machine::{
-    Ability, Change, Counting, GroupReading, Machine, Move, Outcome, Program, ProgramId, RunState,
-    Sample, Signal, Signals, Stage, Support, Target, ThreadId, ThreadSample, Timestamp,
+    Ability, Change, Counting, GroupReading, Lifecycle, Machine, Move, Outcome, Program, ProgramId,
+    RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::Topology;
 
@@ -80,12 +80,12 @@ impl Crowd {
                 id,
                 program,
                 state: RunState::Runnable,
-                ran: Duration::ZERO,
-                waited: Duration::ZERO,
+                run_time: Duration::ZERO,
+                wait_time: Duration::ZERO,
                 switches: 0,
                 cpu: None,
-                limit: Arc::clone(&limit),
-                stage: Stage::Settled,
+                allowed: Arc::clone(&limit),
+                lifecycle: Lifecycle::Settled,
                 counts: counting.groups.iter().map(|group| empty(group.events.len())).collect(),
             };
             threads.insert(id, thread);
@@ -94,7 +94,7 @@ impl Crowd {
             signals: Signal::ALL.map(|signal| (signal, Ability::Full)).into(),
             affinity: Ability::Full,
             boost: Ability::Full,
-            waiting: Ability::Full,
+            idle_class: Ability::Full,
             enrolment: Ability::Full,
         };
         let mut random = Pcg64Mcg::seed_from_u64(7);
@@ -106,7 +106,7 @@ impl Crowd {
     fn count(&mut self, quantum: Duration) {
         let turns = self.counting.groups.len().max(1) as u32;
         for (thread, lean) in self.threads.values_mut().zip(&mut self.leans) {
-            thread.ran += quantum;
+            thread.run_time += quantum;
             if self.random.random_bool(NEW) {
                 *lean = Lean::draw(&mut self.random);
             }

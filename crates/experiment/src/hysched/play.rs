@@ -10,7 +10,7 @@ use symbiont_machine::{Signal, Signals};
 use symbiont_matching::{Request, group};
 use symbiont_policy::{Fixed, Hysched, Policy, Settings, Together, Variant, find};
 use symbiont_profile::Profile;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::CpuSet;
 
@@ -93,7 +93,7 @@ impl PairStp {
 
 /// What runs need.
 pub(super) struct Player<'a, 'p> {
-    pub workshop: &'a Workshop<'p>,
+    pub workshop: &'a TableBuilder<'p>,
     pub profiles: &'p BTreeMap<String, Profile>,
     pub size: &'a Size,
     pub seed: u64,
@@ -103,7 +103,7 @@ pub(super) struct Player<'a, 'p> {
 
 impl<'a, 'p> Player<'a, 'p> {
     pub fn new(
-        workshop: &'a Workshop<'p>,
+        workshop: &'a TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
         size: &'a Size,
         seed: u64,

@@ -8,7 +8,7 @@ use symbiont_machine::test_support::thread;
 use symbiont_machine::{Assignment, Placement, Program, ProgramId, Sample};
 use symbiont_policy::{Policy, Variant, View};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 use symbiont_topology::Topology;
 
 use super::*;
@@ -30,7 +30,7 @@ fn finished(folder: &Path, size: &Size) -> Vec<Finished<Run, Record>> {
     let library = Library::open(Path::new("/nonexistent")).unwrap();
     let needed = size.needed();
     let profiles = library.load_all(needed.iter().map(String::as_str)).unwrap();
-    let workshop = Workshop::new(Description::named("xeon-e5-2620v4").unwrap());
+    let workshop = TableBuilder::new(Description::named("xeon-e5-2620v4").unwrap());
     let trial = Trial::new(&workshop, &profiles, size, 1, &|_| String::new());
     carry_out(&trial, folder, 2, &mut ()).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use symbiont_profile::Profile;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 
 use super::plan::{Contender, Run, Size, plan};
 use super::play::{PairStp, Player, Record, cost};
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Trial<'_, '_> {
 impl<'a, 'p> Trial<'a, 'p> {
     /// On a machine that was made ready for these programs.
     pub fn new(
-        workshop: &'a Workshop<'p>,
+        workshop: &'a TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
         size: &'a Size,
         seed: u64,

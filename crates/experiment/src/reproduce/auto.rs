@@ -12,8 +12,8 @@ use symbiont_model::{Components, Depth};
 use symbiont_policy::{Entry, Fixed, Settings, policies};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Options, SimMachine};
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::machine::{SimMachine, SimOptions};
 
 use super::compared::{Comparison, Ready};
 use super::figure::{Drawn, Figure, Paper, Point};
@@ -157,13 +157,13 @@ fn knowledge(
         return Ok(Knowledge::default());
     }
     let kind = machine.core_types.first().map(|core| core.kind).unwrap_or_default();
-    let core = machine.clone().of_sort(kind).map_err(failed)?;
+    let core = machine.clone().of_type(kind).map_err(failed)?;
     Ok(Knowledge::of(&train(core, 2, profiles, &TRAINING, context, progress)?))
 }
 
-fn support(workshop: &Workshop<'_>) -> Result<Support, Error> {
+fn support(workshop: &TableBuilder<'_>) -> Result<Support, Error> {
     let fast = workshop.fast(Switches::default());
-    let options = Options::default();
+    let options = SimOptions::default();
     let machine = SimMachine::new(workshop.description(), fast, Vec::new(), &[], options);
     Ok(machine.map_err(SimulateError::from)?.support().clone())
 }
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn policies_that_cannot_run_are_named() {
-        let workshop = Workshop::new(machine());
+        let workshop = TableBuilder::new(machine());
         let support = support(&workshop).unwrap();
         let (able, unable) = able(&machine(), &support, &Settings::default());
         let names: Vec<&str> = able.iter().map(|entry| name(entry)).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 
 use super::Context;
 use crate::campaign::{Finished, Repeats, Rows, carry_out, digest};
@@ -19,7 +19,7 @@ use crate::training::Models;
 #[derive(Debug)]
 pub struct Ready<'p> {
     /// The machine.
-    pub workshop: Workshop<'p>,
+    pub workshop: TableBuilder<'p>,
     profiles: &'p BTreeMap<String, Profile>,
     basis: (String, BTreeMap<String, String>),
 }
@@ -60,7 +60,7 @@ impl<'p> Ready<'p> {
         modes: &[u32],
         context: &Context<'_>,
     ) -> Result<Self, Error> {
-        let workshop = Workshop::new(description);
+        let workshop = TableBuilder::new(description);
         (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), modes)?;
         let common = digest(&[CODE, &machine(workshop.description())]);
         let digests = profiles.iter().map(|(name, of)| (name.clone(), profile(of))).collect();

@@ -11,7 +11,7 @@ use symbiont_model::{Form, Inversion};
 use symbiont_policy::{PairSlowdowns, Symbiosis};
 use symbiont_profile::Profile;
 use symbiont_sim::description::{Costs, Description};
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 
 #[cfg(test)]
 pub(super) use self::accuracy::FORWARD;
@@ -233,7 +233,7 @@ pub(super) fn mixes(
     (counts, workloads): (&[usize], usize),
     width: usize,
     programs: &[String],
-    workshop: &Workshop<'_>,
+    workshop: &TableBuilder<'_>,
     seed: u64,
 ) -> Vec<Mix> {
     let mix = |number: usize, cores: usize| {

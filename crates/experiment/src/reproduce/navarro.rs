@@ -4,7 +4,7 @@ mod factors;
 
 use std::collections::BTreeMap;
 
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::{Context, Effort, Reproduced, Source};
@@ -113,7 +113,7 @@ impl Source for Hysched {
             Effort::Full => Size::full(context.programs()),
         };
         let profiles = context.profiles(&size.needed())?;
-        let workshop = Workshop::new(super::described(XEON)?);
+        let workshop = TableBuilder::new(super::described(XEON)?);
         (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &[1, 2])?;
         let machine = machine(workshop.description());
         let digests: BTreeMap<&String, String> =

@@ -7,7 +7,7 @@ use symbiont_model::Depth;
 use symbiont_policy::{Settings, Symbiosis};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
 
 use super::Context;
@@ -30,7 +30,7 @@ fn on_core<T>(
     context: &Context<'_>,
     then: impl FnOnce(&Simulated<'_, '_>, &training::Options) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let workshop = Workshop::new(machine.restricted(Some(1), Some(width)).map_err(failed)?);
+    let workshop = TableBuilder::new(machine.restricted(Some(1), Some(width)).map_err(failed)?);
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= width as u32).collect();
     (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &modes)?;
     let by = (Errors::default(), context.seed, context.workers);

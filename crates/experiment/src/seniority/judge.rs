@@ -65,7 +65,7 @@ impl Story {
     /// Adds what was seen at the start of a quantum, and what was wanted then.
     pub(crate) fn add(&mut self, sample: &Sample, placement: &Placement) {
         for thread in &sample.threads {
-            self.known.insert(thread.id, (thread.program, thread.ran, thread.switches));
+            self.known.insert(thread.id, (thread.program, thread.run_time, thread.switches));
         }
         let mut moment = Moment { at: sample.at.0 as f64 / 1e9, ..Moment::default() };
         for (ProgramId(program), ran, switches) in self.known.values() {

@@ -36,7 +36,7 @@ use std::{fs, io};
 use sha2::{Digest, Sha256};
 use symbiont_profile::Phase;
 use symbiont_sim::physics::response::ResponseTable;
-use symbiont_sim::ready::{CODE, PhaseDigest, Shelf, TableName};
+use symbiont_sim::ready::{CODE, PhaseDigest, TableCache, TableName};
 
 const MAGIC: &[u8; 8] = b"SYMBTABL";
 
@@ -94,7 +94,7 @@ impl Cache {
     }
 }
 
-impl Shelf for Cache {
+impl TableCache for Cache {
     fn digest(&self, phase: &Phase) -> Option<PhaseDigest> {
         Some(Sha256::digest(postcard::to_stdvec(phase).ok()?).into())
     }
@@ -170,13 +170,13 @@ mod tests {
 
     use symbiont_profile::test_support;
     use symbiont_sim::description::Description;
-    use symbiont_sim::fast::Workshop;
+    use symbiont_sim::fast::TableBuilder;
 
     use super::*;
 
     /// How many tables of a phase must be made on this machine.
     fn made(cache: &Cache, machine: &str, phase: &Phase) -> usize {
-        let workshop = Workshop::new(Description::named(machine).unwrap());
+        let workshop = TableBuilder::new(Description::named(machine).unwrap());
         let of = Mutex::new(0);
         let tell = |made: symbiont_sim::ready::Made| {
             *of.lock().unwrap() = made.of;

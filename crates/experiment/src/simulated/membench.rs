@@ -20,8 +20,8 @@ use symbiont_profile::{
 };
 use symbiont_sim::PrepareError;
 use symbiont_sim::description::{Description, Source};
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Errors, Options, SimError, SimMachine};
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::machine::{Errors, SimError, SimMachine, SimOptions};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::{CpuSet, NumaNode};
 
@@ -84,7 +84,7 @@ const KERNELS: [Kernel; 4] = [
 pub fn measure(description: &Description, sizes: &[u64]) -> Result<Memory, SimError<PrepareError>> {
     let chases: Vec<Profile> = sizes.iter().map(|bytes| chase(*bytes)).collect();
     let kernels: Vec<Profile> = KERNELS.iter().map(stream).collect();
-    let workshop = Workshop::new(description.clone());
+    let workshop = TableBuilder::new(description.clone());
     let nodes: Vec<&NumaNode> =
         description.topology.nodes().iter().filter(|node| !node.cpus.is_empty()).collect();
     // One hardware thread of each core.
@@ -126,7 +126,7 @@ fn inputs(description: &Description) -> Vec<(String, String)> {
 
 /// Instructions per nanosecond of all hardware threads of a set together.
 fn speed<'p>(
-    workshop: &Workshop<'p>,
+    workshop: &TableBuilder<'p>,
     profile: &'p Profile,
     cpus: &CpuSet,
 ) -> Result<f64, SimError<PrepareError>> {
@@ -134,12 +134,12 @@ fn speed<'p>(
         || Program { name: profile.program.clone(), profile, shape: Shape::Single, target: None };
     let programs: Vec<Program<'_>> = cpus.iter().map(|_| program()).collect();
     let count = programs.len();
-    let options = Options {
+    let options = SimOptions {
         seed: 1,
         errors: Errors::NONE,
         limit: Some(cpus.clone()),
         one_memory: true,
-        ..Options::default()
+        ..SimOptions::default()
     };
     let fast = workshop.fast(Switches::default());
     let mut machine = SimMachine::new(workshop.description(), fast, programs, &[], options)?;

@@ -39,7 +39,7 @@ use symbiont_model::Model;
 use symbiont_policy::{Fixed, Settings, Symbiosis, Together, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Costs;
-use symbiont_sim::fast::{Switches, Workshop};
+use symbiont_sim::fast::{Switches, TableBuilder};
 use symbiont_sim::machine::{Contention, Errors, SimMachine};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_synth::Ratio;
@@ -176,7 +176,7 @@ pub struct Mixes<'a, 'p> {
     /// Its name.
     pub name: String,
     /// The machine, made ready for the programs.
-    pub workshop: &'a Workshop<'p>,
+    pub workshop: &'a TableBuilder<'p>,
     /// The programs' profiles, by name.
     pub profiles: &'p BTreeMap<String, Profile>,
     /// The mixes.

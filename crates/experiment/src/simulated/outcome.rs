@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Errors, Level};
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::machine::{Errors, Fidelity};
 
 use super::{App, Setup};
 use crate::stats::Estimate;
@@ -51,7 +51,7 @@ impl Provenance {
     pub(crate) fn new(description: &Description, setup: &Setup) -> Self {
         Self {
             simulated: true,
-            level: <Workshop<'_> as Level<'_>>::NAME,
+            level: <TableBuilder<'_> as Fidelity<'_>>::NAME,
             checked: description.checked.clone().unwrap_or_else(|| "unchecked".to_owned()),
             held: held(description).to_owned(),
             machine: description.name.clone(),

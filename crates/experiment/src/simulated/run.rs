@@ -11,7 +11,7 @@ use symbiont_policy::{Entry, SetError, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
 use symbiont_sim::description::{Costs, Description};
-use symbiont_sim::machine::{Errors, Level, SimError, Switches};
+use symbiont_sim::machine::{Errors, Fidelity, SimError, Switches};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
@@ -175,7 +175,7 @@ pub enum SimulateError {
 ///
 /// # Errors
 /// See [`SimulateError`].
-pub fn check<'p, L: Level<'p>>(
+pub fn check<'p, L: Fidelity<'p>>(
     workload: &Workload,
     profiles: &BTreeMap<String, Profile>,
     level: &L,
@@ -204,7 +204,7 @@ pub fn check<'p, L: Level<'p>>(
 ///
 /// # Errors
 /// See [`SimulateError`].
-pub fn simulate<'p, L: Level<'p>>(
+pub fn simulate<'p, L: Fidelity<'p>>(
     level: &L,
     workload: &Workload,
     profiles: &'p BTreeMap<String, Profile>,

@@ -12,8 +12,8 @@ use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
 use symbiont_sim::activity::{Activity, Slot};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Errors, Options, SimError, SimMachine};
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::machine::{Errors, SimError, SimMachine, SimOptions};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::CpuSet;
 
@@ -60,7 +60,7 @@ pub fn look(
     description: &Description,
     profiles: &BTreeMap<String, Profile>,
 ) -> Result<Sanity, SimError<PrepareError>> {
-    let workshop = Workshop::new(description.clone());
+    let workshop = TableBuilder::new(description.clone());
     let all: Vec<(&str, &Profile)> = profiles.iter().map(|(n, p)| (n.as_str(), p)).collect();
     let fastest = description.topology.cores_by_speed();
     let everywhere = description.topology.cpus();
@@ -83,7 +83,7 @@ pub fn look(
 
 /// What programs do together on a core in the second half of a run, by program.
 fn run<'p>(
-    workshop: &Workshop<'p>,
+    workshop: &TableBuilder<'p>,
     programs: &[(&str, &'p Profile)],
     core: &CpuSet,
 ) -> Result<Vec<Activity>, SimError<PrepareError>> {
@@ -99,7 +99,7 @@ fn run<'p>(
     // One hardware thread for each, so that nobody shares one.
     let limit: CpuSet = core.iter().take(programs.len()).collect();
     let options =
-        Options { seed: 1, errors: Errors::NONE, limit: Some(limit), ..Options::default() };
+        SimOptions { seed: 1, errors: Errors::NONE, limit: Some(limit), ..SimOptions::default() };
     let fast = workshop.fast(Switches::default());
     let mut machine = SimMachine::new(workshop.description(), fast, programs, &[], options)?;
     let done = |machine: &SimMachine<'p, _>| {

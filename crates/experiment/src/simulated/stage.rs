@@ -8,16 +8,16 @@ use symbiont_control::{Controller, Deciding};
 use symbiont_machine::{Machine, Signals};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Finding, Policy};
-use symbiont_sim::fast::Workshop;
-use symbiont_sim::machine::{Contention, Level, Options, SimMachine};
+use symbiont_sim::fast::TableBuilder;
+use symbiont_sim::machine::{Contention, Fidelity, SimMachine, SimOptions};
 use symbiont_sim::program::Program;
 use symbiont_topology::CpuSet;
 
 use super::{Setup, SimulateError};
 
 /// A simulated machine under the control of a policy.
-pub(crate) type Steered<'a, 'p, L = Workshop<'p>> =
-    Controller<SimMachine<'p, <L as Level<'p>>::Run<'a>>>;
+pub(crate) type Steered<'a, 'p, L = TableBuilder<'p>> =
+    Controller<SimMachine<'p, <L as Fidelity<'p>>::Run<'a>>>;
 
 /// Where programs run, and how.
 #[derive(Debug)]
@@ -61,13 +61,13 @@ impl<'a, L> Stage<'a, L> {
         seed: u64,
     ) -> Result<SimMachine<'p, L::Run<'a>>, SimulateError>
     where
-        L: Level<'p>,
+        L: Fidelity<'p>,
     {
         let physics = self.level.begin(self.setup.switches);
         let physics = physics.ok_or(SimulateError::Shared(L::NAME))?;
         let Setup { errors, limit, costs, .. } = self.setup;
         let (limit, costs) = (limit.clone(), costs.clone());
-        let options = Options { seed, errors: *errors, limit, costs, ..Options::default() };
+        let options = SimOptions { seed, errors: *errors, limit, costs, ..SimOptions::default() };
         let description = self.level.description();
         Ok(SimMachine::new(description, physics, programs, leads, options)?)
     }
@@ -75,7 +75,7 @@ impl<'a, L> Stage<'a, L> {
     /// What happens while a decision is taken.
     fn deciding<'p>(self, quantum: Duration) -> Deciding
     where
-        L: Level<'p>,
+        L: Fidelity<'p>,
     {
         let limit = |cpus: &CpuSet| match &self.setup.limit {
             Some(limit) => cpus.intersection(limit),
@@ -93,7 +93,7 @@ impl<'a, L> Stage<'a, L> {
     /// target.
     pub fn alone<'p>(self, program: &Program<'p>) -> Result<f64, SimulateError>
     where
-        L: Level<'p>,
+        L: Fidelity<'p>,
     {
         let mut machine = self.machine(vec![program.clone()], &[], self.setup.seed)?;
         machine.wait(self.setup.alone)?;
@@ -112,7 +112,7 @@ impl<'a, L> Stage<'a, L> {
         each: &mut dyn FnMut(&Steered<'a, 'p, L>) -> Result<(), SimulateError>,
     ) -> Result<Once, SimulateError>
     where
-        L: Level<'p>,
+        L: Fidelity<'p>,
     {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let lead = |program: &Program<'p>| {

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use symbiont_cycle::check::{Compared, Gates, Matrix, Measured, Plan, compare, mark};
-use symbiont_cycle::{Referee, Sample};
+use symbiont_cycle::{CycleReference, Sample};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Errors, Level};
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::machine::{Errors, Fidelity};
 
 use super::*;
 
@@ -39,7 +39,7 @@ const MIX: &str = "synthetic-streaming,synthetic-integer,synthetic-float,synthet
 fn run(machine: Description, list: &str, setup: &Setup) -> Result<Outcome, SimulateError> {
     let workload = Workload::from_list(list).unwrap();
     let profiles = profiles(&workload);
-    let workshop = Workshop::new(machine);
+    let workshop = TableBuilder::new(machine);
     let source = |name: &str| library().source(name);
     let mut go_on = |_| ControlFlow::Continue(());
     simulate(&workshop, &workload, &profiles, setup, &source, &mut go_on, None)
@@ -58,15 +58,19 @@ macro_rules! on_both_levels {
             #[test]
             fn on_the_fast_level() {
                 let profiles = profiles();
-                super::$scenario(&Workshop::new(machine(1, 2)), $list, &profiles);
+                super::$scenario(&TableBuilder::new(machine(1, 2)), $list, &profiles);
             }
 
             #[test]
             fn on_the_cycle_level() {
                 let sample = Sample { warm_up: 5_000, counted: 10_000, ..Sample::default() };
                 let profiles = profiles();
-                let options = symbiont_cycle::Options::default();
-                super::$scenario(&Referee::new(machine(1, 2), options, sample), $list, &profiles);
+                let options = symbiont_cycle::CycleOptions::default();
+                super::$scenario(
+                    &CycleReference::new(machine(1, 2), options, sample),
+                    $list,
+                    &profiles,
+                );
             }
         }
     };
@@ -74,7 +78,7 @@ macro_rules! on_both_levels {
 
 on_both_levels!(a_core_is_shared_and_said_to_be_simulated, "synthetic-integer,synthetic-branchy");
 
-fn a_core_is_shared_and_said_to_be_simulated<'p, L: Level<'p>>(
+fn a_core_is_shared_and_said_to_be_simulated<'p, L: Fidelity<'p>>(
     level: &L,
     list: &str,
     profiles: &'p BTreeMap<String, Profile>,
@@ -204,7 +208,7 @@ fn bad_input_is_one_clear_line() {
 fn a_timeline_has_a_line_for_each_quantum() {
     let workload = Workload::from_list(MIX).unwrap();
     let profiles = profiles(&workload);
-    let workshop = Workshop::new(machine(2, 2));
+    let workshop = TableBuilder::new(machine(2, 2));
     let mut lines = Vec::new();
     let source = |_: &str| String::new();
     let mut go_on = |_| ControlFlow::Continue(());

@@ -12,7 +12,7 @@ use symbiont_model::{Depth, Model, Problem};
 use symbiont_policy::{Settings, Symbiosis};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
 
@@ -48,8 +48,8 @@ fn hybrid() -> Description {
 }
 
 fn trained(sort: CoreKind, profiles: &BTreeMap<String, Profile>) -> Model {
-    let machine = hybrid().of_sort(sort).unwrap().restricted(Some(1), None).unwrap();
-    let workshop = Workshop::new(machine);
+    let machine = hybrid().of_type(sort).unwrap().restricted(Some(1), None).unwrap();
+    let workshop = TableBuilder::new(machine);
     let site = Simulated::new(&workshop, profiles, (Errors::default(), 1, 2)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
@@ -79,7 +79,7 @@ fn each_sort_of_core_is_trained_and_scheduled_by_its_own_model() {
     // Four programs that stream and four that compute, which random placement mixes badly.
     let list = ["synthetic-streaming"; 4].into_iter().chain(["synthetic-integer"; 4]);
     let workload = Workload::from_list(&list.collect::<Vec<_>>().join(",")).unwrap();
-    let workshop = Workshop::new(machine);
+    let workshop = TableBuilder::new(machine);
     let run = |policy: &str, models: Option<Symbiosis>| {
         let setup = Setup {
             policy: policy.to_owned(),

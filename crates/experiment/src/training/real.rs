@@ -19,7 +19,7 @@ use serde::Deserialize;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_linux::actuate::pin;
 use symbiont_linux::launch::Wake;
-use symbiont_linux::machine::{CountOptions, LinuxMachine, Options, Wait};
+use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::WatchOptions;
 use symbiont_model::Components;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
@@ -186,7 +186,7 @@ impl Site for Real {
             ..CountOptions::default()
         };
         let (state_dir, watching) = (self.scratch.clone(), WatchOptions::default());
-        let options = Options { state_dir, watch: watching, counting };
+        let options = MachineOptions { state_dir, watch: watching, counting };
         let mut machine =
             LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| wrong(why.to_string()))?;
         let started = self.start(run)?;
@@ -197,7 +197,7 @@ impl Site for Real {
         let (readings, stretch) = size.readings(run);
         let ran = watch(&mut machine, components, readings, stretch);
         drop(started);
-        let _ = machine.put_back();
+        let _ = machine.restore_all();
         ran.map_err(|why| wrong(why.to_string()))
     }
 

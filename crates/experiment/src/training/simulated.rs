@@ -13,8 +13,8 @@ use symbiont_counters::catalogue::{Catalogue, CatalogueError};
 use symbiont_model::Components;
 use symbiont_profile::Profile;
 use symbiont_profile::test_support::no_operations;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Errors, Options, SimMachine};
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::machine::{Errors, SimMachine, SimOptions};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::CoreKind;
 
@@ -55,7 +55,7 @@ pub fn catalogue(
 
 /// A simulated core.
 pub struct Simulated<'w, 'p> {
-    workshop: &'w Workshop<'p>,
+    workshop: &'w TableBuilder<'p>,
     profiles: &'p BTreeMap<String, Profile>,
     catalogue: Catalogue,
     errors: Errors,
@@ -72,7 +72,7 @@ impl<'w, 'p> Simulated<'w, 'p> {
     /// # Errors
     /// When the machine's catalogue cannot be read.
     pub fn new(
-        workshop: &'w Workshop<'p>,
+        workshop: &'w TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
         (errors, seed, workers): (Errors, u64, usize),
     ) -> Result<Self, CatalogueError> {
@@ -150,7 +150,8 @@ impl Site for Simulated<'_, '_> {
         let programs = names.map(|name| self.program(name)).collect::<Result<Vec<_>, _>>()?;
         let fast = self.workshop.fast(Switches::default());
         let (seed, errors) = (self.seed, self.errors);
-        let options = Options { seed, errors, least_mode, one_memory: true, ..Options::default() };
+        let options =
+            SimOptions { seed, errors, least_mode, one_memory: true, ..SimOptions::default() };
         let mut machine =
             SimMachine::new(self.workshop.description(), fast, programs, &[], options)
                 .map_err(|why| wrong(why.to_string()))?;

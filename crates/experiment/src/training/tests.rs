@@ -5,7 +5,7 @@ use std::time::Duration;
 use symbiont_model::{Depth, Form, Here, Model, Observation, Observed, SmtMode};
 use symbiont_profile::{Profile, Span};
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
 
 use super::plan::unjudged;
@@ -44,9 +44,9 @@ fn changing() -> BTreeMap<String, Profile> {
     PAIRS.map(of).into()
 }
 
-fn workshop<'p>() -> Workshop<'p> {
+fn workshop<'p>() -> TableBuilder<'p> {
     let machine = Description::named("power8-s812l").unwrap();
-    Workshop::new(machine.restricted(Some(1), Some(2)).unwrap())
+    TableBuilder::new(machine.restricted(Some(1), Some(2)).unwrap())
 }
 
 fn options(folder: &Path) -> Options {

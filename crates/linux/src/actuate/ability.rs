@@ -3,7 +3,7 @@
 //! Raising a thread's priority needs `CAP_SYS_NICE` in the first user
 //! namespace, or a high enough `RLIMIT_NICE` of the thread's process; giving
 //! it back is always allowed. With `SCHED_IDLE` it is the other way round:
-//! anybody may enter it, and leaving it needs the privilege. Leaving it is
+//! any user may enter it, and leaving it needs the privilege. Leaving it is
 //! what we could not undo, so there the privilege is checked beforehand.
 
 use std::fs;
@@ -87,14 +87,14 @@ fn floor_of(process: u32) -> Option<i8> {
     })
 }
 
-/// What can be changed and put back here, and why not more.
+/// What can be changed and restored here, and why not more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abilities {
     /// Keeping threads on chosen hardware threads.
     pub affinity: Ability,
     /// Making a thread more urgent.
     pub boost: Ability,
-    /// Making a thread run only when nobody else wants to.
+    /// Making a thread run only when no other thread is ready.
     pub waiting: Ability,
 }
 
@@ -132,7 +132,7 @@ fn affinity_ability(online: usize) -> Ability {
     }
 }
 
-/// Can a thread be made more urgent than the others, and be put back?
+/// Can a thread be made more urgent than the others, and be restored?
 #[must_use]
 pub fn boost_ability(privilege: Privilege, grouping: Grouping) -> Ability {
     match privilege {
@@ -149,13 +149,13 @@ pub fn boost_ability(privilege: Privilege, grouping: Grouping) -> Ability {
     }
 }
 
-/// Can a thread be made to run only when nobody else wants to, and be put back?
+/// Can a thread be made to run only when no other thread is ready, and be restored?
 #[must_use]
 fn waiting_ability(privilege: Privilege, grouping: Grouping) -> Ability {
     match privilege {
         Privilege { capable: true, .. } => between(grouping),
         Privilege { floor, .. } if floor <= 0 => Ability::Partial(format!(
-            "only threads of nice value {floor} and above could be put back (RLIMIT_NICE){}",
+            "only threads of nice value {floor} and above could be restored (RLIMIT_NICE){}",
             between(grouping).why().map(|why| format!("; {why}")).unwrap_or_default()
         )),
         Privilege { .. } => Ability::Absent(
@@ -183,7 +183,7 @@ mod tests {
     const ROOT: Privilege = Privilege { capable: true, floor: 19, places_all: true };
 
     #[test]
-    fn an_ordinary_user_cannot_boost_and_is_told_what_to_do() {
+    fn an_ordinary_user_cannot_boost_and_the_message_names_the_remedy() {
         let why = boost_ability(ORDINARY, Grouping::None).why().unwrap().to_owned();
         assert!(why.contains("CAP_SYS_NICE") && why.contains("limits.conf"), "{why}");
         assert!(!waiting_ability(ORDINARY, Grouping::None).exists());

@@ -6,12 +6,12 @@ use symbiont_machine::{Outcome, Priority, Target};
 use symbiont_topology::CpuSet;
 
 use super::ability::MOST_URGENT;
-use super::actuator::{State, limit_of};
-use super::book::Present;
+use super::actuator::{State, allowed_of};
+use super::applied_state::Entry;
+use super::journal_state::Present;
 use super::kernel::{Class, ThreadError, ThreadKey};
-use super::ledger::Entry;
-use super::putback::check_after;
-use super::settings::{InForce, Mask, comes_from, is_saved};
+use super::restoring::check_after;
+use super::settings::{AppliedSettings, Mask, comes_from, is_saved};
 
 /// Why an act ended early.
 pub(super) struct Ended(pub Outcome);
@@ -34,10 +34,10 @@ impl State {
         match self.try_affinity(key, target) {
             Ok(()) => Outcome::Done,
             Err(Ended(outcome)) => {
-                let stays = |entry: &Entry| entry.in_force().mask.is_some();
+                let stays = |entry: &Entry| entry.applied().mask.is_some();
                 if *target == Target::Os
                     && matches!(outcome, Outcome::Refused(_))
-                    && self.ledger.get(&key).is_some_and(stays)
+                    && self.applied.get(&key).is_some_and(stays)
                 {
                     self.note_stuck(key);
                 }
@@ -54,7 +54,7 @@ impl State {
     }
 
     fn entry(&mut self, key: ThreadKey) -> Result<&mut Entry, Ended> {
-        self.ledger.get_mut(&key).ok_or_else(|| refused("it was never enrolled"))
+        self.applied.get_mut(&key).ok_or_else(|| refused("it was never enrolled"))
     }
 
     fn try_affinity(&mut self, key: ThreadKey, target: &Target) -> Result<(), Ended> {
@@ -66,16 +66,16 @@ impl State {
         let cpuset = self.check_foreign_mask(key, &now)?;
 
         let entry = self.entry(key)?;
-        let wanted = within_limit(target, &entry.limit)?;
-        let expected = wanted.clone().unwrap_or_else(|| CpuSet::clone(&entry.limit));
-        let before = entry.in_force().clone();
+        let wanted = within_allowed(target, &entry.allowed)?;
+        let expected = wanted.clone().unwrap_or_else(|| CpuSet::clone(&entry.allowed));
+        let before = entry.applied().clone();
         if wanted == before.mask && wanted.as_ref().is_none_or(|set| now == *set) {
             return Ok(());
         }
-        let in_force = InForce { mask: wanted, ..before.clone() };
-        self.announce(key, Some(&in_force)).map_err(|error| refused(error.to_string()))?;
+        let applied = AppliedSettings { mask: wanted, ..before.clone() };
+        self.announce(key, Some(&applied)).map_err(|error| refused(error.to_string()))?;
         let saved = self.entry(key)?.saved.mask.clone();
-        let write = match &in_force.mask {
+        let write = match &applied.mask {
             Some(set) => Some(set),
             None => saved.to_write(&cpuset),
         };
@@ -85,7 +85,7 @@ impl State {
             self.read_cpuset(key.process);
             return Err(error.into());
         }
-        self.ledger.put_in_force(&key, in_force, tick);
+        self.applied.set_applied(&key, applied, tick);
         check_after(&*self.kernel, key, |other| self.kernel.set_mask(other, Some(&now)))?;
         if self.kernel.mask(key)? != expected {
             // The cpuset changed, and the kernel narrowed what was asked.
@@ -95,29 +95,29 @@ impl State {
     }
 
     /// Nice value and class that are not ours are the thread's own now, also where its user changed
-    /// them since it was adopted: by them it is told from other threads.
+    /// them since it was adopted: they distinguish it from other threads.
     fn note_others(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
         let tick = self.kernel.now_ticks();
         let entry = self.entry(key)?;
-        let (mut saved, mut in_force) = (entry.saved.clone(), entry.in_force().clone());
-        if in_force.nice != Some(now.nice) {
-            (saved.nice, in_force.nice) = (now.nice, None);
+        let (mut saved, mut applied) = (entry.saved.clone(), entry.applied().clone());
+        if applied.nice != Some(now.nice) {
+            (saved.nice, applied.nice) = (now.nice, None);
         }
-        if !in_force.waiting || now.class != Class::Idle {
+        if !applied.waiting || now.class != Class::Idle {
             (saved.class, saved.reset_on_fork) = (now.class, now.reset_on_fork);
-            in_force.waiting = false;
+            applied.waiting = false;
         }
         if saved != entry.saved {
             entry.saved = saved;
             entry.journaled = false;
         }
-        if in_force != *entry.in_force() {
-            self.ledger.put_in_force(&key, in_force, tick);
+        if applied != *entry.applied() {
+            self.applied.set_applied(&key, applied, tick);
         }
         Ok(())
     }
 
-    /// Answers the cpuset, or ends the act if somebody else changed the mask,
+    /// Answers the cpuset, or ends the act if another process changed the mask,
     /// which then becomes the thread's own.
     pub(super) fn check_foreign_mask(
         &mut self,
@@ -142,9 +142,9 @@ impl State {
         }
         let entry = self.entry(key)?;
         entry.saved.mask = Mask::classify(now.clone(), &cpuset);
-        entry.limit = limit_of(&entry.saved, &cpuset);
-        let in_force = InForce { mask: None, ..entry.in_force().clone() };
-        self.accept_foreign(key, &in_force)
+        entry.allowed = allowed_of(&entry.saved, &cpuset);
+        let applied = AppliedSettings { mask: None, ..entry.applied().clone() };
+        self.accept_foreign(key, &applied)
     }
 
     fn try_priority(&mut self, key: ThreadKey, priority: Priority) -> Result<(), Ended> {
@@ -155,7 +155,7 @@ impl State {
         let most_urgent = self.privilege.most_urgent(key.process);
         let entry = self.entry(key)?;
         let wanted = wanted(entry, priority, most_urgent)?;
-        let before = entry.in_force().clone();
+        let before = entry.applied().clone();
         let (nice, class) = (entry.saved.nice, entry.saved.class);
         let reset = entry.saved.reset_on_fork;
         if wanted == before {
@@ -191,7 +191,7 @@ impl State {
         if acted.is_err() {
             self.retract(key, &done);
         }
-        self.ledger.put_in_force(&key, done, tick);
+        self.applied.set_applied(&key, done, tick);
         check_after(&*self.kernel, key, |other| {
             self.kernel.set_class(other, now.class, reset)?;
             self.kernel.set_nice(other, now.nice)
@@ -207,9 +207,9 @@ impl State {
 
     fn check_foreign_priority(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
         let entry = self.entry(key)?;
-        let mut in_force = entry.in_force().clone();
-        let nice_is_ours = now.nice == in_force.nice.unwrap_or(entry.saved.nice);
-        let class_is_ours = match in_force.waiting {
+        let mut applied = entry.applied().clone();
+        let nice_is_ours = now.nice == applied.nice.unwrap_or(entry.saved.nice);
+        let class_is_ours = match applied.waiting {
             true => now.class == Class::Idle,
             false => now.class == entry.saved.class,
         };
@@ -218,75 +218,75 @@ impl State {
         }
         if !nice_is_ours {
             entry.saved.nice = now.nice;
-            in_force.nice = None;
+            applied.nice = None;
         }
         if !class_is_ours {
             entry.saved.class = now.class;
-            in_force.waiting = false;
+            applied.waiting = false;
         }
-        self.accept_foreign(key, &in_force)
+        self.accept_foreign(key, &applied)
     }
 
-    /// Takes what somebody else set as the thread's own, and says so.
+    /// Takes what another process set as the thread's own, and says so.
     pub(super) fn accept_foreign<T>(
         &mut self,
         key: ThreadKey,
-        in_force: &InForce,
+        applied: &AppliedSettings,
     ) -> Result<T, Ended> {
         let tick = self.kernel.now_ticks();
-        if self.entry(key)?.in_force() != in_force {
-            self.ledger.put_in_force(&key, in_force.clone(), tick);
+        if self.entry(key)?.applied() != applied {
+            self.applied.set_applied(&key, applied.clone(), tick);
         }
         let entry = self.entry(key)?;
         // What was saved is written anew, or for the first time: after a crash it
         // must not pass for what the thread inherited.
         entry.journaled = false;
-        self.announce(key, Some(in_force)).map_err(|error| refused(error.to_string()))?;
-        Err(Ended(Outcome::Foreign))
+        self.announce(key, Some(applied)).map_err(|error| refused(error.to_string()))?;
+        Err(Ended(Outcome::ExternallyChanged))
     }
 
-    /// An act that was announced failed: says what is in force instead.
-    fn retract(&mut self, key: ThreadKey, in_force: &InForce) {
+    /// An act that was announced failed: says what is applied instead.
+    fn retract(&mut self, key: ThreadKey, applied: &AppliedSettings) {
         // If this fails the journal is full, and what is announced next fails as well.
-        let _ = self.announce(key, Some(in_force));
+        let _ = self.announce(key, Some(applied));
     }
 }
 
 fn mask_is_ours(entry: &Entry, now: &CpuSet, cpuset: &CpuSet) -> bool {
-    match &entry.in_force().mask {
+    match &entry.applied().mask {
         Some(set) => comes_from(now, set, &entry.saved.mask, cpuset),
         None => is_saved(now, &entry.saved.mask, cpuset),
     }
 }
 
-/// The mask to have in force; none if the whole limit is wanted.
-fn within_limit(target: &Target, limit: &CpuSet) -> Result<Option<CpuSet>, Ended> {
+/// The mask to have applied; none if all allowed CPUs are wanted.
+fn within_allowed(target: &Target, allowed: &CpuSet) -> Result<Option<CpuSet>, Ended> {
     let Target::Cpus(cpus) = target else { return Ok(None) };
-    let inside = cpus.intersection(limit);
+    let inside = cpus.intersection(allowed);
     if inside.is_empty() {
-        return Err(refused(format!("the thread may run on {limit} only, not on {cpus}")));
+        return Err(refused(format!("the thread may run on {allowed} only, not on {cpus}")));
     }
-    Ok((inside != *limit).then_some(inside))
+    Ok((inside != *allowed).then_some(inside))
 }
 
-/// What shall be in force on a thread for a priority.
-fn wanted(entry: &Entry, priority: Priority, most_urgent: i8) -> Result<InForce, Ended> {
-    let own = InForce { nice: None, waiting: false, ..entry.in_force().clone() };
+/// What shall be applied on a thread for a priority.
+fn wanted(entry: &Entry, priority: Priority, most_urgent: i8) -> Result<AppliedSettings, Ended> {
+    let own = AppliedSettings { nice: None, waiting: false, ..entry.applied().clone() };
     match (priority, entry.saved.class) {
         (Priority::Normal, _) => Ok(own),
         (_, Class::Special) => Err(refused("real-time and deadline threads are never touched")),
-        (Priority::Waiting, Class::Idle) => Ok(own),
-        (Priority::Waiting, _) => Ok(InForce { waiting: true, ..own }),
+        (Priority::Idle, Class::Idle) => Ok(own),
+        (Priority::Idle, _) => Ok(AppliedSettings { waiting: true, ..own }),
         (Priority::Boosted(_), Class::Idle) => {
-            Err(refused("the user lets it run only when nobody else wants to (SCHED_IDLE)"))
+            Err(refused("the user lets it run only when no other thread is ready (SCHED_IDLE)"))
         }
         (Priority::Boosted(levels), _) => {
             let levels = i8::try_from(levels).unwrap_or(i8::MAX);
             let nice = entry.saved.nice.saturating_sub(levels).max(MOST_URGENT);
             // What may not be given whole is given in part. What may not be given
-            // at all is asked for whole, so that the kernel's refusal tells why.
+            // at all is asked for whole, so that the kernel's refusal gives the reason.
             let nice = if most_urgent < entry.saved.nice { nice.max(most_urgent) } else { nice };
-            Ok(InForce { nice: (nice != entry.saved.nice).then_some(nice), ..own })
+            Ok(AppliedSettings { nice: (nice != entry.saved.nice).then_some(nice), ..own })
         }
     }
 }

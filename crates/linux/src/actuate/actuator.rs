@@ -8,26 +8,26 @@ use symbiont_machine::{Ability, Change, Move, Outcome, Priority, Target, ThreadI
 use symbiont_topology::{CpuSet, HostTopology};
 
 use super::ability::{Abilities, Privilege};
-use super::book::{Book, Present, Record};
+use super::applied_state::{AppliedState, Entry, Newborn, Repair, UNKNOWN};
 use super::groups::{GroupKey, share_one_group};
 use super::journal::{Journal, Line};
+use super::journal_state::{JournalState, Present, ThreadRecord};
 use super::kernel::{Class, Facts, Host, Kernel, ThreadError, ThreadKey};
-use super::ledger::{Entry, Ledger, Newborn, Repair, UNKNOWN};
 use super::parents::{NOT_PLACED, is_denied};
-use super::putback::{RestoreReport, carry_out, put_back};
+use super::restoring::{RestoreReport, carry_out, restore_threads};
 use super::scheduler::no_priority_under;
-use super::settings::{InForce, Mask, Saved};
+use super::settings::{AppliedSettings, Mask, Saved};
 use super::state_dir::{StateDir, StateDirError};
 use super::trust::Trust;
 use crate::inheriting::{Guard, Inheriting};
 
 /// Trouble with an actuator as a whole.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep a journal, so nothing would be put back after a crash: {0}")]
+#[error("cannot keep a journal, so nothing would be restored after a crash: {0}")]
 pub struct ActuatorError(#[from] StateDirError);
 
-/// Changes threads and puts them back. Clones share one state; dropping the
-/// last one puts back what is still in force.
+/// Changes threads and restores them. Clones share one state; dropping the
+/// last one restores what is still applied.
 #[derive(Debug, Clone)]
 pub struct Actuator {
     state: Arc<Inheriting<State>>,
@@ -36,7 +36,7 @@ pub struct Actuator {
 /// Everything behind the lock.
 #[derive(Debug)]
 pub(super) struct State {
-    pub ledger: Ledger,
+    pub applied: AppliedState,
     pub privilege: Privilege,
     journal: Journal,
     pub kernel: Box<dyn Kernel>,
@@ -46,13 +46,13 @@ pub(super) struct State {
     pub groups: BTreeMap<u32, GroupKey>,
     /// The same of the scheduler that is loaded.
     scheduler: Option<String>,
-    /// The processes that compete, where the loop told them.
+    /// The processes that compete, where the loop reported them.
     busy: Option<BTreeSet<u32>>,
     /// Processes that made others, where that matters; is it harmless?
     pub parents: BTreeMap<u32, bool>,
     /// Changed threads that may not be changed any more.
     pub stuck: BTreeSet<ThreadKey>,
-    /// How many there were, those counted that ended or were put back later.
+    /// How many there were, those counted that ended or were restored later.
     pub slipped: u64,
     /// Some threads, perhaps such that were never adopted, could not be restored.
     is_incomplete: bool,
@@ -75,7 +75,7 @@ impl Actuator {
         state_dir: &Path,
     ) -> Result<Self, ActuatorError> {
         let state = State {
-            ledger: Ledger::default(),
+            applied: AppliedState::default(),
             privilege,
             journal: Journal::begin(StateDir::create(state_dir)?, kernel.now_ticks())?,
             online,
@@ -97,8 +97,8 @@ impl Actuator {
         self.state.lock()
     }
 
-    /// What this process may change here and could put back. Whether
-    /// priorities act is told for the processes that compete now.
+    /// What this process may change here and could restore. Whether
+    /// priorities act is reported for the processes that compete now.
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         let mut state = self.state();
@@ -113,38 +113,38 @@ impl Actuator {
         Abilities { boost: now(all.boost), waiting: now(all.waiting), ..all }
     }
 
-    /// Saves what a thread has, when the loop first sees it, and tells its
-    /// limit. What it inherited from a thread that we had changed is undone
+    /// Saves what a thread has, when the loop first sees it, and returns its
+    /// allowed CPUs. What it inherited from a thread that we had changed is undone
     /// first. A thread that is adopted already keeps what was saved.
     ///
     /// # Errors
     /// When it is gone or cannot be read.
     pub fn adopt(&self, thread: &ThreadId) -> Result<Arc<CpuSet>, ThreadError> {
         self.state().adopt(thread.into())?;
-        self.limit(thread).ok_or(ThreadError::Gone(thread.into()))
+        self.allowed(thread).ok_or(ThreadError::Gone(thread.into()))
     }
 
     /// Where the user and the cpuset let an adopted thread run.
     #[must_use]
-    pub fn limit(&self, thread: &ThreadId) -> Option<Arc<CpuSet>> {
-        self.state().limit(thread)
+    pub fn allowed(&self, thread: &ThreadId) -> Option<Arc<CpuSet>> {
+        self.state().allowed(thread)
     }
 
-    /// The limits of several threads, in their order; none for a thread that
+    /// The allowed CPUs of several threads, in their order; none for a thread that
     /// is not adopted.
     #[must_use]
-    pub fn limits<'a>(
+    pub fn all_allowed<'a>(
         &self,
         threads: impl IntoIterator<Item = &'a ThreadId>,
     ) -> Vec<Option<Arc<CpuSet>>> {
         let mut state = self.state();
-        threads.into_iter().map(|thread| state.limit(thread)).collect()
+        threads.into_iter().map(|thread| state.allowed(thread)).collect()
     }
 
-    /// Is anything of ours in force on any adopted thread?
+    /// Is anything of ours applied on any adopted thread?
     #[must_use]
-    pub fn anything_in_force(&self) -> bool {
-        self.state().anything_in_force()
+    pub fn is_anything_applied(&self) -> bool {
+        self.state().is_anything_applied()
     }
 
     /// Carries out one move.
@@ -152,7 +152,7 @@ impl Actuator {
     pub fn apply(&self, mv: &Move) -> Outcome {
         let key = ThreadKey::from(&mv.thread);
         let mut state = self.state();
-        if state.ledger.get(&key).is_some_and(|entry| entry.generation > mv.thread.generation) {
+        if state.applied.get(&key).is_some_and(|entry| entry.generation > mv.thread.generation) {
             // The move was meant for the program that an exec replaced.
             return Outcome::Gone;
         }
@@ -187,7 +187,7 @@ impl Actuator {
         }
     }
 
-    /// How many threads could not be put back when they should have been, since they had
+    /// How many threads could not be restored when they should have been, since they had
     /// become another user's.
     #[must_use]
     pub fn slipped(&self) -> u64 {
@@ -209,7 +209,7 @@ impl Actuator {
 
     /// A process replaced its program. Its leader may now be the thread that
     /// called exec, with that one's settings; the others are gone. What of ours
-    /// is in force is put back at once: programs count the CPUs when they start. `candidates` are
+    /// is applied is restored at once: programs count the CPUs when they start. `candidates` are
     /// its threads that were not reported ended before; none where that is not known.
     pub fn execed(&self, process: u32, candidates: &[u32]) {
         let mut state = self.state();
@@ -221,15 +221,15 @@ impl Actuator {
     pub fn forget(&self, thread: &ThreadKey) {
         let mut state = self.state();
         let tick = state.kernel.now_ticks();
-        state.ledger.depart(thread, tick);
-        if state.ledger.of_process(thread.process).next().is_none() {
+        state.applied.depart(thread, tick);
+        if state.applied.of_process(thread.process).next().is_none() {
             state.cpusets.remove(&thread.process);
             state.groups.remove(&thread.process);
         }
     }
 
     /// Tells which processes compete for the machine: a nice value acts only
-    /// if all of these share a scheduling group. Until told, all adopted ones.
+    /// if all of these share a scheduling group. By default, all adopted ones.
     pub fn contend(&self, busy: BTreeSet<u32>) {
         self.state().busy = Some(busy);
     }
@@ -259,44 +259,44 @@ impl Actuator {
 
 impl Drop for State {
     fn drop(&mut self) {
-        if self.anything_in_force() || self.is_incomplete {
+        if self.is_anything_applied() || self.is_incomplete {
             self.restore_all();
         }
-        // What could not be put back stays in the journal for another try.
-        if !self.anything_in_force() && !self.is_incomplete {
+        // What could not be restored stays in the journal for another try.
+        if !self.is_anything_applied() && !self.is_incomplete {
             let _ = self.journal.remove();
         }
     }
 }
 
 impl State {
-    fn anything_in_force(&self) -> bool {
-        self.ledger.iter().any(|(_, entry)| !entry.in_force().is_nothing())
+    fn is_anything_applied(&self) -> bool {
+        self.applied.iter().any(|(_, entry)| !entry.applied().is_nothing())
     }
 
-    fn limit(&mut self, thread: &ThreadId) -> Option<Arc<CpuSet>> {
-        let entry = self.ledger.get_mut(&thread.into())?;
+    fn allowed(&mut self, thread: &ThreadId) -> Option<Arc<CpuSet>> {
+        let entry = self.applied.get_mut(&thread.into())?;
         entry.generation = entry.generation.max(thread.generation);
-        Some(Arc::clone(&entry.limit))
+        Some(Arc::clone(&entry.allowed))
     }
 
     fn adopt(&mut self, key: ThreadKey) -> Result<Arc<CpuSet>, ThreadError> {
-        if let Some(entry) = self.ledger.get(&key) {
-            return Ok(Arc::clone(&entry.limit));
+        if let Some(entry) = self.applied.get(&key) {
+            return Ok(Arc::clone(&entry.allowed));
         }
         let mut now = self.kernel.present(key)?;
         let cpuset = self.cpuset_of(key.process, &now.mask);
         // It may only have been out of sight: then it is not as its user left it.
         if self.resume(key, &now, &cpuset).is_some() {
-            let limit = self.ledger.get(&key).map(|entry| Arc::clone(&entry.limit));
-            return limit.ok_or(ThreadError::Gone(key));
+            let allowed = self.applied.get(&key).map(|entry| Arc::clone(&entry.allowed));
+            return allowed.ok_or(ThreadError::Gone(key));
         }
-        if !self.ledger.was_seen_at_birth(&key) {
+        if !self.applied.was_seen_at_birth(&key) {
             let newborn = Newborn::new(key, &now);
             let makers = [key.process, now.parent].map(|process| (process, 0));
             let repair = makers
                 .into_iter()
-                .map(|maker| self.ledger.repair(maker, &newborn, &cpuset))
+                .map(|maker| self.applied.repair(maker, &newborn, &cpuset))
                 .fold(Repair::default(), Repair::or_better);
             match carry_out(&*self.kernel, key, &repair, &now, &cpuset) {
                 Err(error) if is_denied(&error) => {
@@ -308,57 +308,57 @@ impl State {
             after(&mut now, &repair, &cpuset);
         }
         let saved = saved_of(&now, &cpuset);
-        let limit = limit_of(&saved, &cpuset);
+        let allowed = allowed_of(&saved, &cpuset);
         let is_chosen = saved.mask != Mask::All || saved.nice != 0 || saved.class != Class::Other;
         let tick = self.kernel.now_ticks();
-        self.ledger.insert_new(key, Entry::new(saved, Arc::clone(&limit)), tick);
+        self.applied.insert_new(key, Entry::new(saved, Arc::clone(&allowed)), tick);
         if is_chosen {
             // After a crash it shall not be taken for one that inherited it from us. Should
             // this fail, so does every act, which tries it again.
             let _ = self.announce(key, None);
         }
-        Ok(limit)
+        Ok(allowed)
     }
 
     fn newborn(&mut self, maker: (u32, u32), process: u32, thread: u32) {
         let unchecked = ThreadKey { process, thread, born: UNKNOWN };
-        if !self.ledger.was_changed(maker.0) {
+        if !self.applied.was_changed(maker.0) {
             return;
         }
         let tick = self.kernel.now_ticks();
         let mask = match self.kernel.mask(unchecked) {
-            Err(ThreadError::Gone(_)) => return self.ledger.note_unseen(maker, unchecked, tick),
+            Err(ThreadError::Gone(_)) => return self.applied.note_unseen(maker, unchecked, tick),
             mask => mask.ok(),
         };
-        if !self.ledger.may_carry(maker.0, mask.as_ref()) {
+        if !self.applied.may_carry(maker.0, mask.as_ref()) {
             return;
         }
         let facts = match self.kernel.facts(process, thread) {
             Ok(Some(facts)) if !facts.zombie && self.is_child(&facts, maker.0) => facts,
-            Ok(_) => return self.ledger.note_unseen(maker, unchecked, tick),
+            Ok(_) => return self.applied.note_unseen(maker, unchecked, tick),
             Err(_) => return,
         };
         let key = facts.key;
         // One that was only out of sight is no newborn, nor its own maker.
-        if self.ledger.get(&key).is_some() || self.ledger.is_departed(&key) {
+        if self.applied.get(&key).is_some() || self.applied.is_departed(&key) {
             return;
         }
         let Ok(now) = self.kernel.present(key) else { return };
         // A child starts in its maker's cpuset.
         let mut cpuset = self.known_cpuset(maker.0);
         let newborn = Newborn::new(key, &now);
-        let mut repair = self.ledger.repair(maker, &newborn, &cpuset);
+        let mut repair = self.applied.repair(maker, &newborn, &cpuset);
         let is_plain = repair.mask == Some(Mask::All) && repair.carried.as_ref() == Some(&now.mask);
         let is_whole = repair.mask.is_none() && now.mask == *cpuset;
         if !is_plain && !is_whole {
             // The cpuset may have changed, and with it what is left of a mask of ours; or its maker
             // has ended, and this is not its cpuset.
             cpuset = self.read_cpuset(process);
-            repair = self.ledger.repair(maker, &newborn, &cpuset);
+            repair = self.applied.repair(maker, &newborn, &cpuset);
         }
         match carry_out(&*self.kernel, key, &repair, &now, &cpuset) {
             Ok(()) => {
-                self.ledger.saw_at_birth(key);
+                self.applied.saw_at_birth(key);
                 self.note_carried(key, &now, &repair, &cpuset);
             }
             Err(error) if is_denied(&error) => {
@@ -378,7 +378,7 @@ impl State {
 
     /// A thread had what it inherited from us until now: its own children may have that too.
     fn note_carried(&mut self, key: ThreadKey, now: &Present, repair: &Repair, cpuset: &CpuSet) {
-        let carried = InForce {
+        let carried = AppliedSettings {
             mask: repair.carried.clone(),
             nice: repair.nice.map(|_| now.nice),
             waiting: repair.class.is_some(),
@@ -389,11 +389,11 @@ impl State {
             let mut saved = saved_of(&now, cpuset);
             saved.mask = repair.mask.clone().unwrap_or(saved.mask);
             let times = [key.born, self.kernel.now_ticks()];
-            self.ledger.note_carried(key, carried, saved, times);
+            self.applied.note_carried(key, carried, saved, times);
         }
     }
 
-    /// Forgets what was read of cpusets and groups, and looks who schedules; tells for
+    /// Forgets what was read of cpusets and groups, and reads which scheduler runs; reports for
     /// which processes.
     fn forget_readings(&mut self) -> Vec<u32> {
         self.online = self.kernel.look_again().unwrap_or(self.online);
@@ -402,16 +402,16 @@ impl State {
         self.scheduler = self.kernel.loaded_scheduler();
         self.forget_parents();
         self.retry_stuck();
-        self.ledger.processes().collect()
+        self.applied.processes().collect()
     }
 
-    /// Reads a process's cpuset anew and sets the limits of its threads.
+    /// Reads a process's cpuset anew and sets the allowed CPUs of its threads.
     pub fn read_cpuset(&mut self, process: u32) -> Arc<CpuSet> {
         let cpuset = self.kernel.cpuset(process);
-        for (_, entry) in self.ledger.of_process_mut(process) {
-            let limit = entry.saved.mask.within(&cpuset);
-            if *entry.limit != limit {
-                entry.limit = Arc::new(limit);
+        for (_, entry) in self.applied.of_process_mut(process) {
+            let allowed = entry.saved.mask.within(&cpuset);
+            if *entry.allowed != allowed {
+                entry.allowed = Arc::new(allowed);
             }
         }
         self.cpusets.insert(process, Arc::clone(&cpuset));
@@ -440,7 +440,7 @@ impl State {
     pub fn priorities_act(&mut self, process: Option<u32>) -> Result<(), String> {
         let mut contenders: BTreeSet<u32> = match &self.busy {
             Some(busy) => busy.clone(),
-            None => self.ledger.processes().collect(),
+            None => self.applied.processes().collect(),
         };
         contenders.extend(process);
         let mut keys = BTreeMap::new();
@@ -458,26 +458,26 @@ impl State {
     }
 
     /// Writes to the journal what a thread had, unless that is there, and what
-    /// is about to be in force on it.
+    /// is about to be applied on it.
     pub fn announce(
         &mut self,
         key: ThreadKey,
-        in_force: Option<&InForce>,
+        applied: Option<&AppliedSettings>,
     ) -> Result<(), StateDirError> {
-        let Some(entry) = self.ledger.get_mut(&key) else { return Ok(()) };
+        let Some(entry) = self.applied.get_mut(&key) else { return Ok(()) };
         let mut lines = Vec::with_capacity(2);
         if !entry.journaled {
             lines.push(Line::Saved(key, entry.saved.clone()));
         }
-        let set = in_force.map(|in_force| {
-            let since = entry.since(in_force).unwrap_or_else(|| self.kernel.now_ticks());
-            Line::Set(key, in_force.clone(), since)
+        let set = applied.map(|applied| {
+            let since = entry.since(applied).unwrap_or_else(|| self.kernel.now_ticks());
+            Line::Set(key, applied.clone(), since)
         });
         lines.extend(set.clone());
         self.journal.note(&lines)?;
         entry.journaled = true;
         if self.journal.is_bloated() {
-            // The ledger learns of what is announced only after the act.
+            // The applied state learns of what is announced only after the act.
             let mut lines = self.journal_lines();
             lines.extend(set);
             // The long journal stays valid if this fails.
@@ -496,45 +496,45 @@ impl State {
 
     /// The shortest journal that says the same.
     fn journal_lines(&self) -> Vec<Line> {
-        let journaled = self.ledger.iter().filter(|(_, entry)| entry.journaled);
+        let journaled = self.applied.iter().filter(|(_, entry)| entry.journaled);
         journaled
             .flat_map(|(key, entry)| {
                 let line = |saved: &Saved| Line::Saved(*key, saved.clone());
                 let before = entry.latest().flat_map(move |change| {
-                    let in_force = change.in_force.clone();
-                    [line(&change.saved), Line::Set(*key, in_force, change.since)]
+                    let applied = change.applied.clone();
+                    [line(&change.saved), Line::Set(*key, applied, change.since)]
                 });
                 before.chain([line(&entry.saved)])
             })
             .collect()
     }
 
-    /// Puts back what was changed on some threads, and on descendants that inherited it.
-    pub fn put_back(&mut self, is_meant: impl Fn(&ThreadKey) -> bool) -> RestoreReport {
-        let mut book = Book::new(self.journal.began());
-        book.undone.extend(self.ledger.seen_at_birth());
+    /// Restores what was changed on some threads, and on descendants that inherited it.
+    pub fn restore_matching(&mut self, is_meant: impl Fn(&ThreadKey) -> bool) -> RestoreReport {
+        let mut state = JournalState::new(self.journal.began());
+        state.undone.extend(self.applied.seen_at_birth());
         // A leader that another thread replaced departed under the key that lives.
-        let departed = self.ledger.departed(self.kernel.now_ticks());
+        let departed = self.applied.departed(self.kernel.now_ticks());
         for (key, entry, may_lead) in departed.filter(|(key, ..)| is_meant(key)) {
-            book.records.insert(*key, Record { may_lead, ..record_of(entry) });
+            state.records.insert(*key, ThreadRecord { may_lead, ..record_of(entry) });
         }
-        for (key, entry) in self.ledger.iter().filter(|(key, _)| is_meant(key)) {
-            book.records.insert(*key, record_of(entry));
+        for (key, entry) in self.applied.iter().filter(|(key, _)| is_meant(key)) {
+            state.records.insert(*key, record_of(entry));
         }
         // A restore that is cut short shall not make a thread look like another one. Should this
         // fail, it does.
-        let changed = self.ledger.iter().filter(|(key, entry)| {
-            is_meant(key) && entry.journaled && !entry.in_force().is_nothing()
+        let changed = self.applied.iter().filter(|(key, entry)| {
+            is_meant(key) && entry.journaled && !entry.applied().is_nothing()
         });
         let (begun, still): (Vec<Line>, Vec<Line>) = changed
             .map(|(key, entry)| {
-                let still = entry.in_force().clone();
+                let still = entry.applied().clone();
                 let since = entry.since(&still).unwrap_or_default();
-                (Line::Set(*key, InForce::default(), since), Line::Set(*key, still, since))
+                (Line::Set(*key, AppliedSettings::default(), since), Line::Set(*key, still, since))
             })
             .unzip();
         let _ = self.journal.note(&begun);
-        let report = put_back(&*self.kernel, &book, Trust::Own);
+        let report = restore_threads(&*self.kernel, &state, Trust::Own);
         if !report.failed.is_empty() {
             let _ = self.journal.note(&still);
         }
@@ -542,11 +542,11 @@ impl State {
     }
 
     fn restore_all(&mut self) -> RestoreReport {
-        let report = self.put_back(|_| true);
+        let report = self.restore_matching(|_| true);
         self.is_incomplete = !report.failed.is_empty();
         if report.failed.is_empty() {
-            self.ledger.forget_changes();
-            // A journal that stays says what is true: nothing is in force.
+            self.applied.forget_changes();
+            // A journal that stays says what is true: nothing is applied.
             let _ = self.journal.remove();
         }
         report
@@ -554,10 +554,10 @@ impl State {
 }
 
 /// What must be undone for a thread.
-pub(super) fn record_of(entry: &Entry) -> Record {
-    Record {
+pub(super) fn record_of(entry: &Entry) -> ThreadRecord {
+    ThreadRecord {
         saved: entry.saved.clone(),
-        now: vec![entry.in_force().clone()],
+        now: vec![entry.applied().clone()],
         ever: entry.ever().cloned().collect(),
         may_lead: true,
     }
@@ -572,8 +572,8 @@ pub(super) fn saved_of(now: &Present, cpuset: &CpuSet) -> Saved {
     }
 }
 
-/// The limit of a thread; threads that nobody pinned share their cpuset's.
-pub(super) fn limit_of(saved: &Saved, cpuset: &Arc<CpuSet>) -> Arc<CpuSet> {
+/// The allowed CPUs of a thread; unpinned threads share their cpuset's.
+pub(super) fn allowed_of(saved: &Saved, cpuset: &Arc<CpuSet>) -> Arc<CpuSet> {
     match saved.mask {
         Mask::All => Arc::clone(cpuset),
         Mask::Cpus(_) => Arc::new(saved.mask.within(cpuset)),

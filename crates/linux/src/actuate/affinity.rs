@@ -66,7 +66,7 @@ pub fn pin(thread: u32, cpus: &CpuSet) -> io::Result<()> {
 /// The CPUs that the calling thread may use.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel does not report it.
 pub fn allowed() -> io::Result<CpuSet> {
     Ok(get(None)?)
 }
@@ -194,11 +194,11 @@ mod tests {
 
     #[test]
     fn a_mask_that_was_set_is_read_back() {
-        // In a thread of its own, whose mask nobody else looks at.
+        // In a thread of its own, whose mask no other code reads.
         let thread = std::thread::spawn(|| {
             let before = get(None).unwrap();
             let first = cpus(before.first().map(|cpu| cpu.0));
-            // CPUs that no machine has are not in force.
+            // CPUs that no machine has are not applied.
             set(None, Some(&first.union(&cpus([8191, 70_000])))).unwrap();
             assert_eq!(get(None).unwrap(), first);
             assert_eq!(set(None, Some(&CpuSet::new())), Err(Errno::INVAL));

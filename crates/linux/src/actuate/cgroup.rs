@@ -130,7 +130,7 @@ impl Cgroups {
     }
 
     /// The scheduling group in which a process competes; `None` if it is gone
-    /// or cannot be told. Threads that were put into cgroups of their own
+    /// or cannot be determined. Threads that were put into cgroups of their own
     /// (threaded cgroups) are taken to be where their process is.
     #[must_use]
     pub fn group(&self, process: u32) -> Option<GroupKey> {
@@ -254,10 +254,10 @@ mod tests {
     fn the_cgroups_of_a_process_lead_to_its_cpuset_too() {
         let cgroups = Cgroups::discover(&HostTopology::read().unwrap());
         let me = std::process::id();
-        let (Some(told), Some(found)) = (cpuset_path(me), cpuset_path_by_cgroups(me)) else {
+        let (Some(own), Some(found)) = (cpuset_path(me), cpuset_path_by_cgroups(me)) else {
             return eprintln!("skipped: no cgroups here");
         };
-        assert_eq!(cgroups.read_cpuset(&found), cgroups.read_cpuset(&told), "{told}, {found}");
+        assert_eq!(cgroups.read_cpuset(&found), cgroups.read_cpuset(&own), "{own}, {found}");
     }
 
     #[test]

@@ -27,10 +27,10 @@ use std::cmp::Reverse;
 use symbiont_machine::{Priority, Target};
 use symbiont_topology::CpuSet;
 
-use super::actuator::{State, limit_of, record_of};
-use super::book::{Present, Record};
+use super::actuator::{State, allowed_of, record_of};
+use super::applied_state::Entry;
+use super::journal_state::{Present, ThreadRecord};
 use super::kernel::{Kernel, ThreadKey};
-use super::ledger::Entry;
 use super::settings::Mask;
 
 /// For so many clock ticks after a thread was missed, an exec that it called may still be
@@ -44,7 +44,7 @@ impl State {
     pub fn execed(&mut self, process: u32, candidates: &[u32]) {
         self.groups.remove(&process);
         self.cpusets.remove(&process);
-        let mut threads = self.ledger.take_process(process, self.kernel.now_ticks());
+        let mut threads = self.applied.take_process(process, self.kernel.now_ticks());
         if threads.is_empty() {
             return;
         }
@@ -82,20 +82,20 @@ impl State {
             }
         }
         for (key, entry) in threads {
-            self.ledger.remember_departed(key, entry, None);
+            self.applied.remember_departed(key, entry, None);
         }
     }
 
     /// Continues with what is known of a thread that was believed gone; `None` if nothing is. The
     /// leader of a process may be another thread of it by now.
     pub fn resume(&mut self, key: ThreadKey, now: &Present, cpuset: &CpuSet) -> Option<()> {
-        let own = self.ledger.take_departed(&key);
+        let own = self.applied.take_departed(&key);
         let record = own.as_ref().map(record_of);
         let caller = self.unreported_caller(key, record.as_ref(), now, cpuset);
-        if let Some((from, entry)) = caller.and_then(|from| Some((from, self.ledger.take(&from)?)))
+        if let Some((from, entry)) = caller.and_then(|from| Some((from, self.applied.take(&from)?)))
         {
             if let Some(own) = own {
-                self.ledger.remember_departed(key, own, None);
+                self.applied.remember_departed(key, own, None);
             }
             self.install(key, from, entry, now, cpuset);
             self.undo(key);
@@ -111,7 +111,7 @@ impl State {
         if key.thread != key.process {
             return false;
         }
-        let Some(own) = self.ledger.get(&key).map(record_of) else { return false };
+        let Some(own) = self.applied.get(&key).map(record_of) else { return false };
         let mut cpuset = self.known_cpuset(key.process);
         if !own.explains(now, &cpuset).is_all() {
             cpuset = self.read_cpuset(key.process);
@@ -122,7 +122,7 @@ impl State {
     fn unreported_caller(
         &self,
         leader: ThreadKey,
-        own: Option<&Record>,
+        own: Option<&ThreadRecord>,
         now: &Present,
         cpuset: &CpuSet,
     ) -> Option<ThreadKey> {
@@ -132,7 +132,7 @@ impl State {
         if own.is_some_and(|own| own.explains(now, cpuset).is_all()) {
             return None;
         }
-        let others = self.ledger.callers(leader, self.kernel.now_ticks());
+        let others = self.applied.callers(leader, self.kernel.now_ticks());
         let others: Vec<_> = others.map(|(key, entry)| (*key, record_of(entry))).collect();
         let others = others.iter().map(|(key, record)| (key, record));
         caller(&*self.kernel, own, others, now, cpuset).map(|(key, _)| *key)
@@ -149,36 +149,36 @@ impl State {
         cpuset: &CpuSet,
     ) {
         let explained = record_of(&entry).explains(now, cpuset);
-        let mut in_force = entry.in_force().clone();
+        let mut applied = entry.applied().clone();
         if !explained.mask {
             entry.saved.mask = Mask::classify(now.mask.clone(), cpuset);
-            in_force.mask = None;
+            applied.mask = None;
         }
         if !explained.nice {
             entry.saved.nice = now.nice;
-            in_force.nice = None;
+            applied.nice = None;
         }
         if !explained.class {
             (entry.saved.class, entry.saved.reset_on_fork) = (now.class, now.reset_on_fork);
-            in_force.waiting = false;
+            applied.waiting = false;
         }
-        entry.limit = limit_of(&entry.saved, &self.known_cpuset(key.process));
+        entry.allowed = allowed_of(&entry.saved, &self.known_cpuset(key.process));
         let is_news = key != was || !explained.is_all();
         entry.journaled &= !is_news;
-        let is_changed = in_force != *entry.in_force();
-        self.ledger.insert(key, entry);
+        let is_changed = applied != *entry.applied();
+        self.applied.insert(key, entry);
         if is_changed {
-            self.ledger.put_in_force(&key, in_force.clone(), self.kernel.now_ticks());
+            self.applied.set_applied(&key, applied.clone(), self.kernel.now_ticks());
         }
         if is_news {
             // Should this fail, so does every act, which tries it again.
-            let _ = self.announce(key, Some(&in_force));
+            let _ = self.announce(key, Some(&applied));
         }
     }
 
     /// Undoes at once what is applied to a leader: programs count the CPUs when they start.
     fn undo(&mut self, leader: ThreadKey) {
-        if self.ledger.get(&leader).is_some_and(|entry| !entry.in_force().is_nothing()) {
+        if self.applied.get(&leader).is_some_and(|entry| !entry.applied().is_nothing()) {
             // What fails here is undone at the end.
             let _ = self.set_affinity(leader, &Target::Os);
             let _ = self.set_priority(leader, Priority::Normal);
@@ -191,11 +191,11 @@ impl State {
 /// gone can have called it.
 pub(super) fn caller<'a>(
     kernel: &dyn Kernel,
-    own: Option<&Record>,
-    others: impl Iterator<Item = (&'a ThreadKey, &'a Record)>,
+    own: Option<&ThreadRecord>,
+    others: impl Iterator<Item = (&'a ThreadKey, &'a ThreadRecord)>,
     now: &Present,
     cpuset: &CpuSet,
-) -> Option<(&'a ThreadKey, &'a Record)> {
+) -> Option<(&'a ThreadKey, &'a ThreadRecord)> {
     let own = own.map_or(0, |record| record.explains(now, cpuset).weight());
     others
         .map(|(key, record)| (record.explains(now, cpuset), key, record))

@@ -5,24 +5,24 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::book::{Found, descendants};
 use super::journal::{Line, parse};
+use super::journal_state::{Found, descendants};
 use super::managers::Holder;
 
 /// A journal that is read is written line by line and read again as the same; whatever it says, the
 /// search for descendants ends.
 pub fn journal(bytes: &[u8]) {
     let path = Path::new("input");
-    let Ok((header, book)) = parse(path, bytes) else { return };
+    let Ok((header, state)) = parse(path, bytes) else { return };
     let mut written = text(&header);
     let whole = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     for line in whole.skip(1) {
         written.extend(text(&read::<Line>(line).expect("a damaged line is refused")));
     }
     let again = parse(path, written.as_slice()).expect("what was written can be read");
-    assert_eq!(again, (header, book));
+    assert_eq!(again, (header, state));
 
-    let (_, book) = again;
+    let (_, state) = again;
     let found = |key: &super::ThreadKey| Found {
         process: key.process,
         born: key.born,
@@ -30,13 +30,13 @@ pub fn journal(bytes: &[u8]) {
         group: key.process,
         session: key.thread,
     };
-    let machine: Vec<Found> = book.records.keys().map(found).collect();
+    let machine: Vec<Found> = state.records.keys().map(found).collect();
     assert!(
-        descendants(&book, &machine)
+        descendants(&state, &machine)
             .values()
             .flatten()
             .flatten()
-            .all(|one| book.of_process(one.process).count() > 0)
+            .all(|one| state.of_process(one.process).count() > 0)
     );
 }
 

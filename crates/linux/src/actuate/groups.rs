@@ -1,4 +1,4 @@
-//! Between whom a nice value acts: only between threads of one scheduling
+//! Where a nice value acts: only between threads of one scheduling
 //! group. A group is a cgroup that the CPU controller weighs or, in the root
 //! one, a session where autogroups are on (`sched(7)`, "The autogroup feature").
 

@@ -1,13 +1,13 @@
 //! The write-ahead journal: what a manager is about to change, written before
-//! it does, so that whoever comes after a crash can put it back.
+//! it does, so that another process can restore it after a crash.
 //!
 //! One file for each manager, JSON lines. The first line says what the file
 //! is; a `saved` line holds what a thread had before its first change, a later
-//! one replaces it (somebody else changed the thread); a `set` line what will
-//! be in force on it from a clock tick on. The manager holds a lock (`flock`) on its
+//! one replaces it (another process changed the thread); a `set` line what will
+//! be applied on it from a clock tick on. The manager holds a lock (`flock`) on its
 //! journal as long as it lives. Lines are single appended writes and need no
 //! `fsync`: only a crash of the machine could lose them, and that ends the
-//! threads too (the boot id tells). A last line that was cut short announces
+//! threads too (the boot id shows it). A last line that was cut short announces
 //! a change that was never made.
 
 use std::fs::File;
@@ -19,15 +19,15 @@ use rustix::fs::{FlockOperation, OFlags, flock, ftruncate};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::book::Book;
+use super::journal_state::JournalState;
 use super::kernel::{ThreadKey, facts};
 use super::namespace::{self, number_space};
-use super::settings::{InForce, Saved};
+use super::settings::{AppliedSettings, Saved};
 use super::state_dir::{StateDir, StateDirError};
 
 const FORMAT: &str = "symbiont-journal";
 const VERSION: u32 = 2;
-/// It told no ticks.
+/// It has no ticks.
 const OLDEST_VERSION: u32 = 1;
 const PREFIX: &str = "journal-";
 const DRAFT: &str = "draft-journal-";
@@ -83,7 +83,7 @@ impl Header {
         self.numbers == number_space()
     }
 
-    /// Did the processes end, all of them, whose numbers it tells?
+    /// Did the processes end, all of them, whose numbers it lists?
     #[must_use]
     pub fn is_of_a_dead_container(&self) -> bool {
         namespace::is_dead(&self.numbers)
@@ -100,8 +100,8 @@ fn boot_id() -> String {
 pub(super) enum Line {
     /// What a thread had before us.
     Saved(ThreadKey, Saved),
-    /// What of ours will be in force on it, and the clock tick since boot before which it was not.
-    Set(ThreadKey, InForce, #[serde(default)] u64),
+    /// What of ours will be applied on it, and the clock tick since boot before which it was not.
+    Set(ThreadKey, AppliedSettings, #[serde(default)] u64),
 }
 
 /// A journal that cannot be understood. Nothing was changed because of it.
@@ -158,7 +158,10 @@ pub enum JournalError {
 ///
 /// # Errors
 /// [`JournalError`], naming the line.
-pub(super) fn parse(path: &Path, text: impl BufRead) -> Result<(Header, Book), JournalError> {
+pub(super) fn parse(
+    path: &Path,
+    text: impl BufRead,
+) -> Result<(Header, JournalState), JournalError> {
     let not = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
     let mut lines = Lines { path, text, number: 0 };
     let first = lines.next()?.ok_or_else(|| not("it is empty".to_owned()))?;
@@ -175,16 +178,16 @@ pub(super) fn parse(path: &Path, text: impl BufRead) -> Result<(Header, Book), J
         return Err(JournalError::OtherVersion { path: path.to_owned(), found: kind.version });
     }
     let header: Header = serde_json::from_slice(&first).map_err(|error| not(error.to_string()))?;
-    let mut book = Book::new(header.began);
+    let mut state = JournalState::new(header.began);
     while let Some(line) = lines.next()? {
         if line.last() != Some(&b'\n') {
             // The last one, cut short.
             break;
         }
         match serde_json::from_slice(&line) {
-            Ok(Line::Saved(key, saved)) => book.save(key, saved),
-            Ok(Line::Set(key, in_force, since)) if book.knows(&key) => {
-                book.set(&key, in_force, since);
+            Ok(Line::Saved(key, saved)) => state.save(key, saved),
+            Ok(Line::Set(key, applied, since)) if state.knows(&key) => {
+                state.set(&key, applied, since);
             }
             Ok(Line::Set(key, ..)) => {
                 return Err(lines.damaged(format!("{key} was not saved before")));
@@ -192,7 +195,7 @@ pub(super) fn parse(path: &Path, text: impl BufRead) -> Result<(Header, Book), J
             Err(error) => return Err(lines.damaged(error.to_string())),
         }
     }
-    Ok((header, book))
+    Ok((header, state))
 }
 
 /// The lines of a journal, read one by one.
@@ -249,7 +252,7 @@ impl Journal {
         Ok(Self { dir, name, header, file, bytes, lines: 0, needed: 0, removed: false })
     }
 
-    /// Writes a locked file beside and moves it into place.
+    /// Writes a locked file next to it and moves it into place.
     fn write_new(
         dir: &StateDir,
         name: &str,
@@ -317,7 +320,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the file, since everything was put back. A later note begins it anew.
+    /// Removes the file, since everything was restored. A later note begins it anew.
     pub fn remove(&mut self) -> Result<(), StateDirError> {
         self.removed = true;
         self.dir.remove(&self.name)
@@ -356,7 +359,7 @@ fn encode(lines: &[Line]) -> io::Result<Vec<u8>> {
 
 /// A journal that was found in a state directory.
 pub(super) enum Found {
-    /// Its manager lives (or somebody else restores from it just now).
+    /// Its manager lives (or another process restores from it just now).
     Held(PathBuf),
     /// Its manager is dead. The open file keeps others from restoring from it.
     Left(Left),
@@ -383,7 +386,7 @@ impl Left {
     ///
     /// # Errors
     /// [`JournalError`], naming the line.
-    pub fn read(&self) -> Result<(Header, Book), JournalError> {
+    pub fn read(&self) -> Result<(Header, JournalState), JournalError> {
         parse(&self.path, BufReader::new(&self.file))
     }
 }

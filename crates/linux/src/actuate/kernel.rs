@@ -1,4 +1,4 @@
-//! The system calls and `/proc` files that tell and change a thread's mask,
+//! The system calls and `/proc` files that read and change a thread's mask,
 //! nice value and scheduling class. Nothing here remembers or decides.
 
 #![allow(unsafe_code, reason = "sched_getscheduler and sched_setscheduler have no safe wrapper")]
@@ -19,16 +19,16 @@ use symbiont_machine::ThreadId;
 use symbiont_topology::{CpuSet, HostTopology};
 
 use super::affinity;
-use super::book::Present;
 use super::cgroup::Cgroups;
 use super::groups::{GroupKey, Grouping};
+use super::journal_state::Present;
 use super::mounts::Mounts;
 use super::scheduler::loaded_scheduler;
 use crate::online::Online;
 
 /// A thread as the kernel knows it: numbers and birth. Unlike a [`ThreadId`]
 /// it survives an exec. Two threads that used the same numbers within one
-/// clock tick (10 ms as a rule) cannot be told apart.
+/// clock tick (10 ms as a rule) cannot be distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ThreadKey {
     /// Process (thread group) number.
@@ -68,7 +68,7 @@ pub(super) enum Class {
     Other,
     /// `SCHED_BATCH`.
     Batch,
-    /// `SCHED_IDLE`: runs when nobody else wants to.
+    /// `SCHED_IDLE`: runs when no other thread is ready.
     Idle,
     /// Real time, deadline or a class of the user's own; never touched.
     Special,
@@ -112,7 +112,7 @@ pub enum ThreadError {
     },
 }
 
-/// What `/proc/PID/task/TID/stat` tells about identity, descent and priority.
+/// What `/proc/PID/task/TID/stat` contains about identity, descent and priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Facts {
     pub key: ThreadKey,

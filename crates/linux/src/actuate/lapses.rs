@@ -24,24 +24,24 @@ use symbiont_topology::CpuSet;
 use super::acts::Ended;
 use super::actuator::{Actuator, State};
 use super::kernel::ThreadKey;
-use super::settings::InForce;
+use super::settings::AppliedSettings;
 
 impl Actuator {
     /// The masks that lapsed since the last call: each with the move to the user's own mask, and
-    /// [`Outcome::Foreign`] where another process changed it or [`Outcome::Done`] where the kernel
+    /// [`Outcome::ExternallyChanged`] where another process changed it or [`Outcome::Done`] where the kernel
     /// did.
     #[must_use]
     pub fn lapsed(&self) -> Vec<(Move, Outcome)> {
         let placed: Vec<ThreadKey> = {
             let state = self.state();
-            let entries = state.ledger.iter();
-            entries.filter(|(_, entry)| entry.in_force().mask.is_some()).map(|(k, _)| *k).collect()
+            let entries = state.applied.iter();
+            entries.filter(|(_, entry)| entry.applied().mask.is_some()).map(|(k, _)| *k).collect()
         };
         // One at a time: the event reader must not wait for all of them.
         let lapsed = placed.into_iter().filter_map(|key| {
             let mut state = self.state();
             let outcome = state.lapsed(key)?;
-            let generation = state.ledger.get(&key)?.generation;
+            let generation = state.applied.get(&key)?.generation;
             let ThreadKey { process, thread, born } = key;
             let thread = ThreadId { process, thread, born, generation };
             Some((Move { thread, change: Change::Affinity(Target::Os) }, outcome))
@@ -52,7 +52,7 @@ impl Actuator {
 
 impl State {
     fn lapsed(&mut self, key: ThreadKey) -> Option<Outcome> {
-        let set = self.ledger.get(&key)?.in_force().mask.clone()?;
+        let set = self.applied.get(&key)?.applied().mask.clone()?;
         let is_applied = |now: &CpuSet, cpuset: &CpuSet| {
             let left = set.intersection(cpuset);
             *now == set || *now == left || left.is_empty() || now.is_empty()
@@ -67,20 +67,20 @@ impl State {
             return None;
         }
         match self.check_foreign_mask(key, &present.mask) {
-            Err(Ended(Outcome::Foreign)) => Some(Outcome::Foreign),
+            Err(Ended(Outcome::ExternallyChanged)) => Some(Outcome::ExternallyChanged),
             Err(_) => None,
             Ok(cpuset) if is_applied(&present.mask, &cpuset) => None,
             Ok(_) => {
-                let entry = self.ledger.get_mut(&key)?;
-                let in_force = InForce { mask: None, ..entry.in_force().clone() };
+                let entry = self.applied.get_mut(&key)?;
+                let applied = AppliedSettings { mask: None, ..entry.applied().clone() };
                 if std::mem::replace(&mut entry.widened, true) {
-                    let accepted = self.accept_foreign::<()>(key, &in_force);
+                    let accepted = self.accept_foreign::<()>(key, &applied);
                     return accepted.err().map(|Ended(outcome)| outcome);
                 }
                 // If this fails the journal is full: it says more than there is to undo.
-                let _ = self.announce(key, Some(&in_force));
+                let _ = self.announce(key, Some(&applied));
                 let tick = self.kernel.now_ticks();
-                self.ledger.put_in_force(&key, in_force, tick);
+                self.applied.set_applied(&key, applied, tick);
                 Some(Outcome::Done)
             }
         }

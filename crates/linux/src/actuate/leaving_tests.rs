@@ -1,4 +1,4 @@
-//! A CPU that goes offline at any moment of a look at a thread's mask.
+//! A CPU that goes offline at any moment while a thread's mask is read.
 //!
 //! Linux takes a CPU offline in steps (`sched_cpu_deactivate`, `select_fallback_rq`, then
 //! `set_cpu_online`): no thread may use it any more, though it is listed; a thread whose mask has no

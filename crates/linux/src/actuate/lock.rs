@@ -1,6 +1,6 @@
 //! One manager at a time for each state directory.
 //!
-//! The lock is a `flock` on a file that nobody else may open, so that nobody
+//! The lock is a `flock` on a file that no other user may open, so that no other user
 //! else can hold it; the kernel lets it go when its holder dies. Who manages
 //! what is published in another file, which everybody may read
 //! ([`super::managers`]).
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock};
 use rustix::io::Errno;
 
-use super::managers::{Holder, Record, from_file};
+use super::managers::{Holder, PublishedRecord, from_file};
 use super::state_dir::{StateDir, StateDirError};
 
 const NAME: &str = "lock";
@@ -37,8 +37,8 @@ pub enum LockError {
 #[derive(Debug)]
 pub struct Lock {
     // Withdrawn before the lock is given up, so that the next manager's are not touched.
-    record: Record,
-    elsewhere: Vec<Record>,
+    record: PublishedRecord,
+    elsewhere: Vec<PublishedRecord>,
     holder: Holder,
     dir: StateDir,
     /// Where else the record is published.
@@ -49,7 +49,7 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock of a state directory, which is made if missing. Who has
     /// it is published there and, where that is possible, in the others: there
-    /// programs look for their manager that use another state directory.
+    /// programs that use another state directory find their manager.
     ///
     /// # Errors
     /// [`LockError::Busy`] if another process has it.
@@ -78,7 +78,7 @@ impl Lock {
             Err(error) => return Err(fail("lock", error.into()).into()),
         }
         write(&mut file, &holder).map_err(|source| fail("write", source))?;
-        let record = Record::publish(state_dir, &holder)?;
+        let record = PublishedRecord::publish(state_dir, &holder)?;
         let mut others = others.to_vec();
         others.retain(|other| other != state_dir);
         let elsewhere = publish(&others, &holder);
@@ -92,7 +92,7 @@ impl Lock {
     pub fn manages(&mut self, process: u32) -> Result<(), LockError> {
         self.holder.add(process);
         for record in &self.elsewhere {
-            // It is no loss for those who look where it matters most.
+            // No loss: the places that matter most are already published.
             let _ = record.write(&self.holder);
         }
         let fail =
@@ -106,17 +106,17 @@ impl Lock {
     ///
     /// # Errors
     /// When that cannot be done, or another manager was faster. Whoever goes
-    /// on managing then does so beside others.
+    /// on managing then does so concurrently with others.
     pub fn keep(&mut self) -> Result<(), LockError> {
         let is_held = self.dir.is_in_place() && self.dir.still_names(NAME, &self.file);
         if is_held && self.record.is_in_place() {
-            if !self.elsewhere.iter().all(Record::is_in_place) {
+            if !self.elsewhere.iter().all(PublishedRecord::is_in_place) {
                 self.elsewhere = publish(&self.others, &self.holder);
             }
             return Ok(());
         }
         if is_held {
-            self.record = Record::publish(self.dir.path(), &self.holder)?;
+            self.record = PublishedRecord::publish(self.dir.path(), &self.holder)?;
         } else {
             *self = Self::acquire_for(self.holder.clone(), self.dir.path(), &self.others)?;
         }
@@ -131,8 +131,8 @@ fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
     file.set_len(text.len() as u64)
 }
 
-fn publish(state_dirs: &[PathBuf], holder: &Holder) -> Vec<Record> {
-    state_dirs.iter().filter_map(|dir| Record::publish(dir, holder).ok()).collect()
+fn publish(state_dirs: &[PathBuf], holder: &Holder) -> Vec<PublishedRecord> {
+    state_dirs.iter().filter_map(|dir| PublishedRecord::publish(dir, holder).ok()).collect()
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_manager_is_told_who_has_the_lock() {
+    fn a_second_manager_learns_which_process_has_the_lock() {
         let (_dir, path) = state();
         let first = Lock::acquire(&path, &[]).unwrap();
         match Lock::acquire(&path, &[]).unwrap_err() {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_may_open_the_locked_file() {
+    fn no_other_user_may_open_the_locked_file() {
         let (_dir, path) = state();
         StateDir::create(&path).unwrap();
         let file = path.join(NAME);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_lock_file_names_nobody() {
+    fn a_damaged_lock_file_names_no_manager() {
         let (_dir, path) = state();
         let _lock = Lock::acquire(&path, &[]).unwrap();
         std::fs::write(path.join(NAME), "{nonsense").unwrap();

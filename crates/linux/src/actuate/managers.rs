@@ -3,11 +3,11 @@
 //! # Problem
 //! A program that is managed already must not get a second manager, whatever
 //! state directory either uses, also if another user (root) manages it. The
-//! program must not notice its manager, so no environment variable can tell.
+//! program must not notice its manager, so no environment variable can name it.
 //!
 //! # Approach
 //! Each manager publishes a small file in the folder `managers` of its state
-//! directory and of its user's default one. Everybody may read it; nobody
+//! directory and of its user's default one. All users may read it; no one
 //! locks it, so that a reader cannot hinder the manager. A record counts if its
 //! manager lives, and if root or the reader's own user alone could write it.
 //!
@@ -80,12 +80,12 @@ impl Holder {
 
 /// A published record; removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct PublishedRecord {
     folder: StateDir,
     name: String,
 }
 
-impl Record {
+impl PublishedRecord {
     /// Publishes in a state directory, which is made if missing.
     pub fn publish(state_dir: &Path, holder: &Holder) -> Result<Self, StateDirError> {
         let folder = StateDir::create(state_dir)?.create_public_folder(FOLDER)?;
@@ -121,7 +121,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for PublishedRecord {
     fn drop(&mut self) {
         // One that stays names a manager that is dead soon.
         let _ = self.folder.remove(&self.name);
@@ -198,12 +198,12 @@ mod tests {
     use super::*;
 
     /// A state directory with a record that this process manages its parent.
-    fn published() -> (tempfile::TempDir, PathBuf, Record) {
+    fn published() -> (tempfile::TempDir, PathBuf, PublishedRecord) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state");
         let mut holder = Holder::this_process();
         holder.add(std::os::unix::process::parent_id());
-        let record = Record::publish(&path, &holder).unwrap();
+        let record = PublishedRecord::publish(&path, &holder).unwrap();
         (dir, path, record)
     }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_tells_descendants_who_manages_them_as_long_as_it_stands() {
+    fn a_record_names_the_manager_of_descendants_as_long_as_it_exists() {
         let (_dir, path, record) = published();
         assert_eq!(manager(&path), Some(std::process::id()));
         assert!(record.is_in_place());
@@ -255,16 +255,16 @@ mod tests {
         let killed = Holder { manager: dead, ..Holder::this_process() };
         let other = Holder { numbers: "pid:[1]".to_owned(), ..killed.clone() };
         for holder in [&killed, &other] {
-            std::mem::forget(Record::publish(&path, holder).unwrap());
+            std::mem::forget(PublishedRecord::publish(&path, holder).unwrap());
         }
-        let _next = Record::publish(&path, &Holder::this_process()).unwrap();
+        let _next = PublishedRecord::publish(&path, &Holder::this_process()).unwrap();
         let left: Vec<_> = record.folder.names().unwrap();
         assert_eq!(left.iter().filter(|name| name.starts_with("1-")).count(), 1, "{left:?}");
         assert_eq!(managed_by(1, &[path]), None);
     }
 
     #[test]
-    fn a_damaged_record_names_nobody() {
+    fn a_damaged_record_names_no_manager() {
         let (_dir, path, record) = published();
         std::fs::write(path.join(FOLDER).join(&record.name), "{nonsense").unwrap();
         assert_eq!(manager(&path), None);

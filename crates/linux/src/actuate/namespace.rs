@@ -2,7 +2,7 @@
 //! them still live.
 //!
 //! A journal that a container wrote on a shared directory names processes by
-//! the container's numbers. Nobody else may act on them; but when the container
+//! the container's numbers. No other process may act on them; but when the container
 //! has ended, so have all its processes, and nothing is left to restore. That
 //! can be said only where all processes of the machine are seen: in its first
 //! PID namespace, with each process readable.

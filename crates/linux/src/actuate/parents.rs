@@ -9,13 +9,13 @@
 //! # Approach
 //! Without the right to place all threads, a process that makes another
 //! process is not placed any more until it replaces its program: at the first
-//! report of a fork its threads are put back, and later moves are refused. A
+//! report of a fork its threads are restored, and later moves are refused. A
 //! process that may gain no privileges (`no_new_privs`) has harmless children.
 //!
 //! The first child of a placed process, and a placed thread that executes a
-//! setuid program itself, are put back when that is reported. Where this comes
+//! setuid program itself, are restored when that is reported. Where this comes
 //! too late, the thread is kept as one that we changed (*stuck*): it is tried
-//! again once a second, told at the end, and stays in the journal, from which
+//! again once a second, reported at the end, and stays in the journal, from which
 //! root can restore it.
 
 use std::fs;
@@ -25,15 +25,15 @@ use std::sync::Arc;
 use symbiont_machine::{Outcome, Priority, Target};
 use symbiont_topology::CpuSet;
 
-use super::actuator::{State, after, limit_of, saved_of};
-use super::book::Present;
+use super::actuator::{State, after, allowed_of, saved_of};
+use super::applied_state::{Entry, Repair};
+use super::journal_state::Present;
 use super::kernel::{ThreadError, ThreadKey};
-use super::ledger::{Entry, Repair};
-use super::settings::InForce;
+use super::settings::AppliedSettings;
 
 /// Why a thread of such a process is not placed.
 pub(super) const NOT_PLACED: &str = "its process makes other processes, which could become \
-     another user's (su, sudo) before they are put back; that needs CAP_SYS_NICE";
+     another user's (su, sudo) before they are restored; that needs CAP_SYS_NICE";
 
 impl State {
     /// A process made another one.
@@ -46,11 +46,11 @@ impl State {
         if is_harmless {
             return;
         }
-        let changed = self.ledger.of_process(process).filter(|(_, e)| !e.in_force().is_nothing());
+        let changed = self.applied.of_process(process).filter(|(_, e)| !e.applied().is_nothing());
         let changed: Vec<ThreadKey> = changed.map(|(key, _)| *key).collect();
         for key in changed {
             // What fails here is tried again with the next move.
-            let _ = self.put_back_now(key);
+            let _ = self.restore_now(key);
         }
     }
 
@@ -65,7 +65,7 @@ impl State {
     }
 
     /// Keeps a thread that inherited what is ours and may not be changed any
-    /// more, as one that we changed; gives its limit.
+    /// more, as one that we changed; gives its allowed CPUs.
     pub fn keep_stuck(
         &mut self,
         key: ThreadKey,
@@ -76,22 +76,22 @@ impl State {
         let mut own = now.clone();
         after(&mut own, repair, cpuset);
         let saved = saved_of(&own, cpuset);
-        let limit = limit_of(&saved, cpuset);
-        let in_force = InForce {
+        let allowed = allowed_of(&saved, cpuset);
+        let applied = AppliedSettings {
             mask: repair.carried.clone(),
             nice: repair.nice.is_some().then_some(now.nice),
             waiting: repair.class.is_some(),
         };
-        self.ledger.insert(key, Entry::new(saved, Arc::clone(&limit)));
+        self.applied.insert(key, Entry::new(saved, Arc::clone(&allowed)));
         // Its own children inherited that too.
-        self.ledger.put_in_force(&key, in_force.clone(), key.born);
+        self.applied.set_applied(&key, applied.clone(), key.born);
         // Should this fail, so does every act, which tries it again.
-        let _ = self.announce(key, Some(&in_force));
+        let _ = self.announce(key, Some(&applied));
         self.note_stuck(key);
-        limit
+        allowed
     }
 
-    /// A changed thread may not be put back now.
+    /// A changed thread may not be restored now.
     pub fn note_stuck(&mut self, key: ThreadKey) {
         self.slipped += u64::from(self.stuck.insert(key));
     }
@@ -102,15 +102,15 @@ impl State {
         for key in self.stuck.clone() {
             if matches!(self.kernel.facts_of(key), Err(ThreadError::Gone(_))) {
                 let tick = self.kernel.now_ticks();
-                self.ledger.depart(&key, tick);
+                self.applied.depart(&key, tick);
                 self.stuck.remove(&key);
-            } else if !matches!(self.put_back_now(key), Outcome::Refused(_)) {
+            } else if !matches!(self.restore_now(key), Outcome::Refused(_)) {
                 self.stuck.remove(&key);
             }
         }
     }
 
-    fn put_back_now(&mut self, key: ThreadKey) -> Outcome {
+    fn restore_now(&mut self, key: ThreadKey) -> Outcome {
         match self.set_affinity(key, &Target::Os) {
             Outcome::Done => self.set_priority(key, Priority::Normal),
             outcome => outcome,

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use super::actuator::{Actuator, State};
 use super::kernel::{ThreadKey, now_ticks};
-use super::putback::RestoreReport;
-use super::settings::InForce;
+use super::restoring::RestoreReport;
+use super::settings::AppliedSettings;
 
 impl Actuator {
     /// Undoes what was changed on the threads of these processes, and on
@@ -20,23 +20,23 @@ impl Actuator {
 
     /// Forgets processes that are not managed any more, except what could not be undone.
     pub fn forget_processes(&self, processes: &BTreeSet<u32>) {
-        self.state().ledger.forget_processes(processes);
+        self.state().applied.forget_processes(processes);
     }
 }
 
 impl State {
     fn restore(&mut self, processes: &BTreeSet<u32>) -> RestoreReport {
         let is_of_them = |key: &ThreadKey| processes.contains(&key.process);
-        let report = self.put_back(is_of_them);
+        let report = self.restore_matching(is_of_them);
         let failed: BTreeSet<ThreadKey> = report.failed.iter().map(|one| one.thread).collect();
-        let changed = self.ledger.iter().filter(|(_, entry)| !entry.in_force().is_nothing());
+        let changed = self.applied.iter().filter(|(_, entry)| !entry.applied().is_nothing());
         let undone = changed.map(|(key, _)| *key).filter(is_of_them);
         let undone: Vec<ThreadKey> = undone.filter(|key| !failed.contains(key)).collect();
         for key in undone {
-            let nothing = InForce::default();
+            let nothing = AppliedSettings::default();
             // If the journal is full, a restore after a crash finds nothing left to undo.
             let _ = self.announce(key, Some(&nothing));
-            self.ledger.put_in_force(&key, nothing, now_ticks());
+            self.applied.set_applied(&key, nothing, now_ticks());
         }
         report
     }

@@ -1,4 +1,4 @@
-//! Puts back what dead managers left: `symbiont restore`, and the start of
+//! Restores what dead managers left: `symbiont restore`, and the start of
 //! every manager.
 
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use symbiont_topology::HostTopology;
 
 use super::journal::{self, Found, JournalError, Left};
 use super::kernel::{Host, Kernel};
-use super::putback::{RestoreReport, put_back};
+use super::restoring::{RestoreReport, restore_threads};
 use super::state_dir::{StateDir, StateDirError};
 use super::trust::Trust;
 
-/// Nobody shall make root read without end. No journal that was kept bounded comes near this
+/// No user shall make root read without end. No journal that was kept bounded comes near this
 /// size.
 const MOST_BYTES_OF_OTHERS: u64 = 64 << 20;
 
@@ -22,9 +22,9 @@ const MOST_BYTES_OF_OTHERS: u64 = 64 << 20;
 pub struct Restored {
     /// The state directories that were there.
     pub directories: Vec<PathBuf>,
-    /// What was put back, over all journals of dead managers.
+    /// What was restored, over all journals of dead managers.
     pub report: RestoreReport,
-    /// Journals from which everything possible was put back; they are removed.
+    /// Journals from which everything possible was restored; they are removed.
     pub journals: Vec<PathBuf>,
     /// Journals of managers that live; left alone.
     pub live: Vec<PathBuf>,
@@ -52,11 +52,11 @@ fn as_text<S: serde::Serializer>(errors: &[JournalError], to: S) -> Result<S::Ok
     to.collect_seq(errors.iter().map(ToString::to_string))
 }
 
-/// Puts back what the journals of dead managers say. Root may do so for
+/// Restores what the journals of dead managers say. Root may do so for
 /// another user, as far as that user's threads and their descendants go.
 ///
-/// A journal is removed once everything in it was put back, had exited or
-/// belongs to somebody else now; one with failures stays for a later try with
+/// A journal is removed once everything in it was restored, had exited or
+/// belongs to another process now; one with failures stays for a later try with
 /// more rights.
 ///
 /// # Errors
@@ -100,7 +100,7 @@ fn from_journal(
     if trust != Trust::Own && left.bytes()? > MOST_BYTES_OF_OTHERS {
         return Err(JournalError::TooLong { path: left.path });
     }
-    let (header, book) = left.read()?;
+    let (header, state) = left.read()?;
     let is_ours = header.has_our_numbers();
     if !header.is_of_this_boot() || (!is_ours && header.is_of_a_dead_container()) {
         dir.remove(&left.name)?;
@@ -110,7 +110,7 @@ fn from_journal(
     if !is_ours {
         return Err(JournalError::OtherNumbers { path: left.path });
     }
-    let report = put_back(kernel, &book, trust);
+    let report = restore_threads(kernel, &state, trust);
     if report.failed.is_empty() {
         dir.remove(&left.name)?;
         restored.journals.push(left.path);

@@ -1,4 +1,4 @@
-//! Who schedules: the kernel itself, or a `sched_ext` scheduler that somebody loaded.
+//! Which scheduler runs: the kernel's own, or a loaded `sched_ext` scheduler.
 //!
 //! Such a scheduler is a set of BPF programs that decides in the kernel's place when and where
 //! threads run (Documentation/scheduler/sched-ext.rst). The kernel holds it to
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_is_told_by_its_name_while_it_is_loaded() {
+    fn a_scheduler_is_known_by_its_name_while_it_is_loaded() {
         assert_eq!(read(&[]), None, "a kernel without sched_ext");
         assert_eq!(read(&[("state", "disabled\n"), ("root/ops", "late\n")]), None);
         let rusty = [("state", "enabled\n"), ("root/ops", "rusty_1.0\n")];

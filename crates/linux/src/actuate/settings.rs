@@ -1,4 +1,4 @@
-//! What a thread had before, what of ours is in force, and the one question
+//! What a thread had before, what of ours is applied, and the one question
 //! that decides everything: is what the kernel shows now still ours?
 
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use symbiont_topology::{CpuSet, ParseCpuSetError};
 
 use super::kernel::Class;
 
-/// A mask to put back.
+/// A mask to restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(super) enum Mask {
-    /// Whatever the cpuset allows, also after it grew: put back as all ones.
+    /// Whatever the cpuset allows, also after it grew: restored as all ones.
     All,
-    /// Just these, as somebody chose.
+    /// Just these, as a user chose.
     Cpus(CpuSet),
 }
 
 impl Mask {
-    /// How to save a mask: one that equals the cpuset's is nobody's choice.
+    /// How to save a mask: one that equals the cpuset's was not chosen.
     #[must_use]
     pub fn classify(mask: CpuSet, cpuset: &CpuSet) -> Self {
         if mask == *cpuset { Self::All } else { Self::Cpus(mask) }
@@ -76,22 +76,22 @@ pub(super) struct Saved {
     pub reset_on_fork: bool,
 }
 
-/// What of ours is in force on a thread; the default is nothing.
+/// What of ours is applied on a thread; the default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct InForce {
+pub(super) struct AppliedSettings {
     /// The mask that we set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<CpuSet>,
     /// The nice value that we set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nice: Option<i8>,
-    /// Did we make it run only when nobody else wants to?
+    /// Did we make it run only when no other thread is ready?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waiting: bool,
 }
 
-impl InForce {
-    /// Is anything of ours in force?
+impl AppliedSettings {
+    /// Is anything of ours applied?
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()

@@ -29,7 +29,7 @@ pub enum StateDirError {
         /// What the kernel answered.
         source: io::Error,
     },
-    /// Somebody else could write there.
+    /// Another process could write there.
     #[error(
         "{path} is not safe to use: {why}; remove it, or use a directory of your own (--state-dir)"
     )]
@@ -52,14 +52,14 @@ pub fn default_state_dir() -> PathBuf {
     if uid == 0 && may_use_roots_dir() {
         return ROOTS_DIR.into();
     }
-    let told = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let uid_map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let outer = outer_uid(uid, &uid_map);
     let usual = PathBuf::from(format!("/run/user/{outer}"));
     // The variable may be left over from another user (su, sudo).
     let is_own =
         |dir: &PathBuf| dir.is_absolute() && fs::metadata(dir).is_ok_and(|data| data.uid() == uid);
-    match told.into_iter().chain([usual]).find(is_own) {
+    match given.into_iter().chain([usual]).find(is_own) {
         Some(runtime) => runtime.join("symbiont"),
         None => format!("/tmp/symbiont-{outer}").into(),
     }
@@ -88,7 +88,7 @@ fn outer_uid(uid: u32, uid_map: &str) -> u32 {
     uid_map.lines().find_map(outer).unwrap_or(uid)
 }
 
-/// May a directory of this owner tell who manages us? Root's and our own. Root
+/// May a directory of this owner name our manager? Root's and our own. Root
 /// may have no number in our user namespace: then it is whoever owns `/`.
 pub(super) fn is_trusted(path: &Path, owner: u32) -> bool {
     let is_roots =
@@ -106,7 +106,7 @@ pub fn visible_state_dirs() -> Vec<PathBuf> {
 }
 
 /// The default state directories to restore from: this user's own and all others of this
-/// user's or, for root, of all users that are there. The user is told by the name; a directory
+/// user's or, for root, of all users that are there. The name identifies the user; a directory
 /// that was made in another user's name is passed by.
 #[must_use]
 pub fn all_state_dirs() -> Vec<PathBuf> {
@@ -202,7 +202,7 @@ impl StateDir {
         Ok(folder)
     }
 
-    /// Refuses what belongs to somebody else, or where others may write.
+    /// Refuses what belongs to another process, or where others may write.
     fn check(&self, trusted: impl Fn(u32) -> bool) -> Result<(), StateDirError> {
         let stat = self.stat()?;
         let refuse = |why: String| StateDirError::Unsafe { path: self.path.clone(), why };
@@ -264,7 +264,7 @@ impl StateDir {
         failed(what, &self.path_of(name), error)
     }
 
-    /// Does the path still lead to this directory? Nobody can make a file in
+    /// Does the path still lead to this directory? No one can make a file in
     /// one that was removed.
     pub fn is_in_place(&self) -> bool {
         is_same(statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW), fstat(&self.fd))

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //! A setuid program keeps the mask that it inherited, and only root can give
-//! its own back: from the journal in the directory of the user who managed it.
+//! its own back: from the journal in the directory of the user that managed it.
 //! That user may have written anything there.
 //!
 //! # Approach
@@ -14,7 +14,7 @@
 //! sees to that.
 //!
 //! # What remains
-//! A user who can make a number pass from a thread of his to another one
+//! A user that can make a number pass from a thread of his to another one
 //! within microseconds could have that one's mask changed.
 
 use std::fs;
@@ -23,9 +23,9 @@ use std::io;
 use symbiont_topology::CpuSet;
 
 use super::ability::Privilege;
-use super::book::Present;
+use super::applied_state::Repair;
+use super::journal_state::Present;
 use super::kernel::{self, ThreadError, ThreadKey};
-use super::ledger::Repair;
 
 /// More ancestors than any process has.
 const MOST_ANCESTORS: usize = 4096;

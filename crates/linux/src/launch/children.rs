@@ -25,7 +25,7 @@ const ENTER: u8 = b'd';
 const EXEC: u8 = b'x';
 
 /// How long a child may take to be set up; longer only if it is stopped.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A job whose files are open.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl<'a> Prepared<'a> {
         let (stage, error) = self.become_program();
         let mut said = vec![stage];
         said.extend_from_slice(&error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes());
-        // If the supervisor is gone, nobody needs to know.
+        // If the supervisor is gone, no report is needed.
         let _ = gate.write_all(&said);
         // The supervisor makes its own status of what was said.
         raw::end(126);
@@ -157,7 +157,7 @@ impl Running {
         let mut said = Vec::new();
         // What was read before an error counts.
         let _ = self.gate.read_to_end(&mut said);
-        // Still there if it came after our patience.
+        // Still there if it came after our timeouts.
         let said = said.strip_prefix(&[SET_UP]).unwrap_or(&said);
         let [stage, number @ ..]: [u8; 5] = said.try_into().ok()?;
         let source = io::Error::from_raw_os_error(i32::from_le_bytes(number));
@@ -188,7 +188,7 @@ pub(super) fn start(
         };
         drop(theirs);
         // What is not said in time, or not at all by a dead child, shows later.
-        let _ = ours.set_read_timeout(Some(PATIENCE)).and_then(|()| ours.read_exact(&mut [0]));
+        let _ = ours.set_read_timeout(Some(TIMEOUT)).and_then(|()| ours.read_exact(&mut [0]));
         running.push(Running {
             name: ready.job.name(),
             command: ready.job.command.clone(),

@@ -95,7 +95,7 @@ pub struct ExecError {
 }
 
 impl ExecError {
-    /// The exit status by which shells, `env` and `nohup` tell the same: 127
+    /// The exit status by which shells, `env` and `nohup` report the same: 127
     /// when there is no such program, 126 when there is but it cannot be run.
     #[must_use]
     pub fn exit_code(&self) -> i32 {

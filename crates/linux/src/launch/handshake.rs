@@ -19,9 +19,9 @@ pub(super) enum Message {
     Ready(String),
     /// Manager: the roots cannot be managed, and why.
     Failed(String),
-    /// Supervisor: the roots have ended; put back and report.
+    /// Supervisor: the roots have ended; restored and report.
     Finish,
-    /// Manager: everything is put back; the report for the caller.
+    /// Manager: everything is restored; the report for the caller.
     Report(Vec<u8>),
 }
 
@@ -112,9 +112,9 @@ impl Channel {
         message.write(&mut self.0)
     }
 
-    /// Waits for the next message; gives up after `patience` without a byte.
-    pub(super) fn receive(&mut self, patience: Duration) -> Result<Message, ReceiveError> {
-        self.0.set_read_timeout(Some(patience)).map_err(ReceiveError::Io)?;
+    /// Waits for the next message; gives up after `timeouts` without a byte.
+    pub(super) fn receive(&mut self, timeouts: Duration) -> Result<Message, ReceiveError> {
+        self.0.set_read_timeout(Some(timeouts)).map_err(ReceiveError::Io)?;
         Message::read(&mut self.0)
     }
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_and_a_closed_end_are_told_apart() {
+    fn a_silent_and_a_closed_end_are_distinguished() {
         let (mut ours, theirs) = Channel::pair().unwrap();
         let silent = ours.receive(Duration::from_millis(1));
         assert!(matches!(silent, Err(ReceiveError::TimedOut)), "{silent:?}");

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::fd::BorrowedFd;
 
 use super::manager::{self, Caller, Manager, Root};
-use super::{Command, ExecError, Notice, Patience, Unmanaged, inherited, raw};
+use super::{Command, ExecError, Notice, Timeouts, Unmanaged, inherited, raw};
 
 /// Starts a manager, waits until it has enrolled this process, and becomes the
 /// program. Comes back only if the program cannot be run; the manager then
@@ -22,11 +22,11 @@ use super::{Command, ExecError, Notice, Patience, Unmanaged, inherited, raw};
 pub fn exec_in_place(
     command: &Command,
     keep: &[BorrowedFd<'_>],
-    patience: Patience,
+    timeouts: Timeouts,
     notice: impl FnOnce(Notice<'_>),
     manage: impl FnOnce(Manager),
 ) -> ExecError {
-    match enrol(command, keep, patience, manage) {
+    match enrol(command, keep, timeouts, manage) {
         Ok(notes) if notes.is_empty() => {}
         Ok(notes) => notice(Notice::Managed(&notes)),
         Err(why) => notice(Notice::Unmanaged(&why)),
@@ -41,11 +41,11 @@ pub fn exec_in_place(
 fn enrol(
     command: &Command,
     keep: &[BorrowedFd<'_>],
-    patience: Patience,
+    timeouts: Timeouts,
     manage: impl FnOnce(Manager),
 ) -> Result<String, Unmanaged> {
     let root = Root::hold(command.name(), rustix::process::getpid())
         .map_err(Unmanaged::system("open a pidfd (Linux 5.3 or later)"))?;
-    let enrolled = manager::start(vec![root], keep, Caller::Leaves, patience.to_enrol, manage)?;
+    let enrolled = manager::start(vec![root], keep, Caller::Leaves, timeouts.to_enrol, manage)?;
     Ok(enrolled.notes)
 }

@@ -15,10 +15,10 @@ use super::{Unmanaged, be_urgent, limits};
 /// How long the rest of a message may take whose begin is there.
 const BETWEEN_BYTES: Duration = Duration::from_secs(10);
 
-/// Signals that ask a manager to put everything back and end; one of them says that
+/// Signals that ask a manager to restore everything and end; one of them says that
 /// its CPU time comes to an end.
 const ENDING: [i32; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGXCPU];
-/// A write may fail, which is told; it must not end the manager.
+/// A write may fail, which is reported; it must not end the manager.
 const IGNORED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// The first process of an enrolled command, held by pidfd.
@@ -63,10 +63,10 @@ impl AsFd for Root {
     }
 }
 
-/// Nobody waits any more for what the manager has to say: the program was
-/// killed, or runs unmanaged. Put back what was changed, and end.
+/// No process waits any more for the manager's messages: the program was
+/// killed, or runs unmanaged. Restore what was changed, and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nobody waits for this manager any more")]
+#[error("no process waits for this manager any more")]
 pub struct Abandoned;
 
 /// Why [`Manager::wait`] came back.
@@ -76,15 +76,15 @@ pub enum Wake {
     Timeout,
     /// The bell with this position in the list rang.
     Bell(usize),
-    /// All roots have ended. Told once; descendants may live on.
+    /// All roots have ended. Reported once; descendants may live on.
     RootsEnded,
-    /// The supervisor asks to put back and report. Told once.
+    /// The supervisor asks to restore and report. Reported once.
     Finish,
-    /// The supervisor was killed. Told once; its jobs live on.
+    /// The supervisor was killed. Reported once; its jobs live on.
     SupervisorGone,
     /// A client asks for something; the quantum is not over.
     Request,
-    /// A signal asks to put back and end, or the limit of CPU time is near.
+    /// A signal asks to restore and end, or the limit of CPU time is near.
     Terminate,
 }
 
@@ -93,9 +93,9 @@ pub enum Wake {
 #[derive(Debug)]
 pub struct Manager {
     roots: Vec<Root>,
-    /// None once nobody is at the other end.
+    /// None once the other end is closed.
     channel: Option<Channel>,
-    /// Somebody may still say [`Message::Finish`].
+    /// A process may still say [`Message::Finish`].
     awaits_finish: bool,
     signals: OwnedFd,
     /// CPU time at which to end.
@@ -119,7 +119,7 @@ impl Manager {
     /// empty if there is nothing to say.
     ///
     /// # Errors
-    /// When nobody waits any more.
+    /// When no process waits any more.
     pub fn ready(&mut self, notes: &str) -> Result<(), Abandoned> {
         self.say(&Message::Ready(notes.to_owned()))
     }
@@ -127,14 +127,14 @@ impl Manager {
     /// Instead of [`Manager::ready`]: the roots cannot be managed, and shall
     /// run without.
     pub fn fail(mut self, why: &str) {
-        // If nobody listens, nobody needs to know.
+        // If no process listens, no report is needed.
         let _ = self.say(&Message::Failed(why.to_owned()));
     }
 
-    /// Everything is put back; gives the report to a supervisor's caller.
+    /// Everything is restored; gives the report to a supervisor's caller.
     ///
     /// # Errors
-    /// When nobody waits for a report, as is always so after [`exec_in_place`].
+    /// When no process waits for a report, as is always so after [`exec_in_place`].
     ///
     /// [`exec_in_place`]: super::exec_in_place
     pub fn report(mut self, bytes: Vec<u8>) -> Result<(), Abandoned> {
@@ -255,16 +255,16 @@ pub(super) enum Caller {
 pub(super) struct Enrolled {
     /// How to reach the manager.
     pub(super) channel: Channel,
-    /// What the user shall be told; may be empty.
+    /// The message for the user; may be empty.
     pub(super) notes: String,
 }
 
-/// Starts a manager and waits until it has enrolled the roots, `patience` long at most.
+/// Starts a manager and waits until it has enrolled the roots, `timeouts` long at most.
 pub(super) fn start(
     roots: Vec<Root>,
     keep: &[BorrowedFd<'_>],
     caller: Caller,
-    patience: Duration,
+    timeouts: Duration,
     manage: impl FnOnce(Manager),
 ) -> Result<Enrolled, Unmanaged> {
     let (mut ours, theirs) = Channel::pair().map_err(Unmanaged::system("make a socket pair"))?;
@@ -284,7 +284,7 @@ pub(super) fn start(
             }
         }
     }
-    match ours.receive(patience) {
+    match ours.receive(timeouts) {
         Ok(Message::Ready(notes)) => Ok(Enrolled { channel: ours, notes }),
         Ok(Message::Failed(why)) => Err(Unmanaged::Failed(why)),
         Ok(_) => Err(Unmanaged::Nonsense),
@@ -317,7 +317,7 @@ fn reap(child: Pid) {
 }
 
 /// In the child: opens a session and forks again, so that the manager is
-/// nobody's child and can never acquire a terminal.
+/// no process's child and can never acquire a terminal.
 fn become_intermediate(
     roots: Vec<Root>,
     keep: &[BorrowedFd<'_>],
@@ -335,7 +335,7 @@ fn become_intermediate(
     };
     match prepared {
         Err(error) => {
-            // If the caller is gone, nobody needs to know.
+            // If the caller is gone, no report is needed.
             let _ = channel.send(&Message::Failed(error.to_string()));
         }
         Ok(signals) => {

@@ -1,64 +1,35 @@
 //! Starts programs such that they, and the shell around them, notice nothing.
 //!
 //! # Problem
-//! A managed program must have the process, session, terminal, signals, limits
-//! and exit status that it has when it runs alone. A parent that merely forks
-//! and waits breaks job control and hides how the program died. Yet somebody
-//! has to watch the program while it runs, and to put things back at its end.
+//! A managed program must have the process, session, terminal, signals, limits and exit status that it has
+//! alone. A parent that forks and waits breaks job control and hides how the program died. Yet a process has
+//! to watch the program while it runs, and to restore settings at its end.
 //!
 //! # Approach
-//! The *manager* is a process that is forked twice, so that it is nobody's
-//! child, and lives in a session of its own: no terminal, no descriptor of the
-//! caller's, `/` as its directory. It is told which *roots* to watch by pidfd,
-//! enrols them while they are held back, and says [`Manager::ready`].
-//! - [`exec_in_place`]: one program and no output afterwards. The calling
-//!   process itself becomes the program; nobody stands between it and the shell.
-//! - [`supervise`]: several programs, or a report afterwards. The calling
-//!   process stays as *supervisor*: it passes on signals, stops and continues
-//!   with its programs, and [`finish`] dies as they died.
+//! The *manager* is a process that is forked twice, so that it is no process's child, and lives in a session
+//! of its own: no terminal, no descriptor of the caller's, `/` as its directory. It receives the *roots* to
+//! watch by pidfd, enrols them while they are held back, and says [`Manager::ready`].
+//! - [`exec_in_place`]: one program and no output afterwards. The calling process itself becomes the program.
+//! - [`supervise`]: several programs, or a report afterwards. The calling process stays as *supervisor*: it
+//!   passes on signals, stops and continues with its programs, and [`finish`] dies as they died.
 //!
-//! Both fork, so both must be called before the process has a second thread.
-//! Trouble with the manager never keeps a program from running: it then runs
-//! unmanaged, and the caller is told why.
+//! Both fork, so both must be called before the process has a second thread. If the manager fails, the
+//! program runs unmanaged, and the caller learns the reason. `LIMITATIONS.md` lists limits.
 //!
 //! # Terms and units
-//! *Root*: the first process of an enrolled command. *Gate*: what holds a root
-//! back until it is enrolled. *Own signal*: sent to the supervisor by a
-//! process, as opposed to those that the terminal sends to a whole process
-//! group. Times are [`std::time::Duration`]s.
-//!
-//! # Limits
-//! - If the supervisor is killed (SIGKILL), its programs go on as children of
-//!   init; the manager goes on too and puts things back at their end.
-//! - Where the program is process 1 of a container, the manager becomes its
-//!   child, as every orphan there does.
-//! - If the manager is killed, the programs go on; the supervisor says so at
-//!   the end, and what the manager changed is left to its journal.
-//! - A signal that somebody sends to the supervisor's whole process group with
-//!   `kill(2)` reaches a supervised program twice: once from them and once
-//!   passed on. The kernel does not tell how it was addressed.
-//! - A value sent along with a signal (`sigqueue(3)`) is not passed on.
-//! - A supervised job in a session of its own has no controlling terminal.
+//! *Root*: the first process of an enrolled command. *Gate*: holds a root back until it is enrolled. *Own
+//! signal*: sent to the supervisor by a process, as opposed to those that the terminal sends to a group.
 //!
 //! # Properties
-//! In `tests/launch`, each in an interactive shell on a pseudo-terminal and
-//! compared with the same program run alone:
-//! - The program's process, parent, group, session, descriptors, signal mask,
-//!   ignored signals, limits, environment and umask are those of a run alone
-//!   (`identity_*`).
-//! - Stopping, continuing, ^C inside a list and death by a signal look the same
-//!   to the shell (`terminal_*`).
-//! - Exit codes are passed on; 127 and 126 tell why a program could not run
-//!   (`exit_*`).
-//! - A pipeline ends with the program although the manager lives longer
-//!   (`pipeline_*`).
-//! - A manager that fails, dies or hangs costs the management, never the
-//!   program; it is waited for as long as was asked, and holds nothing of the
-//!   caller's (`manager_*`).
-//! - A signal sent to the supervisor reaches the program once; the program
-//!   outlives a killed supervisor (`supervisor_*`).
-//! - Several jobs run as described; the first failure in their order is the
-//!   exit status (`jobs_*`).
+//! In `tests/launch`, each in an interactive shell on a pseudo-terminal, compared with a run alone:
+//! - The program's process, parent, group, session, descriptors, signal mask, ignored signals, limits,
+//!   environment and umask are those of a run alone (`identity_*`).
+//! - Stopping, continuing, ^C inside a list and death by a signal look the same to the shell (`terminal_*`).
+//! - Exit codes are passed on; 127 and 126 say why a program could not run (`exit_*`).
+//! - A pipeline ends with the program although the manager lives longer (`pipeline_*`).
+//! - A manager that fails, dies or hangs costs the management, never the program (`manager_*`).
+//! - A signal to the supervisor reaches the program once; the program outlives it (`supervisor_*`).
+//! - Several jobs run as described; the first failure in their order is the exit status (`jobs_*`).
 
 mod children;
 mod command;
@@ -72,11 +43,11 @@ mod limits;
 mod manager;
 mod notice;
 mod own_cpus;
-mod patience;
 mod raw;
 mod relay;
 mod status;
 mod supervise;
+mod timeouts;
 mod urgency;
 
 use std::io;
@@ -88,9 +59,9 @@ pub use job::{Job, Session, VariableError, Variables};
 pub use manager::{Abandoned, Manager, Root, Wake};
 pub use notice::Notice;
 pub use own_cpus::OwnCpus;
-pub use patience::Patience;
 pub use status::{JobStatus, Status, finish};
 pub use supervise::{Supervised, supervise};
+pub use timeouts::Timeouts;
 pub use urgency::{MANAGER_NICE, be_normal, be_urgent};
 
 /// Why a program runs, or ran, unmanaged.

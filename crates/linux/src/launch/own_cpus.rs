@@ -1,4 +1,4 @@
-//! Where those who manage run themselves.
+//! The CPUs on which managers run themselves.
 //!
 //! A manager that wakes on the core of a program that is measured disturbs it. It keeps off such
 //! cores while they are in use, and is as its user started it otherwise.

@@ -97,7 +97,7 @@ pub(super) fn add_environment<'a>(variables: impl Iterator<Item = (&'a str, &'a 
 
 /// Closes every descriptor from 3 on but those of `keep`.
 ///
-/// The caller answers for it that nobody in this process uses one of the
+/// The caller answers for it that no code in this process uses one of the
 /// closed ones afterwards; it is meant for a copy that was just forked.
 pub(super) fn close_others(keep: &[RawFd]) -> io::Result<()> {
     let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
@@ -113,7 +113,7 @@ pub(super) fn close_others(keep: &[RawFd]) -> io::Result<()> {
 }
 
 fn close_range(first: u32, last: u32) -> io::Result<()> {
-    // SAFETY: closes descriptors only; see `close_others` for who may use them.
+    // SAFETY: closes descriptors only; see `close_others` for the threads that may use them.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
 }
 
@@ -174,7 +174,7 @@ impl SignalSet {
         // SAFETY: the set is valid and lives through the call.
         let fd = unsafe { libc::signalfd(-1, &raw const self.0, flags) };
         check(fd)?;
-        // SAFETY: the descriptor is new and nobody else knows it.
+        // SAFETY: the descriptor is new and known to no other code.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 

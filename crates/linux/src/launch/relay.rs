@@ -86,12 +86,12 @@ fn passed_on(received: Received, session: Session, jobs: &[i32]) -> Option<i32> 
     let Received { signal, sender } = received;
     let stops = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal);
     match (sender, session) {
-        // Continuing is decided by who is stopped.
+        // Which jobs are stopped decides whether to continue.
         _ if [libc::SIGCHLD, libc::SIGCONT].contains(&signal) => None,
         // It addressed its whole group, and thereby this process.
         (Sender::Process(pid), _) if jobs.contains(&pid) => None,
         (Sender::Kernel, Session::Shared) if FROM_TERMINAL.contains(&signal) => None,
-        // Somebody else in the background group used the terminal.
+        // Another process in the background group used the terminal.
         (Sender::Kernel, Session::Own) if stops && signal != libc::SIGTSTP => None,
         // Nothing but SIGSTOP stops a session without a terminal.
         (_, Session::Own) if stops => Some(libc::SIGSTOP),
@@ -99,7 +99,7 @@ fn passed_on(received: Received, session: Session, jobs: &[i32]) -> Option<i32> 
     }
 }
 
-/// Runs until all jobs have ended; tells each end.
+/// Runs until all jobs have ended; reports each end.
 pub(super) fn relay(
     jobs: &mut [Running],
     signals: &Signals,

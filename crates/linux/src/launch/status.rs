@@ -34,7 +34,7 @@ impl Status {
         matches!(self, Self::Exited(0))
     }
 
-    /// The exit code by which a shell tells the same.
+    /// The exit code by which a shell reports the same.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match self {
@@ -78,7 +78,7 @@ pub struct JobStatus {
 pub fn finish(statuses: &[JobStatus]) -> ! {
     let failed = statuses.iter().map(|job| &job.status).find(|status| !status.is_success());
     if let Some(Status::Killed { signal, .. }) = failed {
-        // Where any of this fails, the exit code below tells the same.
+        // Where any of this fails, the exit code below reports the same.
         let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
         raw::set_ignored(*signal, false);
         raw::send(rustix::process::getpid(), *signal);
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_tell_the_code_that_a_shell_tells() {
+    fn statuses_give_the_code_of_a_shell() {
         let missing = ExecError {
             program: "foo".to_owned(),
             source: io::Error::from_raw_os_error(libc::ENOENT),

@@ -7,14 +7,14 @@ use super::children::{self, Prepared, Running};
 use super::handshake::Message;
 use super::manager::{self, Caller, Enrolled, Manager, Root};
 use super::relay::{Signals, relay};
-use super::{Job, JobStatus, LaunchError, Notice, Patience, Unmanaged, raw};
+use super::{Job, JobStatus, LaunchError, Notice, Timeouts, Unmanaged, raw};
 
 /// What became of supervised jobs.
 #[derive(Debug)]
 pub struct Supervised {
     /// How each job ended, in their order.
     pub statuses: Vec<JobStatus>,
-    /// Did management begin? If not, `notice` was told why.
+    /// Did management begin? If not, `notice` got the reason.
     pub managed: bool,
     /// What the manager reported, or why it managed nothing or not to the end.
     pub report: Result<Vec<u8>, Unmanaged>,
@@ -26,7 +26,7 @@ pub struct Supervised {
 ///
 /// `manage` runs in the manager as described at [`exec_in_place`], with one
 /// root per job in their order; when [`Manager::wait`] says
-/// [`Wake::Finish`], it puts everything back and calls [`Manager::report`].
+/// [`Wake::Finish`], it restores everything and calls [`Manager::report`].
 /// `notice` is given what to say to the user whenever there is something.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub struct Supervised {
 pub fn supervise(
     jobs: &[Job],
     keep: &[BorrowedFd<'_>],
-    patience: Patience,
+    timeouts: Timeouts,
     mut notice: impl FnMut(Notice<'_>),
     manage: impl FnOnce(Manager),
 ) -> Result<Supervised, LaunchError> {
@@ -59,7 +59,7 @@ pub fn supervise(
         drop(prepared);
         // A writer into this standard input shall see when the jobs close it.
         let _ = let_go_of_stdin();
-        let enrolled = enrol(&running, keep, patience, manage);
+        let enrolled = enrol(&running, keep, timeouts, manage);
         match &enrolled {
             Ok(manager) if manager.notes.is_empty() => {}
             Ok(manager) => notice(Notice::Managed(&manager.notes)),
@@ -82,14 +82,14 @@ pub fn supervise(
     Ok(Supervised {
         statuses,
         managed,
-        report: enrolled.and_then(|manager| collect_report(manager, patience)),
+        report: enrolled.and_then(|manager| collect_report(manager, timeouts)),
     })
 }
 
 fn enrol(
     running: &[Running],
     keep: &[BorrowedFd<'_>],
-    patience: Patience,
+    timeouts: Timeouts,
     manage: impl FnOnce(Manager),
 ) -> Result<Enrolled, Unmanaged> {
     let roots = running
@@ -97,13 +97,13 @@ fn enrol(
         .map(|job| Root::hold(job.name.clone(), job.pid))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Unmanaged::system("open a pidfd (Linux 5.3 or later)"))?;
-    manager::start(roots, keep, Caller::Stays, patience.to_enrol, manage)
+    manager::start(roots, keep, Caller::Stays, timeouts.to_enrol, manage)
 }
 
-fn collect_report(mut manager: Enrolled, patience: Patience) -> Result<Vec<u8>, Unmanaged> {
-    // If it is gone, hearing tells why.
+fn collect_report(mut manager: Enrolled, timeouts: Timeouts) -> Result<Vec<u8>, Unmanaged> {
+    // If it is gone, hearing gives the reason.
     let _ = manager.channel.send(&Message::Finish);
-    match manager.channel.receive(patience.to_put_back)? {
+    match manager.channel.receive(timeouts.to_restore)? {
         Message::Report(bytes) => Ok(bytes),
         Message::Failed(why) => Err(Unmanaged::Failed(why)),
         Message::Ready(_) | Message::Finish => Err(Unmanaged::Nonsense),

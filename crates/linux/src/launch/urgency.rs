@@ -1,8 +1,8 @@
-//! The urgency of those who manage.
+//! The urgency of managers.
 //!
 //! A manager that competes with hundreds of ready threads at their own nice value gets a CPU only
 //! after each of them has had its slice: up to seconds later. A nice value alone does not help
-//! among thousands: beside 1,000 ready threads of a CPU, nice -15 is a share of 3 %, and what was used
+//! among thousands: with 1,000 ready threads of a CPU, nice -15 is a share of 3 %, and what was used
 //! beyond that is waited for. So it runs at the lowest real-time priority where it may: it uses
 //! little, and waits for what happens. The kernel keeps a part of each second for other threads
 //! (sched_rt_runtime_us, or the fair server).

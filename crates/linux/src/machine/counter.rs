@@ -50,22 +50,22 @@ pub(super) struct Counter {
     active: Option<Active>,
 }
 
-/// What is counted, and of whom.
+/// The counted events and threads.
 #[derive(Debug)]
 struct Active {
     counting: Arc<Counting>,
     watch: Watch,
-    /// Threads whose files may be kept open beside the counters.
+    /// Threads whose files may be kept open in addition to the counters.
     files: usize,
     /// When the last sample was taken, and the threads in it.
     last: Timestamp,
-    known: BTreeMap<ThreadId, Known>,
+    known: BTreeMap<ThreadId, SampledThread>,
     reasons: Reasons,
 }
 
 /// A thread of the last sample.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct SampledThread {
     program: ProgramId,
     opened: Option<Opened>,
 }
@@ -106,8 +106,8 @@ impl Counter {
         Self { options, asked: Signals::new(), active: None }
     }
 
-    /// Counts for these signals from now on; tells of each that is derived
-    /// from counts whether it can be had, unless that was told before.
+    /// Counts for these signals from now on. Reports for each that is derived from counts whether it is
+    /// available, unless that was reported before.
     pub fn measure(&mut self, signals: &Signals, now: Timestamp) -> BTreeMap<Signal, Ability> {
         let wanted: Signals = signals.iter().copied().filter(|s| s.is_counted()).collect();
         if wanted == self.asked {
@@ -145,7 +145,7 @@ impl Counter {
         plan.abilities
     }
 
-    /// How many threads' files may be kept open beside the counters; none: as
+    /// How many threads' files may be kept open in addition to the counters; none: as
     /// many as there is room for.
     pub fn files(&self) -> Option<usize> {
         self.active.as_ref().map(|active| active.files)
@@ -178,7 +178,7 @@ impl Counter {
     }
 }
 
-/// What will be counted and what that tells.
+/// What will be counted and the signals of it.
 struct Plan {
     abilities: BTreeMap<Signal, Ability>,
     counting: Counting,
@@ -203,7 +203,7 @@ impl Plan {
         let mut abilities = abilities(catalogue, &refused);
         abilities.retain(|signal, _| wanted.contains(signal));
         if let Some(why) = &selection.why {
-            // The cause says more than that the other catalogue lacks a formula.
+            // The cause says more than that the other catalogue misses a formula.
             for ability in abilities.values_mut().filter(|ability| !ability.exists()) {
                 *ability = Ability::Absent(format!("{} is used {why}", catalogue.name()));
             }
@@ -216,13 +216,17 @@ impl Plan {
 
 impl Active {
     fn take(&mut self, at: Timestamp, threads: &mut [ThreadSample]) -> Vec<Ended> {
-        let alive = threads.iter().map(|t| Alive { thread: t.id, ran: t.ran });
+        let alive = threads.iter().map(|t| Alive { thread: t.id, run_time: t.run_time });
         let mut counted = self.watch.end_quantum(&alive.collect::<Vec<_>>());
         let ended = self.watch.take_ended();
         let ended = ended.into_iter().filter_map(|(id, counted)| {
             let known = self.known.get(&id)?;
             let opened = self.opened(known.opened, counted.opened);
-            Some(Ended { id, program: known.program, counts: self.tell(&counted, opened.at) })
+            Some(Ended {
+                id,
+                program: known.program,
+                counts: self.group_counts(&counted, opened.at),
+            })
         });
         let ended = ended.collect();
         let mut known = BTreeMap::new();
@@ -232,11 +236,11 @@ impl Active {
                 Some(counted) => {
                     let now = self.opened(opened, counted.opened);
                     opened = Some(now);
-                    self.tell(&counted, now.at)
+                    self.group_counts(&counted, now.at)
                 }
                 None => vec![Err(self.absent(thread.id)); self.counting.groups.len()],
             };
-            known.insert(thread.id, Known { program: thread.program, opened });
+            known.insert(thread.id, SampledThread { program: thread.program, opened });
         }
         (self.known, self.last) = (known, at);
         ended
@@ -249,9 +253,9 @@ impl Active {
     }
 
     /// What the groups of a thread say, in words of the seam.
-    fn tell(&self, counted: &Counted, opened: Timestamp) -> Vec<GroupCounts> {
+    fn group_counts(&self, counted: &Counted, opened: Timestamp) -> Vec<GroupCounts> {
         let groups = counted.groups.iter().zip(&self.counting.groups);
-        let told = groups.map(|(group, named)| {
+        let counts = groups.map(|(group, named)| {
             let GroupCount { reading, .. } =
                 group.as_ref().map_err(|error| Arc::<str>::from(error.reason.to_string()))?;
             let events = reading.counts.iter().map(|(event, _)| event);
@@ -265,7 +269,7 @@ impl Active {
                 counts: reading.counts.iter().map(|&(_, count)| count).collect(),
             })
         });
-        told.collect()
+        counts.collect()
     }
 
     /// Why nothing is known of a thread.
@@ -328,9 +332,9 @@ mod tests {
         let catalogue = Some(Arc::new(software));
         let mut counter = Counter::new(CountOptions { catalogue, ..CountOptions::default() });
         let asked: Signals = Signal::ALL.into();
-        let told = counter.measure(&asked, Timestamp(0));
-        assert_eq!(told.len(), Signal::ALL.len() - 1);
-        assert!(told.values().all(|ability| ability.why().is_some_and(|why| !why.is_empty())));
-        assert!(counter.measure(&asked, Timestamp(0)).is_empty(), "told before");
+        let abilities = counter.measure(&asked, Timestamp(0));
+        assert_eq!(abilities.len(), Signal::ALL.len() - 1);
+        assert!(abilities.values().all(|ability| ability.why().is_some_and(|why| !why.is_empty())));
+        assert!(counter.measure(&asked, Timestamp(0)).is_empty(), "reported before");
     }
 }

@@ -26,10 +26,10 @@ impl<W: Wait> LinuxMachine<W> {
 
     fn take_topology(&mut self, host: HostTopology) {
         self.host = host;
-        if let Some(threshold) = self.pace.alarm_threshold() {
+        if let Some(threshold) = self.timer.alarm_threshold() {
             // Without tracepoints on a new CPU, what happens there is seen at the end of a quantum.
             if let Ok(alarm) = Alarm::start(&self.host.cpus(), threshold) {
-                self.pace.set_alarm(alarm);
+                self.timer.set_alarm(alarm);
             }
         }
     }

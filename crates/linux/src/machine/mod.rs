@@ -1,63 +1,46 @@
-//! This host as a [`Machine`]: observes by [`crate::observe`], acts by
-//! [`crate::actuate`].
+//! This host as a [`Machine`]: observes by [`crate::observe`], acts by [`crate::actuate`].
 //!
 //! # Problem
-//! The loop needs one thing that it can sample and steer; watching and acting
-//! have to agree about which threads there are, at the end of a quantum and in
-//! the middle of one, when a newborn has inherited what was meant for its
-//! parent.
+//! The loop needs one machine that it can sample and steer; watching and acting must agree about which
+//! threads exist, also in the middle of a quantum, when a newborn has inherited its parent's settings.
 //!
 //! # Approach
-//! [`LinuxMachine`] adopts each thread when it is first read and forgets it
-//! when it is gone. Its hook, called on the reader's thread, tells the actuator
-//! of births and execs at once. Samples are stamped with `CLOCK_MONOTONIC`.
-//! Waiting goes through [`Wait`], so that the loop wakes as well when the
-//! programs end or when it is asked to stop. Events are counted through
-//! [`crate::perf`], for just the signals that are needed; the threads' files and
-//! their counters share the descriptors, so that as many threads as possible
-//! have both. Counters are read right after the files.
-//!
-//! CPUs that go offline or come online change the topology at the next sample.
+//! [`LinuxMachine`] adopts each thread when it is first read and forgets it when it is gone. Its hook, called
+//! on the reader's thread, informs the actuator of births and execs at once. Samples are stamped with
+//! `CLOCK_MONOTONIC`. Waiting goes through [`Wait`], so that the loop also wakes when the programs end or when
+//! it is asked to stop. [`crate::perf`] counts events for just the needed signals; threads' files and counters
+//! share the descriptors, so that as many threads as possible have both. CPUs that go offline or come online
+//! change the topology at the next sample.
 //!
 //! # Terms and units
-//! *Fresh*: a thread that was not there at the end of an earlier quantum, or
-//! whose last fork of a process or process's last exec are not yet [`SETTLE`]
-//! old and several quanta (2 s for a fork where births are found by scanning:
-//! then a child keeps what it inherited until it is found); for an ordinary user, also
-//! one whose process makes others or has run its program for less than 2 s. *Starting*: one
-//! that is not, whose process has not yet run for some 200 ms since it was made
-//! or exec'd, nor was there for 2 s without having to wait for a hardware
-//! thread. *Settled*: all others. *Lateness*: how long
-//! after its planned moment the loop woke.
+//! *Fresh*: a thread that did not exist at the end of an earlier quantum, or whose last fork of a process or
+//! process's last exec are not yet [`SETTLE`] old and several quanta (2 s for a fork where births are found by
+//! scanning); for an ordinary user, also one whose process makes others or has run its program for less than
+//! 2 s. *Starting*: one that is not fresh, whose process has not yet run for some 200 ms since it was made or
+//! exec'd, nor existed for 2 s without wait time. *Settled*: all others. *Lateness*: from the planned moment
+//! to the wake-up of the loop.
 //!
 //! # Properties
-//! - What is needed is counted, and nothing else
-//!   (`only_what_is_needed_is_counted`): a program that touches N pages shows N
-//!   faults (`touched_pages_are_faults_of_their_thread`), a thread that ended
-//!   its last counts (`who_ended_is_told_once_with_its_last_counts`).
-//! - What cannot be counted is absent with the reason, machine by machine
-//!   (`a_signal_that_this_host_lacks_is_told_with_its_reason`) and thread by
-//!   thread (`a_new_thread_says_why_it_is_not_counted_yet`).
-//! - Threads' files and counters share the descriptors, of which they take 8,192 at the most
-//!   (`files_and_counters_share_the_descriptors`), and few are enough
-//!   (`with_few_descriptors_threads_take_turns`).
-//! - Samples come ordered, cumulative, with the limits that the user set
-//!   (`threads_of_a_program_are_sampled`).
-//! - What was put in force is put back (`what_was_put_in_force_is_put_back`).
-//! - A thread that forked of late is not settled
-//!   (`a_thread_that_forked_of_late_is_not_settled`), nor is one whose process
-//!   has hardly run yet (`a_start_is_over_after_a_time_of_running`,
-//!   `who_sleeps_is_past_its_start_after_a_while_and_who_waits_is_not`).
-//! - A placed thread that replaces its program is as its user left it, and known
-//!   as such (`a_placed_thread_that_execs_is_put_back_and_still_known`).
+//! - Needed events are counted, and no others (`only_what_is_needed_is_counted`,
+//!   `touched_pages_are_faults_of_their_thread`, `an_ended_thread_is_reported_once_with_its_last_counts`).
+//! - What cannot be counted is absent with the reason (`a_missing_signal_is_reported_with_its_reason`,
+//!   `a_new_thread_says_why_it_is_not_counted_yet`).
+//! - Files and counters share 8,192 descriptors at most (`files_and_counters_share_the_descriptors`), and few
+//!   are enough (`with_few_descriptors_threads_take_turns`).
+//! - Samples come ordered, cumulative, with the allowed CPUs (`threads_of_a_program_are_sampled`).
+//! - What was applied is restored (`what_was_applied_is_restored`).
+//! - Unsettled threads are found (`a_thread_that_forked_of_late_is_not_settled`,
+//!   `a_start_is_over_after_a_time_of_running`,
+//!   `a_sleeper_is_past_its_start_after_a_while_and_a_waiter_is_not`).
+//! - After an exec a placed thread is restored (`a_placed_thread_that_execs_is_restored_and_still_known`).
 
 mod cost;
 mod counter;
 mod hook;
 mod hotplug;
 mod observer;
-mod pace;
 mod programs;
+mod quantum_timer;
 mod release;
 mod settling;
 mod start;
@@ -72,8 +55,8 @@ use std::time::Duration;
 use rustix::fd::BorrowedFd;
 use rustix::process::Pid;
 use symbiont_machine::{
-    Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals, Stage, Support,
-    ThreadSample, Timestamp,
+    Lifecycle, Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals,
+    Support, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, HostTopology, Topology};
 
@@ -82,7 +65,7 @@ pub use counter::CountOptions;
 use counter::Counter;
 pub(crate) use hook::Hook;
 pub use observer::Observer;
-use pace::{Early, Pace, Woken};
+use quantum_timer::{Early, QuantumTimer, Woken};
 use release::Releases;
 pub use settling::SETTLE;
 use start::Starts;
@@ -101,14 +84,14 @@ use crate::switches::{Alarm, Member, SwitchError};
 
 /// How long a process of an ordinary user has to be there, without making another one, before
 /// it is placed: most that make processes do so early, and the first child can become another
-/// user's before it is put back.
+/// user's before it is restored.
 const UNFORKED: Duration = Duration::from_secs(2);
 /// The longest pause where the kernel cannot wait.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often cpusets, scheduling groups and applied masks are read again.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// Lets time pass, and tells when the loop should end.
+/// Lets time pass, and reports when the loop should end.
 pub trait Wait {
     /// Sleeps for so long, or until something happens.
     ///
@@ -139,7 +122,7 @@ impl Wait for Manager {
 
 /// How to make a machine of this host.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct MachineOptions {
     /// Where journals are kept.
     pub state_dir: PathBuf,
     /// How to watch.
@@ -154,7 +137,7 @@ pub enum LinuxError {
     /// Threads cannot be watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// What is changed could not be put back after a crash.
+    /// What is changed could not be restored after a crash.
     #[error(transparent)]
     Actuate(#[from] ActuatorError),
     /// The loop cannot sleep.
@@ -172,7 +155,7 @@ pub struct LinuxMachine<W> {
     /// Most threads whose files the user wants kept open.
     kept_open: Option<usize>,
     waiter: W,
-    pace: Pace,
+    timer: QuantumTimer,
     online: Online,
     /// Masks that are applied no more; the loop has not asked for them yet.
     lapsed: Vec<(Move, Outcome)>,
@@ -205,7 +188,11 @@ impl<W: Wait> LinuxMachine<W> {
     /// # Errors
     /// When no journal can be kept or threads cannot be watched; `waiter` is
     /// given back.
-    pub fn new(host: HostTopology, options: Options, waiter: W) -> Result<Self, (LinuxError, W)> {
+    pub fn new(
+        host: HostTopology,
+        options: MachineOptions,
+        waiter: W,
+    ) -> Result<Self, (LinuxError, W)> {
         let (kept_open, counter) = (options.watch.kept_open, Counter::new(options.counting));
         let started = Actuator::new(&host, &options.state_dir).map_err(LinuxError::from).and_then(
             |actuator| {
@@ -222,7 +209,7 @@ impl<W: Wait> LinuxMachine<W> {
             signals: BTreeMap::from([(Signal::RunStates, watcher.run_states())]),
             affinity: abilities.affinity,
             boost: abilities.boost,
-            waiting: abilities.waiting,
+            idle_class: abilities.waiting,
             enrolment: watcher.enrolment(),
         };
         Ok(Self {
@@ -233,7 +220,7 @@ impl<W: Wait> LinuxMachine<W> {
             counter,
             kept_open,
             waiter,
-            pace: Pace::default(),
+            timer: QuantumTimer::default(),
             online: Online::open(),
             lapsed: Vec::new(),
             programs: Vec::new(),
@@ -292,7 +279,7 @@ impl<W: Wait> LinuxMachine<W> {
         self.unreadable
     }
 
-    /// Threads that could not be put back when they should have been, since they had become
+    /// Threads that could not be restored when they should have been, since they had become
     /// another user's.
     #[must_use]
     pub fn slipped(&self) -> u64 {
@@ -318,7 +305,7 @@ impl<W: Wait> LinuxMachine<W> {
     /// How late the loop woke so far.
     #[must_use]
     pub fn lateness(&self) -> &Lateness {
-        self.pace.lateness()
+        self.timer.lateness()
     }
 
     /// From now on wakes not only at the end of a quantum, but soon after a
@@ -327,7 +314,7 @@ impl<W: Wait> LinuxMachine<W> {
     /// # Errors
     /// When the scheduler's tracepoints cannot be read; nothing has changed then.
     pub fn set_alarm(&mut self, threshold: f64) -> Result<(), SwitchError> {
-        self.pace.set_alarm(Alarm::start(&self.host.cpus(), threshold)?);
+        self.timer.set_alarm(Alarm::start(&self.host.cpus(), threshold)?);
         Ok(())
     }
 
@@ -335,9 +322,9 @@ impl<W: Wait> LinuxMachine<W> {
     #[must_use]
     pub fn reach(&self, processes: &[u32]) -> CpuSet {
         let number = |process: &u32| i32::try_from(*process).ok().and_then(Pid::from_raw);
-        let limits =
+        let all_allowed =
             processes.iter().filter_map(number).filter_map(|pid| affinity::get(Some(pid)).ok());
-        let reach = limits.fold(CpuSet::new(), |reach, limit| reach.union(&limit));
+        let reach = all_allowed.fold(CpuSet::new(), |reach, allowed| reach.union(&allowed));
         let online = self.host.cpus();
         let reach = reach.intersection(&online);
         if reach.is_empty() { online } else { reach }
@@ -346,7 +333,7 @@ impl<W: Wait> LinuxMachine<W> {
     /// How often the alarm was heard; none if there is no alarm.
     #[must_use]
     pub fn alarms(&self) -> Option<u64> {
-        self.pace.heard()
+        self.timer.heard()
     }
 
     /// Did it end although programs live: by a signal, or before the limit of CPU time?
@@ -366,9 +353,9 @@ impl<W: Wait> LinuxMachine<W> {
         &mut self.waiter
     }
 
-    /// Puts everything back that is still changed; gives back who lets time pass.
-    pub fn put_back(self) -> (RestoreReport, W) {
-        // No newborn may be given anything while things are put back.
+    /// Restores everything that is still changed; gives back the waiter.
+    pub fn restore_all(self) -> (RestoreReport, W) {
+        // No newborn may be given anything while things are restored.
         drop(self.watcher);
         (self.actuator.restore_all(), self.waiter)
     }
@@ -380,21 +367,21 @@ impl<W: Wait> LinuxMachine<W> {
     }
 
     /// What of a thread may be set without surprise.
-    fn stage(&self, at: Timestamp, thread: &Observed, parents: &BTreeSet<u32>) -> Stage {
+    fn lifecycle(&self, at: Timestamp, thread: &Observed, parents: &BTreeSet<u32>) -> Lifecycle {
         let process = thread.id.process;
         let may_fork = parents.contains(&process)
             || !(self.places_all || self.starts.lasts(process, at, UNFORKED));
-        settling::stage(thread, may_fork, &self.pace, self.watcher.method(), &self.starts)
+        settling::lifecycle(thread, may_fork, &self.timer, self.watcher.method(), &self.starts)
     }
 
-    /// Tells the actuator who competes: processes that run or ran since the
+    /// Reports to the actuator which processes compete: processes that run or ran since the
     /// last sample.
-    fn tell_contenders(&mut self, observed: &[Observed]) {
+    fn report_contenders(&mut self, observed: &[Observed]) {
         let mut ran = Vec::with_capacity(self.last_ran.len());
         let mut busy = BTreeSet::new();
         for threads in observed.chunk_by(|a, b| a.id.process == b.id.process) {
             let Some(process) = threads.first().map(|thread| thread.id.process) else { continue };
-            let sum: Duration = threads.iter().map(|thread| thread.ran).sum();
+            let sum: Duration = threads.iter().map(|thread| thread.run_time).sum();
             let last = self.last_ran.binary_search_by_key(&process, |(process, _)| *process);
             let before = last.ok().and_then(|at| self.last_ran.get(at));
             // A process too young to compare may compete as well.
@@ -425,12 +412,12 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         &self.support
     }
 
-    /// What is needed beyond run states is counted, and told of in
+    /// What is needed beyond run states is counted, and reported in
     /// [`support`](Machine::support), from now on.
     fn measure(&mut self, signals: &Signals) {
         self.support.signals.extend(self.counter.measure(signals, Self::now()));
-        let beside = [self.kept_open, self.counter.files()];
-        self.watcher.keep_open(beside.into_iter().flatten().min());
+        let files = [self.kept_open, self.counter.files()];
+        self.watcher.keep_open(files.into_iter().flatten().min());
     }
 
     fn sample(&mut self) -> Result<Sample, LinuxError> {
@@ -455,18 +442,18 @@ impl<W: Wait> Machine for LinuxMachine<W> {
             program: thread.program,
             ready: thread.state == RunState::Runnable,
         });
-        self.pace.sampled(at, members);
+        self.timer.sampled(at, members);
         let mut threads = Vec::with_capacity(observed.len());
         for thread in observed.iter().filter(|thread| has_just_forked(&thread.ages)) {
             self.actuator.forked(thread.id.process);
         }
         let parents = self.actuator.parents();
-        let limits = self.actuator.limits(observed.iter().map(|thread| &thread.id));
-        for (thread, limit) in observed.iter().zip(limits) {
-            let limit = match limit {
-                Some(limit) => limit,
+        let all_allowed = self.actuator.all_allowed(observed.iter().map(|thread| &thread.id));
+        for (thread, allowed) in observed.iter().zip(all_allowed) {
+            let allowed = match allowed {
+                Some(allowed) => allowed,
                 None => match self.actuator.adopt(&thread.id) {
-                    Ok(limit) => limit,
+                    Ok(allowed) => allowed,
                     Err(error) => {
                         self.unreadable += u64::from(!matches!(error, ThreadError::Gone(_)));
                         continue;
@@ -477,23 +464,23 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                 id: thread.id,
                 program: thread.program,
                 state: thread.state,
-                ran: thread.ran,
-                waited: thread.waited,
+                run_time: thread.run_time,
+                wait_time: thread.wait_time,
                 switches: thread.switches,
                 cpu: thread.cpu,
-                limit,
-                stage: self.stage(at, thread, &parents),
+                allowed,
+                lifecycle: self.lifecycle(at, thread, &parents),
                 counts: Vec::new(),
             });
         }
-        self.tell_contenders(&observed);
+        self.report_contenders(&observed);
         // A thread that replaced its program has another id and the same key.
         let alive: Vec<ThreadKey> = threads.iter().map(|thread| (&thread.id).into()).collect();
         for gone in self.known.iter().filter(|known| alive.binary_search(known).is_err()) {
             self.actuator.forget(gone);
         }
         self.known = alive;
-        if !self.actuator.anything_in_force() {
+        if !self.actuator.is_anything_applied() {
             let soon = self.quantum.is_some_and(|quantum| quantum <= PAUSE);
             self.watcher.hurry(if soon { Haste::None } else { Haste::Soon });
         }
@@ -519,13 +506,13 @@ impl<W: Wait> Machine for LinuxMachine<W> {
 
     fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {
         self.quantum = Some(quantum);
-        if self.pace.begins_quantum() {
+        if self.timer.begins_quantum() {
             self.survivors.quantum();
         }
         let wake = loop {
             let within = self.survivors.within();
             let early = Early { bell: self.survivors.bell(), within };
-            let woken = self.pace.wait(&mut self.waiter, quantum, early).inspect_err(|_| {
+            let woken = self.timer.wait(&mut self.waiter, quantum, early).inspect_err(|_| {
                 // Or else a loop that goes on would not pause at all.
                 std::thread::sleep(quantum.min(LONGEST_PAUSE));
             });

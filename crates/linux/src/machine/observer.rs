@@ -27,7 +27,7 @@ use symbiont_machine::{
 use symbiont_topology::{CpuSet, HostTopology, Topology};
 
 use super::counter::Counter;
-use super::pace::{Early, Pace, Woken};
+use super::quantum_timer::{Early, QuantumTimer, Woken};
 use super::start::Starts;
 use super::{CountOptions, LinuxError, LinuxMachine, REFRESH, Wait, settling};
 use crate::actuate::{Abilities, Cgroups, Privilege, affinity, loaded_scheduler};
@@ -43,7 +43,7 @@ pub struct Observer<W> {
     counter: Counter,
     kept_open: Option<usize>,
     waiter: W,
-    pace: Pace,
+    timer: QuantumTimer,
     online: Online,
     programs: Vec<Program>,
     allowed: BTreeMap<ThreadId, Arc<CpuSet>>,
@@ -75,7 +75,7 @@ impl<W: Wait> Observer<W> {
             signals: BTreeMap::from([(Signal::RunStates, watcher.run_states())]),
             affinity: abilities.affinity,
             boost: abilities.boost,
-            waiting: abilities.waiting,
+            idle_class: abilities.waiting,
             enrolment: watcher.enrolment(),
         };
         Ok(Self {
@@ -85,7 +85,7 @@ impl<W: Wait> Observer<W> {
             counter: Counter::new(counting),
             kept_open,
             waiter,
-            pace: Pace::default(),
+            timer: QuantumTimer::default(),
             online: Online::open(),
             programs: Vec::new(),
             allowed: BTreeMap::new(),
@@ -137,18 +137,18 @@ impl<W: Wait> Observer<W> {
 
     /// None of a thread that has ended meanwhile.
     fn thread(&mut self, thread: &Observed) -> Option<ThreadSample> {
-        let limit = self.allowed(thread.id)?;
+        let allowed = self.allowed(thread.id)?;
         let method = self.watcher.method();
         Some(ThreadSample {
             id: thread.id,
             program: thread.program,
             state: thread.state,
-            ran: thread.ran,
-            waited: thread.waited,
+            run_time: thread.run_time,
+            wait_time: thread.wait_time,
             switches: thread.switches,
             cpu: thread.cpu,
-            limit,
-            stage: settling::stage(thread, false, &self.pace, method, &self.starts),
+            allowed,
+            lifecycle: settling::lifecycle(thread, false, &self.timer, method, &self.starts),
             counts: Vec::new(),
         })
     }
@@ -168,8 +168,8 @@ impl<W: Wait> Machine for Observer<W> {
     fn measure(&mut self, signals: &Signals) {
         let now = LinuxMachine::<W>::now();
         self.support.signals.extend(self.counter.measure(signals, now));
-        let beside = [self.kept_open, self.counter.files()];
-        self.watcher.keep_open(beside.into_iter().flatten().min());
+        let files = [self.kept_open, self.counter.files()];
+        self.watcher.keep_open(files.into_iter().flatten().min());
     }
 
     fn sample(&mut self) -> Result<Sample, LinuxError> {
@@ -181,7 +181,7 @@ impl<W: Wait> Machine for Observer<W> {
             self.allowed.clear();
             self.refreshed = at;
         }
-        self.pace.sampled(at, std::iter::empty());
+        self.timer.sampled(at, std::iter::empty());
         let mut threads: Vec<ThreadSample> =
             observed.iter().filter_map(|thread| self.thread(thread)).collect();
         let (counting, ended) = self.counter.take(at, &mut threads);
@@ -193,7 +193,7 @@ impl<W: Wait> Machine for Observer<W> {
     }
 
     fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {
-        let woken = self.pace.wait(&mut self.waiter, quantum, Early::default());
+        let woken = self.timer.wait(&mut self.waiter, quantum, Early::default());
         if let Woken::By(Wake::Finish | Wake::Terminate) = woken.map_err(LinuxError::Wait)? {
             self.ended = true;
         }

@@ -35,7 +35,7 @@ struct Root {
     session: u32,
 }
 
-/// Who is released, and who shall be.
+/// The processes that are released, and those that shall be.
 #[derive(Debug, Default)]
 pub(super) struct Releases {
     roots: BTreeMap<ProgramId, Root>,
@@ -107,7 +107,7 @@ impl<W: Wait> LinuxMachine<W> {
         self.actuator.restore(processes)
     }
 
-    /// Takes out of what was observed who is released, and releases who left.
+    /// Removes released processes from what was observed, and releases those that left.
     pub(super) fn take_released(&mut self, observed: &mut Vec<Observed>) {
         self.releases.note(observed);
         let released = std::mem::take(&mut self.releases.leaving);
@@ -130,7 +130,7 @@ impl<W: Wait> LinuxMachine<W> {
             let left: BTreeSet<u32> = left.map(|thread| thread.id.process).collect();
             if !left.is_empty() {
                 self.repair(observed, &left);
-                // What could not be undone is tried again at the end, and told then.
+                // What could not be undone is tried again at the end, and reported then.
                 let _ = self.release(&left);
                 observed.retain(|thread| !left.contains(&thread.id.process));
             }
@@ -138,11 +138,11 @@ impl<W: Wait> LinuxMachine<W> {
     }
 
     /// Has threads of these processes repaired that were never looked at: they may have inherited
-    /// what was in force for their parent.
+    /// what was applied for their parent.
     fn repair(&mut self, observed: &[Observed], processes: &BTreeSet<u32>) {
         for thread in observed.iter().filter(|thread| processes.contains(&thread.id.process)) {
             if self.known.binary_search(&ThreadKey::from(&thread.id)).is_err() {
-                // It may be gone, or may not be touched: then it was told when it was made.
+                // It may be gone, or may not be touched: then that was reported when it was made.
                 let _ = self.actuator.adopt(&thread.id);
             }
         }

@@ -31,9 +31,9 @@ struct Start {
     /// When this program of the process was first seen.
     since: Timestamp,
     /// What the process had run by then.
-    ran: Duration,
+    run_time: Duration,
     /// For how long it had waited by then.
-    waited: Duration,
+    wait_time: Duration,
     over: bool,
 }
 
@@ -43,8 +43,8 @@ impl Starts {
         let mut last = std::mem::take(&mut self.0);
         for threads in observed.chunk_by(|a, b| a.id.process == b.id.process) {
             let Some(id) = threads.first().map(|thread| thread.id) else { continue };
-            let ran: Duration = threads.iter().map(|thread| thread.ran).sum();
-            let waited: Duration = threads.iter().map(|thread| thread.waited).sum();
+            let run_time: Duration = threads.iter().map(|thread| thread.run_time).sum();
+            let wait_time: Duration = threads.iter().map(|thread| thread.wait_time).sum();
             let known = last.remove(&id.process);
             let mut start = match known.filter(|start| start.generation == id.generation) {
                 Some(start) => start,
@@ -52,16 +52,16 @@ impl Starts {
                 None => Start {
                     generation: id.generation,
                     since: at,
-                    ran: if id.generation == 0 { Duration::ZERO } else { ran },
-                    waited,
+                    run_time: if id.generation == 0 { Duration::ZERO } else { run_time },
+                    wait_time,
                     over: false,
                 },
             };
             let unhindered =
-                at.since(start.since).saturating_sub(waited.saturating_sub(start.waited));
+                at.since(start.since).saturating_sub(wait_time.saturating_sub(start.wait_time));
             // A wait that still lasts is not in the sum yet.
             let sleeps = threads.iter().all(|thread| thread.state != RunState::Runnable);
-            start.over |= ran.saturating_sub(start.ran) >= START;
+            start.over |= run_time.saturating_sub(start.run_time) >= START;
             start.over |= sleeps && unhindered >= UNHINDERED;
             self.0.insert(id.process, start);
         }
@@ -96,8 +96,8 @@ mod tests {
             id: ThreadId { process, thread, born: 1, generation },
             program: ProgramId(0),
             state: RunState::Runnable,
-            ran: Duration::from_millis(millis),
-            waited: Duration::ZERO,
+            run_time: Duration::from_millis(millis),
+            wait_time: Duration::ZERO,
             switches: 0,
             cpu: None,
             session: 0,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_stays_over_and_who_is_gone_is_forgotten() {
+    fn what_is_over_stays_over_and_gone_programs_are_forgotten() {
         let mut starts = Starts::default();
         starts.note(NOW, &[ran(1, 1, 0, 10), ran(1, 2, 0, 190)]);
         starts.note(NOW, &[ran(1, 1, 0, 11)]);
@@ -150,21 +150,21 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_is_past_its_start_after_a_while_and_who_waits_is_not() {
+    fn a_sleeper_is_past_its_start_after_a_while_and_a_waiter_is_not() {
         let mut starts = Starts::default();
         let sleeper = Observed { state: RunState::Sleeping, ..ran(1, 1, 1, 10) };
-        let waited = |seconds: u64| Observed {
-            waited: Duration::from_secs(5 + seconds),
+        let waiter = |seconds: u64| Observed {
+            wait_time: Duration::from_secs(5 + seconds),
             ..Observed { id: ran(2, 2, 0, 10).id, ..sleeper }
         };
         let waiting = ran(3, 3, 0, 10);
-        starts.note(NOW, &[sleeper, waited(0), waiting]);
-        starts.note(after(1), &[sleeper, waited(1), waiting]);
+        starts.note(NOW, &[sleeper, waiter(0), waiting]);
+        starts.note(after(1), &[sleeper, waiter(1), waiting]);
         let over = |starts: &Starts| [1, 2, 3].map(|process| starts.is_over(process));
         assert_eq!(over(&starts), [false; 3]);
-        starts.note(after(2), &[sleeper, waited(2), waiting]);
+        starts.note(after(2), &[sleeper, waiter(2), waiting]);
         assert_eq!(over(&starts), [true, false, false]);
-        starts.note(after(4), &[sleeper, waited(2), waiting]);
+        starts.note(after(4), &[sleeper, waiter(2), waiting]);
         assert_eq!(over(&starts), [true, true, false]);
     }
 }

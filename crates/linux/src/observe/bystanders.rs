@@ -51,7 +51,7 @@ fn bystander(
         thread,
         born: ticks(stat.born),
         name: name(&line),
-        ran: exact.map_or_else(|| ticks(stat.ticks), |times| times.ran),
+        run_time: exact.map_or_else(|| ticks(stat.ticks), |times| times.run_time),
     })
 }
 

@@ -106,21 +106,21 @@ impl Connector {
     }
 
     /// Makes short threads and waits until one of them is reported.
-    pub fn prove(&mut self, patience: Duration) -> Result<(), ConnectorError> {
+    pub fn prove(&mut self, timeouts: Duration) -> Result<(), ConnectorError> {
         let (start, own) = (Instant::now(), std::process::id());
         let mut probes = Vec::new();
         let mut seen = false;
         // More than one, since the report of one may be lost in a storm.
-        while !seen && start.elapsed() < patience {
+        while !seen && start.elapsed() < timeouts {
             probes.push(probe().map_err(at("probe"))?);
-            wait_readable([self.socket.as_fd()], Some(patience / 10)).map_err(at("wait for"))?;
+            wait_readable([self.socket.as_fd()], Some(timeouts / 10)).map_err(at("wait for"))?;
             self.drain(usize::MAX, |event| {
                 seen |= matches!(event, Event::Fork { child_process, child_thread, .. }
                     if child_process == own && probes.contains(&child_thread));
             })
             .map_err(at("read"))?;
         }
-        if seen { Ok(()) } else { Err(ConnectorError::Silent(patience)) }
+        if seen { Ok(()) } else { Err(ConnectorError::Silent(timeouts)) }
     }
 
     /// The socket, to wait on.
@@ -181,7 +181,7 @@ impl Connector {
     }
 }
 
-/// Are process numbers here those that the connector tells? Where that cannot
+/// Are process numbers here those that the connector reports? Where that cannot
 /// be read, the proof decides.
 fn in_first_namespace(proc: &Path) -> Result<(), ConnectorError> {
     match std::fs::read_link(proc.join("self/ns/pid")) {
@@ -212,14 +212,14 @@ impl Drop for Connector {
     }
 }
 
-/// Waits until one of these can be read; tells which. No patience: for ever.
+/// Waits until one of these can be read; returns which. Without a timeout: for ever.
 pub(crate) fn wait_readable<const N: usize>(
     files: [BorrowedFd<'_>; N],
-    patience: Option<Duration>,
+    timeouts: Option<Duration>,
 ) -> Result<[bool; N], Errno> {
     let mut files = files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
-    let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
-    match poll(&mut files, patience.as_ref()) {
+    let timeouts = timeouts.and_then(|timeouts| Timespec::try_from(timeouts).ok());
+    match poll(&mut files, timeouts.as_ref()) {
         Ok(_) => Ok(files.map(|file| !file.revents().is_empty())),
         Err(Errno::INTR) => Ok([false; N]),
         Err(error) => Err(error),

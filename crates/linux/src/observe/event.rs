@@ -13,7 +13,7 @@
 //!
 //! Two things that the kernel's report does not say:
 //! - A fork names the child's *real parent*. For a new thread that is the
-//!   parent of its process, not the thread that made it. New threads are told
+//!   parent of its process, not the thread that made it. New threads are reported
 //!   by `child_thread != child_process`.
 //! - An exec names the process only. If a thread other than the leader called
 //!   it, that thread has taken the leader's number before the report.

@@ -16,13 +16,13 @@
 //! `schedstat`, is *resting*: its `stat` says the same as then, unless it is ready by
 //! now and waits. Whether that can be is asked for all of them together
 //! ([`Files::all_rest`]). *Hardly*: for less than [`BRIEF`], in the second that followed
-//! if at all: where it ran then, and whether it was stopped since, may be told so much
-//! later. A leader's `stat` tells of its whole process and is read each time
-//! (`who_hardly_ran_since_its_last_read_rests_for_a_second`).
+//! if at all: where it ran then, and whether it was stopped since, may be reported so much
+//! later. A leader's `stat` describes its whole process and is read each time
+//! (`a_thread_that_hardly_ran_since_its_last_read_rests_for_a_second`).
 //!
 //! A thread that was ready at the last read of its `stat` and has not run since is ready still: to
 //! sleep, to stop or to end it would have had to run. Its `stat` is not read either
-//! (`who_was_ready_and_has_not_run_since_is_ready_still`).
+//! (`a_ready_thread_that_has_not_run_since_is_still_ready`).
 //!
 //! One exception is wanted: after an exec from a thread that is not the
 //! leader, the leader's open files show that thread, with the leader's start
@@ -113,7 +113,7 @@ impl Entry {
     /// Has it hardly run since, if these are its times now?
     fn rests(&self, times: &SchedStat, now: Instant) -> bool {
         let (stat, before) = &self.last;
-        let busy = |times: &SchedStat| times.ran.saturating_add(times.waited);
+        let busy = |times: &SchedStat| times.run_time.saturating_add(times.wait_time);
         let hardly =
             busy(times).saturating_sub(busy(before)) < BRIEF && now.duration_since(self.at) < LATE;
         stat.state == Some(RunState::Sleeping) && (times == before || hardly)
@@ -191,7 +191,7 @@ impl Files {
         self.opened > 0
     }
 
-    /// Is nobody ready now but so many threads that were seen to be? Then all resting
+    /// Are at most so many threads ready now that were seen to be? Then all resting
     /// threads sleep.
     pub fn all_rest(&self, ready: usize) -> bool {
         let running = self.running.as_ref().and_then(Running::count);
@@ -239,7 +239,7 @@ impl Files {
                 Reading::There(entry.last.0, times)
             }
             Some(Ok(times)) => self.read_state(proc, live, times),
-            // A failure is told by reading both.
+            // Reading both reports a failure.
             _ => self.read(proc, live),
         }
     }
@@ -257,7 +257,7 @@ impl Files {
                 (entry.last, entry.at) = ((stat, times), self.now);
                 Reading::There(stat, times)
             }
-            // What is wrong is told by reading both.
+            // Reading both reports what is wrong.
             _ => self.read(proc, live),
         }
     }
@@ -319,8 +319,8 @@ impl Pair {
             (Some(file), _) => read_schedstat(file.as_fd())?,
             (None, Times::Ticks { tick }) => {
                 let nanos = u128::from(stat.ticks).saturating_mul(tick.as_nanos());
-                let ran = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-                SchedStat { ran, ..SchedStat::default() }
+                let run_time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+                SchedStat { run_time, ..SchedStat::default() }
             }
             (None, Times::SchedStat) => SchedStat::default(),
         };
@@ -367,17 +367,17 @@ mod tests {
     }
 
     #[test]
-    fn who_was_ready_and_has_not_run_since_is_ready_still() {
+    fn a_ready_thread_that_has_not_run_since_is_still_ready() {
         let entry = |state: &str, last| {
             let line = format!("7 (x) {state} 1 7 7 0 -1 0 0 0 0 0 2 3 0 0 20 0 1 0 99 0 0");
             let last = (parse_stat(line.as_bytes()).unwrap(), last);
             Entry { born: 99, round: 1, kept: None, last, at: Instant::now() }
         };
-        let last = SchedStat { ran: 70 * MS, waited: 5 * MS, switches: 9 };
+        let last = SchedStat { run_time: 70 * MS, wait_time: 5 * MS, switches: 9 };
         assert!(entry("R", last).is_ready_still(&last));
         let changes = [
-            SchedStat { ran: last.ran + Duration::from_nanos(1), ..last },
-            SchedStat { waited: last.waited + MS, ..last },
+            SchedStat { run_time: last.run_time + Duration::from_nanos(1), ..last },
+            SchedStat { wait_time: last.wait_time + MS, ..last },
             SchedStat { switches: 10, ..last },
         ];
         for now in changes {
@@ -389,16 +389,20 @@ mod tests {
     }
 
     #[test]
-    fn who_hardly_ran_since_its_last_read_rests_for_a_second() {
+    fn a_thread_that_hardly_ran_since_its_last_read_rests_for_a_second() {
         let line =
             |state: &str| format!("7 (x) {state} 1 7 7 0 -1 0 0 0 0 0 2 3 0 0 20 0 1 0 99 0 0");
         let at = Instant::now();
-        let last = SchedStat { ran: 70 * MS, waited: 5 * MS, switches: 9 };
-        let rests = |state: &str, ran: Duration, waited: Duration, later: Duration| {
+        let last = SchedStat { run_time: 70 * MS, wait_time: 5 * MS, switches: 9 };
+        let rests = |state: &str, run_time: Duration, wait_time: Duration, later: Duration| {
             let stat = parse_stat(line(state).as_bytes()).unwrap();
             let entry = Entry { born: 99, round: 1, kept: None, last: (stat, last), at };
-            let switches = last.switches + u64::from(!(ran + waited).is_zero());
-            let now = SchedStat { ran: last.ran + ran, waited: last.waited + waited, switches };
+            let switches = last.switches + u64::from(!(run_time + wait_time).is_zero());
+            let now = SchedStat {
+                run_time: last.run_time + run_time,
+                wait_time: last.wait_time + wait_time,
+                switches,
+            };
             entry.rests(&now, at + later)
         };
         let (no, long) = (Duration::ZERO, 3600 * LATE);

@@ -15,7 +15,7 @@ pub fn proc_files(bytes: &[u8]) {
         assert_eq!(parse_stat(&renamed), Some(stat));
     }
     if let Some(read) = parse_schedstat(bytes) {
-        let (ran, waited) = (read.ran.as_nanos(), read.waited.as_nanos());
+        let (ran, waited) = (read.run_time.as_nanos(), read.wait_time.as_nanos());
         let written = format!("{ran} {waited} {}\n", read.switches);
         assert_eq!(parse_schedstat(written.as_bytes()), Some(read));
     }
@@ -25,20 +25,20 @@ pub fn proc_files(bytes: &[u8]) {
 /// Datagrams of any bytes, and their reports in any order: the hook hears of the threads that are
 /// enrolled, and of each end after its birth.
 pub fn reports(datagram: &[u8]) {
-    let (mut tree, mut told) = rooted();
+    let (mut tree, mut events) = rooted();
     let mut rows = Rows::default();
     let mut most = datagram.len() / 16;
     for report in parsed(datagram) {
         most = most.checked_sub(1).expect("a report has a head of 16 bytes");
         if rows.note(report.cpu, report.sequence) > 0 {
-            tree.apply(Event::Loss, &mut told);
+            tree.apply(Event::Loss, &mut events);
         }
-        tree.apply(report.event, &mut told);
+        tree.apply(report.event, &mut events);
     }
-    assert_eq!(told.wrong, Vec::<String>::new());
-    assert_eq!(told.alive, enrolled(&tree));
+    assert_eq!(events.wrong, Vec::<String>::new());
+    assert_eq!(events.alive, enrolled(&tree));
     tree.caught_up();
-    assert_eq!(told.alive, enrolled(&tree));
+    assert_eq!(events.alive, enrolled(&tree));
 }
 
 /// A world whose threads fork, clone, exec and exit; some reports are lost, some wait.
@@ -48,7 +48,7 @@ pub fn reports(datagram: &[u8]) {
 /// made between its last report and its scan, which a loss makes necessary. Where no report is lost
 /// or waits, exactly the living threads of the descendants are enrolled.
 pub fn world(bytes: &[u8]) {
-    let (mut tree, mut told) = rooted();
+    let (mut tree, mut events) = rooted();
     let mut world = World::new(true);
     let (mut waiting, mut lost) = (Vec::new(), false);
     let mut steps = bytes.chunks_exact(2).take(MOST_STEPS);
@@ -59,21 +59,21 @@ pub fn world(bytes: &[u8]) {
                 continue;
             }
         }
-        waiting.drain(..).for_each(|event| tree.apply(event, &mut told));
+        waiting.drain(..).for_each(|event| tree.apply(event, &mut events));
         if what & 7 == READ && lost {
             let late = steps.by_ref().take(usize::from(which) % 4);
             lost = late.fold(false, |lost, step| {
                 let (what, which) = (step.first().copied(), step.last().copied());
                 lost | take(&mut world, what.unwrap_or(READ), which.unwrap_or(0), &mut waiting)
             });
-            rescan(&mut tree, &world, &mut told);
+            rescan(&mut tree, &world, &mut events);
             tree.catch_up();
-            waiting.drain(..).for_each(|event| tree.apply(event, &mut told));
+            waiting.drain(..).for_each(|event| tree.apply(event, &mut events));
             tree.caught_up();
         }
         tree.next_epoch();
-        assert_eq!(told.wrong, Vec::<String>::new());
-        assert_eq!(told.alive, enrolled(&tree));
+        assert_eq!(events.wrong, Vec::<String>::new());
+        assert_eq!(events.alive, enrolled(&tree));
         if !lost {
             assert_eq!(enrolled(&tree), world.ours());
         }

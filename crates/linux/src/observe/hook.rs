@@ -1,4 +1,4 @@
-//! What a watcher tells at once, before the next read.
+//! What a watcher reports at once, before the next read.
 
 use symbiont_machine::ProgramId;
 
@@ -15,7 +15,7 @@ pub struct Birth {
     pub generation: u32,
     /// The process that made it: for a new thread its own process.
     pub parent_process: u32,
-    /// The thread that made it, where known: the kernel tells which thread
+    /// The thread that made it, where known: the kernel reports which thread
     /// forked a process, and not which thread made a thread.
     pub parent_thread: Option<u32>,
 }
@@ -33,12 +33,12 @@ pub struct Exec {
     /// The caller has become the leader, with its mask and its nice value. The
     /// kernel does not say which it was. One that is left alone is nearly
     /// certain (an end can be reported under the number of the caller); to be
-    /// sure, compare what is in force for the leader with what was in force
+    /// sure, compare what is applied for the leader with what was applied
     /// for each thread of the process.
     pub candidates: Vec<u32>,
 }
 
-/// Told as soon as something is known about enrolled threads.
+/// Called as soon as something is known about enrolled threads.
 ///
 /// With the connector that is on the reader's thread, before the quantum's
 /// end, so that a newborn that inherited a narrowed mask can get its parent's
@@ -58,7 +58,7 @@ pub trait BirthHook: Send {
     fn exited(&mut self, process: u32, thread: u32);
 }
 
-/// A hook that does nothing, for those who only read.
+/// A hook that does nothing, for callers that only read.
 impl BirthHook for () {
     fn born(&mut self, _: &Birth) {}
     fn execed(&mut self, _: &Exec) {}

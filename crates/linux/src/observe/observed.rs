@@ -10,7 +10,7 @@ use super::scan::Proc;
 use super::stat::{SchedStat, Stat};
 use super::tree::{Ages, Live};
 
-/// After so many threads it is asked again whether anybody is ready.
+/// After so many threads it is asked again whether any thread is ready.
 const OFTEN: usize = 256;
 
 /// An enrolled thread at one moment.
@@ -23,10 +23,10 @@ pub struct Observed {
     /// What it does.
     pub state: RunState,
     /// Time that it spent running since it was born.
-    pub ran: Duration,
+    pub run_time: Duration,
     /// Time that it was ready without running, credited when it next runs;
-    /// zero where the kernel does not tell ([`run_states`](super::Watcher::run_states)).
-    pub waited: Duration,
+    /// zero where the kernel does not report it ([`run_states`](super::Watcher::run_states)).
+    pub wait_time: Duration,
     /// Times that it was put on a hardware thread; zero likewise.
     pub switches: u64,
     /// Where it runs or ran last; of one that hardly runs, up to a second ago.
@@ -48,8 +48,8 @@ impl Observed {
             },
             program: live.program,
             state,
-            ran: times.ran,
-            waited: times.waited,
+            run_time: times.run_time,
+            wait_time: times.wait_time,
             switches: times.switches,
             cpu: stat.cpu.map(PuId),
             session: stat.session,
@@ -71,7 +71,7 @@ pub(crate) struct Round {
     pub unreadable: u64,
     /// Threads that were looked at.
     looked: usize,
-    /// Was nobody ready but the reader, at a moment of this round?
+    /// Was no thread ready but the reader, at a moment of this round?
     quiet: bool,
 }
 

@@ -45,7 +45,7 @@ pub struct WatchOptions {
     /// for each.
     pub buffer: usize,
     /// How long to wait for the report that proves the connector.
-    pub patience: Duration,
+    pub timeouts: Duration,
     /// Most threads whose files are kept open; the others' are opened at each
     /// read. None: 2,048, but no more than take a quarter of the limit of open files.
     pub kept_open: Option<usize>,
@@ -57,7 +57,7 @@ impl Default for WatchOptions {
             proc: "/proc".into(),
             choice: Choice::Best,
             buffer: 8 << 20,
-            patience: Duration::from_secs(1),
+            timeouts: Duration::from_secs(1),
             kept_open: None,
         }
     }

@@ -15,7 +15,7 @@
 //! done here, and the kernel throttles real-time threads as a last resort.
 //!
 //! The kernel reports every fork, exec and exit of the whole machine. While
-//! nothing is in force a newborn inherits nothing of ours, and nobody is in a
+//! nothing is applied a newborn inherits nothing of ours, and no thread is in a
 //! hurry: reports wait for the next read of the loop ([`Haste::None`]). Where that
 //! may be late ([`Haste::Soon`]) the reader looks every [`PAUSE`], so that a
 //! storm does not overrun the buffer within a long quantum.
@@ -24,8 +24,8 @@
 //! A kernel without preemption (`PREEMPT_NONE`) lets a process finish its fork,
 //! exec or exit before another one gets its CPU, whatever their priorities.
 //! Measured on such a kernel with two CPUs: of children of a pinned parent that
-//! asked a millisecond after the fork, about one in 500 was too early beside
-//! busy loops, and about one in 250 beside a storm of forks.
+//! asked a millisecond after the fork, about one in 500 was too early with
+//! busy loops, and about one in 250 during a storm of forks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -56,7 +56,7 @@ pub enum Haste {
     None = 0,
     /// Within [`PAUSE`].
     Soon = 3,
-    /// As it comes: a newborn may inherit what is in force for its parent.
+    /// As it comes: a newborn may inherit what is applied for its parent.
     AtOnce = 1,
 }
 
@@ -97,16 +97,16 @@ impl Reader {
     pub fn start(state: Arc<Inheriting<State>>, socket: OwnedFd) -> std::io::Result<Self> {
         let poke = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let orders = Arc::new(Orders { order: AtomicU8::new(Haste::AtOnce as u8), poke });
-        let (told, realtime) = mpsc::channel();
+        let (sender, realtime) = mpsc::channel();
         let given = Arc::clone(&orders);
         let thread = std::thread::Builder::new().name("reports".into()).spawn(move || {
-            // Nobody listens if starting failed; then the result is not needed.
+            // No thread listens if starting failed; then the result is not needed.
             let realtime = sys::run_at_realtime_priority();
             if realtime.is_err() {
                 // Where this fails too the reader is as early as any other thread.
                 let _ = sys::run_in_short_slices();
             }
-            let _ = told.send(realtime);
+            let _ = sender.send(realtime);
             if catch_unwind(AssertUnwindSafe(|| run(&state, &socket, &given))).is_err() {
                 // The next read goes on without reports.
                 state.lock().broken = Some("their reader panicked, which is a defect".to_owned());
@@ -122,7 +122,7 @@ impl Reader {
     }
 
     /// From now on reports are read as soon as this. A reader that cannot be
-    /// told goes on as it was, within [`PAUSE`].
+    /// reported goes on as it was, within [`PAUSE`].
     pub fn hurry(&self, haste: Haste) {
         let _ = self.orders.give(haste as u8);
     }

@@ -1,7 +1,7 @@
 //! Processes that were enrolled and are no more, although they live.
 //!
-//! A scan finds who descends from enrolled processes, and would find these
-//! again. They are told apart by number and birth, and forgotten when they end,
+//! A scan finds the descendants of enrolled processes, and would find these
+//! again. They are distinguished by number and birth, and forgotten when they end,
 //! so that memory is bounded by those that live.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,14 +3,14 @@
 //! # Problem
 //! A thread that slept at the last read and has hardly run since costs a read of
 //! `stat` only because it may be ready now and wait for a hardware thread: `schedstat`
-//! tells that when it next runs.
+//! reports that when it next runs.
 //!
 //! # Approach
-//! `/proc/loadavg` tells how many threads are ready on the whole machine
+//! `/proc/loadavg` reports how many threads are ready on the whole machine
 //! (proc_loadavg(5), fourth field). If these are no more than the reader itself and
 //! the threads that were just seen ready, no other one is. One that becomes ready as
 //! another one stops, within the microseconds of a read, may be seen a read late; of a
-//! thousand threads somebody is ready for a moment often, so it is asked at several
+//! thousand threads one is often ready for a moment, so it is asked at several
 //! moments of a round, of which one is enough.
 //!
 //! Containers may show a file of their own there, which is minutes old: it is
@@ -27,7 +27,7 @@ use super::stat::number;
 pub(crate) struct Running(OwnedFd);
 
 impl Running {
-    /// None where the kernel does not tell.
+    /// None where the kernel does not report it.
     pub fn open(proc: &Proc) -> Option<Self> {
         let file = proc.file("loadavg").ok()?;
         let is_kernels = fstatfs(file.as_fd()).ok()?.f_type == PROC_SUPER_MAGIC;
@@ -69,7 +69,7 @@ mod tests {
     fn busy_threads_are_counted() {
         let Some(running) = Proc::open("/proc".as_ref()).ok().as_ref().and_then(Running::open)
         else {
-            return println!("skipped: the kernel does not tell");
+            return println!("skipped: the kernel does not report it");
         };
         let end = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -80,8 +80,8 @@ mod tests {
                     }
                 });
             }
-            let patience = Instant::now() + Duration::from_secs(30);
-            while running.count() < Some(4) && Instant::now() < patience {
+            let timeouts = Instant::now() + Duration::from_secs(30);
+            while running.count() < Some(4) && Instant::now() < timeouts {
                 std::thread::yield_now();
             }
             let count = running.count();

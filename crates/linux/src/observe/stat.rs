@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //! Both files are read for each thread in each quantum, so parsing must cost
-//! little beside the system call. The name in the second field of `stat` is
+//! little compared with the system call. The name in the second field of `stat` is
 //! the program's own choice and may hold spaces, parentheses and line ends.
 //!
 //! # Approach
@@ -42,7 +42,7 @@ pub(crate) struct Stat {
     /// Where the stack of the process starts (28): chosen anew at each exec,
     /// where the kernel randomises addresses. 0 where it may not be seen.
     pub stack: u64,
-    /// The hardware thread that it ran on last (39), where told.
+    /// The hardware thread that it ran on last (39), where reported.
     pub cpu: Option<u32>,
 }
 
@@ -83,9 +83,9 @@ pub(crate) fn parse_stat(line: &[u8]) -> Option<Stat> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SchedStat {
     /// Time spent running.
-    pub ran: Duration,
+    pub run_time: Duration,
     /// Time spent ready without running, credited when it next runs.
-    pub waited: Duration,
+    pub wait_time: Duration,
     /// Times that it was put on a hardware thread.
     pub switches: u64,
 }
@@ -95,8 +95,8 @@ pub(crate) fn parse_schedstat(line: &[u8]) -> Option<SchedStat> {
     let mut fields = line.trim_ascii().split(|&byte| byte == b' ').map(number);
     let mut next = || fields.next().flatten();
     Some(SchedStat {
-        ran: Duration::from_nanos(next()?),
-        waited: Duration::from_nanos(next()?),
+        run_time: Duration::from_nanos(next()?),
+        wait_time: Duration::from_nanos(next()?),
         switches: next()?,
     })
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_told_apart() {
+    fn states_are_distinguished() {
         let state = |text| parse_stat(&line(b"x", text)).map(|stat| stat.state);
         assert_eq!(state("R"), Some(Some(RunState::Runnable)));
         for sleeping in ["S", "D", "I", "P"] {
@@ -188,8 +188,8 @@ mod tests {
         assert_eq!(
             parse_schedstat(b"123 45 6\n"),
             Some(SchedStat {
-                ran: Duration::from_nanos(123),
-                waited: Duration::from_nanos(45),
+                run_time: Duration::from_nanos(123),
+                wait_time: Duration::from_nanos(45),
                 switches: 6
             })
         );

@@ -70,7 +70,7 @@ impl State {
     /// Makes losses good by a complete scan.
     ///
     /// Reports wait in the socket meanwhile and are applied after it: what
-    /// they tell again does no harm, and what the scan missed they tell.
+    /// they report again does no harm, and they report what the scan missed.
     pub fn rescan(&mut self, proc: &Proc) -> Result<(), Errno> {
         let seen = proc.processes()?;
         let (tree, hook) = (&mut self.tree, &mut *self.hook);

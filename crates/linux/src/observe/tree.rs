@@ -183,11 +183,11 @@ impl Tree {
         let reused = known.is_some();
         if let Some(known) = known {
             // With a dead leader and living threads the number is still taken.
-            let told_again = match known.threads.get_mut(&child) {
+            let reported_again = match known.threads.get_mut(&child) {
                 Some(leader) => std::mem::take(&mut leader.unconfirmed),
                 None => true,
             };
-            if told_again {
+            if reported_again {
                 return;
             }
         }
@@ -242,8 +242,8 @@ impl Tree {
         hook.exited(process, thread);
     }
 
-    /// From now on until [`Self::caught_up`], reports may tell what a scan has
-    /// seen already, or threads may live whose birth was not told. A process
+    /// From now on until [`Self::caught_up`], reports may repeat what a scan has
+    /// seen already, or threads may live whose birth was not reported. A process
     /// without threads is kept meanwhile: the next report or scan may show one.
     /// (If its leader ends and then another thread calls exec, a scan sees the
     /// new leader only, and the end of the old one would look like the end of
@@ -334,7 +334,7 @@ impl Tree {
         self.processes.get(&process).map_or(0, |process| process.threads.len())
     }
 
-    /// Notes when a process was born: after a loss a scan can tell it from
+    /// Notes when a process was born: after a loss a scan can distinguish it from
     /// another with its number.
     pub fn note_born(&mut self, process: u32, born: u64) {
         if let Some(known) = self.processes.get_mut(&process) {
@@ -343,7 +343,7 @@ impl Tree {
     }
 
     /// Notes what the leader's files say of a process. A stack that starts
-    /// elsewhere shows an exec that no event told; none (0) says nothing: a
+    /// elsewhere shows an exec that no event reported; none (0) says nothing: a
     /// dead leader has none, and others' may not be seen.
     pub fn note(
         &mut self,

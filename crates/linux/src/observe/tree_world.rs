@@ -11,16 +11,16 @@ use super::tree::{Seen, Tree};
 pub(super) const PROGRAM: ProgramId = ProgramId(3);
 pub(super) const ROOT: u32 = 100;
 
-/// Remembers what it was told.
+/// A hook that remembers all calls.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct RecordedEvents {
     pub alive: BTreeSet<(u32, u32)>,
     pub births: Vec<Birth>,
     pub execs: Vec<Exec>,
     pub wrong: Vec<String>,
 }
 
-impl BirthHook for Told {
+impl BirthHook for RecordedEvents {
     fn born(&mut self, birth: &Birth) {
         if !self.alive.insert((birth.process, birth.thread)) {
             self.wrong.push(format!("born twice: {birth:?}"));
@@ -71,12 +71,12 @@ pub(super) fn enrolled(tree: &Tree) -> BTreeSet<(u32, u32)> {
     tree.live().map(|live| (live.process, live.thread)).collect()
 }
 
-/// A tree with the root enrolled, and what was told about it.
-pub(super) fn rooted() -> (Tree, Told) {
-    let (mut tree, mut told) = (Tree::new(1), Told::default());
+/// A tree with the root enrolled, and the events of it.
+pub(super) fn rooted() -> (Tree, RecordedEvents) {
+    let (mut tree, mut events) = (Tree::new(1), RecordedEvents::default());
     let root = seen(ROOT, 50, 50);
-    tree.enrol(PROGRAM, &root, &[root], &mut told);
-    (tree, told)
+    tree.enrol(PROGRAM, &root, &[root], &mut events);
+    (tree, events)
 }
 
 /// One step of the world; the numbers choose among what is there.
@@ -178,14 +178,14 @@ impl World {
     }
 }
 
-pub(super) fn rescan(tree: &mut Tree, world: &World, told: &mut Told) {
+pub(super) fn rescan(tree: &mut Tree, world: &World, events: &mut RecordedEvents) {
     let seen = world.scan();
-    tree.retain_seen(&seen, told);
+    tree.retain_seen(&seen, events);
     for seen in &seen {
-        tree.note(seen.process, seen.born, seen.stack, seen.session, told);
+        tree.note(seen.process, seen.born, seen.stack, seen.session, events);
     }
-    tree.adopt(&seen, told);
+    tree.adopt(&seen, events);
     for process in tree.processes().collect::<Vec<_>>() {
-        tree.set_threads(process, &world.threads_of(process), told);
+        tree.set_threads(process, &world.threads_of(process), events);
     }
 }

@@ -80,7 +80,7 @@ impl Watcher {
         let reader = Reader::start(Arc::clone(&self.state), socket).map_err(WatchError::Reader)?;
         let realtime = reader.realtime().map_err(|error| error.to_string());
         if realtime.is_err() {
-            // Nobody lends this thread urgency while the reader waits for what it holds.
+            // No thread lends this one urgency while the reader waits for what it holds.
             let _ = sys::run_in_short_slices();
         }
         self.method = Method::Connector { buffer, realtime };
@@ -94,7 +94,7 @@ impl Watcher {
         &self.method
     }
 
-    /// How soon the hook has to be told from now on. Until this is called: at
+    /// How soon the hook must be called from now on. Until this is called: at
     /// once, as far as the method allows.
     pub fn hurry(&self, haste: Haste) {
         if let Some(reader) = &self.reader {
@@ -280,7 +280,7 @@ impl Watcher {
         tree.next_epoch();
     }
 
-    /// Draws from the files what reports would have told: execs, ends, and new
+    /// Derives from the files what reports would have contained: execs, ends, and new
     /// threads of processes whose number of threads is not the known one.
     fn settle_by_scan(&mut self, round: &mut Round) {
         let mut state = self.state.lock();
@@ -336,6 +336,6 @@ fn lives_on(proc: &Proc, tree: &Tree, process: u32) -> bool {
 /// Opens the connector and proves it; or the reason why not.
 fn subscribe(options: &WatchOptions) -> Result<Connector, ConnectorError> {
     let mut connector = Connector::open(options.buffer, &options.proc)?;
-    connector.prove(options.patience)?;
+    connector.prove(options.timeouts)?;
     Ok(connector)
 }

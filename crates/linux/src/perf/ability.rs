@@ -34,7 +34,7 @@ impl Choice {
     }
 }
 
-/// Which of the signals that are derived from counts this host can tell by a
+/// Which of the signals that are derived from counts this host can measure by a
 /// catalogue, if these events are refused.
 #[must_use]
 pub fn abilities(

@@ -27,7 +27,7 @@ pub struct Choice {
 
 impl Choice {
     /// Finds the catalogue's PMU among those of the kernel and leaves out what
-    /// the chip lacks.
+    /// the chip does not have.
     #[must_use]
     pub fn of<'a>(
         catalogue: &Catalogue,
@@ -89,9 +89,10 @@ impl Home {
     fn spec(&self, event: &Event) -> Result<Spec, Reason> {
         let config = event.encoding.config;
         // The kernel lists the events 0 to 0x3f and 0x4000 to 0x403f that the
-        // chip says it has (PMCEID0_EL0, PMCEID1_EL0); of others nobody tells.
-        let told = matches!(config, 0..=0x3f | 0x4000..=0x403f) && !self.implemented.is_empty();
-        if told && !self.implemented.contains(&config) {
+        // chip says it has (PMCEID0_EL0, PMCEID1_EL0); others are not listed anywhere.
+        let is_listed =
+            matches!(config, 0..=0x3f | 0x4000..=0x403f) && !self.implemented.is_empty();
+        if is_listed && !self.implemented.contains(&config) {
             return Err(Reason::NotImplemented);
         }
         let modes = if event.in_kernel { Modes::Kernel } else { Modes::UserAndKernel };
@@ -143,7 +144,7 @@ mod tests {
         let found = choice("neoverse-n1", &[("armv8_pmuv3_0", pmu(8, false, &here))]);
         let names: Vec<_> = found.missing.keys().map(|name| &**name).collect();
         assert!(names.contains(&"L1D_CACHE") && !names.contains(&"STALL_FRONTEND"), "{names:?}");
-        assert!(!names.contains(&"VFP_SPEC"), "nobody tells of events from 0x40 on");
+        assert!(!names.contains(&"VFP_SPEC"), "events from 0x40 on are not listed");
         assert!(found.missing.values().all(|reason| *reason == Reason::NotImplemented));
         let silent = choice("neoverse-n1", &[("armv8_pmuv3_0", pmu(8, false, &[]))]);
         assert!(silent.missing.is_empty(), "a kernel that lists nothing says nothing");

@@ -125,7 +125,7 @@ impl fmt::Display for Reason {
             Errno::SRCH => "the thread is gone",
             Errno::OPNOTSUPP => "the CPU's counters cannot do what was asked",
             Errno::TOOBIG => "this kernel is too old for the event's description",
-            Errno::BUSY => "somebody else holds the counters exclusively",
+            Errno::BUSY => "another process holds the counters exclusively",
             Errno::NOSYS => "this kernel was built without perf events, or a sandbox hides them",
             Errno::NODEV => "this CPU has no counters for it",
             Errno::NOMEM => "the kernel has no memory left for it",

@@ -12,7 +12,7 @@ use super::spec::Spec;
 /// `PERF_TYPE_RAW`.
 const RAW: u32 = 4;
 
-/// A name that nobody can turn into an event here.
+/// A name that cannot be turned into an event here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no event '{name}' here: {}", tried.join("; "))]
 pub struct UnknownEvent {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_says_who_was_asked() {
+    fn an_unknown_name_lists_the_sources_that_were_asked() {
         let said = |name| found(name).unwrap_err().to_string();
         let all = said("no-such-event");
         for words in ["no event 'no-such-event' here", "catalogue zen4", "no PMU", "libpfm4: "] {

@@ -136,7 +136,7 @@ impl Group {
     /// Reads all counts by one call; also after the thread's end.
     ///
     /// Where only some hardware threads can count, the group is taken as
-    /// enabled just while it counted: nobody tells for how long the thread was
+    /// enabled just while it counted: it is unknown for how long the thread was
     /// elsewhere, so such counts are never scaled.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Group {
         self.read_and_judge().map(|(reading, _)| reading)
     }
 
-    /// Reads, and tells why the group does not count although it has had its
+    /// Reads, and reports why the group does not count although it has had its
     /// chance.
     pub(super) fn read_and_judge(&self) -> Result<(Reading, Option<OpenError>), ReadError> {
         let mut buffer = [0; 3 + 2 * 32];
@@ -179,7 +179,7 @@ fn starved(reading: &Reading, some_cpus: bool) -> Option<Reason> {
     hungry.then_some(if some_cpus { Reason::OtherCores } else { Reason::Starved })
 }
 
-/// The words of an event, or why it would tell nothing.
+/// The words of an event, or why it would count nothing.
 fn attr_of(spec: &Spec, options: GroupOptions, leads: bool) -> Result<Attr, Reason> {
     let modes = match spec.modes {
         Modes::UserAndKernel if !options.kernel_side => Modes::User,

@@ -94,7 +94,7 @@ pub(super) fn encode(name: &str) -> Result<Spec, String> {
         // SAFETY: as above.
         Err(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     };
-    // SAFETY: it takes nothing, and may be called again; nobody else is in the
+    // SAFETY: it takes nothing, and may be called again; no other thread is in the
     // library, for we hold the lock.
     check(unsafe { initialize() })?;
     let mut room = Room { attr: Attr::new(0, 0), rest: [0; 64] };

@@ -66,7 +66,7 @@ fn texts(folder: &Path) -> BTreeMap<String, String> {
         let text = fs::read_to_string(file.path()).ok()?;
         Some((file.file_name().into_string().ok()?, text.trim().to_owned()))
     };
-    // An event's scale and unit stand beside it.
+    // An event's scale and unit are in files next to it.
     files.filter_map(read).filter(|(name, _)| !name.contains('.')).collect()
 }
 

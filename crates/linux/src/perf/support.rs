@@ -74,7 +74,7 @@ impl Support {
     }
 }
 
-/// Does the NMI watchdog run? It cannot be told from here whether it counts
+/// Does the NMI watchdog run? It cannot be distinguished from here whether it counts
 /// cycles or, as kernels from 6.5 on can, has each CPU watched by another.
 fn watchdog(proc: &Path) -> bool {
     fs::read_to_string(proc.join("sys/kernel/nmi_watchdog")).is_ok_and(|text| text.trim() == "1")

@@ -1,4 +1,4 @@
-//! `perf_event_open(2)` and its controls, for which nobody has a safe wrapper.
+//! `perf_event_open(2)` and its controls, for which there is no safe wrapper.
 #![expect(unsafe_code, reason = "perf_event_open and its ioctls have no safe wrapper")]
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -77,7 +77,7 @@ pub(super) fn open(
     let fd =
         unsafe { libc::syscall(libc::SYS_perf_event_open, attr, thread, any_cpu, leader, flags) };
     let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0).ok_or_else(last_error)?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor, and no other code has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -9,7 +9,7 @@ use symbiont_machine::ThreadId;
 use super::error::{OpenError, ReadError};
 use super::group::{Group, GroupOptions};
 use super::reading::Reading;
-use super::roster::Roster;
+use super::rotation::Rotation;
 use super::spec::Spec;
 
 /// Quanta after which a budget that a shortage shrank is tried in full again.
@@ -55,7 +55,7 @@ pub struct Alive {
     /// Who.
     pub thread: ThreadId,
     /// Its CPU time so far.
-    pub ran: Duration,
+    pub run_time: Duration,
 }
 
 /// What a group of a thread says at a quantum's end.
@@ -86,7 +86,7 @@ pub struct Counted {
     pub missing: Vec<OpenError>,
 }
 
-/// How it stands with a thread of which nothing is told.
+/// The state of a thread of which nothing is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing<'a> {
     /// It has not outlived a quantum yet, or was never seen.
@@ -107,9 +107,9 @@ pub struct Watch {
     /// The budget that proved right: smaller after the kernel ran out.
     descriptors: usize,
     quantum: u64,
-    roster: Roster<ThreadId>,
+    rotation: Rotation<ThreadId>,
     threads: HashMap<ThreadId, Watched>,
-    /// Last counts of who ended in the last quantum.
+    /// Last counts of threads that ended in the last quantum.
     ended: Vec<(ThreadId, Counted)>,
 }
 
@@ -118,7 +118,7 @@ struct Watched {
     /// CPU time when the groups were opened, and when the thread was last seen;
     /// none: not seen since, so that the groups may be on another thread that
     /// got its number.
-    ran: Duration,
+    run_time: Duration,
     seen: Option<Duration>,
     /// The quantum at whose end they were opened.
     opened: u64,
@@ -136,16 +136,16 @@ struct Slot {
 }
 
 impl Watch {
-    /// A watch over these groups of events, that watches nobody yet.
+    /// A watch over these groups of events, that watches no thread yet.
     #[must_use]
     pub fn new(groups: Vec<Vec<Spec>>, options: WatchOptions) -> Self {
-        let (roster, threads) = (Roster::new(), HashMap::new());
+        let (rotation, threads) = (Rotation::new(), HashMap::new());
         let descriptors = options.descriptors;
-        Self { descriptors, groups, options, quantum: 0, roster, threads, ended: Vec::new() }
+        Self { descriptors, groups, options, quantum: 0, rotation, threads, ended: Vec::new() }
     }
 
-    /// Ends a quantum: reads who is watched, closes who is gone or made way,
-    /// opens who outlived its first quantum, turns to the next groups.
+    /// Ends a quantum: reads watched threads, closes those that are gone or made way,
+    /// opens those that outlived their first quantum, turns to the next groups.
     ///
     /// Gives the counts of all threads that were watched and still live.
     /// Threads missing from it are new, wait in line, or were refused
@@ -158,24 +158,26 @@ impl Watch {
             self.descriptors = self.options.descriptors;
         }
         let counted = self.read(alive, now);
-        let ran: BTreeMap<_, _> = alive.iter().map(|alive| (alive.thread, alive.ran)).collect();
-        let turn = self.roster.turn(now, ran.keys().copied(), self.room(), self.options.stay);
-        self.end(&ran, now);
+        let run_time: BTreeMap<_, _> =
+            alive.iter().map(|alive| (alive.thread, alive.run_time)).collect();
+        let turn =
+            self.rotation.turn(now, run_time.keys().copied(), self.room(), self.options.stay);
+        self.end(&run_time, now);
         for thread in &turn.close {
             self.threads.remove(thread);
         }
         self.rotate(now);
         let mut open = turn.open.into_iter();
         while let Some(thread) = open.next() {
-            let ran = ran.get(&thread).copied().unwrap_or_default();
-            if self.open(thread, ran, now + 1).is_err() {
+            let run_time = run_time.get(&thread).copied().unwrap_or_default();
+            if self.open(thread, run_time, now + 1).is_err() {
                 // Others need descriptors too: hold fewer from now on, at once.
                 let held = self.descriptors();
                 self.descriptors = held.saturating_sub(self.each().max(held / 8));
                 for thread in open.rev().chain([thread]) {
-                    self.roster.put_back(thread);
+                    self.rotation.requeue(thread);
                 }
-                for thread in self.roster.shrink(self.room()) {
+                for thread in self.rotation.shrink(self.room()) {
                     self.threads.remove(&thread);
                 }
                 break;
@@ -200,14 +202,14 @@ impl Watch {
         first.filter(|_| watched.groups.iter().all(Result::is_err))
     }
 
-    /// Why nothing was told of a thread at the end of the last quantum.
+    /// Why nothing was reported of a thread at the end of the last quantum.
     #[must_use]
     pub fn standing(&self, thread: ThreadId) -> Standing<'_> {
         if let Some(error) = self.refusal(thread) {
             Standing::Refused(error)
         } else if self.threads.contains_key(&thread) {
             Standing::Begun
-        } else if self.roster.is_old(thread, self.quantum) {
+        } else if self.rotation.is_old(thread, self.quantum) {
             Standing::Waiting
         } else {
             Standing::New
@@ -217,13 +219,13 @@ impl Watch {
     /// How many threads are watched.
     #[must_use]
     pub fn watched(&self) -> usize {
-        self.roster.watched()
+        self.rotation.watched()
     }
 
     /// How many threads outlived a quantum and wait for descriptors.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.roster.waiting()
+        self.rotation.waiting()
     }
 
     /// File descriptors held.
@@ -255,16 +257,16 @@ impl Watch {
     fn read(&mut self, alive: &[Alive], now: u64) -> BTreeMap<ThreadId, Counted> {
         let active = self.active(now);
         let mut all = BTreeMap::new();
-        for &Alive { thread, ran } in alive {
+        for &Alive { thread, run_time } in alive {
             let Some(watched) = self.threads.get_mut(&thread) else { continue };
-            watched.seen = Some(ran);
-            let cpu = ran.saturating_sub(watched.ran);
+            watched.seen = Some(run_time);
+            let cpu = run_time.saturating_sub(watched.run_time);
             all.extend(watched.read(active, cpu, now).map(|counted| (thread, counted)));
         }
         all
     }
 
-    /// Reads those who ended once more, and closes them.
+    /// Reads those that ended once more, and closes them.
     fn end(&mut self, alive: &BTreeMap<ThreadId, Duration>, now: u64) {
         let active = self.active(now);
         let gone = self.threads.keys().copied().filter(|thread| !alive.contains_key(thread));
@@ -274,7 +276,7 @@ impl Watch {
         for thread in gone {
             let Some(mut watched) = self.threads.remove(&thread) else { continue };
             let Some(seen) = watched.seen else { continue };
-            let cpu = seen.saturating_sub(watched.ran);
+            let cpu = seen.saturating_sub(watched.run_time);
             self.ended.extend(watched.read(active, cpu, now).map(|counted| (thread, counted)));
         }
     }
@@ -301,7 +303,7 @@ impl Watch {
 
     /// Opens a thread's groups before the quantum `first`; fails for lack of
     /// descriptors alone.
-    fn open(&mut self, thread: ThreadId, ran: Duration, first: u64) -> Result<(), OpenError> {
+    fn open(&mut self, thread: ThreadId, run_time: Duration, first: u64) -> Result<(), OpenError> {
         let active = self.active(first);
         let mut groups = Vec::with_capacity(self.groups.len());
         for (index, specs) in self.groups.iter().enumerate() {
@@ -315,10 +317,10 @@ impl Watch {
             }
         }
         if groups.iter().all(Result::is_err) {
-            self.roster.give_up(thread);
+            self.rotation.give_up(thread);
         }
         let opened = first.saturating_sub(1);
-        self.threads.insert(thread, Watched { ran, seen: None, opened, groups });
+        self.threads.insert(thread, Watched { run_time, seen: None, opened, groups });
         Ok(())
     }
 }
@@ -331,14 +333,14 @@ impl Watched {
         for (index, slot) in self.groups.iter_mut().enumerate() {
             // A group that does not count has nothing new to say.
             let due = active.is_none_or(|active| active == index);
-            let told = slot.as_mut().map_err(|error| error.clone()).and_then(|slot| {
+            let reading = slot.as_mut().map_err(|error| error.clone()).and_then(|slot| {
                 if due {
                     slot.read(now);
                 }
                 counted.missing.extend_from_slice(slot.group.missing());
                 slot.count(cpu, now)
             });
-            counted.groups.push(told);
+            counted.groups.push(reading);
         }
         self.groups.iter().any(Result::is_ok).then_some(counted)
     }

@@ -38,7 +38,7 @@ pub fn run(
     let busy = PERIOD.mul_f64(1.0 - 1.0 / slow.factor());
     let begin = Instant::now();
     let mut next = begin;
-    // The parent may have ended before the kernel was asked to tell.
+    // The parent may have ended before the kernel was asked to signal it.
     while next.duration_since(begin) < limit && current_parent() == parent {
         while next.elapsed() < busy {
             std::hint::spin_loop();

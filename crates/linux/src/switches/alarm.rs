@@ -203,7 +203,7 @@ mod tests {
         let mut watched = watched();
         assert!(!watched.apply(&[wakeup(200, 7), wakeup(201, 8), wakeup(202, 9)]));
         assert!(watched.ready.is_ready(7).is_some());
-        // They are forgotten when the threads are told the next time.
+        // They are forgotten when the threads are reported the next time.
         watched.watch(&[member(1, true)], Timestamp(300));
         assert_eq!(watched.ready.is_ready(7), None);
     }

@@ -72,13 +72,13 @@ pub(super) struct Layout {
     from: Field,
     state: Field,
     to: Field,
-    /// Tracepoints of wake-ups, each with the field of who is woken.
+    /// Tracepoints of wake-ups, each with the field of the woken thread.
     woken: Vec<(u16, Field)>,
 }
 
-/// What a record tells.
+/// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Record {
+pub(super) enum SwitchRecord {
     Event(Event),
     /// So many records were lost for want of room.
     Lost(u64),
@@ -103,15 +103,15 @@ impl Layout {
 
     /// Reads a record: header (type, misc, size), then for a sample the time
     /// and the tracepoint's data with their length.
-    pub fn decode(&self, record: &[u8]) -> Record {
+    pub fn decode(&self, record: &[u8]) -> SwitchRecord {
         let kind = Field { offset: 0, size: 4 }.read(record);
         match kind.and_then(|kind| u32::try_from(kind).ok()) {
             // Header, id, count.
-            Some(LOST) => {
-                Field { offset: 16, size: 8 }.read(record).map_or(Record::Other, Record::Lost)
-            }
-            Some(SAMPLE) => self.sample(record).map_or(Record::Other, Record::Event),
-            _ => Record::Other,
+            Some(LOST) => Field { offset: 16, size: 8 }
+                .read(record)
+                .map_or(SwitchRecord::Other, SwitchRecord::Lost),
+            Some(SAMPLE) => self.sample(record).map_or(SwitchRecord::Other, SwitchRecord::Event),
+            _ => SwitchRecord::Other,
         }
     }
 
@@ -185,7 +185,7 @@ print fmt: \"prev_comm=%s\", REC->prev_comm
         let layout = layout();
         for (state, from_is_ready) in [(0, true), (1, false), (2, false), (0x100, true)] {
             let kind = Kind::Switch { from: 10, from_is_ready, to: 11 };
-            let want = Record::Event(Event { at: Timestamp(99), kind });
+            let want = SwitchRecord::Event(Event { at: Timestamp(99), kind });
             assert_eq!(layout.decode(&sample(99, &switch(10, state, 11))), want);
         }
         let mut data = vec![0; 36];
@@ -193,18 +193,18 @@ print fmt: \"prev_comm=%s\", REC->prev_comm
         for id in [373u16, 374] {
             data[..2].copy_from_slice(&id.to_ne_bytes());
             let want = Event { at: Timestamp(5), kind: Kind::Wakeup { thread: 12 } };
-            assert_eq!(layout.decode(&sample(5, &data)), Record::Event(want));
+            assert_eq!(layout.decode(&sample(5, &data)), SwitchRecord::Event(want));
         }
         data[..2].copy_from_slice(&999u16.to_ne_bytes());
-        assert_eq!(layout.decode(&sample(5, &data)), Record::Other);
+        assert_eq!(layout.decode(&sample(5, &data)), SwitchRecord::Other);
     }
 
     #[test]
-    fn lost_records_are_told() {
+    fn lost_records_are_reported() {
         let mut record = vec![0; 24];
         record[..4].copy_from_slice(&LOST.to_ne_bytes());
         record[16..24].copy_from_slice(&17u64.to_ne_bytes());
-        assert_eq!(layout().decode(&record), Record::Lost(17));
+        assert_eq!(layout().decode(&record), SwitchRecord::Lost(17));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{MemfdFlags, memfd_create};
 use symbiont_machine::Timestamp;
 
-use super::format::{Layout, Record, Tracepoint};
+use super::format::{Layout, SwitchRecord, Tracepoint};
 use super::ring::Ring;
 use super::sys::{HEAD, TAIL};
 use super::{Event, ReadyThreads};
@@ -49,7 +49,7 @@ fn drain(layout: &Layout, before_end: u64, records: &[u8]) -> Vec<Event> {
     let (mut events, mut taken) = (Vec::new(), 0);
     ring.drain(|record| {
         taken += record.len();
-        if let Record::Event(event) = layout.decode(record) {
+        if let SwitchRecord::Event(event) = layout.decode(record) {
             events.push(event);
         }
     });

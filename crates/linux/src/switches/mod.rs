@@ -1,55 +1,38 @@
-//! Which threads are ready, at the moment that it changes: the scheduler's
-//! tracepoints.
+//! Which threads are ready, at the moment that it changes: the scheduler's tracepoints.
 //!
 //! # Problem
-//! The scheduler's accounts ([`crate::observe`]) are read once per quantum, and
-//! say afterwards what share of it a thread was ready. A phase that is shorter
-//! than a quantum cannot be seen in them, and one that is longer is noticed a
-//! quantum late. Morad et al. (section 6) count ready threads in the kernel,
-//! whenever a thread's state changes.
+//! The scheduler's accounts ([`crate::observe`]) are read once per quantum. A phase that is shorter than a
+//! quantum cannot be seen in them, and a longer one is noticed a quantum late. Morad et al. (section 6) count
+//! ready threads in the kernel, whenever a thread's state changes.
 //!
 //! # Approach
-//! - **Events.** `sched_switch`, `sched_waking`, `sched_wakeup` and
-//!   `sched_wakeup_new` of all threads go to one ring buffer per hardware thread,
-//!   opened by perf_event_open(2), stamped with `CLOCK_MONOTONIC`. A wake-up is
-//!   told twice: by who wakes (`sched_waking`), which may be before the sleeper
-//!   is switched off, and by where the thread will run (`sched_wakeup`), which is
-//!   often a hardware thread that idles. Idle threads' own events can be missing:
-//!   a Linux 6.18 guest was seen to tell none of one hardware thread's, and
-//!   whoever woke there slept on, by `sched_wakeup` alone.
-//! - **Their layout** is read from tracefs: the mounted one, or, where it is not
-//!   mounted, one that nobody else sees and that goes away by itself
-//!   (fsmount(2)).
-//! - **A thread of its own** ([`Reader`]) sleeps until there are events, at
-//!   real-time priority where permitted; it looks at most once per [`PAUSE`], so
-//!   its cost is bounded. What it causes itself is filtered in the kernel: its
-//!   own switches would wake it for ever.
-//! - **Counting** ([`ReadyThreads`]) is a pure function of the events: a thread
-//!   is ready from its wake-up, or from running, until it is switched off in a
-//!   state that is not runnable.
+//! - **Events.** `sched_switch`, `sched_waking`, `sched_wakeup` and `sched_wakeup_new` of all threads go to one
+//!   ring buffer per hardware thread, opened by perf_event_open(2), stamped with `CLOCK_MONOTONIC`. A wake-up is
+//!   reported twice: by the waker (`sched_waking`), perhaps before the sleeper is switched off, and on the CPU
+//!   where the thread will run (`sched_wakeup`). Idle threads' own events can be missing, so both are needed.
+//! - **Their layout** is read from tracefs: the mounted one, or a detached one (fsmount(2)).
+//! - **A thread of its own** ([`Reader`]) sleeps until there are events, at real-time priority where permitted;
+//!   it reads at most once per [`PAUSE`]. Its own switches are filtered in the kernel.
+//! - **Counting** ([`ReadyThreads`]) is a pure function of the events: a thread is ready from its wake-up, or
+//!   from running, until it is switched off in a state that is not runnable.
+//! - **An alarm** ([`Alarm`]) informs the waiting loop that a program's number of ready threads crossed a
+//!   threshold.
 //!
-//! - **An alarm** ([`Alarm`]) tells who waits that a program's number of ready
-//!   threads crossed a threshold, so that a loop need not wait for the end of
-//!   its quantum.
-//!
-//! It takes CAP_PERFMON and CAP_SYS_ADMIN (root), and the initial pid namespace,
-//! whose numbers the kernel writes; else [`SwitchError`] says what is missing,
-//! and the accounts remain.
+//! It takes CAP_PERFMON and CAP_SYS_ADMIN (root), and the initial pid namespace, whose numbers the kernel
+//! writes; else [`SwitchError`] says what is missing, and the accounts remain.
 //!
 //! # Terms and units
 //! *At*: when something happened. *Seen*: when the reader had it.
 //!
 //! # Properties
-//! - Which threads are ready follows from the last events, whatever their order of arrival; time between
-//!   events that came late is not counted (`events_that_arrive_late_leave_the_last_state`).
-//! - A thread that sleeps and wakes is seen to do so, soon
-//!   (`a_thread_that_sleeps_and_wakes_is_seen`).
+//! - Readiness follows from the last events in any order of arrival; time between late events is not counted
+//!   (`events_that_arrive_late_leave_the_last_state`).
+//! - A thread that sleeps and wakes is seen to do so (`a_thread_that_sleeps_and_wakes_is_seen`).
 //! - The alarm rings when a program crosses the threshold, and only then
-//!   (`crossing_the_threshold_either_way_rings`,
-//!   `there_and_back_at_once_does_not_ring`, `others_threads_do_not_ring`).
-//! - Lost events are counted (`lost_records_are_told`).
-//! - A record that the kernel could not have written is no reason to panic
-//!   (`any_bytes_are_decoded_or_refused`).
+//!   (`crossing_the_threshold_either_way_rings`, `there_and_back_at_once_does_not_ring`,
+//!   `others_threads_do_not_ring`).
+//! - Lost events are counted (`lost_records_are_reported`).
+//! - Impossible records do not panic (`any_bytes_are_decoded_or_refused`).
 
 mod alarm;
 mod format;

@@ -48,8 +48,8 @@ fn hint(errno: &Errno) -> &'static str {
 }
 
 const SWITCH: &str = "sched_switch";
-/// What makes a thread ready: told by who wakes it, told where it will run, and
-/// told of one that is new.
+/// What makes a thread ready: reported by its waker, reported where it will run, and
+/// reported for one that is new.
 const WAKEUPS: [&str; 3] = ["sched_waking", "sched_wakeup", "sched_wakeup_new"];
 
 /// The number of the initial pid namespace's file (`PROC_PID_INIT_INO`).
@@ -70,8 +70,8 @@ pub(super) fn open(cpus: &CpuSet, reader: u32) -> Result<(Layout, Vec<Ring>), Sw
     let switch = tracepoint(SWITCH)?;
     let wakeups = WAKEUPS.into_iter().map(tracepoint).collect::<Result<Vec<_>, _>>()?;
     let layout = Layout::new(&switch, &wakeups).ok_or(SwitchError::Format(SWITCH))?;
-    // A switch from idle to the reader or away from it tells nothing, and each
-    // one that it is told of makes it run again.
+    // A switch from idle to the reader or away from it contains nothing, and each
+    // one that is reported makes it run again.
     let of_others = format!("pid != {reader}");
     let of_others_switches =
         format!("prev_pid != {reader} && (prev_pid != 0 || next_pid != {reader})");

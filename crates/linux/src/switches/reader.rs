@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use symbiont_machine::Timestamp;
 use symbiont_topology::CpuSet;
 
-use super::format::{Layout, Record};
+use super::format::{Layout, SwitchRecord};
 use super::ring::Ring;
 use super::{Event, SwitchError, open};
 use crate::observe::run_at_realtime_priority;
@@ -50,25 +50,25 @@ impl Reader {
     ) -> Result<Self, SwitchError> {
         let shared = Arc::new(Shared::default());
         let (cpus, theirs) = (cpus.clone(), Arc::clone(&shared));
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let body = move || {
             let realtime = run_at_realtime_priority();
             let this = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
             match open::open(&cpus, this) {
                 Ok((layout, rings)) => {
-                    if tell.send(Ok(realtime)).is_ok() {
+                    if sender.send(Ok(realtime)).is_ok() {
                         read(&layout, rings, sink, &theirs);
                     }
                 }
                 // Whoever asked hears it, or does not want to know any more.
-                Err(error) => drop(tell.send(Err(error))),
+                Err(error) => drop(sender.send(Err(error))),
             }
         };
         let thread = std::thread::Builder::new().name("switches".into()).spawn(body);
         let thread = thread.map_err(|error| {
             SwitchError::Thread(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
         })?;
-        match told.recv() {
+        match receiver.recv() {
             Ok(Ok(realtime)) => Ok(Self { shared, thread: Some(thread), realtime }),
             Ok(Err(error)) => Err(error),
             Err(mpsc::RecvError) => Err(SwitchError::Thread(Errno::AGAIN)),
@@ -113,11 +113,11 @@ fn read(
         drop(waiting);
         for ring in &mut rings {
             ring.drain(|record| match layout.decode(record) {
-                Record::Event(event) => events.push(event),
-                Record::Lost(count) => {
+                SwitchRecord::Event(event) => events.push(event),
+                SwitchRecord::Lost(count) => {
                     shared.lost.fetch_add(count, Ordering::Relaxed);
                 }
-                Record::Other => {}
+                SwitchRecord::Other => {}
             });
         }
         if !events.is_empty() {

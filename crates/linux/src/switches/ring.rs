@@ -42,7 +42,7 @@ impl Ring {
             let [.., low, high] = header;
             let length = u16::from_ne_bytes([low, high]);
             if length < 8 || u64::from(length) > left || usize::from(length) > self.buffer.size() {
-                // Not what a kernel writes: what is there cannot be told apart.
+                // Not what a kernel writes: what is there cannot be distinguished.
                 self.read = head;
                 break;
             }

@@ -46,7 +46,7 @@ const USE_CLOCK: u32 = 25;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
 /// Opens a tracepoint for everything that happens on a hardware thread. Each
-/// event is a sample with the time of `CLOCK_MONOTONIC`, and wakes who waits.
+/// event is a sample with the time of `CLOCK_MONOTONIC`, and wakes the waiting thread.
 pub(super) fn open(tracepoint: u16, cpu: u32) -> Result<OwnedFd, Errno> {
     // A C bit field begins at the low end on little-endian machines and at the
     // high end on big-endian ones.
@@ -71,7 +71,7 @@ pub(super) fn open(tracepoint: u16, cpu: u32) -> Result<OwnedFd, Errno> {
         libc::syscall(libc::SYS_perf_event_open, attr, all_threads, cpu, no_group, flags)
     };
     let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0).ok_or_else(last_error)?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor, and no other code has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

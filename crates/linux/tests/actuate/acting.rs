@@ -18,7 +18,7 @@ fn everything_comes_back_at_the_end() {
     if may_boost() {
         assert_eq!(rig.set_priority(&thread, Priority::Boosted(5)), Outcome::Done);
         assert_eq!(priority_of(id), (before.0 - 5, before.1));
-        assert_eq!(rig.set_priority(&thread, Priority::Waiting), Outcome::Done);
+        assert_eq!(rig.set_priority(&thread, Priority::Idle), Outcome::Done);
         assert_eq!(priority_of(id), (before.0, 5));
     }
     let report = rig.actuator.restore_all();
@@ -29,7 +29,7 @@ fn everything_comes_back_at_the_end() {
 }
 
 #[test]
-fn an_actuator_that_is_dropped_puts_back_what_is_in_force() {
+fn a_dropped_actuator_restores_what_is_applied() {
     let Some((all, first, _)) = two_cpus() else { return };
     let (rig, victim) = (Rig::new(), Victim::sleeper());
     rig.actuator.adopt(&victim.thread()).unwrap();
@@ -46,9 +46,9 @@ fn a_foreign_mask_is_left_alone() {
     rig.actuator.adopt(&thread).unwrap();
     assert_eq!(rig.pin(&thread, &first), Outcome::Done);
     set_mask(id, &second);
-    assert_eq!(rig.pin(&thread, &first), Outcome::Foreign);
+    assert_eq!(rig.pin(&thread, &first), Outcome::ExternallyChanged);
     assert_eq!(mask_of(id), second);
-    assert_eq!(*rig.actuator.limit(&thread).unwrap(), second);
+    assert_eq!(*rig.actuator.allowed(&thread).unwrap(), second);
     assert_refused(&rig.pin(&thread, &first), "may run on");
     rig.actuator.restore_all();
     assert_eq!(mask_of(id), second);
@@ -67,7 +67,7 @@ fn a_change_from_outside_is_found_without_a_move() {
     let to_os = Move { thread, change: Change::Affinity(Target::Os) };
     for times in 1..3 {
         set_mask(id, &second);
-        let expected = [(to_os.clone(), Outcome::Foreign)];
+        let expected = [(to_os.clone(), Outcome::ExternallyChanged)];
         // Nothing of ours is applied to it the second time.
         assert_eq!(rig.actuator.lapsed(), expected[..usize::from(times == 1)]);
         assert_eq!(mask_of(id), second);
@@ -93,7 +93,7 @@ fn a_mask_that_was_widened_is_set_again_once() {
     assert_eq!(mask_of(victim.id()), first);
     // Twice is no chance.
     set_mask(victim.id(), &all);
-    assert_eq!(rig.actuator.lapsed(), [(to_os, Outcome::Foreign)]);
+    assert_eq!(rig.actuator.lapsed(), [(to_os, Outcome::ExternallyChanged)]);
     assert_eq!(rig.actuator.lapsed(), []);
 }
 
@@ -137,7 +137,7 @@ fn a_foreign_mask_on_a_thread_never_changed_is_in_the_journal() {
     let (rig, victim) = (Rig::new(), Victim::sleeper());
     rig.actuator.adopt(&victim.thread()).unwrap();
     set_mask(victim.id(), &first);
-    assert_eq!(rig.pin(&victim.thread(), &second), Outcome::Foreign);
+    assert_eq!(rig.pin(&victim.thread(), &second), Outcome::ExternallyChanged);
     let wanted = serde_json::to_string(&first).unwrap();
     let lines = journal_of(&rig);
     assert!(lines.iter().any(|l| l.contains("saved") && l.contains(&wanted)), "{lines:?}");
@@ -244,7 +244,7 @@ fn a_child_that_pinned_itself_keeps_its_mask() {
 }
 
 #[test]
-fn an_unadopted_child_is_put_back_at_the_end() {
+fn an_unadopted_child_is_restored_at_the_end() {
     let Some((all, first, _)) = two_cpus() else { return };
     let (rig, mut victim) = (Rig::new(), Victim::shell("setsid sleep 1000 & sleep 1000; true"));
     let id = victim.id();
@@ -286,13 +286,13 @@ fn nice_is_refused_between_scheduling_groups() {
 }
 
 #[test]
-fn a_user_who_cannot_undo_is_refused_priorities_and_given_affinity() {
+fn a_user_that_cannot_undo_is_refused_priorities_and_given_affinity() {
     if !is_root() {
         return crate::roles::as_an_ordinary_user(
             &tempfile::tempdir().unwrap().path().join("state"),
         );
     }
-    crate::roles::play_as_nobody();
+    crate::roles::play_as_unprivileged();
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn a_batch_thread_is_a_batch_thread_again_after_waiting() {
     let before = priority_of(victim.id());
     assert_eq!(before.1, 3);
     rig.actuator.adopt(&victim.thread()).unwrap();
-    assert_eq!(rig.set_priority(&victim.thread(), Priority::Waiting), Outcome::Done);
+    assert_eq!(rig.set_priority(&victim.thread(), Priority::Idle), Outcome::Done);
     assert_eq!(priority_of(victim.id()).1, 5);
     assert_eq!(rig.set_priority(&victim.thread(), Priority::Normal), Outcome::Done);
     assert_eq!(priority_of(victim.id()), before);
@@ -357,7 +357,7 @@ fn a_real_time_thread_keeps_its_priority() {
     let rig = Rig::new();
     let before = priority_of(victim.id());
     rig.actuator.adopt(&victim.thread()).unwrap();
-    for priority in [Priority::Boosted(1), Priority::Waiting] {
+    for priority in [Priority::Boosted(1), Priority::Idle] {
         assert_refused(&rig.set_priority(&victim.thread(), priority), "real-time");
     }
     assert_eq!(priority_of(victim.id()), before);
@@ -374,10 +374,10 @@ fn a_foreign_nice_value_is_left_alone() {
     rig.actuator.adopt(&thread).unwrap();
     assert_eq!(rig.set_priority(&thread, Priority::Boosted(5)), Outcome::Done);
     rustix::process::setpriority_process(pid, 7).unwrap();
-    assert_eq!(rig.set_priority(&thread, Priority::Normal), Outcome::Foreign);
+    assert_eq!(rig.set_priority(&thread, Priority::Normal), Outcome::ExternallyChanged);
     assert_eq!(priority_of(id).0, 7);
     assert_eq!(rig.set_priority(&thread, Priority::Boosted(5)), Outcome::Done);
-    assert_eq!(priority_of(id).0, 2, "counted from what somebody else set");
+    assert_eq!(priority_of(id).0, 2, "counted from what another process set");
     rig.actuator.restore_all();
     assert_eq!(priority_of(id).0, 7);
 }

@@ -1,4 +1,4 @@
-//! A manager that dies, and what is put back afterwards.
+//! A manager that dies, and what is restored afterwards.
 
 use symbiont_linux::actuate::{Restored, restore};
 use symbiont_machine::{Outcome, Priority};
@@ -67,7 +67,7 @@ fn after_a_crash_a_child_that_had_pinned_itself_keeps_its_mask() {
 }
 
 #[test]
-fn moves_that_failed_do_not_hide_what_is_in_force_from_the_journal() {
+fn moves_that_failed_do_not_hide_what_is_applied_from_the_journal() {
     let Some((all, first, second)) = two_cpus() else { return };
     let Some(cpuset) = Cpuset::make(&all) else { return };
     let (rig, victim) = (Rig::new(), Victim::sleeper());
@@ -134,10 +134,10 @@ fn a_cpuset_that_shrank_is_a_new_limit_and_no_foreign_hand() {
     assert_eq!(rig.pin(&thread, &first), Outcome::Done);
     cpuset.resize(&second);
     assert_refused(&rig.pin(&thread, &first), "may run on");
-    assert_eq!(*rig.actuator.limit(&thread).unwrap(), second);
+    assert_eq!(*rig.actuator.allowed(&thread).unwrap(), second);
     cpuset.resize(&all);
     rig.actuator.refresh().unwrap();
-    assert_eq!(*rig.actuator.limit(&thread).unwrap(), all);
+    assert_eq!(*rig.actuator.allowed(&thread).unwrap(), all);
     rig.actuator.restore_all();
     assert_eq!(mask_of(id), all);
 }
@@ -206,7 +206,7 @@ fn exec_from_another_thread_moves_what_was_saved_to_the_leader() {
     let (mut victim, caller) = about_to_exec();
     let id = victim.id();
     let (leader, thread) = (victim.thread(), thread_id(id, caller));
-    // A mask of the user's own tells whose saved state arrives.
+    // A mask of the user's own shows whose saved state arrives.
     set_mask(id, &first);
     for thread in [leader, thread] {
         rig.actuator.adopt(&thread).unwrap();
@@ -217,7 +217,7 @@ fn exec_from_another_thread_moves_what_was_saved_to_the_leader() {
     assert_eq!(mask_of(id), second, "the leader has the caller's mask");
     rig.actuator.execed(id, &[]);
     let leader = symbiont_machine::ThreadId { generation: 1, ..leader };
-    assert_eq!(*rig.actuator.limit(&leader).unwrap(), all);
+    assert_eq!(*rig.actuator.allowed(&leader).unwrap(), all);
     rig.actuator.restore_all();
     assert_eq!(mask_of(id), all);
 }
@@ -313,7 +313,7 @@ fn a_thread_whose_end_was_reported_did_not_call_exec() {
     let (mut victim, caller) = about_to_exec();
     let id = victim.id();
     let (leader, thread) = (victim.thread(), thread_id(id, caller));
-    // Its user pinned the caller; nothing but its end tells the leader from it.
+    // Its user pinned the caller; only its end distinguishes the leader from it.
     set_mask(caller, &first);
     for thread in [leader, thread] {
         rig.actuator.adopt(&thread).unwrap();

@@ -14,7 +14,7 @@ use crate::support::*;
 const ROLE: &str = "SYMBIONT_TEST_ROLE";
 const STATE: &str = "SYMBIONT_TEST_STATE";
 /// A number that has no user of its own on common systems.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 
 /// Not a test: the way in for the other processes.
 #[test]
@@ -130,11 +130,11 @@ fn pinned_maker_of_a_thread() {
 }
 
 /// Runs the unprivileged part as another user.
-pub fn play_as_nobody() {
+pub fn play_as_unprivileged() {
     let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     let mut command = actor("ordinary user");
-    command.env(STATE, dir.path().join("state")).uid(NOBODY).gid(NOBODY);
+    command.env(STATE, dir.path().join("state")).uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     match command.output() {
         Ok(output) => assert!(
             output.status.success(),
@@ -142,7 +142,7 @@ pub fn play_as_nobody() {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         ),
-        Err(error) => skip(&format!("nobody cannot run this test binary: {error}")),
+        Err(error) => skip(&format!("user 65534 cannot run this test binary: {error}")),
     }
 }
 
@@ -164,7 +164,7 @@ pub fn as_an_ordinary_user(state: &Path) {
         assert_eq!(priority_of(id), before.1);
     }
     if !abilities.waiting.exists() {
-        assert_refused(&priority(Priority::Waiting), "CAP_SYS_NICE");
+        assert_refused(&priority(Priority::Idle), "CAP_SYS_NICE");
         assert_eq!(priority_of(id), before.1);
     }
     assert_nothing(&actuator.restore_all().failed);

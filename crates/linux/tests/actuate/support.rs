@@ -15,16 +15,16 @@ use symbiont_topology::{CpuSet, HostTopology, PuId};
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until something is there.
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = find() {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(start.elapsed() < TIMEOUT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

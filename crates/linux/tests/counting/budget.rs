@@ -8,7 +8,7 @@ use symbiont_linux::observe::raise_descriptor_limit;
 use symbiont_linux::perf::Sharing;
 use symbiont_machine::{Sample, Signal, ThreadId};
 
-use crate::stage::{Stage, can_count, skip};
+use crate::bench::{CountingBench, can_count, skip};
 
 /// Runs [`few_descriptors`] in a process of its own.
 pub const FEW: &str = "few-descriptors";
@@ -37,11 +37,12 @@ fn counted(sample: &Sample) -> impl Iterator<Item = ThreadId> + '_ {
 pub fn few_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(LIMIT), ..limit }).unwrap();
-    let mut stage = Stage::new(&[Signal::L1dBandwidth, Signal::MemoryRequests], Sharing::Kernel);
-    stage.worker.tell(&format!("threads {THREADS}"));
+    let mut bench =
+        CountingBench::new(&[Signal::L1dBandwidth, Signal::MemoryRequests], Sharing::Kernel);
+    bench.worker.order(&format!("threads {THREADS}"));
     let mut seen: BTreeSet<ThreadId> = BTreeSet::new();
     let mut waited = false;
-    stage.until("everybody had a turn", |sample| {
+    bench.until("everybody had a turn", |sample| {
         assert!(open_descriptors() as u64 <= LIMIT);
         seen.extend(counted(sample));
         let whys = sample.threads.iter().flat_map(|t| &t.counts).filter_map(|c| c.as_ref().err());
@@ -60,11 +61,12 @@ pub fn two_thousand_threads() {
     if raise_descriptor_limit().is_err() {
         return skip("the limit of open files cannot be raised");
     }
-    let mut stage = Stage::new(&[Signal::L1dBandwidth, Signal::MemoryRequests], Sharing::Kernel);
-    stage.worker.tell("threads 2000");
+    let mut bench =
+        CountingBench::new(&[Signal::L1dBandwidth, Signal::MemoryRequests], Sharing::Kernel);
+    bench.worker.order("threads 2000");
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let mut seen: BTreeSet<ThreadId> = BTreeSet::new();
-    stage.until("everybody was counted", |sample| {
+    bench.until("everybody was counted", |sample| {
         assert!(open_descriptors() as u64 <= limit);
         seen.extend(counted(sample));
         seen.len() == 2001

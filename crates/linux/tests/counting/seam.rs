@@ -6,9 +6,9 @@ use symbiont_counters::History;
 use symbiont_linux::perf::Sharing;
 use symbiont_machine::{Ability, Machine, Sample, Signal, Signals};
 
-use crate::stage::{Stage, can_count, count, reading, skip, stand_in};
+use crate::bench::{CountingBench, can_count, count, reading, skip, stand_in};
 
-/// Faults that the worker has beside those that it is told to have.
+/// Faults that the worker has in addition to the requested ones.
 const OTHER_FAULTS: u64 = 32;
 
 pub fn touched_pages() {
@@ -18,12 +18,13 @@ pub fn touched_pages() {
     if rustix::thread::disable_transparent_huge_pages(true).is_err() {
         return skip("huge pages cannot be switched off");
     }
-    let mut stage = Stage::new(&[Signal::L1dBandwidth, Signal::MemoryRequests], Sharing::Kernel);
-    let mut before = stage.until_counted();
+    let mut bench =
+        CountingBench::new(&[Signal::L1dBandwidth, Signal::MemoryRequests], Sharing::Kernel);
+    let mut before = bench.until_counted();
     for pages in [100, 1000, 5000] {
-        stage.worker.tell(&format!("touch {pages}"));
-        let after = stage.next();
-        let (old, new) = (&stage.main_thread(&before).counts, &stage.main_thread(&after).counts);
+        bench.worker.order(&format!("touch {pages}"));
+        let after = bench.next();
+        let (old, new) = (&bench.main_thread(&before).counts, &bench.main_thread(&after).counts);
         for event in ["page_faults", "minor_faults"] {
             let faults = count(&after, new, event) - count(&before, old, event);
             let most = pages + OTHER_FAULTS;
@@ -38,29 +39,29 @@ pub fn only_what_is_needed() {
     if !can_count() {
         return;
     }
-    let mut stage = Stage::set(stand_in());
-    stage.machine.measure(&Signals::from([Signal::RunStates]));
-    let sample = stage.next();
+    let mut bench = CountingBench::set(stand_in());
+    bench.machine.measure(&Signals::from([Signal::RunStates]));
+    let sample = bench.next();
     assert_eq!((sample.counting, &*sample.threads[0].counts), (None, &[][..]));
-    assert!(!stage.machine.support().signals.contains_key(&Signal::Ipc), "nobody asked");
+    assert!(!bench.machine.support().signals.contains_key(&Signal::Ipc), "nothing was requested");
 
-    stage.machine.measure(&Signals::from([Signal::Ipc]));
-    let sample = stage.until_counted();
+    bench.machine.measure(&Signals::from([Signal::Ipc]));
+    let sample = bench.until_counted();
     let counting = sample.counting.clone().unwrap();
     let names: Vec<_> = counting.groups.iter().map(|group| &*group.name).collect();
     assert_eq!(names, ["faults"]);
-    assert_eq!(stage.machine.support().signals[&Signal::Ipc], Ability::Full);
+    assert_eq!(bench.machine.support().signals[&Signal::Ipc], Ability::Full);
     assert_eq!(sample.threads[0].counts.len(), 1);
 
-    stage.machine.measure(&Signals::new());
-    assert_eq!(stage.next().counting, None);
+    bench.machine.measure(&Signals::new());
+    assert_eq!(bench.next().counting, None);
 }
 
 pub fn lacking_signals() {
     // By the stand-in: it has no formula for some, and the kernel may refuse
     // what happens in the kernel.
-    let mut stage = Stage::new(&Signal::ALL, Sharing::Kernel);
-    let signals = stage.machine.support().signals.clone();
+    let mut bench = CountingBench::new(&Signal::ALL, Sharing::Kernel);
+    let signals = bench.machine.support().signals.clone();
     assert_eq!(signals.len(), Signal::ALL.len());
     let Ability::Absent(why) = &signals[&Signal::CpiStack] else { panic!("{signals:?}") };
     assert!(why.contains("cpi_stack"), "{why}");
@@ -70,65 +71,65 @@ pub fn lacking_signals() {
         (Ok(()), Err(_)) => {
             let Ability::Absent(why) = &signals[&Signal::FpuUsage] else { panic!("{signals:?}") };
             assert!(why.starts_with("context_switches: "), "{why}");
-            let refused = stage.next().counting.unwrap().refused.clone();
+            let refused = bench.next().counting.unwrap().refused.clone();
             assert!(refused.contains_key("context_switches"), "{refused:?}");
         }
         (Err(_), _) => assert!(signals[&Signal::Ipc].why().is_some()),
     }
     // By this host's own catalogue, whichever that is.
-    let mut stage = Stage::set(symbiont_linux::machine::CountOptions::default());
-    stage.machine.measure(&Signal::ALL.into());
-    for (signal, ability) in &stage.machine.support().signals {
+    let mut bench = CountingBench::set(symbiont_linux::machine::CountOptions::default());
+    bench.machine.measure(&Signal::ALL.into());
+    for (signal, ability) in &bench.machine.support().signals {
         assert!(ability.why().is_none_or(|why| why.len() > 10), "{signal}: {ability:?}");
     }
-    let _ = stage.next();
+    let _ = bench.next();
 }
 
 pub fn new_threads() {
     if !can_count() {
         return;
     }
-    let mut stage = Stage::new(&[Signal::Ipc], Sharing::Kernel);
-    let why = |stage: &mut Stage| {
-        let sample = stage.next();
-        stage.main_thread(&sample).counts[0].clone().unwrap_err()
+    let mut bench = CountingBench::new(&[Signal::Ipc], Sharing::Kernel);
+    let why = |bench: &mut CountingBench| {
+        let sample = bench.next();
+        bench.main_thread(&sample).counts[0].clone().unwrap_err()
     };
-    assert!(why(&mut stage).contains("outlived a quantum"));
-    assert!(why(&mut stage).contains("begins with this quantum"));
-    stage.worker.tell("burn 1");
-    let sample = stage.until_counted();
-    let first = reading(&stage.main_thread(&sample).counts[0]).clone();
+    assert!(why(&mut bench).contains("outlived a quantum"));
+    assert!(why(&mut bench).contains("begins with this quantum"));
+    bench.worker.order("burn 1");
+    let sample = bench.until_counted();
+    let first = reading(&bench.main_thread(&sample).counts[0]).clone();
     assert!(first.opened < sample.at && first.running >= Duration::from_micros(900), "{first:?}");
 
     // Its own thread is new when the main one is not.
-    stage.worker.tell("threads 1");
-    let sample = stage.until("two threads", |sample| sample.threads.len() == 2);
+    bench.worker.order("threads 1");
+    let sample = bench.until("two threads", |sample| sample.threads.len() == 2);
     let other = sample.threads.iter().find(|t| t.id.thread != t.id.process).unwrap();
     assert!(other.counts[0].clone().unwrap_err().contains("outlived a quantum"));
     let known = History::default().take(&sample).unwrap();
     assert!(known[&other.id].get("ipc").unwrap_err().to_string().contains("outlived a quantum"));
-    assert!(known[&stage.main_thread(&sample).id].get("ipc").is_ok());
+    assert!(known[&bench.main_thread(&sample).id].get("ipc").is_ok());
 }
 
 pub fn ended_threads() {
     if !can_count() {
         return;
     }
-    let mut stage = Stage::new(&[Signal::Ipc], Sharing::Kernel);
-    stage.worker.tell("threads 3");
-    let sample = stage.until("all counted", |sample| {
+    let mut bench = CountingBench::new(&[Signal::Ipc], Sharing::Kernel);
+    bench.worker.order("threads 3");
+    let sample = bench.until("all counted", |sample| {
         sample.threads.len() == 4 && sample.threads.iter().all(|t| t.counts[0].is_ok())
     });
-    let pid = stage.worker.pid();
+    let pid = bench.worker.pid();
     let sleepers: Vec<_> =
         sample.threads.iter().map(|t| t.id).filter(|id| id.thread != pid).collect();
-    stage.worker.tell("end 3");
+    bench.worker.order("end 3");
     let mut ended = Vec::new();
-    stage.until("gone", |sample| {
+    bench.until("gone", |sample| {
         ended.extend(sample.ended.clone());
         sample.threads.len() == 1
     });
-    assert!(stage.next().ended.is_empty(), "told once");
+    assert!(bench.next().ended.is_empty(), "reported once");
     ended.sort_by_key(|ended| ended.id);
     assert_eq!(ended.iter().map(|ended| ended.id).collect::<Vec<_>>(), sleepers);
     for thread in &ended {
@@ -142,12 +143,12 @@ pub fn ended_threads() {
 }
 
 /// The shares of its running time in which each of two groups counted the main thread.
-fn shares(stage: &Stage, first: &Sample, last: &Sample) -> [f64; 2] {
-    let (before, after) = (stage.main_thread(first), stage.main_thread(last));
-    let ran = after.ran.saturating_sub(before.ran);
+fn shares(bench: &CountingBench, first: &Sample, last: &Sample) -> [f64; 2] {
+    let (before, after) = (bench.main_thread(first), bench.main_thread(last));
+    let run_time = after.run_time.saturating_sub(before.run_time);
     [0, 1].map(|group| {
         let time = reading(&after.counts[group]).running - reading(&before.counts[group]).running;
-        time.as_secs_f64() / ran.as_secs_f64()
+        time.as_secs_f64() / run_time.as_secs_f64()
     })
 }
 
@@ -155,17 +156,17 @@ pub fn rotation() {
     if !can_count() {
         return;
     }
-    let mut stage = Stage::new(&[Signal::Ipc, Signal::MemoryRequests], Sharing::ByQuantum);
+    let mut bench = CountingBench::new(&[Signal::Ipc, Signal::MemoryRequests], Sharing::ByQuantum);
     let mut history = History::default();
-    let first = stage.until_counted();
+    let first = bench.until_counted();
     history.take(&first).unwrap();
     let mut ages = Vec::new();
     let mut last = first.clone();
     for _ in 0..10 {
-        stage.worker.tell("burn 5");
-        last = stage.next();
+        bench.worker.order("burn 5");
+        last = bench.next();
         let known = history.take(&last).unwrap();
-        let known = &known[&stage.main_thread(&last).id];
+        let known = &known[&bench.main_thread(&last).id];
         let age = |name| known.get(name).ok().map(|m| m.age);
         ages.push((age("ipc"), age("memory_requests")));
     }
@@ -179,15 +180,15 @@ pub fn rotation() {
         (0.8..1.1).contains(&(shares[0] + shares[1]))
             && shares.iter().all(|share| (0.3..0.7).contains(share))
     };
-    let mut seen = vec![shares(&stage, &first, &last)];
+    let mut seen = vec![shares(&bench, &first, &last)];
     while !seen.last().copied().is_some_and(fair) {
         assert!(seen.len() < 5, "{seen:?}");
         let first = last;
         last = first.clone();
         for _ in 0..10 {
-            stage.worker.tell("burn 5");
-            last = stage.next();
+            bench.worker.order("burn 5");
+            last = bench.next();
         }
-        seen.push(shares(&stage, &first, &last));
+        seen.push(shares(&bench, &first, &last));
     }
 }

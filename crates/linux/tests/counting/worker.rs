@@ -1,4 +1,4 @@
-//! A program that does as it is told, line by line on its standard input:
+//! A program that carries out orders, line by line on its standard input:
 //! `touch PAGES`, `burn MILLISECONDS`, `threads COUNT` (that sleep from then on), `end` (of those).
 //! It answers each line when it has done it.
 
@@ -48,7 +48,7 @@ fn sleeper() -> (Sender<()>, JoinHandle<()>) {
     (wake, sleeper)
 }
 
-/// Writes to so many pages that nobody used before.
+/// Writes to so many pages that were not used before.
 fn touch(pages: usize) {
     let page = rustix::param::page_size();
     // Never freed: a later call must not get the same memory.
@@ -89,7 +89,7 @@ impl Worker {
     }
 
     /// Gives an order and waits until it is done.
-    pub fn tell(&mut self, order: &str) {
+    pub fn order(&mut self, order: &str) {
         writeln!(self.orders, "{order}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();

@@ -95,7 +95,7 @@ pub fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
-        Trial::test("manager_is_not_forked_beside_other_threads", || {
+        Trial::test("manager_is_not_forked_with_other_threads", || {
             let program = ["sh", "-c", "echo ran; exit 7"];
             let in_place = run(&["@run", "--thread", "--"], &program);
             assert_eq!(in_place.status.code(), Some(7));
@@ -117,7 +117,7 @@ pub fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
-        Trial::test("manager_that_dies_later_is_told_at_the_end", || {
+        Trial::test("manager_that_dies_later_is_reported_at_the_end", || {
             let output = run(&["@job", "--die-later", "--"], &["sh", "-c", "exit 7"]);
             assert_eq!(output.status.code(), Some(7));
             let said = String::from_utf8_lossy(&output.stderr);

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use symbiont_linux::launch::{
-    Command, Job, Manager, Notice, Patience, Session, Wake, exec_in_place, finish, supervise,
+    Command, Job, Manager, Notice, Session, Timeouts, Wake, exec_in_place, finish, supervise,
 };
 
 /// No wait in these tests is longer; all but the broken end much sooner.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How the manager behaves, and how jobs run.
 #[derive(Default)]
-struct Options {
+struct HelperOptions {
     /// `--fail`, `--panic`, `--die`, `--die-later`, `--hang`: what the manager does.
     manner: Option<String>,
     /// `--linger FILE`: the manager writes its process number to FILE.pid, what
@@ -29,10 +29,10 @@ struct Options {
     keep: Option<File>,
     /// `--thread`: the caller has a second thread.
     thread: bool,
-    /// `--tell`: say when the report came.
-    tell: bool,
-    /// `--patience SECONDS`: how long the caller waits for the manager.
-    patience: Patience,
+    /// `--announce`: say when the report came.
+    announce: bool,
+    /// `--timeouts SECONDS`: how long the caller waits for the manager.
+    timeouts: Timeouts,
     /// `--file JOBS`: a TOML file with several jobs.
     file: Option<PathBuf>,
 }
@@ -45,7 +45,7 @@ struct Jobs {
 /// Plays the role that the first argument names, if it names one.
 pub fn play(mut arguments: impl Iterator<Item = String>) {
     let Some(role) = arguments.next().filter(|role| role.starts_with('@')) else { return };
-    let mut options = Options::default();
+    let mut options = HelperOptions::default();
     while let Some(option) = arguments.next() {
         match option.as_str() {
             "--" => break,
@@ -54,27 +54,27 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
                 options.keep = Some(file.expect("a path").expect("a place for the file"));
             }
             "--thread" => options.thread = true,
-            "--tell" => options.tell = true,
+            "--announce" => options.announce = true,
             "--own" => options.own = true,
             "--linger" => options.linger = arguments.next().map(PathBuf::from),
-            "--patience" => {
+            "--timeouts" => {
                 let seconds = arguments.next().and_then(|text| text.parse().ok());
                 let seconds = seconds.expect("seconds");
-                options.patience = Patience::of(Duration::from_secs(seconds));
+                options.timeouts = Timeouts::of(Duration::from_secs(seconds));
             }
             "--file" => options.file = arguments.next().map(PathBuf::from),
             manner => options.manner = Some(manner.to_owned()),
         }
     }
     if options.thread {
-        std::thread::spawn(|| std::thread::sleep(PATIENCE));
+        std::thread::spawn(|| std::thread::sleep(TIMEOUT));
     }
     let keep: Vec<_> = options.keep.iter().map(AsFd::as_fd).collect();
     let say = |line: &str| eprintln!("launch: {line}");
     if role == "@run" {
         let command = Command::new(arguments).expect("a command");
-        let told = |notice: Notice<'_>| say(&notice.to_string());
-        let error = exec_in_place(&command, &keep, options.patience, told, |manager| {
+        let notify = |notice: Notice<'_>| say(&notice.to_string());
+        let error = exec_in_place(&command, &keep, options.timeouts, notify, |manager| {
             manage(manager, &options);
         });
         say(&error.to_string());
@@ -88,8 +88,8 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
         job.session = if options.own { Session::Own } else { Session::Shared };
         vec![job]
     };
-    let told = |notice: Notice<'_>| say(&notice.to_string());
-    match supervise(&jobs, &keep, options.patience, told, |manager| manage(manager, &options)) {
+    let notify = |notice: Notice<'_>| say(&notice.to_string());
+    match supervise(&jobs, &keep, options.timeouts, notify, |manager| manage(manager, &options)) {
         Err(error) => {
             say(&error.to_string());
             std::process::exit(125);
@@ -98,7 +98,7 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
             match supervised.report {
                 Ok(report) => {
                     assert_eq!(report, b"report", "it arrives whole");
-                    if options.tell {
+                    if options.announce {
                         say("the report is here");
                     }
                 }
@@ -109,7 +109,7 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
     }
 }
 
-fn manage(mut manager: Manager, options: &Options) {
+fn manage(mut manager: Manager, options: &HelperOptions) {
     match options.manner.as_deref() {
         Some("--fail") => return manager.fail("the manager does not want to"),
         Some("--panic") => panic!("the manager panics"),
@@ -130,7 +130,7 @@ fn manage(mut manager: Manager, options: &Options) {
     }
     let mut woken = String::new();
     loop {
-        let wake = manager.wait(PATIENCE).expect("a kernel that waits");
+        let wake = manager.wait(TIMEOUT).expect("a kernel that waits");
         woken.push_str(&format!("{wake:?}\n"));
         if let Some(file) = &options.linger {
             write(&file.with_extension("log"), &woken);
@@ -156,7 +156,7 @@ fn write(path: &Path, text: &str) {
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(start.elapsed() < TIMEOUT, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -33,7 +33,7 @@ const SURROUNDINGS: [(&str, Surroundings); 6] = [
 /// Opens a descriptor that survives exec, unlike what Rust opens.
 fn leave_open() -> std::io::Result<()> {
     #[expect(unsafe_code, reason = "there is no safe wrapper")]
-    // SAFETY: a new descriptor disturbs nobody.
+    // SAFETY: a new descriptor disturbs no other code.
     unsafe {
         libc::fcntl(1, libc::F_DUPFD, 3)
     };

@@ -1,4 +1,4 @@
-//! Who outlives whom, and who must not notice.
+//! Which processes outlive which, and which must not notice.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
-use symbiont_linux::launch::Patience;
+use symbiont_linux::launch::Timeouts;
 
 use crate::exits::{WAYS, launched};
-use crate::helper::{PATIENCE, is_alive, wait_until};
+use crate::helper::{TIMEOUT, is_alive, wait_until};
 
 /// A directory with the file that lets lingering managers end.
 struct Linger {
@@ -116,7 +116,7 @@ pub fn trials() -> Vec<Trial> {
                 assert_eq!(line(&mut output), "closed", "{name}");
                 let mut input = child.stdin.take().expect("a pipe");
                 // Children of other tests may hold it for a moment, until they exec.
-                wait_until("nobody holds the pipe", || {
+                wait_until("no process holds the pipe", || {
                     std::io::Write::write_all(&mut input, b"x").is_err()
                 });
                 assert!(is_alive(child.id()), "{name}: the program was there all the time");
@@ -136,7 +136,7 @@ pub fn trials() -> Vec<Trial> {
                 let stat: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
                 let own = fs::read_to_string("/proc/self/stat")?;
                 let own: Vec<&str> = own.rsplit(')').next().unwrap().split_whitespace().collect();
-                assert_ne!(stat[1], child.id().to_string(), "it is nobody's child");
+                assert_ne!(stat[1], child.id().to_string(), "it is no process's child");
                 assert_ne!(stat[3], own[3], "it has a session of its own");
                 assert_eq!(stat[4], "0", "it has no terminal");
                 assert_eq!(fs::read_link(manager.join("cwd"))?, Path::new("/"));
@@ -170,11 +170,11 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }),
         Trial::test("manager_is_waited_for_as_long_as_was_asked", || {
-            let usual = Patience::default().to_enrol;
-            let asked = (usual + PATIENCE).as_secs().to_string();
+            let usual = Timeouts::default().to_enrol;
+            let asked = (usual + TIMEOUT).as_secs().to_string();
             let runs = ["@run", "@job"].map(|role| {
                 let linger = Linger::new();
-                let way = [role, "--hang", "--patience", &asked, "--linger", &linger.file(), "--"];
+                let way = [role, "--hang", "--timeouts", &asked, "--linger", &linger.file(), "--"];
                 let mut command = launched(&way, &["echo", "ran"]);
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
                 (linger, command.spawn().expect("the launcher starts"))
@@ -232,7 +232,7 @@ pub fn trials() -> Vec<Trial> {
             linger.end();
             Ok(())
         }),
-        Trial::test("manager_told_to_terminate_wakes", || {
+        Trial::test("manager_asked_to_terminate_wakes", || {
             let linger = Linger::new();
             let way = ["@run", "--linger", &linger.file(), "--"];
             let (mut child, mut output) = started(&way, "echo begun; exec sleep 1000");

@@ -1,4 +1,4 @@
-//! Programs that are launched managed, beside the same programs run alone.
+//! Programs that are launched managed, compared with the same programs run alone.
 //!
 //! This binary is its own launcher (see `helper`), so that what is forked has
 //! one thread, and what is compared has nothing but the launch between.

@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 /// No wait for the terminal is longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Shells that scenarios run in, with what makes them plain and interactive.
 pub const SHELLS: [(&str, &[&str]); 2] =
@@ -24,7 +24,7 @@ pub const CONTROL_C: &str = "\x03";
 /// Key that a user presses to stop.
 pub const CONTROL_Z: &str = "\x1a";
 
-/// What the terminal showed so far; closed when nobody writes to it any more.
+/// What the terminal showed so far; closed when no process writes to it any more.
 #[derive(Default)]
 struct Screen {
     text: String,
@@ -118,7 +118,7 @@ impl Terminal {
         let shown = screen.lock().expect("a screen");
         let here = |screen: &Screen| screen.text[self.read..].find(text);
         let (shown, _) = news
-            .wait_timeout_while(shown, PATIENCE, |screen| here(screen).is_none() && !screen.closed)
+            .wait_timeout_while(shown, TIMEOUT, |screen| here(screen).is_none() && !screen.closed)
             .expect("a screen");
         let Some(found) = here(&shown) else {
             panic!("waited in vain for {text:?}; the terminal shows:\n{}", shown.text);

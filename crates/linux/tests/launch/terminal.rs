@@ -42,8 +42,8 @@ fn test_ways(ways: &[Way], name: &str, scenario: fn(&mut Terminal, &str)) -> Vec
 
 /// Supervisors that say when the manager's report came.
 const TELLING: [Way; 2] = [
-    ("supervised", &["@job", "--tell", "--"]),
-    ("supervised in a session of its own", &["@job", "--tell", "--own", "--"]),
+    ("supervised", &["@job", "--announce", "--"]),
+    ("supervised in a session of its own", &["@job", "--announce", "--own", "--"]),
 ];
 
 fn test(name: &str, scenario: fn(&mut Terminal, &str)) -> Vec<Trial> {
@@ -117,7 +117,7 @@ pub fn trials() -> Vec<Trial> {
             terminal.prompt();
             assert_eq!(terminal.ask("echo code=$?").trim(), "code=8");
         }),
-        test("terminal_death_by_a_signal_is_told_by_the_shell", |terminal, x| {
+        test("terminal_death_by_a_signal_is_reported_by_the_shell", |terminal, x| {
             for (signal, code, word) in [("KILL", 137, "Killed"), ("SEGV", 139, "egmentation")] {
                 let shown = terminal.ask(&format!("{x} sh -c 'kill -{signal} $$'"));
                 assert!(shown.contains(word), "the shell says {shown:?}");

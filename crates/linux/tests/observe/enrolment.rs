@@ -1,4 +1,4 @@
-//! All threads of a program are found, and nobody else's.
+//! All threads of a program are found, and no other program's.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use symbiont_linux::observe::{Observed, WatchError, WatchOptions, Watcher};
 use symbiont_machine::{ProgramId, RunState};
 
-use crate::support::{PROGRAM, Running, Told, by_both_methods, scanning, until};
+use crate::support::{PROGRAM, RecordingHook, Running, by_both_methods, scanning, until};
 
 by_both_methods! {
-    fn threads_present_and_future_are_found(watcher: Watcher, told: Told) {
+    fn threads_present_and_future_are_found(watcher: Watcher, hook: RecordingHook) {
         let mut early = Running::own("threads 3");
         early.go();
         early.says("ready");
@@ -27,13 +27,13 @@ by_both_methods! {
             let early = thread.id.process == early.process();
             assert_eq!(thread.program, if early { PROGRAM } else { ProgramId(8) });
         }
-        assert!(told.notes(|notes| notes.births.len()) >= both.len());
+        assert!(hook.notes(|notes| notes.births.len()) >= both.len());
         assert!(both.is_sorted_by_key(|thread| thread.id));
     }
 }
 
 by_both_methods! {
-    fn a_thread_in_the_place_of_another_is_found(watcher: Watcher, _told: Told) {
+    fn a_thread_in_the_place_of_another_is_found(watcher: Watcher, _hook: RecordingHook) {
         let mut program = Running::own("threads 2");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         program.go();
@@ -52,7 +52,7 @@ by_both_methods! {
 
 by_both_methods! {
     /// Its state and its place may be of a read before; its times and a stop are not.
-    fn a_thread_that_hardly_runs_is_told_with_all_its_time(watcher: Watcher, _told: Told) {
+    fn a_thread_that_hardly_runs_is_reported_with_all_its_time(watcher: Watcher, _hook: RecordingHook) {
         let mut program = Running::own("ticking");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         program.go();
@@ -72,7 +72,7 @@ by_both_methods! {
             assert!(truth.contains(&thread.switches), "{truth:?}, {thread:?}");
         }
         let last = ticker(&watcher.read().unwrap()).unwrap();
-        assert!(last.switches > first.switches && last.ran > first.ran, "{first:?}, {last:?}");
+        assert!(last.switches > first.switches && last.run_time > first.run_time, "{first:?}, {last:?}");
 
         let process = i32::try_from(program.process()).unwrap();
         let process = rustix::process::Pid::from_raw(process).unwrap();
@@ -82,7 +82,7 @@ by_both_methods! {
 }
 
 by_both_methods! {
-    fn a_sleeper_that_waits_for_a_cpu_is_seen_ready(watcher: Watcher, _told: Told) {
+    fn a_sleeper_that_waits_for_a_cpu_is_seen_ready(watcher: Watcher, _hook: RecordingHook) {
         let mut program = Running::own("starved");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         program.go();
@@ -100,23 +100,23 @@ by_both_methods! {
 }
 
 by_both_methods! {
-    fn children_are_found_and_leave(watcher: Watcher, told: Told) {
+    fn children_are_found_and_leave(watcher: Watcher, hook: RecordingHook) {
         let mut program = Running::shell("sleep 1000 & echo child $!; read more; kill $!; wait; read end");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         program.go();
         let child: u32 = program.says("child ").parse().unwrap();
         until(&mut watcher, "enrolled", |all| all.iter().any(|t| t.id.process == child));
-        let birth = told.notes(|notes| *notes.births.iter().find(|b| b.process == child).unwrap());
+        let birth = hook.notes(|notes| *notes.births.iter().find(|b| b.process == child).unwrap());
         assert_eq!(birth.parent_process, program.process());
         assert!([None, Some(program.process())].contains(&birth.parent_thread));
         program.go();
         until(&mut watcher, "left", |all| all.len() == 1);
-        assert!(told.notes(|notes| notes.ends.contains(&(child, child))));
+        assert!(hook.notes(|notes| notes.ends.contains(&(child, child))));
     }
 }
 
 by_both_methods! {
-    fn descendants_present_at_enrolment_are_found(watcher: Watcher, _told: Told) {
+    fn descendants_present_at_enrolment_are_found(watcher: Watcher, _hook: RecordingHook) {
         let mut program = Running::shell("sh -c 'sleep 1000 & echo grandchild $!; wait' & wait");
         program.go();
         let grandchild: u32 = program.says("grandchild ").parse().unwrap();
@@ -128,7 +128,7 @@ by_both_methods! {
 }
 
 by_both_methods! {
-    fn an_exec_makes_another_generation(watcher: Watcher, told: Told) {
+    fn an_exec_makes_another_generation(watcher: Watcher, hook: RecordingHook) {
         let mut program = Running::shell("exec sh -c 'echo execed; read end'");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         let before = watcher.read().unwrap()[0];
@@ -138,12 +138,12 @@ by_both_methods! {
         assert_eq!((before.id.process, before.id.born), (after.id.process, after.id.born));
         assert_eq!(after.ages.execed, Some(0));
         assert_eq!(watcher.read().unwrap()[0].ages.execed, Some(1));
-        assert_eq!(told.notes(|notes| notes.execs[0].candidates.clone()), [before.id.thread]);
+        assert_eq!(hook.notes(|notes| notes.execs[0].candidates.clone()), [before.id.thread]);
     }
 }
 
 by_both_methods! {
-    fn an_exec_from_another_thread_leaves_the_leader(watcher: Watcher, told: Told) {
+    fn an_exec_from_another_thread_leaves_the_leader(watcher: Watcher, hook: RecordingHook) {
         let mut program = Running::own("exec-from-thread");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         program.go();
@@ -154,7 +154,7 @@ by_both_methods! {
         program.says("execed");
         let after = until(&mut watcher, "alone", |all| all.len() == 1 && all[0].id.generation == 1);
         assert_eq!((after[0].id.thread, after[0].id.born), (program.process(), born));
-        told.notes(|notes| {
+        hook.notes(|notes| {
             assert_eq!(notes.execs.len(), 1);
             assert!(notes.execs[0].candidates.contains(&caller), "{notes:?}");
             assert!(notes.ends.contains(&(program.process(), caller)));
@@ -163,7 +163,7 @@ by_both_methods! {
 }
 
 by_both_methods! {
-    fn an_orphan_in_a_session_made_since_stays_enrolled(watcher: Watcher, _told: Told) {
+    fn an_orphan_in_a_session_made_since_stays_enrolled(watcher: Watcher, _hook: RecordingHook) {
         if !std::path::Path::new("/usr/bin/setsid").exists() {
             println!("skipped: no setsid here");
             return;
@@ -193,14 +193,14 @@ by_both_methods! {
 }
 
 by_both_methods! {
-    fn run_states_and_times_are_told(watcher: Watcher, _told: Told) {
+    fn run_states_and_times_are_reported(watcher: Watcher, _hook: RecordingHook) {
         use symbiont_machine::RunState;
         let mut program = Running::shell("while :; do :; done");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         until(&mut watcher, "sleeping", |all| all[0].state == RunState::Sleeping);
         program.go();
         let first = until(&mut watcher, "runnable", |all| all[0].state == RunState::Runnable)[0];
-        until(&mut watcher, "run on", |all| all[0].ran > first.ran);
+        until(&mut watcher, "run on", |all| all[0].run_time > first.run_time);
         let process = rustix::process::Pid::from_raw(program.process().try_into().unwrap()).unwrap();
         rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
         let last = until(&mut watcher, "stopped", |all| all[0].state == RunState::Stopped)[0];
@@ -210,7 +210,7 @@ by_both_methods! {
 }
 
 #[test]
-fn who_is_not_there_or_taken_is_refused() {
+fn a_process_that_is_gone_or_taken_is_refused() {
     let (mut watcher, _) = scanning();
     let program = Running::shell("read end");
     watcher.enrol(PROGRAM, program.process()).unwrap();

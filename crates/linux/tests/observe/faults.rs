@@ -8,10 +8,12 @@ use symbiont_linux::observe::{
 };
 use symbiont_machine::Ability;
 
-use crate::support::{PROGRAM, Running, Told, by_both_methods, reporting, scanning, until};
+use crate::support::{
+    PROGRAM, RecordingHook, Running, by_both_methods, reporting, scanning, until,
+};
 
 by_both_methods! {
-    fn who_lives_through_a_quantum_is_read_at_its_end(watcher: Watcher, _told: Told) {
+    fn a_thread_that_lives_through_a_quantum_is_read_at_its_end(watcher: Watcher, _hook: RecordingHook) {
         let mut program = Running::shell(
             "work() { while :; do sleep 0.05 | sleep 0.12 | (:; sleep 0.03); done; }; \
              work & work & work & work & wait",
@@ -46,7 +48,7 @@ by_both_methods! {
 }
 
 by_both_methods! {
-    fn a_number_used_again_is_another_thread(watcher: Watcher, told: Told) {
+    fn a_number_used_again_is_another_thread(watcher: Watcher, hook: RecordingHook) {
         // The number of a child that has ended is free for a while.
         let mut ended = std::process::Command::new("/bin/true").spawn().unwrap();
         let number = ended.id();
@@ -64,7 +66,7 @@ by_both_methods! {
         };
         let first = is(&until(&mut watcher, "there", |all| is(all).is_some())).unwrap();
         // Start times have a resolution of a clock tick.
-        let told_before = told.notes(|notes| notes.births.len());
+        let births_before = hook.notes(|notes| notes.births.len());
         std::thread::sleep(Duration::from_millis(50));
         program.go();
         program.says("number taken");
@@ -74,9 +76,9 @@ by_both_methods! {
         .unwrap();
         assert!(second.id.born > first.id.born);
         assert!(second.ages.seen <= first.ages.seen + 1);
-        assert!(second.ran <= first.ran + Duration::from_secs(1));
-        told.notes(|notes| {
-            assert!(notes.births.len() > told_before);
+        assert!(second.run_time <= first.run_time + Duration::from_secs(1));
+        hook.notes(|notes| {
+            assert!(notes.births.len() > births_before);
             assert!(notes.ends.contains(&(number, number)));
         });
         watcher.read().unwrap();
@@ -85,7 +87,7 @@ by_both_methods! {
 }
 
 by_both_methods! {
-    fn short_lived_threads_leave_nothing_behind(watcher: Watcher, told: Told) {
+    fn short_lived_threads_leave_nothing_behind(watcher: Watcher, hook: RecordingHook) {
         let mut program = Running::own("thread-storm 5000 2000");
         watcher.enrol(PROGRAM, program.process()).unwrap();
         program.go();
@@ -102,8 +104,8 @@ by_both_methods! {
         assert!(watcher.enrolled() <= 3 && watcher.kept_open() <= 3);
         assert!(most_open <= 16, "{most_open}");
         assert!(most_enrolled <= 64, "{most_enrolled}");
-        let births = told.notes(|notes| notes.births.len());
-        println!("{made} made, {births} births told, {:?}", watcher.losses());
+        let births = hook.notes(|notes| notes.births.len());
+        println!("{made} made, {births} births reported, {:?}", watcher.losses());
         if matches!(watcher.method(), Method::Connector { .. }) && watcher.losses().overruns == 0 {
             assert!(births >= made, "{births} of {made}");
         }
@@ -131,8 +133,8 @@ impl BirthHook for Stuck {
 }
 
 #[test]
-fn births_are_told_without_a_read_with_and_without_haste() {
-    let Some((mut watcher, told)) = reporting(WatchOptions::default()) else { return };
+fn births_are_reported_without_a_read_with_and_without_haste() {
+    let Some((mut watcher, hook)) = reporting(WatchOptions::default()) else { return };
     let mut program = Running::shell("while read more; do sleep 1000 & echo child $!; done");
     watcher.enrol(PROGRAM, program.process()).unwrap();
     program.go();
@@ -140,9 +142,9 @@ fn births_are_told_without_a_read_with_and_without_haste() {
         watcher.hurry(haste);
         program.go();
         let child: u32 = program.says("child ").parse().unwrap();
-        let patience = Instant::now() + Duration::from_secs(30);
-        while !told.notes(|notes| notes.births.iter().any(|birth| birth.process == child)) {
-            assert!(Instant::now() < patience, "{haste:?}: never told of {child}");
+        let timeouts = Instant::now() + Duration::from_secs(30);
+        while !hook.notes(|notes| notes.births.iter().any(|birth| birth.process == child)) {
+            assert!(Instant::now() < timeouts, "{haste:?}: no report of {child}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -169,7 +171,7 @@ fn an_overrun_is_made_good_by_a_scan() {
     assert_eq!(all.iter().filter(|thread| thread.program == PROGRAM).count(), 2);
     let losses = watcher.losses();
     assert!(losses.overruns > 0 && losses.rescans > 0, "{losses:?}");
-    assert!(births.try_iter().any(|process| process == stays), "its birth was not told");
+    assert!(births.try_iter().any(|process| process == stays), "its birth was not reported");
 }
 
 /// A hook that panics at the first birth of a child.
@@ -191,9 +193,9 @@ impl BirthHook for Defect {
 }
 
 #[test]
-fn a_panic_of_the_reader_is_told_and_births_are_found_by_scanning() {
+fn a_panic_of_the_reader_is_reported_and_births_are_found_by_scanning() {
     let mut program = Running::shell("while read more; do sleep 1000 & echo child $!; done");
-    let (panicked, told) = channel();
+    let (panicked, reported) = channel();
     let hook = Defect { root: program.process(), panicked, done: false };
     let mut watcher = Watcher::start(WatchOptions::default(), Box::new(hook)).unwrap();
     if let Method::Scan { why } = watcher.method() {
@@ -205,7 +207,7 @@ fn a_panic_of_the_reader_is_told_and_births_are_found_by_scanning() {
     program.go();
     program.go();
     let child: u32 = program.says("child ").parse().unwrap();
-    told.recv_timeout(Duration::from_secs(30)).unwrap();
+    reported.recv_timeout(Duration::from_secs(30)).unwrap();
     until(&mut watcher, "found by a scan", |all| all.iter().any(|one| one.id.process == child));
     // The child may be found a moment before the reader's end is noted.
     let start = Instant::now();
@@ -276,7 +278,10 @@ fn without_schedstat_running_time_comes_in_ticks() {
     watcher.enrol(PROGRAM, 10).unwrap();
     let thread = watcher.read().unwrap()[0];
     let tick = Duration::from_secs(1) / rustix::param::clock_ticks_per_second() as u32;
-    assert_eq!((thread.ran, thread.waited, thread.switches), (11 * tick, Duration::ZERO, 0));
+    assert_eq!(
+        (thread.run_time, thread.wait_time, thread.switches),
+        (11 * tick, Duration::ZERO, 0)
+    );
 }
 
 #[test]

@@ -15,32 +15,32 @@ pub const PROGRAM: ProgramId = ProgramId(7);
 
 /// Runs a scenario with reports from the kernel and with scanning.
 macro_rules! by_both_methods {
-    ($(#[$note:meta])* fn $name:ident($watcher:ident: Watcher, $told:ident: Told) $body:block) => {
+    ($(#[$note:meta])* fn $name:ident($watcher:ident: Watcher, $hook:ident: RecordingHook) $body:block) => {
         mod $name {
             use super::*;
 
-            fn scenario(mut $watcher: Watcher, $told: Told) $body
+            fn scenario(mut $watcher: Watcher, $hook: RecordingHook) $body
 
             $(#[$note])*
             #[test]
             fn by_reports() {
-                if let Some((watcher, told)) = $crate::support::reporting(WatchOptions::default()) {
-                    scenario(watcher, told);
+                if let Some((watcher, hook)) = $crate::support::reporting(WatchOptions::default()) {
+                    scenario(watcher, hook);
                 }
             }
 
             $(#[$note])*
             #[test]
             fn by_scanning() {
-                let (watcher, told) = $crate::support::scanning();
-                scenario(watcher, told);
+                let (watcher, hook) = $crate::support::scanning();
+                scenario(watcher, hook);
             }
         }
     };
 }
 pub(crate) use by_both_methods;
 
-/// What the hook was told.
+/// What the hook was hook.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub births: Vec<Birth>,
@@ -50,15 +50,15 @@ pub struct Notes {
 
 /// A hook that remembers.
 #[derive(Debug, Clone, Default)]
-pub struct Told(Arc<Mutex<Notes>>);
+pub struct RecordingHook(Arc<Mutex<Notes>>);
 
-impl Told {
-    pub fn notes<T>(&self, look: impl FnOnce(&Notes) -> T) -> T {
-        look(&self.0.lock().unwrap())
+impl RecordingHook {
+    pub fn notes<T>(&self, read: impl FnOnce(&Notes) -> T) -> T {
+        read(&self.0.lock().unwrap())
     }
 }
 
-impl BirthHook for Told {
+impl BirthHook for RecordingHook {
     fn born(&mut self, birth: &Birth) {
         self.0.lock().unwrap().births.push(*birth);
     }
@@ -73,11 +73,11 @@ impl BirthHook for Told {
 }
 
 /// A watcher that uses reports; none, with the reason printed, where it can't.
-pub fn reporting(options: WatchOptions) -> Option<(Watcher, Told)> {
-    let told = Told::default();
-    let watcher = Watcher::start(options, Box::new(told.clone())).unwrap();
+pub fn reporting(options: WatchOptions) -> Option<(Watcher, RecordingHook)> {
+    let hook = RecordingHook::default();
+    let watcher = Watcher::start(options, Box::new(hook.clone())).unwrap();
     match watcher.method() {
-        Method::Connector { .. } => Some((watcher, told)),
+        Method::Connector { .. } => Some((watcher, hook)),
         Method::Scan { why } => {
             println!("skipped: {why}");
             None
@@ -86,10 +86,10 @@ pub fn reporting(options: WatchOptions) -> Option<(Watcher, Told)> {
 }
 
 /// A watcher that scans.
-pub fn scanning() -> (Watcher, Told) {
-    let told = Told::default();
+pub fn scanning() -> (Watcher, RecordingHook) {
+    let hook = RecordingHook::default();
     let options = WatchOptions { choice: Choice::Scan, ..WatchOptions::default() };
-    (Watcher::start(options, Box::new(told.clone())).unwrap(), told)
+    (Watcher::start(options, Box::new(hook.clone())).unwrap(), hook)
 }
 
 /// A running program that is killed with all its children when dropped.
@@ -99,7 +99,7 @@ pub struct Running {
 }
 
 /// What a program says comes within this, or the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Running {
     /// A shell script; it runs on when it has read a line.
@@ -126,7 +126,7 @@ impl Running {
         let output = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = channel();
         std::thread::spawn(move || {
-            // Ends with the program's output, or when nobody listens any more.
+            // Ends with the program's output, or when no process listens any more.
             output.lines().map_while(Result::ok).all(|line| send.send(line).is_ok())
         });
         let mut running = Self { child, lines };
@@ -152,7 +152,7 @@ impl Running {
 
     fn line_with(&mut self, word: &str) -> std::io::Result<String> {
         loop {
-            let line = self.lines.recv_timeout(PATIENCE).map_err(|missing| {
+            let line = self.lines.recv_timeout(TIMEOUT).map_err(|missing| {
                 std::io::Error::other(format!("it did not say {word}: {missing}"))
             })?;
             if let Some((_, rest)) = line.split_once(word) {

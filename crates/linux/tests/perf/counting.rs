@@ -11,7 +11,7 @@ use crate::support::{Worker, burn, options, skip};
 /// Faults that the thread's own work between two readings may add.
 const OTHER_FAULTS: u64 = 16;
 
-/// Writes to so many pages that nobody used before.
+/// Writes to so many pages that were not used before.
 fn touch(pages: usize) {
     let page = rustix::param::page_size();
     // Never freed: a later call must not get the same memory.
@@ -45,16 +45,16 @@ fn the_task_clock_is_the_cpu_time() {
     let worker = Worker::spawn();
     let start = Instant::now();
     let group = Group::open(worker.number, &[Spec::task_clock()], options).unwrap();
-    let ran = worker.run(|| {
-        let ran = burn(Duration::from_millis(50));
+    let run_time = worker.run(|| {
+        let run_time = burn(Duration::from_millis(50));
         std::thread::sleep(Duration::from_millis(200));
-        ran
+        run_time
     });
     let reading = group.read().unwrap();
     let passed = start.elapsed() - Duration::from_millis(200);
     let clock = Duration::from_nanos(reading.count("task-clock").unwrap());
     // Interrupts and time stolen by a hypervisor are in one and not the other.
-    assert!(clock >= ran.mul_f64(0.9), "{clock:?} of {ran:?}");
+    assert!(clock >= run_time.mul_f64(0.9), "{clock:?} of {run_time:?}");
     assert!(clock <= passed, "{clock:?} in {passed:?}");
     assert_eq!(reading.enabled, reading.running, "software events are never multiplexed");
 }

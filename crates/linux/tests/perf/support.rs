@@ -1,4 +1,4 @@
-//! Threads that do as they are told.
+//! Threads that carry out jobs.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -40,9 +40,9 @@ pub struct Worker {
 impl Worker {
     pub fn spawn() -> Self {
         let (jobs, todo): (_, Receiver<Job>) = channel();
-        let (tell, number) = channel();
+        let (sender, number) = channel();
         let body = move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap();
+            sender.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap();
             for job in todo {
                 job();
             }
@@ -56,8 +56,8 @@ impl Worker {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Receiver<T> {
-        let (tell, result) = channel();
-        let job = Box::new(move || drop(tell.send(job())));
+        let (sender, result) = channel();
+        let job = Box::new(move || drop(sender.send(job())));
         self.jobs.as_ref().unwrap().send(job).unwrap();
         result
     }

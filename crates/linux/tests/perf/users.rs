@@ -11,7 +11,7 @@ use symbiont_linux::perf::{Group, OpenError, Reason, Spec, Support, paranoid_lev
 use crate::support::skip;
 
 const LEVEL: &str = "/proc/sys/kernel/perf_event_paranoid";
-const NOBODY: u32 = 65534;
+const UNPRIVILEGED: u32 = 65534;
 
 /// Puts the level back at the end.
 struct Restore(String);
@@ -23,9 +23,9 @@ impl Drop for Restore {
 }
 
 /// What an ordinary user's thread finds, also about a thread of root's.
-fn as_nobody(target: u32) -> (Support, Result<(), OpenError>) {
+fn as_unprivileged(target: u32) -> (Support, Result<(), OpenError>) {
     let thread = std::thread::spawn(move || {
-        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+        let (user, group) = (Uid::from_raw(UNPRIVILEGED), Gid::from_raw(UNPRIVILEGED));
         set_thread_gid(group).unwrap();
         set_thread_res_gid(group, group, group).unwrap();
         set_thread_res_uid(user, user, user).unwrap();
@@ -56,7 +56,7 @@ fn each_paranoid_level_says_what_it_allows() {
             skip(&format!("no level {level} on this kernel"));
             continue;
         }
-        let (found, foreign) = as_nobody(other.id());
+        let (found, foreign) = as_unprivileged(other.id());
         assert_eq!(found.paranoid, Some(level));
         assert_eq!(found.paranoid, paranoid_level());
         if level <= 2 {

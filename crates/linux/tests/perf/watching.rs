@@ -19,7 +19,7 @@ fn watch(groups: Vec<Vec<Spec>>, group: GroupOptions, descriptors: usize) -> Wat
 }
 
 fn alive<'a>(workers: impl IntoIterator<Item = &'a Worker>) -> Vec<Alive> {
-    let alive = |worker: &Worker| Alive { thread: worker.id(), ran: Duration::ZERO };
+    let alive = |worker: &Worker| Alive { thread: worker.id(), run_time: Duration::ZERO };
     workers.into_iter().map(alive).collect()
 }
 
@@ -52,7 +52,7 @@ fn threads_come_and_go() {
 }
 
 #[test]
-fn the_last_counts_of_a_thread_are_told_once() {
+fn the_last_counts_of_a_thread_are_reported_once() {
     let Some(options) = options() else { return };
     let mut watch = watch(vec![vec![Spec::task_clock()]], options, 100);
     let (worker, brief) = (Worker::spawn(), Worker::spawn());
@@ -63,7 +63,7 @@ fn the_last_counts_of_a_thread_are_told_once() {
     assert!(watch.take_ended().is_empty());
     worker.run(|| burn(Duration::from_millis(20)));
     drop(worker);
-    // Opened a moment ago: it could be anybody with its number.
+    // Opened a moment ago: it could be any thread with its number.
     drop(brief);
     assert!(watch.end_quantum(&[]).is_empty());
     let ended = watch.take_ended();
@@ -201,7 +201,7 @@ fn rotation_covers_each_group() {
         while now() < target {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let (before, alive) = (now(), Alive { thread: worker.id(), ran: now() });
+        let (before, alive) = (now(), Alive { thread: worker.id(), run_time: now() });
         let counted = watch.end_quantum(&[alive]);
         let after = now();
         if let Some((earlier, later)) = last.replace((before, after)).filter(|_| quantum >= 2) {

@@ -46,11 +46,11 @@ fn for_each_part(part: usize, rest: usize, more: usize, visit: &mut dyn FnMut(us
 }
 
 /// Least weight of a perfect matching of all vertices, by which edges of it are
-/// wished for: (weight, −most wishes among the lightest).
+/// preferred: (weight, −most preferred among the lightest).
 pub fn lightest(
     vertices: usize,
     weight: impl Fn(usize, usize) -> i64,
-    wished: impl Fn(usize, usize) -> bool,
+    preferred: impl Fn(usize, usize) -> bool,
 ) -> (i128, i32) {
     let mut best = vec![(i128::MAX, 0); 1 << vertices];
     best[0] = (0, 0);
@@ -63,7 +63,7 @@ pub fn lightest(
             .filter(|j| set >> j & 1 == 1)
             .map(|j| {
                 let rest = best[set & !(1 << i | 1 << j)];
-                (rest.0 + i128::from(weight(i, j)), rest.1 - i32::from(wished(i, j)))
+                (rest.0 + i128::from(weight(i, j)), rest.1 - i32::from(preferred(i, j)))
             })
             .min()
             .unwrap();

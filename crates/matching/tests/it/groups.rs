@@ -189,7 +189,7 @@ fn equal_requests_give_equal_groupings() {
     }
 }
 
-/// Costs that tell all parts of a union at once, and how often they were asked to.
+/// Costs that compute all parts of a union at once, and the number of such calls.
 struct AtOnce<'s> {
     stacks: &'s Stacks,
     /// Added to the cost of a part that holds all of these.
@@ -216,7 +216,7 @@ impl GroupCosts for &mut AtOnce<'_> {
 }
 
 #[test]
-fn parts_told_at_once_make_the_same_groups() {
+fn parts_computed_at_once_make_the_same_groups() {
     let stacks = Stacks::new(30, 5);
     for (width, cores) in [(2, 15), (4, 8), (4, 11), (8, 5)] {
         let request = Request::new(30, cores, width);

@@ -97,7 +97,7 @@ impl Stacks {
         self.slowdowns(group).sum()
     }
 
-    /// What the group lacks to full speed of each thread: least where STP is
+    /// The group's loss against full speed of each thread: least where STP is
     /// highest.
     pub fn loss(&self, group: &[usize]) -> f64 {
         self.slowdowns(group).map(|s| 1.0 - 1.0 / s).sum()

@@ -48,10 +48,10 @@ proptest! {
                 (mates[i], mates[j]) = (Some(j), Some(i));
             }
         }
-        let wished = |i: usize, j: usize| mates[i] == Some(j);
-        let found = perfect_matching(&weights(&cells), wished).unwrap();
-        let best = lightest(2 * half, |i, j| cells[i][j], wished);
-        let kept = found.pairs().filter(|&(i, j)| wished(i, j)).count() as i32;
+        let preferred = |i: usize, j: usize| mates[i] == Some(j);
+        let found = perfect_matching(&weights(&cells), preferred).unwrap();
+        let best = lightest(2 * half, |i, j| cells[i][j], preferred);
+        let kept = found.pairs().filter(|&(i, j)| preferred(i, j)).count() as i32;
         prop_assert_eq!((weight_of(&found, &cells), -kept), best);
     }
 

@@ -202,7 +202,7 @@ impl Activity {
         let mut asked = view.threads.iter().filter(|thread| waits(&thread.id)).peekable();
         if asked.peek().is_some() {
             let idle = |thread: &ThreadView<'_>| {
-                thread.in_force.is_some_and(|it| it.priority == Priority::Waiting)
+                thread.in_force.is_some_and(|it| it.priority == Priority::Idle)
             };
             self.unheeded = if asked.any(idle) { 0 } else { self.unheeded + 1 };
         }
@@ -302,7 +302,7 @@ impl Policy for Activity {
     }
 
     fn adapt(&mut self, offered: &Support, _: &Topology) -> Option<String> {
-        self.no_idle_class = match &offered.waiting {
+        self.no_idle_class = match &offered.idle_class {
             Ability::Absent(why) => Some(why.clone()),
             Ability::Full | Ability::Partial(_) => None,
         };

@@ -149,7 +149,7 @@ fn a_thread_that_its_user_pinned_to_a_granted_core_stays_there_and_says_so() {
     let mut scene = Scene::new(FOUR_CORES_SMT2, &[(Class::Latency, 1), (Class::Normal, 1)]);
     let mut policy = classes(Stay);
     let own = scene.cpus(&scene.place(&mut policy), 0);
-    scene.sample.threads[1].limit = own.clone().into();
+    scene.sample.threads[1].allowed = own.clone().into();
     let placement = scene.place(&mut policy);
     let pinned = &placement[&scene.sample.threads[1].id];
     assert_eq!(pinned.target, Target::Os);
@@ -161,7 +161,7 @@ fn batch_programs_run_when_no_other_thread_wants_the_cpu() {
     let scene = Scene::new(FOUR_CORES_SMT2, &[(Class::Batch, 2), (Class::Normal, 2)]);
     let placement = scene.place(&mut classes(Stay));
     for thread in &scene.sample.threads {
-        let waits = placement[&thread.id].priority == Priority::Waiting;
+        let waits = placement[&thread.id].priority == Priority::Idle;
         assert_eq!(waits, thread.program.0 == 0);
     }
 }

@@ -50,7 +50,7 @@ impl World {
     }
 
     fn limit(&mut self, thread: usize, cpus: &str) {
-        self.sample.threads[thread].limit = std::sync::Arc::new(cpus.parse().unwrap());
+        self.sample.threads[thread].allowed = std::sync::Arc::new(cpus.parse().unwrap());
     }
 
     fn ask(&self, objective: Objective, table: &[[f64; 4]; 4], thread: usize) -> Asked {

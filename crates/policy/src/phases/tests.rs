@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use symbiont_counters::{Characterization, Characterizations};
 use symbiont_machine::test_support::{full_support, thread};
-use symbiont_machine::{RunState, Sample, Stage, ThreadSample};
+use symbiont_machine::{Lifecycle, RunState, Sample, ThreadSample};
 use symbiont_topology::{PuId, Topology};
 
 use super::*;
@@ -34,7 +34,7 @@ impl Scene {
 
     /// Limits a thread.
     fn within(mut self, number: u32, limit: &str) -> Self {
-        self.threads.get_mut(&number).unwrap().0.limit = limit.parse::<CpuSet>().unwrap().into();
+        self.threads.get_mut(&number).unwrap().0.allowed = limit.parse::<CpuSet>().unwrap().into();
         self
     }
 
@@ -391,13 +391,13 @@ fn a_thread_keeps_its_core_when_others_come_and_go() {
 #[test]
 fn an_unsettled_serial_thread_keeps_its_turn_but_gets_no_core() {
     let mut scene = Scene::on(TWO).thread(20, 1.0).thread(30, 1.0).thread(31, 1.0);
-    scene.threads.get_mut(&20).unwrap().0.stage = Stage::Fresh;
+    scene.threads.get_mut(&20).unwrap().0.lifecycle = Lifecycle::Fresh;
     scene.gives(&[(20, "os"), (30, "os"), (31, "os")]);
-    scene.threads.get_mut(&20).unwrap().0.stage = Stage::Starting;
+    scene.threads.get_mut(&20).unwrap().0.lifecycle = Lifecycle::Starting;
     scene.gives(&[(20, "os+"), (30, "os"), (31, "os")]);
     scene.set(10, 1.0);
     scene.gives(&[(10, "0+"), (20, "os+"), (30, "1"), (31, "1")]);
-    scene.threads.get_mut(&20).unwrap().0.stage = Stage::Settled;
+    scene.threads.get_mut(&20).unwrap().0.lifecycle = Lifecycle::Settled;
     let mut scene = scene.at(20, 0);
     assert!(scene.outcome().contains(&(20, "1+".to_owned())));
     assert!(scene.outcome().contains(&(10, "os+".to_owned())));
@@ -438,7 +438,7 @@ fn scene() -> impl Strategy<Value = Scene> {
             let number = program * 100 + number;
             let mut new = thread(program, number, &scene.machine.cpus());
             if let Some(core) = limit.and_then(|n| scene.machine.cores().get(n)) {
-                new.limit = core.cpus.clone().into();
+                new.allowed = core.cpus.clone().into();
             }
             scene.threads.insert(number, (new, ready));
         }
@@ -468,9 +468,9 @@ proptest! {
         for (id, a) in parallel {
             let (t, _) = &scene.threads[&id.thread];
             match cpus(a) {
-                Some(cpus) => prop_assert_eq!(cpus, t.limit.intersection(&rest)),
+                Some(cpus) => prop_assert_eq!(cpus, t.allowed.intersection(&rest)),
                 None if a.reason.starts_with("parallel") => prop_assert!(
-                    given.is_empty() || t.limit.is_disjoint(&rest)
+                    given.is_empty() || t.allowed.is_disjoint(&rest)
                 ),
                 None => {}
             }

@@ -3,7 +3,7 @@
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use symbiont_profile::OpClass;
 
-/// The work of one instruction beside its loads, stores and branch.
+/// The work of one instruction without its loads, stores and branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
     /// What its computation needs.

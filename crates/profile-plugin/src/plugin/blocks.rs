@@ -7,7 +7,7 @@ use super::api::Translated;
 use crate::block::Block;
 use crate::decode;
 
-/// Address and bytes of a block, which tell it from others: programs may write
+/// Address and bytes of a block, which distinguish it from others: programs may write
 /// new code where old code was.
 type Key = (u64, Vec<u8>);
 

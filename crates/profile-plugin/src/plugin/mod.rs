@@ -213,7 +213,7 @@ extern "C" fn cpu_exits(_id: api::Id, cpu: c_uint) {
     if meter.is_null() {
         return;
     }
-    // SAFETY: made by `cpu_starts` from a box; nobody else has it since the swap.
+    // SAFETY: made by `cpu_starts` from a box; no other code has it since the swap.
     let mut meter = unsafe { Box::from_raw(meter) };
     meter.flush();
     write(&mut meter);
@@ -238,7 +238,7 @@ extern "C" fn block_executes(cpu: c_uint, block: *mut c_void) {
     }
 }
 
-/// What `translate` tells the memory callbacks: the instruction's index in its
+/// What `translate` passes to the memory callbacks: the instruction's index in its
 /// block, and the bytes of its operand.
 #[derive(Clone, Copy)]
 struct Where {
@@ -366,7 +366,7 @@ extern "C" fn system_call(
     if !matches!(number, calls::EXECVE | calls::EXECVEAT) {
         return;
     }
-    // If it succeeds nobody calls back any more.
+    // If it succeeds there are no callbacks any more.
     if let (Some(meter), Some(output)) = (meter(cpu), output()) {
         output.interval(&meter.so_far());
     }

@@ -26,7 +26,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Creates the next file of the folder: 000000.raw, 000001.raw, …, so that
-    /// the names tell the order of starts.
+    /// the names give the order of starts.
     pub(super) fn create(dir: PathBuf, program: String, forked: bool) -> io::Result<Self> {
         let mut number = 0_u32;
         let path = loop {
@@ -82,7 +82,7 @@ impl Output {
     }
 
     /// Appends frames at once. After a failure nothing more is written, so the
-    /// end is missing, which the reader tells of.
+    /// end is missing, which the reader reports.
     fn write(&self, frames: Option<Vec<u8>>) {
         if self.broken.load(Ordering::Relaxed) {
             return;

@@ -45,7 +45,7 @@ fn a_loop_has_the_instructions_that_it_has() {
 }
 
 #[test]
-fn values_that_are_kept_in_memory_are_told() {
+fn values_that_are_kept_in_memory_are_reported() {
     or_skip!();
     // Of what is loaded each round, a store wrote all by the same address register, all by another one, a part,
     // and nothing.
@@ -150,7 +150,7 @@ fn super_sets_tell_where_in_the_cache_a_program_is_active() {
 }
 
 #[test]
-fn phases_are_told_apart_and_come_in_order() {
+fn phases_are_distinguished_and_come_in_order() {
     or_skip!();
     let built = build(
         r#"static volatile double cells[1 << 18];

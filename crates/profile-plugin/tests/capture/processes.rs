@@ -58,7 +58,7 @@ fn summary(profile: &Profile) -> Vec<f64> {
 #[test]
 fn threads_are_observed_again_within_two_percent() {
     or_skip!();
-    // They wait for each other: who waits how often differs from run to run.
+    // They wait for each other: the number of waits of each differs from run to run.
     let built = build(
         r#"#include <pthread.h>
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -116,7 +116,7 @@ fn forked_children_are_observed() {
 }
 
 #[test]
-fn programs_that_children_execute_are_observed_or_told_of() {
+fn programs_that_children_execute_are_observed_or_reported() {
     or_skip!();
     let profile = profile(&["sh", "-c", "seq 2000 | sort -n | wc -l"]);
     let found = programs(&profile);
@@ -181,7 +181,7 @@ fn a_program_that_closes_everything_is_observed() {
 }
 
 #[test]
-fn a_child_that_is_killed_is_told_of() {
+fn a_child_that_is_killed_is_reported() {
     or_skip!();
     let built = build(
         r#"#include <signal.h>

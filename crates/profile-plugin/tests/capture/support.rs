@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use symbiont_profile::Profile;
-use symbiont_profile::capture::{Capture, CaptureError, plugin_beside};
+use symbiont_profile::capture::{Capture, CaptureError, plugin_next_to};
 use tempfile::TempDir;
 
 /// Why profiling cannot be tested here.
@@ -54,7 +54,7 @@ pub fn capture(command: &[OsString]) -> Capture {
         command: command.to_vec(),
         name: None,
         variables: Vec::new(),
-        plugin: plugin_beside(&std::env::current_exe().unwrap()).unwrap(),
+        plugin: plugin_next_to(&std::env::current_exe().unwrap()).unwrap(),
         interval: Some(1_000_000),
         stdout: Some("/dev/null".into()),
     }

@@ -16,7 +16,7 @@ pub(super) const MOST: usize = 16;
 const ALIKE: f64 = 0.02;
 /// Rounds of moving centres.
 const ROUNDS: usize = 40;
-/// What one event per instruction weighs, beside the shares of blocks (the
+/// What one event per instruction weighs, in addition to the shares of blocks (the
 /// order is that of [`Signature::events`]): about the cycles that it may cost,
 /// in tens.
 const WEIGHTS: [f64; 9] = [2.0, 0.2, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 2.0];

@@ -35,7 +35,7 @@ pub enum CaptureError {
     /// The plugin's file is not where it is looked for.
     #[error(
         "the profiling plugin {} is missing: it is built together with symbiont \
-         (cargo build --release --workspace) and lies beside it",
+         (cargo build --release --workspace) and lies next to it",
         path.display()
     )]
     NoPlugin {

@@ -4,7 +4,7 @@
 #   $1 scratch folder, $2 the emulator, $3 $4 user and group id, rest: the command
 # The rule must not match the emulator itself: a copy gets another last byte of
 # its e_ident, which is padding that no loader reads. The command waits as a native
-# shell until the rule stands; a file "following" tells that it does.
+# shell until the rule stands; a file "following" marks that it does.
 scratch=$1 emulator=$2 uid=$3 gid=$4
 shift 4
 cp "$emulator" "$scratch/qemu" &&

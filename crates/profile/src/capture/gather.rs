@@ -18,7 +18,7 @@ const TRACES: [usize; 11] = [20, 16, 12, 10, 8, 7, 6, 5, 3, 2, 1];
 /// Counts of a super-set's reuse times are scaled down to about this sum.
 const REGION_SAMPLE: u64 = 8192;
 
-/// What is known of the run beside what the plugin wrote.
+/// What is known of the run in addition to the plugin's output.
 #[derive(Debug, Clone)]
 pub(super) struct About {
     pub(super) program: String,
@@ -76,14 +76,14 @@ pub(super) fn vectors(
     Ok(Vectors { version: VERSION, program, command, digest, hierarchy, intervals, gaps })
 }
 
-/// Instructions that the files tell of so far.
+/// Instructions that the files contain so far.
 pub(super) fn instructions(dir: &Path) -> u64 {
     let files = files(dir).unwrap_or_default();
     let intervals = files.iter().flat_map(|file| &file.intervals);
     intervals.map(|interval| interval.signature.instructions).sum()
 }
 
-/// Makes the profile of all that the files tell.
+/// Makes the profile of all that the files contain.
 pub(super) fn profile(files: &[RawFile], about: About) -> Result<Profile, CaptureError> {
     let pieces: Vec<Piece<'_>> = files
         .iter()

@@ -54,10 +54,10 @@ use gather::About;
 use program::Executable;
 pub use traced::Windows;
 
-/// How often to look whether the program has ended, and how many looks later
-/// progress is told again.
-const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 50;
+/// How often to check whether the program has ended, and after how many checks
+/// progress is reported again.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
+const CHECKS: u32 = 50;
 /// Starts a command where children's programs are followed.
 const FOLLOW: &str = include_str!("follow.sh");
 /// The emulator's file name.
@@ -72,7 +72,7 @@ pub struct Capture {
     pub command: Vec<OsString>,
     /// What the profile calls it; the program's file name if none.
     pub name: Option<String>,
-    /// Variables beside those of [`environment`]; they go before.
+    /// Variables in addition to those of [`environment`]; they go before.
     pub variables: Vec<(OsString, OsString)>,
     /// The plugin.
     pub plugin: PathBuf,
@@ -107,13 +107,13 @@ pub fn executable_digest(name: &OsStr, path: Option<&OsStr>) -> Result<String, C
     program::digest(&program::resolve(&program::find(name, path)?)?.binary)
 }
 
-/// The plugin's file: beside `executable`, or where packages put it from there.
+/// The plugin's file: next to `executable`, or where packages put it from there.
 ///
 /// # Errors
 /// [`CaptureError::NoPlugin`] if it is at none of these places.
-pub fn plugin_beside(executable: &Path) -> Result<PathBuf, CaptureError> {
+pub fn plugin_next_to(executable: &Path) -> Result<PathBuf, CaptureError> {
     let folder = executable.parent().unwrap_or(Path::new("."));
-    // cargo always writes to deps, and links it beside symbiont in builds only.
+    // cargo always writes to deps, and links it next to symbiont in builds only.
     let places = ["deps", ".", "../lib/symbiont", "../lib"];
     let mut candidates = places.iter().map(|place| folder.join(place).join(PLUGIN));
     candidates
@@ -165,7 +165,7 @@ enum Start {
 
 impl Capture {
     /// Runs the program to its end and makes its profile. It has the caller's
-    /// standard input and error and working directory. About once a second `progress` is told
+    /// standard input and error and working directory. About once a second `progress` receives
     /// how many instructions were observed so far.
     ///
     /// # Errors
@@ -261,7 +261,7 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Runs it to its end; `traced`: what the plugin is told beside the usual.
+    /// Runs it to its end; `traced`: the plugin's options in addition to the usual ones.
     fn run(self, traced: &str, mut progress: impl FnMut(u64)) -> Result<Self, CaptureError> {
         let Self { capture, emulator, program, arguments, executable, scratch, start } = &self;
         let mut command = match start {
@@ -302,17 +302,17 @@ impl Prepared<'_> {
 
 /// Waits for the end of the program.
 fn wait(mut child: Child, mut progress: impl FnMut()) -> Result<ExitStatus, CaptureError> {
-    let mut looks = 0;
+    let mut checks = 0;
     loop {
         let ended = child.try_wait().map_err(CaptureError::io("wait for the program"))?;
         if let Some(status) = ended {
             return Ok(status);
         }
-        looks += 1;
-        if looks % LOOKS == 0 {
+        checks += 1;
+        if checks % CHECKS == 0 {
             progress();
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_EVERY);
     }
 }
 

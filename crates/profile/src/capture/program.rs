@@ -152,18 +152,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_emulated_is_told() {
+    fn what_cannot_be_emulated_is_reported() {
         let dir = tempfile::tempdir().unwrap();
-        let told = |name: &str, bytes: &[u8]| {
+        let error = |name: &str, bytes: &[u8]| {
             resolve(&executable(dir.path(), name, bytes)).unwrap_err().to_string()
         };
-        assert!(told("a", &elf(1, 3)).contains("32-bit"));
-        assert!(told("b", &elf(2, 183)).contains("another kind of processor"));
-        assert!(told("c", b"echo").contains("neither"));
-        assert!(told("d", b"").contains("neither"));
+        assert!(error("a", &elf(1, 3)).contains("32-bit"));
+        assert!(error("b", &elf(2, 183)).contains("another kind of processor"));
+        assert!(error("c", b"echo").contains("neither"));
+        assert!(error("d", b"").contains("neither"));
         let own = dir.path().join("e");
-        assert!(told("e", format!("#!{}\n", own.display()).as_bytes()).contains("scripts"));
-        assert!(told("f", b"#!\n").contains("cannot read"));
+        assert!(error("e", format!("#!{}\n", own.display()).as_bytes()).contains("scripts"));
+        assert!(error("f", b"#!\n").contains("cannot read"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Stored {
     }
 }
 
-/// Bits of a shape beside the class.
+/// Bits of a shape without the class.
 const STARTS: u8 = 1 << 4;
 const ACCESSES: u8 = 1 << 5;
 const FETCHES: u8 = 1 << 6;

@@ -24,7 +24,7 @@ pub enum ProfileError {
     },
     /// It is something else.
     #[error("{name}: this is not a program profile; `symbiont profile` makes them")]
-    Foreign {
+    NotAProfile {
         /// The file.
         name: String,
     },

@@ -18,7 +18,7 @@
 //! # Properties
 //! - What is written is read back equal (`profiles_round_trip`).
 //! - Any other bytes are refused without a panic, also when the checksum fits
-//!   (`any_bytes_are_refused`, `damage_anywhere_is_told`,
+//!   (`any_bytes_are_refused`, `damage_anywhere_is_reported`,
 //!   `content_that_fits_its_checksum_but_makes_no_sense_is_refused`).
 
 mod check;
@@ -86,7 +86,7 @@ pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Profile, ProfileError> {
         let cut = bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes);
         return Err(match cut {
             true => damaged("it ends within its first bytes"),
-            false => ProfileError::Foreign { name: name.to_owned() },
+            false => ProfileError::NotAProfile { name: name.to_owned() },
         });
     };
     let (Some((version, behind)), true) = (behind.split_first_chunk::<4>(), bytes.len() >= HEADER)

@@ -40,25 +40,25 @@ fn files_are_written_and_read_back() {
 }
 
 #[test]
-fn a_missing_file_is_told_by_its_path() {
+fn a_missing_file_is_reported_by_its_path() {
     let error = Profile::read("/nowhere/a.profile".as_ref()).unwrap_err().to_string();
     assert!(error.starts_with("/nowhere/a.profile: cannot read"), "{error}");
 }
 
 #[test]
-fn empty_foreign_and_newer_files_are_told_apart() {
-    let told = |bytes: &[u8]| from_bytes(bytes, "f").unwrap_err();
-    assert!(matches!(told(b""), ProfileError::Empty { .. }));
-    assert!(matches!(told(b"\x7fELF\x02\x01\x01\x00"), ProfileError::Foreign { .. }));
+fn empty_foreign_and_newer_files_are_distinguished() {
+    let error_of = |bytes: &[u8]| from_bytes(bytes, "f").unwrap_err();
+    assert!(matches!(error_of(b""), ProfileError::Empty { .. }));
+    assert!(matches!(error_of(b"\x7fELF\x02\x01\x01\x00"), ProfileError::NotAProfile { .. }));
     let mut newer = to_bytes(&cache_resident()).unwrap();
     newer[8] += 1;
-    let error = told(&newer);
+    let error = error_of(&newer);
     assert!(matches!(error, ProfileError::Version { version, .. } if version == VERSION + 1));
     assert!(error.to_string().contains("`symbiont profile`"));
 }
 
 #[test]
-fn damage_anywhere_is_told() {
+fn damage_anywhere_is_reported() {
     let whole = to_bytes(&cache_resident()).unwrap();
     for at in (0..whole.len()).step_by(whole.len() / 200 + 1).chain(0..HEADER) {
         let mut bytes = whole.clone();

@@ -6,7 +6,7 @@
 //! the directions of the last 4 to 128 branches. The longest history whose entry has the tag predicts; as long as
 //! that entry is new, and new ones were wrong more often than what would predict without them, the latter does.
 //! After a misprediction an entry with a longer history is taken that is of no use to others. What may be
-//! replaced is told by counters that are halved now and then.
+//! replaced follows from counters that are halved now and then.
 //!
 //! Histories are hashed anew for each branch, not folded step by step as in hardware: the same places in
 //! other words.

@@ -62,7 +62,7 @@ pub struct End {
     pub unmetered_threads: u32,
 }
 
-/// What tells intervals that behave alike from others.
+/// What distinguishes intervals that behave alike from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     /// The thread, counted from 0 in its process.
@@ -91,7 +91,7 @@ pub struct Traces {
 /// One interval of one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interval {
-    /// What tells it from others.
+    /// What distinguishes it from others.
     pub signature: Signature,
     /// What it did, without micro-traces.
     pub phase: Phase,

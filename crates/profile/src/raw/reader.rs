@@ -14,7 +14,7 @@ use crate::{MicroTrace, Phase};
 /// Where one interval lies in a file.
 #[derive(Debug, Clone)]
 pub struct IntervalAt {
-    /// What tells it from others.
+    /// What distinguishes it from others.
     pub signature: Signature,
     phase: (u64, u64),
     traces: (u64, u64),

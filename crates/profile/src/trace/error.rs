@@ -23,7 +23,7 @@ pub enum TraceError {
     },
     /// It is something else.
     #[error("{name}: this is not an instruction trace; `symbiont profile --trace` makes them")]
-    Foreign {
+    NotATrace {
         /// The file.
         name: String,
     },

@@ -20,7 +20,23 @@ const BEFORE: u64 = 12;
 /// Most windows of a file.
 pub const MOST_WINDOWS: usize = 1024;
 
-/// A trace, of which only what it is of was read yet.
+/// A trace, of which only the description was read yet.
+///
+/// ```no_run
+/// use symbiont_profile::trace::TraceFile;
+///
+/// let file = TraceFile::open("gzip.trace".as_ref())?;
+/// for (index, info) in file.windows().iter().enumerate() {
+///     let window = file.window(index)?;
+///     for line in &window.data { /* touch it: the least recently used comes first */ }
+///     let mut ops = window.ops;
+///     while let Some(op) = ops.next() {
+///         let op = op?;
+///         let counts = ops.instructions() > info.warm_up;
+///     }
+/// }
+/// # Ok::<(), symbiont_profile::trace::TraceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TraceFile {
     path: PathBuf,
@@ -97,7 +113,7 @@ fn check_start(start: &[u8], name: &str) -> Result<(), TraceError> {
         return Err(TraceError::Empty { name });
     }
     let Some(version) = start.strip_prefix(MAGIC) else {
-        return Err(TraceError::Foreign { name });
+        return Err(TraceError::NotATrace { name });
     };
     let Some(version) = version.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else {
         return Err(TraceError::Damaged { name, why: "it ends too early".to_owned() });

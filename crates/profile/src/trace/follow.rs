@@ -9,7 +9,7 @@ use crate::OpClass;
 
 /// A block that was executed in this window.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownBlock {
     pub(super) code: Code,
     /// Its loads and stores: instruction, class, and the address of the last access.
     pub(super) slots: Vec<(usize, OpClass, u64)>,
@@ -20,7 +20,7 @@ pub(super) struct Known {
 /// The blocks of a window, and where in them execution is.
 #[derive(Debug, Default)]
 pub(super) struct Path {
-    pub(super) blocks: Vec<Known>,
+    pub(super) blocks: Vec<KnownBlock>,
     last: Option<usize>,
     /// The last address of an access that did not fit its block's slots.
     pub(super) odd: u64,
@@ -30,7 +30,7 @@ impl Path {
     /// Adds a block; its index.
     pub(super) fn add(&mut self, code: Code) -> usize {
         let slots = code.slots().map(|(index, class)| (index, class, 0)).collect();
-        self.blocks.push(Known { code, slots, next: [usize::MAX; 2] });
+        self.blocks.push(KnownBlock { code, slots, next: [usize::MAX; 2] });
         self.blocks.len() - 1
     }
 

@@ -1,53 +1,30 @@
 //! Windows of real instruction traces, for simulators that go cycle by cycle.
 //!
 //! # Problem
-//! A micro-trace says how soon data is used again; a simulator with caches and
-//! predictors of its own wants the addresses and the outcomes of branches
-//! themselves, over millions of instructions, and caches that are warm when it
-//! starts.
+//! A micro-trace has reuse times; a simulator with caches and predictors of its own needs addresses and
+//! branch outcomes, over millions of instructions, and caches that are warm when it starts.
 //!
 //! # Approach
-//! Of each of a program's most frequent phases one *window* is kept: by default four
-//! million instructions, of which the first half is there to warm up. It packs to
-//! half a megabyte or a few.
-//! Before them stand the lines that the thread had used most recently, in that
-//! order ([`Window::data`], [`Window::code`]): touching them fills
-//! caches of any geometry with what they would hold, as in a memory timestamp
-//! record (Barr et al., ISPASS 2005). What remains for the warm-up is what order
-//! alone does not tell: predictors, and what an outer cache sees of an inner one.
+//! Of each of a program's most frequent phases one *window* is kept: by default four million
+//! instructions, of which the first half is for warm-up. The lines that the thread had used most recently
+//! stand before them, in that order ([`Window::data`], [`Window::code`]): touching them fills caches of
+//! any geometry, as in a memory timestamp record (Barr et al., ISPASS 2005). The warm-up is for what
+//! this order cannot restore: predictors, and the accesses of an outer cache below an inner one.
 //!
-//! A block of instructions is stored once, decoded; the trace is the sequence of
-//! blocks and the addresses of their accesses. Dependences, branch outcomes and
-//! operations follow from these and are made while reading. Reading
-//! holds one chunk of a file at a time.
+//! A block of instructions is stored once, decoded; the trace is the sequence of blocks and the addresses
+//! of their accesses. Dependences, branch outcomes and operations are derived while reading, which holds
+//! one chunk of a file at a time.
 //!
 //! # Terms and units
-//! *Instruction*, *micro-operation*: as in the crate. *Line number*: virtual
-//! address / 64. *Block*: instructions that are always executed together, one
-//! entry, at most one branch, at its end. Addresses are virtual ones, in bytes.
-//!
-//! # Use
-//! ```no_run
-//! use symbiont_profile::trace::TraceFile;
-//!
-//! let file = TraceFile::open("gzip.trace".as_ref())?;
-//! for (index, info) in file.windows().iter().enumerate() {
-//!     let window = file.window(index)?;
-//!     for line in &window.data { /* touch it: the least recently used comes first */ }
-//!     let mut ops = window.ops;
-//!     while let Some(op) = ops.next() {
-//!         let op = op?;
-//!         let counts = ops.instructions() > info.warm_up;
-//!     }
-//! }
-//! # Ok::<(), symbiont_profile::trace::TraceError>(())
-//! ```
+//! *Instruction*, *micro-operation*: as in the crate. *Line number*: virtual address / 64. *Block*:
+//! instructions that are always executed together, one entry, at most one branch, at its end. Addresses
+//! are virtual ones, in bytes.
 //!
 //! # Properties
 //! - What is written is read back equal (`windows_round_trip`), in chunks whose
 //!   number and not size grows with the window (`long_windows_come_in_many_chunks`).
-//! - Damage, cuts, foreign files and other versions are told, never a panic
-//!   (`damage_anywhere_is_told`, `any_bytes_are_refused`,
+//! - Damage, cuts, other files and other versions are reported, never a panic
+//!   (`damage_anywhere_is_reported`, `any_bytes_are_refused`,
 //!   `chunks_that_fit_their_checksum_but_make_no_sense_are_refused`).
 //! - A source is never before the window, and a branch goes where execution goes on
 //!   (`sources_lie_within_the_window`, `branches_go_where_execution_goes_on`).

@@ -1,4 +1,4 @@
-//! Windows of made-up programs: written, read back, damaged.
+//! Windows of synthetic programs: written, read back, damaged.
 
 use std::path::PathBuf;
 
@@ -124,10 +124,10 @@ fn expected(executions: &[Execution]) -> Vec<TraceOp> {
                             address: Option<u64>,
                             known: bool| {
                 let known = address.filter(|_| known);
-                let meets = |stored: &Option<u64>| {
+                let overlaps = |stored: &Option<u64>| {
                     stored.zip(known).is_some_and(|(a, b): (u64, u64)| a.abs_diff(b) < 8)
                 };
-                let source = stored.iter().rposition(meets).filter(|_| class == OpClass::Load);
+                let source = stored.iter().rposition(overlaps).filter(|_| class == OpClass::Load);
                 let from = source.map(|source| FromStore {
                     back: (stored.len() - source) as u16,
                     whole: stored[source] == known,
@@ -335,7 +335,7 @@ fn long_windows_come_in_many_chunks() {
 }
 
 #[test]
-fn damage_anywhere_is_told() {
+fn damage_anywhere_is_reported() {
     let lines = [Line { line: 5, written: true }, Line { line: 9, written: false }];
     let stored = store(vec![record(&rounds(8), &lines), record(&rounds(9), &[])]);
     let whole = std::fs::read(&stored.path).unwrap();
@@ -380,18 +380,18 @@ fn mutations_never_panic() {
 }
 
 #[test]
-fn empty_foreign_and_newer_files_are_told_apart() {
+fn empty_foreign_and_newer_files_are_distinguished() {
     let stored = store(vec![record(&rounds(50), &[])]);
     let mut newer = std::fs::read(&stored.path).unwrap();
     newer[8] += 1;
-    let told = |bytes: &[u8]| {
+    let error_of = |bytes: &[u8]| {
         std::fs::write(&stored.path, bytes).unwrap();
         TraceFile::open(&stored.path).unwrap_err()
     };
-    assert!(matches!(told(b""), TraceError::Empty { .. }));
-    assert!(matches!(told(b"SYMBPROF and more"), TraceError::Foreign { .. }));
-    assert!(matches!(told(b"SYM"), TraceError::Foreign { .. }));
-    let error = told(&newer);
+    assert!(matches!(error_of(b""), TraceError::Empty { .. }));
+    assert!(matches!(error_of(b"SYMBPROF and more"), TraceError::NotATrace { .. }));
+    assert!(matches!(error_of(b"SYM"), TraceError::NotATrace { .. }));
+    let error = error_of(&newer);
     assert!(matches!(error, TraceError::Version { version, .. } if version == VERSION + 1));
     assert!(error.to_string().contains("symbiont profile --trace"), "{error}");
     assert!(

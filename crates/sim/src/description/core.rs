@@ -1,12 +1,12 @@
-//! One sort of core.
+//! One core type.
 
 use symbiont_profile::{OpClass, Prediction};
 use symbiont_topology::CoreKind;
 
-/// One sort of core with its private levels and its way to the shared ones.
+/// One core type with its private levels and its way to the shared ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoreType {
-    /// Which cores of the topology are of this sort.
+    /// Which cores of the topology are of this type.
     pub kind: CoreKind,
     /// The event catalogue whose events its threads emit.
     pub catalogue: String,
@@ -86,7 +86,7 @@ pub struct Forwarding {
 pub struct Structure {
     /// Its entries.
     pub entries: u32,
-    /// What is left to a thread beside others.
+    /// What is left to a thread with co-runners.
     pub smt: SmtRule,
 }
 

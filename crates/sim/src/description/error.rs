@@ -33,13 +33,13 @@ pub enum Restriction {
         /// What was asked for.
         asked: String,
     },
-    /// There is no core of that sort.
-    #[error("{machine} has no {sort:?} cores")]
-    Sort {
+    /// There is no core of that type.
+    #[error("{machine} has no {core_type:?} cores")]
+    CoreType {
         /// The machine.
         machine: String,
         /// What was asked for.
-        sort: CoreKind,
+        core_type: CoreKind,
     },
     /// What is left is no machine.
     #[error(transparent)]

@@ -8,7 +8,7 @@
 //! # Approach
 //! One TOML text per machine (`machines/*.toml`; `machines/README.md` describes
 //! the form). A value is covered by the `source` of its section or brings its
-//! own; `assumed: why` marks what nobody published. Values are plain here, and
+//! own; `assumed: why` marks unpublished values. Values are plain here, and
 //! [`Description::sources`] lists where each comes from.
 //!
 //! # Terms and units
@@ -62,7 +62,7 @@ pub struct Description {
     pub held: Option<String>,
     /// Its structure.
     pub topology: Topology,
-    /// Its sorts of core, at most one for each [`CoreKind`].
+    /// Its core types, at most one for each [`CoreKind`].
     pub core_types: Vec<CoreType>,
     /// Memory and the links to it.
     pub memory: Memory,
@@ -116,7 +116,7 @@ impl Costs {
 pub enum Source {
     /// Published there.
     Published(String),
-    /// Nobody published it; the text says why it is thought so.
+    /// Unpublished; the text says why it is thought so.
     Assumed(String),
 }
 
@@ -146,21 +146,21 @@ impl Description {
         }
     }
 
-    /// The sort of a core. Reading made sure that each kind has one.
+    /// The type of a core. Reading made sure that each kind has one.
     #[must_use]
     pub fn core_type(&self, kind: CoreKind) -> Option<&CoreType> {
         self.core_types.iter().find(|core| core.kind == kind)
     }
 
     /// The clock of a core in Hz: the topology's `mhz` where given (a slowed
-    /// core of the same sort), else its sort's.
+    /// core of the same type), else its core type's.
     #[must_use]
     pub fn hertz(&self, core: &Core) -> f64 {
         let of_type = || self.core_type(core.kind).map_or(1e9, |core| core.ghz * 1e9);
         core.max_khz.map_or_else(of_type, |khz| khz as f64 * 1e3)
     }
 
-    /// Keys of values that nobody published.
+    /// Keys of unpublished values.
     pub fn assumed(&self) -> impl Iterator<Item = &str> {
         let assumed = |source: &Source| matches!(source, Source::Assumed(_));
         self.sources.iter().filter(move |(_, s)| assumed(s)).map(|(key, _)| key.as_str())

@@ -310,7 +310,7 @@ fn cache(section: &Section<'_>, key: &str) -> Read<Cache> {
         scope: scope(&section)?,
     };
     if ![64, 128].contains(&cache.line) {
-        return Err(section.error("line", "profiles tell of lines of 64 and of 128 bytes only"));
+        return Err(section.error("line", "profiles have lines of 64 and of 128 bytes only"));
     }
     let row = u64::from(cache.ways) * u64::from(cache.line);
     if cache.bytes % row != 0 {

@@ -41,15 +41,15 @@ impl Description {
         self.keep(&kept)
     }
 
-    /// The machine with only its cores of a sort.
+    /// The machine with only its cores of a type.
     ///
     /// # Errors
     /// When it has none.
-    pub fn of_sort(self, sort: CoreKind) -> Result<Self, Restriction> {
-        let cores = self.topology.cores().iter().filter(|core| core.kind == sort);
+    pub fn of_type(self, core_type: CoreKind) -> Result<Self, Restriction> {
+        let cores = self.topology.cores().iter().filter(|core| core.kind == core_type);
         let kept: Vec<PuId> = cores.flat_map(|core| core.cpus.iter()).collect();
         if kept.is_empty() {
-            return Err(Restriction::Sort { machine: self.name, sort });
+            return Err(Restriction::CoreType { machine: self.name, core_type });
         }
         if kept.len() == self.topology.cpus().len() {
             return Ok(self);
@@ -64,7 +64,7 @@ impl Description {
             .into_iter()
             .filter(|thread| kept.contains(&thread.pu))
             .collect();
-        // Capacities are told against the fastest.
+        // Capacities are relative to the fastest.
         let fastest = threads.iter().map(|thread| thread.capacity).max().unwrap_or(1).max(1);
         for thread in &mut threads {
             let scaled = u64::from(thread.capacity) * u64::from(FASTEST) / u64::from(fastest);

@@ -53,7 +53,7 @@ fn values_are_read_as_written() {
 }
 
 #[test]
-fn a_slowed_core_of_the_same_sort_has_the_clock_of_the_topology() {
+fn a_slowed_core_of_the_same_type_has_the_clock_of_the_topology() {
     let morad = Description::named("morad-8-asymmetric").unwrap();
     let cores = morad.topology.cores();
     assert_eq!(morad.hertz(&cores[0]), 2.66e9);
@@ -121,7 +121,7 @@ fn refusals_name_file_line_key_and_reason() {
         ),
         ("core:8 smt:2", "core:8 smt:x", "structure.topology: synthetic machine"),
         ("core:8 smt:2", "core:8 smt:16", "cores of 16 threads; at most 8 are simulated"),
-        ("line = 64", "line = 32", "profiles tell of lines of 64 and of 128 bytes only"),
+        ("line = 64", "line = 32", "profiles have lines of 64 and of 128 bytes only"),
         ("line = 64", "line = 128", "lines of all caches of a core are equally long here"),
         (" memory:32G", "", "no node of the topology has memory"),
         (
@@ -169,20 +169,20 @@ fn a_machine_can_be_cut_down_to_some_cores_and_threads() {
 }
 
 #[test]
-fn a_machine_can_be_cut_down_to_a_sort_of_core() {
+fn a_machine_can_be_cut_down_to_a_core_type() {
     let hybrid = Description::named("alder-lake").unwrap();
-    let small = hybrid.clone().of_sort(CoreKind::Efficiency).unwrap();
+    let small = hybrid.clone().of_type(CoreKind::Efficiency).unwrap();
     assert_eq!((small.topology.cores().len(), small.topology.smt_width()), (8, 1));
     assert_eq!(small.core_types.len(), 1);
     assert_eq!(small.core_types[0].catalogue, "alder-lake-e");
     let power8 = Description::named("power8-s812l").unwrap();
-    assert_eq!(power8.clone().of_sort(CoreKind::Performance).unwrap(), power8);
-    let error = power8.of_sort(CoreKind::Efficiency).unwrap_err().to_string();
+    assert_eq!(power8.clone().of_type(CoreKind::Performance).unwrap(), power8);
+    let error = power8.of_type(CoreKind::Efficiency).unwrap_err().to_string();
     assert_eq!(error, "power8-s812l has no Efficiency cores");
 }
 
 #[test]
-fn an_unknown_machine_is_told_the_nearest_names() {
+fn an_unknown_machine_is_answered_with_the_nearest_names() {
     let error = Description::named("power8").unwrap_err().to_string();
     assert!(
         error.starts_with("there is no machine 'power8'; the nearest: power8-s812l"),

@@ -1,7 +1,7 @@
 //! Events of AMD's processors.
 
+use super::Precision::{AsCause, Exactly, Plainly};
 use super::Row;
-use super::Told::{AsCause, Exactly, Plainly};
 use crate::activity::Activity;
 use crate::activity::Cycle::{
     EmptyIcache, EmptyMispredict, EmptyOther, Finish, Integer, L1, L2, L3, Memory, Retiring, Store,

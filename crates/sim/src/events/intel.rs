@@ -1,7 +1,7 @@
 //! Events of Intel's processors.
 
+use super::Precision::{AsCause, Exactly, Plainly};
 use super::Row;
-use super::Told::{AsCause, Exactly, Plainly};
 use crate::activity::Activity;
 use crate::activity::Cycle::{EmptyIcache, EmptyMispredict, EmptyOther, Store};
 use crate::activity::{Cycle, Slot};

@@ -3,13 +3,13 @@
 //! # Approach
 //! Each catalogue's events are a table of the vendor's names and sums over
 //! [`Activity`], so that the very formulas that are used on the real machine are used
-//! here. What the simulated machine does not tell has no row: the event is
+//! here. What the simulated machine does not report has no row: the event is
 //! refused, never zero. A row that reads 0 is of something that the simulated
 //! machine does not do (machine clears, microcode).
 //!
 //! # Properties
 //! - All events of the catalogues that machines name are known or listed as
-//!   untold (`every_event_is_told_or_known_to_be_untold`).
+//!   unreported (`every_event_is_reported_or_known_to_be_unreported`).
 //! - The CPI stack that a catalogue's formulas derive sums to the CPI, and
 //!   Top-Down to 1 (`stacks_derived_from_events_sum_to_the_whole`).
 
@@ -28,9 +28,9 @@ use symbiont_machine::{CountedGroup, Counting, Signals};
 
 use crate::activity::Activity;
 
-/// How an event is told.
+/// How precisely an event is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Precision {
     /// By a counter of its own: cycles and instructions.
     Exactly,
     /// As one cause of several, which leave a residue.
@@ -39,8 +39,8 @@ pub(crate) enum Told {
     Plainly,
 }
 
-/// An event: the vendor's name, how it is told, what it counts.
-pub(crate) type Row = (&'static str, Told, fn(&Activity) -> f64);
+/// An event: the vendor's name, how precisely, what it counts.
+pub(crate) type Row = (&'static str, Precision, fn(&Activity) -> f64);
 
 /// The catalogues that have a table.
 pub(crate) const CATALOGUES: [&str; 10] = [
@@ -125,7 +125,7 @@ impl Reader {
                         members.push(*row);
                     }
                     None => {
-                        let why = "the simulated machine does not tell it";
+                        let why = "the simulated machine does not report it";
                         counting.refused.insert(event.as_str().into(), why.into());
                     }
                 }
@@ -148,11 +148,16 @@ impl Reader {
     }
 
     /// What an event of a group counts in a stretch of execution, and how it
-    /// is told.
-    pub(crate) fn count(&self, group: usize, event: usize, activity: &Activity) -> (f64, Told) {
+    /// is counted.
+    pub(crate) fn count(
+        &self,
+        group: usize,
+        event: usize,
+        activity: &Activity,
+    ) -> (f64, Precision) {
         match self.rows.get(group).and_then(|rows| rows.get(event)) {
-            Some((_, told, count)) => (count(activity), *told),
-            None => (0.0, Told::Exactly),
+            Some((_, precision, count)) => (count(activity), *precision),
+            None => (0.0, Precision::Exactly),
         }
     }
 }

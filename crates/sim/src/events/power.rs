@@ -1,7 +1,7 @@
 //! Events of IBM's processors.
 
+use super::Precision::{AsCause, Exactly, Plainly};
 use super::Row;
-use super::Told::{AsCause, Exactly, Plainly};
 use crate::activity::Activity;
 use crate::activity::Cycle::{
     EmptyIcache, EmptyMispredict, EmptyOther, Finish, Integer, L1, L2, L3, Memory, Retiring, Store,
@@ -17,7 +17,7 @@ fn no_slot(a: &Activity) -> f64 {
     a.cycles_of(&[EmptyIcache, EmptyMispredict, EmptyOther])
 }
 
-/// Translation is not told apart from the L2 here, so stalls on it are the L2's; POWER8 counts
+/// Translation is not distinguished from the L2 here, so stalls on it are the L2's; POWER8 counts
 /// them as rejects. Lines from memory are all that the thread causes, those of code and stores too;
 /// other cores' L3s serve nothing.
 pub(super) const POWER8: &[Row] = &[
@@ -48,8 +48,8 @@ pub(super) const POWER8: &[Row] = &[
     ("PM_RUN_CYC_SMT8_MODE", Plainly, |a| a.modes[3]),
 ];
 
-/// POWER7 does not tell cycles in which all had finished; they stay in its
-/// residue. Vector and scalar stalls are not told apart here: all are scalar.
+/// POWER7 does not report cycles in which all had finished; they stay in its
+/// residue. Vector and scalar stalls are not distinguished here: all are scalar.
 pub(super) const POWER7: &[Row] = &[
     ("PM_RUN_CYC", Exactly, Activity::all_cycles),
     ("PM_RUN_INST_CMPL", Exactly, |a| a.instructions),

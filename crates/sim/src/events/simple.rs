@@ -1,7 +1,7 @@
 //! Events of machines that the papers count little on.
 
+use super::Precision::{AsCause, Exactly, Plainly};
 use super::Row;
-use super::Told::{AsCause, Exactly, Plainly};
 use crate::activity::Activity;
 use crate::activity::Cycle::{EmptyIcache, EmptyMispredict, EmptyOther, Retiring};
 

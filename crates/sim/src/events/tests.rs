@@ -54,21 +54,26 @@ fn catalogues() -> Vec<String> {
     names
 }
 
-/// Events that the simulated machine does not tell.
-const UNTOLD: [&str; 3] = [
+/// Events that the simulated machine does not report.
+const UNREPORTED: [&str; 3] = [
     "DISPATCH_STALL_FOR_RETIRE_QUEUE_FULL",
     "DISPATCH_STALL_FOR_FPU_FULL",
     "DISPATCH_STALL_FOR_LDQ_FULL",
 ];
 
 #[test]
-fn every_event_is_told_or_known_to_be_untold() {
+fn every_event_is_reported_or_known_to_be_unreported() {
     for name in catalogues() {
         let catalogue = Catalogue::parse(&name, catalogue_text(&name).unwrap()).unwrap();
         let rows = table(&name);
         for event in catalogue.events() {
-            let told = rows.iter().any(|(known, _, _)| *known == event.name);
-            assert_ne!(told, UNTOLD.contains(&event.name.as_str()), "{name}: {}", event.name);
+            let reported = rows.iter().any(|(known, _, _)| *known == event.name);
+            assert_ne!(
+                reported,
+                UNREPORTED.contains(&event.name.as_str()),
+                "{name}: {}",
+                event.name
+            );
         }
         let names: Vec<&str> = rows.iter().map(|row| row.0).collect();
         for (at, row) in names.iter().enumerate() {
@@ -125,7 +130,7 @@ fn a_reader_counts_what_its_signals_need() {
     assert!(counting.refused.is_empty());
     assert_eq!(counting.signals, [Signal::CpiStack].into());
     let at = counting.groups[0].events.iter().position(|e| &**e == "PM_GRP_CMPL").unwrap();
-    let (count, told) = reader.count(0, at, &mixed());
-    assert_eq!((count, told), (mixed().cycle(Cycle::Retiring), Told::AsCause));
+    let (count, precision) = reader.count(0, at, &mixed());
+    assert_eq!((count, precision), (mixed().cycle(Cycle::Retiring), Precision::AsCause));
     assert!(Reader::new("power8", &[Signal::RunStates].into()).unwrap().counting().is_none());
 }

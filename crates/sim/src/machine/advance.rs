@@ -5,9 +5,9 @@ use std::sync::Arc;
 use symbiont_topology::{CoreId, CpuSet};
 
 use super::SimMachine;
-use super::contention::{Contention, Pace, Runner};
+use super::contention::{Contention, Runner, ThreadRate};
 use super::launch::NONE_LEFT;
-use super::threads::{Stage, Thread};
+use super::threads::{RunPhase, Thread};
 use crate::os::{self, Ready, TICK_NS, Task};
 
 /// How much longer than another a thread may have run before that one takes its
@@ -66,12 +66,12 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         runs.clear();
         runs.resize(self.runs.len(), (0.0, f64::INFINITY));
         let mut soonest = f64::INFINITY;
-        for (thread, pace) in self.running() {
+        for (thread, thread_rate) in self.running() {
             if let Some((speed, still)) = runs.get_mut(thread.slot) {
-                *speed += pace.speed;
+                *speed += thread_rate.speed;
                 *still = thread.still_ns.min(*still);
             }
-            soonest = soonest.min(thread.still_ns + thread.course.left() / pace.speed);
+            soonest = soonest.min(thread.still_ns + thread.course.left() / thread_rate.speed);
         }
         for (run, &(speed, still)) in self.runs.iter().zip(&runs) {
             let left = run.left().min(run.target - run.retired);
@@ -84,10 +84,10 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.now.saturating_add((soonest.ceil() as u64).max(1))
     }
 
-    /// Threads that run, with their paces.
-    fn running(&self) -> impl Iterator<Item = (&Thread<'_>, &Pace)> {
+    /// Threads that run, with their rates.
+    fn running(&self) -> impl Iterator<Item = (&Thread<'_>, &ThreadRate)> {
         let threads = self.current.iter().flatten().filter_map(|at| self.threads.get(*at));
-        threads.filter_map(|thread| Some((thread, thread.pace.as_deref()?)))
+        threads.filter_map(|thread| Some((thread, thread.thread_rate.as_deref()?)))
     }
 
     /// The mode of the core on which a thread ran last, as an index into the modes of an activity.
@@ -96,8 +96,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         mode.copied().unwrap_or_default().max(1).ilog2().min(3) as usize
     }
 
-    /// Counts what a thread did; before its pace or the mode of its core changes, and before anybody
-    /// looks.
+    /// Counts what a thread did; before its rate or the mode of its core changes, and before a sample
+    /// is taken.
     pub(super) fn count(&mut self, thread: usize) {
         let Some(mode) = self.threads.get(thread).map(|thread| self.mode(thread)) else { return };
         if let Some(thread) = self.threads.get_mut(thread) {
@@ -114,10 +114,10 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             let Some(running) = self.current[at] else { continue };
             runs[running] = true;
             let thread = &mut self.threads[running];
-            let Some(pace) = &thread.pace else { continue };
+            let Some(thread_rate) = &thread.thread_rate else { continue };
             let still = thread.still_ns.min(ns);
             thread.still_ns -= still;
-            let instructions = pace.speed * (ns - still);
+            let instructions = thread_rate.speed * (ns - still);
             thread.uncounted.ns += ns;
             thread.uncounted.still_ns += still;
             thread.uncounted.instructions += instructions;
@@ -127,8 +127,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             let run = &mut self.runs[thread.slot];
             run.retired += instructions;
             match &mut run.stage {
-                Stage::Together => {}
-                Stage::Serial(left) | Stage::Parallel { left, .. } => *left -= instructions,
+                RunPhase::Together => {}
+                RunPhase::Serial(left) | RunPhase::Parallel { left, .. } => *left -= instructions,
             }
         }
         let left = os::left_after(ns);
@@ -144,7 +144,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.marks = runs;
     }
 
-    /// As soon as one must be in its next phase, all go on to theirs who may.
+    /// As soon as one must be in its next phase, all that may go on to theirs.
     fn enter_phases(&mut self) {
         if !self.running().any(|(thread, _)| thread.course.is_late()) {
             return;
@@ -167,7 +167,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 freed = true;
             }
         }
-        // Who goes idle looks for work at once.
+        // An idle hardware thread looks for work at once.
         if freed {
             self.balance();
         }
@@ -203,15 +203,15 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
     }
 
-    /// In a crowd busy hardware threads take from others.
+    /// With more threads than places, busy hardware threads take from others.
     fn share(&mut self) {
         let queues = self.queues();
         if (0..self.map.len()).all(|at| queues.len(at) < 2) {
             return;
         }
-        let who: Vec<usize> =
+        let which: Vec<usize> =
             (0..self.threads.len()).filter(|&at| self.threads[at].ready).collect();
-        let ready: Vec<Ready<'_>> = who
+        let ready: Vec<Ready<'_>> = which
             .iter()
             .map(|&at| {
                 let thread = &self.threads[at];
@@ -224,11 +224,11 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 }
             })
             .collect();
-        let shifts = self.crowd.tick(&self.map, &ready, &self.used, self.now / TICK_NS);
+        let shifts = self.balancer.tick(&self.map, &ready, &self.used, self.now / TICK_NS);
         self.unbalanced |= !shifts.is_empty();
         for (task, to) in shifts {
-            self.stop(who[task]);
-            self.join(who[task], to);
+            self.stop(which[task]);
+            self.join(which[task], to);
         }
     }
 
@@ -254,7 +254,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             }
         }
         self.count(thread);
-        self.threads[thread].pace = None;
+        self.threads[thread].thread_rate = None;
         self.stale = true;
     }
 
@@ -277,8 +277,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         thread.warm = Some(at);
     }
 
-    /// Puts somebody on each hardware thread.
-    pub(super) fn seat(&mut self) {
+    /// Assigns a thread to each hardware thread.
+    pub(super) fn assign(&mut self) {
         for at in 0..self.current.len() {
             let next = self.first_in(at, self.current[at]);
             if next != self.current[at] {
@@ -288,7 +288,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.set_modes();
     }
 
-    /// Puts somebody on each hardware thread and asks for paces until the end
+    /// Assigns a thread to each hardware thread and asks for rates until the end
     /// of the quantum, if anything has changed.
     fn settle(&mut self, until: u64) {
         if !self.stale {
@@ -298,15 +298,15 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             }
             return;
         }
-        // Where nobody waits everyone sits where it should.
+        // Where no thread waits, each has its place.
         let ready = self.threads.iter().filter(|thread| thread.ready).count();
         if ready > self.current.iter().flatten().count() {
-            self.seat();
+            self.assign();
         } else {
             self.set_modes();
         }
         let mut runners = Vec::with_capacity(self.current.len());
-        let mut who = Vec::with_capacity(self.current.len());
+        let mut which = Vec::with_capacity(self.current.len());
         for (at, now) in self.current.iter().enumerate() {
             let Some(thread) = now.and_then(|now| self.threads.get(now)) else { continue };
             let numbers = &self.phases[self.runs[thread.slot].program];
@@ -318,19 +318,19 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 home: self.runs[thread.slot].home,
                 mode: self.modes[core] as u32,
             });
-            who.extend(*now);
+            which.extend(*now);
         }
         self.contention.lasted((self.now - self.asked) as f64);
         self.asked = self.now;
         // Most often what happens next is what would have happened next anyway.
         let span = self.next_end(until) - self.now;
-        let paces = self.contention.paces(&runners, span as f64);
+        let thread_rates = self.contention.thread_rates(&runners, span as f64);
         self.filling = false;
-        self.take(&who, self.as_counted(&runners, paces));
+        self.take(&which, self.as_counted(&runners, thread_rates));
         let really = self.next_end(until) - self.now;
         if really.abs_diff(span) as f64 > NEAR * span as f64 {
-            if let Some(paces) = self.contention.instead(&runners, really as f64) {
-                self.take(&who, self.as_counted(&runners, paces));
+            if let Some(thread_rates) = self.contention.instead(&runners, really as f64) {
+                self.take(&which, self.as_counted(&runners, thread_rates));
             }
         }
         let fills = self.contention.fills();
@@ -341,35 +341,43 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     }
 
     /// The same, with the floating-point unit as busy for each thread as the counters report it.
-    fn as_counted(&self, runners: &[Runner], paces: Vec<Arc<Pace>>) -> Vec<Arc<Pace>> {
+    fn as_counted(
+        &self,
+        runners: &[Runner],
+        thread_rates: Vec<Arc<ThreadRate>>,
+    ) -> Vec<Arc<ThreadRate>> {
         if !self.options.errors.fpu_of_core {
-            return paces;
+            return thread_rates;
         }
         let core = |of: CoreId| {
-            let on_it = runners.iter().zip(&paces).filter(|(runner, _)| runner.core == of);
+            let on_it = runners.iter().zip(&thread_rates).filter(|(runner, _)| runner.core == of);
             // Threads use it independently of each other.
-            1.0 - on_it.map(|(_, pace)| 1.0 - pace.activity.fpu_busy()).product::<f64>()
+            1.0 - on_it
+                .map(|(_, thread_rate)| 1.0 - thread_rate.activity.fpu_busy())
+                .product::<f64>()
         };
-        let counted = |(runner, pace): (&Runner, &Arc<Pace>)| {
-            let mut pace = Pace::clone(pace);
-            pace.activity.vector_cycles = core(runner.core) * pace.activity.all_cycles();
-            Arc::new(pace)
+        let counted = |(runner, thread_rate): (&Runner, &Arc<ThreadRate>)| {
+            let mut thread_rate = ThreadRate::clone(thread_rate);
+            thread_rate.activity.vector_cycles =
+                core(runner.core) * thread_rate.activity.all_cycles();
+            Arc::new(thread_rate)
         };
-        runners.iter().zip(&paces).map(counted).collect()
+        runners.iter().zip(&thread_rates).map(counted).collect()
     }
 
-    /// Threads go on at these paces.
-    fn take(&mut self, who: &[usize], paces: Vec<Arc<Pace>>) {
-        for (&at, pace) in who.iter().zip(paces) {
-            let before = self.threads[at].pace.as_ref();
-            if before.is_some_and(|before| Arc::ptr_eq(before, &pace)) {
+    /// Threads go on at these rates.
+    fn take(&mut self, which: &[usize], thread_rates: Vec<Arc<ThreadRate>>) {
+        for (&at, thread_rate) in which.iter().zip(thread_rates) {
+            let before = self.threads[at].thread_rate.as_ref();
+            if before.is_some_and(|before| Arc::ptr_eq(before, &thread_rate)) {
                 continue;
             }
-            let change = before.map_or(1.0, |before| (pace.speed / before.speed - 1.0).abs());
+            let change =
+                before.map_or(1.0, |before| (thread_rate.speed / before.speed - 1.0).abs());
             self.filling |= change > SAME;
-            if before != Some(&pace) {
+            if before != Some(&thread_rate) {
                 self.count(at);
-                self.threads[at].pace = Some(pace);
+                self.threads[at].thread_rate = Some(thread_rate);
             }
         }
     }

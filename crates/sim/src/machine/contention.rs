@@ -25,9 +25,9 @@ pub struct Runner {
     pub mode: u32,
 }
 
-/// How fast a thread runs beside the others.
+/// How fast a thread runs with its co-runners.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
+pub struct ThreadRate {
     /// Instructions per nanosecond.
     pub speed: f64,
     /// What it does per instruction.
@@ -40,7 +40,7 @@ pub struct Pace {
 
 /// What threads that run at the same time do to each other.
 ///
-/// The machine asks whenever somebody starts or stops running or changes its
+/// The machine asks whenever a thread starts or stops running or changes its
 /// phase, and at the start of each quantum for as long as answers change (caches
 /// that fill). What was asked about last has passed when it asks again, but for [`Contention::instead`].
 /// Answers must depend on nothing but what was asked so far.
@@ -55,13 +55,13 @@ pub trait Contention<'p> {
     fn prepare(&mut self, phase: &'p Phase) -> Result<usize, Self::Error>;
 
     /// How fast each runs on average over the next `span_ns` nanoseconds, in
-    /// the order of `runners`, which is that of their hardware threads. A pace that is as
-    /// before may be the very one that was told before.
-    fn paces(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<Pace>>;
+    /// the order of `runners`, which is that of their hardware threads. A rate that is as
+    /// before may be the very one that was returned before.
+    fn thread_rates(&mut self, runners: &[Runner], span_ns: f64) -> Vec<Arc<ThreadRate>>;
 
     /// The same from the moment that was asked about last, over another span: something happens sooner
     /// or later than was thought. None if the answer is the same, as nothing changes meanwhile.
-    fn instead(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<Pace>>> {
+    fn instead(&mut self, runners: &[Runner], span_ns: f64) -> Option<Vec<Arc<ThreadRate>>> {
         let _ = (runners, span_ns);
         None
     }
@@ -89,7 +89,7 @@ pub trait Contention<'p> {
 }
 
 /// A level of the simulated machine: what the runs on it get their physics from.
-pub trait Level<'p> {
+pub trait Fidelity<'p> {
     /// The physics of one run.
     type Run<'a>: Contention<'p, Error = PrepareError>
     where

@@ -10,7 +10,7 @@ use symbiont_topology::NodeId;
 
 use super::contention::Contention;
 use super::meter::Meter;
-use super::threads::{Run, Stage, Thread, Uncounted};
+use super::threads::{Run, RunPhase, Thread, Uncounted};
 use super::{Completion, SimMachine};
 use crate::activity::Activity;
 use crate::os::{self, Queues, Task};
@@ -30,7 +30,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             started_ns: 0,
             target: f64::INFINITY,
             retired: 0.0,
-            stage: Stage::Together,
+            stage: RunPhase::Together,
             home: NodeId(0),
         };
         self.runs = self.orders.iter().map(empty).collect();
@@ -70,7 +70,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 slot,
                 course: Course::new(program.profile, thread),
                 at,
-                ready: thread == 0 || !matches!(stage, Stage::Serial(_)),
+                ready: thread == 0 || !matches!(stage, RunPhase::Serial(_)),
                 target: None,
                 allowed,
                 priority: Priority::Normal,
@@ -81,7 +81,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 switches: 0,
                 still_ns: 0.0,
                 warm: None,
-                pace: None,
+                thread_rate: None,
                 uncounted: Uncounted::default(),
                 meter: Meter::new(Arc::clone(&self.reader), Timestamp(self.now)),
                 done: Activity::default(),
@@ -125,26 +125,26 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     fn memory_near(&self, node: NodeId) -> NodeId {
         let distances = self.topology.node(node).map(|node| &node.distances);
         let distance = |other: &NodeId| {
-            let told = distances.and_then(|distances| distances.get(other)).copied();
-            (*other != node, told.unwrap_or(u32::MAX), *other)
+            let distance = distances.and_then(|distances| distances.get(other)).copied();
+            (*other != node, distance.unwrap_or(u32::MAX), *other)
         };
         self.memory_nodes.iter().copied().min_by_key(distance).unwrap_or(node)
     }
 
-    fn first_stage(&mut self, shape: Shape) -> Stage {
+    fn first_stage(&mut self, shape: Shape) -> RunPhase {
         match shape {
-            Shape::Single | Shape::Recorded => Stage::Together,
+            Shape::Single | Shape::Recorded => RunPhase::Together,
             Shape::Alternating(phases) if phases.serial.is_infinite() => {
-                Stage::Serial(f64::INFINITY)
+                RunPhase::Serial(f64::INFINITY)
             }
             Shape::Alternating(phases) => self.parallel(phases.parallel),
         }
     }
 
-    fn parallel(&mut self, (least, most): (f64, f64)) -> Stage {
+    fn parallel(&mut self, (least, most): (f64, f64)) -> RunPhase {
         let least = least.max(1.0);
         let of = if most > least { self.random.random_range(least..most) } else { least };
-        Stage::Parallel { left: of, of }
+        RunPhase::Parallel { left: of, of }
     }
 
     /// The stage of a run of `slot` ended; starts the next one.
@@ -153,12 +153,12 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let Some(program) = self.programs.get(run.program) else { return };
         let Shape::Alternating(phases) = program.shape else { return };
         let stage = match run.stage {
-            Stage::Parallel { of, .. } if phases.serial > 0.0 => {
-                Stage::Serial((of * phases.serial).max(1.0))
+            RunPhase::Parallel { of, .. } if phases.serial > 0.0 => {
+                RunPhase::Serial((of * phases.serial).max(1.0))
             }
             _ => self.parallel(phases.parallel),
         };
-        let serial = matches!(stage, Stage::Serial(_));
+        let serial = matches!(stage, RunPhase::Serial(_));
         if let Some(run) = self.runs.get_mut(slot) {
             run.stage = stage;
         }
@@ -200,7 +200,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         Queues::new(&self.map, ready.map(|thread| thread.at))
     }
 
-    /// Puts a thread into a queue, beside whoever had least there.
+    /// Puts a thread into a queue, next to the thread that had least there.
     pub(super) fn join(&mut self, thread: usize, at: usize) {
         let number = self.threads[thread].number;
         let others = self.threads.iter().filter(|t| t.ready && t.at == at && t.number != number);
@@ -251,7 +251,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         };
         if let Some(run) = self.runs.get_mut(slot) {
             // Until the launch, and for good where nothing is left.
-            *run = Run { target: f64::INFINITY, stage: Stage::Together, ..*run };
+            *run = Run { target: f64::INFINITY, stage: RunPhase::Together, ..*run };
         }
         self.launch(slot, run.number + 1, next, None);
     }

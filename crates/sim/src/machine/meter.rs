@@ -5,7 +5,7 @@
 //! [`TURN_NS`] of the thread's own running time, and each reading comes with the
 //! time in which the group was to count and did. Beyond that, three errors of real
 //! counting, as configured ([`Errors`]): noise on each increment; a part of each
-//! cause that no event tells, so that causes leave a residue; and readings that lag
+//! cause that no event counts, so that causes leave a residue; and readings that lag
 //! behind the end of the quantum, by another time for each group.
 //!
 //! Counts never run backwards, whatever the errors.
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_machine::{GroupReading, Timestamp};
 
 use crate::activity::Activity;
-use crate::events::{Reader, Told};
+use crate::events::{Precision, Reader};
 
 /// Length of a group's turn: perf_event_mux_interval_ms of Linux.
 const TURN_NS: f64 = 4e6;
@@ -29,7 +29,7 @@ const TURN_NS: f64 = 4e6;
 pub struct Errors {
     /// Standard deviation of an increment over its true value.
     pub noise: f64,
-    /// Mean part of each cause that no event tells.
+    /// Mean part of each cause that no event counts.
     pub residue: f64,
     /// Most that a reading lags behind, nanoseconds.
     pub lag_ns: f64,
@@ -61,9 +61,9 @@ struct Share {
     sums: Activity,
     enabled_ns: f64,
     running_ns: f64,
-    /// What was told last.
-    told: Vec<f64>,
-    told_at: Activity,
+    /// What was counted last.
+    counted: Vec<f64>,
+    counted_at: Activity,
 }
 
 /// What was counted of a thread.
@@ -82,8 +82,8 @@ impl Meter {
             sums: Activity::default(),
             enabled_ns: 0.0,
             running_ns: 0.0,
-            told: vec![0.0; *events],
-            told_at: Activity::default(),
+            counted: vec![0.0; *events],
+            counted_at: Activity::default(),
         };
         let shares = reader.group_sizes().iter().map(share).collect();
         Self { opened, reader, shares, ran_ns: 0.0 }
@@ -107,10 +107,10 @@ impl Meter {
         }
     }
 
-    /// Reads all groups; `pace` is what the thread does now per nanosecond.
+    /// Reads all groups; `thread_rate` is what the thread does now per nanosecond.
     pub(super) fn read(
         &mut self,
-        pace: Option<&Activity>,
+        thread_rate: Option<&Activity>,
         errors: &Errors,
         random: &mut Pcg64Mcg,
     ) -> Vec<GroupReading> {
@@ -122,29 +122,29 @@ impl Meter {
             let part =
                 if share.enabled_ns > 0.0 { share.running_ns / share.enabled_ns } else { 0.0 };
             let mut seen = share.sums;
-            if let Some(pace) = pace {
-                seen.add_times(pace, -lag * part);
+            if let Some(thread_rate) = thread_rate {
+                seen.add_times(thread_rate, -lag * part);
             }
             let mut step = seen;
-            step.add_times(&share.told_at, -1.0);
-            for (event, told) in share.told.iter_mut().enumerate() {
+            step.add_times(&share.counted_at, -1.0);
+            for (event, counted) in share.counted.iter_mut().enumerate() {
                 let (more, how) = reader.count(number, event, &step);
-                let untold = match how {
-                    Told::AsCause => errors.residue * random.random_range(0.0..2.0),
-                    Told::Exactly | Told::Plainly => 0.0,
+                let uncounted = match how {
+                    Precision::AsCause => errors.residue * random.random_range(0.0..2.0),
+                    Precision::Exactly | Precision::Plainly => 0.0,
                 };
                 let noise = match how {
-                    Told::Exactly => 0.0,
-                    Told::AsCause | Told::Plainly => errors.noise * normal(random),
+                    Precision::Exactly => 0.0,
+                    Precision::AsCause | Precision::Plainly => errors.noise * normal(random),
                 };
-                *told += (more * (1.0 - untold + noise)).max(0.0);
+                *counted += (more * (1.0 - uncounted + noise)).max(0.0);
             }
-            share.told_at = seen;
+            share.counted_at = seen;
             readings.push(GroupReading {
                 opened: self.opened,
                 enabled: Duration::from_nanos(share.enabled_ns as u64),
                 running: Duration::from_nanos(share.running_ns as u64),
-                counts: share.told.iter().map(|told| *told as u64).collect(),
+                counts: share.counted.iter().map(|counted| *counted as u64).collect(),
             });
         }
         readings

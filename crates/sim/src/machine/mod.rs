@@ -1,58 +1,42 @@
-//! The simulated machine itself: programs on described hardware, in virtual
-//! time.
+//! The simulated machine itself: programs on described hardware, in virtual time.
 //!
 //! # Problem
-//! A policy must meet the simulated machine as it meets a real one: threads that
-//! come and go, counters that err, moves that cost, an operating system that
-//! places what nobody placed.
+//! A policy must see the simulated machine as it sees a real one: threads that come and go, counters that
+//! err, moves that cost, an operating system that places what no policy placed.
 //!
 //! # Approach
-//! Time passes from event to event; between two events everything runs at a
-//! constant pace, which the physics ([`Contention`]) tells whenever somebody starts
-//! or stops running or enters another phase. Events: a phase or a part of a
-//! program ends, a tick of the operating system ([`crate::os`]) while it has
-//! anything to do, a cost is paid off, the quantum ends. Ends of phases that lie close
-//! together are one event ([`crate::program`]).
+//! Time passes from event to event; between two events everything runs at a constant rate, which the physics
+//! ([`Contention`]) returns whenever a thread starts or stops running or enters another phase. Events: a phase
+//! or a part of a program ends, a tick of the operating system ([`crate::os`]) while it has work, a cost is
+//! paid off, the quantum ends. Ends of phases that lie close together are one event ([`crate::program`]).
 //!
-//! Programs are launched into *slots*; when one has completed its instructions it is
-//! launched again, so that the load stays (Feliu et al., section 5), and its
-//! completion is noted. Or a slot runs several programs in turn, each once, and
-//! stays empty then (Morad et al., Fig. 5). Each launch makes new threads.
+//! Programs are launched into *slots*; a program that has completed its instructions is launched again, so
+//! that the load stays (Feliu et al., section 5). Or a slot runs several programs in turn, each once, and
+//! stays empty then (Morad et al., Fig. 5). Each launch makes new threads. Memory is on the node where a
+//! program first ran, or on the nearest that has any. No other programs run on the machine.
 //!
-//! Costs: a core whose number of running threads changes so that it must
-//! repartition stands still for the mode switch; a thread that is switched in
-//! stands still for the context switch, and for the move if it comes from
-//! elsewhere. What it must bring into its caches then, the physics knows.
-//!
-//! Memory is on the node where a program first ran, or on the nearest that has any.
-//! Nobody but the machine's programs runs on it.
-//!
-//! # What it leaves out
-//! What a thread that waits for its turn holds of the caches next to the core (L1, translation) is not kept:
-//! it finds them as it will have them. Threads of one program share its code, but no data.
+//! Costs: a core whose number of running threads changes so that it must repartition stands still for the mode
+//! switch; a thread that is switched in stands still for the context switch, and for the move if it comes from
+//! elsewhere. The physics adds the lines that it must bring into its caches. Not modelled: lines that a waiting
+//! thread keeps in the caches next to the core (L1, translation); threads of one program share code, no data.
 //!
 //! # Terms and units
-//! Times are nanoseconds since the machine started. *Run*: one execution of a
-//! slot's program, from launch to completion.
+//! Times are nanoseconds since the machine started. *Run*: one execution of a slot's program, from launch to
+//! completion.
 //!
 //! # Properties
-//! - Equal seeds give equal samples, byte by byte; others differ
-//!   (`equal_seeds_give_equal_samples`).
+//! - Equal seeds give equal samples, byte by byte (`equal_seeds_give_equal_samples`).
 //! - No count runs backwards (`no_count_runs_backwards`).
-//! - Work is conserved: what threads retired is what their paces and running times
-//!   make (`work_is_conserved`), what is counted too (`what_is_done_is_counted`), and a hardware thread is never idle while a thread
-//!   waits that may run there (`nobody_waits_beside_an_idle_place`).
-//! - A program does the same each time, alone and in company
-//!   (`a_program_does_the_same_alone_and_in_company`).
-//! - A slot with an order runs its programs one after the other, each once
-//!   (`a_slot_runs_its_programs_in_turn`).
-//! - How a span of time is cut into quanta changes nothing that threads do, but
-//!   for caches that fill (`cutting_time_changes_nothing`); those cost about the same whatever
-//!   happens meanwhile (`what_happens_elsewhere_fills_nobodys_caches`).
+//! - Work is conserved (`work_is_conserved`, `what_is_done_is_counted`), and no hardware thread is idle while a
+//!   thread waits that may run there (`no_thread_waits_next_to_an_idle_place`).
+//! - A program does the same each time (`a_program_does_the_same_alone_and_with_co_runners`), and a slot with an
+//!   order runs its programs one after the other (`a_slot_runs_its_programs_in_turn`).
+//! - Cutting a span of time into quanta changes nothing but caches that fill (`cutting_time_changes_nothing`,
+//!   `what_happens_elsewhere_fills_nobodys_caches`).
 
 mod advance;
 #[cfg(test)]
-mod beside_linux;
+mod against_linux;
 mod contention;
 mod launch;
 mod meter;
@@ -70,18 +54,19 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use symbiont_counters::catalogue::CatalogueError;
 use symbiont_machine::{
-    Ability, Change, Ended, GroupCounts, Machine, Move, Outcome, Program as Named, ProgramId,
-    RunState, Sample, Signal, Signals, Stage, Support, Target, ThreadId, ThreadSample, Timestamp,
+    Ability, Change, Ended, GroupCounts, Lifecycle, Machine, Move, Outcome, Program as Named,
+    ProgramId, RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample,
+    Timestamp,
 };
 use symbiont_topology::{CpuSet, NodeId, PuId, Topology};
 
-pub use self::contention::{Contention, Level, Pace, Runner, Switches};
+pub use self::contention::{Contention, Fidelity, Runner, Switches, ThreadRate};
 pub use self::meter::Errors;
 use self::threads::{Run, Thread};
 use crate::activity::Activity;
 use crate::description::{Costs, Description};
 use crate::events::Reader;
-use crate::os::{Crowd, Map};
+use crate::os::{LoadBalancer, Map};
 use crate::program::Program;
 
 /// What can go wrong with a simulated machine.
@@ -138,7 +123,7 @@ const MOST: usize = 64;
 
 /// How a machine is set up.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct SimOptions {
     /// Seed of everything that is random.
     pub seed: u64,
     /// How far its counters err.
@@ -212,7 +197,7 @@ pub struct SimMachine<'p, C> {
     completions: Vec<Completion>,
     support: Support,
     limit: Arc<CpuSet>,
-    options: Options,
+    options: SimOptions,
     catalogue: String,
     reader: Arc<Reader>,
     measured: Signals,
@@ -224,17 +209,17 @@ pub struct SimMachine<'p, C> {
     current: Vec<Option<usize>>,
     /// Set-up mode of each core: threads that ran there last.
     modes: Vec<usize>,
-    /// Must paces be asked for anew?
+    /// Must rates be asked for anew?
     stale: bool,
-    /// Did paces change without cause when last asked for: do caches fill?
+    /// Did rates change without cause when last asked for: do caches fill?
     filling: bool,
-    /// Until when the paces hold.
+    /// Until when the rates hold.
     reckoned: u64,
-    /// When paces were asked for last.
+    /// When rates were asked for last.
     asked: u64,
     /// Has anything changed that balancing may mend?
     unbalanced: bool,
-    crowd: Crowd,
+    balancer: LoadBalancer,
     /// How much each hardware thread ran lately, 0 … 1.
     used: Vec<f64>,
     /// Room for marks, and for speeds, from event to event.
@@ -253,7 +238,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         mut contention: C,
         programs: Vec<Program<'p>>,
         leads: &[u64],
-        options: Options,
+        options: SimOptions,
     ) -> Result<Self, SimError<C::Error>> {
         let topology = description.topology.clone();
         let online = topology.cpus();
@@ -314,7 +299,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             measured: Signals::new(),
             now: 0,
             born: 0,
-            crowd: Crowd::new(&map, options.seed ^ 0x6C6F_6F6B_7300_0001),
+            balancer: LoadBalancer::new(&map, options.seed ^ 0x6C6F_6F6B_7300_0001),
             used: vec![0.0; map.len()],
             random: Pcg64Mcg::seed_from_u64(options.seed),
             noise: Pcg64Mcg::seed_from_u64(options.seed ^ 0x6E6F_6973_6500_0001),
@@ -361,12 +346,12 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     }
 
     /// What each thread really did so far, and where it runs: what no counter
-    /// of a real machine tells.
+    /// of a real machine reports.
     pub fn truth(&self) -> impl Iterator<Item = Truth> {
         self.threads.iter().map(|thread| Truth {
             id: thread.id,
             slot: thread.slot,
-            cpu: thread.pace.is_some().then(|| self.map.place(thread.at).pu),
+            cpu: thread.thread_rate.is_some().then(|| self.map.place(thread.at).pu),
             done: {
                 let mut done = thread.done;
                 done += &thread.lately(self.mode(thread));
@@ -386,12 +371,12 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             id: thread.id,
             program: ProgramId(thread.slot as u32),
             state: if thread.ready { RunState::Runnable } else { RunState::Sleeping },
-            ran: Duration::from_nanos(thread.ran_ns as u64),
-            waited: Duration::from_nanos(thread.waited_ns as u64),
+            run_time: Duration::from_nanos(thread.ran_ns as u64),
+            wait_time: Duration::from_nanos(thread.waited_ns as u64),
             switches: thread.switches,
             cpu: thread.warm.map(|at| self.map.place(at).pu),
-            limit: Arc::clone(&self.limit),
-            stage: Stage::Settled,
+            allowed: Arc::clone(&self.limit),
+            lifecycle: Lifecycle::Settled,
             counts: Vec::new(),
         }
     }
@@ -400,8 +385,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     fn counts(&mut self, thread: usize) -> Vec<GroupCounts> {
         self.count(thread);
         let Some(thread) = self.threads.get_mut(thread) else { return Vec::new() };
-        let pace = thread.pace.as_ref().filter(|_| thread.still_ns <= 0.0);
-        let per_ns = pace.map(|pace| pace.activity.times(pace.speed));
+        let thread_rate = thread.thread_rate.as_ref().filter(|_| thread.still_ns <= 0.0);
+        let per_ns = thread_rate.map(|thread_rate| thread_rate.activity.times(thread_rate.speed));
         let readings = thread.meter.read(per_ns.as_ref(), &self.options.errors, &mut self.noise);
         readings.into_iter().map(Ok).collect()
     }
@@ -477,7 +462,7 @@ impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
 
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Self::Error> {
         let outcomes = moves.iter().map(|asked| self.carry_out(asked)).collect();
-        self.seat();
+        self.assign();
         Ok(outcomes)
     }
 
@@ -488,14 +473,15 @@ impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
     }
 }
 
-/// Everything that its catalogue tells, and all actuators.
+/// Everything that its catalogue has formulas for, and all actuators.
 fn support(catalogue: &str) -> Result<Support, CatalogueError> {
     let all = Reader::new(catalogue, &Signal::ALL.into())?;
-    let told = all.counting().map(|counting| counting.signals.clone()).unwrap_or_default();
+    let counted_signals =
+        all.counting().map(|counting| counting.signals.clone()).unwrap_or_default();
     let ability = |signal: Signal| match signal {
         Signal::RunStates => Ability::Full,
-        counted if told.contains(&counted) => Ability::Full,
-        _ => Ability::Absent(format!("the event catalogue {catalogue} does not tell it")),
+        counted if counted_signals.contains(&counted) => Ability::Full,
+        _ => Ability::Absent(format!("the event catalogue {catalogue} does not have it")),
     };
     let signals: BTreeMap<Signal, Ability> =
         Signal::ALL.into_iter().map(|signal| (signal, ability(signal))).collect();
@@ -503,7 +489,7 @@ fn support(catalogue: &str) -> Result<Support, CatalogueError> {
         signals,
         affinity: Ability::Full,
         boost: Ability::Full,
-        waiting: Ability::Full,
+        idle_class: Ability::Full,
         enrolment: Ability::Full,
     })
 }

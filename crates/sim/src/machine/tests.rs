@@ -24,18 +24,18 @@ impl<'p> Contention<'p> for Toy {
         Ok(self.phases.len() - 1)
     }
 
-    fn paces(&mut self, running: &[Runner], _span_ns: f64) -> Vec<Arc<Pace>> {
-        let beside = |core: CoreId| running.iter().filter(|r| r.core == core).count() - 1;
+    fn thread_rates(&mut self, running: &[Runner], _span_ns: f64) -> Vec<Arc<ThreadRate>> {
+        let co_runners = |core: CoreId| running.iter().filter(|r| r.core == core).count() - 1;
         running
             .iter()
             .map(|thread| {
-                let cpi = self.phases[thread.phase] * (1.0 + 0.5 * beside(thread.core) as f64);
+                let cpi = self.phases[thread.phase] * (1.0 + 0.5 * co_runners(thread.core) as f64);
                 let mut activity = Activity { instructions: 1.0, uops: 1.0, ..Activity::default() };
                 activity.cycles[Cycle::Retiring as usize] = 0.5;
                 activity.cycles[Cycle::Memory as usize] = cpi - 0.5;
                 activity.slots[Slot::Retiring as usize] = 1.0;
                 activity.slots[Slot::Memory as usize] = 8.0 * cpi - 1.0;
-                Arc::new(Pace { speed: 1.0 / cpi, activity, ghz: 1.0, width: 8.0 })
+                Arc::new(ThreadRate { speed: 1.0 / cpi, activity, ghz: 1.0, width: 8.0 })
             })
             .collect()
     }
@@ -75,13 +75,17 @@ fn power8() -> Description {
     Description::named("power8-s812l").unwrap()
 }
 
-fn start<'p>(machine: &str, programs: Vec<Program<'p>>, options: Options) -> SimMachine<'p, Toy> {
+fn start<'p>(
+    machine: &str,
+    programs: Vec<Program<'p>>,
+    options: SimOptions,
+) -> SimMachine<'p, Toy> {
     let description = Description::named(machine).unwrap();
     SimMachine::new(&description, Toy::default(), programs, &[], options).unwrap()
 }
 
-fn limited(cpus: &str, seed: u64) -> Options {
-    Options { seed, limit: Some(cpus.parse().unwrap()), ..Options::default() }
+fn limited(cpus: &str, seed: u64) -> SimOptions {
+    SimOptions { seed, limit: Some(cpus.parse().unwrap()), ..SimOptions::default() }
 }
 
 /// Runs some quanta under moves that a seed draws; gives all samples.
@@ -126,27 +130,27 @@ fn equal_seeds_give_equal_samples() {
     assert_ne!(text(1), text(2));
 }
 
-/// Its cycles at each count of instructions, past the end of what was recorded, tell in which
+/// Its cycles at each count of instructions, past the end of what was recorded, show in which
 /// phases it was.
 #[test]
-fn a_program_does_the_same_alone_and_in_company() {
+fn a_program_does_the_same_alone_and_with_co_runners() {
     let profile = profile(&[1, 3, 9], &[(0, MS), (1, MS), (0, MS), (2, MS), (1, MS), (2, MS)]);
     let other = two_phases();
-    let cycles = |beside: usize, seed: u64| -> f64 {
-        let others = (0..beside).map(|_| program(&other, Shape::Single, None));
+    let cycles = |others_count: usize, seed: u64| -> f64 {
+        let others = (0..others_count).map(|_| program(&other, Shape::Single, None));
         let own = program(&profile, Shape::Single, Some(200 * MS));
         let programs = others.chain([own]).collect();
-        // Each has a core of its own, so that nobody slows it down.
+        // Each has a core of its own, so that no thread slows it down.
         let mut machine = start("power8-s812l", programs, limited("0,8,16,24", seed));
         machine.wait(Duration::from_secs(3)).unwrap();
-        let first = machine.completions().iter().find(|c| c.slot == beside && c.run == 0);
+        let first = machine.completions().iter().find(|c| c.slot == others_count && c.run == 0);
         let first = first.unwrap();
         (first.ended.0 - first.started.0) as f64
     };
     let alone = cycles(0, 1);
-    for (beside, seed) in [(0, 2), (1, 1), (3, 5)] {
-        let again = cycles(beside, seed);
-        assert!((again / alone - 1.0).abs() < 1e-3, "{beside} {seed}: {again} {alone}");
+    for (others_count, seed) in [(0, 2), (1, 1), (3, 5)] {
+        let again = cycles(others_count, seed);
+        assert!((again / alone - 1.0).abs() < 1e-3, "{others_count} {seed}: {again} {alone}");
     }
 }
 
@@ -157,7 +161,7 @@ fn no_count_runs_backwards() {
     for pair in samples.windows(2) {
         for now in &pair[1].threads {
             let Some(before) = pair[0].threads.iter().find(|t| t.id == now.id) else { continue };
-            assert!(before.ran <= now.ran && before.waited <= now.waited);
+            assert!(before.run_time <= now.run_time && before.wait_time <= now.wait_time);
             assert!(before.switches <= now.switches);
             for (a, b) in before.counts.iter().zip(&now.counts) {
                 let (a, b) = (a.as_ref().unwrap(), b.as_ref().unwrap());
@@ -192,7 +196,7 @@ fn work_is_conserved() {
     }
 }
 
-/// Whenever somebody looks: what was done makes up the time that was run.
+/// Whenever a sample is taken: what was done makes up the time that was run.
 #[test]
 fn what_is_done_is_counted() {
     let profile = two_phases();
@@ -209,7 +213,7 @@ fn what_is_done_is_counted() {
             assert!((cycles - thread.ran_ns).abs() < 1e-6 * thread.ran_ns + 1e-3, "{cycles}");
             let modes: f64 = done.modes.iter().sum();
             assert!((modes - cycles).abs() < 1e-6 * cycles + 1e-3, "{modes} of {cycles}");
-            // That somebody looked changes nothing.
+            // Sampling changes nothing.
             assert!((thread.done.instructions - done.instructions).abs() < 1e-3);
         }
     }
@@ -263,7 +267,7 @@ fn serial_phases_have_one_ready_thread() {
     // 4 million in parallel by 4 threads take 1 ms, then 2 ms alone.
     let phases = Alternating { threads: 4, parallel: (4e6, 4e6), serial: 0.5 };
     let programs = vec![program(&profile, Shape::Alternating(phases), None)];
-    let mut machine = start("xeon-e5-2620v4", programs, Options::default());
+    let mut machine = start("xeon-e5-2620v4", programs, SimOptions::default());
     machine.wait(Duration::from_millis(100)).unwrap();
     let (mut serial, mut parallel) = (0, 0);
     for _ in 0..3000 {
@@ -280,14 +284,14 @@ fn serial_phases_have_one_ready_thread() {
 }
 
 #[test]
-fn nobody_waits_beside_an_idle_place() {
+fn no_thread_waits_next_to_an_idle_place() {
     let profile = two_phases();
     let phases = Alternating { threads: 6, parallel: (2e6, 9e6), serial: 0.4 };
     let programs = vec![
         program(&profile, Shape::Alternating(phases), None),
         program(&profile, Shape::Alternating(phases), None),
     ];
-    let mut machine = start("morad-8-symmetric", programs, Options::default());
+    let mut machine = start("morad-8-symmetric", programs, SimOptions::default());
     let (mut idle, mut before) = (0, vec![0; 12]);
     for _ in 0..500 {
         machine.wait(Duration::from_millis(4)).unwrap();
@@ -305,7 +309,7 @@ fn nobody_waits_beside_an_idle_place() {
 
 /// Of 24 on 16 hardware threads 8 have a place for themselves, in turn.
 #[test]
-fn all_in_a_crowd_get_about_as_much() {
+fn all_waiting_threads_get_about_as_much() {
     let profile = profile(&[1], &[(0, 1000 * MS)]);
     for (name, places, count) in [
         ("xeon-e5-2620v4", 16.0, 24),
@@ -314,7 +318,7 @@ fn all_in_a_crowd_get_about_as_much() {
         ("morad-8-symmetric", 8.0, 9),
     ] {
         let programs = (0..count).map(|_| program(&profile, Shape::Single, None)).collect();
-        let mut machine = start(name, programs, Options::default());
+        let mut machine = start(name, programs, SimOptions::default());
         machine.wait(Duration::from_secs(60)).unwrap();
         let share = places / f64::from(count);
         for thread in &machine.threads {
@@ -332,12 +336,12 @@ fn a_boosted_thread_gets_the_share_of_its_weight() {
     let ids: Vec<_> = machine.sample().unwrap().threads.iter().map(|t| (t.program, t.id)).collect();
     let boost = |priority| Move { thread: ids[0].1, change: Change::Priority(priority) };
     for (priority, expected) in
-        [(Priority::Normal, 0.5), (Priority::Boosted(5), 0.753), (Priority::Waiting, 0.003)]
+        [(Priority::Normal, 0.5), (Priority::Boosted(5), 0.753), (Priority::Idle, 0.003)]
     {
         machine.apply(&[boost(priority)]).unwrap();
         let ran = |machine: &mut SimMachine<'_, Toy>| {
             let threads = machine.sample().unwrap().threads;
-            threads.iter().find(|t| t.id == ids[0].1).unwrap().ran.as_secs_f64()
+            threads.iter().find(|t| t.id == ids[0].1).unwrap().run_time.as_secs_f64()
         };
         let before = ran(&mut machine);
         machine.wait(Duration::from_secs(10)).unwrap();
@@ -382,13 +386,13 @@ fn what_does_not_suit_the_machine_is_refused() {
         "the hardware threads 80-81 are none of this machine's (0-79)"
     );
     let empty = Profile { phases: Vec::new(), ..two_phases() };
-    let error = refused(vec![program(&empty, Shape::Single, None)], Options::default());
+    let error = refused(vec![program(&empty, Shape::Single, None)], SimOptions::default());
     assert_eq!(error, "program 'toy' has an empty profile; capture it again");
 }
 
 /// What the counts of a sample say of a thread's CPI and the share of its
 /// cycles that retired something.
-fn told(machine: &mut SimMachine<'_, Toy>) -> (f64, f64) {
+fn reported(machine: &mut SimMachine<'_, Toy>) -> (f64, f64) {
     let sample = machine.sample().unwrap();
     let groups = &sample.counting.as_ref().unwrap().groups;
     let reading = sample.threads[0].counts[0].as_ref().unwrap();
@@ -404,7 +408,7 @@ fn counters_err_as_configured() {
     let profile = profile(&[2], &[(0, 1000 * MS)]);
     let run = |errors| {
         let programs = vec![program(&profile, Shape::Single, None)];
-        let options = Options { errors, ..limited("0", 1) };
+        let options = SimOptions { errors, ..limited("0", 1) };
         let mut machine = start("power8-s812l", programs, options);
         machine.wait(Duration::from_millis(100)).unwrap();
         machine.measure(&[Signal::CpiStack].into());
@@ -412,7 +416,7 @@ fn counters_err_as_configured() {
             machine.wait(Duration::from_millis(5)).unwrap();
             machine.sample().unwrap();
         }
-        told(&mut machine)
+        reported(&mut machine)
     };
     let (cpi, retiring) = run(Errors::NONE);
     assert!((cpi - 2.0).abs() < 1e-6 && (retiring - 0.25).abs() < 1e-6, "{cpi} {retiring}");
@@ -452,7 +456,7 @@ fn a_slot_runs_its_programs_in_turn() {
         program(&slow, Shape::Single, Some(2 * MS)),
         program(&fast, Shape::Single, Some(3 * MS)),
     ];
-    let options = Options { orders: vec![vec![0, 1], vec![1, 0]], ..limited("0,8", 1) };
+    let options = SimOptions { orders: vec![vec![0, 1], vec![1, 0]], ..limited("0,8", 1) };
     let mut machine = start("power8-s812l", programs, options);
     assert_eq!(machine.sample().unwrap().threads.len(), 2);
     machine.wait(Duration::from_millis(50)).unwrap();
@@ -472,7 +476,7 @@ fn a_slot_runs_its_programs_in_turn() {
 #[test]
 fn an_order_of_unknown_programs_is_refused() {
     let profile = profile(&[1], &[(0, MS)]);
-    let options = Options { orders: vec![vec![0, 1]], ..limited("0", 1) };
+    let options = SimOptions { orders: vec![vec![0, 1]], ..limited("0", 1) };
     let description = Description::named("power8-s812l").unwrap();
     let programs = vec![program(&profile, Shape::Single, None)];
     let made = SimMachine::new(&description, Toy::default(), programs, &[], options);

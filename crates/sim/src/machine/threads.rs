@@ -5,7 +5,7 @@ use std::sync::Arc;
 use symbiont_machine::{Priority, ThreadId};
 use symbiont_topology::{CpuSet, NodeId};
 
-use super::contention::Pace;
+use super::contention::ThreadRate;
 use super::meter::{Errors, Meter};
 use crate::activity::Activity;
 use crate::os::Task;
@@ -28,7 +28,7 @@ pub(super) struct Thread<'p> {
     /// `target`, or else the limit.
     pub allowed: Arc<CpuSet>,
     pub priority: Priority,
-    /// Time that it ran over its weight: who has least is next.
+    /// Time that it ran over its weight: the thread with least is next.
     pub virtual_ns: f64,
     pub ran_ns: f64,
     /// How much it ran lately, 0 … 1.
@@ -40,7 +40,7 @@ pub(super) struct Thread<'p> {
     /// Where it ran last.
     pub warm: Option<usize>,
     /// How fast it runs; none if it does not run now.
-    pub pace: Option<Arc<Pace>>,
+    pub thread_rate: Option<Arc<ThreadRate>>,
     /// What is in neither of the next two yet.
     pub uncounted: Uncounted,
     pub meter: Meter,
@@ -48,7 +48,7 @@ pub(super) struct Thread<'p> {
     pub done: Activity,
 }
 
-/// What a thread did since that was counted last: all of it at one pace, with its core in one mode.
+/// What a thread did since that was counted last: all of it at one rate, with its core in one mode.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uncounted {
     pub ns: f64,
@@ -65,10 +65,10 @@ impl Thread<'_> {
 
     /// What is not counted yet; `mode` is an index into [`Activity::modes`].
     pub(super) fn lately(&self, mode: usize) -> Activity {
-        let Some(pace) = &self.pace else { return Activity::default() };
+        let Some(thread_rate) = &self.thread_rate else { return Activity::default() };
         let Uncounted { still_ns, instructions, .. } = self.uncounted;
-        let mut activity = pace.activity.times(instructions);
-        activity.stall(still_ns * pace.ghz, pace.width);
+        let mut activity = thread_rate.activity.times(instructions);
+        activity.stall(still_ns * thread_rate.ghz, thread_rate.width);
         activity.modes[mode] = activity.all_cycles();
         activity
     }
@@ -86,7 +86,7 @@ impl Thread<'_> {
 
 /// What a slot's program does now.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Stage {
+pub(super) enum RunPhase {
     /// All its threads run, each through its own phases.
     Together,
     /// The first thread alone, for so many instructions; then a parallel phase.
@@ -111,7 +111,7 @@ pub(super) struct Run {
     /// Instructions after which it has completed.
     pub target: f64,
     pub retired: f64,
-    pub stage: Stage,
+    pub stage: RunPhase,
     pub home: NodeId,
 }
 
@@ -119,8 +119,8 @@ impl Run {
     /// Instructions until its stage ends.
     pub(super) fn left(&self) -> f64 {
         match self.stage {
-            Stage::Together => f64::INFINITY,
-            Stage::Serial(left) | Stage::Parallel { left, .. } => left,
+            RunPhase::Together => f64::INFINITY,
+            RunPhase::Serial(left) | RunPhase::Parallel { left, .. } => left,
         }
     }
 }

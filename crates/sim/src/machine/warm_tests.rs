@@ -9,8 +9,8 @@ use symbiont_topology::{CoreId, NodeId};
 use super::tests::program;
 use super::{Contention, Runner, SimMachine};
 use crate::description::Description;
-use crate::fast::{Switches, Workshop};
-use crate::machine::{Errors, Options};
+use crate::fast::{Switches, TableBuilder};
+use crate::machine::{Errors, SimOptions};
 use crate::program::Shape;
 
 /// Something that goes from one phase to another and back, each of so many instructions.
@@ -38,20 +38,19 @@ fn place<'p, C: Contention<'p>>(machine: &mut SimMachine<'p, C>, pus: [u32; 2]) 
 }
 
 /// Instructions in the 100 ms after a program of many lines was moved to another core, or was not,
-/// beside one on a third core that changes its phase every so many instructions, asked so often.
+/// with one on a third core that changes its phase every so many instructions, asked so often.
 fn retired(moves: bool, each: u64, cuts: u32) -> f64 {
     retired_with(Switches::default(), moves, each, cuts)
 }
 
 fn retired_with(switches: Switches, moves: bool, each: u64, cuts: u32) -> f64 {
     let (large, restless) = (test_support::pointer_chasing(20_000), restless(each));
-    let workshop = Workshop::new(Description::named("power8-s812l").unwrap());
+    let builder = TableBuilder::new(Description::named("power8-s812l").unwrap());
     let programs = [&large, &restless].map(|profile| program(profile, Shape::Single, None)).into();
     let limit = Some("0,8,16".parse().unwrap());
-    let options = Options { limit, errors: Errors::NONE, seed: 1, ..Options::default() };
-    let fast = workshop.fast(switches);
-    let mut machine =
-        SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap();
+    let options = SimOptions { limit, errors: Errors::NONE, seed: 1, ..SimOptions::default() };
+    let fast = builder.fast(switches);
+    let mut machine = SimMachine::new(builder.description(), fast, programs, &[], options).unwrap();
     place(&mut machine, [0, 16]);
     machine.wait(Duration::from_secs(2)).unwrap();
     let before = machine.retired(0).unwrap();
@@ -90,27 +89,27 @@ fn where_caches_are_warm_at_once_moves_leave_nothing_behind() {
 #[test]
 fn another_span_instead_is_as_if_asked_at_once() {
     let large = test_support::pointer_chasing(20_000);
-    let workshop = Workshop::new(Description::named("power8-s812l").unwrap());
+    let builder = TableBuilder::new(Description::named("power8-s812l").unwrap());
     let runner =
         |core: u32| Runner { thread: 1, core: CoreId(core), phase: 0, home: NodeId(0), mode: 1 };
     // On a core whose caches hold some of it, asked about so many ns, or first about others.
     let speed = |first: Option<f64>, ns: f64| {
-        let mut fast = workshop.fast(Switches::default());
+        let mut fast = builder.fast(Switches::default());
         fast.prepare(&large.phases[0]).unwrap();
-        fast.paces(&[runner(0)], 1e9);
+        fast.thread_rates(&[runner(0)], 1e9);
         fast.lasted(1e9);
-        fast.paces(&[runner(1)], 1e5);
+        fast.thread_rates(&[runner(1)], 1e5);
         fast.lasted(1e5);
-        let paces = match first {
-            None => fast.paces(&[runner(1)], ns),
+        let thread_rates = match first {
+            None => fast.thread_rates(&[runner(1)], ns),
             Some(first) => {
-                let before = fast.paces(&[runner(1)], first);
+                let before = fast.thread_rates(&[runner(1)], first);
                 fast.instead(&[runner(1)], ns).unwrap_or(before)
             }
         };
         // What is held in the end shows in the next answer.
         fast.lasted(ns);
-        [paces[0].speed, fast.paces(&[runner(1)], 1e5)[0].speed]
+        [thread_rates[0].speed, fast.thread_rates(&[runner(1)], 1e5)[0].speed]
     };
     let near = |a: [f64; 2], b: [f64; 2]| a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 5e-3);
     let (brief, long) = (speed(None, 1e4), speed(None, 1e6));

@@ -1,7 +1,7 @@
 //! What idle hardware threads take, at once.
 //!
-//! Linux's look for work when they become idle, and from then on every few milliseconds;
-//! here they look at each tick, and find whatever helps most.
+//! Linux's search for work when they become idle, and from then on every few milliseconds;
+//! here they search at each tick, and find whatever helps most.
 
 use super::{Map, Queues, Shift, Task};
 
@@ -63,15 +63,15 @@ fn gain(map: &Map, queues: &Queues, task: &Task<'_>, from: usize, to: usize) -> 
     if !alike || queues.len(from) > 1 {
         return None;
     }
-    // Beside how many others it runs on its core, and would there.
-    let (beside, would) = (queues.siblings(map, from), queues.siblings(map, to));
-    if would < beside {
+    // With how many others it runs on its core, and would there.
+    let (siblings, would) = (queues.siblings(map, from), queues.siblings(map, to));
+    if would < siblings {
         return Some((2, near));
     }
-    if would == beside && queues.evens_nodes(map, from, to) {
+    if would == siblings && queues.evens_nodes(map, from, to) {
         return Some((1, near));
     }
     let homeward = here.node != task.home && there.node == task.home;
-    let may = would == beside && homeward && queues.may_return(map, from, to);
+    let may = would == siblings && homeward && queues.may_return(map, from, to);
     may.then_some((0, near))
 }

@@ -1,10 +1,8 @@
-//! Where threads go that nobody placed: a baseline like Linux's scheduler.
+//! Where unplaced threads go: a baseline like Linux's scheduler.
 //!
 //! # Problem
-//! A policy is compared with what the operating system would have done. So the
-//! simulated machine needs a scheduler of its own that treats threads as Linux
-//! does: it knows topology, capacity and where memory is, and nothing of what
-//! threads do to each other.
+//! A policy is compared with the operating system. So the simulated machine needs a scheduler that treats
+//! threads as Linux does: it knows topology, capacity and where memory is, and nothing of contention.
 //!
 //! # Approach
 //! The rules, each after the kernel's documentation (Documentation/scheduler):
@@ -14,7 +12,7 @@
 //! | a new thread goes to the idlest place: an idle hardware thread, of an idle core if there is one, of the highest capacity, on the node that holds its memory | sched-domains.rst; sched-capacity.rst, wakeup; find_idlest_cpu, select_idle_core |
 //! | a thread that wakes goes where it was if that is idle, else to an idle core, then an idle hardware thread of the same LLC domain, else where it was | select_idle_sibling |
 //! | idle hardware threads take threads, by number in relation to capacity, so that a busy thread leaves a slow core when a fast one is idle; the nearest queue gives | sched-domains.rst; sched-capacity.rst, misfit; sched-energy.rst does not apply |
-//! | busy hardware threads look at intervals, core by core, LLC domain by LLC domain, node by node, whether another has more than they; so threads of a crowd change places (`crowd`) | sched-domains.rst; kernel/sched/fair.c, sched_balance_rq |
+//! | busy hardware threads look at intervals, core by core, LLC domain by LLC domain, node by node, whether another has more than they; so waiting threads change places (`load_balancer`) | sched-domains.rst; kernel/sched/fair.c, sched_balance_rq |
 //! | threads that share a core are spread to idle cores | SD_PREFER_SIBLING |
 //! | idle hardware threads take threads of a node with more than theirs | sibling_imbalance, adjust_numa_imbalance |
 //! | a thread goes to the node of its memory when a core is as free there, and the nodes stay even | numa_balancing in admin-guide/sysctl/kernel.rst, task_numa_migrate |
@@ -33,28 +31,28 @@
 //!   before slow ones (`fast_cores_fill_before_slow_ones`), those near the memory
 //!   before others (`cores_near_the_memory_fill_first`).
 //! - Nodes are evened (`nodes_are_evened_but_for_a_few_threads`).
-//! - What idle ones take ends, and nobody waits then beside an idle one
+//! - Moves to idle ones end, and then no thread waits next to an idle one
 //!   (`balancing_reaches_a_state_that_it_leaves_alone`).
-//! - A crowd's threads go on changing places, but all queues stay about even
-//!   (`a_crowd_ends_about_even`).
+//! - Waiting threads go on changing places, but all queues stay about even
+//!   (`waiting_threads_end_about_even`).
 //! - What differs from the kernel is known
-//!   (`the_report_beside_linux_is_what_this_scheduler_does`).
+//!   (`the_report_against_linux_is_what_this_scheduler_does`).
 
 mod balance;
-mod crowd;
+mod balance_pass;
+mod load_balancer;
 #[cfg(test)]
-mod crowd_tests;
-mod levels;
-mod look;
+mod load_balancer_tests;
 mod map;
 mod nodes;
 mod place;
+mod sched_domains;
 #[cfg(test)]
 mod tests;
 mod usage;
 
 pub(crate) use balance::balance;
-pub(crate) use crowd::{Crowd, Ready};
+pub(crate) use load_balancer::{LoadBalancer, Ready};
 pub(crate) use map::{Map, Place, Queues};
 pub(crate) use place::{place, wake};
 use symbiont_machine::Priority;
@@ -83,6 +81,6 @@ pub(crate) fn weight(priority: Priority) -> f64 {
     match priority {
         Priority::Normal => 1024.0,
         Priority::Boosted(levels) => 1024.0 * 1.25_f64.powi(i32::from(levels.min(40))),
-        Priority::Waiting => 3.0,
+        Priority::Idle => 3.0,
     }
 }

@@ -56,13 +56,13 @@ impl Nodes {
     /// Should a node with `threads` on each give one of them to another?
     pub fn gives(&self, threads: &[i64], from: usize, to: usize) -> bool {
         let (fuller, emptier) = (threads[from], threads[to]);
-        let (giver, taker) = (self.cores[from], self.cores[to]);
-        let more = if giver == taker {
+        let (giver, destination) = (self.cores[from], self.cores[to]);
+        let more = if giver == destination {
             fuller - emptier
         } else {
             // Threads for each core, in those of a node of the mean size.
-            let all = giver + taker;
-            (2 * (taker * fuller - giver * emptier) + all) / all
+            let all = giver + destination;
+            (2 * (destination * fuller - giver * emptier) + all) / all
         };
         more > 1 && !self.small(more, emptier + 1)
     }

@@ -1,4 +1,4 @@
-//! How busy hardware threads and threads were lately, as Linux's PELT averages tell
+//! How busy hardware threads and threads were lately, as Linux's PELT averages show
 //! (`util_avg` in kernel/sched/pelt.c).
 //!
 //! An average follows what it is of, 1 while that runs and 0 while it does not, and half of

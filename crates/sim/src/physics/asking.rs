@@ -3,7 +3,7 @@
 //! # Approach
 //! A thread takes a part of the step to where its environment leads ([`Columns::ask`]). Where that is
 //! follows from the last look-up, or is looked up again. When all has settled, full answers must
-//! be what followed ([`Columns::check`]). Between, [`Columns::wake`] tells who minds what cores
+//! be what followed ([`Columns::check`]). Between, [`Columns::wake`] reports which threads are affected by what cores
 //! leave each other.
 
 use std::ops::Range;
@@ -24,7 +24,7 @@ use super::tasks::Task;
 const RESTS: f64 = CLOSE / 4.0;
 /// Environments that differ by no more have the same misses.
 const EQUAL: f64 = 2e-4;
-/// So far slopes tell the CPI without a full answer that confirms it.
+/// So far slopes give the CPI without a full answer that confirms it.
 const TRUSTED: f64 = 1e-2;
 /// What a thread takes of its core by no more of all of it is taken as before.
 const TAKEN: f64 = 0.05;
@@ -81,7 +81,7 @@ impl Columns {
         }
     }
 
-    /// Asks for the response of a thread; tells its CPI.
+    /// Asks for the response of a thread; returns its CPI.
     fn look_up(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> f64 {
         self.answers += 1;
         let environment = self.environments[index];
@@ -97,8 +97,8 @@ impl Columns {
         response.cpi
     }
 
-    /// Is what followed as full answers are, and what each takes of its core? Those for whom it is not
-    /// are asked again; only those are looked at who were awake.
+    /// Is what followed as full answers are, and what each takes of its core? Those for which it is not
+    /// are asked again; only awake ones are checked.
     pub(super) fn check(
         &mut self,
         respond: &mut dyn Respond,
@@ -140,7 +140,7 @@ impl Columns {
         false
     }
 
-    /// Did the last look-up of a thread tell slopes?
+    /// Did the last look-up of a thread give slopes?
     fn is_local(&self, index: usize) -> bool {
         matches!(self.asked[index], Some((_, Some(_))))
     }
@@ -203,7 +203,7 @@ impl Columns {
         (change <= SAME).then_some(window.cpi)
     }
 
-    /// Wakes the cores of those who notice what cores leave each other by now.
+    /// Wakes the cores of those that notice what cores leave each other by now.
     pub(super) fn wake(&mut self, tasks: &[Task<'_>], groups: &Groups) {
         for core in 0..groups.cores() {
             let range = groups.tasks(core);

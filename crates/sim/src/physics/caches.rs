@@ -6,7 +6,7 @@
 //! the levels above miss, so that lines are [`Older`] there than their last uses.
 //!
 //! Threads of the same program have code in common, which the OS keeps once: all of it in the same
-//! phase, in others the part that the sketches of their profiles tell ([`CodeSketch`](symbiont_profile::CodeSketch)).
+//! phase, in others the part that the sketches of their profiles give ([`CodeSketch`](symbiont_profile::CodeSketch)).
 //! In the instruction cache each brings the part that none before it brings, as fast as the fastest of those that have
 //! most of their code in common. In the L2 and the last level, one with most of its code in common with an
 //! earlier one brings its data alone. Translations are of each process apart.
@@ -18,7 +18,7 @@
 use super::footprint::FOREVER;
 use super::groups::Group;
 use super::occupancy::{Filling, is_notable};
-use super::pipeline::{Environment, Level, REACHES};
+use super::pipeline::{CacheLevel, Environment, REACHES};
 use super::sharing::{Older, Sharer, shared_reach};
 use super::tasks::Task;
 
@@ -41,17 +41,17 @@ pub struct After {
 }
 
 /// Where the occupancy of a level is kept.
-pub fn kept(level: Level) -> Option<usize> {
+pub fn kept(level: CacheLevel) -> Option<usize> {
     match level {
-        Level::L2 => Some(0),
-        Level::Last => Some(1),
+        CacheLevel::L2 => Some(0),
+        CacheLevel::Last => Some(1),
         _ => None,
     }
 }
 
 /// Does a thread's part of this level take notable time to settle?
 pub fn relaxes(level: usize) -> bool {
-    Level::ALL.get(level).is_some_and(|level| kept(*level).is_some())
+    CacheLevel::ALL.get(level).is_some_and(|level| kept(*level).is_some())
 }
 
 /// How long what is held takes to change.
@@ -74,7 +74,7 @@ pub(super) fn set<'g>(
     tasks: &[Task<'_>],
     speeds: &[f64],
     span: Span<'_>,
-    wanted: impl Fn(Level, &[usize]) -> bool,
+    wanted: impl Fn(CacheLevel, &[usize]) -> bool,
     reaches: &mut [Reaches],
     after: &mut [After],
 ) {
@@ -89,22 +89,22 @@ pub(super) fn set<'g>(
         threads.clear();
         threads.reserve(members.len());
         let footprint = |member: usize| &tasks[member].phase.footprints[at];
-        let data = |member: usize| &tasks[member].phase.footprints[Level::L1d as usize];
-        if matches!(level, Level::L1i | Level::L2 | Level::Last) {
+        let data = |member: usize| &tasks[member].phase.footprints[CacheLevel::L1d as usize];
+        if matches!(level, CacheLevel::L1i | CacheLevel::L2 | CacheLevel::Last) {
             kin.find(tasks, members);
         }
         for (place, &member) in members.iter().enumerate() {
             let older = older(&tasks[member], level, &reaches[member]);
             let sharer = |footprint, speed| Sharer { footprint, speed, older, part: 1.0 };
             match level {
-                Level::L1i if kin.any => {
+                CacheLevel::L1i if kin.any => {
                     let part = 1.0 - kin.brought[place];
                     let fastest = kin.fastest(tasks, speeds, &members[place..]);
                     if part > 0.0 {
                         threads.push(Sharer { part, ..sharer(footprint(member), fastest) });
                     }
                 }
-                Level::L2 | Level::Last if kin.any && kin.brought[place] >= MOST => {
+                CacheLevel::L2 | CacheLevel::Last if kin.any && kin.brought[place] >= MOST => {
                     threads.push(sharer(data(member), speeds[member]));
                 }
                 _ => threads.push(sharer(footprint(member), speeds[member])),
@@ -145,10 +145,10 @@ pub(super) fn set<'g>(
 }
 
 /// How much older a thread's lines are at a level than its uses of them.
-fn older(task: &Task<'_>, level: Level, reaches: &Reaches) -> Older {
-    let footprint = |level: Level| &task.phase.footprints[level as usize];
+fn older(task: &Task<'_>, level: CacheLevel, reaches: &Reaches) -> Older {
+    let footprint = |level: CacheLevel| &task.phase.footprints[level as usize];
     let first = || {
-        let above = [Level::L1d, Level::L1i].map(|above| {
+        let above = [CacheLevel::L1d, CacheLevel::L1i].map(|above| {
             let reach = reaches[above as usize];
             (footprint(above).misses(reach), reach.exp2())
         });
@@ -157,10 +157,10 @@ fn older(task: &Task<'_>, level: Level, reaches: &Reaches) -> Older {
         if misses > 0.0 { (weighted / misses).log2() } else { FOREVER }
     };
     match level {
-        Level::L2 => Older::below(footprint(level), first()),
+        CacheLevel::L2 => Older::below(footprint(level), first()),
         // Without an L3 the last level is the L2.
-        Level::Last if task.two_levels => Older::below(footprint(level), first()),
-        Level::Last => Older::below(footprint(level), reaches[Level::L2 as usize]),
+        CacheLevel::Last if task.two_levels => Older::below(footprint(level), first()),
+        CacheLevel::Last => Older::below(footprint(level), reaches[CacheLevel::L2 as usize]),
         _ => Older::default(),
     }
 }
@@ -209,8 +209,8 @@ impl<'g> Kin<'g> {
 /// Copies the reaches: what the L2 reaches, the last level does too.
 pub fn hand_over(reaches: &Reaches, environment: &mut Environment) {
     environment.reach = *reaches;
-    let last = &mut environment.reach[Level::Last as usize];
-    *last = last.max(reaches[Level::L2 as usize]);
+    let last = &mut environment.reach[CacheLevel::Last as usize];
+    *last = last.max(reaches[CacheLevel::L2 as usize]);
 }
 
 #[cfg(test)]
@@ -279,7 +279,7 @@ mod tests {
             let (span, speeds) = (Span { ns: None, held: &[] }, vec![0.0; arrays.len()]);
             let of_core = groups.of_core(0);
             set(of_core, &tasks, &speeds, span, |_, _| true, &mut reaches, &mut after);
-            let at = Level::Streams as usize;
+            let at = CacheLevel::Streams as usize;
             let share = |(task, reaches): (&Task<'_>, &Reaches)| {
                 let streams = &task.phase.footprints[at];
                 let begun = streams.misses(FOREVER);
@@ -298,7 +298,7 @@ mod tests {
 
     /// How far the first of two threads of a core reaches, and what it misses in the L2. Both go through so many
     /// lines, the other with such an operation and code.
-    fn beside(first: OpClass, code_sketch: CodeSketch) -> (Reaches, f64) {
+    fn co_running(first: OpClass, code_sketch: CodeSketch) -> (Reaches, f64) {
         let machine = Description::named("xeon-e5-2620v4").unwrap();
         let physics = Physics::new(&machine);
         let own = (OpClass::Integer, code(0));
@@ -316,7 +316,7 @@ mod tests {
         let span = Span { ns: None, held: &[] };
         let of_core = groups.of_core(0);
         set(of_core, &tasks, &[0.0; 2], span, |_, _| true, &mut reaches, &mut after);
-        let at = Level::L2 as usize;
+        let at = CacheLevel::L2 as usize;
         (reaches[0], one.cores[0].footprints[at].misses(reaches[0][at]))
     }
 
@@ -327,23 +327,23 @@ mod tests {
 
     #[test]
     fn twins_bring_their_code_once() {
-        let (twins, misses) = beside(OpClass::Integer, code(0));
-        let (strangers, more) = beside(OpClass::Multiply, CodeSketch::default());
+        let (twins, misses) = co_running(OpClass::Integer, code(0));
+        let (strangers, more) = co_running(OpClass::Multiply, CodeSketch::default());
         // The L2 holds the code of one, not of two.
         assert!(misses < 1e-3 && more > 0.05, "{misses} {more}");
-        assert!(twins[Level::L1i as usize] > strangers[Level::L1i as usize] + 0.5);
-        assert_eq!(twins[Level::CodeTlb as usize], strangers[Level::CodeTlb as usize]);
+        assert!(twins[CacheLevel::L1i as usize] > strangers[CacheLevel::L1i as usize] + 0.5);
+        assert_eq!(twins[CacheLevel::CodeTlb as usize], strangers[CacheLevel::CodeTlb as usize]);
     }
 
     #[test]
     fn other_phases_bring_what_is_not_in_common() {
-        let twins = beside(OpClass::Integer, code(0));
+        let twins = co_running(OpClass::Integer, code(0));
         let of_others = CodeSketch::of(0..100).in_program("other");
-        let strangers = beside(OpClass::Multiply, of_others);
-        assert_eq!(beside(OpClass::Multiply, code(0)), twins);
-        assert_eq!(beside(OpClass::Multiply, code(1_000)), strangers);
-        let reach = |of: (Reaches, f64)| of.0[Level::L1i as usize];
-        let part = reach(beside(OpClass::Multiply, code(50)));
+        let strangers = co_running(OpClass::Multiply, of_others);
+        assert_eq!(co_running(OpClass::Multiply, code(0)), twins);
+        assert_eq!(co_running(OpClass::Multiply, code(1_000)), strangers);
+        let reach = |of: (Reaches, f64)| of.0[CacheLevel::L1i as usize];
+        let part = reach(co_running(OpClass::Multiply, code(50)));
         assert!(part + 0.1 < reach(twins) && part > reach(strangers) + 0.1, "{part}");
     }
 }

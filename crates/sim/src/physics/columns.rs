@@ -23,7 +23,7 @@ use super::groups::Groups;
 use super::local::Local;
 use super::memory;
 use super::mixing::Mixing;
-use super::pipeline::{Company, Environment, Level};
+use super::pipeline::{CacheLevel, CoreSharing, Environment};
 use super::rates::{Rates, misses};
 use super::respond::Respond;
 use super::response::Response;
@@ -33,9 +33,9 @@ use super::tasks::{self, Switches, Task};
 use super::window::Outcome;
 
 /// Levels of which it is kept what threads hold.
-const KEPT: [Level; 2] = [Level::L2, Level::Last];
+const KEPT: [CacheLevel; 2] = [CacheLevel::L2, CacheLevel::Last];
 
-/// Of all traffic, what a thread may fetch more or less without anybody minding.
+/// Of all traffic, what a thread may fetch more or less without effect on others.
 const LITTLE: f64 = 2e-4;
 
 /// When a call begins.
@@ -73,7 +73,7 @@ pub(super) struct Left {
 pub(super) type Brought = BTreeMap<(usize, usize), f64>;
 
 /// The cache of a core at a level, where its threads share one, and the lines it holds.
-fn cache(physics: &Physics, core: usize, level: Level) -> Option<(usize, f64)> {
+fn cache(physics: &Physics, core: usize, level: CacheLevel) -> Option<(usize, f64)> {
     let cache = physics.cores.get(core)?.caches[level as usize];
     Some((cache.shared?, cache.lines))
 }
@@ -91,11 +91,11 @@ impl Memo {
     }
 }
 
-/// A phase on a sort of core in a mode, alone there or not: fingerprint, sort, mode, company.
-type Key = (u64, usize, u32, Company);
+/// A phase on a core type in a mode, alone there or not: fingerprint, core type, mode, sharing.
+type Key = (u64, usize, u32, CoreSharing);
 
 fn key(task: &Task<'_>) -> Key {
-    (task.phase.fingerprint, task.sort, task.mode, task.pipeline.company)
+    (task.phase.fingerprint, task.core_type, task.mode, task.pipeline.sharing)
 }
 
 /// Phases that were left.
@@ -103,30 +103,30 @@ pub(super) type Phases = BTreeMap<Key, Left>;
 
 /// A thread's place and what it does there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seat {
+pub(super) struct CoreSlot {
     pub thread: u64,
     pub core: usize,
-    sort: usize,
+    core_type: usize,
     mode: u32,
-    company: Company,
+    sharing: CoreSharing,
     peers: usize,
     /// Tells where its pages lie from elsewhere.
     pages: u64,
 }
 
-impl Seat {
+impl CoreSlot {
     pub(super) fn of(task: &Task<'_>) -> Self {
-        let Task { thread, core, sort, mode, peers, .. } = *task;
+        let Task { thread, core, core_type, mode, peers, .. } = *task;
         let mark = |mark: u64, part: &f64| mark.rotate_left(9) ^ part.to_bits();
-        let (company, pages) = (task.pipeline.company, task.pages.iter().fold(0, mark));
-        Self { thread, core, sort, mode, company, peers, pages }
+        let (sharing, pages) = (task.pipeline.sharing, task.pages.iter().fold(0, mark));
+        Self { thread, core, core_type, mode, sharing, peers, pages }
     }
 }
 
 /// One entry for each task in each column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Columns {
-    pub seats: Vec<Seat>,
+    pub core_slots: Vec<CoreSlot>,
     /// Fingerprints of the phases.
     pub phases: Vec<u64>,
     pub ipc: Vec<f64>,
@@ -148,7 +148,7 @@ pub(super) struct Columns {
     /// The speeds to which the reaches in caches of several cores belong.
     pub spread: Vec<f64>,
     /// The speeds to which the reaches belong that matter to no speed; none yet: not a number.
-    pub told: Vec<f64>,
+    pub reported: Vec<f64>,
     /// Is there reason to solve its caches and its core again?
     pub moved: Vec<bool>,
     /// Does what it holds of its L2 and its last level still change?
@@ -181,20 +181,20 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Do the same threads sit on the same seats?
+    /// Are the same threads in the same core slots?
     pub(super) fn fit(&self, tasks: &[Task<'_>]) -> bool {
-        self.seats.iter().copied().eq(tasks.iter().map(Seat::of))
+        self.core_slots.iter().copied().eq(tasks.iter().map(CoreSlot::of))
     }
 
     /// What the threads of the last call brought in.
     pub(super) fn brought(&self, physics: &Physics) -> Brought {
         let mut brought = Brought::new();
-        for (seat, rates) in self.seats.iter().zip(&self.rates) {
+        for (core_slot, rates) in self.core_slots.iter().zip(&self.rates) {
             let Some((_, rates)) = rates else { continue };
             let misses = [rates.l2_misses, rates.llc_misses];
             for level in KEPT {
                 let Some(slot) = caches::kept(level) else { continue };
-                let Some((cache, lines)) = cache(physics, seat.core, level) else { continue };
+                let Some((cache, lines)) = cache(physics, core_slot.core, level) else { continue };
                 let rate = misses[slot] * rates.instructions_per_second() / 1e9 / lines;
                 if rate > 0.0 {
                     *brought.entry((slot, cache)).or_default() += rate;
@@ -206,15 +206,15 @@ impl Columns {
 
     /// What is known of each thread.
     pub(super) fn memos(&self) -> impl Iterator<Item = (u64, Memo)> {
-        self.seats.iter().enumerate().map(|(index, seat)| {
+        self.core_slots.iter().enumerate().map(|(index, core_slot)| {
             let memo = Memo {
-                core: seat.core,
+                core: core_slot.core,
                 reaches: self.reaches[index],
                 held: self.after[index].held,
-                key: (self.phases[index], seat.sort, seat.mode, seat.company),
+                key: (self.phases[index], core_slot.core_type, core_slot.mode, core_slot.sharing),
                 left: self.left(index),
             };
-            (seat.thread, memo)
+            (core_slot.thread, memo)
         })
     }
 
@@ -229,14 +229,14 @@ impl Columns {
     ) -> Self {
         let count = tasks.len();
         let mut columns = Self {
-            seats: tasks.iter().map(Seat::of).collect(),
+            core_slots: tasks.iter().map(CoreSlot::of).collect(),
             phases: tasks.iter().map(|task| task.phase.fingerprint).collect(),
             steps: vec![Step::default(); count],
             asked: vec![None; count],
             cpi: vec![1.0; count],
             speeds: vec![0.0; count],
             spread: vec![f64::INFINITY; count],
-            told: vec![f64::NAN; count],
+            reported: vec![f64::NAN; count],
             moved: vec![true; count],
             filling: vec![[false; 2]; count],
             filled: vec![[false; 2]; count],
@@ -287,12 +287,12 @@ impl Columns {
         columns
     }
 
-    /// Does anybody hold notably more or less of a cache at the end of the span?
+    /// Does any thread hold notably more or less of a cache at the end of the span?
     pub(super) fn shifts(&self) -> bool {
         self.after.iter().any(|after| after.shifted.contains(&true))
     }
 
-    /// Does anybody not hold yet what it will in the long run?
+    /// Is there a thread that does not hold yet what it will in the long run?
     pub(super) fn fills(&self) -> bool {
         self.after.iter().any(|after| after.changing.contains(&true))
     }
@@ -311,7 +311,7 @@ impl Columns {
             let other = self.phases[index] != task.phase.fingerprint;
             same &= !other;
             if other {
-                let before = (self.phases[index], task.sort, task.mode, task.pipeline.company);
+                let before = (self.phases[index], task.core_type, task.mode, task.pipeline.sharing);
                 phases.insert(before, self.left(index));
                 self.phases[index] = task.phase.fingerprint;
                 self.cares[index] = respond.cares(task);
@@ -329,7 +329,7 @@ impl Columns {
             }
             self.moved[index] = all || other || again;
             if self.moved[index] {
-                self.told[index] = f64::NAN;
+                self.reported[index] = f64::NAN;
                 self.spread[index] = f64::INFINITY;
             }
             self.filling[index] = self.filled[index];
@@ -381,9 +381,9 @@ impl Columns {
         self.fast[index] = (self.ipc[index] * task.ghz).log2();
     }
 
-    /// Notes what a thread fetches with what it reaches now; tells its misses of the last level.
+    /// Notes what a thread fetches with what it reaches now; returns its misses of the last level.
     pub(super) fn fetches(&mut self, task: &Task<'_>, index: usize) -> f64 {
-        let missed = misses(task, &self.environments[index], Level::Last);
+        let missed = misses(task, &self.environments[index], CacheLevel::Last);
         self.bytes[index] = missed * f64::from(task.pipeline.line);
         missed
     }
@@ -416,7 +416,8 @@ impl Columns {
 /// What a thread still holds of its caches. One that came from elsewhere holds
 /// nothing, unless its caches came with it.
 fn still_held(physics: &Physics, task: &Task<'_>, switches: Switches, memo: &Memo) -> Held {
-    let place = |core: usize, level: Level| cache(physics, core, level).map(|(cache, _)| cache);
+    let place =
+        |core: usize, level: CacheLevel| cache(physics, core, level).map(|(cache, _)| cache);
     KEPT.map(|level| {
         let (from, to) = (place(memo.core, level), place(task.core, level));
         let stays =

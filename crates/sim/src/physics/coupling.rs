@@ -10,8 +10,8 @@
 //! run. Ports of which each thread has one of its own are not shared.
 //!
 //! *Halves*: a core that divides its threads among two halves gives every other one to each, in the order
-//! of their hardware threads. Those of a half meet there, and nobody else; what is not halved all
-//! share. So it matters who sits beside whom, and of three threads one has a half for itself.
+//! of their hardware threads. Those of a half share it, and no others; what is not halved all
+//! share. So it matters which threads share a half; of three threads one has a half for itself.
 //!
 //! # Properties
 //! `threads_of_a_half_meet_each_other_only`; those of the whole are in [`physics`](super).
@@ -25,14 +25,14 @@ use crate::description::MOST_THREADS;
 /// Most threads of a core.
 const MOST: usize = MOST_THREADS;
 
-/// Threads of a core that meet each other.
+/// Threads of a core that share structures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Meeting {
+struct Coupling {
     members: [usize; MOST],
     count: usize,
 }
 
-impl Meeting {
+impl Coupling {
     /// Every so manieth of so many threads, in the order of their hardware threads.
     fn of(peers: usize, first: usize, step: usize) -> Self {
         let (mut members, mut count) = ([0; MOST], 0);
@@ -88,11 +88,11 @@ pub fn set(
     if switches.private_units || !(2..=MOST).contains(&peers) {
         return;
     }
-    let (halves, all) = (Meeting::halves(peers), Meeting::all(peers));
+    let (halves, all) = (Coupling::halves(peers), Coupling::all(peers));
     let meetings = |halved: bool| if halved { &halves[..] } else { &all[..] };
-    for meeting in meetings(core.halved) {
-        let turns = meeting.offered(1.0, |thread| responses[thread].front * ipc[thread]);
-        for (thread, share) in meeting.members().iter().zip(turns) {
+    for coupling in meetings(core.halved) {
+        let turns = coupling.offered(1.0, |thread| responses[thread].front * ipc[thread]);
+        for (thread, share) in coupling.members().iter().zip(turns) {
             environments[*thread].dispatch = share * core.width;
         }
         for group in 0..GROUPS {
@@ -102,7 +102,7 @@ pub fn set(
                 continue;
             }
             let demand = |thread: usize| responses[thread].port_cycles[group] * ipc[thread];
-            for (thread, share) in meeting.members().iter().zip(meeting.offered(ports, demand)) {
+            for (thread, share) in coupling.members().iter().zip(coupling.offered(ports, demand)) {
                 environments[*thread].ports[group] = share / ports;
             }
         }
@@ -113,9 +113,10 @@ pub fn set(
         if !cared || !room.shared {
             continue;
         }
-        for meeting in meetings(room.halved) {
+        for coupling in meetings(room.halved) {
             let demand = |thread: usize| responses[thread].held[queue] * ipc[thread];
-            for (thread, share) in meeting.members().iter().zip(meeting.offered(room.total, demand))
+            for (thread, share) in
+                coupling.members().iter().zip(coupling.offered(room.total, demand))
             {
                 environments[*thread].entries[queue] = share.min(room.most);
             }
@@ -127,20 +128,20 @@ pub fn set(
 mod tests {
     use super::*;
 
-    fn offered(meeting: Meeting, demands: &[f64]) -> Vec<(usize, f64)> {
-        let offered = meeting.offered(1.0, |thread| demands[thread]);
-        meeting.members().iter().copied().zip(offered).collect()
+    fn offered(coupling: Coupling, demands: &[f64]) -> Vec<(usize, f64)> {
+        let offered = coupling.offered(1.0, |thread| demands[thread]);
+        coupling.members().iter().copied().zip(offered).collect()
     }
 
     #[test]
     fn threads_of_a_half_meet_each_other_only() {
         let demands = [0.875, 0.125, 0.25];
-        let [even, odd] = Meeting::halves(3);
+        let [even, odd] = Coupling::halves(3);
         assert_eq!(offered(even, &demands), [(0, 0.75), (2, 0.5)]);
         assert_eq!(offered(odd, &demands), [(1, 1.0)]);
-        assert_eq!(Meeting::all(3)[0].members(), [0, 1, 2]);
+        assert_eq!(Coupling::all(3)[0].members(), [0, 1, 2]);
         // A core of two threads has one in each half.
-        for half in Meeting::halves(2) {
+        for half in Coupling::halves(2) {
             assert_eq!(half.members().len(), 1);
             assert_eq!(half.offered(1.0, |_| 0.75)[0], 1.0);
         }

@@ -1,13 +1,13 @@
 //! The machine as threads share it: pipelines, caches, memory.
 //!
 //! # Approach
-//! [`Physics`] is made once from a description: per core its sort, clock, node,
-//! and for each [`Level`] the instance of the cache that it uses. Two threads share
+//! [`Physics`] is made once from a description: per core its type, clock, node,
+//! and for each [`CacheLevel`] the instance of the cache that it uses. Two threads share
 //! a cache if they name the same instance.
 
 use symbiont_topology::NodeId;
 
-use super::pipeline::{Company, Level, Pipeline, REACHES};
+use super::pipeline::{CacheLevel, CoreSharing, Pipeline, REACHES};
 use crate::description::{CoreType, Description, Scope};
 
 /// Queueing is taken no worse than at this utilisation by others: threads with few misses in
@@ -15,7 +15,7 @@ use crate::description::{CoreType, Description, Scope};
 pub const BUSIEST: f64 = 0.9;
 
 /// In the order in which pipelines are kept.
-const COMPANIES: [Company; 2] = [Company::Alone, Company::Others];
+const SHARINGS: [CoreSharing; 2] = [CoreSharing::Alone, CoreSharing::Others];
 
 /// Size of the pages that profiles count, bytes.
 const PROFILE_PAGE: u64 = 4096;
@@ -32,27 +32,27 @@ pub struct Instance {
 /// A core of the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CorePlace {
-    /// Index of its sort in the description.
-    pub sort: usize,
+    /// Index of its core type in the description.
+    pub core_type: usize,
     /// Clock, 10⁹ cycles per second.
     pub ghz: f64,
     /// Index of its node in the topology.
     pub node: usize,
-    /// Index of the node that holds its threads' memory unless told otherwise: its own, or
+    /// Index of the node that holds its threads' memory unless specified otherwise: its own, or
     /// the first with memory.
     pub home: usize,
-    /// By [`Level`]; at [`Level::Last`] its L3, or its L2 where there is none.
+    /// By [`CacheLevel`]; at [`CacheLevel::Last`] its L3, or its L2 where there is none.
     pub caches: [Instance; REACHES],
 }
 
-/// A sort of core as its cores are placed.
+/// A core type as its cores are placed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SortPlace {
+pub struct CoreTypePlace {
     /// Slowest and fastest clock, 10⁹ cycles per second.
     pub ghz: (f64, f64),
     /// Hardware threads of the machine.
     pub threads: f64,
-    /// By [`Level`].
+    /// By [`CacheLevel`].
     pub caches: [SharedBy; REACHES],
 }
 
@@ -118,10 +118,10 @@ impl MemoryPlace {
 pub struct Physics {
     /// By core of the topology.
     pub cores: Vec<CorePlace>,
-    /// By sort of core, then SMT mode − 1: alone, and in company.
+    /// By core type, then SMT mode − 1: alone, and with co-runners.
     pub pipelines: Vec<Vec<[Pipeline; 2]>>,
-    /// By sort of core.
-    pub sorts: Vec<SortPlace>,
+    /// By core type.
+    pub core_types: Vec<CoreTypePlace>,
     /// Memory and links.
     pub memory: MemoryPlace,
     /// Nodes of the topology.
@@ -136,11 +136,12 @@ impl Physics {
         let nodes: Vec<_> = topology.nodes().iter().map(|node| node.id).collect();
         let threads = u32::try_from(topology.smt_width().max(1)).unwrap_or(1);
         let both =
-            |core: &CoreType, mode| COMPANIES.map(|company| Pipeline::new(core, mode, company));
+            |core: &CoreType, mode| SHARINGS.map(|sharing| Pipeline::new(core, mode, sharing));
         let modes = |core: &CoreType| (1..=threads).map(|mode| both(core, mode)).collect();
         let cores = topology.cores().iter().enumerate().map(|(index, core)| {
-            let sort = machine.core_types.iter().position(|sort| sort.kind == core.kind);
-            let sort = sort.unwrap_or_default();
+            let core_type =
+                machine.core_types.iter().position(|core_type| core_type.kind == core.kind);
+            let core_type = core_type.unwrap_or_default();
             let place = Place {
                 core: index,
                 first: topology.cores().iter().position(|c| c.kind == core.kind).unwrap_or(index),
@@ -151,21 +152,22 @@ impl Physics {
             let with_memory = &machine.memory.nodes;
             let first = with_memory.first().and_then(|node| index_of(*node)).unwrap_or(node);
             CorePlace {
-                sort,
+                core_type,
                 ghz: machine.hertz(core) / 1e9,
                 node,
                 home: if with_memory.contains(&core.node) { node } else { first },
-                caches: machine.core_types.get(sort).map_or_else(
+                caches: machine.core_types.get(core_type).map_or_else(
                     || [Instance { lines: 1.0, shared: None }; REACHES],
-                    |sort| caches(sort, place),
+                    |core_type| caches(core_type, place),
                 ),
             }
         });
         let cores: Vec<CorePlace> = cores.collect();
         let all = cores.len() as f64 * f64::from(threads);
-        let sorts = (0..machine.core_types.len()).map(|sort| sort_place(&cores, sort, all));
+        let core_types =
+            (0..machine.core_types.len()).map(|core_type| core_type_place(&cores, core_type, all));
         Self {
-            sorts: sorts.collect(),
+            core_types: core_types.collect(),
             pipelines: machine.core_types.iter().map(modes).collect(),
             memory: MemoryPlace {
                 latency: machine.memory.latency_ns,
@@ -184,18 +186,18 @@ impl Physics {
 
     /// A core's pipeline in an SMT mode; modes beyond the widest count as that.
     #[must_use]
-    pub fn pipeline(&self, sort: usize, mode: u32, company: Company) -> Option<&Pipeline> {
-        let modes = self.pipelines.get(sort)?;
+    pub fn pipeline(&self, core_type: usize, mode: u32, sharing: CoreSharing) -> Option<&Pipeline> {
+        let modes = self.pipelines.get(core_type)?;
         let [alone, others] = modes.get((mode.max(1) as usize).min(modes.len()) - 1)?;
-        Some(if company == Company::Alone { alone } else { others })
+        Some(if sharing == CoreSharing::Alone { alone } else { others })
     }
 }
 
-/// What the cores of a sort have in common.
-fn sort_place(cores: &[CorePlace], sort: usize, threads: f64) -> SortPlace {
-    let mine: Vec<_> = cores.iter().filter(|core| core.sort == sort).collect();
+/// What the cores of a type have in common.
+fn core_type_place(cores: &[CorePlace], core_type: usize, threads: f64) -> CoreTypePlace {
+    let mine: Vec<_> = cores.iter().filter(|core| core.core_type == core_type).collect();
     let clocks = mine.iter().map(|core| core.ghz);
-    let sharers = |level: Level| {
+    let sharers = |level: CacheLevel| {
         let of = |core: &CorePlace| core.caches[level as usize];
         let cache = mine.first().map_or(Instance { lines: 1.0, shared: None }, |core| of(core));
         let alike = cores.iter().filter(|core| of(core).shared == cache.shared).count();
@@ -205,14 +207,14 @@ fn sort_place(cores: &[CorePlace], sort: usize, threads: f64) -> SortPlace {
             per_thread: cache.shared.is_none(),
         }
     };
-    SortPlace {
+    CoreTypePlace {
         ghz: (clocks.clone().fold(f64::INFINITY, f64::min), clocks.fold(0.0, f64::max)),
         threads,
-        caches: Level::ALL.map(sharers),
+        caches: CacheLevel::ALL.map(sharers),
     }
 }
 
-/// A core among others: its index, the first of its sort, the first of its LLC domain.
+/// A core among others: its index, the first of its type, the first of its LLC domain.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     core: usize,
@@ -221,12 +223,12 @@ struct Place {
 }
 
 /// The instances that a core uses, by level.
-fn caches(sort: &CoreType, place: Place) -> [Instance; REACHES] {
+fn caches(core_type: &CoreType, place: Place) -> [Instance; REACHES] {
     let instance = |lines: u64, scope| {
         let shared = match scope {
             Scope::Thread => None,
             Scope::Core => Some(place.core),
-            // Neighbours of the same sort.
+            // Neighbours of the same type.
             Scope::Cores(count) => {
                 Some(place.core - (place.core - place.first) % count.max(1) as usize)
             }
@@ -235,18 +237,22 @@ fn caches(sort: &CoreType, place: Place) -> [Instance; REACHES] {
         Instance { lines: lines as f64, shared }
     };
     // Neighbouring pages of the profile lie in one page of the machine.
-    let pages = |entries: u32| u64::from(entries) * (sort.tlb.page / PROFILE_PAGE).max(1);
-    let second = sort.tlb.second.unwrap_or(sort.tlb.data);
-    let last = sort.l3.unwrap_or(sort.l2);
-    Level::ALL.map(|level| match level {
-        Level::L1d => instance(sort.l1d.lines(), sort.l1d.scope),
-        Level::L1i => instance(sort.l1i.lines(), sort.l1i.scope),
-        Level::L2 => instance(sort.l2.lines(), sort.l2.scope),
-        Level::Last => instance(last.lines(), last.scope),
-        Level::DataTlb => instance(pages(sort.tlb.data.entries), sort.tlb.data.scope),
-        Level::CodeTlb => instance(pages(sort.tlb.instruction.entries), sort.tlb.instruction.scope),
-        Level::Tlb2 => instance(pages(second.entries), second.scope),
-        Level::Streams => instance(sort.prefetch_streams.max(1).into(), Scope::Core),
+    let pages = |entries: u32| u64::from(entries) * (core_type.tlb.page / PROFILE_PAGE).max(1);
+    let second = core_type.tlb.second.unwrap_or(core_type.tlb.data);
+    let last = core_type.l3.unwrap_or(core_type.l2);
+    CacheLevel::ALL.map(|level| match level {
+        CacheLevel::L1d => instance(core_type.l1d.lines(), core_type.l1d.scope),
+        CacheLevel::L1i => instance(core_type.l1i.lines(), core_type.l1i.scope),
+        CacheLevel::L2 => instance(core_type.l2.lines(), core_type.l2.scope),
+        CacheLevel::Last => instance(last.lines(), last.scope),
+        CacheLevel::DataTlb => {
+            instance(pages(core_type.tlb.data.entries), core_type.tlb.data.scope)
+        }
+        CacheLevel::CodeTlb => {
+            instance(pages(core_type.tlb.instruction.entries), core_type.tlb.instruction.scope)
+        }
+        CacheLevel::Tlb2 => instance(pages(second.entries), second.scope),
+        CacheLevel::Streams => instance(core_type.prefetch_streams.max(1).into(), Scope::Core),
     })
 }
 
@@ -257,9 +263,10 @@ mod tests {
     #[test]
     fn clusters_of_small_cores_share_no_cache_with_large_ones() {
         let physics = Physics::new(&Description::named("alder-lake").unwrap());
-        let l2 = |core: usize| physics.cores[core].caches[Level::L2 as usize].shared;
-        let last = |core: usize| physics.cores[core].caches[Level::Last as usize].shared;
-        let small = physics.cores.iter().position(|core| core.sort != physics.cores[0].sort);
+        let l2 = |core: usize| physics.cores[core].caches[CacheLevel::L2 as usize].shared;
+        let last = |core: usize| physics.cores[core].caches[CacheLevel::Last as usize].shared;
+        let small =
+            physics.cores.iter().position(|core| core.core_type != physics.cores[0].core_type);
         let small = small.unwrap();
         for large in 0..small {
             assert_eq!(l2(large), Some(large));
@@ -281,8 +288,11 @@ mod tests {
     fn threads_of_a_module_have_their_own_data_cache() {
         let physics = Physics::new(&Description::named("opteron-6282se").unwrap());
         let core = &physics.cores[0];
-        assert_eq!(core.caches[Level::L1d as usize].shared, None);
-        assert_eq!(core.caches[Level::L1i as usize].shared, Some(0));
-        assert_eq!(physics.sorts[0].caches[Level::Last as usize].cores, physics.cores.len());
+        assert_eq!(core.caches[CacheLevel::L1d as usize].shared, None);
+        assert_eq!(core.caches[CacheLevel::L1i as usize].shared, Some(0));
+        assert_eq!(
+            physics.core_types[0].caches[CacheLevel::Last as usize].cores,
+            physics.cores.len()
+        );
     }
 }

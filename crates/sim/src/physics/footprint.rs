@@ -169,7 +169,7 @@ impl Footprint {
     }
 }
 
-/// The longest time, log₂ instructions, that is told apart.
+/// The longest time, log₂ instructions, that is distinguished.
 pub const FOREVER: f64 = LONGEST as f64;
 
 #[cfg(test)]

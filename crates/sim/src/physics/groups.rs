@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::domains::Physics;
-use super::pipeline::Level;
+use super::pipeline::CacheLevel;
 use super::tasks::{self, Task};
 
-/// Instances of caches and who shares each.
+/// Instances of caches and the threads that share each.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Groups {
     /// Core of each task, and whether all is private: what the rest follows from.
@@ -25,11 +25,11 @@ pub struct Groups {
     cores: Vec<(Range<usize>, Range<usize>)>,
     members: Vec<usize>,
     /// Those of one core, core by core; then those of several.
-    groups: Vec<(Level, f64, Range<usize>)>,
+    groups: Vec<(CacheLevel, f64, Range<usize>)>,
 }
 
 /// An instance of a cache: its level, its lines, the tasks that share it.
-pub type Group<'g> = (Level, f64, &'g [usize]);
+pub type Group<'g> = (CacheLevel, f64, &'g [usize]);
 
 impl Groups {
     /// Who shares which instance. With `private` everyone has all of one.
@@ -45,8 +45,8 @@ impl Groups {
             place[range.clone()].fill(number);
         }
         let several = ranges.len();
-        let mut found: Vec<(usize, Level, f64, Vec<usize>)> = Vec::new();
-        for level in Level::ALL {
+        let mut found: Vec<(usize, CacheLevel, f64, Vec<usize>)> = Vec::new();
+        for level in CacheLevel::ALL {
             // Instances are numbered by core, cluster or LLC domain.
             let mut instances: BTreeMap<(usize, usize), (f64, Vec<usize>)> = BTreeMap::new();
             for (index, task) in tasks.iter().enumerate() {
@@ -144,8 +144,8 @@ mod tests {
                     assert!(cores.iter().any(|core| *core != cores[0]), "{name}: {cores:?}");
                     members.iter().for_each(|&member| seen[member] += 1);
                 }
-                assert_eq!(seen, vec![Level::ALL.len(); tasks.len()], "{name}");
-                let shared = groups.of_several().any(|(level, ..)| level == Level::Last);
+                assert_eq!(seen, vec![CacheLevel::ALL.len(); tasks.len()], "{name}");
+                let shared = groups.of_several().any(|(level, ..)| level == CacheLevel::Last);
                 assert_eq!(shared, name != "power8-s812l" && !private, "{name}");
             }
         }

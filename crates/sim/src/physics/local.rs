@@ -5,7 +5,7 @@
 //! such change costs more than all else that is to be solved.
 //!
 //! # Approach
-//! A table that is looked up tells its slopes, too. While the surroundings are near in all that does
+//! A look-up in a table also gives its slopes. While the surroundings are near in all that does
 //! anything to the thread ([`Local::reaches`]), the CPI follows straight from there; what the front end and ports
 //! allow at least is counted anew, since that has edges. What does next to nothing by its slope may be further
 //! away; an edge of the table that lies between is missed.
@@ -54,7 +54,7 @@ impl Local {
         Self { base, slopes, bound, fastest, cares }
     }
 
-    /// Is all alike that matters of the inputs from the `first` on? `alike` is told two values and how
+    /// Is all alike that matters of the inputs from the `first` on? `alike` gets two values and how
     /// many times as much as usual they may differ.
     fn alike(
         &self,

@@ -7,7 +7,7 @@
 //! time of one line, ρ the share of time that others keep it busy (M/D/1); a
 //! thread's own requests queue in the window model. Bandwidth is shared max-min: a
 //! thread that wants more than it is offered gets its requests granted at that rate.
-//! What a thread takes tells what it wants only while it takes less than it was offered; one that
+//! What a thread takes shows its demand only while it takes less than it was offered; one that
 //! takes nearly all is taken to want much more ([`wanted`]), or all would
 //! reach for what none of them takes yet, and swing.
 //!
@@ -44,7 +44,7 @@ pub fn share(task: &Task<'_>, node: usize) -> f64 {
     }
 }
 
-/// What a thread meets alone: latency, and time between two lines, ns.
+/// What a thread sees alone: latency, and time between two lines, ns.
 pub fn alone(physics: &Physics, task: &Task<'_>) -> (f64, f64) {
     let place = &physics.memory;
     let (line, written) = (f64::from(task.pipeline.line), task.facts.written);
@@ -97,12 +97,12 @@ struct Server {
 /// Memory and links as the threads use them. Its room is kept from call to call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
-    /// Those that anybody uses.
+    /// Those that are in use.
     servers: Vec<Server>,
     users: Vec<User>,
-    /// What each thread meets alone: latency and interval, ns.
+    /// What each thread sees alone: latency and interval, ns.
     alone: Vec<(f64, f64)>,
-    /// What each meets.
+    /// What each sees.
     met: Vec<(f64, f64)>,
     wants: Vec<f64>,
     demands: Vec<f64>,

@@ -5,7 +5,7 @@
 //! Each by itself would take a step that is right only if the others stayed.
 //!
 //! # Approach
-//! What the last rounds changed and what then was missing tells how the whole answers: the steps
+//! What the last rounds changed and what then was missing shows how the whole answers: the steps
 //! are combined so that least of what is missing would be left were all of it linear (Anderson,
 //! 1965; Walker and Ni, 2011), of the last two changes. What cores share are a few numbers, however
 //! many threads there are, so few rounds teach all of it. The first step goes all the way. When a
@@ -23,7 +23,7 @@ const DEPTH: usize = 2;
 const FARTHEST: f64 = 4.0;
 /// A step that leaves so many times as much missing has led away.
 const AWAY: f64 = 3.0;
-/// Two changes tell the same if less than this part of one is not of the other.
+/// Two changes count as the same if less than this part of one is not of the other.
 const ALIKE: f64 = 1e-4;
 
 /// The rounds so far.
@@ -79,7 +79,7 @@ impl Mixing {
         place.iter_mut().zip(steps()).for_each(|(place, step)| *place += part * step);
     }
 
-    /// Keeps what this round tells.
+    /// Keeps the result of this round.
     fn note(&mut self, place: &[f64], missing: &[f64]) {
         if self.missing[0].len() != missing.len() {
             self.known = 0;

@@ -1,7 +1,7 @@
 //! The physics of the simulated machine: how fast threads run, and why.
 //!
 //! # Problem
-//! How fast a thread runs depends on its program, on the core, and on all who share
+//! How fast a thread runs depends on its program, on the core, and on all threads that share
 //! core, caches, memory. A policy must be judged by what a
 //! machine would do, not by a model of interference like those that policies use.
 //!
@@ -10,7 +10,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`pipeline`] | a core as one of its threads meets it, and what co-runners change of that |
+//! | [`pipeline`] | a core as one of its threads sees it, and what co-runners change of that |
 //! | [`trace`], [`streams`], [`prepared`] | a profile's phase, made ready |
 //! | [`window`] | how fast micro-traces run through a core: a dataflow model |
 //! | [`table`], [`response`], [`part`] | the window model's answers, tabulated |
@@ -35,7 +35,7 @@
 //!   (`private_resources_make_threads_run_as_throttled_st`), and each switch takes its own cause
 //!   away (`each_switch_takes_its_own_cause_away`).
 //! - Equal inputs give equal rates (`equal_inputs_give_equal_rates`).
-//! - Tables meet the window model (`tables_meet_the_direct_solve`).
+//! - Tables match the window model (`tables_meet_the_direct_solve`).
 
 mod asking;
 pub mod caches;

@@ -12,7 +12,7 @@
 //! level takes to answer; memory's latency by the misses that meet it; memory's interval by how
 //! much of its bandwidth the thread takes. What is smaller than [`SAME`] is not asked
 //! again. It is counted from where an answer was asked for last, so that small changes add up.
-//! Where a table's slopes are known near by, they tell it better (`local`).
+//! Where a table's slopes are known near by, they give it better (`local`).
 //!
 //! # Properties
 //! - Solved on from where it was, a machine is as if solved anew, over many changes of phase, and
@@ -20,7 +20,7 @@
 //! - A thread that misses nothing does not mind memory (`memory_counts_as_far_as_it_is_used`).
 
 use super::pipeline::{
-    Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, Level, Pipeline, REACHES,
+    CacheLevel, Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, Pipeline, REACHES,
 };
 use super::rates::misses;
 use super::tasks::Task;
@@ -56,7 +56,7 @@ pub(super) fn change(
         return core;
     }
     let mut caches = 0.0;
-    for level in Level::ALL {
+    for level in CacheLevel::ALL {
         let at = level as usize;
         let far = (from.reach[at] - to.reach[at]).abs();
         if far == 0.0 || !cared(FIRST_REACH + at) {
@@ -68,7 +68,7 @@ pub(super) fn change(
         let more = (misses(task, from, level) - misses(task, to, level)).abs();
         caches += more * next(task.pipeline, to, level);
     }
-    let met = misses(task, to, Level::Last);
+    let met = misses(task, to, CacheLevel::Last);
     let memory = met * to.memory_latency * share(from.memory_latency, to.memory_latency)
         + met * to.memory_interval * share(from.memory_interval, to.memory_interval);
     core + (caches + memory) / cpi.max(1e-9)
@@ -76,11 +76,11 @@ pub(super) fn change(
 
 /// Does memory grant a thread of this CPI lines far faster than it fetches them?
 pub(super) fn is_granted_enough(task: &Task<'_>, environment: &Environment, cpi: f64) -> bool {
-    misses(task, environment, Level::Last) * environment.memory_interval <= FREELY * cpi
+    misses(task, environment, CacheLevel::Last) * environment.memory_interval <= FREELY * cpi
 }
 
 /// Cycles until what a level misses is there.
-fn next(pipeline: &Pipeline, environment: &Environment, level: Level) -> f64 {
+fn next(pipeline: &Pipeline, environment: &Environment, level: CacheLevel) -> f64 {
     let latencies: [f64; REACHES] = {
         let [_, l2, last] = pipeline.cache_latency.map(f64::from);
         let [second, walk] = pipeline.tlb_latency.map(f64::from);

@@ -10,7 +10,7 @@
 //! of all sharers per line of the cache.
 //!
 //! Over a span the mean counts: the reach with which as much is missed. Where what is fetched until
-//! all is steady is next to nothing beside what is missed in the whole span, that is the steady
+//! all is steady is negligible compared with what is missed in the whole span, that is the steady
 //! reach; it is not sought then.
 //!
 //! # Terms and units
@@ -18,13 +18,13 @@
 //!
 //! # Properties
 //! `a_cold_thread_misses_what_it_fetches`, `two_spans_are_one`,
-//! `what_is_too_much_decays`, `what_nobody_notices_is_not_sought`.
+//! `what_is_too_much_decays`, `what_has_no_effect_is_not_sought`.
 
 use super::footprint::Footprint;
 
 /// Differences of occupancy that matter, as a share of the steady part.
 const NOTABLE: f64 = 0.005;
-/// More misses that nobody notices: as a share of all of them, and per instruction.
+/// More misses that have no effect: as a share of all of them, and per instruction.
 const UNNOTICED: (f64, f64) = (1e-3, 1e-6);
 
 /// Does it matter whether a thread holds so many lines or so many?
@@ -57,7 +57,7 @@ pub struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// After `span` ns. `refill` tells the part of the cache's lines that all sharers replace per
+    /// After `span` ns. `refill` gives the part of the cache's lines that all sharers replace per
     /// ns, if that matters.
     #[must_use]
     pub fn over(&self, span: f64, refill: impl FnOnce() -> f64) -> Part {
@@ -156,7 +156,7 @@ mod tests {
 
     /// One access in ten misses, for as long as it may.
     #[test]
-    fn what_nobody_notices_is_not_sought() {
+    fn what_has_no_effect_is_not_sought() {
         let mut histogram = ReuseHistogram { accesses: 500_000, ..ReuseHistogram::default() };
         histogram.add(ReuseBin::of(64), 900);
         histogram.add(ReuseBin::of(1 << 16), 100);

@@ -5,10 +5,10 @@
 //! together do no more than each alone. For that, an estimate is enough.
 //!
 //! # Approach
-//! Each run of all micro-traces tells the cycles of each. So after some runs in environments that
+//! Each run of all micro-traces gives the cycles of each. So after some runs in environments that
 //! differ much, those few are known whose cycles per instruction follow those of all
 //! best: the sum of squares of the relative differences is least. One after the other is added,
-//! then exchanged while that helps.
+//! then swapped while that helps.
 //!
 //! # Properties
 //! - A piece that is like all is found (`the_piece_that_is_like_all_is_found`); pieces that
@@ -49,8 +49,8 @@ pub fn choose(instructions: &[f64], runs: &[Vec<f64>], count: usize) -> Vec<usiz
         chosen = with;
     }
     for _ in 0..EXCHANGES {
-        let exchanged = (0..chosen.len()).filter_map(|place| best(&chosen, place));
-        match exchanged.min_by(|a, b| a.0.total_cmp(&b.0)) {
+        let swapped = (0..chosen.len()).filter_map(|place| best(&chosen, place));
+        match swapped.min_by(|a, b| a.0.total_cmp(&b.0)) {
             Some((better, with)) if better < miss(&chosen) => chosen = with,
             _ => break,
         }

@@ -1,11 +1,11 @@
-//! One core as one of its threads meets it, in a given SMT mode.
+//! One core as one of its threads sees it, in a given SMT mode.
 //!
 //! # Problem
 //! The window model needs a core's figures as one thread sees them: what is
 //! split is split already, and what is shared can be given a size.
 //!
 //! # Approach
-//! [`Pipeline`] is fixed by the sort of core, the SMT mode and whether others run there; [`Environment`]
+//! [`Pipeline`] is fixed by the core type, the SMT mode and whether others run there; [`Environment`]
 //! is what co-runners change: shares of slots, ports and structures, the reach
 //! of the caches, and memory. The environment of a thread that is alone in this
 //! mode is [`Pipeline::alone`]: throttled ST.
@@ -60,7 +60,7 @@ pub enum Queue {
 
 /// Caches in the order of [`Environment::reach`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum CacheLevel {
     /// L1 data cache.
     L1d,
     /// L1 instruction cache.
@@ -79,7 +79,7 @@ pub enum Level {
     Streams,
 }
 
-impl Level {
+impl CacheLevel {
     /// All of them.
     pub const ALL: [Self; REACHES] = [
         Self::L1d,
@@ -95,14 +95,14 @@ impl Level {
 
 /// Does a thread have its core for itself?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Company {
+pub enum CoreSharing {
     /// It does.
     Alone,
     /// Others run there too.
     Others,
 }
 
-impl Company {
+impl CoreSharing {
     /// Of one of so many threads.
     #[must_use]
     pub fn of(threads: usize) -> Self {
@@ -110,7 +110,7 @@ impl Company {
     }
 }
 
-/// A structure as one thread of the mode meets it.
+/// A structure as one thread of the mode sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Room {
     /// Entries of all threads together that compete for it.
@@ -126,7 +126,7 @@ pub struct Room {
 }
 
 impl Room {
-    fn of(structure: Structure, mode: u32, company: Company) -> Self {
+    fn of(structure: Structure, mode: u32, sharing: CoreSharing) -> Self {
         let total = f64::from(structure.entries);
         let n = f64::from(mode.max(1));
         let (most, shared) = match structure.smt {
@@ -141,18 +141,18 @@ impl Room {
         let (total, sharers) = if halved { (total / 2.0, n / 2.0) } else { (total, n) };
         let most = most.max(1.0);
         let even = if shared { (total / sharers).min(most) } else { most };
-        Self { total, most, even, shared: shared && company == Company::Others, halved }
+        Self { total, most, even, shared: shared && sharing == CoreSharing::Others, halved }
     }
 }
 
-/// A core as one of its threads meets it.
+/// A core as one of its threads sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {
     /// Threads that the core is set up for.
     pub mode: u32,
     /// Do others run there?
-    pub company: Company,
-    /// Do threads meet only those in the same half of the core? Width, fetch and
+    pub sharing: CoreSharing,
+    /// Do threads share only with those in the same half of the core? Width, fetch and
     /// ports are then those of a half.
     pub halved: bool,
     /// Micro-ops of one thread fetched per cycle.
@@ -168,7 +168,7 @@ pub struct Pipeline {
     /// Micro-ops between fetch and dispatch, of one thread.
     ///
     /// Assumed, for all machines: what dispatch takes in 16 cycles, split evenly among the threads
-    /// of the mode, and 8 at least. No description tells it. It is how far fetch runs ahead of
+    /// of the mode, and 8 at least. No description has it. It is how far fetch runs ahead of
     /// dispatch: a larger buffer hides more of the misses of the instruction cache behind what is
     /// fetched already, a smaller one fewer.
     pub fetch_buffer: usize,
@@ -217,7 +217,7 @@ pub struct Environment {
     pub ports: [f64; GROUPS],
     /// Entries of each [`Queue`].
     pub entries: [f64; STRUCTURES],
-    /// Reach of each [`Level`], log₂ instructions.
+    /// Reach of each [`CacheLevel`], log₂ instructions.
     pub reach: [f64; REACHES],
     /// The branch predictor, as an index into [`symbiont_profile::PREDICTOR_SIZES`].
     pub predictor: usize,
@@ -242,9 +242,9 @@ fn group(does: &[OpClass]) -> Group {
 }
 
 impl Pipeline {
-    /// A core of this sort, set up for `mode` threads.
+    /// A core of this type, set up for `mode` threads.
     #[must_use]
-    pub fn new(core: &CoreType, mode: u32, company: Company) -> Self {
+    pub fn new(core: &CoreType, mode: u32, sharing: CoreSharing) -> Self {
         // Ports with few duties first, so that a low bit is the better choice.
         let halved = core.halves_from.is_some_and(|from| mode >= from);
         let part = |count: u32| if halved { count.div_ceil(2) } else { count }.max(1);
@@ -277,7 +277,7 @@ impl Pipeline {
         let l3 = core.l3.map_or(core.l2.latency, |l3| l3.latency);
         Self {
             mode,
-            company,
+            sharing,
             halved,
             fetch: part(core.fetch),
             taken: core.taken_per_fetch.max(1),
@@ -286,7 +286,7 @@ impl Pipeline {
             retire: f64::from(part(core.retire)),
             fetch_buffer: (16 * core.dispatch.max(1) / mode.max(1)).max(8) as usize,
             refill: f64::from(core.refill),
-            rooms: structures.map(|structure| Room::of(structure, mode, company)),
+            rooms: structures.map(|structure| Room::of(structure, mode, sharing)),
             split_iq: core.fp_iq.is_some(),
             ports,
             group_ports,
@@ -307,7 +307,7 @@ impl Pipeline {
     /// Most threads that share what a half has, or the core if it is whole.
     #[must_use]
     pub fn sharers(&self) -> f64 {
-        let all = if self.company == Company::Alone { 1 } else { self.mode };
+        let all = if self.sharing == CoreSharing::Alone { 1 } else { self.mode };
         f64::from(if self.halved { all.div_ceil(2) } else { all }.max(1))
     }
 
@@ -324,7 +324,7 @@ impl Pipeline {
         f64::from(self.group_ports[group].count_ones())
     }
 
-    /// What a thread meets that is alone on a core in this mode, with these
+    /// What a thread sees that is alone on a core in this mode, with these
     /// reaches and this memory.
     #[must_use]
     pub fn alone(&self, reach: [f64; REACHES], latency: f64, interval: f64) -> Environment {

@@ -2,7 +2,7 @@
 //!
 //! # Approach
 //! [`Prepared::new`] turns the profile's histograms into footprints and its
-//! micro-traces into operations, for each sort of core, once. What
+//! micro-traces into operations, for each core type, once. What
 //! the window model answers is prepared per SMT mode when it is first asked for.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,12 +13,12 @@ use thiserror::Error;
 use symbiont_profile::{CodeSketch, OpClass, PREDICTORS, Phase};
 
 use super::footprint::{Footprint, Stream};
-use super::pipeline::{Company, Level, REACHES};
+use super::pipeline::{CacheLevel, CoreSharing, REACHES};
 use super::response::ResponseTable;
 use super::trace::Trace;
 use crate::description::{CoreType, Description, MOST_THREADS};
 
-/// SMT modes that are told apart.
+/// SMT modes that are distinguished.
 const MODES: usize = MOST_THREADS;
 
 /// Why a phase cannot be simulated.
@@ -59,14 +59,14 @@ pub struct Facts {
     pub written: f64,
 }
 
-/// A phase for one sort of core.
+/// A phase for one core type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForCore {
     /// Its micro-traces.
     pub trace: Trace,
     /// Micro-operations per instruction of the micro-traces.
     pub ops: f64,
-    /// Distinct lines, pages or streams of each [`Level`].
+    /// Distinct lines, pages or streams of each [`CacheLevel`].
     pub footprints: [Footprint; REACHES],
     /// Lines that the prefetcher brings in vain; they are in those of the L2 and the last level.
     pub overshoot: Footprint,
@@ -74,7 +74,7 @@ pub struct ForCore {
     pub fingerprint: u64,
     /// Which lines of code it touches.
     pub code: CodeSketch,
-    /// What the window model answers, by SMT mode, alone and in company, once it is made.
+    /// What the window model answers, by SMT mode, alone and with co-runners, once it is made.
     tables: [[OnceLock<Box<ResponseTable>>; 2]; MODES],
 }
 
@@ -83,7 +83,7 @@ pub struct ForCore {
 pub struct Prepared {
     /// Per instruction, whatever the core.
     pub facts: Facts,
-    /// By the description's sorts of core.
+    /// By the description's core types.
     pub cores: Vec<ForCore>,
 }
 
@@ -104,14 +104,14 @@ impl Prepared {
         Ok(Self { facts: Facts::new(phase), cores })
     }
 
-    /// The tables made so far: sort of core, SMT mode, company, table. To be kept for the next
+    /// The tables made so far: core type, SMT mode, sharing of the core, table. To be kept for the next
     /// run; they hold for this phase on this machine alone.
-    pub fn tables(&self) -> impl Iterator<Item = (usize, u32, Company, &ResponseTable)> {
-        self.cores.iter().enumerate().flat_map(|(sort, core)| {
+    pub fn tables(&self) -> impl Iterator<Item = (usize, u32, CoreSharing, &ResponseTable)> {
+        self.cores.iter().enumerate().flat_map(|(core_type, core)| {
             core.tables.iter().zip(1..).flat_map(move |(tables, mode)| {
-                let made = tables.iter().zip([Company::Alone, Company::Others]);
-                made.filter_map(move |(table, company)| {
-                    Some((sort, mode, company, table.get()?.as_ref()))
+                let made = tables.iter().zip([CoreSharing::Alone, CoreSharing::Others]);
+                made.filter_map(move |(table, sharing)| {
+                    Some((core_type, mode, sharing, table.get()?.as_ref()))
                 })
             })
         })
@@ -121,13 +121,13 @@ impl Prepared {
     /// could be one.
     pub fn put_table(
         &self,
-        sort: usize,
+        core_type: usize,
         mode: u32,
-        company: Company,
+        sharing: CoreSharing,
         table: ResponseTable,
     ) -> bool {
-        let core = self.cores.get(sort).filter(|_| table.is_sound());
-        core.map(|core| core.table(mode, company, || table)).is_some()
+        let core = self.cores.get(core_type).filter(|_| table.is_sound());
+        core.map(|core| core.table(mode, sharing, || table)).is_some()
     }
 }
 
@@ -178,18 +178,18 @@ impl ForCore {
         let vain = Stream::new(&trace.overshoot, trace.instructions as u64);
         let followed = Stream::new(&trace.streams, trace.instructions as u64);
         let of = |level| match level {
-            Level::L1d => Footprint::new(&[&data_lines]),
-            Level::L1i => Footprint::new(&[&code_lines]),
-            Level::L2 | Level::Last => Footprint::new(&[&data_lines, &code_lines, &vain]),
-            Level::DataTlb => Footprint::new(&[&data_pages]),
-            Level::CodeTlb => Footprint::new(&[&code_pages]),
-            Level::Tlb2 => Footprint::new(&[&data_pages, &code_pages]),
-            Level::Streams => Footprint::new(&[&followed]),
+            CacheLevel::L1d => Footprint::new(&[&data_lines]),
+            CacheLevel::L1i => Footprint::new(&[&code_lines]),
+            CacheLevel::L2 | CacheLevel::Last => Footprint::new(&[&data_lines, &code_lines, &vain]),
+            CacheLevel::DataTlb => Footprint::new(&[&data_pages]),
+            CacheLevel::CodeTlb => Footprint::new(&[&code_pages]),
+            CacheLevel::Tlb2 => Footprint::new(&[&data_pages, &code_pages]),
+            CacheLevel::Streams => Footprint::new(&[&followed]),
         };
         Self {
             ops: trace.ops.len() as f64 / trace.instructions.max(1.0),
             trace,
-            footprints: Level::ALL.map(of),
+            footprints: CacheLevel::ALL.map(of),
             overshoot: Footprint::new(&[&vain]),
             fingerprint: 0,
             code: phase.code_sketch.clone(),
@@ -216,12 +216,12 @@ impl ForCore {
     pub fn table(
         &self,
         mode: u32,
-        company: Company,
+        sharing: CoreSharing,
         make: impl FnOnce() -> ResponseTable,
     ) -> &ResponseTable {
         let slot = (mode.max(1) as usize).min(MODES) - 1;
-        let in_company = usize::from(company == Company::Others);
-        self.tables[slot][in_company].get_or_init(|| Box::new(make()))
+        let shares_core = usize::from(sharing == CoreSharing::Others);
+        self.tables[slot][shares_core].get_or_init(|| Box::new(make()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::footprint::FOREVER;
 use super::memory;
-use super::pipeline::{Environment, Group, Level};
+use super::pipeline::{CacheLevel, Environment, Group};
 use super::tasks::Task;
 use super::window::Outcome;
 
@@ -73,15 +73,15 @@ pub struct Rates {
 }
 
 /// Misses per instruction at a level.
-pub(super) fn misses(task: &Task<'_>, environment: &Environment, level: Level) -> f64 {
+pub(super) fn misses(task: &Task<'_>, environment: &Environment, level: CacheLevel) -> f64 {
     task.phase.footprints[level as usize].misses(environment.reach[level as usize])
 }
 
 /// Of the accesses that go on with a stream, the share of which it is not followed any more.
 fn forgotten(task: &Task<'_>, environment: &Environment) -> f64 {
-    let streams = &task.phase.footprints[Level::Streams as usize];
+    let streams = &task.phase.footprints[CacheLevel::Streams as usize];
     let begun = streams.misses(FOREVER);
-    let lost = misses(task, environment, Level::Streams) - begun;
+    let lost = misses(task, environment, CacheLevel::Streams) - begun;
     (lost / (streams.accesses() - begun).max(1e-12)).clamp(0.0, 1.0)
 }
 
@@ -101,17 +101,18 @@ impl Rates {
     pub(super) fn new(task: &Task<'_>, environment: &Environment, window: Outcome) -> Self {
         let facts = task.facts;
         let at = |level| misses(task, environment, level);
-        let holds = |level: Level| {
+        let holds = |level: CacheLevel| {
             task.phase.footprints[level as usize].lines(environment.reach[level as usize])
         };
         let memory_ops = (facts.loads + facts.stores).max(1e-12);
         let covered = task.phase.trace.covered * (1.0 - forgotten(task, environment));
-        let vain = |level: Level| task.phase.overshoot.misses(environment.reach[level as usize]);
-        let (l1d_misses, llc_misses) = (at(Level::L1d), at(Level::Last));
-        let l2_misses = (at(Level::L2) - vain(Level::L2)).max(0.0);
-        let wanted = (llc_misses - vain(Level::Last)).max(0.0);
+        let vain =
+            |level: CacheLevel| task.phase.overshoot.misses(environment.reach[level as usize]);
+        let (l1d_misses, llc_misses) = (at(CacheLevel::L1d), at(CacheLevel::Last));
+        let l2_misses = (at(CacheLevel::L2) - vain(CacheLevel::L2)).max(0.0);
+        let wanted = (llc_misses - vain(CacheLevel::Last)).max(0.0);
         // Of what a shared level misses, data has the part that the L1s miss.
-        let data = l1d_misses / (l1d_misses + at(Level::L1i)).max(1e-12);
+        let data = l1d_misses / (l1d_misses + at(CacheLevel::L1i)).max(1e-12);
         let loads = facts.loads / memory_ops * data;
         Self {
             cpi: window.cpi,
@@ -133,18 +134,18 @@ impl Rates {
             vector_empty: (window.cpi - window.vector_cycles).max(0.0),
             l1d_misses,
             l1d_load_misses: l1d_misses * facts.loads / memory_ops,
-            l1i_misses: at(Level::L1i),
+            l1i_misses: at(CacheLevel::L1i),
             l2_misses,
             l2_load_misses: l2_misses * loads,
             llc_misses,
             llc_load_misses: wanted * loads * (1.0 - covered),
             remote_misses: llc_misses * (1.0 - memory::share(task, task.node)),
             write_backs: llc_misses * facts.written,
-            dtlb_misses: at(Level::DataTlb),
-            itlb_misses: at(Level::CodeTlb),
-            walks: at(Level::Tlb2),
+            dtlb_misses: at(CacheLevel::DataTlb),
+            itlb_misses: at(CacheLevel::CodeTlb),
+            walks: at(CacheLevel::Tlb2),
             memory_latency: environment.memory_latency,
-            holds: [holds(Level::L2), holds(Level::Last)],
+            holds: [holds(CacheLevel::L2), holds(CacheLevel::Last)],
         }
     }
 

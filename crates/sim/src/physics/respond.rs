@@ -2,7 +2,7 @@
 
 use super::domains::Physics;
 use super::local::Local;
-use super::pipeline::{Company, Environment};
+use super::pipeline::{CoreSharing, Environment};
 use super::prepared::Prepared;
 use super::response::{Response, ResponseTable};
 use super::tasks::Task;
@@ -12,13 +12,13 @@ use super::window::{Outcome, Window};
 pub trait Respond {
     /// In short, for a round.
     fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response;
-    /// In short, with what follows from it nearby, where that can be told.
+    /// In short, with what follows from it nearby, where that is known.
     fn around(&mut self, task: &Task<'_>, environment: &Environment) -> (Response, Option<Local>) {
         (self.respond(task, environment), None)
     }
     /// In full, once all is settled.
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome;
-    /// In full, with what follows from it nearby, where that can be told.
+    /// In full, with what follows from it nearby, where that is known.
     fn detail_around(
         &mut self,
         task: &Task<'_>,
@@ -60,27 +60,27 @@ pub struct Tables<'a> {
 impl Tables<'_> {
     fn table<'t>(&self, task: &Task<'t>) -> &'t ResponseTable {
         let (phase, physics) = (task.phase, self.physics);
-        phase.table(task.mode, task.pipeline.company, || {
-            let sort = &physics.sorts[task.sort];
-            ResponseTable::new(phase, task.facts.written, task.pipeline, sort, &physics.memory)
+        phase.table(task.mode, task.pipeline.sharing, || {
+            let core_type = &physics.core_types[task.core_type];
+            ResponseTable::new(phase, task.facts.written, task.pipeline, core_type, &physics.memory)
         })
     }
 }
 
 impl Physics {
-    /// Makes the table of a phase on a sort of core in an SMT mode, if it is not made
+    /// Makes the table of a phase on a core type in an SMT mode, if it is not made
     /// yet: that takes some tenths of a second, better spent ahead of time, and by
-    /// several threads. None if there is no such sort.
+    /// several threads. None if there is no such core type.
     pub fn prepare<'p>(
         &self,
         prepared: &'p Prepared,
-        sort: usize,
+        core_type: usize,
         mode: u32,
-        company: Company,
+        sharing: CoreSharing,
     ) -> Option<&'p ResponseTable> {
-        let (phase, place) = (prepared.cores.get(sort)?, self.sorts.get(sort)?);
-        let pipeline = self.pipeline(sort, mode, company)?;
-        Some(phase.table(pipeline.mode, company, || {
+        let (phase, place) = (prepared.cores.get(core_type)?, self.core_types.get(core_type)?);
+        let pipeline = self.pipeline(core_type, mode, sharing)?;
+        Some(phase.table(pipeline.mode, sharing, || {
             let written = prepared.facts.written;
             ResponseTable::new(phase, written, pipeline, place, &self.memory)
         }))
@@ -88,11 +88,12 @@ impl Physics {
 }
 
 impl Physics {
-    /// All that a table follows from on this side: what a sort of core in a mode, and memory, are
-    /// like, value by value. None if there is no such sort.
+    /// All that a table follows from on this side: what a core type in a mode, and memory, are
+    /// like, value by value. None if there is no such core type.
     #[must_use]
-    pub fn table_basis(&self, sort: usize, mode: u32, company: Company) -> Option<String> {
-        let (pipeline, place) = (self.pipeline(sort, mode, company)?, self.sorts.get(sort)?);
+    pub fn table_basis(&self, core_type: usize, mode: u32, sharing: CoreSharing) -> Option<String> {
+        let (pipeline, place) =
+            (self.pipeline(core_type, mode, sharing)?, self.core_types.get(core_type)?);
         Some(format!("{pipeline:?} {place:?} {:?}", self.memory))
     }
 }

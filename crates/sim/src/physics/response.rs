@@ -16,7 +16,7 @@
 //!
 //! What is held of a queue is a product, of how fast the thread is and how long its operations stay, each of
 //! which other inputs change; so the table holds its logarithm. Miss registers may not be held at all: of
-//! these it holds a sum. Nobody holds more than there is.
+//! these it holds a sum. No thread holds more than there is.
 //!
 //! # Properties
 //! - Solved with tables, threads run as fast as solved with the window model
@@ -27,12 +27,12 @@
 use serde::{Deserialize, Serialize};
 use symbiont_profile::PREDICTORS;
 
-use super::domains::{MemoryPlace, SortPlace};
+use super::domains::{CoreTypePlace, MemoryPlace};
 use super::local::{INPUTS, Local};
 use super::part;
 use super::pipeline::{
-    Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Level, Pipeline, Queue, REACHES,
-    STRUCTURES,
+    CacheLevel, Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Pipeline, Queue,
+    REACHES, STRUCTURES,
 };
 use super::prepared::ForCore;
 use super::table::build::{Effort, Tolerance};
@@ -62,7 +62,7 @@ const STARVED: f64 = 1.0 / 16.0;
 /// Micro-traces that stand for all where that is enough: to learn what may be left out.
 const PART: usize = 4;
 
-/// The table of one phase on one sort of core in one SMT mode.
+/// The table of one phase on one core type in one SMT mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseTable {
     table: Table<OFTEN, SELDOM>,
@@ -152,7 +152,7 @@ impl Response {
     }
 }
 
-/// The coordinates of an environment, by input; those that take long to tell if they are cared for, one
+/// The coordinates of an environment, by input; those that take long to compute if they are cared for, one
 /// bit each.
 fn coordinates(environment: &Environment, cares: u32) -> [f64; INPUTS] {
     let Environment { dispatch, ports, entries, reach, .. } = environment;
@@ -181,7 +181,7 @@ fn rise(environment: &Environment, input: usize) -> f64 {
         0 => -environment.dispatch.powi(-2),
         FIRST_PORT..FIRST_ENTRIES => -environment.ports[input - FIRST_PORT].powi(-2),
         FIRST_ENTRIES..FIRST_REACH => log2(environment.entries[input - FIRST_ENTRIES]),
-        // Sizes of the predictor are told apart, not between.
+        // Sizes of the predictor are distinguished, not between.
         PREDICTOR => 0.0,
         INTERVAL => log2(environment.memory_interval),
         _ => 1.0,
@@ -204,8 +204,8 @@ fn environment(inputs: &[f64]) -> Environment {
 }
 
 /// Is the L2 the last level?
-fn tied(sort: &SortPlace) -> bool {
-    sort.caches[Level::L2 as usize] == sort.caches[Level::Last as usize]
+fn tied(core_type: &CoreTypePlace) -> bool {
+    core_type.caches[CacheLevel::L2 as usize] == core_type.caches[CacheLevel::Last as usize]
 }
 
 /// How far each input can go.
@@ -213,7 +213,7 @@ fn ranges(
     phase: &ForCore,
     written: f64,
     pipeline: &Pipeline,
-    sort: &SortPlace,
+    core_type: &CoreTypePlace,
     memory: &MemoryPlace,
 ) -> Vec<Range> {
     let n = f64::from(pipeline.mode.max(1));
@@ -230,14 +230,14 @@ fn ranges(
         let anchor = (least * room.most).sqrt();
         ranges.push(Range::new(room.most.log2(), anchor.log2(), least.log2()));
     }
-    let tied = tied(sort);
-    for (level, (name, cache)) in Level::ALL.iter().zip(&sort.caches).enumerate() {
+    let tied = tied(core_type);
+    for (level, (name, cache)) in CacheLevel::ALL.iter().zip(&core_type.caches).enumerate() {
         let footprint = &phase.footprints[level];
         let sharers = cache.cores as f64 * if cache.per_thread { 1.0 } else { n };
         let fixed = sharers <= 1.0 && !super::caches::relaxes(level);
         let least = if fixed { 1.0 } else { STARVED / sharers };
         // Without an L3 both levels are one: the last one stands for both.
-        let reuses = phase.trace.reuses(*name).filter(|_| !(tied && *name == Level::L2));
+        let reuses = phase.trace.reuses(*name).filter(|_| !(tied && *name == CacheLevel::L2));
         let (shortest, longest) = reuses.unwrap_or((0.0, 0.0));
         let at = |part: f64| footprint.reach(cache.lines * part).clamp(shortest, longest);
         ranges.push(Range::new(at(1.0), at(1.0 / sharers), at(least)));
@@ -246,12 +246,13 @@ fn ranges(
     let smallest = pipeline.predictor_of(n) as f64;
     ranges.push(Range::new(largest, smallest, smallest));
     let line = f64::from(pipeline.line);
-    let (slow, fast) = sort.ghz;
+    let (slow, fast) = core_type.ghz;
     let near = memory.latency * slow;
     ranges.push(Range::new(near, near * 1.2, memory.longest(line) * fast));
     let interval = memory.interval(line, written);
     let quick = (interval * slow / memory.nodes).log2();
-    let starved = (interval.max(memory.link_interval(line, written)) * fast * sort.threads).log2();
+    let starved =
+        (interval.max(memory.link_interval(line, written)) * fast * core_type.threads).log2();
     ranges.push(Range::new(quick, quick + (starved - quick) / 4.0, starved));
     ranges
 }
@@ -280,7 +281,8 @@ impl Trial<'_> {
     fn run(&mut self, inputs: &[f64], effort: Effort) -> Outcome {
         let mut environment = environment(inputs);
         if self.tied {
-            environment.reach[Level::L2 as usize] = environment.reach[Level::Last as usize];
+            environment.reach[CacheLevel::L2 as usize] =
+                environment.reach[CacheLevel::Last as usize];
         }
         match effort {
             Effort::Quick if self.trace.pieces.len() > PART => {
@@ -309,14 +311,14 @@ impl ResponseTable {
         phase: &ForCore,
         written: f64,
         pipeline: &Pipeline,
-        sort: &SortPlace,
+        core_type: &CoreTypePlace,
         memory: &MemoryPlace,
     ) -> Self {
-        let ranges = ranges(phase, written, pipeline, sort, memory);
+        let ranges = ranges(phase, written, pipeline, core_type, memory);
         let mut trial = Trial {
             pipeline,
             trace: &phase.trace,
-            tied: tied(sort),
+            tied: tied(core_type),
             window: Window::default(),
             runs: Vec::new(),
             part: None,
@@ -397,8 +399,8 @@ impl ResponseTable {
         let at = |index: usize| f64::from(often[index].max(0.0));
         let cpi = f64::from(above) + self.bound.beyond_anchor(environment);
         let held = |queue: usize| {
-            let told = f64::from(often[1 + queue]);
-            let held = if queue == MSHR { told.max(0.0) } else { told.exp() };
+            let coordinate = f64::from(often[1 + queue]);
+            let held = if queue == MSHR { coordinate.max(0.0) } else { coordinate.exp() };
             held.min(environment.entries[queue] * cpi)
         };
         let response = Response {

@@ -2,11 +2,11 @@
 //!
 //! # Approach
 //! Each user gets what it asks for, as far as that is no more than an equal
-//! part of what is left; so one who asks little leaves the rest to the others. The share *offered*
+//! part of what is left; so one that asks little leaves the rest to the others. The share *offered*
 //! to a user is what it would get if it asked for all: the level λ with
 //! λ + Σ_{j≠i} min(demand_j, λ) = capacity. For two users that is
 //! max(capacity/2, capacity − the other's demand). Levels are sought in one pass over the sorted
-//! demands, since who demands more has a higher one.
+//! demands, since one that demands more has a higher one.
 //!
 //! # Properties
 //! - Offers are what they are defined as (`offers_are_what_they_are_defined_as`).
@@ -14,7 +14,7 @@
 //!   (`takings_within_the_offers_fit_the_capacity`).
 //! - Equal demands get equal offers (`equal_users_get_equal_offers`); for two
 //!   users it is the formula above (`two_users_share_by_the_formula`).
-//! - Nobody is offered less than an equal part (`nobody_is_offered_less_than_an_equal_part`).
+//! - No thread is offered less than an equal part (`no_thread_is_offered_less_than_an_equal_part`).
 
 /// The share of `capacity` that is offered to each user, given what all demand.
 ///
@@ -28,7 +28,7 @@ pub fn offers(capacity: f64, demands: &[f64], offers: &mut [f64]) {
     }
     let rest = capacity - total;
     if rest + least >= most {
-        // Nobody is held back: the rest is offered to each on top of its own.
+        // No thread is held back: the rest is offered to each on top of its own.
         offers.iter_mut().zip(demands).for_each(|(offer, demand)| *offer = rest + demand);
         return;
     }
@@ -45,7 +45,7 @@ const FEW: usize = 8;
 /// Up to so many users need no allocation.
 const MANY: usize = 48;
 
-/// Something of which somebody wants more than is left.
+/// A resource of which a thread wants more than is left.
 struct Scarce {
     capacity: f64,
     /// Of all demands.
@@ -59,7 +59,7 @@ impl Scarce {
         for (user, (slot, &demand)) in order.iter_mut().zip(demands).enumerate() {
             *slot = (demand, user);
         }
-        sort(order);
+        sort_by_demand(order);
         // Where all demands together, cut at a level, fill the capacity.
         let full = if capacity < total {
             Cut { below: total, above: 0.0, left: order.len() }.level(capacity, order)
@@ -75,7 +75,7 @@ impl Scarce {
 }
 
 /// Sorts demands.
-fn sort(order: &mut [(f64, usize)]) {
+fn sort_by_demand(order: &mut [(f64, usize)]) {
     if order.len() > FEW {
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         return;
@@ -136,7 +136,7 @@ mod tests {
             capacity in 0.1_f64..100.0,
             demands in prop::collection::vec(0.0_f64..50.0, 1..9),
         ) {
-            // Whoever finds its demand above its offer takes the offer, until nobody does.
+            // A thread whose demand is above its offer takes the offer, until none is.
             let mut taken = demands.clone();
             for _ in 0..200 {
                 let offers = of(capacity, &taken);
@@ -148,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn nobody_is_offered_less_than_an_equal_part(
+        fn no_thread_is_offered_less_than_an_equal_part(
             capacity in 0.1_f64..100.0,
             demands in prop::collection::vec(0.0_f64..50.0, 1..9),
         ) {

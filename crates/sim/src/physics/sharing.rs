@@ -14,7 +14,7 @@
 //! brought to the one above, not from its last use: it is older by the time X for which it was in use
 //! above. Above, lines stay F(R)/M(R) instructions on average (Little's law; R the reach there, M the
 //! misses per instruction), of which they are used no more for the last R. So X is F(R)/M(R) − R on average;
-//! that it is spread exponentially is assumed, and where X is small beside τ its mean will do. An access with reuse time r ≥ R hits below if X + r ≤ τ: the
+//! that it is spread exponentially is assumed, and where X is small compared with τ its mean will do. An access with reuse time r ≥ R hits below if X + r ≤ τ: the
 //! cache holds E[F(τ − X) − F(R) + M(R)·(X + R)] lines, of which E[M(τ − X)] per instruction are missed, τ − X
 //! no less than R. Threads whose lines are used above for long lose by that what others gain.
 //!

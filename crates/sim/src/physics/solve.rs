@@ -10,17 +10,17 @@
 //! the caches that are the core's own; from these, by the window model, new IPCs. A part of each
 //! step is taken ([`Step`]), until none exceeds [`CLOSE`]. *Between* cores: from the speeds of all
 //! follow the reach of caches that several cores share, and queueing at memory and links. Few
-//! numbers tell all of that, so a few rounds settle it, by steps that learn from the last ones
+//! numbers determine all of that, so a few rounds settle it, by steps that learn from the last ones
 //! (`mixing`).
 //!
 //! A core takes part in a round only if one of its threads is in another phase, or notices what
 //! cores leave each other by now; the others sleep. So when one thread enters another phase, that
 //! costs rounds of its core and of whoever notices it in shared caches and at memory.
 //!
-//! Only where surroundings have moved far is a table looked up again; nearby, its slopes tell the
+//! Only where surroundings have moved far is a table looked up again; nearby, its slopes give the
 //! CPI ([`local`]). Once all has settled, full answers are asked for where they may differ notably
 //! from the last ones, and must be what followed from slopes. What does not settle within [`ROUNDS`]
-//! is used as it is and told ([`Solution::settled`]).
+//! is used as it is and reported ([`Solution::settled`]).
 //!
 //! # Terms and units
 //! *Speed*: log₂ of instructions per ns. *Sweep*: one evaluation of all threads of a core. *Round*:
@@ -28,9 +28,9 @@
 //!
 //! # Properties
 //! - Solved on from where it was, a machine is as if solved anew, over many changes of phase, and
-//!   takes fewer answers (`what_changed_alone_is_solved_again`), whether cores meet at memory alone
+//!   takes fewer answers (`what_changed_alone_is_solved_again`), whether cores share memory alone
 //!   or in caches too (`cores_that_meet_in_caches_are_solved_on_as_anew`).
-//! - Who shares nothing with others is not disturbed by them (`who_notices_nothing_sleeps`).
+//! - A thread that shares nothing with others is not disturbed by them (`a_thread_that_notices_nothing_sleeps`).
 //! - A phase that comes again takes few answers (`a_phase_that_comes_again_takes_few_answers`).
 //!
 //! [`Step`]: super::step::Step
@@ -47,7 +47,7 @@ use super::domains::Physics;
 use super::groups::Groups;
 use super::memory::Memory;
 use super::mixing::Mixing;
-use super::pipeline::{FIRST_REACH, Level};
+use super::pipeline::{CacheLevel, FIRST_REACH};
 use super::rates::Rates;
 use super::tasks::{self, Load, Switches, Task};
 
@@ -91,10 +91,10 @@ impl State {
     /// Of all threads of the last call, in the order of the loads and their threads: the thread, its
     /// rates, and whether they are others than those of the call before.
     pub(crate) fn rates(&self) -> impl Iterator<Item = (u64, &Rates, bool)> {
-        let Columns { seats, rates, renewed, .. } = &self.columns;
-        let known = seats.iter().zip(rates).zip(renewed);
-        known.filter_map(|((seat, rates), renewed)| {
-            rates.as_ref().map(|(_, rates)| (seat.thread, rates, *renewed))
+        let Columns { core_slots, rates, renewed, .. } = &self.columns;
+        let known = core_slots.iter().zip(rates).zip(renewed);
+        known.filter_map(|((core_slot, rates), renewed)| {
+            rates.as_ref().map(|(_, rates)| (core_slot.thread, rates, *renewed))
         })
     }
 
@@ -105,7 +105,7 @@ impl State {
         if ns > self.spanned { self.columns.fills() } else { self.columns.shifts() }
     }
 
-    /// Does anybody not hold yet what it will in the long run?
+    /// Is there a thread that does not hold yet what it will in the long run?
     pub(crate) fn fills(&self) -> bool {
         self.columns.fills()
     }
@@ -127,7 +127,7 @@ impl State {
     /// Nothing is known any more of a thread.
     pub fn forget(&mut self, thread: u64) {
         self.memos.remove(&thread);
-        if self.columns.seats.iter().any(|seat| seat.thread == thread) {
+        if self.columns.core_slots.iter().any(|core_slot| core_slot.thread == thread) {
             let columns = std::mem::take(&mut self.columns);
             self.memos.extend(columns.memos().filter(|(other, _)| *other != thread));
         }
@@ -299,7 +299,7 @@ impl Call<'_> {
             return;
         }
         let Columns { moved, filling, cares, speeds, reaches, after, held, .. } = columns;
-        let wanted = |level: Level, members: &[usize]| {
+        let wanted = |level: CacheLevel, members: &[usize]| {
             let fills = |member: usize| caches::kept(level).is_some_and(|at| filling[member][at]);
             members.iter().any(|&member| moved[member] || fills(member))
                 && matters(cares, level, members)
@@ -324,7 +324,7 @@ impl Call<'_> {
         coupling::set(&self.tasks[range], ipc, responses, self.switches, cares, environments);
     }
 
-    /// What cores leave each other, by what they show; those who notice that wake.
+    /// What cores leave each other, by what they show; those that notice that wake.
     fn between(&self, memory: &mut Memory, columns: &mut Columns) {
         self.spread(columns);
         let Columns { bytes, shown, traffic, used, environments, .. } = columns;
@@ -341,7 +341,7 @@ impl Call<'_> {
             return;
         }
         let Columns { shown, spread, filling, cares, reaches, after, held, .. } = &mut *columns;
-        let wanted = |level: Level, members: &[usize]| {
+        let wanted = |level: CacheLevel, members: &[usize]| {
             let new = |member: usize| {
                 let fills = caches::kept(level).is_some_and(|at| filling[member][at]);
                 fills || (shown[member] - spread[member]).abs() > STILL
@@ -358,9 +358,9 @@ impl Call<'_> {
         }
         for (index, task) in self.tasks.iter().enumerate() {
             let environment = &mut columns.environments[index];
-            let before = environment.reach[Level::Last as usize];
+            let before = environment.reach[CacheLevel::Last as usize];
             caches::hand_over(&columns.reaches[index], environment);
-            if environment.reach[Level::Last as usize] != before {
+            if environment.reach[CacheLevel::Last as usize] != before {
                 columns.fetches(task, index);
             }
         }
@@ -368,13 +368,13 @@ impl Call<'_> {
 
     /// Reaches that mattered to no speed, and rates.
     fn finish(&self, respond: &mut dyn Respond, columns: &mut Columns) {
-        let Columns { cares, speeds, told, filling, reaches, after, held, stirred, .. } =
+        let Columns { cares, speeds, reported, filling, reaches, after, held, stirred, .. } =
             &mut *columns;
         filling.iter_mut().zip(&*after).for_each(|(filling, after)| *filling = after.changing);
-        let left = |level: Level, members: &[usize]| {
+        let left = |level: CacheLevel, members: &[usize]| {
             let new = |member: usize| {
                 let fills = caches::kept(level).is_some_and(|at| filling[member][at]);
-                fills || is_new(told[member], speeds[member])
+                fills || is_new(reported[member], speeds[member])
             };
             !matters(cares, level, members) && members.iter().any(|&member| new(member))
         };
@@ -384,9 +384,9 @@ impl Call<'_> {
             caches::set(groups, self.tasks, speeds, span, left, reaches, after);
         }
         caches::set(self.groups.of_several(), self.tasks, speeds, span, left, reaches, after);
-        for (told, speed) in told.iter_mut().zip(&*speeds) {
-            if is_new(*told, *speed) {
-                *told = *speed;
+        for (reported, speed) in reported.iter_mut().zip(&*speeds) {
+            if is_new(*reported, *speed) {
+                *reported = *speed;
             }
         }
         for core in 0..self.groups.cores() {
@@ -401,15 +401,15 @@ impl Call<'_> {
     }
 }
 
-/// Is a speed another than was told last, or none was told?
-fn is_new(told: f64, speed: f64) -> bool {
-    told.is_nan() || (told - speed).abs() > STILL
+/// Is a speed another than was reported last, or was none reported?
+fn is_new(reported: f64, speed: f64) -> bool {
+    reported.is_nan() || (reported - speed).abs() > STILL
 }
 
 /// Does the reach at a level do anything to the speed of any of these? Misses of the last level
 /// are traffic, and how old lines are there follows from the levels above, so caches always do.
-fn matters(cares: &[u32], level: Level, members: &[usize]) -> bool {
+fn matters(cares: &[u32], level: CacheLevel, members: &[usize]) -> bool {
     let bit = FIRST_REACH + level as usize;
-    matches!(level, Level::L1d | Level::L1i | Level::L2 | Level::Last)
+    matches!(level, CacheLevel::L1d | CacheLevel::L1i | CacheLevel::L2 | CacheLevel::Last)
         || members.iter().any(|&member| cares[member] >> bit & 1 == 1)
 }

@@ -4,7 +4,7 @@
 //! Taking all of each step makes threads that slow each other down swing, and those crawl that get
 //! more of a cache the faster they are. The part that is taken follows the last two steps
 //! (Aitken): if what was missing changed sign the step was too long, if it hardly shrank too
-//! short. Who swings time and again sits at a cliff, which has no slope to follow: the more often, the
+//! short. A thread that swings time and again is at a cliff, which has no slope to follow: the more often, the
 //! shorter its longest step (`LONGEST`).
 
 /// The longest step by how often the sign of what was missing has changed.
@@ -12,7 +12,7 @@ const LONGEST: [f64; 8] = [3.0, 1.0, 1.0, 0.8, 0.7, 0.5, 0.5, 0.35];
 /// The longest one after that, and the shortest of all.
 const SHORTEST: f64 = 0.25;
 
-/// Further than to where the fixed point seems to lie goes only who misses it by no more than this
+/// Only a thread that misses the fixed point by no more than this goes further than its estimate
 /// share.
 const NEAR: f64 = 0.3;
 
@@ -43,7 +43,7 @@ impl Step {
         let change = self.before - missing;
         if self.before != 0.0 && change.abs() > 1e-12 {
             let part = self.part * self.before / change;
-            // What was missing grew: others moved, which tells nothing of the slope.
+            // What was missing grew: others moved, which says nothing of the slope.
             self.part = if part > 0.0 { part } else { 1.0 };
         }
         let far = missing.abs() > NEAR * here.abs();

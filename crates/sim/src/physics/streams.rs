@@ -1,8 +1,8 @@
 //! Sequential streams in a micro-trace, and what a prefetcher makes of them.
 //!
 //! # Problem
-//! A prefetcher follows so many streams of all threads of a core. Which accesses it covers depends on who
-//! else is there.
+//! A prefetcher follows so many streams of all threads of a core. Which accesses it covers depends on which
+//! others run there.
 //!
 //! # Approach
 //! A *run*: lines that follow each other, up or down, each first touched after the
@@ -171,7 +171,7 @@ fn cover(run: &[u32], ahead: usize, found: &mut Found) {
 /// Accesses within which a run goes on: a prefetcher that follows some streams forgets one that rests
 /// for longer.
 ///
-/// Assumed, for all machines: no description tells how long a prefetcher remembers. 2,048 accesses
+/// Assumed, for all machines: no description says how long a prefetcher remembers. 2,048 accesses
 /// are those of some thousand instructions. A larger value takes slower runs for prefetched, and more
 /// lines whose neighbours were used by chance; a smaller one lets runs miss whose loops have long
 /// bodies.
@@ -294,9 +294,9 @@ mod tests {
     fn a_run_is_prefetched_from_its_third_line() {
         let accesses = lines(500, &[7, 8, 9, 10, 11, 12]);
         let found = triggers(&accesses, 3);
-        let told: Vec<_> = accesses.iter().map(|(index, _)| found.get(index).copied()).collect();
+        let ages: Vec<_> = accesses.iter().map(|(index, _)| found.get(index).copied()).collect();
         let of = |trigger| Some(Covered { trigger, rested: Rested::Operations(10) });
-        assert_eq!(told, [None, None, of(10), of(20), of(20), of(30)]);
+        assert_eq!(ages, [None, None, of(10), of(20), of(20), of(30)]);
         assert_eq!(begun(&accesses).collect::<Vec<_>>(), [510]);
     }
 
@@ -304,9 +304,9 @@ mod tests {
     fn a_run_that_began_earlier_is_covered() {
         let accesses = lines(5, &[20, 19, 18, 17]);
         let found = triggers(&accesses, 2);
-        let told = accesses.iter().map(|(index, _)| (found[index].trigger, found[index].rested));
+        let ages = accesses.iter().map(|(index, _)| (found[index].trigger, found[index].rested));
         let ten = Rested::Operations(10);
-        assert!(told.eq([(EARLIER, ten), (EARLIER, ten), (20, ten), (20, ten)]));
+        assert!(ages.eq([(EARLIER, ten), (EARLIER, ten), (20, ten), (20, ten)]));
         assert_eq!(begun(&accesses).count(), 0);
     }
 

@@ -1,7 +1,7 @@
 //! The threads that run, laid out for the fixed point.
 
 use super::domains::Physics;
-use super::pipeline::{Company, Environment, Level, Pipeline, REACHES};
+use super::pipeline::{CacheLevel, CoreSharing, Environment, Pipeline, REACHES};
 use super::prepared::{Facts, ForCore, Prepared};
 
 /// A thread that runs for the whole time that is solved.
@@ -63,8 +63,8 @@ pub struct Task<'a> {
     pub thread: u64,
     /// Its core.
     pub core: usize,
-    /// The core's sort.
-    pub sort: usize,
+    /// The core's type.
+    pub core_type: usize,
     /// The SMT mode.
     pub mode: u32,
     /// Threads on the core.
@@ -75,7 +75,7 @@ pub struct Task<'a> {
     pub two_levels: bool,
     /// Node of its core.
     pub node: usize,
-    /// Node of its memory, if `pages` do not tell.
+    /// Node of its memory, if `pages` do not show it.
     pub home: usize,
     /// Its core in this mode.
     pub pipeline: &'a Pipeline,
@@ -94,19 +94,20 @@ pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>], switches: Switches)
     for load in loads {
         let Some(core) = physics.cores.get(load.core) else { continue };
         let mode = load.mode.max(load.threads.len() as u32);
-        let beside = if switches.private_units { 1 } else { load.threads.len() };
-        let company = Company::of(beside);
-        let Some(pipeline) = physics.pipeline(core.sort, mode, company) else { continue };
+        let sharers = if switches.private_units { 1 } else { load.threads.len() };
+        let sharing = CoreSharing::of(sharers);
+        let Some(pipeline) = physics.pipeline(core.core_type, mode, sharing) else { continue };
         for running in load.threads {
-            let Some(phase) = running.prepared.cores.get(core.sort) else { continue };
+            let Some(phase) = running.prepared.cores.get(core.core_type) else { continue };
             tasks.push(Task {
                 thread: running.thread,
                 core: load.core,
-                sort: core.sort,
+                core_type: core.core_type,
                 mode: pipeline.mode,
                 peers: load.threads.len(),
                 ghz: core.ghz,
-                two_levels: core.caches[Level::L2 as usize] == core.caches[Level::Last as usize],
+                two_levels: core.caches[CacheLevel::L2 as usize]
+                    == core.caches[CacheLevel::Last as usize],
                 node: core.node,
                 home: core.home,
                 pipeline,
@@ -133,10 +134,11 @@ pub fn by_core<'t>(tasks: &'t [Task<'_>]) -> impl Iterator<Item = std::ops::Rang
 pub fn alone(physics: &Physics, task: &Task<'_>) -> Environment {
     let caches = physics.cores[task.core].caches;
     let mut reach = [0.0; REACHES];
-    for level in Level::ALL {
+    for level in CacheLevel::ALL {
         let index = level as usize;
         reach[index] = task.phase.footprints[index].reach(caches[index].lines);
     }
-    reach[Level::Last as usize] = reach[Level::Last as usize].max(reach[Level::L2 as usize]);
+    reach[CacheLevel::Last as usize] =
+        reach[CacheLevel::Last as usize].max(reach[CacheLevel::L2 as usize]);
     task.pipeline.alone(reach, 1.0, 1.0)
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use symbiont_profile::{Profile, test_support};
 
 use super::domains::Physics;
-use super::pipeline::{Company, Group, Queue};
+use super::pipeline::{CoreSharing, Group, Queue};
 use super::prepared::Prepared;
 use super::rates::Rates;
 use super::respond::{Direct, Respond, Tables};
@@ -110,7 +110,7 @@ fn a_corunner_never_speeds_a_thread_up() {
                 else {
                     panic!("two threads")
                 };
-                assert!(with.cpi >= alone * 0.99, "{machine}: {first} beside {second}");
+                assert!(with.cpi >= alone * 0.99, "{machine}: {first} with {second}");
             }
         }
     }
@@ -164,8 +164,8 @@ fn each_switch_takes_its_own_cause_away() {
     let cores: Vec<(usize, u32, &[&str])> =
         (0..8).map(|core| (core, 1, &["streaming"][..])).collect();
     let bandwidth = Switches { private_bandwidth: true, ..shared };
-    let crowd = bench.together(shared, &cores)[0].cpi;
-    assert!(crowd > 1.3 * bench.together(bandwidth, &cores)[0].cpi);
+    let many = bench.together(shared, &cores)[0].cpi;
+    assert!(many > 1.3 * bench.together(bandwidth, &cores)[0].cpi);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn shares_never_exceed_capacity() {
     for (machine, mode) in MACHINES {
         let bench = Bench::new(machine);
         let core = &bench.physics.cores[0];
-        let pipeline = bench.physics.pipeline(core.sort, mode, Company::Others).unwrap();
+        let pipeline = bench.physics.pipeline(core.core_type, mode, CoreSharing::Others).unwrap();
         for round in 0..12 {
             let names: Vec<_> = (0..mode as usize).map(|index| pick(round * (index + 1))).collect();
             let rates = bench.together(Switches::default(), &[(0, mode, &names)]);
@@ -315,8 +315,11 @@ fn threads_of_a_module_share_floating_point_but_not_integers() {
 #[test]
 fn cores_run_at_their_own_speed() {
     let alder = Bench::new("alder-lake");
-    let small =
-        alder.physics.cores.iter().position(|core| core.sort != alder.physics.cores[0].sort);
+    let small = alder
+        .physics
+        .cores
+        .iter()
+        .position(|core| core.core_type != alder.physics.cores[0].core_type);
     let speed = |bench: &Bench, core, name| {
         let rates = bench.together(Switches::default(), &[(core, 1, &[name])])[0];
         rates.instructions_per_second()
@@ -417,7 +420,7 @@ fn cores_that_meet_in_caches_are_solved_on_as_anew() {
 }
 
 #[test]
-fn who_notices_nothing_sleeps() {
+fn a_thread_that_notices_nothing_sleeps() {
     let bench = power8();
     let mut state = State::default();
     let mut solve = |first: &'static str| {
@@ -440,9 +443,9 @@ fn who_notices_nothing_sleeps() {
     assert_eq!(more, none);
 }
 
-/// One thread more, on a core of its own, minds nobody: what was known of all others still is.
+/// One thread more, on a core of its own, disturbs no other: what was known of all others still is.
 #[test]
-fn who_stays_where_it_was_takes_no_answers() {
+fn a_thread_that_stays_where_it_was_takes_no_answers() {
     let bench = power8();
     let mut state = State::default();
     let mut solve = |cores: &[Vec<usize>]| {
@@ -527,22 +530,24 @@ fn most_that_fits(mut parts: Vec<f64>) -> f64 {
 }
 
 #[test]
-fn what_fits_is_given_to_who_takes_least() {
+fn what_fits_is_given_to_the_thread_that_takes_least() {
     assert_eq!(most_that_fits(vec![0.25, 0.5]), 2.0);
     assert_eq!(most_that_fits(vec![1.0, 1.0]), 1.0);
     assert_eq!(most_that_fits(vec![1.0, 0.25, 0.5]), 2.25);
 }
 
-/// Programs that take turns have a throughput of 1, those that do not meet one of as many as they are.
-/// Together they gain what each leaves idle: who waits for memory nearly all, who fills the front end
+/// Programs that take turns have a throughput of 1, those that do not reach one of as many as they are.
+/// Together they gain what each leaves idle: one that waits for memory nearly all, one that fills the front end
 /// hardly anything.
 #[test]
 fn co_running_gains_as_programs_do() {
     for (machine, mode) in MACHINES {
         let bench = Bench::new(machine);
         let alone = |name: &str| bench.together(Switches::default(), &[(0, 1, &[name])])[0].cpi;
-        let pipeline =
-            bench.physics.pipeline(bench.physics.cores[0].sort, mode, Company::Others).unwrap();
+        let pipeline = bench
+            .physics
+            .pipeline(bench.physics.cores[0].core_type, mode, CoreSharing::Others)
+            .unwrap();
         let halves = if pipeline.halved { 2.0 } else { 1.0 };
         // What they gain, and the most for which slots and front end suffice.
         let gain = |switches: Switches, names: &[&str]| {

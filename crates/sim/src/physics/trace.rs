@@ -23,7 +23,7 @@ use symbiont_profile::{
     Access, FromStore, MicroOp, MicroTrace, OpClass, Phase, ReuseBin, ReuseHistogram,
 };
 
-use super::pipeline::Level;
+use super::pipeline::CacheLevel;
 use super::streams::{self, Found, NO_TRIGGER, Rested};
 
 /// A reuse time, in instructions, that no L1 cache bridges.
@@ -341,15 +341,15 @@ impl Trace {
     /// Shortest and longest reuse time, log₂ instructions, that a level's reach is
     /// compared with: beyond them it changes nothing. Cold accesses do not count.
     #[must_use]
-    pub fn reuses(&self, level: Level) -> Option<(f64, f64)> {
+    pub fn reuses(&self, level: CacheLevel) -> Option<(f64, f64)> {
         let times = |op: &Op| match level {
-            Level::L1d => [op.reuse, 0.0],
-            Level::L1i => [op.fetch, 0.0],
-            Level::L2 | Level::Last => [op.reuse, op.fetch],
-            Level::DataTlb => [op.page, 0.0],
-            Level::CodeTlb => [op.fetch_page, 0.0],
-            Level::Tlb2 => [op.page, op.fetch_page],
-            Level::Streams => [op.rested, 0.0],
+            CacheLevel::L1d => [op.reuse, 0.0],
+            CacheLevel::L1i => [op.fetch, 0.0],
+            CacheLevel::L2 | CacheLevel::Last => [op.reuse, op.fetch],
+            CacheLevel::DataTlb => [op.page, 0.0],
+            CacheLevel::CodeTlb => [op.fetch_page, 0.0],
+            CacheLevel::Tlb2 => [op.page, op.fetch_page],
+            CacheLevel::Streams => [op.rested, 0.0],
         };
         let known = self.ops.iter().flat_map(times).filter(|time| *time > 0.0 && time.is_finite());
         let widen = |range: Option<(f64, f64)>, time: f32| {

@@ -81,7 +81,7 @@ fn every_machine_is_read_as_expected() {
     }
 }
 
-/// What hwloc tells as we do: all sets of CPUs, cache sizes, and distances if
+/// What hwloc reports as we do: all sets of CPUs, cache sizes, and distances if
 /// there are several nodes.
 fn structure(t: &Topology) -> Vec<String> {
     let cores = t.cores().iter().map(|c| format!("{} {} on {}", c.id, c.cpus, c.node));
@@ -93,7 +93,7 @@ fn structure(t: &Topology) -> Vec<String> {
     cores.chain(llcs).chain(nodes).chain(packages).collect()
 }
 
-/// Lets hwloc look at `/sys` only, and at CPUs that this process may not use.
+/// Makes hwloc read `/sys` only, and at CPUs that this process may not use.
 fn over_sys(lstopo: &mut Command) -> &mut Command {
     lstopo.arg("--disallowed").env("HWLOC_COMPONENTS", "linux,stop")
 }

@@ -19,7 +19,7 @@
 //! | outermost cache of level 2 or higher around it that holds data; none: the die, else the package, else the machine | the LLC domain |
 //! | lowest `NUMANode` whose cpuset has it | the node |
 //! | `Package` around it; none: package 0 | the package |
-//! | `cpukind` with `LinuxCapacity`, `FrequencyMaxMHz`, `CoreType` | capacity, ceiling, sort, by the rules of [`crate::sysfs`] |
+//! | `cpukind` with `LinuxCapacity`, `FrequencyMaxMHz`, `CoreType` | capacity, ceiling, core type, by the rules of `speed.rs` |
 //! | `distances2` named `NUMALatency` | distances |
 //!
 //! hwloc writes no memory size for a node without memory, so it is not known

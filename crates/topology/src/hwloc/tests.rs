@@ -4,7 +4,7 @@ use super::*;
 use crate::{CoreKind, NodeId};
 
 /// Two packages with an L3 each; a core of two threads, and one of another
-/// sort with one thread; memory in node 0 only.
+/// type with one thread; memory in node 0 only.
 const EXPORT: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
 <topology version="2.0">

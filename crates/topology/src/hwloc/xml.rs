@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{HwlocError, value};
-use crate::speed::{Told, speeds};
+use crate::speed::{CpuSpeed, speeds};
 use crate::{
     CoreKind, CpuSet, HardwareThread, NodeId, NumaNode, Origin, PackageId, PuId, Topology,
 };
@@ -127,12 +127,12 @@ impl<'a, 'input> Export<'a, 'input> {
             .iter()
             .map(|&object| self.required(object, "os_index", value::pu))
             .collect::<Result<Vec<_>, _>>()?;
-        let told: Vec<Told> = pus.iter().map(|&pu| told(&kinds, pu)).collect();
+        let reported: Vec<CpuSpeed> = pus.iter().map(|&pu| speed_of(&kinds, pu)).collect();
 
         let mut threads = Vec::new();
-        let speeds = speeds(&told);
-        for (((&object, pu), told), (kind, capacity)) in
-            objects.iter().zip(pus).zip(told).zip(speeds)
+        let speeds = speeds(&reported);
+        for (((&object, pu), reported), (kind, capacity)) in
+            objects.iter().zip(pus).zip(reported).zip(speeds)
         {
             let (llc, llc_bytes) = self.llc(object)?;
             let node = nodes.iter().find(|node| node.cpus.contains(pu));
@@ -145,7 +145,7 @@ impl<'a, 'input> Export<'a, 'input> {
                 package: self.package(object)?,
                 kind,
                 capacity,
-                max_khz: told.max_khz,
+                max_khz: reported.max_khz,
             });
         }
         Ok(threads)
@@ -166,19 +166,19 @@ impl<'a, 'input> Export<'a, 'input> {
         Ok(PackageId(self.attribute(package, "os_index", value::number)?.unwrap_or(0)))
     }
 
-    /// What is told of sets of CPUs.
-    fn kinds(&self) -> Result<Vec<(CpuSet, Told)>, HwlocError> {
+    /// The attributes of each set of CPUs.
+    fn kinds(&self) -> Result<Vec<(CpuSet, CpuSpeed)>, HwlocError> {
         let mut kinds = Vec::new();
         for kind in self.elements("cpukind") {
             let cpus = self.required(kind, "cpuset", value::bit_map)?;
-            let mut told = Told::default();
+            let mut speed = CpuSpeed::default();
             for info in kind.children().filter(|n| n.has_tag_name("info")) {
                 let number = || self.required(info, "value", value::number::<u64>);
                 match info.attribute("name") {
-                    Some("LinuxCapacity") => told.capacity = Some(number()?).filter(|&c| c > 0),
-                    Some("FrequencyMaxMHz") => told.max_khz = number()?.checked_mul(1000),
+                    Some("LinuxCapacity") => speed.capacity = Some(number()?).filter(|&c| c > 0),
+                    Some("FrequencyMaxMHz") => speed.max_khz = number()?.checked_mul(1000),
                     Some("CoreType") => {
-                        told.kind = match info.attribute("value") {
+                        speed.kind = match info.attribute("value") {
                             Some("IntelAtom") => Some(CoreKind::Efficiency),
                             Some("IntelCore") => Some(CoreKind::Performance),
                             _ => None,
@@ -187,7 +187,7 @@ impl<'a, 'input> Export<'a, 'input> {
                     _ => {}
                 }
             }
-            kinds.push((cpus, told));
+            kinds.push((cpus, speed));
         }
         Ok(kinds)
     }
@@ -208,6 +208,9 @@ fn key(object: Node<'_, '_>) -> u32 {
     object.id().get()
 }
 
-fn told(kinds: &[(CpuSet, Told)], pu: PuId) -> Told {
-    kinds.iter().find(|(cpus, _)| cpus.contains(pu)).map_or_else(Told::default, |(_, told)| *told)
+fn speed_of(kinds: &[(CpuSet, CpuSpeed)], pu: PuId) -> CpuSpeed {
+    kinds
+        .iter()
+        .find(|(cpus, _)| cpus.contains(pu))
+        .map_or_else(CpuSpeed::default, |(_, speed)| *speed)
 }

@@ -8,7 +8,7 @@ use crate::{
 const LOCAL_DISTANCE: u32 = 10;
 const REMOTE_DISTANCE: u32 = 20;
 
-/// A core and where it sits.
+/// A core and its place in the tree.
 struct Place<'a> {
     package: PackageId,
     node: NodeId,

@@ -19,26 +19,11 @@
 //! | one fast core and seven slow ones | <code>core:1 \| core:7 capacity:512</code> |
 //! | memory without CPUs | <code>core:4 memory:16G \| node:1 core:0 memory:64G</code> |
 //!
-//! *Parts.* `|` starts a part whose highest named level branches off beside
-//! the same level of the part before: `| core:16` adds cores to each LLC domain
-//! of that part, `| llc:1 core:4` adds an LLC domain to each of its nodes,
-//! `| package:1 …` adds a package. `| node:1 core:0` adds a node without CPUs.
-//!
-//! *Properties of cores*: `kind:performance` (default) or `kind:efficiency`,
-//! which needs a `capacity` below 1024; `capacity:1` to `1024` (default;
-//! some core must have it); `mhz`, the frequency ceiling.
-//!
-//! *Properties of levels*: `cache`, the size of each last-level cache, in a
-//! part that starts LLC domains; `memory`, the size for each node, in a part
-//! that starts nodes. Sizes are written with K, M, G or T (powers of 1024).
-//! Not given means not known. All nodes are at distance 10 from themselves and
-//! 20 from others, as Linux assumes without firmware tables.
-//!
-//! *Properties of the machine*, in the first part: `numbering:adjacent`
-//! (default) gives the threads of a core consecutive CPU numbers, as on POWER,
-//! Arm, Bulldozer and Intel hybrids; `numbering:spread` numbers the first
-//! threads of all cores, then all second threads, as on most x86 servers.
-//! `offline:4-7` takes CPUs away after numbering.
+//! *Parts.* `|` starts a part whose highest named level branches off from the parent of the
+//! same level of the part before: `| core:16` adds cores to each LLC domain of that part,
+//! `| llc:1 core:4` adds an LLC domain to each of its nodes, `| package:1 …` adds a package.
+//! `| node:1 core:0` adds a node without CPUs. Properties of cores, levels and machine:
+//! see [`Synthetic`].
 //!
 //! # Properties
 //! - The canonical form describes the same machine and is its own canonical
@@ -54,6 +39,22 @@ use crate::{CoreKind, CpuSet, Topology, TopologyError};
 
 /// A synthetic machine: the parsed form of a line. It prints in canonical form
 /// (fixed order of keys, nothing that is a default).
+///
+/// *Properties of cores*: `kind:performance` (default) or `kind:efficiency`,
+/// which needs a `capacity` below 1024; `capacity:1` to `1024` (default;
+/// some core must have it); `mhz`, the frequency ceiling.
+///
+/// *Properties of levels*: `cache`, the size of each last-level cache, in a
+/// part that starts LLC domains; `memory`, the size for each node, in a part
+/// that starts nodes. Sizes are written with K, M, G or T (powers of 1024).
+/// Not given means not known. All nodes are at distance 10 from themselves and
+/// 20 from others, as Linux assumes without firmware tables.
+///
+/// *Properties of the machine*, in the first part: `numbering:adjacent`
+/// (default) gives the threads of a core consecutive CPU numbers, as on POWER,
+/// Arm, Bulldozer and Intel hybrids; `numbering:spread` numbers the first
+/// threads of all cores, then all second threads, as on most x86 servers.
+/// `offline:4-7` takes CPUs away after numbering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Synthetic {
     packages: Vec<PackageGroup>,

@@ -1,16 +1,23 @@
-//! Hardware threads: their core, package, last-level cache, sort and speed.
+//! Hardware threads: their core, package, last-level cache, core type and speed.
+//!
+//! *Modules.* The two integer cores of an AMD Bulldozer module share a front
+//! end and an FPU; Linux lists them as siblings, so they are one core here.
+//!
+//! *Contradictions.* The threads of one core that name different last-level
+//! caches (some hypervisors do this) are put in the one with the lowest CPU
+//! number. A CPU that two nodes list (`numa=fake`) belongs to the lower node.
 
 use std::collections::BTreeMap;
 
 use super::{Sys, SysfsError, value};
-use crate::speed::{Told, speeds};
+use crate::speed::{CpuSpeed, speeds};
 use crate::{CoreKind, CpuSet, HardwareThread, NodeId, PackageId, PuId};
 
 /// Caches below this level are private to a core's pipeline; a machine that
-/// tells of no others has not told of its last-level cache.
+/// lists no others does not list its last-level cache.
 const LOWEST_LLC_LEVEL: u64 = 2;
 
-/// What one CPU's own files tell.
+/// What one CPU's own files contain.
 struct Cpu {
     pu: PuId,
     core: u32,
@@ -32,9 +39,12 @@ struct Cache {
 pub(super) fn read(sys: &Sys<'_>, online: &CpuSet) -> Result<Vec<HardwareThread>, SysfsError> {
     let cpus = online.iter().map(|pu| read_one(sys, pu, online)).collect::<Result<Vec<_>, _>>()?;
     let kind_of = listed_kinds(sys)?;
-    let told =
-        |cpu: &Cpu| Told { capacity: cpu.capacity, max_khz: cpu.max_khz, kind: kind_of(cpu.pu) };
-    let speeds = speeds(&cpus.iter().map(told).collect::<Vec<_>>());
+    let reported = |cpu: &Cpu| CpuSpeed {
+        capacity: cpu.capacity,
+        max_khz: cpu.max_khz,
+        kind: kind_of(cpu.pu),
+    };
+    let speeds = speeds(&cpus.iter().map(reported).collect::<Vec<_>>());
     let llc_of_core = llcs(&cpus);
     let thread = |(cpu, (kind, capacity)): (&Cpu, (CoreKind, u32))| {
         let &(llc, llc_bytes) = llc_of_core.get(&cpu.core).unwrap_or(&(cpu.core, None));
@@ -111,7 +121,7 @@ fn last_level_cache(
 }
 
 /// The LLC domain of each core: its key, which is the lowest CPU number, and
-/// its size. CPUs that tell of no cache share their die's domain.
+/// its size. CPUs that list no cache share their die's domain.
 fn llcs(cpus: &[Cpu]) -> BTreeMap<u32, (u32, Option<u64>)> {
     let mut dies = BTreeMap::new();
     let mut llc_of_core = BTreeMap::new();
@@ -126,7 +136,7 @@ fn llcs(cpus: &[Cpu]) -> BTreeMap<u32, (u32, Option<u64>)> {
     llc_of_core
 }
 
-/// The sort of each CPU, where the kernel lists sorts.
+/// The core type of each CPU, where the kernel lists types.
 fn listed_kinds(sys: &Sys<'_>) -> Result<impl Fn(PuId) -> Option<CoreKind>, SysfsError> {
     let fast = sys.list("devices/cpu_core/cpus")?;
     let small = sys.list("devices/cpu_atom/cpus")?;

@@ -94,7 +94,7 @@ fn malformed(path: PathBuf, text: &str, reason: String) -> SysfsError {
     SysfsError::Malformed { path, text: text.chars().take(QUOTED_CHARS).collect(), reason }
 }
 
-/// Some attributes are there but have nothing to tell: the kernel then says
+/// Some attributes exist but have no value: the kernel then says
 /// that the device is not there, or that it does not know.
 fn means_missing(error: &io::Error) -> bool {
     const ENXIO: i32 = 6;

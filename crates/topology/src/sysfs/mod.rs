@@ -1,7 +1,7 @@
 //! Reads a `/sys` tree: the running host's, or a copy of another machine's.
 //!
 //! # Problem
-//! Linux tells a machine's structure in some hundred small files. Which of
+//! Linux describes a machine's structure in some hundred small files. Which of
 //! them exist depends on the architecture, the kernel, the firmware and the
 //! hypervisor, and a few say odd things (package -1, a core without caches).
 //!
@@ -10,7 +10,7 @@
 //! `devices/system/cpu/online` must be there; what else is missing has a
 //! default:
 //!
-//! | file, below `devices/system/` | it tells | when missing |
+//! | file, below `devices/system/` | content | when missing |
 //! |---|---|---|
 //! | `cpu/online` | the hardware threads | an error |
 //! | `cpu/cpuN/topology/core_cpus_list`, else `thread_siblings_list` | the core | a core of its own |
@@ -22,27 +22,12 @@
 //! | `node/nodeN/cpulist` | CPUs of a NUMA node | all CPUs in the lowest node, node 0 if there is none |
 //! | `node/nodeN/meminfo` | its memory | not known |
 //! | `node/nodeN/distance` | distances in the order of the nodes | not known |
-//! | `../cpu_core/cpus`, `../cpu_atom/cpus` | sorts of core (Intel hybrids) | see below |
+//! | `../cpu_core/cpus`, `../cpu_atom/cpus` | core types (Intel hybrids) | see below |
 //!
-//! *Sort of core.* Where the kernel lists no sorts but capacities differ (Arm),
-//! a core with less than half of the fastest core's capacity is of the
-//! efficiency sort.
-//!
-//! *Capacity of hybrids.* Where the kernel gives all cores one capacity or
-//! none (Intel hybrids with SMT on), a core of the efficiency sort is given
-//! the ratio of the sorts' highest frequency ceilings. This is an estimate,
-//! and a high one: it leaves out what such a core does less in each cycle.
-//!
-//! *Modules.* The two integer cores of an AMD Bulldozer module share a front
-//! end and an FPU; Linux lists them as siblings, so they are one core here.
-//!
-//! *Contradictions.* The threads of one core that name different last-level
-//! caches (some hypervisors do this) are put in the one with the lowest CPU
-//! number. A CPU that two nodes list (`numa=fake`) belongs to the lower node.
+//! Core types and capacities: see `speed.rs`. Modules and contradictions: see `cpu.rs`.
 //!
 //! Sources: the kernel's Documentation/ABI/stable/sysfs-devices-system-cpu,
-//! stable/sysfs-devices-node, testing/sysfs-devices-system-cpu,
-//! admin-guide/cputopology.rst.
+//! stable/sysfs-devices-node, testing/sysfs-devices-system-cpu, admin-guide/cputopology.rst.
 //!
 //! # Properties
 //! - Any value text is read or refused without panic

@@ -169,10 +169,11 @@ fn hybrids_without_capacity_get_an_estimate_from_the_frequency_ceiling() {
         ("system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "4000000"),
         ("system/cpu/cpu1/cpufreq/cpuinfo_max_freq", "3000000"),
     ];
-    let told_alike =
+    let equal =
         [("system/cpu/cpu0/cpu_capacity", "1024"), ("system/cpu/cpu1/cpu_capacity", "1024")];
-    let told = [("system/cpu/cpu0/cpu_capacity", "1024"), ("system/cpu/cpu1/cpu_capacity", "600")];
-    for (more, expected) in [(&[][..], 768), (&told_alike, 768), (&told, 600)] {
+    let different =
+        [("system/cpu/cpu0/cpu_capacity", "1024"), ("system/cpu/cpu1/cpu_capacity", "600")];
+    for (more, expected) in [(&[][..], 768), (&equal, 768), (&different, 600)] {
         let t = read(&[&files, more].concat()).unwrap();
         assert_eq!((t.cores()[0].kind, t.cores()[0].capacity), (CoreKind::Performance, 1024));
         assert_eq!((t.cores()[1].kind, t.cores()[1].capacity), (CoreKind::Efficiency, expected));

@@ -1,16 +1,16 @@
-//! Writes a topology as the kernel would tell it.
+//! Writes a topology as the kernel would write it.
 
 use std::fmt::Display;
 
 use crate::speed::{FASTEST, kind_of};
 use crate::{Core, CoreKind, CpuSet, NumaNode, PuId, Topology};
 
-/// The files of a `/sys` tree that tell of this machine: each a path below the
+/// The files of a `/sys` tree that describe this machine: each a path below the
 /// root and what it holds. [`super::read_sys_tree`] reads the same machine
 /// from them. CPU numbers that the machine leaves out are offline CPUs.
 ///
 /// CPU sets are written as lists and as bit maps, since other readers (hwloc)
-/// look for the maps.
+/// search for the maps.
 #[must_use]
 pub fn sys_tree(topology: &Topology) -> Vec<(String, String)> {
     let online = topology.cpus();

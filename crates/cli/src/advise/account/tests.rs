@@ -10,7 +10,7 @@ use super::*;
 
 const QUANTUM: Duration = Duration::from_millis(100);
 
-/// Keeps thread n on the CPU that it is told, and predicts: a thread with another one on its core is
+/// Keeps thread n on the given CPU, and predicts: a thread with another one on its core is
 /// slowed down to 1.5, one alone to 1.
 struct Fixed(BTreeMap<u32, u32>);
 
@@ -68,7 +68,7 @@ pub fn accounted(threads: Threads<'_>, plan: &[(u32, u32)], quanta: u32) -> Acco
         let machine = controller.machine_mut();
         for thread in machine.0.threads.values_mut() {
             let share = threads.iter().find(|given| given.0 == thread.id.thread).unwrap().3;
-            thread.ran += QUANTUM.mul_f64(share);
+            thread.run_time += QUANTUM.mul_f64(share);
             if share == 0.0 {
                 thread.state = symbiont_machine::RunState::Sleeping;
             }
@@ -118,8 +118,8 @@ fn what_is_allowed_anyway_is_no_change() {
 
 #[test]
 fn predictions_compare_the_same_quanta() {
-    let (one, beside, other) = siblings();
-    let threads = [(1, 1, one, 1.0), (2, 2, beside, 1.0), (3, 3, other, 1.0)];
+    let (one, sibling, other) = siblings();
+    let threads = [(1, 1, one, 1.0), (2, 2, sibling, 1.0), (3, 3, other, 1.0)];
     // Of thread 3 nothing is planned.
     let account = accounted(&threads, &[(1, one), (2, other)], 11);
     let slowdowns = |program| account.programs[&ProgramId(program)].slowdowns();
@@ -135,9 +135,9 @@ fn predictions_compare_the_same_quanta() {
 
 #[test]
 fn threads_that_take_turns_are_not_predicted() {
-    let (one, beside, other) = siblings();
+    let (one, sibling, other) = siblings();
     let crowded: Vec<(u32, u32, u32, f64)> =
-        [one, one, beside].iter().zip(1..).map(|(cpu, n)| (n, n, *cpu, 0.6)).collect();
+        [one, one, sibling].iter().zip(1..).map(|(cpu, n)| (n, n, *cpu, 0.6)).collect();
     let account = accounted(&crowded, &[(1, other)], 5);
     assert_eq!(account.programs[&ProgramId(1)].slowdowns(), None);
     assert!(account.speeds.time == 0.0);

@@ -22,8 +22,8 @@ fn of(account: &Account, notes: &[&str], daemon: Option<Daemon>) -> Advice {
 
 #[test]
 fn busy_programs_are_listed_and_the_rest_is_summed_up() {
-    let (one, beside, other) = siblings();
-    let threads = [(1, 1, one, 1.0), (2, 2, beside, 1.0), (3, 3, other, 0.02), (4, 4, other, 0.0)];
+    let (one, sibling, other) = siblings();
+    let threads = [(1, 1, one, 1.0), (2, 2, sibling, 1.0), (3, 3, other, 0.02), (4, 4, other, 0.0)];
     let advice = of(&accounted(&threads, &[(1, one), (2, other)], 11), &["a note"], None);
     let names: Vec<_> = advice.programs.iter().map(|p| (p.name.as_str(), p.process)).collect();
     assert_eq!(names, [("p1", 1001), ("p2", 1002)]);

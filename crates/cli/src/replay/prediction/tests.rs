@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use symbiont_counters::catalogue::{Unit, Value};
 use symbiont_counters::{Characterization, Measured};
-use symbiont_machine::{Assignment, Program, RunState, Sample, Stage, ThreadSample};
+use symbiont_machine::{Assignment, Lifecycle, Program, RunState, Sample, ThreadSample};
 use symbiont_planner::Plan;
 use symbiont_topology::PuId;
 
@@ -19,12 +19,12 @@ fn step(ran: &[(u32, u32, f64)], placement: Placement) -> Step {
         id: id(number),
         program: ProgramId(number),
         state: RunState::Runnable,
-        ran: Duration::ZERO,
-        waited: Duration::ZERO,
+        run_time: Duration::ZERO,
+        wait_time: Duration::ZERO,
         switches: 0,
         cpu: Some(PuId(cpu)),
-        limit: Arc::new("0-3".parse().unwrap()),
-        stage: Stage::Settled,
+        allowed: Arc::new("0-3".parse().unwrap()),
+        lifecycle: Lifecycle::Settled,
         counts: Vec::new(),
     };
     let program = |&(n, ..): &(u32, u32, f64)| Program::new(ProgramId(n), format!("p{n}"));
@@ -74,8 +74,9 @@ fn a_prediction_is_compared_where_its_co_runners_ran() {
         // Other CPUs of one core do too.
         step(&[(1, 3, 1.5), (2, 2, 2.4)], Placement::new()),
     ]);
-    let told: Vec<_> = found.iter().map(|p| (p.program.as_str(), p.compared, p.alone)).collect();
-    assert_eq!(told, [("p1", 2, 1), ("p2", 2, 1)]);
+    let compared: Vec<_> =
+        found.iter().map(|p| (p.program.as_str(), p.compared, p.alone)).collect();
+    assert_eq!(compared, [("p1", 2, 1), ("p2", 2, 1)]);
     assert!((found[0].predicted - 1.4).abs() < 1e-9);
     assert!((found[0].measured.unwrap() - 1.5).abs() < 1e-9);
     assert!((found[1].measured.unwrap() - 1.2).abs() < 1e-9);

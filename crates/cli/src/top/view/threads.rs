@@ -82,7 +82,7 @@ impl Columns {
         let base = match (selected, row.state) {
             (true, _) => colours.selected(),
             (false, 'R') => Style::new(),
-            (false, _) if row.ran >= 0.005 => Style::new(),
+            (false, _) if row.run_time >= 0.005 => Style::new(),
             (false, _) => colours.faint(),
         };
         let marked = |style: Style| if selected { base } else { style };
@@ -102,9 +102,9 @@ impl Columns {
             let kept = row.placed.as_deref().unwrap_or("any");
             spans.push(Span::styled(format!("{} ", left(kept, self.kept)), base));
         }
-        let waits = if row.waited >= 0.2 { marked(colours.warning()) } else { base };
-        spans.push(Span::styled(format!("{} ", percent(row.ran)), base));
-        spans.push(Span::styled(format!("{} ", percent(row.waited)), waits));
+        let waits = if row.wait_time >= 0.2 { marked(colours.warning()) } else { base };
+        spans.push(Span::styled(format!("{} ", percent(row.run_time)), base));
+        spans.push(Span::styled(format!("{} ", percent(row.wait_time)), waits));
         if self.slowdown {
             for value in [row.predicted, row.achieved] {
                 let text = value.map_or("-".to_owned(), |value| format!("{value:.2}"));

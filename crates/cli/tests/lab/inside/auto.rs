@@ -1,6 +1,6 @@
 //! `auto`: what it chooses on this machine, and what it then does.
 //!
-//! No hardware counter of a guest tells how threads disturb each other, so that names of programs
+//! No hardware counter of a guest shows how threads disturb each other, so that names of programs
 //! group threads on cores, or software events that stand for hardware ones.
 
 use std::collections::BTreeSet;
@@ -92,7 +92,7 @@ fn report_of(
     serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"))
 }
 
-/// A serial program beside a parallel one gets a whole core, of the fastest where they differ.
+/// A serial program co-running with a parallel one gets a whole core, of the fastest where they differ.
 pub fn serial(given: &Given) {
     let place = Place::new();
     serial_gets_a_core(given, &start_serial(&place, "auto", Stdio::inherit()));
@@ -129,13 +129,13 @@ pub fn parted(given: &Given) {
         let status = daemon.status();
         *seen = status.to_string();
         let shown = status["programs"].as_array().expect("programs");
-        let told = shown.iter().filter_map(|program| {
+        let reported = shown.iter().filter_map(|program| {
             let reason = program["reason"].as_str()?;
             let home = within(&cpus(program["cpus"].as_str().filter(|cpus| !cpus.is_empty())?))?;
             let says = reason.contains("NUMA node") && reason.contains("its program fits there");
             says.then_some(home)
         });
-        told.collect::<BTreeSet<usize>>().len() == 2
+        reported.collect::<BTreeSet<usize>>().len() == 2
     });
     daemon.end();
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const RECORD: usize = 12;
 /// The kind of structures.
 const STRUCT: u32 = 4;
-/// A scheduler's description, with what the kernel keeps beside it, and without.
+/// A scheduler's description, with what the kernel keeps with it, and without.
 const WRAPPED: &str = "bpf_struct_ops_sched_ext_ops";
 const BARE: &str = "sched_ext_ops";
 

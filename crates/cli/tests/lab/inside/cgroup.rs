@@ -14,7 +14,7 @@ pub struct Group(PathBuf);
 
 impl Group {
     /// Makes a group that these controllers act in; the scenario is skipped where the
-    /// kernel lacks one.
+    /// kernel has none.
     pub fn new(name: &str, controllers: &[&str]) -> Self {
         let there = fs::read_to_string(Path::new(ROOT).join("cgroup.controllers"));
         let there = there.unwrap_or_default();
@@ -54,7 +54,7 @@ fn write(file: &Path, text: &str) {
     fs::write(file, text).unwrap_or_else(|why| panic!("{text:?} to {}: {why}", file.display()));
 }
 
-/// Lets nobody be frozen, so that all can be ended.
+/// Lets no process be frozen, so that all can be ended.
 pub fn thaw_all() {
     for group in groups() {
         // Most were never frozen.
@@ -65,7 +65,7 @@ pub fn thaw_all() {
 /// Removes what a scenario made, once its processes are gone.
 pub fn remove_all() {
     for group in groups() {
-        // The next scenario will tell.
+        // The next scenario will show it.
         let _ = fs::remove_dir(group);
     }
 }

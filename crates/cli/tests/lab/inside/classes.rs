@@ -1,6 +1,6 @@
 //! What programs are run for: cores that are kept for one program hold no other.
 //!
-//! The programs beside it have a thread for each CPU, which rests most of the time: a host of few
+//! Its co-runners have a thread for each CPU, which rests most of the time: a host of few
 //! CPUs bears many of these, and where they may run does not depend on how busy they are.
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! A program of which it is known how many instructions it executes.
 //!
-//! Compilers do not tell, so it is written in machine code: it waits for a byte on
+//! Compilers do not expose it, so it is written in machine code: it waits for a byte on
 //! standard input, turns a loop, writes a byte to standard output, and waits again; at
 //! the end of the input it exits.
 
@@ -12,7 +12,7 @@ use crate::place::{Place, wait_until};
 
 use super::elf::Code;
 
-/// The program's name, as the kernel tells it.
+/// The program's name, as the kernel reports it.
 const NAME: &str = "counted";
 /// The program for the architecture of this guest.
 struct Program {

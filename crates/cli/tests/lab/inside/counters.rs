@@ -19,9 +19,9 @@ use super::skip;
 use super::workers::confine;
 
 const TURNS: u32 = 10_000_000;
-/// What the kernel does on the program's behalf, beside what others do.
+/// The kernel's work on the program's behalf, apart from others'.
 const KERNEL: f64 = 0.03;
-/// By how much a scaled count may err, beside what others do: groups do not change at even
+/// By how much a scaled count may err, apart from what others do: groups do not change at even
 /// times.
 const SCALED: f64 = 0.001;
 /// Until the kernel has done what it puts off while it boots; idle time costs nothing.
@@ -127,7 +127,7 @@ fn watch(sharing: Sharing) -> Watch {
 fn end_quantum(watch: &mut Watch, program: &Counted) -> Option<Counts> {
     let (process, thread) = (program.id(), program.id());
     let thread = ThreadId { process, thread, born: 0, generation: 0 };
-    let alive = Alive { thread, ran: Duration::ZERO };
+    let alive = Alive { thread, run_time: Duration::ZERO };
     watch.end_quantum(&[alive]).remove(&thread)
 }
 
@@ -194,8 +194,8 @@ pub fn rotated(given: &Given) {
     assert_eq!(rounds, [2; GROUPS]);
 }
 
-/// What a user is told: instructions, and how many per cycle.
-pub fn told(given: &Given) {
+/// The report for a user: instructions, and how many per cycle.
+pub fn shown(given: &Given) {
     let place = Place::new();
     let mut program = start(given, &place, 10 * TURNS);
     let event = &given.counters.as_ref().unwrap().instructions;
@@ -207,10 +207,10 @@ pub fn told(given: &Given) {
     std::thread::sleep(Duration::from_secs(2));
     program.round();
     let output = stat.output();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    println!("{told}");
-    let account: Value = serde_json::from_str(&told).unwrap_or_else(|why| {
-        panic!("{why}: {told} {}", stderr(&output));
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{shown}");
+    let account: Value = serde_json::from_str(&shown).unwrap_or_else(|why| {
+        panic!("{why}: {shown} {}", stderr(&output));
     });
     let thread = &account["threads"][0];
     let counted = thread["events"][event]["estimate"].as_f64().expect("a count");

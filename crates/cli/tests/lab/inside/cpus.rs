@@ -30,7 +30,7 @@ pub fn all_online() {
     for entry in fs::read_dir("/sys/devices/system/cpu").unwrap().flatten() {
         let path = entry.path().join("online");
         if fs::read_to_string(&path).is_ok_and(|state| state.trim() == "0") {
-            // The next scenario will tell.
+            // The next scenario will show it.
             let _ = fs::write(path, "1");
         }
     }

@@ -17,9 +17,9 @@ use super::siblings::{cpus, cpus_of, list, wait_until_seen, workers};
 use super::skip;
 use super::workers::command;
 
-/// How EINVAL is told.
+/// How EINVAL is reported.
 const INVALID: &str = "(os error 22)";
-/// How often a partition is made at most, until somebody was refused.
+/// How often a partition is made at most, until a thread was refused.
 const TIMES: u32 = 10;
 
 /// The program's group loses half of its CPUs and gets them back: never is a
@@ -68,17 +68,17 @@ pub fn shrinks(given: &Given) {
     }
 }
 
-/// A core is taken from all by an isolated partition, and given back: nobody is
+/// A core is taken from all by an isolated partition, and given back: no thread is
 /// placed there meanwhile, and all of it is used before and after. Who is sent there before
-/// anybody noticed is refused with EINVAL, which is counted; that is not so if the cpusets
+/// any thread noticed is refused with EINVAL, which is counted; that is not so if the cpusets
 /// happen to be read at the very moment, so it may take another time.
 pub fn isolated(given: &Given) {
     let place = Place::new();
     let partition = Group::new("isolated", &["cpuset"]);
     let record = place.path("record");
     let policy = ["--policy", "random", "--quantum", "100ms"];
-    let told = ["--report", "json", "--record", record.to_str().unwrap()];
-    let options = [policy, told].concat();
+    let shown = ["--report", "json", "--record", record.to_str().unwrap()];
+    let options = [policy, shown].concat();
     let mut run = place.run(&options, &command(&["group", "all", "8", "sleeper"]));
     let program = place.start(run.stderr(Stdio::piped()));
     let (taken, rest) = given.cores.split_last().unwrap();
@@ -91,8 +91,8 @@ pub fn isolated(given: &Given) {
     let mut times = 0;
     while times == 0 || !fs::read_to_string(&record).unwrap().contains(INVALID) {
         times += 1;
-        assert!(times <= TIMES, "nobody was ever refused");
-        wait_until("somebody is placed on the core", || used(taken));
+        assert!(times <= TIMES, "no thread was ever refused");
+        wait_until("a thread is placed on the core", || used(taken));
         partition.set("cpuset.cpus.partition", "isolated");
         let made = partition.get("cpuset.cpus.partition");
         if made != "isolated" {

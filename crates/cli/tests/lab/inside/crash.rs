@@ -1,4 +1,4 @@
-//! What was changed is put back: at the end, and by `restore` after a crash.
+//! What was changed is restored: at the end, and by `restore` after a crash.
 
 use rustix::process::Signal;
 
@@ -32,7 +32,7 @@ pub fn restored(_: &Given) {
     let program = placed(&place);
     place.kill_manager();
     let left = changed(program.id(), &own()).len();
-    assert!(left > 0, "what is in force outlives the manager");
+    assert!(left > 0, "what is applied outlives the manager");
     let restored = place.restore();
     assert_eq!(restored.code, Some(0), "{}", restored.stderr);
     assert_eq!(restored.report["report"]["restored"], left, "{restored:?}");

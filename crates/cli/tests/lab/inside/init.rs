@@ -14,7 +14,7 @@ use super::{INIT, SKIPPED};
 use crate::given;
 
 /// The longest that a scenario may take; a few seconds on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 const OUTPUT: &str = "/tmp/output";
 const MARK: &str = "@lab";
 
@@ -31,7 +31,7 @@ pub fn main() -> ! {
     say("bye");
     let _ = reboot(RebootCommand::PowerOff);
     loop {
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(TIMEOUT);
     }
 }
 
@@ -54,12 +54,12 @@ fn mount_all() {
 /// A line to the machine outside, at its beginning.
 fn say(words: &str) {
     let mut out = std::io::stdout();
-    // Nobody else could be told.
+    // No other process could report it.
     let _ = writeln!(out, "{MARK} {words}");
     let _ = out.flush();
 }
 
-/// Plays a scenario in a process of its own, and tells how it ended.
+/// Plays a scenario in a process of its own, and reports how it ended.
 fn play(name: &str) {
     let begin = Instant::now();
     say(&format!("begin {name}"));
@@ -70,7 +70,7 @@ fn play(name: &str) {
     // Not waited for by its handle: init reaps all that ends.
     #[expect(clippy::zombie_processes, reason = "reaped below")]
     let child = command.spawn().unwrap();
-    let status = reap_until(child.id(), begin + PATIENCE);
+    let status = reap_until(child.id(), begin + TIMEOUT);
     let printed = fs::read_to_string(OUTPUT).unwrap_or_default();
     let last = printed.lines().next_back().unwrap_or_default();
     let took = begin.elapsed().as_secs_f64();
@@ -95,7 +95,7 @@ fn first_panic(printed: &str) -> String {
     words.join(" / ")
 }
 
-/// Waits for a child, and for everybody else who ends meanwhile.
+/// Waits for a child, and for all other processes that end meanwhile.
 fn reap_until(child: u32, deadline: Instant) -> Option<WaitStatus> {
     while Instant::now() < deadline {
         match wait(WaitOptions::NOHANG) {
@@ -128,7 +128,7 @@ fn clean_up() {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) => {}
             Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-            // Nobody is left.
+            // No process is left.
             Err(_) => break,
         }
     }

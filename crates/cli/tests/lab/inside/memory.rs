@@ -16,7 +16,7 @@ use super::STAND_IN;
 use super::siblings::{LASTS, cpus_of, wait_until_seen, workers};
 use super::workers::{TURN, command};
 
-/// What the stand-in catalogue lacks and the policy asks for. Nothing is decided by it.
+/// A signal that the policy asks for and that is not in the stand-in catalogue. Nothing is decided by it.
 const STACK: &str = r#"
 [formula.cpi_stall]
 expr = "0.5 * cpi"
@@ -61,19 +61,19 @@ fn knowledge(place: &Place) -> [PathBuf; 2] {
 /// Pages of a process on each node that holds some (proc_pid_numa_maps(5)).
 pub fn pages_by_node(process: u32) -> BTreeMap<usize, u64> {
     let maps = fs::read_to_string(format!("/proc/{process}/numa_maps")).unwrap();
-    let told = |word: &str| -> Option<(usize, u64)> {
+    let shown = |word: &str| -> Option<(usize, u64)> {
         let (node, pages) = word.strip_prefix('N')?.split_once('=')?;
         Some((node.parse().ok()?, pages.parse().ok()?))
     };
     let mut by_node = BTreeMap::new();
-    for (node, pages) in maps.split_whitespace().filter_map(told) {
+    for (node, pages) in maps.split_whitespace().filter_map(shown) {
         *by_node.entry(node).or_default() += pages;
     }
     by_node
 }
 
 /// One program asks much of memory, another one little; then they change places. Each time
-/// who asks most goes to a node with memory, and the other one leaves it.
+/// the one that asks most goes to a node with memory, and the other one leaves it.
 pub fn near(given: &Given) {
     let place = Place::new();
     let [catalogue, model] = knowledge(&place);
@@ -92,9 +92,9 @@ pub fn near(given: &Given) {
     };
     let wait_until_near = |most: &str, least: &str| {
         let mut right = 0;
-        wait_until_seen("who asks most of memory runs near it", |seen| {
+        wait_until_seen("the program that asks most of memory runs near it", |seen| {
             let (most, least) = (mask(most), mask(least));
-            *seen = format!("who asks most {most:?}, who asks least {least:?}");
+            *seen = format!("asks most {most:?}, asks least {least:?}");
             let there = !most.is_empty() && most.is_subset(&close);
             let away = !least.is_empty() && least.is_disjoint(&close);
             right = if there && away { right + 1 } else { 0 };

@@ -1,7 +1,7 @@
 //! In the guest: init, and the scenarios it plays.
 //!
 //! A scenario is written once and played on each guest that it fits. It fails by
-//! a panic; what it printed is told with it. It may leave its processes behind.
+//! a panic; what it printed is reported with it. It may leave its processes behind.
 
 mod auto;
 mod bpf;
@@ -102,7 +102,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
     scenario("groups_beyond_the_counters_are_scaled", kernel_and_counters, counters::multiplexed),
     scenario("groups_take_turns_by_quanta", kernel_and_counters, counters::rotated),
-    scenario("stat_tells_what_was_executed", kernel_and_counters, counters::told),
+    scenario("stat_reports_what_was_executed", kernel_and_counters, counters::shown),
     scenario("fpu_hungry_threads_are_spread_over_cores", smt, siblings::fpu_hungry),
     scenario("co_runners_are_balanced_over_the_siblings_of_each_core", smt, siblings::balanced),
     scenario("a_serial_program_gets_a_whole_core", any, siblings::serial),
@@ -113,13 +113,13 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("a_program_that_answers_requests_has_a_core", smt, classes::latency),
     scenario("a_measured_program_has_empty_siblings", smt, classes::alone),
     scenario("top_fits_on_a_narrow_terminal", smt4, top::once),
-    scenario("who_asks_most_of_memory_runs_near_it", far_memory, memory::near),
-    scenario("a_scheduler_that_somebody_loaded_is_respected", whole, scheduler::loaded),
+    scenario("the_program_that_asks_most_of_memory_runs_near_it", far_memory, memory::near),
+    scenario("a_loaded_scheduler_is_respected", whole, scheduler::loaded),
     scenario("masks_come_back_at_the_end", kernel, crash::end),
     scenario("masks_come_back_by_restore_after_a_crash", kernel, crash::restored),
-    scenario("who_comes_second_is_told_and_left_alone", whole, serving::second),
-    scenario("programs_are_managed_on_without_who_started_them", whole, serving::orphaned),
-    scenario("births_are_told_by_the_proc_connector", kernel, enrolment::connector),
+    scenario("a_second_manager_learns_of_the_first_and_is_left_alone", whole, serving::second),
+    scenario("programs_are_managed_on_without_their_starter", whole, serving::orphaned),
+    scenario("births_are_reported_by_the_proc_connector", kernel, enrolment::connector),
     scenario("births_are_found_in_proc", whole, enrolment::scan),
     scenario("a_cpu_goes_offline_and_comes_back", kernel, cpus::hotplug),
     scenario("a_daemon_places_what_clients_hand_over_and_attach", kernel, daemon::clients),

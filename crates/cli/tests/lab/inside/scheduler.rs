@@ -1,4 +1,4 @@
-//! Somebody loaded a `sched_ext` scheduler: Symbiont notices, says so, and leaves to it
+//! A `sched_ext` scheduler is loaded: Symbiont notices, says so, and leaves to it
 //! what is its own.
 
 use std::fs::{self, File};
@@ -96,12 +96,12 @@ fn support(place: &Place) -> Value {
         .arg(place.state_dir())
         .output()
         .unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    println!("{}", told["support"]);
-    told["support"].clone()
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    println!("{}", shown["support"]);
+    shown["support"].clone()
 }
 
-/// Under the scheduler a serial program still gets a core of its own, but nobody's
+/// Under the scheduler a serial program still gets a core of its own, but no thread's
 /// priority is touched; both is said. Without it priorities are used again.
 pub fn loaded(given: &Given) {
     let place = Place::new();

@@ -16,7 +16,7 @@ use super::workers::command;
 const RANDOM: [&str; 4] = ["--policy", "random", "--quantum", "100ms"];
 const SLEEPERS: [&str; 4] = ["group", "all", "4", "sleeper"];
 
-/// What somebody may use who is held to nothing.
+/// The rights of an unrestricted user.
 fn everywhere(given: &Given) -> BTreeSet<u32> {
     given.cpus().into_iter().collect()
 }
@@ -45,8 +45,8 @@ fn sleepers(program: &Program, count: usize) -> Vec<u32> {
     workers(program, "sleeper")
 }
 
-/// Who comes while a manager is there is told which one, runs unmanaged, and is left alone.
-/// Once it was asked to go, who comes next is managed.
+/// A program that comes while a manager exists learns which one, runs unmanaged, and is left alone.
+/// Once the manager was asked to go, the next program is managed.
 pub fn second(given: &Given) {
     let place = Place::new();
     let start = |said: &str| {
@@ -63,7 +63,7 @@ pub fn second(given: &Given) {
 
     let second = start("second");
     sleepers(&second, 4);
-    // Longer than it takes until somebody is placed who is managed.
+    // Longer than it takes until a managed thread is placed.
     let begin = Instant::now();
     while begin.elapsed() < 2 * until_placed {
         wait_until_dealt_anew(&managed, 1);

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::given::Given;
-use crate::place::{PATIENCE, Place, Program, wait_until};
+use crate::place::{Place, Program, TIMEOUT, wait_until};
 use crate::settings::tree;
 
 use super::workers::{WORKER, command};
@@ -63,7 +63,7 @@ pub fn list(cpus: &[u32]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// What holds while a manager rests between two quanta: it moves nobody meanwhile. None if
+/// What holds while a manager rests between two quanta: it moves no thread meanwhile. None if
 /// it did anything, and where there is no manager.
 fn at_rest<T>(place: &Place, look: impl FnOnce() -> T) -> Option<T> {
     let manager = place.manager()?;
@@ -132,7 +132,7 @@ fn often_enough(given: &Given) -> u32 {
     let (smt, cores) = (given.smt(), given.cores.len());
     let all = ways(smt * cores, smt * cores / 2);
     let chance = ways(smt, smt / 2).powi(i32::try_from(cores).unwrap()) / all;
-    let looks = PATIENCE.as_secs_f64() / QUANTUM.as_secs_f64();
+    let looks = TIMEOUT.as_secs_f64() / QUANTUM.as_secs_f64();
     let row = ((0.01 / looks).ln() / chance.ln()).ceil();
     // Of eight hardware threads on two cores, eleven.
     LASTS.max(row as u32)
@@ -140,7 +140,7 @@ fn often_enough(given: &Given) -> u32 {
 
 /// [`wait_until`], telling what was seen last if it never comes.
 pub fn wait_until_seen(what: &str, mut holds: impl FnMut(&mut String) -> bool) {
-    let mut last = Told(String::new());
+    let mut last = LastOutput(String::new());
     wait_until(what, || {
         std::thread::sleep(Duration::from_millis(50));
         holds(&mut last.0)
@@ -148,9 +148,9 @@ pub fn wait_until_seen(what: &str, mut holds: impl FnMut(&mut String) -> bool) {
 }
 
 /// Prints itself when a wait was in vain.
-struct Told(String);
+struct LastOutput(String);
 
-impl Drop for Told {
+impl Drop for LastOutput {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!("{}", self.0);
@@ -158,7 +158,7 @@ impl Drop for Told {
     }
 }
 
-/// Starts a serial program beside a parallel one, under a policy.
+/// Starts a serial program together with a parallel one, under a policy.
 pub fn start_serial(place: &Place, policy: &str, stderr: Stdio) -> Program {
     let jobs = place.path("jobs.toml");
     let text = format!(

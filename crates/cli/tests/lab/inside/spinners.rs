@@ -1,7 +1,7 @@
-//! What the kernel does with spinning threads that nobody places: a recording, for the
+//! The kernel's treatment of unplaced spinning threads: a recording, for the
 //! simulated machine's scheduler to be held against.
 //!
-//! Nobody looks while they spin, so that the kernel has nobody else to place.
+//! Nothing is read while they spin, so that the kernel has no other thread to place.
 
 use std::fs;
 use std::process::Child;
@@ -95,8 +95,8 @@ fn cpu(process: u32) -> u32 {
 /// How often a process was moved to another CPU.
 fn moves(process: u32) -> u64 {
     let path = format!("/proc/{process}/sched");
-    let told = fs::read_to_string(&path).unwrap_or_else(|why| skip(&format!("{path}: {why}")));
-    let line = told.lines().find(|line| line.starts_with("se.nr_migrations")).unwrap();
+    let shown = fs::read_to_string(&path).unwrap_or_else(|why| skip(&format!("{path}: {why}")));
+    let line = shown.lines().find(|line| line.starts_with("se.nr_migrations")).unwrap();
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
@@ -116,7 +116,7 @@ fn spread(count: usize) -> Value {
     })
 }
 
-/// A core becomes idle beside cores that are shared.
+/// A core becomes idle next to cores that are shared.
 fn freed(given: &Given, count: usize) -> Value {
     let mut spinners = Spinners::start(count);
     let core = given.cores.iter().min_by_key(|core| spinners.on(core)).unwrap();

@@ -20,7 +20,7 @@ use super::workers::{EAT, command};
 
 const RANDOM: [&str; 4] = ["--policy", "random", "--quantum", "100ms"];
 /// A user that owns nothing in the guest.
-const NOBODY: u32 = 61_184;
+const UNPRIVILEGED: u32 = 61_184;
 
 /// The masks of all sleepers.
 fn masks(program: &Program) -> Vec<BTreeSet<u32>> {
@@ -35,7 +35,7 @@ fn wait_until_dealt_anew(program: &Program, times: u32) {
     }
 }
 
-/// Nobody is left as no user wanted it.
+/// No thread is left as no user wanted it.
 fn ends_well(place: &Place, program: &Program) {
     place.signal_manager(Signal::TERM);
     let mut left = changed(program.id(), &own());
@@ -45,8 +45,8 @@ fn ends_well(place: &Place, program: &Program) {
     assert!(place.journals().is_empty(), "{:?}", place.journals());
 }
 
-/// A program is frozen and thawed: managed on; frozen once more, its masks are put
-/// back all the same.
+/// A program is frozen and thawed: managed on; frozen once more, its masks are restored
+/// all the same.
 pub fn frozen(_: &Given) {
     let place = Place::new();
     let group = Group::new("frozen", &[]);
@@ -55,7 +55,7 @@ pub fn frozen(_: &Given) {
     workers(&program, "sleeper").into_iter().for_each(|worker| group.take(worker));
     let freeze = |yes: u64| {
         group.set("cgroup.freeze", &yes.to_string());
-        wait_until("it is as told", || group.value("cgroup.events", "frozen") == yes);
+        wait_until("it is as shown", || group.value("cgroup.events", "frozen") == yes);
     };
     freeze(1);
     std::thread::sleep(std::time::Duration::from_secs(1));
@@ -86,7 +86,7 @@ pub fn out_of_memory(_: &Given) {
     ends_well(&place, &program);
 }
 
-/// Somebody sets the clock a day ahead, and two days back.
+/// The clock is set a day ahead, and two days back.
 pub fn clock_jumps(_: &Given) {
     let place = Place::new();
     let mut run = place.run(&RANDOM, &command(&["group", "all", "4", "sleeper"]));
@@ -104,10 +104,10 @@ pub fn clock_jumps(_: &Given) {
 /// An ordinary user's program is placed as well.
 pub fn no_privilege(_: &Given) {
     let place = Place::new();
-    chown(place.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(place.path("."), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     let options = [&RANDOM[..], &["--report", "json"]].concat();
     let mut run = place.run(&options, &command(&["group", "all", "4", "sleeper"]));
-    let program = place.start(run.uid(NOBODY).gid(NOBODY).stderr(Stdio::piped()));
+    let program = place.start(run.uid(UNPRIVILEGED).gid(UNPRIVILEGED).stderr(Stdio::piped()));
     wait_for_change(program.id(), &own());
     wait_until_dealt_anew(&program, 3);
     ends_well(&place, &program);

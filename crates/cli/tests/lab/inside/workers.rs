@@ -79,7 +79,7 @@ fn wait_for(children: Vec<Child>) {
     }
 }
 
-/// What somebody does who changes places.
+/// The work of a thread that changes places.
 fn at_the_moment(role: &str) -> &str {
     let turned = || std::fs::exists(TURN).unwrap_or_default();
     match role {

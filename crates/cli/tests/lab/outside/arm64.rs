@@ -1,5 +1,5 @@
 //! The arm64 guests: two clusters of cores of different speed, and a PMU; and two clusters that only
-//! their caches tell apart.
+//! their caches distinguish.
 //!
 //! The first executes by counting: each instruction takes eight nanoseconds of its virtual
 //! time, in which its PMU counts cycles too, at one a nanosecond (QEMU,
@@ -61,7 +61,7 @@ fn guest(given: Given, how: &str, cores: &str) -> Guest {
     guest
 }
 
-/// Capacities and last-level caches, which QEMU does not tell.
+/// Capacities and last-level caches, which QEMU does not report.
 fn device_tree(given: &Given) -> Vec<Edit> {
     let mut edits = Vec::new();
     for (cluster, cpus) in (0..).zip(&given.llcs) {

@@ -28,7 +28,7 @@ const BETWEEN: Duration = Duration::from_secs(400);
 /// taken away already (seen as "Oops: int3" when a static key changes).
 const TRIES: u32 = 3;
 
-/// What the guest told, or why there is none.
+/// The guest's report, or why there is none.
 pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, String> {
     let folder = tempfile::tempdir().map_err(|why| why.to_string())?;
     let image = folder.path().join(IMAGE);
@@ -97,8 +97,8 @@ fn listen(mut qemu: Command, report: &mut Report) -> Result<(), String> {
         }
     });
     loop {
-        let patience = if report.hello.is_some() { BETWEEN } else { TO_BOOT };
-        match lines.recv_timeout(patience) {
+        let timeout = if report.hello.is_some() { BETWEEN } else { TO_BOOT };
+        match lines.recv_timeout(timeout) {
             Ok(line) => report.hear(&line, begin.elapsed()),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {

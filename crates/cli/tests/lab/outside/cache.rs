@@ -42,7 +42,7 @@ impl Cache {
         self.architecture
     }
 
-    /// Must programs be built for it, beside those of this machine?
+    /// Must programs be built for it, in addition to those of this machine?
     pub fn is_foreign(&self) -> bool {
         self.architecture != std::env::consts::ARCH
     }
@@ -75,7 +75,7 @@ impl Cache {
         self.program("fdtput")
     }
 
-    /// A program beside QEMU, by its own loader and with its own libraries.
+    /// A program next to QEMU, by its own loader and with its own libraries.
     fn program(&self, name: &str) -> Command {
         let root = self.emulator();
         let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|l| root.join(l));

@@ -48,7 +48,7 @@ fn in_turns(mut guests: Vec<Vec<Trial>>) -> Vec<Trial> {
     turns
 }
 
-/// A guest's scenarios. Is who asked content if it can't be booted here?
+/// A guest's scenarios. Is it acceptable if it can't be booted here?
 fn trials(guest: Guest, asked: &impl Fn(&str) -> bool, content: bool) -> Vec<Trial> {
     let name = guest.given.name.clone();
     let cache = Cache::find(guest.architecture);

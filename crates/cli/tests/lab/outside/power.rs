@@ -4,7 +4,7 @@
 //! the CPU that it belongs to, and as cycles the nanoseconds of virtual time (QEMU,
 //! target/ppc/power8-pmu.c), in which other CPUs have their turns as well; they are switched
 //! off. It counts on while the kernel runs, though asked for the user's side alone. No cache
-//! beyond the first level is told, so the socket stands for the last-level cache's domain.
+//! beyond the first level is reported, so the socket stands for the last-level cache's domain.
 
 use super::guests::{Guest, nodes};
 use crate::given::{Counters, Given, Scope};
@@ -15,7 +15,7 @@ const SHIFT: u32 = 3;
 /// The firmware that goes on to the kernel at once (QEMU, pc-bios/README, vof.bin): the usual
 /// one takes as long as Linux does.
 const FIRMWARE: &str = "x-vof=on";
-/// Protections that the emulator lacks, and does not start without a word about.
+/// Protections that the emulator does not have, and does not start without a word about.
 const UNPROTECTED: &str = "cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off";
 /// Memory for each CPU in MiB: pages have 64 KiB.
 const EACH_MIB: u32 = 64;

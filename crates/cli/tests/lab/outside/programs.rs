@@ -80,7 +80,7 @@ fn build(cache: &Cache) -> Result<Programs, String> {
             let path = message["executable"].as_str()?;
             (message["target"]["name"] == name).then(|| PathBuf::from(path))
         };
-        text.lines().find_map(built).ok_or(format!("cargo tells of no {name} for {target}"))
+        text.lines().find_map(built).ok_or(format!("cargo reports no {name} for {target}"))
     };
     Ok(Programs { symbiont: executable("symbiont")?, init: executable("lab")? })
 }
@@ -94,7 +94,7 @@ fn stripped(program: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|why| why.to_string())
 }
 
-/// The shared libraries and the loader of a program, as `ldd` tells.
+/// The shared libraries and the loader of a program, as `ldd` reports.
 fn libraries_of(program: &Path) -> Result<Vec<PathBuf>, String> {
     let output = Command::new("ldd").arg(program).output();
     let output = output.map_err(|why| format!("ldd does not start: {why}"))?;

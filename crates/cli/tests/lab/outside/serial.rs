@@ -18,7 +18,7 @@ pub enum Ended {
     Badly(String),
 }
 
-/// What a guest told.
+/// The report of a guest.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Since QEMU was started, when init said hello.
@@ -52,9 +52,9 @@ impl Report {
         self.ended.contains_key(scenario)
     }
 
-    /// How a scenario ended; badly, if the guest never told.
+    /// How a scenario ended; badly, if the guest never reported it.
     pub fn ended(&self, scenario: &str) -> Ended {
-        let silent = || Ended::Badly(format!("the guest never told how {scenario} ended"));
+        let silent = || Ended::Badly(format!("the guest never reported how {scenario} ended"));
         self.ended.get(scenario).cloned().unwrap_or_else(silent)
     }
 

@@ -1,5 +1,5 @@
 # Processes and threads of random short lives, some orphaned at once; sleeps
-# and spins. The seed fixes what is started, the scheduler who lives how long.
+# and spins. The seed fixes what is started, the scheduler how long each lives.
 import os
 import random
 import threading

@@ -32,22 +32,22 @@ def spin(seconds):
 give_up = time.monotonic() + 25
 try:
     for _ in range(times):
-        pinned, patience = False, time.monotonic() + seconds
-        while not pinned and time.monotonic() < patience:
-            while not is_pinned() and time.monotonic() < patience:
+        pinned, deadline = False, time.monotonic() + seconds
+        while not pinned and time.monotonic() < deadline:
+            while not is_pinned() and time.monotonic() < deadline:
                 spin(0.001)
             # Now at any moment of the quantum; it may be released meanwhile.
             spin(chance.uniform(0, 0.02))
             pinned = is_pinned()
         at = time.monotonic_ns()
         child = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        told = {
+        report = {
             "thread": threading.get_native_id(),
             "at": at,
             "pinned": pinned,
             "wrote": child.stdout.decode(),
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(report), flush=True)
         if time.monotonic() > give_up:
             break
 finally:

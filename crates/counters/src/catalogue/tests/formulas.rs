@@ -116,10 +116,10 @@ pub(super) fn expect(catalogue: &Catalogue, counts: &dyn Counts, expected: &[(&s
     }
 }
 
-/// Yasin's level 1 on a four-wide core, once alone and once beside a busy
+/// Yasin's level 1 on a four-wide core, once alone and once with a busy
 /// sibling: the same counts in half of the slots.
 #[test]
-fn broadwell_level_1_sums_to_one_alone_and_beside_a_sibling() {
+fn broadwell_level_1_sums_to_one_alone_and_with_a_sibling() {
     let broadwell = shipped("broadwell");
     let with_sibling_halted = |alone: f64| {
         move |event: &str| {
@@ -143,14 +143,14 @@ fn broadwell_level_1_sums_to_one_alone_and_beside_a_sibling() {
         ("backend_bound", 0.525),
     ];
     expect(&broadwell, &with_sibling_halted(100.0), &alone);
-    let beside = [
+    let with_sibling = [
         ("slot_share", 0.5),
         ("frontend_bound", 0.2),
         ("bad_speculation", 0.05 + 0.05),
         ("retiring", 0.6),
         ("backend_bound", 0.1),
     ];
-    expect(&broadwell, &with_sibling_halted(0.0), &beside);
+    expect(&broadwell, &with_sibling_halted(0.0), &with_sibling);
 }
 
 /// The choices of `tma_memory_bound`: low IPC counts cycles with two uops as

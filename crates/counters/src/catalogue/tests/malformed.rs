@@ -109,9 +109,9 @@ fn groups_leave_the_watchdog_its_counter() {
     let three = SOUND
         .replace("counters = [0, 1]", "counters = [0, 1]\nwatchdog = \"CYCLES\"")
         .replace("\"CYCLES\", \"STORES\"", "\"CYCLES\", \"STORES\", \"LOADS.ALL\"");
-    let words = "group.stores.events: do not fit the counters beside the kernel's watchdog";
+    let words = "group.stores.events: do not fit the counters with the kernel's watchdog";
     let said = Catalogue::parse("toy.toml", &three).expect_err("too many").to_string();
-    assert!(said.contains("group.stalls.events: do not fit the counters beside"), "{said}");
+    assert!(said.contains("group.stalls.events: do not fit the counters with"), "{said}");
     let roomy = three.replace("counters = [0, 1]\n", "counters = [0, 1, 2]\n");
     assert!(Catalogue::parse("toy.toml", &roomy).is_ok());
     let full = roomy.replace("\"STORES\", \"LOADS.ALL\"", "\"STORES\", \"LOADS.ALL\", \"STALLS\"");

@@ -1,4 +1,4 @@
-//! Tests of the catalogue as a whole; small parts are tested beside their code.
+//! Tests of the catalogue as a whole; small parts are tested next to their code.
 
 mod formulas;
 mod machines;

@@ -46,7 +46,7 @@ fn every_group_counts_cycles_and_instructions() {
             let event = catalogue.events_of(formula).next().expect("it is an event");
             for group in catalogue.groups() {
                 let there = group.events.contains(&event.name);
-                assert!(there, "{}: {} lacks {}", catalogue.name(), group.name, event.name);
+                assert!(there, "{}: {} does not have {}", catalogue.name(), group.name, event.name);
             }
         }
     }

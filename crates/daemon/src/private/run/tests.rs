@@ -50,7 +50,7 @@ impl Machine for Broken {
 }
 
 #[test]
-fn a_panic_in_the_loop_is_told_and_gives_the_machine_back_to_be_restored() {
+fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
     let folder = tempfile::tempdir().unwrap();
     let plan = Plan {
         policy: symbiont_policy::find("stay").unwrap(),

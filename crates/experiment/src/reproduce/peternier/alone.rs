@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::Signals;
 use symbiont_policy::{Settings, find};
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::program::{Program, Shape};
 
 use super::{BULLDOZER, POWER7, counterpart};
@@ -67,7 +67,7 @@ impl Experiment for Alone<'_, '_> {
 
 /// Runs a program by itself, counted as for the policy.
 pub(super) fn observe<'p>(
-    workshop: &Workshop<'p>,
+    workshop: &TableBuilder<'p>,
     profile: &'p symbiont_profile::Profile,
     time: Duration,
     seed: u64,

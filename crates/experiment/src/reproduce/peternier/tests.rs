@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use symbiont_control::Step;
 use symbiont_machine::{Machine, Signal, Signals, Target, ThreadId};
 use symbiont_policy::{Settings, find};
-use symbiont_sim::fast::Workshop;
+use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
 use symbiont_sim::program::{Program, Shape};
 use symbiont_topology::{CoreId, PuId, Topology};
@@ -30,7 +30,7 @@ fn run(
 ) {
     let profiles = Library::default().load_all([INTEGER, FLOAT]).unwrap();
     let description = described(machine).unwrap().restricted(Some(cores), Some(width)).unwrap();
-    let workshop = Workshop::new(description);
+    let workshop = TableBuilder::new(description);
     let entry = find(policy).unwrap();
     let until = Duration::from_secs(periods.into());
     let setup = Setup { until, errors, ..Setup::default() };

@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_cycle::levels::Kind;
-use symbiont_cycle::{Captured, Context as HardwareThread, Jobs, Options, Stream};
+use symbiont_cycle::{Captured, Context as HardwareThread, CycleOptions, Jobs, Stream};
 use symbiont_policy::activity::{Job, Vector, Weights, choose, rotate};
 use symbiont_profile::Phase;
 use symbiont_profile::trace::TraceFile;
@@ -315,7 +315,7 @@ fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<Record, E
         let walk = traces.of(job)?.0.begin(number as u8).map_err(|error| unusable(&error))?;
         streams.push(Box::new(walk));
     }
-    let options = Options { private_caches: run.private, ..Options::default() };
+    let options = CycleOptions { private_caches: run.private, ..CycleOptions::default() };
     let threads = hardware_threads(&machine.topology);
     let mut jobs = Jobs::new(machine, &threads, streams, &options).map_err(|e| unusable(&e))?;
     let core = machine.topology.cores().first();

@@ -21,7 +21,7 @@ fn each_program_is_dealt_as_often_as_any_other() {
 fn equal_contenders_give_equal_records() {
     let names = ["synthetic-integer", "synthetic-chasing", "synthetic-float", "synthetic-branchy"];
     let profiles = Library::default().load_all(names).unwrap();
-    let workshop = Workshop::new(Description::named("xeon-e5-2620v4").unwrap());
+    let workshop = TableBuilder::new(Description::named("xeon-e5-2620v4").unwrap());
     let limit: CpuSet = {
         let cores = workshop.description().topology.cores().iter().take(2);
         cores.flat_map(|core| core.cpus.iter()).collect()
@@ -83,7 +83,7 @@ fn a_model_with_programs_left_out_knows_none_of_the_mix() {
         groups: Vec::new(),
         limit: (0..2).map(PuId).collect(),
     };
-    let workshop = Workshop::new(Description::named("power8-s812l").unwrap());
+    let workshop = TableBuilder::new(Description::named("power8-s812l").unwrap());
     let profiles = BTreeMap::new();
     let mixes = |models| Mixes {
         name: "test".to_owned(),

@@ -12,8 +12,8 @@ use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Settings, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Fast, Switches, Workshop};
-use symbiont_sim::machine::{Errors, Options, SimMachine};
+use symbiont_sim::fast::{Fast, Switches, TableBuilder};
+use symbiont_sim::machine::{Errors, SimMachine, SimOptions};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::{Core, PuId};
@@ -33,7 +33,7 @@ const TRIAL: Duration = Duration::from_millis(200);
 /// A machine, the calculation that the programs make, and how fast its cores do it.
 #[derive(Debug)]
 pub struct Stage<'p> {
-    workshop: Workshop<'p>,
+    workshop: TableBuilder<'p>,
     profile: &'p Profile,
     /// Instructions per nanosecond of one thread on the slowest core.
     small: f64,
@@ -71,7 +71,7 @@ impl<'p> Stage<'p> {
     /// # Errors
     /// When the machine cannot run the profile.
     pub fn new(description: Description, profile: &'p Profile) -> Result<Self, SimulateError> {
-        let workshop = Workshop::new(description);
+        let workshop = TableBuilder::new(description);
         let mut stage = Self { workshop, profile, small: 1.0, large: 1.0 };
         let mut cores: Vec<_> = stage.workshop.description().topology.cores().to_vec();
         cores.sort_by_key(|core| core.capacity);
@@ -79,7 +79,7 @@ impl<'p> Stage<'p> {
             let limit = core.map(|core| core.cpus.clone());
             let program =
                 Program { name: "trial".into(), profile, shape: Shape::Single, target: None };
-            let options = Options { limit, errors: Errors::NONE, ..Options::default() };
+            let options = SimOptions { limit, errors: Errors::NONE, ..SimOptions::default() };
             let mut machine = stage.machine(vec![program], options)?;
             machine.wait(TRIAL)?;
             let before = machine.retired(0).unwrap_or_default();
@@ -107,7 +107,7 @@ impl<'p> Stage<'p> {
     fn machine(
         &self,
         programs: Vec<Program<'p>>,
-        options: Options,
+        options: SimOptions,
     ) -> Result<SimMachine<'p, Fast<'_, 'p>>, SimulateError> {
         let fast = self.workshop.fast(Switches::default());
         Ok(SimMachine::new(self.workshop.description(), fast, programs, &[], options)?)
@@ -140,7 +140,7 @@ impl<'p> Stage<'p> {
                 now += quantum;
             }
             let machine = controller.machine_mut();
-            let ran = machine.sample()?.threads.iter().map(|t| t.ran.as_secs_f64()).sum();
+            let ran = machine.sample()?.threads.iter().map(|t| t.run_time.as_secs_f64()).sum();
             let retired = (0..run.ratios().len()).filter_map(|slot| machine.retired(slot));
             Ok((retired.collect(), ran, now))
         };
@@ -175,7 +175,7 @@ impl<'p> Stage<'p> {
         let cpus: Vec<PuId> = cores.filter_map(|core| core.cpus.first()).collect();
         let limit = Some(cpus.iter().copied().collect());
         let (seed, errors) = (run.seed, Errors::NONE);
-        let options = Options { seed, errors, limit, ..Options::default() };
+        let options = SimOptions { seed, errors, limit, ..SimOptions::default() };
         let mut machine = self.machine(programs, options)?;
         scatter(&mut machine, &cpus, run.seed)?;
         let policy_of_run = (policy.make)(&Settings { seed, values, ..Settings::default() });

@@ -7,8 +7,8 @@ use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Phases, Settings};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, Workshop};
-use symbiont_sim::machine::{Errors, Options, SimMachine};
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::machine::{Errors, SimMachine, SimOptions};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::{CoreKind, CpuSet};
@@ -124,7 +124,7 @@ fn without_serial_phases_there_is_no_gain() {
 /// What becomes of programs on two cores over some seconds, with turns of a timeout.
 fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
     let profile = calculation();
-    let workshop = Workshop::new(Description::named("morad-8-symmetric").unwrap());
+    let workshop = TableBuilder::new(Description::named("morad-8-symmetric").unwrap());
     // Phases that do not end.
     let shape = |ratio: Ratio| {
         let serial = if ratio == Ratio::SERIAL { f64::INFINITY } else { 0.0 };
@@ -138,8 +138,11 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
         shape: shape(*ratio),
         target: None,
     };
-    let options =
-        Options { limit: Some("0-1".parse().unwrap()), errors: Errors::NONE, ..Options::default() };
+    let options = SimOptions {
+        limit: Some("0-1".parse().unwrap()),
+        errors: Errors::NONE,
+        ..SimOptions::default()
+    };
     let programs = programs.iter().map(program).collect();
     let fast = workshop.fast(Switches::default());
     let machine = SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap();
@@ -186,7 +189,7 @@ fn nobody_starves_on_a_simulated_machine() {
 #[test]
 fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     let profile = calculation();
-    let workshop = Workshop::new(Description::named("alder-lake").unwrap());
+    let workshop = TableBuilder::new(Description::named("alder-lake").unwrap());
     let topology = &workshop.description().topology;
     let [fast, slow] = [CoreKind::Performance, CoreKind::Efficiency].map(|kind| {
         let cores = topology.cores().iter().filter(|core| core.kind == kind);
@@ -200,7 +203,7 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
         target: None,
     };
     let programs = [f64::INFINITY, f64::INFINITY, 0.0].map(program).into();
-    let options = Options { limit: Some(limit), errors: Errors::NONE, ..Options::default() };
+    let options = SimOptions { limit: Some(limit), errors: Errors::NONE, ..SimOptions::default() };
     let physics = workshop.fast(Switches::default());
     let machine = SimMachine::new(workshop.description(), physics, programs, &[], options).unwrap();
     let entry = symbiont_policy::find("phases").unwrap();

@@ -22,7 +22,7 @@ use crate::machine::Hook;
 use crate::observe::{Event, Live, Seen, Tree};
 
 /// No more moves than this: of each thread just the last changes are remembered for its children
-/// ([`super::super::ledger`]).
+/// ([`super::super::applied_state`]).
 const MOVES: usize = 14;
 
 /// A manager, its kernel, and what it knows.
@@ -156,10 +156,10 @@ impl Driver {
             })
             .collect();
         let Some(actuator) = self.actuator.clone() else { return };
-        let limits = actuator.limits(&observed);
+        let all_allowed = actuator.all_allowed(&observed);
         let mut alive = Vec::new();
-        for (thread, limit) in observed.iter().zip(limits) {
-            if limit.is_some() || actuator.adopt(thread).is_ok() {
+        for (thread, allowed) in observed.iter().zip(all_allowed) {
+            if allowed.is_some() || actuator.adopt(thread).is_ok() {
                 alive.push(*thread);
                 self.adopted(&thread.into());
             }
@@ -198,12 +198,12 @@ impl Driver {
             Ask::Cpus(cpus) => Change::Affinity(Target::Cpus(cpus)),
             Ask::Os => Change::Affinity(Target::Os),
             Ask::Boost(levels) => Change::Priority(Priority::Boosted(levels)),
-            Ask::Wait => Change::Priority(Priority::Waiting),
+            Ask::Wait => Change::Priority(Priority::Idle),
             Ask::Normal => Change::Priority(Priority::Normal),
         };
         let is_affinity = matches!(change, Change::Affinity(_));
         let outcome = actuator.apply(&Move { thread, change });
-        if outcome == Outcome::Foreign && is_affinity {
+        if outcome == Outcome::ExternallyChanged && is_affinity {
             let mut world = self.world();
             if let Some(task) = world.tasks.get_mut(&thread.thread) {
                 task.unread = false;

@@ -1,4 +1,4 @@
-//! The simulated kernel as a manager meets it: by calls.
+//! The simulated kernel as a manager uses it: by calls.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -84,7 +84,7 @@ impl Handle {
             let widened = format!("{key} was widened to {real}; its user lets it use {ideal}");
             world.violations.push(widened);
         }
-        // Which of two threads made another is not told where both have the same mask in one tick.
+        // Which of two threads made another is unknown where both have the same mask in one tick.
         let (now, cpuset) = (world.now, cpuset.clone());
         let kin = world.descendants(number);
         let newborns = world.tasks.values_mut().filter(|task| kin.contains(&task.process));

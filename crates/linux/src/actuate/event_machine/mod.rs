@@ -27,7 +27,7 @@
 //! changes between an inheritance and its undoing, the kernel shows less than what was inherited:
 //! one order of events in some ten thousand is not undone then, and the cases of that test are fixed.
 //! Where cpusets stay as they are, it is one in some hundred thousand.
-//! Threads that cannot be told from others are not compared. Each exception is one of "What
+//! Threads that cannot be distinguished from others are not compared. Each exception is one of "What
 //! remains" in [`super`] and is named in [`world`] where a thread is marked.
 
 mod driver;

@@ -46,9 +46,9 @@ proptest! {
 fn a_number_that_is_used_again_within_a_restore_is_found() {
     use std::sync::{Arc, Mutex};
 
+    use super::super::applied_state::Repair;
     use super::super::kernel::{Kernel, ThreadError, ThreadKey};
-    use super::super::ledger::Repair;
-    use super::super::putback::carry_out;
+    use super::super::restoring::carry_out;
     use super::super::settings::Mask;
     use super::handle::Handle;
     use super::step::{Pick, Step};
@@ -242,7 +242,7 @@ fn a_thread_that_was_out_of_sight_is_not_its_own_maker() {
     assert_eq!(place(), Outcome::Done);
     kernel.world().step(&Step::SetMask(Pick(1), Some("1,3".parse().unwrap())));
     kernel.world().step(&Step::Time(5));
-    assert_eq!(place(), Outcome::Foreign);
+    assert_eq!(place(), Outcome::ExternallyChanged);
     assert_eq!(place(), Outcome::Done);
     actuator.forget(&key);
     actuator.newborn(ROOT, 0, ROOT, 21);

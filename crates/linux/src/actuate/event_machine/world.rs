@@ -68,7 +68,7 @@ pub struct Task {
     pub adopted: bool,
     /// Something was set by its user that no manager has read yet.
     pub unread: bool,
-    /// Why its settings cannot be told from others: a documented exception.
+    /// Why its settings cannot be distinguished from others: a documented exception.
     pub blurred: Option<&'static str>,
 }
 

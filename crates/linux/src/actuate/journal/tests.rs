@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
+use super::super::applied_state::Change;
 use super::super::kernel::Class;
-use super::super::ledger::Change;
 use super::super::settings::Mask;
 use super::*;
 
@@ -11,8 +11,8 @@ fn saved() -> Saved {
     Saved { mask: Mask::All, nice: -3, class: Class::Batch, reset_on_fork: true }
 }
 
-fn pinned(cpus: &str) -> InForce {
-    InForce { mask: Some(cpus.parse().unwrap()), nice: Some(-13), waiting: true }
+fn pinned(cpus: &str) -> AppliedSettings {
+    AppliedSettings { mask: Some(cpus.parse().unwrap()), nice: Some(-13), waiting: true }
 }
 
 fn begin() -> (tempfile::TempDir, Journal) {
@@ -26,7 +26,7 @@ fn text_of(journal: &Journal) -> Vec<u8> {
     std::fs::read(journal.dir.path_of(&journal.name)).unwrap()
 }
 
-fn read_back(text: &[u8]) -> Result<(Header, Book), JournalError> {
+fn read_back(text: &[u8]) -> Result<(Header, JournalState), JournalError> {
     parse(Path::new("journal"), text)
 }
 
@@ -34,25 +34,25 @@ fn read_back(text: &[u8]) -> Result<(Header, Book), JournalError> {
 fn a_journal_reads_back() {
     let (_dir, mut journal) = begin();
     journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0-2"), 120)]).unwrap();
-    journal.note(&[Line::Set(KEY, InForce::default(), 120)]).unwrap();
-    let (header, book) = read_back(&text_of(&journal)).unwrap();
+    journal.note(&[Line::Set(KEY, AppliedSettings::default(), 120)]).unwrap();
+    let (header, state) = read_back(&text_of(&journal)).unwrap();
     assert!(header.is_of_this_boot() && header.has_our_numbers());
     assert_eq!(header, journal.header);
-    let record = &book.records[&KEY];
+    let record = &state.records[&KEY];
     assert_eq!(record.saved, saved());
-    assert_eq!(record.now, [pinned("0-2"), InForce::default()]);
+    assert_eq!(record.now, [pinned("0-2"), AppliedSettings::default()]);
 }
 
 #[test]
-fn a_journal_of_the_first_version_told_no_ticks_and_is_read() {
+fn a_journal_of_the_first_version_has_no_ticks_and_is_read() {
     let (_dir, mut journal) = begin();
     journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"), 120)]).unwrap();
     let text = String::from_utf8(text_of(&journal)).unwrap();
     let first = text.replace("\"version\":2", "\"version\":1").replace(",120]", "]");
     assert_ne!(first.len(), text.len());
-    let (_, book) = read_back(first.as_bytes()).unwrap();
-    let change = Change { since: 0, in_force: pinned("0"), saved: saved() };
-    assert_eq!(book.records[&KEY].ever, [change]);
+    let (_, state) = read_back(first.as_bytes()).unwrap();
+    let change = Change { since: 0, applied: pinned("0"), saved: saved() };
+    assert_eq!(state.records[&KEY].ever, [change]);
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn a_journal_that_is_written_anew_says_the_same_and_stays_locked() {
     journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"), 120)]).unwrap();
     journal.rewrite(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("1"), 120)]).unwrap();
     journal.note(&[Line::Set(KEY, pinned("2"), 120)]).unwrap();
-    let (_, book) = read_back(&text_of(&journal)).unwrap();
-    let ever = book.records[&KEY].ever.iter().map(|change| change.in_force.clone());
+    let (_, state) = read_back(&text_of(&journal)).unwrap();
+    let ever = state.records[&KEY].ever.iter().map(|change| change.applied.clone());
     assert!(ever.eq([pinned("1"), pinned("2")]));
     let found = find_all(&journal.dir).unwrap();
     assert!(matches!(found.as_slice(), [Ok(Found::Held(_))]));
@@ -127,8 +127,8 @@ fn a_journal_of_any_length_is_read_whole() {
     drop(journal.file);
     let found = find(&dir, name).unwrap();
     let Some(Found::Left(left)) = found else { panic!("its lock is free") };
-    let (_, book) = left.read().unwrap();
-    assert_eq!(book.records[&KEY].now, [pinned("0"), pinned("1")]);
+    let (_, state) = left.read().unwrap();
+    assert_eq!(state.records[&KEY].now, [pinned("0"), pinned("1")]);
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn a_removed_directory_is_made_again_with_all_that_the_journal_said() {
         }
         assert!(!journal.is_in_place(), "{}", removed.display());
         journal.begin_again(&lines).unwrap();
-        let (_, book) = read_back(&text_of(&journal)).unwrap();
-        let change = Change { since: 120, in_force: pinned("0"), saved: saved() };
-        assert_eq!(book.records[&KEY].ever, [change]);
+        let (_, state) = read_back(&text_of(&journal)).unwrap();
+        let change = Change { since: 120, applied: pinned("0"), saved: saved() };
+        assert_eq!(state.records[&KEY].ever, [change]);
     }
 }
 
@@ -214,7 +214,7 @@ proptest! {
         journal.note(&[Line::Set(KEY, pinned("1"), 120)]).unwrap();
         let text = text_of(&journal);
         let end = (whole.len() + cut).min(text.len() - 1);
-        let (_, book) = read_back(&text[..end]).unwrap();
-        prop_assert_eq!(&book.records[&KEY].ever[0].in_force, &pinned("0"));
+        let (_, state) = read_back(&text[..end]).unwrap();
+        prop_assert_eq!(&state.records[&KEY].ever[0].applied, &pinned("0"));
     }
 }

@@ -92,7 +92,7 @@ impl Bench {
         self.placement = policy.place(&view);
         let mut running = Vec::new();
         for (id, assignment) in &mut self.placement {
-            if assignment.priority != Priority::Waiting {
+            if assignment.priority != Priority::Idle {
                 running.push(id.thread);
             } else if !self.idle_class {
                 assignment.priority = Priority::Normal;
@@ -166,7 +166,7 @@ fn of_more_jobs_than_hardware_threads_the_others_wait() {
     }
     // Round robin has them together in a third of the quanta.
     assert!(overlapping < 40, "{overlapping} of 200");
-    let waits = bench.placement.values().find(|it| it.priority == Priority::Waiting).unwrap();
+    let waits = bench.placement.values().find(|it| it.priority == Priority::Idle).unwrap();
     assert!(waits.reason.starts_with("waits for its turn: overlaps with p"), "{}", waits.reason);
     assert_eq!(waits.target, Target::Cpus("0-1".parse().unwrap()));
 }
@@ -292,7 +292,7 @@ fn a_machine_without_the_idle_class_schedules_itself() {
     // It says so beforehand.
     let mut policy = steady(&[1, 2, 3]);
     let mut bench = Bench::new("core:1 smt:2", &[0, 1, 2]);
-    let support = Support { waiting: Ability::Absent("no right".into()), ..full_support() };
+    let support = Support { idle_class: Ability::Absent("no right".into()), ..full_support() };
     let said = policy.adapt(&support, &bench.machine).unwrap();
     assert!(said.contains("no right"), "{said}");
     bench.step(&mut policy);

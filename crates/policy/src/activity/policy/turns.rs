@@ -11,13 +11,13 @@ use crate::activity::{Job, choose};
 use crate::seats::Pool;
 
 /// Quanta after which a machine that put no thread in the idle class is taken to refuse it.
-const PATIENCE: u32 = 3;
+const TIMEOUT: u32 = 3;
 
 impl Activity {
     /// More ready threads than hardware threads: they take turns.
     pub(super) fn in_turn(&mut self, view: &View<'_>, pool: &Pool, placement: &mut Placement) {
         let jobs = self.jobs(view, pool);
-        let refused = (self.unheeded >= PATIENCE).then_some(
+        let refused = (self.unheeded >= TIMEOUT).then_some(
             "none is in the idle class that should be: are its programs of one session?",
         );
         if let Some(why) = self.no_idle_class.as_deref().or(refused) {
@@ -105,7 +105,7 @@ impl Activity {
                     Assignment::on(cpu.into(), format!("its turn: {words}"))
                 }
                 None => Assignment {
-                    priority: Priority::Waiting,
+                    priority: Priority::Idle,
                     ..Assignment::on(cpus.clone(), format!("waits for its turn: {words}"))
                 },
             };

@@ -95,7 +95,7 @@ fn a_part_of_a_machine_that_all_programs_are_held_to_is_the_machine() {
     let mut scene = Scene::on("package:2 core:4 smt:2", &TOP_DOWN).with(singles(4));
     let part: CpuSet = "0-1,8-9".parse().unwrap();
     for actor in scene.actors.values_mut() {
-        actor.sample.limit = part.clone().into();
+        actor.sample.allowed = part.clone().into();
     }
     let scene = scene.run(3);
     let cores: BTreeSet<CoreId> = scene.cores().into_values().collect();
@@ -197,7 +197,7 @@ proptest! {
                 new.sample.state = if awake { RunState::Runnable } else { RunState::Sleeping };
                 (new.ready, new.running) = (ready, running * ready);
                 if limit < 3 {
-                    new.sample.limit = CpuSet::from(PuId(limit)).into();
+                    new.sample.allowed = CpuSet::from(PuId(limit)).into();
                 }
                 new.sample.cpu = scene.emptiest(&online);
                 scene.actors.insert(number, new);
@@ -206,7 +206,7 @@ proptest! {
             let named: Vec<u32> = scene.applied.keys().map(|id| id.thread).collect();
             prop_assert_eq!(named, scene.actors.keys().copied().collect::<Vec<_>>());
             for (id, assignment) in &scene.applied {
-                let allowed = scene.actors[&id.thread].sample.limit.intersection(&online);
+                let allowed = scene.actors[&id.thread].sample.allowed.intersection(&online);
                 if let Target::Cpus(cpus) = &assignment.target {
                     prop_assert!(!cpus.is_empty() && cpus.is_subset(&allowed), "{assignment:?}");
                 }

@@ -107,7 +107,7 @@ fn each_thread_of_each_process_has_its_sequence_the_longest_first() {
 }
 
 #[test]
-fn what_was_not_followed_is_told() {
+fn what_was_not_followed_is_reported() {
     let stream = streaming().phases.remove(0);
     let mut last = interval(0, 0, &stream);
     last.signature.before_exec = true;
@@ -132,7 +132,7 @@ fn a_folder_without_intervals_is_an_error() {
 }
 
 #[test]
-fn a_damaged_file_is_told_by_its_path() {
+fn a_damaged_file_is_reported_by_its_path() {
     let mut folder = Folder::new();
     let path = folder.add(10, false, &[], true);
     std::fs::write(&path, b"?").unwrap();

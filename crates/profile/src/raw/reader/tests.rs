@@ -73,7 +73,7 @@ fn an_interval_before_a_failed_execution_counts_once() {
 }
 
 #[test]
-fn a_plugin_of_another_version_is_told() {
+fn a_plugin_of_another_version_is_reported() {
     let (_dir, path) = written(&[start(LAYOUT + 1)]);
     assert!(RawFile::open(&path).unwrap_err().to_string().contains("another version"));
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::description::Description;
 use crate::physics::domains::Physics;
-use crate::physics::pipeline::Company;
+use crate::physics::pipeline::CoreSharing;
 use crate::physics::prepared::Prepared;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -9,23 +9,23 @@ use proptest::test_runner::TestRunner;
 use std::sync::OnceLock;
 use symbiont_profile::{Profile, test_support};
 
-struct Made {
+struct BuiltTable {
     pipeline: Pipeline,
     ranges: Vec<Range>,
     prepared: Prepared,
     table: ResponseTable,
 }
 
-impl Made {
+impl BuiltTable {
     fn new(profile: &Profile) -> Self {
         let machine = Description::named("xeon-e5-2620v4").unwrap();
         let physics = Physics::new(&machine);
         let prepared = Prepared::new(&machine, &profile.phases[0]).unwrap();
-        let pipeline = physics.pipeline(0, 2, Company::Others).unwrap().clone();
+        let pipeline = physics.pipeline(0, 2, CoreSharing::Others).unwrap().clone();
         let (phase, written) = (&prepared.cores[0], prepared.facts.written);
-        let (sort, memory) = (&physics.sorts[0], &physics.memory);
-        let table = ResponseTable::new(phase, written, &pipeline, sort, memory);
-        let ranges = ranges(phase, written, &pipeline, sort, memory);
+        let (core_type, memory) = (&physics.core_types[0], &physics.memory);
+        let table = ResponseTable::new(phase, written, &pipeline, core_type, memory);
+        let ranges = ranges(phase, written, &pipeline, core_type, memory);
         Self { pipeline, ranges, prepared, table }
     }
 
@@ -45,9 +45,9 @@ impl Made {
     }
 }
 
-fn made() -> &'static Made {
-    static MADE: OnceLock<Made> = OnceLock::new();
-    MADE.get_or_init(|| Made::new(&test_support::branchy()))
+fn made() -> &'static BuiltTable {
+    static MADE: OnceLock<BuiltTable> = OnceLock::new();
+    MADE.get_or_init(|| BuiltTable::new(&test_support::branchy()))
 }
 
 /// An environment within the ranges.

@@ -6,7 +6,7 @@ use super::axis::{Axis, MIDDLE, Range, STEPS};
 use super::jitter::Jitter;
 use super::{MOST_AXES, Parts, Table, Term, nodes_at};
 
-/// How closely a table shall meet the first value of its function.
+/// How closely a table shall match the first value of its function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
     /// An input that does no more anywhere it is tried is left out.
@@ -62,7 +62,7 @@ pub type Function<'f, const H: usize, const C: usize> =
 type Key = Vec<(u8, u8)>;
 
 /// The function and what is known of it.
-struct Known<'f, const H: usize, const C: usize> {
+struct KnownPoints<'f, const H: usize, const C: usize> {
     function: &'f mut Function<'f, H, C>,
     anchor: Vec<f64>,
     axes: Vec<Axis>,
@@ -82,7 +82,7 @@ fn add<const H: usize, const C: usize>(to: &mut Values<H, C>, value: &Values<H, 
     plus(&mut to.1, &value.1, share);
 }
 
-impl<const H: usize, const C: usize> Known<'_, H, C> {
+impl<const H: usize, const C: usize> KnownPoints<'_, H, C> {
     /// The value at a point.
     fn at(&mut self, key: &Key, effort: Effort) -> Values<H, C> {
         if let Some(known) = self.values[effort as usize].get(key) {
@@ -151,7 +151,7 @@ pub fn build<const H: usize, const C: usize>(
         });
     }
     let axes = table.axes.clone();
-    let mut known = Known { function, anchor, axes, values: Default::default() };
+    let mut known = KnownPoints { function, anchor, axes, values: Default::default() };
     known.values[Effort::Full as usize].insert(Key::new(), middle);
     let alone = table.often.len();
     let term = tolerance.term;
@@ -222,7 +222,7 @@ fn scan<const H: usize, const C: usize>(
         }
     }
     let mut nodes: Vec<_> = ends.into_iter().map(|x| (x, at(x))).collect();
-    // How far nodes lie from the straight line between their neighbours tells how
+    // How far nodes lie from the straight line between their neighbours shows how
     // straight it is between them.
     let off = |[a, b, c]: [&(f64, Values<H, C>); 3]| {
         let share = (b.0 - a.0) / (c.0 - a.0);
@@ -257,10 +257,10 @@ fn scan<const H: usize, const C: usize>(
     nodes
 }
 
-/// Adds what two and three axes do together; tells the rows there are without what three do.
+/// Adds what two and three axes do together; returns the rows there are without what three do.
 fn combine<const H: usize, const C: usize>(
     table: &mut Parts<H, C>,
-    known: &mut Known<'_, H, C>,
+    known: &mut KnownPoints<'_, H, C>,
     [two, three]: [f64; 2],
 ) -> usize {
     let axes = table.axes.len() as u8;
@@ -303,10 +303,10 @@ fn grid(axes: &[u8], stride: usize) -> Vec<Key> {
 }
 
 /// Adds what axes do together, if that is anything; down to `finest` positions. Quick answers
-/// tell whether it is.
+/// show whether it is.
 fn add_term<const H: usize, const C: usize>(
     table: &mut Parts<H, C>,
-    known: &mut Known<'_, H, C>,
+    known: &mut KnownPoints<'_, H, C>,
     axes: &[u8],
     tolerance: f64,
     finest: usize,
@@ -345,7 +345,7 @@ fn add_term<const H: usize, const C: usize>(
 /// What axes do together at each point of a grid: nothing where one is at the anchor, or
 /// beyond the end of an axis that begins or ends at its anchor.
 fn term_values<const H: usize, const C: usize>(
-    known: &mut Known<'_, H, C>,
+    known: &mut KnownPoints<'_, H, C>,
     axes: &[u8],
     stride: usize,
     effort: Effort,

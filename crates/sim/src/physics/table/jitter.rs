@@ -10,7 +10,7 @@
 //! # Approach
 //! The function is asked at pairs of points that lie close to the anchor, opposite each other, each in
 //! another direction. What is even there cancels: the mean of a pair is off the anchor's answer by
-//! jitter alone. The median of these is how much the anchor is off by; their spread tells how much
+//! jitter alone. The median of these is how much the anchor is off by; their spread shows how much
 //! answers jitter. Where all pairs agree that the anchor is off, it stands at a step of the function,
 //! on one side or the other, and stays as it is.
 //!
@@ -45,7 +45,7 @@ impl<const H: usize, const C: usize> Jitter<H, C> {
         least: f64,
         function: &mut Function<'_, H, C>,
     ) -> Self {
-        let mut beside = |pair: usize, side: f64| {
+        let mut neighbour = |pair: usize, side: f64| {
             let input = |(number, range): (usize, &Range)| {
                 // Signs of Hadamard's matrix: of eight inputs in a row no two go the same way in
                 // all pairs.
@@ -61,7 +61,7 @@ impl<const H: usize, const C: usize> Jitter<H, C> {
             function(&inputs, Effort::Full)
         };
         let pairs: Vec<[Values<H, C>; 2]> =
-            (0..PAIRS).map(|pair| [beside(pair, 1.0), beside(pair, -1.0)]).collect();
+            (0..PAIRS).map(|pair| [neighbour(pair, 1.0), neighbour(pair, -1.0)]).collect();
         let off = |value: &dyn Fn(&Values<H, C>) -> f32| -> Vec<f64> {
             let mean = |[a, b]: &[Values<H, C>; 2]| f64::midpoint(value(a).into(), value(b).into());
             pairs.iter().map(|pair| mean(pair) - f64::from(value(&here))).collect()

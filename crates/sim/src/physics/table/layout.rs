@@ -40,7 +40,7 @@ pub(super) struct Place {
     /// Share of the way per unit of the coordinate; 0 beyond the ends.
     pub rise: f32,
     /// Positions per unit of the coordinate; 0 beyond the ends.
-    pub pace: f32,
+    pub rate: f32,
     /// Its cell in each of `GRIDS`, and where in the cell.
     pub cells: [(u32, f32); GRIDS.len()],
 }
@@ -158,7 +158,7 @@ impl Layout {
         self.heads.iter().map(|head| head.input)
     }
 
-    /// Sets where inputs lie; `input` tells the coordinate of each.
+    /// Sets where inputs lie; `input` gives the coordinate of each.
     #[inline(always)]
     pub(super) fn locate(&self, input: impl Fn(usize) -> f64, places: &mut Places) {
         for (place, head) in places.0.iter_mut().zip(&self.heads) {
@@ -184,8 +184,8 @@ impl Layout {
         let share = share.clamp(0.0, 1.0);
         let rise = if within { way.rise } else { 0.0 };
         let position = way.position + share * way.step;
-        let (pace, cells) = (rise * way.step, cells(position));
-        Place { node: node as u32, share, rise, pace, cells }
+        let (rate, cells) = (rise * way.step, cells(position));
+        Place { node: node as u32, share, rise, rate, cells }
     }
 
     /// What several axes do together to the first value; adds how that rises along each axis.
@@ -197,8 +197,8 @@ impl Layout {
             let [(i, x), (j, y)] = [a, b].map(|axis| places.0[axis].cells[usize::from(*grid)]);
             let Square([one, of_x, of_y, of_xy]) = self.squares[(start + i * cells + j) as usize];
             sum += one + x * of_x + y * (of_y + x * of_xy);
-            slopes[a] += density * places.0[a].pace * (of_x + y * of_xy);
-            slopes[b] += density * places.0[b].pace * (of_y + x * of_xy);
+            slopes[a] += density * places.0[a].rate * (of_x + y * of_xy);
+            slopes[b] += density * places.0[b].rate * (of_y + x * of_xy);
         }
         for Together { axes, grid, start } in &self.triples {
             let [a, b, c] = axes.map(|axis| usize::from(axis).min(MOST_AXES - 1));
@@ -212,9 +212,9 @@ impl Layout {
             let (of_y, of_xy) = (of_y + z * of_yz, of_xy + z * of_xyz);
             sum += one + x * of_x + y * (of_y + x * of_xy);
             let rise = of_z + x * of_xz + y * (of_yz + x * of_xyz);
-            slopes[a] += density * places.0[a].pace * (of_x + y * of_xy);
-            slopes[b] += density * places.0[b].pace * (of_y + x * of_xy);
-            slopes[c] += density * places.0[c].pace * rise;
+            slopes[a] += density * places.0[a].rate * (of_x + y * of_xy);
+            slopes[b] += density * places.0[b].rate * (of_y + x * of_xy);
+            slopes[c] += density * places.0[c].rate * rise;
         }
         sum
     }

@@ -45,7 +45,7 @@ use layout::{Layout, Place};
 use serde::{Deserialize, Serialize};
 use sums::Sum;
 
-/// Most inputs that a table tells apart.
+/// Most inputs that a table distinguishes.
 pub const MOST_AXES: usize = 24;
 
 /// What some axes do together.
@@ -130,7 +130,7 @@ impl<const H: usize, const C: usize> Table<H, C> {
         self.layout.inputs()
     }
 
-    /// Sets where inputs lie; `input` tells the coordinate of each, as the function had them.
+    /// Sets where inputs lie; `input` gives the coordinate of each, as the function had them.
     #[inline(always)]
     pub fn locate(&self, input: impl Fn(usize) -> f64, places: &mut Places) {
         self.layout.locate(input, places);

@@ -5,7 +5,7 @@
 //! follows from the same nodes as its value. Beyond the ends of an axis there is none.
 //!
 //! # Properties
-//! Near where it was looked at, value and slopes tell what the table says there
+//! Near where it was looked at, value and slopes give what the table says there
 //! (`slopes_lead_to_what_is_near`).
 
 use super::layout::Place;

@@ -79,7 +79,7 @@ pub enum Slot {
 
 /// What the dispatch of an operation waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum DispatchWait {
     Flow,
     Icache,
     Redirect,
@@ -180,7 +180,7 @@ pub(super) struct Wrong {
     /// Entries that the re-order buffer has left.
     pub room: f64,
     /// Cycles for each operation.
-    pub pace: f64,
+    pub rate: f64,
 }
 
 /// Sums over a trace.
@@ -228,35 +228,35 @@ impl Account {
 
     /// An operation was dispatched `late` after its turn.
     #[inline]
-    pub(super) fn dispatched(&mut self, at: Ticks, late: Ticks, stage: Stage, oldest: Wait) {
+    pub(super) fn dispatched(&mut self, at: Ticks, late: Ticks, front: DispatchWait, oldest: Wait) {
         self.operations += 1;
         self.dispatched = at;
-        match stage {
+        match front {
             // Groups that are not full, and turns of others.
-            Stage::Flow => self.flow += late,
-            Stage::Icache => self.idle[Slot::FetchLatency as usize] += late,
-            Stage::Back => self.idle[oldest.slot() as usize] += late,
-            // Told apart by `misled`.
-            Stage::Redirect => {}
+            DispatchWait::Flow => self.flow += late,
+            DispatchWait::Icache => self.idle[Slot::FetchLatency as usize] += late,
+            DispatchWait::Back => self.idle[oldest.slot() as usize] += late,
+            // Distinguished by `misled`.
+            DispatchWait::Redirect => {}
         }
     }
 
     /// Between two dispatches, of which the next was due at `from`, a wrong path was followed;
-    /// tells how many operations that took.
+    /// returns how many operations that took.
     pub(super) fn misled(&mut self, from: Ticks, at: Ticks, wrong: Wrong, oldest: Wait) -> f64 {
         let own = 1.0 / self.width;
         let resolved = wrong.resolved.clamp(from, at.max(from));
         self.idle[Slot::FetchLatency as usize] += at.max(from) - resolved;
-        let Wrong { room, pace, .. } = wrong;
+        let Wrong { room, rate, .. } = wrong;
         let time = cycles(resolved - from);
-        let busy = time.min(room * pace);
-        let lost = busy / pace;
+        let busy = time.min(room * rate);
+        let lost = busy / rate;
         let mut slots = |slot: Slot, cycles: f64| {
             self.wrong.slots[slot as usize] += cycles.max(0.0) * self.width;
         };
         slots(Slot::BadSpeculation, lost * own);
         slots(Slot::OtherThread, lost * (self.step - own));
-        slots(Slot::FetchBandwidth, lost * (pace - self.step));
+        slots(Slot::FetchBandwidth, lost * (rate - self.step));
         // It fills the re-order buffer.
         slots(oldest.slot(), time - busy);
         self.wrong.held[Queue::Rob as usize] += lost * (time - busy / 2.0);
@@ -270,7 +270,7 @@ impl Account {
         at: Ticks,
         dispatch: Ticks,
         done: u32,
-        stage: Stage,
+        front: DispatchWait,
         wait: Wait,
     ) {
         let now = cycle(at);
@@ -288,13 +288,13 @@ impl Account {
         let finished = now.saturating_sub(done.max(first)).min(gap - empty);
         let own = gap - empty - finished;
         let turn_or = |cause| if self.crowded { Cycle::Turn } else { cause };
-        let empty_for = match stage {
-            Stage::Flow => turn_or(Cycle::EmptyOther),
-            Stage::Icache => Cycle::EmptyIcache,
-            Stage::Redirect => Cycle::EmptyMispredict,
-            Stage::Back => Cycle::Store,
+        let empty_for = match front {
+            DispatchWait::Flow => turn_or(Cycle::EmptyOther),
+            DispatchWait::Icache => Cycle::EmptyIcache,
+            DispatchWait::Redirect => Cycle::EmptyMispredict,
+            DispatchWait::Back => Cycle::Store,
         };
-        let direct = stage == Stage::Flow && wait == Wait::Execute && done <= dispatch + 2;
+        let direct = front == DispatchWait::Flow && wait == Wait::Execute && done <= dispatch + 2;
         let own_for = if direct { turn_or(wait.cycle()) } else { wait.cycle() };
         let finished_for = turn_or(Cycle::Finish);
         self.cycles[empty_for as usize] += u64::from(empty);

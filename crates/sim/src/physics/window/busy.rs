@@ -21,7 +21,7 @@ impl Busy {
         self.spans.clear();
     }
 
-    /// What ended until `now` is forgotten: nobody asks for a time before it.
+    /// What ended until `now` is forgotten: no time before it is asked for.
     #[inline]
     pub fn pass(&mut self, now: Ticks) {
         let ended = self.spans.iter().take_while(|(_, end)| *end <= now).count();
@@ -41,7 +41,7 @@ impl Busy {
         at
     }
 
-    /// Takes it, from a moment that was told to be free; what is taken already is not taken twice.
+    /// Takes it, from a moment that was reported free; what is taken already is not taken twice.
     #[inline]
     pub fn take(&mut self, from: Ticks, until: Ticks) {
         let at = self.spans.partition_point(|(begin, _)| *begin < from);

@@ -1,12 +1,12 @@
 //! Loads that wait for data from beyond the L2.
 //!
-//! While one of them waits, a thread that has company keeps to an even part of re-order buffer and
+//! While one of them waits, a thread that has co-runners keeps to an even part of re-order buffer and
 //! issue queue: else what depends on its misses would fill them, and others stood still. (The cycle
-//! level tells where that is known from.)
+//! level says where that is known from.)
 //!
 //! # Properties
 //! `a_load_waits_from_its_issue_to_its_data`; what it does to a thread:
-//! `a_thread_in_company_keeps_to_its_part_while_loads_are_far_away`.
+//! `a_thread_with_co_runners_keeps_to_its_part_while_loads_are_far_away`.
 
 /// Issued when, with data when.
 #[derive(Debug, Clone, Default)]

@@ -18,7 +18,7 @@
 //! - dispatch: fetched, 1/width after the one before, when re-order buffer, issue
 //!   queue, load and store queue have room. Others' turns slow fetch; what was fetched meanwhile may
 //!   be dispatched and retire at the full width, but of as many as the fetch buffer holds no more than the
-//!   share of the slots takes. In company an even part of re-order buffer and issue queue is the most
+//!   share of the slots takes. With co-runners an even part of re-order buffer and issue queue is the most
 //!   while loads are far away (`far`);
 //! - issue: the first cycle from dispatch + 1 with the sources ready, a
 //!   free port and, for a miss, a free miss register;
@@ -30,7 +30,7 @@
 //! - retire: in order, 1/width after the one before.
 //!
 //! # Terms and units
-//! Cycles of the core. Where the cycles and slots went is told in [`account`].
+//! Cycles of the core. Where the cycles and slots went is described in [`account`].
 //!
 //! # Properties
 //! Known answers: `independent_work_runs_at_the_width`,
@@ -49,7 +49,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use account::{Account, Stage, Ticks, Wait, Wrong, begin, cycle, ticks};
+use account::{Account, DispatchWait, Ticks, Wait, Wrong, begin, cycle, ticks};
 use far::Far;
 use fetch::Groups;
 use forward::Stored;
@@ -57,7 +57,7 @@ use memory::Memory;
 use ports::Ports;
 use queue::IssueQueue;
 
-use super::pipeline::{Company, Environment, Level, Pipeline, Queue};
+use super::pipeline::{CacheLevel, CoreSharing, Environment, Pipeline, Queue};
 use super::streams::{EARLIER, NO_TRIGGER};
 use super::trace::{Op, Trace};
 use symbiont_profile::OpClass;
@@ -148,7 +148,7 @@ struct Fixed<'a> {
     memory_latency: u32,
 }
 
-/// What a thread in company keeps to while loads are far away.
+/// What a thread with co-runners keeps to while loads are far away.
 struct Even {
     /// Operations in the re-order buffer.
     rob: usize,
@@ -161,7 +161,7 @@ impl Even {
     fn new(pipeline: &Pipeline, fill: f64) -> Option<Self> {
         let even = |queue: Queue| pipeline.rooms[queue as usize].even;
         let rob = (even(Queue::Rob) * fill).round().max(1.0) as usize;
-        (pipeline.company == Company::Others).then(|| Self {
+        (pipeline.sharing == CoreSharing::Others).then(|| Self {
             rob: rob.min(HISTORY - 1),
             queues: [Queue::Iq, Queue::FpIq].map(|queue| even(queue).max(1.0) as u32),
         })
@@ -186,12 +186,12 @@ impl<'a> Fixed<'a> {
         }
     }
 
-    fn served(&self, reuse: f32, first: Level) -> Served {
+    fn served(&self, reuse: f32, first: CacheLevel) -> Served {
         if reuse <= self.reach[first as usize] {
             Served::L1
-        } else if reuse <= self.reach[Level::L2 as usize] {
+        } else if reuse <= self.reach[CacheLevel::L2 as usize] {
             Served::L2
-        } else if reuse <= self.reach[Level::Last as usize] {
+        } else if reuse <= self.reach[CacheLevel::Last as usize] {
             Served::L3
         } else {
             Served::Memory
@@ -199,10 +199,10 @@ impl<'a> Fixed<'a> {
     }
 
     /// Cycles that translation adds.
-    fn translation(&self, page: f32, first: Level) -> u32 {
+    fn translation(&self, page: f32, first: CacheLevel) -> u32 {
         if page <= self.reach[first as usize] {
             0
-        } else if page <= self.reach[Level::Tlb2 as usize] {
+        } else if page <= self.reach[CacheLevel::Tlb2 as usize] {
             self.pipeline.tlb_latency[0]
         } else {
             self.pipeline.tlb_latency[1]
@@ -277,7 +277,7 @@ impl Window {
             if groups.next(op) {
                 fetched += turn;
             }
-            let mut front = Stage::Flow;
+            let mut front = DispatchWait::Flow;
             let mut share = 0;
             if index >= buffer {
                 let before = self.dispatched[(index - buffer) % HISTORY];
@@ -287,21 +287,21 @@ impl Window {
             let resolved = redirect.take();
             if let Some(done) = resolved {
                 fetched = done + refill;
-                front = Stage::Redirect;
+                front = DispatchWait::Redirect;
             }
             if op.fetch > 0.0 {
                 let wait = self.fetch(&fixed, op, cycle(fetched));
                 if wait > 0 {
                     fetched += begin(wait);
-                    front = Stage::Icache;
+                    front = DispatchWait::Icache;
                 }
             }
             // Dispatch.
             let in_turn = dispatched + step;
             let mut dispatch = in_turn.max(share);
-            let mut stage = Stage::Flow;
+            let mut front_wait = DispatchWait::Flow;
             if fetched > dispatch {
-                (dispatch, stage) = (fetched, front);
+                (dispatch, front_wait) = (fetched, front);
             }
             let mut room = 0;
             if index >= rob {
@@ -317,7 +317,7 @@ impl Window {
                 _ => {}
             }
             if room > dispatch {
-                (dispatch, stage) = (room, Stage::Back);
+                (dispatch, front_wait) = (room, DispatchWait::Back);
             }
             let queue = &mut self.queues[usize::from(kind.queue)];
             let now = cycle(dispatch);
@@ -328,7 +328,7 @@ impl Window {
                 free = self.kept_back(even.queues[usize::from(kind.queue)], kind.queue, room, free);
             }
             if free > now {
-                (dispatch, stage) = (begin(free), Stage::Back);
+                (dispatch, front_wait) = (begin(free), DispatchWait::Back);
             }
             // Issue.
             let mut ready = free + 1;
@@ -346,7 +346,7 @@ impl Window {
             // Retire.
             let retire = (retired + retire_step).max(begin(done));
             let mut oldest = wait;
-            if matches!(stage, Stage::Back | Stage::Redirect) {
+            if matches!(front_wait, DispatchWait::Back | DispatchWait::Redirect) {
                 // What the oldest operation waits for when the stall begins.
                 while head < index && self.times[head % HISTORY].retire <= in_turn {
                     head += 1;
@@ -355,15 +355,15 @@ impl Window {
                     oldest = self.waits[head % HISTORY];
                 }
             }
-            account.dispatched(dispatch, dispatch - in_turn, stage, oldest);
-            if let Some(resolved) = resolved.filter(|_| stage == Stage::Redirect) {
+            account.dispatched(dispatch, dispatch - in_turn, front_wait, oldest);
+            if let Some(resolved) = resolved.filter(|_| front_wait == DispatchWait::Redirect) {
                 let room = rob.saturating_sub(index - head) as f64;
                 let begun = groups.begun() / (index + 1) as f64;
-                let pace = cycles_per_op.max(cycles_per_turn * begun);
-                let path = Wrong { resolved, room, pace };
+                let rate = cycles_per_op.max(cycles_per_turn * begun);
+                let path = Wrong { resolved, room, rate };
                 wrong += account.misled(in_turn, dispatch, path, oldest);
             }
-            account.retired(retire, dispatch, done, stage, wait);
+            account.retired(retire, dispatch, done, front_wait, wait);
             match op.class {
                 OpClass::Load => {
                     if even.is_some() && matches!(wait, Wait::L3 | Wait::Memory) {
@@ -435,14 +435,14 @@ impl Window {
 
     /// Cycles that fetching the line of `op` adds at `cycle`.
     fn fetch(&mut self, fixed: &Fixed<'_>, op: &Op, cycle: u32) -> u32 {
-        let lines = match fixed.served(op.fetch, Level::L1i) {
+        let lines = match fixed.served(op.fetch, CacheLevel::L1i) {
             Served::L1 => 0,
             Served::L2 => fixed.pipeline.cache_latency[1],
             Served::L3 => fixed.pipeline.cache_latency[2],
             Served::Memory => self.memory.grant(cycle) - cycle + fixed.memory_latency,
         };
         let page = op.fetch_page;
-        lines + if page > 0.0 { fixed.translation(page, Level::CodeTlb) } else { 0 }
+        lines + if page > 0.0 { fixed.translation(page, CacheLevel::CodeTlb) } else { 0 }
     }
 
     /// Issues an operation that is `ready`: when it issues, when it is done, and
@@ -463,8 +463,8 @@ impl Window {
             let wait = if kind.vector { Wait::Vector } else { Wait::Execute };
             return (issue, issue + kind.latency, wait);
         }
-        let translation = fixed.translation(op.page, Level::DataTlb);
-        let served = fixed.served(op.reuse, Level::L1d);
+        let translation = fixed.translation(op.page, CacheLevel::DataTlb);
+        let served = fixed.served(op.reuse, CacheLevel::L1d);
         let store = class == OpClass::Store;
         let hit = pipeline.cache_latency[0] + translation;
         if served == Served::L1 {
@@ -487,7 +487,7 @@ impl Window {
         // The prefetcher brings lines into the L2.
         let hit = pipeline.cache_latency[1] + translation;
         let followed =
-            op.trigger != NO_TRIGGER && op.rested <= fixed.reach[Level::Streams as usize];
+            op.trigger != NO_TRIGGER && op.rested <= fixed.reach[CacheLevel::Streams as usize];
         let ahead = followed && served > Served::L2;
         let long = if ahead { hit } else { latency };
         let (free, register) = self.memory.register(ready, long, now);

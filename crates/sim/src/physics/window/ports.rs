@@ -98,7 +98,7 @@ impl Ports {
     }
 
     /// Issues an operation at one of the ports `able`, at `ready` or as soon after as one is free;
-    /// tells the cycle. `busy`: for how long it keeps a divider. `now`: no operation to come
+    /// returns the cycle. `busy`: for how long it keeps a divider. `now`: no operation to come
     /// issues before it.
     #[inline]
     pub fn issue(&mut self, able: u32, busy: u32, ready: u32, now: u32) -> u32 {

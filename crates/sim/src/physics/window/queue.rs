@@ -8,7 +8,7 @@ use super::spread;
 const HORIZON: usize = 1 << 13;
 /// Words of a bit for each of these cycles.
 const WORDS: usize = HORIZON / 64;
-/// Nobody leaves.
+/// No entry leaves.
 const NEVER: u32 = u32::MAX;
 
 /// An issue queue: entered in program order, left in any.
@@ -20,11 +20,11 @@ pub struct IssueQueue {
     entered: u32,
     held: u32,
     now: u32,
-    /// The next cycle in which anybody leaves.
+    /// The next cycle in which an entry leaves.
     next: u32,
     /// How many leave in each cycle, in a ring.
     leave: Box<[u16; HORIZON]>,
-    /// In which of these cycles anybody does.
+    /// In which of these cycles an entry does.
     any: Box<[u64; WORDS]>,
 }
 

@@ -3,7 +3,7 @@ use symbiont_profile::OpClass;
 
 use crate::description::Forwarding;
 
-use super::super::pipeline::{Company, Environment, Group, Level, Pipeline, Queue, Room};
+use super::super::pipeline::{CacheLevel, CoreSharing, Environment, Group, Pipeline, Queue, Room};
 use super::super::streams::NO_TRIGGER;
 use super::super::trace::{Op, Trace};
 use super::{Outcome, Window};
@@ -33,7 +33,7 @@ pub(super) fn pipeline() -> Pipeline {
     divider_busy[OpClass::Divide.index()] = 20;
     Pipeline {
         mode: 1,
-        company: Company::Alone,
+        sharing: CoreSharing::Alone,
         halved: false,
         fetch: 4,
         taken: 1,
@@ -182,9 +182,9 @@ fn the_window_bounds_overlap() {
 }
 
 #[test]
-fn a_thread_in_company_keeps_to_its_part_while_loads_are_far_away() {
-    let run = |company, even: f64, reuse| {
-        let mut pipeline = Pipeline { company, ..pipeline() };
+fn a_thread_with_co_runners_keeps_to_its_part_while_loads_are_far_away() {
+    let run = |sharing, even: f64, reuse| {
+        let mut pipeline = Pipeline { sharing, ..pipeline() };
         pipeline.rooms[Queue::Rob as usize].even = even;
         let environment = environment(&pipeline);
         let sparse = trace(LONG, |line| match line % 16 {
@@ -193,13 +193,13 @@ fn a_thread_in_company_keeps_to_its_part_while_loads_are_far_away() {
         });
         Window::default().run(&pipeline, &sparse, &environment).cpi
     };
-    let all = run(Company::Alone, 32.0, f32::INFINITY);
+    let all = run(CoreSharing::Alone, 32.0, f32::INFINITY);
     // As if the buffer were half as long.
-    let part = run(Company::Others, 32.0, f32::INFINITY);
+    let part = run(CoreSharing::Others, 32.0, f32::INFINITY);
     assert!((200.0 / 32.0..220.0 / 32.0).contains(&part) && all < 0.6 * part, "{part} {all}");
     // Loads from the L2 are near.
-    let near = |company| run(company, 32.0, 5e3);
-    assert_eq!(near(Company::Others), near(Company::Alone));
+    let near = |sharing| run(sharing, 32.0, 5e3);
+    assert_eq!(near(CoreSharing::Others), near(CoreSharing::Alone));
 }
 
 #[test]
@@ -247,10 +247,10 @@ fn each_level_has_its_latency() {
     for (reuse, latency) in [(500.0, 4.0), (5e3, 12.0), (5e5, 40.0), (5e6, 200.0)] {
         about(cpi(&chained(reuse), |_| {}), latency);
     }
-    about(cpi(&chained(5e3), |e| e.reach[Level::L2 as usize] = 12.0), 40.0);
+    about(cpi(&chained(5e3), |e| e.reach[CacheLevel::L2 as usize] = 12.0), 40.0);
     let walks = |e: &mut Environment| {
-        e.reach[Level::DataTlb as usize] = -1.0;
-        e.reach[Level::Tlb2 as usize] = -1.0;
+        e.reach[CacheLevel::DataTlb as usize] = -1.0;
+        e.reach[CacheLevel::Tlb2 as usize] = -1.0;
     };
     about(cpi(&chained(500.0), walks), 34.0);
 }
@@ -279,7 +279,7 @@ fn an_instruction_miss_stops_the_front_end() {
         _ => op(OpClass::Integer),
     });
     about(cpi(&code, |_| {}), (12.0 + 4.0) / 16.0);
-    about(cpi(&code, |e| e.reach[Level::L1i as usize] = 14.0), 0.25);
+    about(cpi(&code, |e| e.reach[CacheLevel::L1i as usize] = 14.0), 0.25);
 }
 
 #[test]
@@ -353,8 +353,8 @@ fn any_loss() -> impl Strategy<Value = fn(&mut Environment)> {
         |e| e.ports[Group::Load as usize] /= 2.0,
         |e| e.entries[Queue::Rob as usize] /= 2.0,
         |e| e.entries[Queue::Mshr as usize] /= 2.0,
-        |e| e.reach[Level::Last as usize] = e.reach[Level::L2 as usize],
-        |e| e.reach[Level::L1d as usize] -= 8.0,
+        |e| e.reach[CacheLevel::Last as usize] = e.reach[CacheLevel::L2 as usize],
+        |e| e.reach[CacheLevel::L1d as usize] -= 8.0,
         |e| e.memory_latency *= 1.5,
         |e| e.memory_interval *= 8.0,
         |e| e.predictor += 1,

@@ -15,7 +15,7 @@ use super::thread::Thread;
 
 /// The wrong path that a thread is on.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stray {
+pub(super) struct WrongPath {
     /// Operations between fetch and dispatch.
     pub(super) fetched: u32,
     /// Entries of the re-order buffer.
@@ -29,7 +29,7 @@ pub(super) struct Stray {
 impl Thread<'_> {
     /// Does it follow a wrong path?
     #[inline]
-    pub(super) fn is_astray(&self, now: u64) -> bool {
+    pub(super) fn is_on_wrong_path(&self, now: u64) -> bool {
         self.blind || self.resolved > now
     }
 
@@ -39,10 +39,10 @@ impl Thread<'_> {
         ((operations + groups / 2) / groups.max(1)).clamp(1, u64::from(most)) as u32
     }
 
-    /// Fetches what lies on the wrong path; tells how many operations.
-    pub(super) fn fetch_stray(&mut self, most: u32) -> u32 {
+    /// Fetches what lies on the wrong path; returns how many operations.
+    pub(super) fn fetch_wrong_path(&mut self, most: u32) -> u32 {
         let count = self.usual_group(most);
-        self.stray.fetched += count;
+        self.wrong_path.fetched += count;
         count
     }
 }
@@ -51,36 +51,39 @@ impl Core<'_> {
     /// What lay on wrong paths that ended is gone.
     pub(super) fn squash(&mut self) {
         for (at, thread) in self.threads.iter_mut().enumerate() {
-            let stray = &mut thread.stray;
-            stray.dispatched = 0;
-            if stray.fetched + stray.entries == 0 || thread.blind || thread.resolved > self.now {
+            let wrong_path = &mut thread.wrong_path;
+            wrong_path.dispatched = 0;
+            if wrong_path.fetched + wrong_path.entries == 0
+                || thread.blind
+                || thread.resolved > self.now
+            {
                 continue;
             }
-            (0..stray.entries).for_each(|_| self.pools.rob.give(at));
-            *stray = Stray::default();
+            (0..wrong_path.entries).for_each(|_| self.pools.rob.give(at));
+            *wrong_path = WrongPath::default();
             self.moved = true;
         }
     }
 
     /// Dispatches what lies on a thread's wrong path, in the slots that are left; is there no entry
     /// of the re-order buffer for it? `back`: does it hold back?
-    pub(super) fn dispatch_stray(&mut self, at: usize, left: &mut u32, back: bool) -> bool {
+    pub(super) fn dispatch_wrong_path(&mut self, at: usize, left: &mut u32, back: bool) -> bool {
         let group = if self.grouped { self.threads[at].usual_group(self.front.most) } else { 1 };
         let rob = &mut self.pools.rob;
-        let stray = &mut self.threads[at].stray;
-        while *left > 0 && stray.fetched > 0 {
-            if stray.open == 0 {
+        let wrong_path = &mut self.threads[at].wrong_path;
+        while *left > 0 && wrong_path.fetched > 0 {
+            if wrong_path.open == 0 {
                 let room = if back { rob.has_even_room(at) } else { rob.has_room(at) };
                 if !room {
                     return true;
                 }
                 rob.take(at);
-                stray.entries += 1;
-                stray.open = group;
+                wrong_path.entries += 1;
+                wrong_path.open = group;
             }
-            stray.open -= 1;
-            stray.fetched -= 1;
-            stray.dispatched += 1;
+            wrong_path.open -= 1;
+            wrong_path.fetched -= 1;
+            wrong_path.dispatched += 1;
             *left -= 1;
         }
         false

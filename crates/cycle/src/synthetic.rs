@@ -1,4 +1,4 @@
-//! Made-up traces, for tests.
+//! Synthetic traces, for tests.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use symbiont_profile::trace::{
 use symbiont_profile::{OpClass, Operand};
 use tempfile::TempDir;
 
-/// Instructions, and operations, of a made-up window.
+/// Instructions, and operations, of a synthetic window.
 pub const PASS: usize = 40_000;
 
 /// A trace that is gone with this.
-pub struct MadeUp {
+pub struct SyntheticTrace {
     dir: TempDir,
 }
 
-impl MadeUp {
+impl SyntheticTrace {
     fn path(&self) -> PathBuf {
         self.dir.path().join("chase.trace")
     }
@@ -38,7 +38,7 @@ impl MadeUp {
 /// A loop of a load, which makes the address of the next, and a branch: [`PASS`] instructions,
 /// half of which warm up. The loads go round `lines` lines, `bytes` apart; those with
 /// even numbers were used before.
-pub fn chase(lines: u64, bytes: u64) -> MadeUp {
+pub fn chase(lines: u64, bytes: u64) -> SyntheticTrace {
     let one = |class, reads: &[u8], writes: &[u8]| StaticInstruction {
         length: 4,
         ops: vec![StaticOp {
@@ -66,7 +66,7 @@ pub fn chase(lines: u64, bytes: u64) -> MadeUp {
     }
     let window = encoder.finish(Some(0x40_1008)).unwrap();
     let dir = TempDir::new().unwrap();
-    let made = MadeUp { dir };
+    let made = SyntheticTrace { dir };
     let text = |text: &str| text.to_owned();
     let about = About {
         program: text("chase"),

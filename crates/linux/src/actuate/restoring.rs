@@ -1,4 +1,4 @@
-//! Puts back what a [`Book`] says, on the machine as it is now.
+//! Restores what a [`JournalState`] says, on the machine as it is now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use serde::Serialize;
 use symbiont_topology::CpuSet;
 
-use super::book::{Book, Found, Present, Record, descendants};
+use super::applied_state::{Newborn, Repair};
 use super::exec::caller;
+use super::journal_state::{Found, JournalState, Present, ThreadRecord, descendants};
 use super::kernel::{Kernel, ThreadError, ThreadKey};
-use super::ledger::{Newborn, Repair};
 use super::trust::Trust;
 
-/// Children can be born of parents that were not yet put back; each pass
+/// Children can be born of parents that were not yet restored; each pass
 /// finds the children of the one before.
 const PASSES: usize = 8;
 
-/// A thread that was not put back, and why.
+/// A thread that was not restored, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotRestored {
     /// Which thread.
@@ -31,7 +31,7 @@ impl fmt::Display for NotRestored {
     }
 }
 
-/// What became of everything that had to be put back.
+/// What became of everything that had to be restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RestoreReport {
     /// Threads that have their own settings again.
@@ -40,9 +40,9 @@ pub struct RestoreReport {
     pub descendants: usize,
     /// Threads that had exited.
     pub gone: usize,
-    /// Threads that somebody else changed since; theirs was left alone.
+    /// Threads that another process changed since; theirs was left alone.
     pub left_alone: Vec<NotRestored>,
-    /// Threads that could not be put back.
+    /// Threads that could not be restored.
     pub failed: Vec<NotRestored>,
 }
 
@@ -57,11 +57,15 @@ impl RestoreReport {
     }
 }
 
-/// Puts back everything in the book, then looks for descendants.
-pub(super) fn put_back(kernel: &dyn Kernel, book: &Book, trust: Trust) -> RestoreReport {
+/// Restores everything in the journal, then looks for descendants.
+pub(super) fn restore_threads(
+    kernel: &dyn Kernel,
+    state: &JournalState,
+    trust: Trust,
+) -> RestoreReport {
     let mut report = RestoreReport::default();
-    for (key, record) in book.records.iter().filter(|(_, record)| !record.ever.is_empty()) {
-        match put_back_one(kernel, book, *key, record, trust) {
+    for (key, record) in state.records.iter().filter(|(_, record)| !record.ever.is_empty()) {
+        match restore_one(kernel, state, *key, record, trust) {
             Ok(Put::Unchanged) => {}
             Ok(Put::Back) => report.restored += 1,
             Ok(Put::LeftAlone(why)) => {
@@ -73,8 +77,8 @@ pub(super) fn put_back(kernel: &dyn Kernel, book: &Book, trust: Trust) -> Restor
             }
         }
     }
-    for (key, own) in unchanged_leaders(kernel, book) {
-        match put_back_leader(kernel, book, key, own, trust) {
+    for (key, own) in unchanged_leaders(kernel, state) {
+        match restore_leader(kernel, state, key, own, trust) {
             Ok(back) => report.restored += usize::from(back),
             Err(ThreadError::Gone(_)) => {}
             Err(error) => {
@@ -82,9 +86,9 @@ pub(super) fn put_back(kernel: &dyn Kernel, book: &Book, trust: Trust) -> Restor
             }
         }
     }
-    if book.records.values().any(|record| !record.ever.is_empty()) {
+    if state.records.values().any(|record| !record.ever.is_empty()) {
         for _ in 0..PASSES {
-            if !put_back_descendants(kernel, book, trust, &mut report) {
+            if !restore_descendants(kernel, state, trust, &mut report) {
                 break;
             }
         }
@@ -98,16 +102,16 @@ enum Put {
     LeftAlone(String),
 }
 
-fn put_back_one(
+fn restore_one(
     kernel: &dyn Kernel,
-    book: &Book,
+    state: &JournalState,
     key: ThreadKey,
-    record: &Record,
+    record: &ThreadRecord,
     trust: Trust,
 ) -> Result<Put, ThreadError> {
     let now = kernel.present(key)?;
     let cpuset = kernel.cpuset(key.process);
-    let caller = caller_in(kernel, book, key, Some(record), &now, &cpuset);
+    let caller = caller_in(kernel, state, key, Some(record), &now, &cpuset);
     let repairs = caller.unwrap_or(record).repairs(&now, &cpuset);
     let changed = !repairs.repair.is_nothing();
     if changed {
@@ -118,7 +122,7 @@ fn put_back_one(
         ([], true) => Put::Back,
         ([], false) => Put::Unchanged,
         (what, _) => {
-            Put::LeftAlone(format!("its {} was changed by somebody else", what.join(" and ")))
+            Put::LeftAlone(format!("its {} was changed by another process", what.join(" and ")))
         }
     })
 }
@@ -127,29 +131,29 @@ fn put_back_one(
 /// of them.
 fn unchanged_leaders<'a>(
     kernel: &dyn Kernel,
-    book: &'a Book,
-) -> Vec<(ThreadKey, Option<&'a Record>)> {
-    let changed = book.records.iter().filter(|(_, record)| !record.ever.is_empty());
+    state: &'a JournalState,
+) -> Vec<(ThreadKey, Option<&'a ThreadRecord>)> {
+    let changed = state.records.iter().filter(|(_, record)| !record.ever.is_empty());
     let processes: BTreeSet<u32> = changed.map(|(key, _)| key.process).collect();
     let leaders = processes.into_iter().filter_map(|p| kernel.facts(p, p).ok().flatten());
     leaders
-        .map(|facts| (facts.key, book.records.get(&facts.key)))
+        .map(|facts| (facts.key, state.records.get(&facts.key)))
         .filter(|(_, own)| own.is_none_or(|record| record.ever.is_empty()))
         .collect()
 }
 
 /// Undoes what an unchanged leader brought along, if another thread called exec and is the leader
 /// now.
-fn put_back_leader(
+fn restore_leader(
     kernel: &dyn Kernel,
-    book: &Book,
+    state: &JournalState,
     key: ThreadKey,
-    own: Option<&Record>,
+    own: Option<&ThreadRecord>,
     trust: Trust,
 ) -> Result<bool, ThreadError> {
     let now = kernel.present(key)?;
     let cpuset = kernel.cpuset(key.process);
-    let Some(caller) = caller_in(kernel, book, key, own, &now, &cpuset) else { return Ok(false) };
+    let Some(caller) = caller_in(kernel, state, key, own, &now, &cpuset) else { return Ok(false) };
     let repair = caller.repairs(&now, &cpuset).repair;
     if !repair.is_nothing() {
         trust.check(key, &now, &repair, &cpuset)?;
@@ -161,39 +165,39 @@ fn put_back_leader(
 /// The thread of its process that a leader was before an exec, if it was another one.
 fn caller_in<'a>(
     kernel: &dyn Kernel,
-    book: &'a Book,
+    state: &'a JournalState,
     leader: ThreadKey,
-    own: Option<&Record>,
+    own: Option<&ThreadRecord>,
     now: &Present,
     cpuset: &CpuSet,
-) -> Option<&'a Record> {
+) -> Option<&'a ThreadRecord> {
     if leader.thread != leader.process {
         return None;
     }
-    let others = book
+    let others = state
         .of_process(leader.process)
         .filter(|(key, record)| **key != leader && key.born >= leader.born && record.may_lead);
     caller(kernel, own, others, now, cpuset).map(|(_, record)| record)
 }
 
-/// One pass over the machine; true if a descendant was put back.
-fn put_back_descendants(
+/// One pass over the machine; true if a descendant was restored.
+fn restore_descendants(
     kernel: &dyn Kernel,
-    book: &Book,
+    state: &JournalState,
     trust: Trust,
     report: &mut RestoreReport,
 ) -> bool {
     let before = report.descendants;
     let found = all_processes(kernel);
     let mut cpusets = BTreeMap::new();
-    for (process, ancestors) in descendants(book, &found) {
+    for (process, ancestors) in descendants(state, &found) {
         let cpuset = cpusets.entry(process).or_insert_with(|| kernel.cpuset(process));
         for key in threads_of(kernel, process) {
-            if !book.may_carry(&key) {
+            if !state.may_carry(&key) {
                 continue;
             }
             let Ok(now) = kernel.present(key) else { continue };
-            let repair = book.inherited(&ancestors, &Newborn::new(key, &now), cpuset);
+            let repair = state.inherited(&ancestors, &Newborn::new(key, &now), cpuset);
             if repair.is_nothing() {
                 continue;
             }

@@ -2,7 +2,7 @@
 //! changed its phase.
 //!
 //! Where an [`Alarm`] is set, the loop wakes as soon as it rings, to close the
-//! time before, and once more after a short [`LOOK`], which then holds nothing
+//! time before, and once more after a short [`SHORT_WAIT`], which then holds nothing
 //! but the new phase. Alarms are bounded in number ([`MOST`] in a quantum), so
 //! that a program that changes its phase all the time costs a few looks more.
 
@@ -20,7 +20,7 @@ use crate::switches::{Alarm, Member};
 
 /// How long a new phase is looked at: several switches long, of which each is accounted for. Who runs
 /// through it without one is accounted for at the next tick, which may come later.
-const LOOK: Duration = Duration::from_millis(2);
+const SHORT_WAIT: Duration = Duration::from_millis(2);
 /// Alarms that are heard in a quantum.
 const MOST: u32 = 4;
 /// Samples whose times are remembered.
@@ -45,7 +45,7 @@ pub(super) enum Woken {
 
 /// Plans wake-ups, and remembers when samples were taken.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct QuantumTimer {
     ticker: Ticker,
     alarm: Option<Alarm>,
     /// Is the quantum that was planned last not over yet?
@@ -59,7 +59,7 @@ pub(super) struct Pace {
     samples: VecDeque<Timestamp>,
 }
 
-impl Pace {
+impl QuantumTimer {
     /// Wakes at this alarm as well.
     pub fn set_alarm(&mut self, alarm: Alarm) {
         self.alarm = Some(alarm);
@@ -93,7 +93,7 @@ impl Pace {
         early: Early<'_>,
     ) -> io::Result<Woken> {
         if std::mem::take(&mut self.rang) {
-            return waiter.wait(LOOK).map(Woken::By);
+            return waiter.wait(SHORT_WAIT).map(Woken::By);
         }
         let rest = if self.under_way {
             self.ticker.left()
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// Says what it is told to, and keeps the times that it was to wait.
+    /// Answers as the test specifies, and keeps the requested waits.
     #[derive(Default)]
     struct Script(Vec<Duration>);
 
@@ -172,13 +172,13 @@ mod tests {
 
     #[test]
     fn without_an_alarm_it_waits_a_quantum_each_time() {
-        let (mut pace, mut script) = (Pace::default(), Script::default());
+        let (mut timer, mut script) = (QuantumTimer::default(), Script::default());
         let quantum = Duration::from_secs(3600);
-        let woken = pace.wait(&mut script, quantum, Early::default()).unwrap();
+        let woken = timer.wait(&mut script, quantum, Early::default()).unwrap();
         assert_eq!(woken, Woken::By(Wake::Timeout));
         assert!(script.0[0] > quantum / 2);
-        assert_eq!(pace.heard(), None);
-        assert!(pace.begins_quantum());
+        assert_eq!(timer.heard(), None);
+        assert!(timer.begins_quantum());
     }
 
     #[test]
@@ -188,46 +188,46 @@ mod tests {
             Ok(alarm) => alarm,
             Err(why) => return eprintln!("skipped: {why}"),
         };
-        let (mut pace, mut script) = (Pace::default(), Script::default());
-        pace.set_alarm(alarm);
+        let (mut timer, mut script) = (QuantumTimer::default(), Script::default());
+        timer.set_alarm(alarm);
         let quantum = Duration::from_secs(3600);
-        let mut wait = || pace.wait(&mut script, quantum, Early::default()).unwrap();
+        let mut wait = || timer.wait(&mut script, quantum, Early::default()).unwrap();
         let wakes: Vec<Woken> = (0..10).map(|_| wait()).collect();
         let pair = [Wake::Bell(0), Wake::Timeout].map(Woken::By);
         // Four alarms with their looks, then the rest of the quantum; then the next.
         let last = [pair[1], pair[0]];
         let expected = [pair, pair, pair, pair, last].concat();
         assert_eq!(wakes, expected);
-        assert!(script.0.iter().skip(1).step_by(2).take(4).all(|time| *time == LOOK));
+        assert!(script.0.iter().skip(1).step_by(2).take(4).all(|time| *time == SHORT_WAIT));
         assert!(script.0[8] <= quantum && script.0[8] > quantum / 2);
-        assert_eq!(pace.heard(), Some(5));
+        assert_eq!(timer.heard(), Some(5));
     }
 
     #[test]
     fn after_an_early_end_of_a_wait_there_is_the_rest_of_the_quantum() {
-        let (mut pace, mut script) = (Pace::default(), Script::default());
+        let (mut timer, mut script) = (QuantumTimer::default(), Script::default());
         let (quantum, within) = (Duration::from_secs(3600), Some(Duration::from_secs(1)));
         let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let rung = Early { bell: Some(bell.as_fd()), within };
-        assert_eq!(pace.wait(&mut script, quantum, rung).unwrap(), Woken::Early);
+        assert_eq!(timer.wait(&mut script, quantum, rung).unwrap(), Woken::Early);
         let silent = Early { bell: None, within };
-        assert_eq!(pace.wait(&mut script, quantum, silent).unwrap(), Woken::By(Wake::Timeout));
-        assert!(!pace.begins_quantum());
-        pace.wait(&mut script, quantum, Early::default()).unwrap();
-        assert!(pace.begins_quantum());
+        assert_eq!(timer.wait(&mut script, quantum, silent).unwrap(), Woken::By(Wake::Timeout));
+        assert!(!timer.begins_quantum());
+        timer.wait(&mut script, quantum, Early::default()).unwrap();
+        assert!(timer.begins_quantum());
         assert_eq!(script.0[..2], [Duration::from_secs(1); 2]);
         assert!(script.0[2] <= quantum && script.0[2] > quantum / 2, "one quantum in all");
     }
 
     #[test]
-    fn ages_in_samples_are_told_as_times() {
-        let mut pace = Pace::default();
-        assert_eq!(pace.since(0), Duration::MAX);
+    fn ages_in_samples_are_given_as_times() {
+        let mut timer = QuantumTimer::default();
+        assert_eq!(timer.since(0), Duration::MAX);
         for at in [100, 120, 125] {
-            pace.sampled(Timestamp(at), std::iter::empty());
+            timer.sampled(Timestamp(at), std::iter::empty());
         }
-        let times = [0, 1, 2].map(|age| pace.since(age).as_nanos());
+        let times = [0, 1, 2].map(|age| timer.since(age).as_nanos());
         assert_eq!(times, [0, 5, 25]);
-        assert_eq!(pace.since(3), Duration::MAX);
+        assert_eq!(timer.since(3), Duration::MAX);
     }
 }

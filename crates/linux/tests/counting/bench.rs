@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_linux::launch::Wake;
-use symbiont_linux::machine::{CountOptions, LinuxMachine, Options, Wait};
+use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::WatchOptions;
 use symbiont_linux::perf::{Sharing, support};
 use symbiont_machine::{GroupCounts, GroupReading, Machine, Sample, Signal, Signals, ThreadSample};
@@ -17,7 +17,7 @@ use crate::worker::Worker;
 
 const QUANTUM: Duration = Duration::from_millis(5);
 /// No wait in these tests is longer; all but the broken end much sooner.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Sleep;
 
@@ -29,7 +29,7 @@ impl Wait for Sleep {
 }
 
 /// A worker and the machine that watches it.
-pub struct Stage {
+pub struct CountingBench {
     pub machine: LinuxMachine<Sleep>,
     pub worker: Worker,
     _state: TempDir,
@@ -54,13 +54,13 @@ pub fn stand_in() -> CountOptions {
     CountOptions { catalogue: Some(Arc::new(catalogue)), ..CountOptions::default() }
 }
 
-impl Stage {
+impl CountingBench {
     /// Counts for these signals.
     pub fn new(signals: &[Signal], sharing: Sharing) -> Self {
-        let mut stage = Self::set(CountOptions { sharing, ..stand_in() });
+        let mut bench = Self::set(CountOptions { sharing, ..stand_in() });
         let wanted: Signals = signals.iter().copied().collect();
-        stage.machine.measure(&wanted);
-        stage
+        bench.machine.measure(&wanted);
+        bench
     }
 
     /// Measures nothing yet.
@@ -68,7 +68,7 @@ impl Stage {
         let worker = Worker::start();
         let state = tempfile::tempdir().unwrap();
         let state_dir = state.path().join("state");
-        let options = Options { state_dir, watch: WatchOptions::default(), counting };
+        let options = MachineOptions { state_dir, watch: WatchOptions::default(), counting };
         let host = HostTopology::read().unwrap();
         let mut machine =
             LinuxMachine::new(host, options, Sleep).map_err(|(error, _)| error).unwrap();
@@ -90,7 +90,7 @@ impl Stage {
             if holds(&sample) {
                 return sample;
             }
-            assert!(begin.elapsed() < PATIENCE, "never {what}: {sample:?}");
+            assert!(begin.elapsed() < TIMEOUT, "never {what}: {sample:?}");
         }
     }
 
@@ -117,7 +117,7 @@ pub fn count(sample: &Sample, counts: &[GroupCounts], event: &str) -> u64 {
         let place = group.events.iter().position(|known| &**known == event)?;
         Some(counts.as_ref().unwrap().counts[place])
     });
-    found.next().unwrap_or_else(|| panic!("nobody counts {event}"))
+    found.next().unwrap_or_else(|| panic!("no group counts {event}"))
 }
 
 pub fn reading(counts: &GroupCounts) -> &GroupReading {

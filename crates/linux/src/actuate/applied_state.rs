@@ -1,23 +1,23 @@
 //! What is known about each adopted thread: a plain value without I/O.
 //!
 //! A thread made by a thread that we had changed inherits the change. Whether
-//! it did is told by time: its value must be one that its maker had at the
-//! moment of the birth. So each entry keeps, besides what is in force, what
-//! was in force lately and since when.
+//! it did follows from time: its value must be one that its maker had at the
+//! moment of the birth. So each entry keeps, besides what is applied, what
+//! was applied lately and since when.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use symbiont_topology::CpuSet;
 
-use super::book::{Explained, Present};
 use super::exec::EXEC_LASTS;
+use super::journal_state::{Explained, Present};
 use super::kernel::{Class, ThreadKey};
-use super::settings::{InForce, Mask, Saved, comes_from};
+use super::settings::{AppliedSettings, Mask, Saved, comes_from};
 
 /// Changes of one thread that are remembered for its children.
 const HISTORY: usize = 16;
-/// Threads that exited while something of ours was or had been in force, and
+/// Threads that exited while something of ours was or had been applied, and
 /// newborns that were looked at, remembered for children that are seen late.
 const REMEMBERED: usize = 1024;
 /// When a thread was born that was gone before it could be read.
@@ -32,21 +32,21 @@ pub(super) struct Entry {
     /// Execs of its process, as far as is known.
     pub generation: u32,
     pub saved: Saved,
-    pub limit: Arc<CpuSet>,
+    pub allowed: Arc<CpuSet>,
     /// Is what was saved in the journal?
     pub journaled: bool,
     /// Was it once found with all that its user allows, although less was set?
     pub widened: bool,
-    in_force: InForce,
-    /// In order of time; before the first, nothing was in force.
+    applied: AppliedSettings,
+    /// In order of time; before the first, nothing was applied.
     history: VecDeque<Change>,
 }
 
-/// What was in force on a thread from a tick on, and what was saved then.
+/// What was applied on a thread from a tick on, and what was saved then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     pub since: u64,
-    pub in_force: InForce,
+    pub applied: AppliedSettings,
     pub saved: Saved,
 }
 
@@ -59,49 +59,49 @@ impl Change {
 }
 
 impl Entry {
-    pub fn new(saved: Saved, limit: Arc<CpuSet>) -> Self {
-        let (in_force, history) = Default::default();
+    pub fn new(saved: Saved, allowed: Arc<CpuSet>) -> Self {
+        let (applied, history) = Default::default();
         let (journaled, widened) = (false, false);
-        Self { generation: 0, saved, limit, journaled, widened, in_force, history }
+        Self { generation: 0, saved, allowed, journaled, widened, applied, history }
     }
 
-    pub fn in_force(&self) -> &InForce {
-        &self.in_force
+    pub fn applied(&self) -> &AppliedSettings {
+        &self.applied
     }
 
-    /// What another entry has in force is in force on this thread, where that explains a setting
+    /// Settings of another entry apply to this thread, where that explains a setting
     /// which this entry does not explain. What that entry saved was then read from this thread.
     pub fn take_over(&mut self, other: &Self, own: Explained, others: Explained, tick: u64) {
-        let mut in_force = self.in_force.clone();
+        let mut applied = self.applied.clone();
         if !own.mask && others.mask {
-            in_force.mask.clone_from(&other.in_force.mask);
+            applied.mask.clone_from(&other.applied.mask);
             self.saved.mask.clone_from(&other.saved.mask);
         }
         if !own.nice && others.nice {
-            in_force.nice = other.in_force.nice;
+            applied.nice = other.applied.nice;
             self.saved.nice = other.saved.nice;
         }
         if !own.class && others.class {
-            in_force.waiting = other.in_force.waiting;
+            applied.waiting = other.applied.waiting;
             self.saved.class = other.saved.class;
             self.saved.reset_on_fork = other.saved.reset_on_fork;
         }
-        if in_force != self.in_force {
-            self.put_in_force(in_force, tick);
+        if applied != self.applied {
+            self.set_applied(applied, tick);
         }
     }
 
-    fn put_in_force(&mut self, in_force: InForce, tick: u64) {
+    fn set_applied(&mut self, applied: AppliedSettings, tick: u64) {
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }
         let saved = self.saved.clone();
-        self.history.push_back(Change { since: tick, in_force: in_force.clone(), saved });
-        self.in_force = in_force;
+        self.history.push_back(Change { since: tick, applied: applied.clone(), saved });
+        self.applied = applied;
     }
 
-    /// Everything of ours that was in force about a tick, and what was saved then.
-    fn about(&self, tick: u64) -> impl Iterator<Item = (&InForce, &Saved)> {
+    /// Everything of ours that was applied about a tick, and what was saved then.
+    fn about(&self, tick: u64) -> impl Iterator<Item = (&AppliedSettings, &Saved)> {
         let ends = self.history.iter().skip(1).map(|change| change.since).chain([u64::MAX]);
         let changes: Vec<_> = self.history.iter().zip(ends).collect();
         changes
@@ -109,28 +109,28 @@ impl Entry {
             .filter(move |(change, end)| {
                 change.may_be_inherited(tick) && tick <= end.saturating_add(SLACK)
             })
-            .map(|(change, _)| (&change.in_force, &change.saved))
-            // Of what one tick cannot tell apart, the last: it has what was saved last.
+            .map(|(change, _)| (&change.applied, &change.saved))
+            // Of what one tick cannot distinguish, the last: it has what was saved last.
             .rev()
     }
 
-    /// All that is remembered to have been in force.
+    /// All that is remembered to have been applied.
     pub fn ever(&self) -> impl Iterator<Item = &Change> {
-        self.history.iter().filter(|change| !change.in_force.is_nothing())
+        self.history.iter().filter(|change| !change.applied.is_nothing())
     }
 
-    /// What is in force now and what was just before, in order of time.
+    /// What is applied now and what was just before, in order of time.
     pub fn latest(&self) -> impl Iterator<Item = &Change> {
         self.history.iter().skip(self.history.len().saturating_sub(2))
     }
 
-    /// Since when something is in force, if it is.
-    pub fn since(&self, in_force: &InForce) -> Option<u64> {
-        self.history.back().filter(|last| last.in_force == *in_force).map(|last| last.since)
+    /// Since when something is applied, if it is.
+    pub fn since(&self, applied: &AppliedSettings) -> Option<u64> {
+        self.history.back().filter(|last| last.applied == *applied).map(|last| last.since)
     }
 
     fn forget_changes(&mut self) {
-        self.in_force = InForce::default();
+        self.applied = AppliedSettings::default();
         self.history.clear();
         self.journaled = false;
     }
@@ -166,9 +166,14 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    /// What of ours a newborn carries, if its maker had `in_force` at its
+    /// What of ours a newborn carries, if its maker had `applied` at its
     /// birth and `saved` before us.
-    pub fn of(newborn: &Newborn, in_force: &InForce, saved: &Saved, cpuset: &CpuSet) -> Self {
+    pub fn of(
+        newborn: &Newborn,
+        applied: &AppliedSettings,
+        saved: &Saved,
+        cpuset: &CpuSet,
+    ) -> Self {
         let narrow = |set: &CpuSet| {
             // The kernel remembers a mask that looks like the whole cpuset, or of which nothing is
             // left, for when the cpuset grows. To write all ones is harmless if that was not
@@ -178,12 +183,12 @@ impl Repair {
                 && comes_from(&newborn.mask, set, &saved.mask, cpuset)
         };
         let differs = |nice: &i8| *nice == newborn.nice && saved.nice != newborn.nice;
-        let carried = in_force.mask.clone().filter(narrow);
+        let carried = applied.mask.clone().filter(narrow);
         Self {
             mask: carried.is_some().then(|| saved.mask.clone()),
             carried,
-            nice: in_force.nice.as_ref().is_some_and(differs).then_some(saved.nice),
-            class: (in_force.waiting && newborn.class == Class::Idle).then_some(saved.class),
+            nice: applied.nice.as_ref().is_some_and(differs).then_some(saved.nice),
+            class: (applied.waiting && newborn.class == Class::Idle).then_some(saved.class),
         }
     }
 
@@ -193,7 +198,7 @@ impl Repair {
 
     /// The other one if it explains more of what the newborn has, and what only the lesser one
     /// explains. Of two that explain as much, the one with the narrower mask: a thread that is not
-    /// told from another shall not be widened.
+    /// distinguished from another shall not be widened.
     pub fn or_better(self, other: Self) -> Self {
         let is_narrower = match (&self.mask, &other.mask) {
             (Some(Mask::All), Some(Mask::Cpus(_))) => true,
@@ -244,7 +249,7 @@ impl Departed {
 
 /// All adopted threads.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct AppliedState {
     threads: BTreeMap<ThreadKey, Entry>,
     /// Those with a history: only their children can carry something of ours.
     changed: BTreeSet<ThreadKey>,
@@ -255,7 +260,7 @@ pub(super) struct Ledger {
     seen_at_birth: VecDeque<ThreadKey>,
 }
 
-impl Ledger {
+impl AppliedState {
     pub fn get(&self, key: &ThreadKey) -> Option<&Entry> {
         self.threads.get(key)
     }
@@ -281,22 +286,22 @@ impl Ledger {
         });
         if let Some(known) = known {
             entry.history = known.entry.history;
-            if entry.history.back().is_some_and(|last| !last.in_force.is_nothing()) {
-                entry.put_in_force(InForce::default(), tick);
+            if entry.history.back().is_some_and(|last| !last.applied.is_nothing()) {
+                entry.set_applied(AppliedSettings::default(), tick);
             }
         }
         self.insert(key, entry);
     }
 
     /// Notes what came into force on a thread at a tick.
-    pub fn put_in_force(&mut self, key: &ThreadKey, in_force: InForce, tick: u64) {
+    pub fn set_applied(&mut self, key: &ThreadKey, applied: AppliedSettings, tick: u64) {
         if let Some(entry) = self.threads.get_mut(key) {
-            entry.put_in_force(in_force, tick);
+            entry.set_applied(applied, tick);
             self.changed.insert(*key);
         }
     }
 
-    /// Everything was put back: nothing of ours is in force or remembered.
+    /// Everything was restored: nothing of ours is applied or remembered.
     pub fn forget_changes(&mut self) {
         self.threads.values_mut().for_each(Entry::forget_changes);
         self.changed.clear();
@@ -361,10 +366,10 @@ impl Ledger {
         }
     }
 
-    /// Forgets threads of these processes on which nothing of ours is in force.
+    /// Forgets threads of these processes on which nothing of ours is applied.
     pub fn forget_processes(&mut self, processes: &BTreeSet<u32>) {
         let stays = |key: &ThreadKey, entry: &Entry| {
-            !processes.contains(&key.process) || !entry.in_force().is_nothing()
+            !processes.contains(&key.process) || !entry.applied().is_nothing()
         };
         self.threads.retain(|key, entry| stays(key, entry));
         self.departed.retain(|gone| stays(&gone.key, &gone.entry));
@@ -434,11 +439,11 @@ impl Ledger {
     }
 
     /// Could a newborn of this process that has this mask carry something of ours? Says yes also
-    /// where only a closer look can tell: a cpuset may have cut what it carries.
+    /// where only a second read can decide: a cpuset may have cut what it carries.
     pub fn may_carry(&self, process: u32, mask: Option<&CpuSet>) -> bool {
         let is_whole = |set: &CpuSet| mask.is_some_and(|mask| set != mask && set.is_subset(mask));
         let mut ever = self.makers(process, 0).flat_map(|(_, entry)| entry.ever());
-        ever.any(|Change { in_force: f, .. }| {
+        ever.any(|Change { applied: f, .. }| {
             f.nice.is_some() || f.waiting || f.mask.as_ref().is_some_and(|set| !is_whole(set))
         })
     }
@@ -447,13 +452,13 @@ impl Ledger {
     pub fn note_carried(
         &mut self,
         key: ThreadKey,
-        carried: InForce,
+        carried: AppliedSettings,
         saved: Saved,
         [born, tick]: [u64; 2],
     ) {
         let mut entry = Entry::new(saved, Arc::default());
-        entry.put_in_force(carried, born);
-        entry.put_in_force(InForce::default(), tick);
+        entry.set_applied(carried, born);
+        entry.set_applied(AppliedSettings::default(), tick);
         remember(&mut self.carried, Departed { key, entry, missed: None });
     }
 
@@ -464,8 +469,8 @@ impl Ledger {
         // One that was never seen either is remembered once for each change of its own maker.
         let makers = self.makers(process, thread).filter(|(key, _)| Some(**key) == likeliest);
         let changes: Vec<Change> = makers.flat_map(|(_, entry)| entry.history.clone()).collect();
-        for change in changes.into_iter().filter(|change| !change.in_force.is_nothing()) {
-            self.note_carried(newborn, change.in_force, change.saved, [change.since, tick]);
+        for change in changes.into_iter().filter(|change| !change.applied.is_nothing()) {
+            self.note_carried(newborn, change.applied, change.saved, [change.since, tick]);
         }
     }
 
@@ -482,7 +487,7 @@ impl Ledger {
         self.makers(process, thread)
             .filter(|(key, _)| key.born >= leader || key.born == UNKNOWN)
             .flat_map(|(_, entry)| entry.about(newborn.born))
-            .map(|(in_force, saved)| Repair::of(newborn, in_force, saved, cpuset))
+            .map(|(applied, saved)| Repair::of(newborn, applied, saved, cpuset))
             .fold(Repair::default(), Repair::or_better)
     }
 

@@ -1,4 +1,4 @@
-//! What is in force, and which settings are left alone for now.
+//! The applied settings, and those that are left alone for now.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ const LONGEST_PAUSE: u64 = 64;
 /// Why and how long a setting is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bar {
-    /// Somebody else's, for the life of the thread.
-    Foreign,
+    /// Changed by another process: left alone for the life of the thread.
+    ExternallyChanged,
     /// Refused; to be left alone until this quantum, for a pause of this many.
     Refused { until: u64, pause: u64 },
 }
 
-/// Book of what was done to living threads.
+/// The applied settings of living threads, and those that are barred.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ledger {
-    in_force: Placement,
+pub(crate) struct AppliedSettings {
+    applied: Placement,
     bars: BTreeMap<(ThreadId, Setting), Bar>,
 }
 
-impl Ledger {
-    /// What is in force; threads with nothing in force are not listed.
-    pub(crate) fn in_force(&self) -> &Placement {
-        &self.in_force
+impl AppliedSettings {
+    /// The applied settings; threads without any are not listed.
+    pub(crate) fn applied(&self) -> &Placement {
+        &self.applied
     }
 
     /// Settings to be left alone in this quantum.
     pub(crate) fn barred(&self, quantum: u64) -> Barred {
         let why = |bar: &Bar| match bar {
-            Bar::Foreign => Some(Why::Foreign),
+            Bar::ExternallyChanged => Some(Why::ExternallyChanged),
             Bar::Refused { until, .. } => (quantum < *until).then_some(Why::Refused),
         };
         self.bars.iter().filter_map(|(key, bar)| Some((*key, why(bar)?))).collect()
@@ -43,20 +43,20 @@ impl Ledger {
 
     /// Settings that another process changed.
     pub(crate) fn externally_changed(&self) -> impl Iterator<Item = (ThreadId, Setting)> + '_ {
-        self.bars.iter().filter(|(_, bar)| **bar == Bar::Foreign).map(|(key, _)| *key)
+        self.bars.iter().filter(|(_, bar)| **bar == Bar::ExternallyChanged).map(|(key, _)| *key)
     }
 
     /// Forgets threads that are not in the sample, which must be ordered by
-    /// identity. A machine puts back at an exec what was in force.
+    /// identity. A machine undoes at an exec what was applied.
     pub(crate) fn keep(&mut self, sample: &Sample) {
         let find = |id: &ThreadId| sample.threads.binary_search_by_key(id, |t| t.id).is_ok();
         self.bars.retain(|(id, _), _| find(id));
-        self.in_force.retain(|id, _| find(id));
+        self.applied.retain(|id, _| find(id));
     }
 
-    /// Books a move that was asked for in this quantum. `wanted` is the
+    /// Notes a move that was asked for in this quantum. `wanted` is the
     /// policy's assignment behind it.
-    pub(crate) fn book(
+    pub(crate) fn note(
         &mut self,
         quantum: u64,
         asked: &Move,
@@ -70,10 +70,10 @@ impl Ledger {
                 self.set(asked.thread, &asked.change, wanted);
             }
             Outcome::Gone => {
-                self.in_force.remove(&asked.thread);
+                self.applied.remove(&asked.thread);
             }
-            Outcome::Foreign => {
-                self.bars.insert(key, Bar::Foreign);
+            Outcome::ExternallyChanged => {
+                self.bars.insert(key, Bar::ExternallyChanged);
                 self.set(asked.thread, &as_the_user_left_it(key.1), None);
             }
             Outcome::Refused(_) => {
@@ -88,9 +88,9 @@ impl Ledger {
         }
     }
 
-    /// Notes what is in force for a setting.
+    /// Notes the applied value of a setting.
     fn set(&mut self, id: ThreadId, change: &Change, wanted: Option<&Assignment>) {
-        let entry = self.in_force.entry(id).or_default();
+        let entry = self.applied.entry(id).or_default();
         match change {
             Change::Affinity(target) => entry.target = target.clone(),
             Change::Priority(priority) => entry.priority = *priority,
@@ -100,7 +100,7 @@ impl Ledger {
             entry.predicted_slowdown = wanted.predicted_slowdown;
         }
         if entry.target == Target::Os && entry.priority == Priority::Normal {
-            self.in_force.remove(&id);
+            self.applied.remove(&id);
         }
     }
 }

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 /// How long the caller waits for a word of its manager before it goes on without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// Until the roots are enrolled; they are held back meanwhile. Longer than a client waits for a
     /// daemon that starts again and then for its answer.
     pub to_enrol: Duration,
-    /// Until everything is put back, for a report.
-    pub to_put_back: Duration,
+    /// Until everything is restored, for a report.
+    pub to_restore: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
-        Self { to_enrol: Duration::from_secs(20), to_put_back: Duration::from_secs(30) }
+        Self { to_enrol: Duration::from_secs(20), to_restore: Duration::from_secs(30) }
     }
 }
 
-impl Patience {
+impl Timeouts {
     /// The same for both.
     #[must_use]
     pub fn of(time: Duration) -> Self {
-        Self { to_enrol: time, to_put_back: time }
+        Self { to_enrol: time, to_restore: time }
     }
 }

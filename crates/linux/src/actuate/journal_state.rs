@@ -1,4 +1,4 @@
-//! What must be put back: the ledger of a living manager or the journal of a
+//! What must be restored: the applied state of a living manager or the journal of a
 //! dead one, as one plain value. Here is decided, without any I/O, what a
 //! thread found on the machine shall get.
 
@@ -7,19 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_topology::CpuSet;
 
+use super::applied_state::{Change, Newborn, Repair};
 use super::kernel::{Class, ThreadKey};
-use super::ledger::{Change, Newborn, Repair};
-use super::settings::{InForce, Saved, comes_from, is_saved};
+use super::settings::{AppliedSettings, Saved, comes_from, is_saved};
 
 /// One thread that was changed, or was about to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct ThreadRecord {
     /// What it had before.
     pub saved: Saved,
-    /// What may be in force on it now: one value, or two where a crash left
+    /// What may be applied on it now: one value, or two where a crash left
     /// open whether the second arrived.
-    pub now: Vec<InForce>,
-    /// What was in force on it lately, for the children of that time.
+    pub now: Vec<AppliedSettings>,
+    /// What was applied on it lately, for the children of that time.
     pub ever: Vec<Change>,
     /// If it is gone: may it have become the leader of its process, by an exec that was not
     /// reported?
@@ -52,11 +52,11 @@ impl Explained {
 
 /// All threads of one manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Book {
+pub(super) struct JournalState {
     /// When the manager began, in clock ticks since boot.
     pub began: u64,
     /// Its threads.
-    pub records: BTreeMap<ThreadKey, Record>,
+    pub records: BTreeMap<ThreadKey, ThreadRecord>,
     /// Threads whose inheritance was undone before.
     pub undone: BTreeSet<ThreadKey>,
 }
@@ -75,12 +75,12 @@ pub(super) struct Present {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Repairs {
     pub repair: Repair,
-    /// What somebody else changed since: left alone.
+    /// What another process changed since: left alone.
     pub foreign: Vec<&'static str>,
 }
 
-impl Book {
-    /// An empty book.
+impl JournalState {
+    /// An empty state.
     #[must_use]
     pub fn new(began: u64) -> Self {
         Self { began, ..Self::default() }
@@ -102,36 +102,39 @@ impl Book {
     /// another one than was saved is certainly not ours now.
     pub fn save(&mut self, key: ThreadKey, saved: Saved) {
         let (mut now, ever) = match self.records.remove(&key) {
-            Some(Record { saved: before, mut now, ever, .. }) => {
-                for in_force in &mut now {
+            Some(ThreadRecord { saved: before, mut now, ever, .. }) => {
+                for applied in &mut now {
                     let (mask, nice) = (before.mask == saved.mask, before.nice == saved.nice);
-                    in_force.mask = in_force.mask.take().filter(|_| mask);
-                    in_force.nice = in_force.nice.filter(|_| nice);
-                    in_force.waiting &= before.class == saved.class;
+                    applied.mask = applied.mask.take().filter(|_| mask);
+                    applied.nice = applied.nice.filter(|_| nice);
+                    applied.waiting &= before.class == saved.class;
                 }
                 (now, ever)
             }
             None => Default::default(),
         };
         now.dedup();
-        self.records.insert(key, Record { saved, now, ever, may_lead: true });
+        self.records.insert(key, ThreadRecord { saved, now, ever, may_lead: true });
     }
 
     /// Notes what comes into force, not before a tick, on a thread that was saved before.
-    pub fn set(&mut self, key: &ThreadKey, in_force: InForce, since: u64) {
+    pub fn set(&mut self, key: &ThreadKey, applied: AppliedSettings, since: u64) {
         if let Some(record) = self.records.get_mut(key) {
             let before = record.now.pop().unwrap_or_default();
-            record.now = vec![before, in_force.clone()];
-            record.ever.push(Change { since, in_force, saved: record.saved.clone() });
+            record.now = vec![before, applied.clone()];
+            record.ever.push(Change { since, applied, saved: record.saved.clone() });
         }
     }
 
     /// The known threads of a process.
-    pub fn of_process(&self, process: u32) -> impl Iterator<Item = (&ThreadKey, &Record)> {
+    pub fn of_process(&self, process: u32) -> impl Iterator<Item = (&ThreadKey, &ThreadRecord)> {
         self.records.range(ThreadKey::all_of(process))
     }
 
-    fn of_ancestor(&self, ancestor: &Ancestor) -> impl Iterator<Item = (&ThreadKey, &Record)> {
+    fn of_ancestor(
+        &self,
+        ancestor: &Ancestor,
+    ) -> impl Iterator<Item = (&ThreadKey, &ThreadRecord)> {
         let of_it = |one: &Candidate| {
             let born = one.born;
             self.of_process(one.process).filter(move |(key, _)| key.born >= born)
@@ -148,7 +151,7 @@ impl Book {
     }
 
     /// What a thread that was born after the manager began carries of what
-    /// was in force on the threads of its ancestor processes. What it has in common with what the
+    /// was applied on the threads of its ancestor processes. What it has in common with what the
     /// nearest ancestor had before us, it has from there.
     pub fn inherited(&self, ancestors: &[Ancestor], newborn: &Newborn, cpuset: &CpuSet) -> Repair {
         let mut all = Repair::default();
@@ -164,7 +167,7 @@ impl Book {
             let repair = records()
                 .flat_map(|record| record.ever.iter().rev())
                 .filter(|change| change.may_be_inherited(newborn.born))
-                .map(|change| Repair::of(newborn, &change.in_force, &change.saved, cpuset))
+                .map(|change| Repair::of(newborn, &change.applied, &change.saved, cpuset))
                 .fold(Repair::default(), Repair::or_better);
             let is_own = |is_it: &dyn Fn(&Saved) -> bool| records().any(|r| is_it(&r.saved));
             if !mask {
@@ -185,7 +188,7 @@ impl Book {
     }
 }
 
-impl Record {
+impl ThreadRecord {
     /// What a known thread shall get back, given what it has now.
     pub fn repairs(&self, now: &Present, cpuset: &CpuSet) -> Repairs {
         let Self { saved, now: current, .. } = self;
@@ -235,8 +238,8 @@ impl Record {
         }
     }
 
-    /// May something be true of what is in force now?
-    fn may_have_now(&self, is_so: impl Fn(&InForce) -> bool) -> bool {
+    /// May something be true of what is applied now?
+    fn may_have_now(&self, is_so: impl Fn(&AppliedSettings) -> bool) -> bool {
         self.now.is_empty() || self.now.iter().any(is_so)
     }
 }
@@ -259,32 +262,32 @@ pub(super) struct Candidate {
     pub born: u64,
 }
 
-/// The processes one of which is an ancestor: more than one where that is not told.
+/// The processes one of which is an ancestor: more than one where that is unknown.
 pub(super) type Ancestor = Vec<Candidate>;
 
-/// For each process found on the machine that descends from some in the book: these ancestors, the
-/// nearest first. A process in the book is its own ancestor.
+/// For each process found on the machine that descends from some in the journal: these ancestors, the
+/// nearest first. A process in the journal is its own ancestor.
 ///
-/// Descent is told by parents and, after them, by a session or process group that a process in
-/// the book created: an ancestor may have died, and its creator can be far from a child whose
-/// parent is known. A group that was there before the manager began is the shell's own and tells
+/// Descent follows from parents and, after them, by a session or process group that a process in
+/// the journal created: an ancestor may have died, and its creator can be far from a child whose
+/// parent is known. A group that was there before the manager began is the shell's own and shows
 /// nothing.
-pub(super) fn descendants(book: &Book, found: &[Found]) -> BTreeMap<u32, Vec<Ancestor>> {
+pub(super) fn descendants(state: &JournalState, found: &[Found]) -> BTreeMap<u32, Vec<Ancestor>> {
     let by_number: BTreeMap<u32, Found> = found.iter().map(|f| (f.process, *f)).collect();
-    // A process that was born after a thread in the book is another one that
+    // A process that was born after a thread in the journal is another one that
     // got the same number.
     let is_known = |process: u32| {
-        let mut threads = book.of_process(process).map(|(key, _)| key.born).peekable();
+        let mut threads = state.of_process(process).map(|(key, _)| key.born).peekable();
         threads.peek().is_some()
             && by_number.get(&process).is_none_or(|f| threads.any(|born| f.born <= born))
     };
     let born = |process: u32| by_number.get(&process).map(|f| f.born);
     // Its first known thread can be younger than the process.
     let made_by_known = |number: u32| {
-        let first = || book.of_process(number).map(|(key, _)| key.born).min();
-        is_known(number) && born(number).or_else(first).is_some_and(|born| born > book.began)
+        let first = || state.of_process(number).map(|(key, _)| key.born).min();
+        is_known(number) && born(number).or_else(first).is_some_and(|born| born > state.began)
     };
-    let gone = book.gone(&by_number);
+    let gone = state.gone(&by_number);
     // A parent is at least as old as its child, else the number was used again.
     let parent = |at: &Found| by_number.get(&at.parent).filter(|p| p.born <= at.born).copied();
     let ancestors = |of: Found| {

@@ -8,17 +8,17 @@ use super::*;
 struct Played<'a> {
     map: &'a Map,
     allowed: &'a CpuSet,
-    crowd: Crowd,
+    balancer: LoadBalancer,
     at: Vec<usize>,
     /// Ticks that each ran.
-    ran: Vec<u64>,
+    run_time: Vec<u64>,
     now: u64,
 }
 
 impl<'a> Played<'a> {
     fn new(map: &'a Map, at: Vec<usize>, allowed: &'a CpuSet, seed: u64) -> Self {
-        let (crowd, ran) = (Crowd::new(map, seed), vec![0; at.len()]);
-        Self { map, allowed, crowd, at, ran, now: 0 }
+        let (balancer, run_time) = (LoadBalancer::new(map, seed), vec![0; at.len()]);
+        Self { map, allowed, balancer, at, run_time, now: 0 }
     }
 
     fn queue(&self, at: usize) -> Vec<usize> {
@@ -28,12 +28,12 @@ impl<'a> Played<'a> {
     /// Who runs on each hardware thread: whoever ran least.
     fn runners(&self) -> Vec<usize> {
         let queues = (0..self.map.len()).map(|at| self.queue(at));
-        queues.filter_map(|queue| queue.into_iter().min_by_key(|&one| self.ran[one])).collect()
+        queues.filter_map(|queue| queue.into_iter().min_by_key(|&one| self.run_time[one])).collect()
     }
 
     fn tick(&mut self) {
         let runners = self.runners();
-        runners.iter().for_each(|&one| self.ran[one] += 1);
+        runners.iter().for_each(|&one| self.run_time[one] += 1);
         self.now += 1;
         let (after, _) = balanced(self.map, &self.at, self.allowed, NodeId(0));
         self.at = after;
@@ -42,33 +42,33 @@ impl<'a> Played<'a> {
             weight: 1024,
             used: 1.0 / self.queue(at).len() as f64,
             runs: runners.contains(&one),
-            turn: self.ran[one] as f64,
+            turn: self.run_time[one] as f64,
         };
         let ready: Vec<Ready<'_>> = self.at.iter().enumerate().map(ready).collect();
-        let shifts = self.crowd.tick(self.map, &ready, &vec![1.0; self.map.len()], self.now);
+        let shifts = self.balancer.tick(self.map, &ready, &vec![1.0; self.map.len()], self.now);
         for (one, to) in shifts {
-            let joins = self.queue(to).into_iter().map(|one| self.ran[one]).min();
-            self.ran[one] = joins.unwrap_or(self.ran[one]);
+            let joins = self.queue(to).into_iter().map(|one| self.run_time[one]).min();
+            self.run_time[one] = joins.unwrap_or(self.run_time[one]);
             self.at[one] = to;
         }
     }
 }
 
-/// One look of the idler of two siblings after the other, in ticks: when it takes somebody.
+/// One pass of the idler of two siblings after the other, in ticks: when it takes a thread.
 fn taken(used: f64) -> Vec<u64> {
     let map = map("core:1 smt:2");
     let allowed = all(&map);
-    let mut crowd = Crowd::new(&map, 1);
+    let mut balancer = LoadBalancer::new(&map, 1);
     let ready = |at, runs, turn| {
         let task = Task { at, allowed: &allowed, home: NodeId(0) };
         Ready { task, weight: 1024, used: 0.5, runs, turn }
     };
     let ready = [ready(0, true, 0.0), ready(0, false, 1.0), ready(1, true, 0.0)];
-    let moves = |tick: &u64| !crowd.tick(&map, &ready, &[1.0, used], *tick).is_empty();
+    let moves = |tick: &u64| !balancer.tick(&map, &ready, &[1.0, used], *tick).is_empty();
     (1..=200).filter(moves).collect()
 }
 
-/// A look is due after 2 ms × 16 less a tick of 4 ms; the first never moves anybody, as a
+/// A pass is due after 2 ms × 16 less a tick of 4 ms; the first never moves a thread, as a
 /// thread weighs twice what is missing to the mean.
 #[test]
 fn one_of_two_changes_over_at_the_second_look() {
@@ -94,20 +94,20 @@ fn an_average_catches_up_by_half_in_32_periods() {
 
 /// A thread goes away from the node of its memory only when looking has failed for a while.
 #[test]
-fn who_would_leave_its_memory_stays_for_a_while() {
+fn a_thread_that_would_leave_its_memory_stays_for_a_while() {
     let map = map("node:2 core:1");
     let allowed = all(&map);
     let first = |home: u32| {
-        let mut crowd = Crowd::new(&map, 1);
+        let mut balancer = LoadBalancer::new(&map, 1);
         let ready = |at, runs, home| {
             let task = Task { at, allowed: &allowed, home: NodeId(home) };
             Ready { task, weight: 1024, used: 0.5, runs, turn: 0.0 }
         };
         let stranger = ready(0, true, 1);
         let ready = [stranger, ready(0, false, home), ready(1, true, 1)];
-        (1..).find(|&tick| !crowd.tick(&map, &ready, &[1.0, 1.0], tick).is_empty()).unwrap()
+        (1..).find(|&tick| !balancer.tick(&map, &ready, &[1.0, 1.0], tick).is_empty()).unwrap()
     };
-    // Whom nothing holds goes at the second look, the other at the fourth.
+    // A thread that nothing holds goes at the second pass, the other at the fourth.
     assert_eq!(first(0) - first(1), 2 * 7);
 }
 
@@ -115,14 +115,14 @@ fn who_would_leave_its_memory_stays_for_a_while() {
 fn a_fast_core_takes_two_threads_before_a_slow_one_does() {
     let map = map("core:1 | core:3 capacity:512");
     let allowed = all(&map);
-    let mut crowd = Played::new(&map, vec![1, 1, 2, 3, 3], &allowed, 1);
-    (0..250).for_each(|_| crowd.tick());
-    assert_eq!(count(&crowd.at, |at| at == 0), 2);
+    let mut balancer = Played::new(&map, vec![1, 1, 2, 3, 3], &allowed, 1);
+    (0..250).for_each(|_| balancer.tick());
+    assert_eq!(count(&balancer.at, |at| at == 0), 2);
 }
 
 proptest! {
     #[test]
-    fn nobody_who_runs_or_may_not_is_moved(
+    fn no_thread_that_runs_or_may_not_is_moved(
         threads in proptest::collection::vec((0_usize..24, 1_u32..1 << 24), 1..60), seed: u64,
     ) {
         let map = map(SMT4);
@@ -130,7 +130,7 @@ proptest! {
             map.iter().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, place)| place.pu).collect()
         };
         let allowed: Vec<CpuSet> = threads.iter().map(|(at, mask)| set(mask | 1 << at)).collect();
-        let mut crowd = Crowd::new(&map, seed);
+        let mut balancer = LoadBalancer::new(&map, seed);
         let first = |one: usize| threads.iter().position(|(at, _)| *at == threads[one].0);
         let ready: Vec<Ready<'_>> = (0..threads.len())
             .map(|one| Ready {
@@ -143,7 +143,7 @@ proptest! {
             })
             .collect();
         for tick in 1..200 {
-            for (one, to) in crowd.tick(&map, &ready, &[1.0; 24], tick) {
+            for (one, to) in balancer.tick(&map, &ready, &[1.0; 24], tick) {
                 prop_assert!(!ready[one].runs);
                 prop_assert!(allowed[one].contains(map.place(to).pu));
             }
@@ -154,30 +154,30 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn a_crowd_ends_about_even(at in proptest::collection::vec(0_usize..24, 1..60), seed: u64) {
+    fn waiting_threads_end_about_even(at in proptest::collection::vec(0_usize..24, 1..60), seed: u64) {
         let map = map(SMT4);
         let allowed = all(&map);
-        let mut crowd = Played::new(&map, at, &allowed, seed);
+        let mut balancer = Played::new(&map, at, &allowed, seed);
         let even = |counts: &[usize]| {
             let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             most - least <= 1 || 100 * most <= 117 * least
         };
-        let uneven = |crowd: &Played<'_>| -> Option<Vec<usize>> {
+        let uneven = |balancer: &Played<'_>| -> Option<Vec<usize>> {
             let sets = |key: fn(Place) -> usize, sets: usize| -> Vec<usize> {
-                (0..sets).map(|set| count(&crowd.at, |at| key(map.place(at)) == set)).collect()
+                (0..sets).map(|set| count(&balancer.at, |at| key(map.place(at)) == set)).collect()
             };
             let (cores, nodes) = (sets(|p| p.core, 6), sets(|p| p.node.0 as usize, 2));
-            let queues = (0..6).map(|core| map.core(core).iter().map(|&at| crowd.queue(at).len()));
+            let queues = (0..6).map(|core| map.core(core).iter().map(|&at| balancer.queue(at).len()));
             let few = nodes.iter().sum::<usize>() <= 24;
             let nodes = if few { Vec::new() } else { nodes };
             let all = queues.map(Iterator::collect).chain([cores[..3].into(), cores[3..].into(), nodes]);
             all.into_iter().find(|counts: &Vec<usize>| !counts.is_empty() && !even(counts))
         };
-        (0..1500).for_each(|_| crowd.tick());
+        (0..1500).for_each(|_| balancer.tick());
         // While threads change over it may be less even for some ticks.
         let off = (0..2000).filter_map(|_| {
-            crowd.tick();
-            uneven(&crowd)
+            balancer.tick();
+            uneven(&balancer)
         });
         let off: Vec<Vec<usize>> = off.collect();
         prop_assert!(off.len() < 200, "at {} of 2000 ticks, for instance {:?}", off.len(), off.last());

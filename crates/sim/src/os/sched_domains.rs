@@ -9,7 +9,7 @@ use super::{Map, Place};
 /// One level. A *domain* is a set of hardware threads that is balanced, its *groups* are the
 /// domains of the level below.
 #[derive(Debug, Clone)]
-pub(super) struct Level {
+pub(super) struct SchedDomains {
     /// So much more than another, in percent, an overloaded group must have to give.
     pub imbalance_pct: u64,
     /// So many failures until a thread leaves the node of its memory.
@@ -18,12 +18,12 @@ pub(super) struct Level {
     /// For each hardware thread, its group.
     group_of: Vec<usize>,
     /// For each group, the groups of its domain, itself included.
-    beside: Vec<Vec<usize>>,
+    siblings: Vec<Vec<usize>>,
     /// For each hardware thread, how many are in its domain.
     weights: Vec<u64>,
 }
 
-impl Level {
+impl SchedDomains {
     fn new(
         groups: Vec<Vec<usize>>,
         domains: &[Vec<usize>],
@@ -35,21 +35,21 @@ impl Level {
         for (number, group) in groups.iter().enumerate() {
             group.iter().for_each(|&at| group_of[at] = number);
         }
-        let mut beside = vec![Vec::new(); groups.len()];
+        let mut siblings = vec![Vec::new(); groups.len()];
         for domain in domains {
             domain.iter().for_each(|&at| weights[at] = domain.len() as u64);
             let mut within: Vec<usize> = domain.iter().map(|&at| group_of[at]).collect();
             within.sort_unstable();
             within.dedup();
-            within.iter().for_each(|&group| beside[group].clone_from(&within));
+            within.iter().for_each(|&group| siblings[group].clone_from(&within));
         }
-        Self { imbalance_pct, tries, groups, group_of, beside, weights }
+        Self { imbalance_pct, tries, groups, group_of, siblings, weights }
     }
 
     /// Hardware threads of the domain of one of them; none where that is all one group,
     /// so that nothing is to balance.
     pub fn weight(&self, at: usize) -> Option<u64> {
-        (self.beside[self.group_of[at]].len() > 1).then(|| self.weights[at])
+        (self.siblings[self.group_of[at]].len() > 1).then(|| self.weights[at])
     }
 
     /// The group of a hardware thread.
@@ -60,7 +60,7 @@ impl Level {
     /// The other groups of its domain, in order from its own on.
     pub fn others(&self, at: usize) -> impl Iterator<Item = &[usize]> {
         let own = self.group_of[at];
-        let all = &self.beside[own];
+        let all = &self.siblings[own];
         let place = all.iter().position(|group| *group == own).unwrap_or(0);
         let from = move |step: usize| all[(place + step) % all.len()];
         (1..all.len()).map(move |step| self.groups[from(step)].as_slice())
@@ -68,17 +68,17 @@ impl Level {
 }
 
 /// All levels, the lowest first.
-pub(super) fn levels(map: &Map) -> Vec<Level> {
+pub(super) fn sched_domains(map: &Map) -> Vec<SchedDomains> {
     let alone: Vec<Vec<usize>> = (0..map.len()).map(|at| vec![at]).collect();
     let of_core = alike(map, |place| (place.node, place.llc, place.core));
     let of_llc = alike(map, |place| (place.node, place.llc));
     let of_node = alike(map, |place| place.node);
     let all = alike(map, |_| ());
     vec![
-        Level::new(alone, &of_core, 110, 0),
-        Level::new(of_core, &of_llc, 117, 1),
-        Level::new(of_llc, &of_node, 117, 1),
-        Level::new(of_node, &all, 117, 2),
+        SchedDomains::new(alone, &of_core, 110, 0),
+        SchedDomains::new(of_core, &of_llc, 117, 1),
+        SchedDomains::new(of_llc, &of_node, 117, 1),
+        SchedDomains::new(of_node, &all, 117, 2),
     ]
 }
 

@@ -1,32 +1,32 @@
-//! One look of a busy hardware thread for somebody to take, by the rules that
-//! [`super::crowd`] names.
+//! One balance pass of a busy hardware thread, by the rules that
+//! [`super::load_balancer`] names.
 
-use super::levels::Level;
+use super::sched_domains::SchedDomains;
 use super::{Map, Queues, Ready, Shift};
 
 /// What a hardware thread of capacity 1024 can do, and the unit of averages.
 const SCALE: u64 = 1024;
 
-/// A busy hardware thread that looks for somebody to take.
+/// A busy hardware thread that may take threads: Linux's destination CPU.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Taker<'a> {
-    pub level: &'a Level,
+pub(super) struct DestinationCpu<'a> {
+    pub level: &'a SchedDomains,
     pub at: usize,
     /// How often it looked in vain.
     pub failures: u32,
-    /// Do those that it takes from run who is next already?
+    /// Have the queues that it takes from already switched to their next thread?
     pub switched: bool,
 }
 
 /// What a look led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum BalancePass {
     /// Nothing is to do.
     Even,
     Moved,
-    /// Somebody should have moved, but nobody was light enough.
+    /// A thread should have moved, but none was light enough.
     Failed,
-    /// Nobody there may run here.
+    /// No thread there may run here.
     Pinned,
 }
 
@@ -93,20 +93,20 @@ impl<'a> Now<'a> {
         Group { fullness, load, capacity }
     }
 
-    /// A busy hardware thread looks at a level for somebody to take.
-    pub fn look(&mut self, taker: &Taker<'_>) -> Look {
-        let Some((group, imbalance)) = self.imbalance(taker.level, taker.at) else {
-            return Look::Even;
+    /// A busy hardware thread balances one level.
+    pub fn balance(&mut self, destination: &DestinationCpu<'_>) -> BalancePass {
+        let Some((group, imbalance)) = self.imbalance(destination.level, destination.at) else {
+            return BalancePass::Even;
         };
         match self.fullest(group, imbalance) {
-            None => Look::Even,
-            Some(from) if self.queues.len(from) < 2 => Look::Failed,
-            Some(from) => self.take(taker, from, imbalance),
+            None => BalancePass::Even,
+            Some(from) if self.queues.len(from) < 2 => BalancePass::Failed,
+            Some(from) => self.take(destination, from, imbalance),
         }
     }
 
     /// The group that should give to that of a hardware thread, and how much load.
-    fn imbalance<'l>(&self, level: &'l Level, to: usize) -> Option<(&'l [usize], u64)> {
+    fn imbalance<'l>(&self, level: &'l SchedDomains, to: usize) -> Option<(&'l [usize], u64)> {
         let pct = level.imbalance_pct;
         let own = self.group(level.group(to), pct);
         let (mut load, mut capacity) = (own.load, own.capacity);
@@ -132,7 +132,7 @@ impl<'a> Now<'a> {
         (imbalance > 0).then_some((members, imbalance))
     }
 
-    /// The fullest queue of a group that may have somebody to give.
+    /// The fullest queue of a group that may have a thread to give.
     fn fullest(&self, group: &[usize], imbalance: u64) -> Option<usize> {
         let mut fullest: Option<usize> = None;
         let capacity = |at: usize| u64::from(self.map.place(at).capacity);
@@ -148,14 +148,19 @@ impl<'a> Now<'a> {
     }
 
     /// Takes threads from a queue.
-    fn take(&mut self, taker: &Taker<'_>, from: usize, mut imbalance: u64) -> Look {
-        let &Taker { level, at: to, failures, switched } = taker;
+    fn take(
+        &mut self,
+        destination: &DestinationCpu<'_>,
+        from: usize,
+        mut imbalance: u64,
+    ) -> BalancePass {
+        let &DestinationCpu { level, at: to, failures, switched } = destination;
         let (here, there) = (self.map.place(from), self.map.place(to));
         let may = |one: &usize| self.ready[*one].task.allowed.contains(there.pu);
         let mut queue: Vec<usize> =
             (0..self.at.len()).filter(|&one| self.at[one] == from).collect();
         if !queue.iter().any(may) {
-            return Look::Pinned;
+            return BalancePass::Pinned;
         }
         queue.sort_by(|&a, &b| self.ready[a].turn.total_cmp(&self.ready[b].turn));
         let now = queue.iter().copied().find(|&one| self.ready[one].runs);
@@ -177,7 +182,7 @@ impl<'a> Now<'a> {
                 break;
             }
         }
-        if self.shifts.len() > before { Look::Moved } else { Look::Failed }
+        if self.shifts.len() > before { BalancePass::Moved } else { BalancePass::Failed }
     }
 
     fn shift(&mut self, one: usize, to: usize) {

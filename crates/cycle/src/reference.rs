@@ -1,9 +1,9 @@
 //! The cycle level behind the simulated machine.
 //!
 //! # Approach
-//! The machine asks how fast threads run beside each other for some milliseconds. Nobody
-//! simulates milliseconds cycle by cycle at each such question; so it is answered from a sample: each
-//! thread runs the window that was captured of its phase ([`Referee::trace`]) or, if there is none, a
+//! The machine asks how fast threads co-run for some milliseconds. It is too slow to
+//! simulate milliseconds cycle by cycle at each such question; so it is answered from a sample: each
+//! thread runs the window that was captured of its phase ([`CycleReference::trace`]) or, if there is none, a
 //! replay of the phase's micro-traces ([`crate::replay`]), on the core that it is on, with caches filled as
 //! by its past. A window's own warm-up goes by outside of time but for its last
 //! instructions; after these, [`Sample::counted`] instructions of each are
@@ -13,7 +13,7 @@
 //! let them be. Filling a large cache takes longer than is simulated here. So caches are
 //! filled as by threads that were as fast as each is alone, then as by threads that were as fast as they are
 //! since, until speeds stay ([`Sample::fills`]). Where several ways to share are stable, the one
-//! is found that threads come to who meet with full caches.
+//! is found that threads reach when they start with full caches.
 //!
 //! *Twins*: threads in the same phase run the same program. The OS keeps its code once, so they find
 //! each other's in instruction caches and below; translations and predictors are of addresses that
@@ -27,9 +27,9 @@
 //! - A thread alone runs at the speed that its program sets (`known_programs_run_as_they_must`).
 //! - Equal questions get equal answers (`equal_questions_get_equal_answers`).
 //! - How often caches are filled makes no difference any more (`caches_are_filled_until_speeds_stay`).
-//! - Captured and replayed threads run beside each other
+//! - Captured and replayed threads co-run
 //!   (`a_captured_program_runs_as_it_must`).
-//! - Where a core has halves, who shares one makes a difference; who sits where else makes none
+//! - Where a core has halves, which threads share one makes a difference; other core slots make none
 //!   (`runners_stay_in_their_half`).
 
 use std::cmp::Reverse;
@@ -40,12 +40,12 @@ use symbiont_profile::{OpClass, Phase, PredictorSize};
 use symbiont_sim::PrepareError;
 use symbiont_sim::activity::Activity;
 use symbiont_sim::description::{CoreType, Description, SmtRule};
-use symbiont_sim::machine::{Contention, Level, Pace, Runner, Switches};
+use symbiont_sim::machine::{Contention, Fidelity, Runner, Switches, ThreadRate};
 
 use crate::captured::Captured;
 use crate::op::Stream;
 use crate::replay::{Replay, Setup, Touch};
-use crate::{Chip, Counts, Options, Seat};
+use crate::{Chip, CoreSlot, Counts, CycleOptions};
 
 /// How much is simulated for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,14 +73,14 @@ type Key = (u32, usize, u32, usize);
 
 /// What was asked so far.
 #[derive(Debug, Default)]
-struct Known<'p> {
+struct Answers<'p> {
     phases: Vec<&'p Phase>,
     /// By phase: what was captured of it.
     windows: BTreeMap<usize, Arc<Captured>>,
-    answers: BTreeMap<Vec<Key>, Vec<Pace>>,
+    answers: BTreeMap<Vec<Key>, Vec<ThreadRate>>,
 }
 
-impl<'p> Known<'p> {
+impl<'p> Answers<'p> {
     /// A phase's number, new or known.
     fn number(&mut self, phase: &'p Phase) -> usize {
         let known = self.phases.iter().position(|known| std::ptr::eq(*known, phase));
@@ -110,17 +110,17 @@ const STRIDE: u64 = 64;
 
 /// The cycle level of a machine. Clones share what they know.
 #[derive(Debug, Clone)]
-pub struct Referee<'p> {
+pub struct CycleReference<'p> {
     machine: Arc<Description>,
-    options: Options,
+    options: CycleOptions,
     sample: Sample,
-    known: Arc<Mutex<Known<'p>>>,
+    known: Arc<Mutex<Answers<'p>>>,
 }
 
-impl<'p> Referee<'p> {
+impl<'p> CycleReference<'p> {
     /// Of a described machine.
     #[must_use]
-    pub fn new(machine: Description, options: Options, sample: Sample) -> Self {
+    pub fn new(machine: Description, options: CycleOptions, sample: Sample) -> Self {
         Self { machine: Arc::new(machine), options, sample, known: Arc::default() }
     }
 
@@ -139,7 +139,7 @@ impl<'p> Referee<'p> {
         known.windows.values().find_map(|window| window.failed().map(ToString::to_string))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known<'p>> {
+    fn known(&self) -> MutexGuard<'_, Answers<'p>> {
         // What is in it is whole, whoever panicked meanwhile.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,41 +148,42 @@ impl<'p> Referee<'p> {
         self.known().phases.get(number).copied()
     }
 
-    fn sort(&self, core: u32) -> Option<(&CoreType, f64)> {
+    fn core_type(&self, core: u32) -> Option<(&CoreType, f64)> {
         let core = self.machine.topology.cores().get(core as usize)?;
         Some((self.machine.core_type(core.kind)?, self.machine.hertz(core) / 1e9))
     }
 
-    /// What the runner at a seat executes. Chance is the same for it alone and in any company, so that these
+    /// What the runner at a slot executes. Chance is the same for it alone and with any co-runners, so that these
     /// can be compared; for twins it is another.
-    fn source(&self, seat: usize, keys: &[Key]) -> Option<Source<'p>> {
-        let key = keys.get(seat)?;
+    fn source(&self, slot: usize, keys: &[Key]) -> Option<Source<'p>> {
+        let key = keys.get(slot)?;
         let peers = keys.iter().filter(|other| other.0 == key.0).count();
-        let twins = keys[..seat].iter().filter(|other| other.1 == key.1).count();
-        let (sort, _) = self.sort(key.0)?;
+        let twins = keys[..slot].iter().filter(|other| other.1 == key.1).count();
+        let (core_type, _) = self.core_type(key.0)?;
         let phase = self.phase(key.1)?;
         let lines = |cache: &symbiont_sim::description::Cache| cache.lines();
-        let lines = lines(&sort.l1d) + lines(&sort.l2) + sort.l3.as_ref().map_or(0, lines);
+        let lines =
+            lines(&core_type.l1d) + lines(&core_type.l2) + core_type.l3.as_ref().map_or(0, lines);
         let window = self.known().windows.get(&key.1).cloned();
         if let Some(window) = window {
             let skimmed = window.info().warm_up.saturating_sub(self.sample.warm_up);
-            let mut walk = window.begin(seat as u8).ok()?;
+            let mut walk = window.begin(slot as u8).ok()?;
             // The trace's lines may be shorter than the machine's.
-            let most = (lines + lines / 4) * u64::from(sort.l1d.line.max(64) / 64);
+            let most = (lines + lines / 4) * u64::from(core_type.l1d.line.max(64) / 64);
             let past = walk.past(most as usize, skimmed).into_iter().peekable();
             let origin = walk.origin();
             return Some(Source { stream: Box::new(walk), past, origin, skimmed });
         }
         let setup = Setup {
-            space: seat as u8,
-            line: sort.l1d.line,
+            space: slot as u8,
+            line: core_type.l1d.line,
             lines,
             // Whoever is alone has all of it, whatever its core is set up for.
             predictor: PredictorSize::nearest(
-                sort.prediction,
-                f64::from(sort.predictor) / peers.max(1) as f64,
+                core_type.prediction,
+                f64::from(core_type.predictor) / peers.max(1) as f64,
             ),
-            mispredicts: sort.mispredicts,
+            mispredicts: core_type.mispredicts,
             seed: twins as u64 * 7919 + key.1 as u64,
         };
         let replay = Replay::new(phase, &setup)?;
@@ -194,53 +195,53 @@ impl<'p> Referee<'p> {
     /// Counts of each runner over a stretch in which all run; `speeds` are of each before, in
     /// instructions per ns, as far as known.
     fn run(&self, keys: &[Key], speeds: &[f64], counted: u64) -> Option<Vec<Counts>> {
-        let (mut seats, mut pasts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
-        for (seat, key) in keys.iter().enumerate() {
-            let Source { stream, past, origin, skimmed } = self.source(seat, keys)?;
-            let speed = speeds.get(seat).copied().unwrap_or(1.0).max(1e-9);
+        let (mut slots, mut pasts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
+        for (slot, key) in keys.iter().enumerate() {
+            let Source { stream, past, origin, skimmed } = self.source(slot, keys)?;
+            let speed = speeds.get(slot).copied().unwrap_or(1.0).max(1e-9);
             let core = symbiont_topology::CoreId(key.0);
-            seats.push(Seat { core, mode: key.2, home: key.3, stream });
+            slots.push(CoreSlot { core, mode: key.2, home: key.3, stream });
             pasts.push((past, skimmed, speed));
             origins.push(origin);
         }
-        let mut chip = Chip::new(&self.machine, seats, &self.options).ok()?;
+        let mut chip = Chip::new(&self.machine, slots, &self.options).ok()?;
         // The OS keeps the code of a program once, whoever runs it.
-        for (seat, (key, origin)) in keys.iter().zip(&origins).enumerate() {
+        for (slot, (key, origin)) in keys.iter().zip(&origins).enumerate() {
             let first = keys.iter().zip(&origins).find(|(other, _)| other.1 == key.1);
             let there = first.map_or(*origin, |(_, origin)| *origin);
-            chip.levels_mut().move_code(seat, there.wrapping_sub(*origin));
+            chip.levels_mut().move_code(slot, there.wrapping_sub(*origin));
         }
         // What is longest ago goes first, whoever's it is.
         loop {
-            let ago = |(seat, (past, skimmed, speed)): (usize, &mut (_, u64, f64))| {
+            let ago = |(slot, (past, skimmed, speed)): (usize, &mut (_, u64, f64))| {
                 let past: &mut std::iter::Peekable<std::vec::IntoIter<Touch>> = past;
                 let touch = past.peek().map(|touch| touch.instructions_ago);
                 let next = touch.or_else(|| (*skimmed > 0).then_some(*skimmed as f64))?;
-                Some((seat, next / *speed))
+                Some((slot, next / *speed))
             };
             let next = pasts.iter_mut().enumerate().filter_map(ago);
-            let Some((seat, _)) = next.min_by(|a, b| b.1.total_cmp(&a.1)) else { break };
-            let (past, skimmed, _) = &mut pasts[seat];
+            let Some((slot, _)) = next.min_by(|a, b| b.1.total_cmp(&a.1)) else { break };
+            let (past, skimmed, _) = &mut pasts[slot];
             if let Some(touch) = past.next() {
-                touch.what.warm(chip.levels_mut(), seat);
+                touch.what.warm(chip.levels_mut(), slot);
             } else {
                 let stride = STRIDE.min(*skimmed);
-                chip.skim(seat, stride);
+                chip.skim(slot, stride);
                 *skimmed -= stride;
             }
         }
-        let ghz = keys.iter().filter_map(|key| self.sort(key.0)).map(|(_, ghz)| ghz);
+        let ghz = keys.iter().filter_map(|key| self.core_type(key.0)).map(|(_, ghz)| ghz);
         let slice = 1000.0 / ghz.fold(0.1, f64::max);
         let end = slice * self.sample.longest as f64 / 1000.0;
-        // Each thread is counted over the same instructions, whoever is beside it.
+        // Each thread is counted over the same instructions, whichever its co-runners.
         let warm_up = self.sample.warm_up.min(counted);
         let mut stretches = vec![(None, None); keys.len()];
         let mut ns = 0.0;
         while ns < end && stretches.iter().any(|(_, done)| done.is_none()) {
             ns += slice;
             chip.run_until(ns);
-            for (seat, (from, done)) in stretches.iter_mut().enumerate() {
-                let now = chip.counts(seat);
+            for (slot, (from, done)) in stretches.iter_mut().enumerate() {
+                let now = chip.counts(slot);
                 if now.instructions >= warm_up {
                     from.get_or_insert(now);
                 }
@@ -249,32 +250,34 @@ impl<'p> Referee<'p> {
                 }
             }
         }
-        let counts = stretches.into_iter().enumerate().map(|(seat, (from, done))| {
-            done.unwrap_or_else(|| chip.counts(seat)).since(&from.unwrap_or_default())
+        let counts = stretches.into_iter().enumerate().map(|(slot, (from, done))| {
+            done.unwrap_or_else(|| chip.counts(slot)).since(&from.unwrap_or_default())
         });
         Some(counts.collect())
     }
 
     /// Paces of runners, known or simulated.
-    fn answer(&self, keys: &[Key]) -> Option<Vec<Pace>> {
+    fn answer(&self, keys: &[Key]) -> Option<Vec<ThreadRate>> {
         if let Some(known) = self.known().answers.get(keys) {
             return Some(known.clone());
         }
-        let paces = self.simulate(keys)?;
-        self.known().answers.insert(keys.to_vec(), paces.clone());
-        Some(paces)
+        let thread_rates = self.simulate(keys)?;
+        self.known().answers.insert(keys.to_vec(), thread_rates.clone());
+        Some(thread_rates)
     }
 
-    fn simulate(&self, keys: &[Key]) -> Option<Vec<Pace>> {
+    fn simulate(&self, keys: &[Key]) -> Option<Vec<ThreadRate>> {
         let mut speeds = Vec::new();
         if keys.len() > 1 {
             for key in keys {
-                speeds.extend(self.answer(&[*key])?.first().map(|pace| pace.speed));
+                speeds.extend(self.answer(&[*key])?.first().map(|thread_rate| thread_rate.speed));
             }
             for _ in 0..self.sample.fills {
                 let counts = self.run(keys, &speeds, self.sample.counted / 4)?;
-                let now =
-                    keys.iter().zip(&counts).map(|(key, counts)| self.pace(key, counts).speed);
+                let now = keys
+                    .iter()
+                    .zip(&counts)
+                    .map(|(key, counts)| self.thread_rate(key, counts).speed);
                 let before = std::mem::replace(&mut speeds, now.collect());
                 let mut pairs = before.iter().zip(&speeds);
                 if pairs.all(|(before, now)| (now / before - 1.0).abs() <= STAY) {
@@ -283,12 +286,12 @@ impl<'p> Referee<'p> {
             }
         }
         let counts = self.run(keys, &speeds, self.sample.counted)?;
-        Some(keys.iter().zip(&counts).map(|(key, counts)| self.pace(key, counts)).collect())
+        Some(keys.iter().zip(&counts).map(|(key, counts)| self.thread_rate(key, counts)).collect())
     }
 
-    /// Numbers of the runners in an order that stands for all others with the same answers: who
-    /// sits on which hardware thread of a core makes no difference, but for who is in a half with
-    /// whom where a core divides its threads among two.
+    /// Numbers of the runners in an order that stands for all others with the same answers: the
+    /// hardware thread of a core makes no difference, but for the threads that share a half
+    /// where a core divides its threads among two.
     fn order(&self, asked: &[Key]) -> Vec<usize> {
         let mut cores: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, key) in asked.iter().enumerate() {
@@ -298,7 +301,8 @@ impl<'p> Referee<'p> {
         for (core, members) in cores {
             let modes = members.iter().map(|at| asked[*at].2);
             let mode = modes.max().unwrap_or(1).max(members.len() as u32);
-            let halved = self.sort(core).is_some_and(|(sort, _)| divides(sort, mode));
+            let halved =
+                self.core_type(core).is_some_and(|(core_type, _)| divides(core_type, mode));
             let step = if halved { 2 } else { 1 };
             let half = |first: usize| {
                 let every = members.iter().skip(first).step_by(step);
@@ -317,25 +321,26 @@ impl<'p> Referee<'p> {
         order
     }
 
-    fn pace(&self, key: &Key, counts: &Counts) -> Pace {
-        let (width, ghz) =
-            self.sort(key.0).map_or((1.0, 1.0), |(sort, ghz)| (f64::from(sort.dispatch), ghz));
+    fn thread_rate(&self, key: &Key, counts: &Counts) -> ThreadRate {
+        let (width, ghz) = self
+            .core_type(key.0)
+            .map_or((1.0, 1.0), |(core_type, ghz)| (f64::from(core_type.dispatch), ghz));
         let instructions = counts.instructions.max(1) as f64;
         let mut activity = counts.activity().times(1.0 / instructions);
         if let Some(phase) = self.phase(key.1) {
             floating(phase, &mut activity);
         }
         let cycles = counts.all_cycles().max(1) as f64;
-        Pace { speed: counts.instructions as f64 / cycles * ghz, activity, ghz, width }
+        ThreadRate { speed: counts.instructions as f64 / cycles * ghz, activity, ghz, width }
     }
 }
 
 /// Does a core divide its threads, or a queue, in turn among two halves?
-fn divides(sort: &CoreType, mode: u32) -> bool {
-    let CoreType { rob, iq, fp_iq, lq, sq, mshrs, .. } = *sort;
+fn divides(core_type: &CoreType, mode: u32) -> bool {
+    let CoreType { rob, iq, fp_iq, lq, sq, mshrs, .. } = *core_type;
     let queues = [Some(rob), Some(iq), fp_iq, Some(lq), Some(sq), Some(mshrs)];
     let halved = queues.into_iter().flatten().any(|queue| queue.smt == SmtRule::Halved);
-    mode > 1 && (halved || sort.halves_from.is_some_and(|from| mode >= from))
+    mode > 1 && (halved || core_type.halves_from.is_some_and(|from| mode >= from))
 }
 
 /// What a core does not see of floating-point operations: how wide they are.
@@ -353,7 +358,7 @@ fn floating(phase: &Phase, activity: &mut Activity) {
     activity.fp_packed = per(packed as f64 * share);
 }
 
-impl<'p> Level<'p> for Referee<'p> {
+impl<'p> Fidelity<'p> for CycleReference<'p> {
     type Run<'a>
         = Self
     where
@@ -371,7 +376,7 @@ impl<'p> Level<'p> for Referee<'p> {
     }
 }
 
-impl<'p> Contention<'p> for Referee<'p> {
+impl<'p> Contention<'p> for CycleReference<'p> {
     type Error = PrepareError;
 
     fn prepare(&mut self, phase: &'p Phase) -> Result<usize, PrepareError> {
@@ -388,7 +393,7 @@ impl<'p> Contention<'p> for Referee<'p> {
         }
     }
 
-    fn paces(&mut self, runners: &[Runner], _span_ns: f64) -> Vec<Arc<Pace>> {
+    fn thread_rates(&mut self, runners: &[Runner], _span_ns: f64) -> Vec<Arc<ThreadRate>> {
         let nodes = self.machine.topology.nodes();
         let key = |runner: &Runner| {
             let home = nodes.iter().position(|node| node.id == runner.home).unwrap_or(0);
@@ -397,11 +402,11 @@ impl<'p> Contention<'p> for Referee<'p> {
         let asked: Vec<Key> = runners.iter().map(key).collect();
         let order = self.order(&asked);
         let sorted: Vec<Key> = order.iter().map(|at| asked[*at]).collect();
-        let still = Pace { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
-        let paces = self.answer(&sorted).unwrap_or_else(|| vec![still; sorted.len()]);
-        let mut answer: Vec<(usize, Pace)> = order.into_iter().zip(paces).collect();
+        let still = ThreadRate { speed: 1e-6, activity: Activity::default(), ghz: 1.0, width: 1.0 };
+        let thread_rates = self.answer(&sorted).unwrap_or_else(|| vec![still; sorted.len()]);
+        let mut answer: Vec<(usize, ThreadRate)> = order.into_iter().zip(thread_rates).collect();
         answer.sort_by_key(|(at, _)| *at);
-        answer.into_iter().map(|(_, pace)| Arc::new(pace)).collect()
+        answer.into_iter().map(|(_, thread_rate)| Arc::new(thread_rate)).collect()
     }
 }
 
@@ -411,15 +416,15 @@ mod tests {
     use symbiont_topology::{CoreId, NodeId};
 
     use super::*;
-    use crate::made_up::{PASS, chase};
+    use crate::synthetic::{PASS, chase};
 
     const QUICK: Sample = Sample { warm_up: 10_000, counted: 20_000, longest: 5_000_000, fills: 2 };
 
-    fn referee(profile: &Profile) -> Referee<'_> {
+    fn reference(profile: &Profile) -> CycleReference<'_> {
         let machine = Description::named("xeon-e5-2620v4").unwrap();
-        let mut referee = Referee::new(machine, Options::default(), QUICK);
-        referee.prepare(&profile.phases[0]).unwrap();
-        referee
+        let mut reference = CycleReference::new(machine, CycleOptions::default(), QUICK);
+        reference.prepare(&profile.phases[0]).unwrap();
+        reference
     }
 
     fn runner(thread: u64, mode: u32) -> Runner {
@@ -430,26 +435,28 @@ mod tests {
     fn known_programs_run_as_they_must() {
         // One load in four instructions, each after the one before, from L1 or L2.
         let profile = synthetic::pointer_chasing(2_000);
-        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0].clone();
-        let cpi = pace.activity.all_cycles();
+        let thread_rate = reference(&profile).thread_rates(&[runner(0, 1)], 1e6)[0].clone();
+        let cpi = thread_rate.activity.all_cycles();
         let expected = (4.0 + 8.0 * profile.phases[0].data.line_64.curve().misses(512.0)) / 4.0;
         assert!((cpi / expected - 1.0).abs() < 0.07, "{cpi} {expected}");
         let profile = synthetic::cache_resident();
-        let pace = referee(&profile).paces(&[runner(0, 1)], 1e6)[0].clone();
-        assert!(pace.activity.all_cycles() < 0.45, "{}", pace.activity.all_cycles());
-        assert!((pace.speed - pace.ghz / pace.activity.all_cycles()).abs() < 1e-9);
+        let thread_rate = reference(&profile).thread_rates(&[runner(0, 1)], 1e6)[0].clone();
+        assert!(thread_rate.activity.all_cycles() < 0.45, "{}", thread_rate.activity.all_cycles());
+        assert!(
+            (thread_rate.speed - thread_rate.ghz / thread_rate.activity.all_cycles()).abs() < 1e-9
+        );
     }
 
     #[test]
     fn equal_questions_get_equal_answers() {
         let profile = synthetic::branchy();
         let both = [runner(0, 2), runner(1, 2)];
-        let mut first = referee(&profile);
-        let answer = first.paces(&both, 1e6);
-        assert_eq!(answer, first.paces(&both, 5e6));
-        assert_eq!(answer, referee(&profile).paces(&both, 1e6));
-        let alone = first.paces(&both[..1], 1e6)[0].clone();
-        assert!(answer.iter().all(|pace| pace.speed < alone.speed));
+        let mut first = reference(&profile);
+        let answer = first.thread_rates(&both, 1e6);
+        assert_eq!(answer, first.thread_rates(&both, 5e6));
+        assert_eq!(answer, reference(&profile).thread_rates(&both, 1e6));
+        let alone = first.thread_rates(&both[..1], 1e6)[0].clone();
+        assert!(answer.iter().all(|thread_rate| thread_rate.speed < alone.speed));
         // Twins are about equally fast.
         assert!((answer[0].speed / answer[1].speed - 1.0).abs() < 0.05);
     }
@@ -461,10 +468,11 @@ mod tests {
         let speed = |fills: u32| {
             let machine = Description::named("xeon-e5-2620v4").unwrap();
             let sample = Sample { fills, ..QUICK };
-            let mut referee = Referee::new(machine, Options::default(), sample);
-            referee.prepare(&large.phases[0]).unwrap();
-            referee.prepare(&stream.phases[0]).unwrap();
-            referee.paces(&[runner(0, 2), Runner { phase: 1, ..runner(1, 2) }], 1e6)[0].speed
+            let mut reference = CycleReference::new(machine, CycleOptions::default(), sample);
+            reference.prepare(&large.phases[0]).unwrap();
+            reference.prepare(&stream.phases[0]).unwrap();
+            reference.thread_rates(&[runner(0, 2), Runner { phase: 1, ..runner(1, 2) }], 1e6)[0]
+                .speed
         };
         let [never, once, often, longer] = [0, 1, 8, 16].map(speed);
         println!("{never} {once} {often} {longer}");
@@ -476,9 +484,9 @@ mod tests {
     fn runners_stay_in_their_half() {
         let order = |machine: &str, phases: &[usize]| -> Vec<usize> {
             let machine = Description::named(machine).unwrap();
-            let referee = Referee::new(machine, Options::default(), QUICK);
+            let reference = CycleReference::new(machine, CycleOptions::default(), QUICK);
             let keys: Vec<Key> = phases.iter().map(|phase| (0, *phase, 4, 0)).collect();
-            referee.order(&keys).into_iter().map(|at| phases[at]).collect()
+            reference.order(&keys).into_iter().map(|at| phases[at]).collect()
         };
         assert_eq!(order("power8-s812l", &[1, 0, 1, 0]), [0, 1, 0, 1]);
         assert_eq!(order("power8-s812l", &[1, 1, 0, 0]), [0, 0, 1, 1]);
@@ -491,22 +499,25 @@ mod tests {
         // Each load after the one before, 64 lines of one set of the L1 and eight of the L2.
         let made = chase(64, 4096);
         let profile = synthetic::pointer_chasing(2_000);
-        let mut first = referee(&profile);
+        let mut first = reference(&profile);
         let captured = Captured::new(&made.file(), 0, &profile.phases[0]).unwrap();
         assert_eq!(captured.info().warm_up, PASS as u64 / 2);
         first.trace(&profile.phases[0], captured);
-        let pace = first.paces(&[runner(0, 1)], 1e6)[0].clone();
-        let sort = &first.description().core_types[0];
-        let cpi = pace.activity.all_cycles();
-        let expected = f64::from(sort.l2.latency) / 2.0;
+        let thread_rate = first.thread_rates(&[runner(0, 1)], 1e6)[0].clone();
+        let core_type = &first.description().core_types[0];
+        let cpi = thread_rate.activity.all_cycles();
+        let expected = f64::from(core_type.l2.latency) / 2.0;
         assert!((cpi / expected - 1.0).abs() < 0.02, "{cpi} {expected}");
-        assert!((pace.activity.loads - 0.5).abs() < 1e-3 && pace.activity.mispredicted < 0.01);
-        // Beside its replay, as another phase.
+        assert!(
+            (thread_rate.activity.loads - 0.5).abs() < 1e-3
+                && thread_rate.activity.mispredicted < 0.01
+        );
+        // With its replay, as another phase.
         let other = synthetic::pointer_chasing(2_000);
         let number = first.prepare(&other.phases[0]).unwrap();
         let both = [runner(0, 2), Runner { phase: number, ..runner(1, 2) }];
-        let beside = first.paces(&both, 1e6);
-        assert_eq!(beside, first.clone().paces(&both, 1e6));
-        assert!(beside[0].speed <= pace.speed * 1.01 && first.failed().is_none());
+        let co_running = first.thread_rates(&both, 1e6);
+        assert_eq!(co_running, first.clone().thread_rates(&both, 1e6));
+        assert!(co_running[0].speed <= thread_rate.speed * 1.01 && first.failed().is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The scheduler of this machine beside Linux's.
+//! The scheduler of this machine compared with Linux's.
 //!
 //! # Problem
 //! A policy's gain over this baseline means something only if the baseline places threads
@@ -19,20 +19,20 @@
 //! | memory on the other node | in the end most of it is where the thread runs |
 //!
 //! Of memory on the other node that says nothing of the way there: memory may follow the thread, or
-//! the thread go back to its memory. So it is told besides whether the thread ends on the same node.
+//! the thread go back to its memory. So the report also says whether the thread ends on the same node.
 //!
 //! # What differs
 //! Beginning: the guest's own process that starts the threads takes a hardware thread
-//! while it does, so that a full machine begins a little less evenly there; here nobody but
+//! while it does, so that a full machine begins a little less evenly there; here no thread but
 //! the threads runs. An idle core: here idle hardware threads take at once, Linux's first
-//! fail a few times to take who runs. Memory follows a thread that was sent away, where
+//! fail a few times to take a running thread. Memory follows a thread that was sent away, where
 //! here the thread goes back to its memory.
 //!
-//! How often a crowd moves depends on what is drawn by a few percent only
-//! (`how_often_a_crowd_moves_is_hardly_drawn`).
+//! How often waiting threads move depends on what is drawn by a few percent only
+//! (`how_often_waiting_threads_move_is_hardly_drawn`).
 //!
 //! # What it leaves out
-//! The moment of births: the recording tells where each thread was right after its own.
+//! The moment of births: the recording says where each thread was right after its own.
 //! Threads that sleep, and priorities.
 
 use std::collections::BTreeSet;
@@ -96,7 +96,7 @@ impl<'p> Spinners<'p> {
         machine.topology = Topology::synthetic(MACHINE).unwrap();
         machine.memory.nodes = machine.topology.nodes().iter().map(|node| node.id).collect();
         let programs = (0..count).map(|_| program(spinner, Shape::Single, None)).collect();
-        let options = Options { seed, ..Options::default() };
+        let options = SimOptions { seed, ..SimOptions::default() };
         Self(SimMachine::new(&machine, Toy::default(), programs, &[], options).unwrap())
     }
 
@@ -134,12 +134,12 @@ impl<'p> Spinners<'p> {
             }
         }
         let mut now_ms = 0;
-        let look = |&ms: &u64| {
+        let reading = |&ms: &u64| {
             self.wait(Duration::from_millis(ms - now_ms));
             now_ms = ms;
             self.on(core)
         };
-        after_ms.iter().map(look).collect()
+        after_ms.iter().map(reading).collect()
     }
 }
 
@@ -163,12 +163,12 @@ fn yes(alike: bool) -> &'static str {
 fn report(recording: &Recording) -> String {
     let Recording { kernel, numa_balancing, spread, freed, home } = recording;
     let mut text = format!(
-        "# The simulated machine's scheduler beside Linux's\n\n\
+        "# The simulated machine's scheduler compared with Linux's\n\n\
          Left Linux {kernel} (numa_balancing {numa_balancing}) on an emulated machine of 2 sockets \
          × 4 cores × 2 threads, each socket a NUMA node, that executes by counting. Right a \
          simulated machine of the same structure, with its scheduler (`crates/sim/src/os`). Threads \
-         spin, and nobody places them. Made by `make os-baseline`; a test holds the right side to \
-         the code, and `crates/sim/src/machine/beside_linux.rs` says what counts as alike, and why \
+         spin, and no policy places them. Made by `make os-baseline`; a test holds the right side to \
+         the code, and `crates/sim/src/machine/against_linux.rs` says what counts as alike, and why \
          some is not.\n"
     );
     // One phase; how long is all the same.
@@ -269,7 +269,7 @@ fn memory(text: &mut String, home: &Home, spinner: &Profile) {
 }
 
 #[test]
-fn the_report_beside_linux_is_what_this_scheduler_does() {
+fn the_report_against_linux_is_what_this_scheduler_does() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline");
     let Ok(recording) = std::fs::read_to_string(folder.join("linux.json")) else {
         eprintln!("skipped: nothing was recorded; `make os-baseline` does");
@@ -284,12 +284,12 @@ fn the_report_beside_linux_is_what_this_scheduler_does() {
 }
 
 #[test]
-fn how_often_a_crowd_moves_is_hardly_drawn() {
+fn how_often_waiting_threads_move_is_hardly_drawn() {
     let spinner = profile(&[1], &[(0, 1_000_000_000)]);
     let moves = |seed| {
-        let mut crowd = Spinners::start(&spinner, 24, seed);
-        crowd.wait(SETTLED);
-        crowd.moves(10) as f64
+        let mut spinners = Spinners::start(&spinner, 24, seed);
+        spinners.wait(SETTLED);
+        spinners.moves(10) as f64
     };
     let all: Vec<f64> = (0..8).map(moves).collect();
     let mean = all.iter().sum::<f64>() / all.len() as f64;
@@ -297,7 +297,7 @@ fn how_often_a_crowd_moves_is_hardly_drawn() {
 }
 
 #[test]
-fn a_kernel_beside_linux_that_acts_otherwise_is_not_alike() {
+fn a_scheduler_that_acts_otherwise_than_linux_is_not_alike() {
     let differs = |settled: [usize; 2], moves, on_the_core, (node, share)| {
         let (begun, settled) = (vec![0, 8], settled.to_vec());
         let recording = Recording {

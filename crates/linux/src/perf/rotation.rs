@@ -1,13 +1,13 @@
-//! Whose turn it is to be counted, when descriptors do not reach for all.
+//! Which threads are counted in a quantum, when descriptors do not suffice for all.
 //!
 //! Pure: threads are known by any key, time is counted in quanta.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Who is watched, and who waits in line.
+/// The threads that are watched, and those that wait in line.
 #[derive(Debug)]
-pub(super) struct Roster<K> {
+pub(super) struct Rotation<K> {
     /// In the order in which they began, with the quantum in which they did.
     watched: VecDeque<(K, u64)>,
     waiting: VecDeque<K>,
@@ -22,13 +22,13 @@ pub(super) struct Turn<K> {
     pub open: Vec<K>,
 }
 
-impl<K: Copy + Eq + Hash + Ord> Roster<K> {
+impl<K: Copy + Eq + Hash + Ord> Rotation<K> {
     pub fn new() -> Self {
         Self { watched: VecDeque::new(), waiting: VecDeque::new(), seen: HashMap::new() }
     }
 
-    /// Takes note of the threads that live at the end of quantum `now`: who was
-    /// seen before outlived one and gets in line, who is gone leaves.
+    /// Takes note of the threads that live at the end of quantum `now`: a thread that was seen
+    /// before outlived a quantum and gets in line; threads that are gone leave.
     ///
     /// At most `room` are watched, each for at least `stay` quanta while others
     /// wait.
@@ -84,12 +84,12 @@ impl<K: Copy + Eq + Hash + Ord> Roster<K> {
     }
 
     /// A thread could not be watched this time and waits at the line's head.
-    pub fn put_back(&mut self, key: K) {
+    pub fn requeue(&mut self, key: K) {
         self.give_up(key);
         self.waiting.push_front(key);
     }
 
-    /// Leaves at most `room` watched: the newest, who lose least, make way at
+    /// Leaves at most `room` watched: the newest, which lose least, make way at
     /// once and wait at the line's head. Gives them.
     pub fn shrink(&mut self, room: usize) -> Vec<K> {
         let newest = self.watched.split_off(room.min(self.watched.len()));
@@ -117,22 +117,25 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_who_outlived_a_quantum_is_watched() {
-        let mut roster = Roster::new();
-        assert_eq!(roster.turn(0, [1].into_iter(), 8, 2), Turn { close: vec![], open: vec![] });
-        assert_eq!(roster.turn(1, [1, 2].into_iter(), 8, 2), Turn { close: vec![], open: vec![1] });
-        assert_eq!([1, 2, 3].map(|key| roster.is_old(key, 2)), [true, false, false]);
-        assert_eq!(roster.turn(2, [3].into_iter(), 8, 2), Turn { close: vec![1], open: vec![] });
+    fn only_threads_that_outlived_a_quantum_are_watched() {
+        let mut rotation = Rotation::new();
+        assert_eq!(rotation.turn(0, [1].into_iter(), 8, 2), Turn { close: vec![], open: vec![] });
+        assert_eq!(
+            rotation.turn(1, [1, 2].into_iter(), 8, 2),
+            Turn { close: vec![], open: vec![1] }
+        );
+        assert_eq!([1, 2, 3].map(|key| rotation.is_old(key, 2)), [true, false, false]);
+        assert_eq!(rotation.turn(2, [3].into_iter(), 8, 2), Turn { close: vec![1], open: vec![] });
     }
 
     #[test]
     fn with_little_room_everybody_has_a_turn() {
-        let mut roster = Roster::new();
+        let mut rotation = Rotation::new();
         let mut quanta = [0; 10];
         for now in 0..200 {
-            roster.turn(now, 0..10, 3, 2);
-            assert!(roster.watched() <= 3);
-            for &(key, _) in &roster.watched {
+            rotation.turn(now, 0..10, 3, 2);
+            assert!(rotation.watched() <= 3);
+            for &(key, _) in &rotation.watched {
                 quanta[key] += 1;
             }
         }
@@ -142,28 +145,28 @@ mod tests {
 
     #[test]
     fn the_newest_make_way_at_once() {
-        let mut roster = Roster::new();
-        roster.turn(0, 0..2, 8, 2);
-        roster.turn(1, 0..4, 8, 2);
-        roster.turn(2, 0..4, 8, 2);
-        assert_eq!(roster.shrink(1), [1, 2, 3]);
-        assert_eq!((roster.watched(), roster.waiting()), (1, 3));
-        assert_eq!(roster.turn(3, 0..4, 2, 2), Turn { close: vec![0], open: vec![1, 2] });
-        assert!(roster.shrink(2).is_empty());
+        let mut rotation = Rotation::new();
+        rotation.turn(0, 0..2, 8, 2);
+        rotation.turn(1, 0..4, 8, 2);
+        rotation.turn(2, 0..4, 8, 2);
+        assert_eq!(rotation.shrink(1), [1, 2, 3]);
+        assert_eq!((rotation.watched(), rotation.waiting()), (1, 3));
+        assert_eq!(rotation.turn(3, 0..4, 2, 2), Turn { close: vec![0], open: vec![1, 2] });
+        assert!(rotation.shrink(2).is_empty());
     }
 
     proptest! {
         #[test]
-        fn nobody_is_lost_or_counted_twice(
+        fn no_thread_is_lost_or_counted_twice(
             rounds in proptest::collection::vec(
                 (proptest::collection::btree_set(0u8..20, 0..20), 0usize..12), 1..40),
             stay in 0u64..4,
         ) {
-            let mut roster = Roster::new();
+            let mut rotation = Rotation::new();
             let mut open = BTreeSet::new();
             let mut before = BTreeSet::new();
             for (now, (alive, room)) in (0u64..).zip(rounds) {
-                let turn = roster.turn(now, alive.iter().copied(), room, stay);
+                let turn = rotation.turn(now, alive.iter().copied(), room, stay);
                 for key in &turn.close {
                     prop_assert!(open.remove(key));
                 }
@@ -173,8 +176,8 @@ mod tests {
                 }
                 prop_assert!(open.len() <= room && open.is_subset(&alive));
                 let old = alive.intersection(&before).count();
-                prop_assert_eq!(roster.watched() + roster.waiting(), old);
-                prop_assert_eq!(roster.watched(), old.min(room));
+                prop_assert_eq!(rotation.watched() + rotation.waiting(), old);
+                prop_assert_eq!(rotation.watched(), old.min(room));
                 before = alive;
             }
         }
