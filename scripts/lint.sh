@@ -23,3 +23,4 @@ fi
 RUSTDOCFLAGS="-D warnings" scripts/cargo.sh doc --workspace --no-deps --all-features --locked --quiet
 
 scripts/figures.py --check
+scripts/words.sh
