@@ -13,7 +13,7 @@ use anyhow::Context;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_linux::perf::{processor_name, processors, select, support};
 use symbiont_model::{Here, Model};
-use symbiont_policy::{Entry, PairSlowdowns, Settings, Symbiosis};
+use symbiont_policy::{Entry, Models, PairSlowdowns, Settings};
 use symbiont_topology::{CoreKind, Topology};
 
 use crate::args::Knowledge;
@@ -61,7 +61,7 @@ fn core_types(topology: &Topology) -> Vec<CoreKind> {
 }
 
 /// Reads model files, each of another core type and all of the same stack. None: no files.
-fn models(paths: &[PathBuf], here: &Here<'_>) -> anyhow::Result<Option<(Model, Vec<Model>)>> {
+fn models(paths: &[PathBuf], here: &Here<'_>) -> anyhow::Result<Option<Models>> {
     let mut models: Vec<Model> = Vec::new();
     for path in paths {
         let model = Model::load(path, here)?;
@@ -75,7 +75,7 @@ fn models(paths: &[PathBuf], here: &Here<'_>) -> anyhow::Result<Option<(Model, V
         models.push(model);
     }
     let mut models = models.into_iter();
-    Ok(models.next().map(|first| (first, models.collect())))
+    Ok(models.next().map(|first| Models { first, others: models.collect() }))
 }
 
 /// Adds what the files say to the settings. Refuses files that do not fit, and
@@ -92,16 +92,7 @@ pub fn add(
     let Fitting { name, core_types, catalogue } = &fitting()?;
     if !args.model.is_empty() {
         let read = models(&args.model, &Here { machine: name, sorts: core_types, catalogue })?;
-        settings.symbiosis = read.map(|(model, others)| {
-            let standard = Symbiosis { others, ..Symbiosis::new(model) };
-            Arc::new(Symbiosis {
-                form: args.form.unwrap_or(standard.form),
-                objective: args.objective.unwrap_or(standard.objective),
-                inversion: args.inversion.unwrap_or(standard.inversion),
-                recalls: args.recall.unwrap_or(standard.recalls),
-                ..standard
-            })
-        });
+        settings.models = read.map(Arc::new);
     }
     if let Some(path) = &args.slowdowns {
         let shown = path.display();
@@ -146,7 +137,7 @@ mod tests {
             date: "2026-01-02T03:04:05Z".into(),
             programs: Vec::new(),
             quantum_ms: 20,
-            note: "made up".into(),
+            note: "synthetic".into(),
         };
         let model = Model {
             machine: "here".into(),
@@ -175,7 +166,7 @@ mod tests {
             models(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>(), &here)
         };
         assert_eq!(read(&[]).unwrap(), None);
-        let (first, others) = read(&[&slow, &fast]).unwrap().unwrap();
+        let Models { first, others } = read(&[&slow, &fast]).unwrap().unwrap();
         assert_eq!((first.core, others[0].core, others.len()), (Efficiency, Performance, 1));
         let twice = read(&[&fast, &slow, &fast]).unwrap_err().to_string();
         assert!(twice.contains("there is another one for Performance cores"), "{twice}");

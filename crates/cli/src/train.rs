@@ -9,10 +9,8 @@ use symbiont_experiment::simulated::{Kind, Library};
 use symbiont_experiment::stats::Estimate;
 use symbiont_experiment::training::real::{Real, Trainee};
 use symbiont_experiment::training::simulated::{NOPS, Simulated, nops};
-use symbiont_experiment::training::{
-    self, Captured, Evaluation, GATE, InCompany, Options, Site, Size,
-};
-use symbiont_model::{Objective, Predictor};
+use symbiont_experiment::training::{self, Captured, Evaluation, Options, Site, Size};
+use symbiont_model::{Form, Objective, Predictor};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
@@ -159,41 +157,26 @@ fn train(site: &dyn Site, options: &Options, figures: Figures, json: bool) -> an
 
 /// What pairing gains of programs that were left out, and whether that is enough.
 fn print_captured(evaluation: &Evaluation) {
-    let (captured, in_company) = (&evaluation.captured, &evaluation.in_company);
-    let of_stp: Vec<&Captured> = (captured.iter())
-        .filter(|c| c.predictor == Predictor::Chosen && c.objective == Objective::Stp)
-        .collect();
-    let of_stp_in_company: Vec<&InCompany> =
-        in_company.iter().filter(|c| c.objective == Objective::Stp).collect();
-    if of_stp.is_empty() && of_stp_in_company.is_empty() {
+    let published = Predictor::Model(Form::Delta);
+    let captured = evaluation.captured.iter();
+    let mut captured =
+        captured.filter(|c| c.predictor == published && c.objective == Objective::Stp).peekable();
+    if captured.peek().is_none() {
         return;
     }
     say!(
         "share of the oracle's gain over random pairing that is captured, eight programs left out:"
     );
-    let print = |what: &str, left_out: &Estimate, known: &Estimate, shuffled: &Estimate| {
+    for Captured { stacks, left_out, known, shuffled, .. } in captured {
         say!(
-            "  {what:<34} {}; known {}; shuffled {} ({} workloads)",
+            "  {:<26} {}; known {}; shuffled {} ({} workloads)",
+            format!("delta, {} stacks", stacks.name()),
             share(left_out),
             share(known),
             share(shuffled),
             left_out.n
         );
-    };
-    for found in of_stp {
-        let what = format!("chosen form, {} stacks", found.stacks.name());
-        print(&what, &found.left_out, &found.known, &found.shuffled);
     }
-    for found in &of_stp_in_company {
-        let what = format!("kernel, stacks with {} of 7", found.partners);
-        print(&what, &found.left_out, &found.known, &found.shuffled);
-    }
-    for found in of_stp_in_company {
-        let judged = if found.passes() { "met" } else { "missed" };
-        let partners = found.partners;
-        say!("lower end above {GATE} by stacks with {partners} of 7 alone: {judged}");
-    }
-    say!("the online correction from groups that ran comes on top");
 }
 
 fn share(estimate: &Estimate) -> String {

@@ -14,7 +14,7 @@ use symbiont_machine::{
     Target, ThreadId,
 };
 use symbiont_planner::{Bounds, Planner, Setting, Why};
-use symbiont_policy::{Phases, Policy, Random, Stay, View};
+use symbiont_policy::{Phases, Policy, Random, Settings, Stay, View};
 use symbiont_topology::{CpuSet, PuId, Topology};
 
 const QUANTUM: Duration = Duration::from_millis(20);
@@ -439,7 +439,8 @@ mod answers {
     #[test]
     fn optional_signals_of_a_policy_are_measured_too() {
         let cores_differ = Topology::synthetic("core:1 | core:1 capacity:512").unwrap();
-        let mut controller = controller(FakeMachine::new(cores_differ), Phases::new(None));
+        let mut controller =
+            controller(FakeMachine::new(cores_differ), Phases::online(&Settings::default()));
         controller.step().unwrap();
         let measured = Signals::from([Signal::RunStates, Signal::Ipc]);
         assert_eq!(controller.machine().measured, Some(measured));

@@ -28,6 +28,7 @@ mod auto;
 mod compared;
 mod feliu;
 mod figure;
+mod forms;
 mod navarro;
 mod page;
 mod peternier;
@@ -161,6 +162,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &feliu::Symbiotic,
     &smt8::Smt8,
     &unknown::Unknown,
+    &forms::Forms,
     &auto::Auto,
 ];
 

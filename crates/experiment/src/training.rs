@@ -23,10 +23,8 @@
 //! no-operations ([`real`]). What these cost beyond the SMT mode is measured where the two can be
 //! told apart, which is on the simulated machine.
 //!
-//! A scheduler has no stacks measured alone; what is captured of the headroom is told for profiled
-//! stacks, for those that the inverse makes of stacks in company, and for these as they are
-//! ([`Stacks`]). The kernel form predicts from these, and is rated on the mean over one partner and over
-//! seven ([`InCompany`]).
+//! A scheduler has no stacks measured alone; what is captured of the headroom is reported for profiled
+//! stacks, for those that the inverse makes of SMT stacks, and for these as they are ([`Stacks`]).
 //!
 //! What was kept of a training gives models without any programs that are named ([`LeftOut`]): to
 //! evaluate policies with programs that their model does not know.
@@ -44,8 +42,7 @@
 //!   interrupted training goes on, with the same result
 //!   (`training_gives_a_model_that_fits_and_goes_on_where_it_stopped`).
 //! - The same instructions are compared, through changes of phase and past the end of what was
-//!   recorded (`programs_that_change_their_phases_are_set_against_themselves`), and of what it
-//!   was trained on the model explains most of what means of programs explain.
+//!   recorded (`programs_that_change_their_phases_are_set_against_themselves`).
 //! - No-operations cost programs less than other programs do
 //!   (`what_no_operations_cost_is_measured_and_told`).
 //! - Programs too few to judge a model by are told before anything runs
@@ -56,7 +53,6 @@
 //!   (`each_sort_of_core_is_trained_and_scheduled_by_its_own_model`).
 
 mod campaign;
-mod company;
 mod evaluate;
 mod gains;
 mod groups;
@@ -75,7 +71,6 @@ mod tests;
 mod watch;
 
 pub use campaign::{Options, Site, judge, observe, train};
-pub use company::{GATE, InCompany, PARTNERS};
 pub use evaluate::{Evaluated, Evaluation, evaluate};
 pub use gains::{Captured, Stacks};
 pub use groups::{Throughputs, explore};

@@ -40,7 +40,7 @@ fn main() {
             let world = World::new(threads, 1, law.clone(), 4);
             let company: Vec<Shares> =
                 world.programs.iter().map(|(_, phases)| phases[0].clone()).collect();
-            for inversion in [Inversion::Published, Inversion::Constrained, Inversion::Iterated] {
+            for inversion in Inversion::ALL {
                 let (invert, stacks) = time(|| {
                     let mut stacks = Vec::with_capacity(threads);
                     for group in company.chunks(mode.threads()) {
@@ -49,7 +49,7 @@ fn main() {
                     }
                     stacks
                 });
-                for form in [Form::Delta, Form::Rank3, Form::Kernel] {
+                for form in Form::ALL {
                     let predict = || Interference::predict(model.form(form), &stacks).unwrap();
                     let (table, found) = time(predict);
                     let (costs, _) = time(|| {

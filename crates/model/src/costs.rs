@@ -18,8 +18,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Predicts for the modes that are asked for and that the model knows: from the stacks that the
-    /// form predicts from ([`Form::in_company`]), and, how much a mode throttles, from throttled ones.
+    /// Predicts for the modes that are asked for and that the model knows, from throttled stacks.
     ///
     /// # Errors
     /// [`StackError::Length`] when a stack has another number of components
@@ -28,7 +27,7 @@ impl Costs {
         model: &Model,
         (form, objective): (Form, Objective),
         modes: &[SmtMode],
-        (stacks, throttled): (&[Shares], &[Shares]),
+        stacks: &[Shares],
     ) -> Result<Self, StackError> {
         let mut tables = BTreeMap::new();
         let mut comparable = true;
@@ -36,7 +35,7 @@ impl Costs {
             let mut table = Interference::predict(trained.fit.model.form(form), stacks)?;
             match &trained.throttling {
                 Some(throttling) => {
-                    let ratios: Vec<f64> = throttled.iter().map(|s| throttling.ratio(s)).collect();
+                    let ratios: Vec<f64> = stacks.iter().map(|s| throttling.ratio(s)).collect();
                     table = table.throttled_by(&ratios);
                 }
                 None => comparable = false,
@@ -125,7 +124,7 @@ mod tests {
 
     fn costs(model: &Model, modes: &[SmtMode]) -> Costs {
         let stacks = stacks();
-        Costs::predict(model, (Form::Delta, Objective::Antt), modes, (&stacks, &stacks)).unwrap()
+        Costs::predict(model, (Form::Delta, Objective::Antt), modes, &stacks).unwrap()
     }
 
     #[test]
@@ -195,7 +194,7 @@ mod tests {
             assert_eq!(costs.cost(group), f64::INFINITY);
         }
         assert!(
-            Costs::predict(&model, (Form::Delta, Objective::Stp), &[], (&stacks(), &stacks()))
+            Costs::predict(&model, (Form::Delta, Objective::Stp), &[], &stacks())
                 .is_ok_and(|none| none.pair(0, 1) == f64::INFINITY)
         );
     }
@@ -211,7 +210,7 @@ mod tests {
     fn a_stack_of_another_length_is_refused() {
         let odd = [Shares::new(vec![1.0; 3]).unwrap()];
         let by = (Form::Delta, Objective::Stp);
-        let refused = Costs::predict(&model(), by, &[SmtMode::Smt2], (&odd, &odd));
+        let refused = Costs::predict(&model(), by, &[SmtMode::Smt2], &odd);
         assert_eq!(refused, Err(StackError::Length { got: 3, want: 6 }));
     }
 }

@@ -3,11 +3,8 @@
 //! # Approach
 //! Equations 1 to 3 are linear in α, β, γ, δ, so each component is fitted on
 //! its own: once without δ, for the inverse and as the additive form, and once
-//! with it. Forms of low rank are fitted on the slowdown
-//! ([`Bilinear`](crate::Bilinear)), as are those of roots and of pressure, which
-//! [`Ridges`] hold back. All but the [`Kernel`] is fitted from sums over the training set
-//! ([`Moments`]), which can be added up per combination of programs: that makes
-//! leave-p-out cross-validation cheap.
+//! with it. All is fitted from sums over the training set ([`Moments`]), which can be added up per
+//! combination of programs: that makes leave-p-out cross-validation cheap.
 //!
 //! Least squares of relative errors: an observation weighs 1/slowdown².
 //!
@@ -24,23 +21,15 @@
 //! - The order of the observations does not matter beyond rounding, nor how
 //!   they are put together (`a_training_set_may_be_put_together_from_parts`).
 
-mod held_back;
 mod least_squares;
 mod moments;
-mod rank;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use crate::baseline::Case;
 use crate::forward::{Coefficients, Terms};
-use crate::kernel::{Held, Kernel, Meeting, Table};
-use crate::{Observation, Pressure, SmtMode, SmtModel};
+use crate::{Observation, SmtMode, SmtModel};
 
-pub use held_back::Ridges;
-pub(crate) use held_back::features;
-pub(crate) use least_squares::{Sums, unexplained};
+pub(crate) use least_squares::Sums;
 pub(crate) use moments::{Moments, weight};
 
 /// Why no model can be fitted.
@@ -88,29 +77,18 @@ pub struct Fit {
     pub linear_errors: Vec<Terms>,
     /// Standard errors of the coefficients with δ, by component.
     pub delta_errors: Vec<Terms>,
-    /// How far forms of many products were held back.
-    pub ridges: Ridges,
     /// Threads observed, each once a quantum.
     pub observed: u64,
 }
 
-/// Fits the model of one SMT mode, with the usual ridges and length, each component under pressure
-/// of its like; [`TrainingSet::fit`](crate::TrainingSet::fit) chooses all of them.
+/// Fits the model of one SMT mode.
 ///
 /// # Errors
 /// When there is nothing to fit on, or observations do not belong together.
 pub fn fit(mode: SmtMode, observations: &[Observation]) -> Result<Fit, FitError> {
-    let components = check(mode, observations)?;
-    let mut moments = Moments::new(components);
-    let mut meetings: BTreeMap<Case, Meeting> = BTreeMap::new();
-    for observation in observations {
-        moments.add(observation);
-        for (case, thread) in observation.cases().into_iter().zip(observation.threads()) {
-            meetings.entry(case).or_default().add(thread);
-        }
-    }
-    let kernel = Kernel::fit(&Table::of(meetings.iter()), Held::default())?;
-    from_moments(&moments, &Pressure::alike(components), Ridges::default(), kernel)
+    let mut moments = Moments::new(check(mode, observations)?);
+    observations.iter().for_each(|observation| moments.add(observation));
+    from_moments(&moments)
 }
 
 /// Number of components, if the observations belong together.
@@ -128,28 +106,17 @@ pub(crate) fn check(mode: SmtMode, observations: &[Observation]) -> Result<usize
     Ok(want)
 }
 
-pub(crate) fn from_moments(
-    moments: &Moments,
-    pressure: &Pressure,
-    ridges: Ridges,
-    kernel: Kernel,
-) -> Result<Fit, FitError> {
+pub(crate) fn from_moments(moments: &Moments) -> Result<Fit, FitError> {
     if moments.observed() == 0 {
         return Err(FitError::Empty);
     }
+    let (mean, _) = coefficients(moments, &[0])?;
+    let mean = mean.terms().iter().map(|terms| terms.alpha).sum();
     let (linear, linear_errors) = coefficients(moments, &[0, 1, 2])?;
     let (delta, delta_errors) = coefficients(moments, &[0, 1, 2, 3])?;
-    let interaction = rank::Interaction::fit(moments).ok_or(FitError::Unsolvable)?;
-    let ranks = [1, 2, 3].map(|rank| interaction.cut(rank));
-    let m = moments.components.len();
-    let of_roots = |pressure: &Pressure, ridge: f64| {
-        held_back::fit(&moments.roots, m, pressure, ridge).ok_or(FitError::Unsolvable)
-    };
-    let roots = of_roots(&Pressure::all(m), ridges.roots)?;
-    let pressure = of_roots(pressure, ridges.pressure)?;
-    let model = SmtModel::new(linear, delta, ranks, [roots, pressure], kernel);
+    let model = SmtModel::new(mean, linear, delta);
     let model = model.map_err(|_| FitError::Unsolvable)?;
-    Ok(Fit { model, linear_errors, delta_errors, ridges, observed: moments.observed() })
+    Ok(Fit { model, linear_errors, delta_errors, observed: moments.observed() })
 }
 
 /// Coefficients of the chosen features, and their standard errors.

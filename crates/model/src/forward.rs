@@ -80,6 +80,18 @@ impl Coefficients {
         }
     }
 
+    /// The same slowdown of every thread in every group.
+    ///
+    /// # Errors
+    /// As [`Coefficients::new`].
+    pub fn constant(slowdown: f64, components: usize) -> Result<Self, StackError> {
+        let mut terms = vec![Terms::default(); components];
+        if let Some(first) = terms.first_mut() {
+            first.alpha = slowdown;
+        }
+        Self::new(terms)
+    }
+
     /// The terms of each component.
     #[must_use]
     pub fn terms(&self) -> &[Terms] {

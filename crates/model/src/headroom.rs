@@ -12,18 +12,8 @@
 //! is the mean over all perfect matchings, in which every pair is equally
 //! likely; the oracle matches on the true slowdowns. The matching itself comes
 //! from the caller, so this room does not depend on one.
-//!
-//! [`additive`] and [`low_rank`] tell what a predictor of a given shape could
-//! capture at best, from a measured table: the limits that forms of the model
-//! are held against.
 
-use nalgebra::DMatrix;
-
-use crate::eigen::Eigen;
 use crate::{Interference, Objective};
-
-/// Rounds in which [`low_rank`] fills the diagonal in.
-const ROUNDS: usize = 200;
 
 /// STP of a whole coschedule under three deciders.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,57 +66,6 @@ pub fn headroom(
     Some(Headroom { random, oracle, achieved })
 }
 
-/// Victim's mean plus aggressor's mean minus the mean, over all ordered pairs
-/// of different programs. The diagonal is not used.
-#[must_use]
-pub fn additive(slowdowns: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    low_rank(slowdowns, 0)
-}
-
-/// The additive part plus the best interaction of `rank`: what a predictor
-/// with that many factors could know at best. The diagonal is not used; it is
-/// filled in with what the rest implies. A table that is not square gives an
-/// empty one.
-#[must_use]
-pub fn low_rank(slowdowns: &[Vec<f64>], rank: usize) -> Vec<Vec<f64>> {
-    let n = slowdowns.len();
-    if n < 2 || slowdowns.iter().any(|row| row.len() != n) {
-        return Vec::new();
-    }
-    let mut table = DMatrix::from_fn(n, n, |row, column| slowdowns[row][column]);
-    let off_diagonal = (table.sum() - table.trace()) / (n * (n - 1)) as f64;
-    table.fill_diagonal(off_diagonal);
-    let mut approximation = approximate(&table, rank);
-    for _ in 0..ROUNDS {
-        let next = approximation.diagonal();
-        let moved = (table.diagonal() - &next).amax();
-        table.set_diagonal(&next);
-        approximation = approximate(&table, rank);
-        if moved < 1e-12 {
-            break;
-        }
-    }
-    approximation.row_iter().map(|row| row.iter().copied().collect()).collect()
-}
-
-/// Additive part plus leading singular directions of the rest.
-fn approximate(table: &DMatrix<f64>, rank: usize) -> DMatrix<f64> {
-    let n = table.nrows();
-    let (rows, columns, mean) = (table.column_mean(), table.row_mean(), table.mean());
-    let mut additive = DMatrix::from_fn(n, n, |row, column| rows[row] + columns[column] - mean);
-    if rank == 0 {
-        return additive;
-    }
-    let rest = table - &additive;
-    let Some(parts) = Eigen::of(rest.tr_mul(&rest)) else { return additive };
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&a, &b| parts.values[b].total_cmp(&parts.values[a]));
-    order.truncate(rank);
-    let v = parts.vectors.select_columns(&order);
-    additive += rest * &v * v.transpose();
-    additive
-}
-
 #[cfg(test)]
 mod variants;
 
@@ -173,7 +112,6 @@ mod tests {
         let two = Interference::measured(&vec![vec![1.5; 2]; 2]).unwrap();
         let four = Interference::measured(&vec![vec![1.5; 4]; 4]).unwrap();
         assert_eq!(headroom(&two, &four, Objective::Stp, best_matching), None);
-        assert!(additive(&[vec![1.0], vec![1.0, 2.0]]).is_empty());
     }
 
     proptest! {
@@ -186,29 +124,6 @@ mod tests {
                 prop_assert!(room.achieved <= room.oracle + 1e-12);
                 prop_assert!(room.random <= room.oracle + 1e-12);
             }
-        }
-
-        #[test]
-        fn the_additive_part_has_the_means_of_the_table(table in table(6)) {
-            let fitted = additive(&table);
-            for victim in 0..6 {
-                let mean = |of: &[Vec<f64>]| -> f64 {
-                    (0..6).filter(|&other| other != victim).map(|other| of[victim][other]).sum()
-                };
-                prop_assert!((mean(&table) - mean(&fitted)).abs() < 1e-6);
-            }
-        }
-
-        #[test]
-        fn a_table_of_that_rank_is_recovered(
-            u in prop::collection::vec(-0.3..0.3_f64, 8), v in prop::collection::vec(-0.3..0.3_f64, 8),
-        ) {
-            let table: Vec<Vec<f64>> =
-                u.iter().map(|u| v.iter().map(|v| 1.5 + u * v).collect()).collect();
-            let fitted = low_rank(&table, 1);
-            let off = (0..8).flat_map(|a| (0..8).filter(move |&b| a != b).map(move |b| (a, b)));
-            let worst = off.map(|(a, b)| (table[a][b] - fitted[a][b]).abs()).fold(0.0, f64::max);
-            prop_assert!(worst < 1e-3, "{worst}");
         }
     }
 }

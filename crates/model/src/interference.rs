@@ -1,8 +1,7 @@
 //! What every thread would cost every other: the table that decisions use.
 //!
-//! Co-runners only add up in the model ([`Bilinear`]), so n² numbers tell the
-//! slowdown of every thread in every group: own + Σ impact of the co-runners. Of a [`Kernel`] that sum
-//! is the speed, and the slowdown is 1/speed.
+//! Co-runners only add up in equations 1 to 3 ([`Coefficients`]), so n² numbers tell the
+//! slowdown of every thread in every group: own + Σ impact of the co-runners.
 //! Making the table takes n² r multiplications for r factors; a pair's cost is
 //! two look-ups then, and a group of g threads g (g − 1). Who splits a union of threads in all ways
 //! asks for all of its parts at once ([`Interference::parts`]). What was measured of groups that ran
@@ -12,61 +11,8 @@ mod recall;
 
 pub use recall::Experience;
 
-use crate::bilinear::{Bilinear, dot};
-use crate::forward::{LEAST_SLOWDOWN, check};
-use crate::{Kernel, Objective, Shares, StackError};
-
-/// What slowdowns are predicted by.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Law<'m> {
-    /// Slowdowns, of throttled stacks.
-    Bilinear(&'m Bilinear),
-    /// Speeds, of stacks in company.
-    Kernel(&'m Kernel),
-}
-
-impl<'m> From<&'m Bilinear> for Law<'m> {
-    fn from(form: &'m Bilinear) -> Self {
-        Self::Bilinear(form)
-    }
-}
-
-impl<'m> From<&'m Kernel> for Law<'m> {
-    fn from(form: &'m Kernel) -> Self {
-        Self::Kernel(form)
-    }
-}
-
-impl<'m> Law<'m> {
-    fn components(self) -> usize {
-        match self {
-            Self::Bilinear(form) => form.own.len(),
-            Self::Kernel(kernel) => kernel.components(),
-        }
-    }
-
-    fn features(self, stack: &Shares) -> Vec<f64> {
-        match self {
-            Self::Bilinear(form) => form.features.of(stack),
-            Self::Kernel(kernel) => kernel.features(stack),
-        }
-    }
-
-    fn sum(self) -> (&'m Bilinear, Sum) {
-        match self {
-            Self::Bilinear(form) => (form, Sum::Slowdown),
-            Self::Kernel(kernel) => (kernel.speed(), Sum::Speed(kernel.limits())),
-        }
-    }
-}
-
-/// What own and impacts add up to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Sum {
-    Slowdown,
-    /// Kept between the least and the greatest.
-    Speed((f64, f64)),
-}
+use crate::forward::{Coefficients, LEAST_SLOWDOWN, Terms, check};
+use crate::{Objective, Shares, StackError};
 
 /// Slowdowns that a set of threads would cause each other on a core.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,41 +22,44 @@ pub struct Interference {
     impact: Vec<f64>,
     /// CPI throttled over CPI isolated.
     throttling: Vec<f64>,
-    sum: Sum,
 }
 
 impl Interference {
-    /// Predicts all slowdowns among threads from their stacks: throttled, or in company, as the form
-    /// has them.
+    /// Predicts all slowdowns among threads from their throttled stacks.
     ///
     /// # Errors
     /// [`StackError::Length`] when a stack has another number of components
     /// than the form.
-    pub fn predict<'m>(form: impl Into<Law<'m>>, stacks: &[Shares]) -> Result<Self, StackError> {
-        let law = form.into();
+    pub fn predict(coefficients: &Coefficients, stacks: &[Shares]) -> Result<Self, StackError> {
+        let terms = coefficients.terms();
         let all: Vec<&Shares> = stacks.iter().collect();
-        check(&all, law.components())?;
-        let features: Vec<Vec<f64>> = stacks.iter().map(|s| law.features(s)).collect();
-        let (form, sum) = law.sum();
-        let own: Vec<f64> = features.iter().map(|one| form.own(one)).collect();
-        let given: Vec<f64> = features.iter().map(|one| form.given(one)).collect();
-        // Factor by factor over all co-runners, so that no sum waits for the one before.
-        let done: Vec<Vec<f64>> = (form.factors.iter())
-            .map(|factor| features.iter().map(|one| dot(&factor.aggressor, one)).collect())
-            .collect();
+        check(&all, terms.len())?;
+        let sum = |stack: &Shares, of: fn(&Terms) -> f64| -> f64 {
+            terms.iter().zip(stack.parts()).map(|(terms, share)| of(terms) * share).sum()
+        };
+        let constant: f64 = terms.iter().map(|terms| terms.alpha).sum();
+        let own = stacks.iter().map(|stack| constant + sum(stack, |terms| terms.beta)).collect();
+        let given: Vec<f64> = stacks.iter().map(|stack| sum(stack, |terms| terms.gamma)).collect();
+        // Component by component over all co-runners, so that no sum waits for the one before.
+        let interacting = || terms.iter().enumerate().filter(|(_, terms)| terms.delta != 0.0);
+        let column = |at: usize| -> Vec<f64> {
+            stacks.iter().map(|stack| stack.parts().get(at).copied().unwrap_or(0.0)).collect()
+        };
+        let columns: Vec<(f64, Vec<f64>)> =
+            interacting().map(|(at, terms)| (terms.delta, column(at))).collect();
         let mut impact = Vec::with_capacity(stacks.len() * stacks.len());
-        for victim in &features {
+        for victim in 0..stacks.len() {
             let row = impact.len();
             impact.extend_from_slice(&given);
-            for (factor, done) in form.factors.iter().zip(&done) {
-                let suffered = dot(&factor.victim, victim);
-                for (impact, done) in impact[row..].iter_mut().zip(done) {
-                    *impact += suffered * done;
+            for (delta, column) in &columns {
+                let suffered = delta * column.get(victim).copied().unwrap_or(0.0);
+                for (impact, share) in impact[row..].iter_mut().zip(column) {
+                    *impact += suffered * share;
                 }
             }
         }
         let throttling = vec![1.0; stacks.len()];
-        Ok(Self { own, impact, throttling, sum })
+        Ok(Self { own, impact, throttling })
     }
 
     /// From measured slowdowns of pairs, victim by co-runner, as an oracle
@@ -121,8 +70,8 @@ impl Interference {
         let square = slowdowns.iter().all(|row| row.len() == n);
         let impact: Vec<f64> = slowdowns.iter().flatten().copied().collect();
         let finite = impact.iter().all(|slowdown| slowdown.is_finite());
-        let (own, throttling, sum) = (vec![0.0; n], vec![1.0; n], Sum::Slowdown);
-        (square && finite).then_some(Self { own, impact, throttling, sum })
+        let (own, throttling) = (vec![0.0; n], vec![1.0; n]);
+        (square && finite).then_some(Self { own, impact, throttling })
     }
 
     /// Refers costs to each thread's isolated speed: `ratios` are CPI
@@ -161,15 +110,7 @@ impl Interference {
         let others = group.iter().filter(|&&other| other != thread);
         let impacts = others.filter_map(|&other| row.get(other));
         let (sum, count) = impacts.fold((*own, 0), |(sum, count), one| (sum + one, count + 1));
-        if count == 0 { 1.0 } else { self.slowdown_of(sum) }
-    }
-
-    /// The slowdown that own and impacts add up to.
-    fn slowdown_of(&self, sum: f64) -> f64 {
-        match self.sum {
-            Sum::Slowdown => sum.max(LEAST_SLOWDOWN),
-            Sum::Speed((least, most)) => sum.max(least).min(most).recip(),
-        }
+        if count == 0 { 1.0 } else { sum.max(LEAST_SLOWDOWN) }
     }
 
     /// Cost of running a group on a core; lower is better. A group of one is
@@ -194,7 +135,7 @@ impl Interference {
         }
         let one = |victim: usize, other: usize| {
             let sum = self.own[victim] + self.impact[victim * self.len() + other];
-            objective.cost(self.slowdown_of(sum), self.throttling[victim])
+            objective.cost(sum.max(LEAST_SLOWDOWN), self.throttling[victim])
         };
         one(a, b) + one(b, a)
     }
@@ -220,7 +161,7 @@ impl Interference {
             for (cost, &mask) in costs.iter_mut().zip(masks) {
                 if mask >> at & 1 == 1 {
                     let others = low[usize::from(mask & 15)] + high[usize::from(mask >> 4)];
-                    *cost += objective.cost(self.slowdown_of(own + others), throttling);
+                    *cost += objective.cost((own + others).max(LEAST_SLOWDOWN), throttling);
                 }
             }
         }
@@ -242,7 +183,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Coefficients, Terms};
 
     fn stacks() -> impl Strategy<Value = Vec<Shares>> {
         let shares = prop::collection::vec(0.01..1.0_f64, 5).prop_map(|v| Shares::new(v).unwrap());
@@ -258,7 +198,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_table_says_what_the_equations_say(c in terms(0.3), stacks in stacks()) {
-            let table = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
+            let table = Interference::predict(&c, &stacks).unwrap();
             let group: Vec<&Shares> = stacks.iter().collect();
             let all: Vec<usize> = (0..stacks.len()).collect();
             for (at, prediction) in c.forward(&group).unwrap().iter().enumerate() {
@@ -276,7 +216,7 @@ mod tests {
             size in prop::sample::select(vec![2_usize, 4]),
         ) {
             let stacks: Vec<Shares> = stacks.iter().cycle().take(8).cloned().collect();
-            let table = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
+            let table = Interference::predict(&c, &stacks).unwrap();
             let total = |order: &[usize], objective| -> f64 {
                 order.chunks(size).map(|group| table.cost(objective, group)).sum()
             };
@@ -300,7 +240,7 @@ mod tests {
                 prop_assert!(prediction.slowdown >= LEAST_SLOWDOWN);
                 prop_assert!(prediction.parts.iter().all(|p| p.is_finite() && *p >= 0.0));
             }
-            let table = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
+            let table = Interference::predict(&c, &stacks).unwrap();
             for objective in Objective::ALL {
                 prop_assert!(table.pair_cost(objective, 0, 1).is_finite());
             }
@@ -313,15 +253,10 @@ mod tests {
             c in terms(0.3),
             stacks in stacks(),
             ratios in prop::collection::vec(1.0..2.0_f64, 8),
-            measured in prop::bool::ANY,
         ) {
             let n = stacks.len();
-            let made = Interference::predict(&Bilinear::from(&c), &stacks).unwrap();
-            let table = match measured {
-                true => Interference { sum: Sum::Speed((0.05, 2.0)), ..made },
-                false => made,
-            };
-            let table = table.throttled_by(&ratios);
+            let made = Interference::predict(&c, &stacks).unwrap();
+            let table = made.throttled_by(&ratios);
             let union: Vec<usize> = (0..n).rev().collect();
             let masks: Vec<u8> = (0..=u8::MAX >> (8 - n)).filter(|m| m.count_ones() > 1).collect();
             for objective in Objective::ALL {
@@ -346,7 +281,7 @@ mod tests {
         let c = Coefficients::new(vec![Terms { alpha: 0.0, beta: 1.0, gamma: 0.1, delta: 0.5 }; 2]);
         let stack = |a: f64| Shares::new(vec![a, 1.0 - a]).unwrap();
         let stacks = [stack(0.9), stack(0.9), stack(0.1), stack(0.1)];
-        let table = Interference::predict(&Bilinear::from(&c.unwrap()), &stacks).unwrap();
+        let table = Interference::predict(&c.unwrap(), &stacks).unwrap();
         for objective in Objective::ALL {
             let pair = |a, b| table.pair_cost(objective, a, b);
             assert!(pair(0, 2) + pair(1, 3) < pair(0, 1) + pair(2, 3), "{objective:?}");

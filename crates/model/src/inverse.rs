@@ -12,15 +12,8 @@
 //! equations of each component for all threads of the group at once, and
 //! normalise to a sum of 1.
 //!
-//! [`Inversion::Published`] does just that, with coefficients trained without
-//! δ. But the slowdowns need no guess: that each throttled stack sums to 1
-//! gives one more equation for each thread, as many as there are slowdowns.
-//! [`Inversion::Constrained`] solves these too, which makes the inverse exact;
-//! [`Inversion::Iterated`] does so with δ, by Newton's method.
-//!
-//! With δ, two threads give a quadratic ([`Inversion::Quadratic`]). Of its
-//! roots we take the one that becomes the linear solution as δ goes to 0;
-//! where there is no real root, the place where the parabola comes nearest.
+//! Step e is done with coefficients trained without δ, as the paper does it: with δ, four threads could not
+//! be solved analytically.
 //!
 //! # What may go wrong
 //! - The system of a component has the eigenvalues β − γ (differences between
@@ -28,20 +21,17 @@
 //!   blown up. So each is solved by Tikhonov regularisation towards the first
 //!   estimate, just strong enough that the gain never exceeds
 //!   1/[`LEAST_EIGENVALUE`]: x = x₀ + e (z − e x₀) / max(e², T²). Above T this
-//!   is the exact solution, at e = 0 it is the first estimate. With δ the same
-//!   is done with singular values.
+//!   is the exact solution, at e = 0 it is the first estimate.
 //! - A component that comes out negative is set to 0.
-//! - A thread of which no component is left, or an iteration that does not
-//!   settle, keeps the first estimate.
+//! - A thread of which no component is left keeps the first estimate.
 //!
 //! All of these are counted in [`Inverted`].
 
 use serde::{Deserialize, Serialize};
 
-use crate::forward::{Coefficients, LEAST_SLOWDOWN, Terms};
+use crate::forward::{Coefficients, Terms};
 use crate::{Shares, StackError};
 
-mod newton;
 #[cfg(test)]
 mod tests;
 
@@ -54,20 +44,13 @@ pub const LEAST_EIGENVALUE: f64 = 0.1;
 pub enum Inversion {
     /// Not at all: the stack in company, normalised (step b).
     Normalised,
-    /// As published: slowdown from the first estimate, δ = 0.
+    /// As published: slowdown from the first estimate, δ = 0 (steps b to e).
     Published,
-    /// As published, with δ for two threads; more are solved without.
-    Quadratic,
-    /// Slowdowns from the sums of the throttled stacks, δ = 0: exact.
-    Constrained,
-    /// Slowdowns from the sums of the throttled stacks, with δ.
-    Iterated,
 }
 
 impl Inversion {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Normalised, Self::Published, Self::Quadratic, Self::Constrained, Self::Iterated];
+    pub const ALL: [Self; 2] = [Self::Normalised, Self::Published];
 
     /// The name that files and reports use.
     #[must_use]
@@ -75,9 +58,6 @@ impl Inversion {
         match self {
             Self::Normalised => "normalised",
             Self::Published => "published",
-            Self::Quadratic => "quadratic",
-            Self::Constrained => "constrained",
-            Self::Iterated => "iterated",
         }
     }
 }
@@ -97,8 +77,8 @@ pub struct Inverted {
     pub unsolved: usize,
 }
 
-/// Inverts the model for one group of threads, given their stacks in company.
-/// `linear` are coefficients trained without δ, `full` those with.
+/// Inverts the model for one group of threads, given their stacks in company and
+/// coefficients trained without δ.
 ///
 /// A thread alone is its own throttled stack.
 ///
@@ -107,15 +87,11 @@ pub struct Inverted {
 pub fn invert(
     method: Inversion,
     linear: &Coefficients,
-    full: &Coefficients,
     group: &[&Shares],
 ) -> Result<Inverted, StackError> {
     match (method, group.len()) {
         (Inversion::Normalised, _) | (_, 0 | 1) => normalised(linear, group),
-        (Inversion::Quadratic, 2) => one_pass(full, group),
-        (Inversion::Published | Inversion::Quadratic, _) => one_pass(linear, group),
-        (Inversion::Constrained, _) => constrained(linear, group),
-        (Inversion::Iterated, _) => constrained(full, group),
+        (Inversion::Published, _) => one_pass(linear, group),
     }
 }
 
@@ -134,31 +110,12 @@ fn one_pass(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted, 
     for (at, terms) in coefficients.terms().iter().enumerate() {
         let prior = component(group, at);
         let adjusted: Vec<f64> = prior.iter().zip(&first.slowdowns).map(|(x, s)| x * s).collect();
-        let values = match (adjusted.as_slice(), prior.as_slice()) {
-            (&[a, b], &[p, q]) if terms.delta != 0.0 => {
-                quadratic(terms, [a, b], [p, q], &mut regularised).to_vec()
-            }
-            _ => solve(terms, &adjusted, &prior, &mut regularised),
-        };
+        let values = solve(terms, &adjusted, &prior, &mut regularised);
         for (thread, value) in solved.iter_mut().zip(values) {
             thread.push(value);
         }
     }
     Ok(finish(Inverted { regularised, ..first }, solved))
-}
-
-/// Slowdowns and stacks together, under the condition that each throttled
-/// stack sums to 1.
-fn constrained(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted, StackError> {
-    let first = normalised(coefficients, group)?;
-    match newton::solve(coefficients.terms(), group, &first.slowdowns) {
-        Some(solution) => {
-            let regularised = solution.regularised;
-            let slowdowns = solution.slowdowns;
-            Ok(finish(Inverted { regularised, slowdowns, ..first }, solution.stacks))
-        }
-        None => Ok(Inverted { unsolved: group.len(), ..first }),
-    }
 }
 
 /// Clamps, and normalises to 1.
@@ -207,35 +164,4 @@ fn solve(terms: &Terms, right: &[f64], prior: &[f64], regularised: &mut usize) -
 /// Of differences between threads, and of their mean.
 fn eigenvalues(terms: &Terms, threads: usize) -> [f64; 2] {
     [terms.beta - terms.gamma, terms.beta + (threads as f64 - 1.0) * terms.gamma]
-}
-
-/// Solves α + β x + γ y + δ x y = z and its mirror image for two threads.
-///
-/// Their difference is linear: x − y = d = (z₁ − z₂)/(β − γ). With x = y + d
-/// the second becomes δ y² + b y + c = 0, b = β + γ + δ d, c = α + γ d − z₂.
-fn quadratic(terms: &Terms, right: [f64; 2], prior: [f64; 2], regularised: &mut usize) -> [f64; 2] {
-    let [z1, z2] = right;
-    let apart = terms.beta - terms.gamma;
-    let lean = prior[0] - prior[1];
-    let d = lean + gain(apart, regularised) * ((z1 - z2) - apart * lean);
-    let b = terms.beta + terms.gamma + terms.delta * d;
-    let c = terms.alpha + terms.gamma * d - z2;
-    let discriminant = b * b - 4.0 * terms.delta * c;
-    let root = discriminant.max(0.0).sqrt();
-    // Stable, and −c/b as δ goes to 0.
-    let below = b + root.copysign(b);
-    let y = if below.abs() < LEAST_EIGENVALUE {
-        *regularised += 1;
-        prior[1]
-    } else if discriminant < 0.0 {
-        -b / (2.0 * terms.delta)
-    } else {
-        -2.0 * c / below
-    };
-    [y + d, y]
-}
-
-/// No slowdown is below the least that the forward model gives.
-fn plausible(slowdowns: &[f64]) -> bool {
-    slowdowns.iter().all(|s| s.is_finite() && *s >= LEAST_SLOWDOWN)
 }

@@ -20,13 +20,8 @@
 //! | slowdowns of all possible groups | [`Interference`], [`Costs`] |
 //! | a file that holds it all | [`Model`] |
 //!
-//! Beyond the paper: an exact inverse ([`Inversion::Constrained`]), objectives
-//! that bend ([`Objective`]), interactions between different components
-//! ([`Form::Rank1`], [`Form::Roots`], [`Form::Pressure`]), speed by what is like a thread in company
-//! ([`Kernel`]), and the measure that they are chosen by ([`headroom`](headroom())).
-//!
-//! All forms but the last predict from stacks alone, throttled; that one from stacks in company, as
-//! they are, so nothing has to be inverted for it ([`Form::in_company`]).
+//! Beyond the paper: other objectives ([`Objective`]), what groups did as a correction of what is predicted of
+//! them ([`Interference::recalling`]), and the measure that forms are chosen by ([`headroom`](headroom())).
 //!
 //! Everything is a function over plain values.
 //!
@@ -38,9 +33,8 @@
 //! slowdown. CPI in cycles per instruction; errors are relative.
 //!
 //! # Properties
-//! - The inverse undoes the forward model for 2, 4 and 8 threads
-//!   (`the_constrained_inverse_undoes_the_forward_model`,
-//!   `the_iterated_inverse_undoes_the_forward_model_with_delta`).
+//! - The inverse is exact where all components grow alike
+//!   (`the_published_inverse_is_exact_where_all_components_grow_alike`).
 //! - Whatever the coefficients, predictions are finite and positive
 //!   (`predictions_are_finite_and_positive`) and inverted stacks are stacks
 //!   (`whatever_the_coefficients_the_result_is_a_stack`).
@@ -56,7 +50,6 @@
 
 mod align;
 mod baseline;
-mod bilinear;
 mod costs;
 mod depth;
 mod eigen;
@@ -68,11 +61,9 @@ pub mod fuzzing;
 mod headroom;
 mod interference;
 mod inverse;
-mod kernel;
 mod mode;
 mod objective;
 mod observation;
-mod pressure;
 mod smt;
 mod stack;
 mod stored;
@@ -83,20 +74,17 @@ mod throttling;
 mod validate;
 
 pub use align::{AlignError, Aligned, Profile, Quantum, Together, align};
-pub use bilinear::{Bilinear, Factor, Features};
 pub use costs::Costs;
 pub use depth::{Depth, UnknownDepth};
 pub use errors::{BIN, BINS, Errors};
-pub use fit::{Fit, FitError, Ridges, fit};
+pub use fit::{Fit, FitError, fit};
 pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};
-pub use headroom::{Headroom, additive, headroom, low_rank};
-pub use interference::{Experience, Interference, Law};
+pub use headroom::{Headroom, headroom};
+pub use interference::{Experience, Interference};
 pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
-pub use kernel::{Held, Kernel};
 pub use mode::{SmtMode, UnknownMode};
 pub use objective::{Objective, antt, stp};
 pub use observation::{Observation, ObservationError, Observed};
-pub use pressure::Pressure;
 pub use smt::{Form, SmtModel};
 pub use stack::{Components, ComponentsError, CpiStack, Shares, StackError};
 pub use stored::{Here, Model, ModelError, Problem, Score, Trained, Training, VERSION};

@@ -40,7 +40,7 @@ pub(crate) use document::sealed;
 pub use error::{ModelError, Problem};
 
 /// Version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Everything that was learnt about sharing a core on one machine.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,7 +15,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bilinear::dot;
 use crate::fit::{FitError, Sums};
 use crate::{Errors, Shares};
 
@@ -63,6 +62,11 @@ impl Throttling {
     pub fn ratio(&self, shares: &Shares) -> f64 {
         dot(&self.weights, shares.parts()).clamp(LIMITS.0, LIMITS.1)
     }
+}
+
+/// Scalar product.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

@@ -29,14 +29,9 @@
 //! in the training set with other partners. That is the case in which the
 //! victim-plus-aggressor baseline knows the programs.
 //!
-//! How far forms of many products are held back ([`Ridges`]) is chosen anew within each fold's
-//! training set, again on programs that are left out, of that set (`choose`). So nothing of a fold
-//! has seen its programs, the choice neither.
-//!
 //! # Properties
 //! - A fold's model has seen no observation of its programs
-//!   (`a_fold_knows_nothing_of_its_programs`), nor has what was chosen for it
-//!   (`the_choice_knows_nothing_of_programs_that_are_left_out`).
+//!   (`a_fold_knows_nothing_of_its_programs`).
 //! - Known coefficients give no error (`without_noise_there_is_no_error`).
 //! - Rulers are never left out and never judged (`rulers_train_and_are_not_judged`).
 
@@ -48,13 +43,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Case};
 use crate::fit::{FitError, Moments, check, from_moments, weight};
-use crate::kernel::Meeting;
-use crate::{
-    Components, Errors, Fit, Inversion, Observation, Pressure, Ridges, Score, Shares, SmtMode,
-};
+use crate::{Components, Errors, Fit, Inversion, Observation, Score, SmtMode};
 
-mod choose;
-mod company;
 mod fold;
 #[cfg(test)]
 mod tests;
@@ -91,7 +81,6 @@ pub enum ValidationError {
 #[derive(Debug)]
 pub struct TrainingSet<'a> {
     components: usize,
-    pressure: Pressure,
     rulers: BTreeSet<Arc<str>>,
     stop: Option<&'a AtomicBool>,
     groups: BTreeMap<BTreeSet<Arc<str>>, Group<'a>>,
@@ -103,7 +92,6 @@ struct Group<'a> {
     moments: Moments,
     /// Weights of the threads observed, and weighted sum of their slowdowns.
     cases: BTreeMap<Case, (f64, f64)>,
-    meetings: BTreeMap<Case, Meeting>,
     observations: Vec<&'a Observation>,
 }
 
@@ -128,12 +116,10 @@ impl<'a> TrainingSet<'a> {
             let group = groups.entry(observation.programs()).or_insert_with(|| Group {
                 moments: Moments::new(components),
                 cases: BTreeMap::new(),
-                meetings: BTreeMap::new(),
                 observations: Vec::new(),
             });
             group.moments.add(observation);
             for (case, thread) in observation.cases().into_iter().zip(observation.threads()) {
-                group.meetings.entry(case.clone()).or_default().add(thread);
                 let (count, sum) = group.cases.entry(case).or_default();
                 let weight = weight(thread.slowdown());
                 *count += weight;
@@ -141,8 +127,7 @@ impl<'a> TrainingSet<'a> {
             }
             group.observations.push(observation);
         }
-        let pressure = Pressure::alike(components);
-        Ok(Self { components, pressure, rulers: BTreeSet::new(), stop: None, groups })
+        Ok(Self { components, rulers: BTreeSet::new(), stop: None, groups })
     }
 
     /// The same with some programs that only help to train.
@@ -151,19 +136,16 @@ impl<'a> TrainingSet<'a> {
         Self { rulers, ..self }
     }
 
+    /// The programs that only help to train.
+    #[must_use]
+    pub fn rulers(&self) -> &BTreeSet<Arc<str>> {
+        &self.rulers
+    }
+
     /// The same; from when this becomes true, nothing more is fitted.
     #[must_use]
     pub fn until(self, stop: &'a AtomicBool) -> Self {
         Self { stop: Some(stop), ..self }
-    }
-
-    /// The same with other products in the form of pressure; unless told, each component meets
-    /// itself. Pairs beyond the components are left out.
-    #[must_use]
-    pub fn pressed_by(self, pressure: &Pressure) -> Self {
-        let known = |&&(waits, uses): &&(usize, usize)| waits.max(uses) < self.components;
-        let pairs = pressure.pairs().iter().filter(known).copied().collect();
-        Self { pressure: Pressure::between(pairs), ..self }
     }
 
     /// All programs but rulers.
@@ -194,7 +176,7 @@ impl<'a> TrainingSet<'a> {
     pub fn fit_without(&self, programs: &BTreeSet<Arc<str>>) -> Result<Fit, FitError> {
         let keep = |group: &BTreeSet<Arc<str>>| group.is_disjoint(programs);
         let (moments, _) = self.train(keep)?.ok_or(FitError::Empty)?;
-        from_moments(&moments, &self.pressure, self.choose(&keep), self.kernel(keep)?)
+        from_moments(&moments)
     }
 
     /// Does anything remain to fit on without these programs ([`TrainingSet::fit_without`])?
@@ -272,17 +254,12 @@ impl<'a> TrainingSet<'a> {
         test: impl Fn(&BTreeSet<Arc<str>>) -> bool,
     ) -> Result<Option<Fold>, FitError> {
         let Some((moments, baseline)) = self.train(&train)? else { return Ok(None) };
-        let ridges = self.choose(&train);
-        let kernel = self.kernel(&train)?;
-        let model = from_moments(&moments, &self.pressure, ridges, kernel)?.model;
-        let mut fold = Fold::new(programs.clone(), ridges, model.clone());
+        let model = from_moments(&moments)?.model;
+        let mut fold = Fold::new(programs.clone(), model.clone());
         let tested = || self.groups.iter().filter(|(programs, _)| test(programs));
-        let company: BTreeMap<Arc<str>, Shares> = (tested().flat_map(|(programs, _)| programs))
-            .filter_map(|program| Some((Arc::clone(program), self.met(program, |p| !test(p))?)))
-            .collect();
         for (_, group) in tested() {
             for observation in &group.observations {
-                fold.test(&model, (&baseline, &company), observation);
+                fold.test(&model, &baseline, observation);
             }
         }
         Ok(Some(fold))
@@ -355,11 +332,6 @@ impl Validation {
             })
         });
         slowdowns.chain(inverses).collect()
-    }
-
-    /// What the training sets of the folds chose, one after the other.
-    pub fn ridges(&self) -> impl Iterator<Item = Ridges> + '_ {
-        self.folds.iter().map(|fold| fold.ridges)
     }
 
     /// The component that is largest in the measured throttled stacks.

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use symbiont_model::{
-    Bilinear, Coefficients, CpiStack, Interference, Inversion, Objective, Shares, Terms, invert,
+    Coefficients, CpiStack, Interference, Inversion, Objective, Shares, Terms, invert,
 };
 
 const NAMES: [&str; 4] = ["A", "B", "C", "D"];
@@ -32,7 +32,7 @@ fn figure_2_is_reproduced() {
     let inverted: Vec<_> = (shares.chunks(2))
         .map(|pair| {
             let pair: Vec<&Shares> = pair.iter().collect();
-            invert(Inversion::Published, &coefficients, &coefficients, &pair).unwrap()
+            invert(Inversion::Published, &coefficients, &pair).unwrap()
         })
         .collect();
     let slowdowns: Vec<f64> = inverted.iter().flat_map(|i| i.slowdowns.clone()).collect();
@@ -55,7 +55,7 @@ fn figure_2_is_reproduced() {
         row(&mut text, name, shares.parts());
     }
     text.push_str("\nweights of pairs: sum of slowdowns, STP\n");
-    let table = Interference::predict(&Bilinear::from(&coefficients), &alone).unwrap();
+    let table = Interference::predict(&coefficients, &alone).unwrap();
     for (a, b) in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)] {
         let weights = [Objective::Slowdown, Objective::Stp].map(|o| table.pair_cost(o, a, b));
         row(&mut text, &format!("{}{}", NAMES[a], NAMES[b]), &[weights[0], -weights[1]]);

@@ -56,7 +56,7 @@ use crate::phases::reach;
 use crate::view::{NOT_SETTLED, OFFLINE};
 use crate::{
     Entry, Finding, Foresight, Phase, Phases, Policy, ProgramPhase, Requirements, Settings,
-    ThreadView, View, fpu, hysched, phases,
+    ThreadView, View, fpu, hysched, phases, symbiotic_online,
 };
 use choice::Choice;
 use domains::{Domain, DomainId, Homes, Load, domains};
@@ -78,8 +78,18 @@ pub(crate) const ENTRY: Entry = Entry {
 
 /// Those of the policies that it asks.
 const PARAMETERS: Parameters = &joined::<
-    { phases::PARAMETERS.len() + hysched::PARAMETERS.len() + fpu::PARAMETERS.len() },
->(&[phases::PARAMETERS, hysched::PARAMETERS, fpu::PARAMETERS]);
+    {
+        phases::PARAMETERS.len()
+            + hysched::PARAMETERS.len()
+            + fpu::PARAMETERS.len()
+            + symbiotic_online::PARAMETERS.len()
+    },
+>(&[
+    phases::PARAMETERS,
+    hysched::PARAMETERS,
+    fpu::PARAMETERS,
+    symbiotic_online::PARAMETERS,
+]);
 
 /// Time constant of the mean of ready shares.
 const SMOOTHED: Duration = Duration::from_millis(500);
@@ -131,7 +141,7 @@ impl Auto {
             counts_instructions: false,
             ready: BTreeMap::new(),
             unmanaged: Unmanaged::default(),
-            phases: Phases::with(settings),
+            phases: Phases::online(settings),
             homes: Homes::default(),
             groups: Groups::default(),
             pays: Pays::default(),

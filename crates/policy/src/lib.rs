@@ -51,6 +51,7 @@ mod settings;
 mod stay;
 mod symbiotic;
 mod symbiotic_numa;
+mod symbiotic_online;
 mod view;
 
 use std::borrow::Cow;
@@ -77,8 +78,9 @@ pub use requirements::Requirements;
 pub use runnable::{CannotRun, MissingInput};
 pub use settings::{SetError, Settings, Values};
 pub use stay::Stay;
-pub use symbiotic::{Symbiosis, Symbiotic};
+pub use symbiotic::{Models, Symbiotic};
 pub use symbiotic_numa::SymbioticNuma;
+pub use symbiotic_online::SymbioticOnline;
 pub use view::{Placeable, ThreadView, View};
 
 /// A way to decide which threads run where.

@@ -245,6 +245,21 @@ impl Typed for f64 {
     }
 }
 
+/// Of a choice of the words `on` and `off`.
+impl Typed for bool {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) if text == "on" => Some(true),
+            Value::Text(text) if text == "off" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(if *self { "on" } else { "off" }.to_owned()))
+    }
+}
+
 impl Typed for usize {
     fn of(value: &Value) -> Option<Self> {
         if let Value::Count(count) = value { Some(*count) } else { None }

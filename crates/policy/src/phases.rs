@@ -46,13 +46,14 @@
 //! reckoned with, so whatever keeps cores busy beside is to be managed, too, or kept to others
 //! (`--job`, cpusets).
 //!
+//! `phases-online` differs where there are more serial threads than fastest cores: they take turns (`turns`),
+//! the thread that gains most by the core first where instructions are counted (`speeds`). The paper leaves
+//! the sharing of the large core in state (S,S) to future work.
+//!
 //! Unlike the paper: a program is all processes of a command, not one thread
 //! group; the count is a mean over a quantum, not the number at a moment; a
-//! serial thread stays on the core that it was given, except for turns on a faster
-//! one; and the half quantum that makes a thread busy, the order and the turns of the
-//! serial ones (the paper leaves the sharing of the large core in state (S,S) to
-//! future work), the timeout's length and
-//! what a third program means for seniority are ours. Where the machine cannot
+//! serial thread stays on the core that it was given; and the half quantum that makes a thread busy, the
+//! order of the serial ones, the timeout's length and what a third program means for seniority are ours. Where the machine cannot
 //! boost, seniority does nothing: there is no other way to prefer one of two
 //! programs that both use every hardware thread.
 //!
@@ -79,7 +80,8 @@
 //!   (`programs_confined_to_a_part_of_a_machine_are_placed_as_on_one_of_that_size`).
 //! - A thread keeps its core as long as nothing changes, turns apart
 //!   (`the_same_view_gives_the_same_placement_again`).
-//! - No serial thread is kept from the fastest cores for longer than a timeout
+//! - The first serial thread keeps the fastest core (`the_first_serial_thread_keeps_the_fast_core`); with
+//!   turns no serial thread is kept from it for longer than a timeout
 //!   (`nobody_waits_for_the_fast_core_longer_than_a_timeout`).
 //! - At most one parallel program is boosted, and only where all parallel ones
 //!   want all of the machine (`at_most_one_parallel_program_is_boosted`).
@@ -126,6 +128,14 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |settings| Box::new(Phases::with(settings)),
 };
 
+pub(crate) const ONLINE: Entry = Entry {
+    name: "phases-online",
+    summary: "as phases, and serial threads take turns on the fastest cores, by what each gains there",
+    paper: None,
+    make: |settings| Box::new(Phases::online(settings)),
+    ..ENTRY
+};
+
 pub(crate) const PARAMETERS: Parameters = &[&Phases::THRESHOLD, &Phases::SENIORITY];
 
 /// What a program is doing.
@@ -154,6 +164,8 @@ pub struct ProgramPhase {
 #[derive(Debug, Clone)]
 pub struct Phases {
     threshold: Option<f64>,
+    /// Do serial threads take turns on the fastest cores?
+    online: bool,
     /// Has the machine that it adapted to cores of several speeds?
     cores_differ: bool,
     serial: SerialThreads,
@@ -191,21 +203,29 @@ impl Phases {
     /// two, or 1.1 on machines of one or two hardware threads.
     #[must_use]
     pub fn new(threshold: Option<f64>) -> Self {
-        Self::of(threshold, Self::TIMEOUT)
+        Self::of(threshold, Self::TIMEOUT, false)
     }
 
-    /// With these settings.
+    /// As published, with these settings.
     #[must_use]
     pub fn with(settings: &Settings) -> Self {
-        Self::of(settings.get(&Self::THRESHOLD), settings.get(&Self::SENIORITY))
+        Self::of(settings.get(&Self::THRESHOLD), settings.get(&Self::SENIORITY), false)
     }
 
-    fn of(threshold: Option<f64>, timeout: Duration) -> Self {
+    /// With turns on the fastest cores.
+    #[must_use]
+    pub fn online(settings: &Settings) -> Self {
+        Self::of(settings.get(&Self::THRESHOLD), settings.get(&Self::SENIORITY), true)
+    }
+
+    fn of(threshold: Option<f64>, timeout: Duration, online: bool) -> Self {
+        // Serial threads take turns where no parallel program is boosted, too.
+        let turns = if timeout.is_zero() { Self::TIMEOUT } else { timeout };
         Self {
             threshold,
+            online,
             cores_differ: false,
-            // Serial threads that wait for a core take turns in any case.
-            serial: SerialThreads::new(if timeout.is_zero() { Self::TIMEOUT } else { timeout }),
+            serial: SerialThreads::new(online.then_some(turns)),
             seniority: Seniority::new(timeout),
             states: JointStates::default(),
             speeds: Speeds::default(),
@@ -327,13 +347,14 @@ impl Decision<'_> {
 
 impl Policy for Phases {
     fn name(&self) -> &'static str {
-        ENTRY.name
+        if self.online { ONLINE.name } else { ENTRY.name }
     }
 
-    /// Speeds are compared where cores differ.
+    /// Speeds are compared where cores differ and threads take turns on them.
     fn requirements(&self) -> Requirements {
+        let compares = self.online && self.cores_differ;
         Requirements {
-            optional: self.cores_differ.then_some(Signal::Ipc).into_iter().collect(),
+            optional: compares.then_some(Signal::Ipc).into_iter().collect(),
             ..Requirements::of([Signal::RunStates])
         }
     }
@@ -349,7 +370,9 @@ impl Policy for Phases {
         let over = over.unwrap_or_default();
         let programs = self.programs(view);
         self.states.add(JointState::of(&programs), over);
-        self.speeds.learn(view, &programs);
+        if self.online {
+            self.speeds.learn(view, &programs);
+        }
         let queue = self.serial.queue(view, &programs, &self.speeds, over);
         let given = self.serial.give_cores(view, &queue, &programs);
         self.owned = given.iter().map(|(id, core)| (*id, core.cpus.clone())).collect();

@@ -6,7 +6,7 @@ use crate::nearest::{hint, nearest};
 use crate::parameter::Parameters;
 use crate::{
     Policy, Requirements, Settings, activity, auto, fixed, fpu, hysched, l1_bandwidth, never_twice,
-    oracle, phases, random, stay, symbiotic, symbiotic_numa,
+    oracle, phases, random, stay, symbiotic, symbiotic_numa, symbiotic_online,
 };
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
@@ -17,11 +17,13 @@ const POLICIES: &[Entry] = &[
     never_twice::ENTRY,
     fixed::ENTRY,
     phases::ENTRY,
+    phases::ONLINE,
     fpu::ENTRY,
     l1_bandwidth::ENTRY,
     hysched::ENTRY,
     symbiotic::ENTRY,
     symbiotic_numa::ENTRY,
+    symbiotic_online::ENTRY,
     activity::ENTRY,
     oracle::ENTRY,
 ];

@@ -89,7 +89,7 @@ mod tests {
     fn a_policy_that_needs_a_file_cannot_run_without_it() {
         for policy in policies() {
             let needs = match policy.name {
-                "symbiotic" | "symbiotic-numa" => Some("--model"),
+                "symbiotic" | "symbiotic-numa" | "symbiotic-online" => Some("--model"),
                 "oracle" => Some("--slowdowns"),
                 "activity" => Some("--vectors"),
                 _ => None,

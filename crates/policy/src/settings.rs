@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::nearest::{hint, nearest};
 use crate::parameter::{Declared, Parameter, Typed, Value};
-use crate::{Entry, KnownActivity, PairSlowdowns, Symbiosis, policies};
+use crate::{Entry, KnownActivity, Models, PairSlowdowns, policies};
 
 /// What a policy is made with. It reads what concerns it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,9 +18,9 @@ pub struct Settings {
     pub seed: u64,
     /// Parameters that were set.
     pub values: Values,
-    /// `symbiotic`, `symbiotic-numa`: what they predict by. None: they leave
-    /// everything to the OS.
-    pub symbiosis: Option<Arc<Symbiosis>>,
+    /// The symbiotic policies: interference models that they predict by. None: they leave everything to
+    /// the OS.
+    pub models: Option<Arc<Models>>,
     /// `oracle`: what it knows beforehand. None: it leaves everything to the
     /// OS.
     pub slowdowns: Option<Arc<PairSlowdowns>>,
@@ -253,7 +253,7 @@ mod tests {
             all.iter().map(|it| it.name()).collect::<BTreeSet<_>>()
         };
         let auto = names("auto");
-        for asked in ["phases", "hysched", "fpu", "symbiotic", "symbiotic-numa", "never-twice"] {
+        for asked in ["phases", "hysched", "fpu", "symbiotic-online", "never-twice"] {
             assert!(names(asked).is_subset(&auto), "{asked}");
         }
     }

@@ -12,7 +12,6 @@
 //! |---|---|
 //! | 1. CPI stacks of the last quantum, in company | `estimate` |
 //! | 2. the inverse model: stacks alone, throttled to the SMT mode | `estimate` |
-//! | or mean stacks in company, where the form predicts from those | `company` |
 //! | 3. slowdowns of all pairs, cheapest matching | `choose` |
 //! | 4. slowdowns of pairs of pairs, matched again | `choose` |
 //! | 5. each two groups rearranged where that pays | `choose` |
@@ -38,24 +37,15 @@
 //! but was not measured is taken for the mean of those that were. Until
 //! anybody was measured, nothing is decided.
 //!
-//! # What is chosen by
-//! [`Symbiosis`] holds the model, the form of its equations, the objective and
-//! the kind of inverse. Without interaction between co-runners the sum of
-//! slowdowns is the same for every schedule, so the default objective is
-//! throughput and the default form has interactions: for the published stack equations 1 to 3 with
-//! their δ, which the paper sets to 0 for the inverse. For a fine stack it is the kernel, which predicts
-//! from each thread's mean stack in company: nothing is inverted, and partners that a thread met are
-//! remembered, with a half-life of ten quanta (`company`). It is the default since it captures more of
-//! what pairing can gain of programs that it was trained on than the other forms do, and errs least on
-//! those that it was not. Of the latter it captures more than them only within the intervals, and
-//! less while a thread has met one partner only; `symbiont train` tells all of it.
+//! # What the paper leaves open
+//! - Which forward model steps 3 to 5 use: equations 1 to 3 with their δ, for without it the sum of slowdowns
+//!   is the same for every schedule; the inverse of step 2 goes without, as the paper says.
+//! - What is least: the sum of slowdowns against throttled speed (section 3.2: "minimal slowdown"); throughput
+//!   or turnaround time can be set ([`Symbiotic::OBJECTIVE`]).
+//! - The stack is that of the model; the paper's is the coarse one.
+//! - Section 4.3 lets the OS place threads while a decision is computed; here they stay.
 //!
-//! What is predicted of a group may be corrected by what its threads did when they were together
-//! (`symbiont_model::Experience`; the same half-life). A group that was predicted too well is tried and
-//! then known; without that, a model that errs chooses the same wrong group again and again. It is done
-//! by default with fine stacks, and not with the published equations, which go without. Where the model
-//! knew none of a workload's eight programs (simulated POWER8, 40 workloads), 0.82 [0.72, 0.91] of what an oracle gains over random placement
-//! was captured with it, 0.55 [0.35, 0.72] without.
+//! `symbiotic-online` decides by the same steps with other predictions (`crate::symbiotic_online`).
 //!
 //! # Properties
 //! - Slowdowns are predicted from stacks in company alone
@@ -77,19 +67,13 @@
 //!   (`each_sort_of_core_has_its_own_model`).
 //! - With stacks shuffled between threads the pairs are no better than chance
 //!   (`shuffled_stacks_make_random_pairs`).
-//! - By the kernel, too, threads that need the same are kept apart and stay, and new phases are
-//!   followed (`threads_that_need_the_same_are_kept_apart_and_stay`, `a_new_phase_is_followed`).
-//! - What stacks do not show is learned from what groups did, if that is recalled
-//!   (`what_no_stack_shows_is_learned_from_what_groups_did`).
 
 mod choose;
-mod company;
+mod co_runs;
 #[cfg(test)]
 mod degenerate_tests;
 mod estimate;
 mod foresee;
-#[cfg(test)]
-mod kernel_tests;
 mod sorts;
 #[cfg(test)]
 mod tests;
@@ -99,11 +83,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use symbiont_machine::{Placement, Signal, ThreadId};
-use symbiont_model::{Form, Inversion, Model, Objective};
+use symbiont_model::{Form, Model, Objective};
 use symbiont_topology::{CoreId, CoreKind};
 
+use crate::parameter::{Kind, Parameter, Parameters, Typed, Value};
 use crate::seats::{Group, Pool, Seats, pools};
-use crate::{Entry, Foresight, MissingInput, Policy, Requirements, ThreadView, View};
+use crate::{Entry, Foresight, MissingInput, Policy, Requirements, Settings, ThreadView, View};
 use choose::{Chosen, choose};
 use estimate::Estimates;
 use foresee::Foreseen;
@@ -111,58 +96,73 @@ use sorts::{Part, parts};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic",
-    summary: "puts threads together that an interference model predicts to disturb each other least",
+    summary: "groups threads that an interference model predicts to slow each other down least, as published",
     paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 4"),
     quantum: Duration::from_millis(100),
     boosts: false,
-    parameters: &[],
-    make: |settings| Box::new(Symbiotic::new(settings.symbiosis.clone())),
+    parameters: PARAMETERS,
+    make: |settings| Box::new(Symbiotic::published(settings)),
 };
 
-/// What it cannot do without.
+pub(crate) const PARAMETERS: Parameters = &[&Symbiotic::OBJECTIVE];
+
+/// The model that symbiotic policies cannot do without.
 pub(crate) const MODEL: MissingInput = MissingInput::trained("an interference model", "--model");
 
-/// What the symbiotic policies predict by.
+/// Interference models of a machine, all of the same stack.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Symbiosis {
-    /// The interference model.
-    pub model: Model,
-    /// Those of other sorts of core, where the machine has several; of the same stack.
+pub struct Models {
+    /// Of one core type.
+    pub first: Model,
+    /// Of the other core types, where the machine has several.
     pub others: Vec<Model>,
-    /// Which of its terms predict slowdowns.
+}
+
+impl Models {
+    /// The model of a core type.
+    #[must_use]
+    pub fn of(&self, kind: CoreKind) -> Option<&Model> {
+        self.all().find(|model| model.core == kind)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Model> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
+impl From<Model> for Models {
+    fn from(first: Model) -> Self {
+        Self { first, others: Vec::new() }
+    }
+}
+
+/// How a symbiotic policy predicts slowdowns and judges schedules.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Symbiosis {
+    /// The models.
+    pub models: Arc<Models>,
+    /// Which terms of a model predict slowdowns.
     pub form: Form,
     /// What a schedule is judged by.
     pub objective: Objective,
-    /// How stacks in company become stacks alone.
-    pub inversion: Inversion,
-    /// Does what was measured of groups that ran correct what is predicted of them
-    /// ([`symbiont_model::Interference::recalling`])?
-    pub recalls: bool,
+    /// Does what groups did correct what is predicted of them ([`symbiont_model::Interference::recalling`])?
+    pub feedback: bool,
 }
 
-impl Symbiosis {
-    /// A model with the default form, objective and inverse: of the coarse stack, which is the
-    /// published one, the published equations with δ, and nothing is recalled. Of a fine stack the
-    /// kernel, and what was measured is recalled.
-    #[must_use]
-    pub fn new(model: Model) -> Self {
-        let fine = model.components.signal() == Signal::CpiStackFine;
-        Self {
-            model,
-            others: Vec::new(),
-            form: if fine { Form::Kernel } else { Form::Delta },
-            objective: Objective::Stp,
-            inversion: Inversion::Constrained,
-            recalls: fine,
-        }
+impl Typed for Objective {
+    fn of(value: &Value) -> Option<Self> {
+        let text = String::of(value)?;
+        Self::ALL.into_iter().find(|objective| objective.name().eq_ignore_ascii_case(&text))
     }
 
-    /// The model of a sort of core.
-    #[must_use]
-    pub fn model_of(&self, sort: CoreKind) -> Option<&Model> {
-        std::iter::once(&self.model).chain(&self.others).find(|model| model.core == sort)
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.name().to_owned()))
     }
 }
+
+/// The words of the objectives.
+pub(crate) const OBJECTIVES: Kind = Kind::Choice(&["slowdown", "stp", "antt"]);
 
 /// The policy.
 #[derive(Debug, Clone)]
@@ -172,10 +172,31 @@ pub struct Symbiotic {
 }
 
 impl Symbiotic {
-    /// Predicts by this; without it, everything is left to the OS.
+    /// What a schedule is judged by.
+    pub const OBJECTIVE: Parameter<Objective> = Parameter::new(
+        "objective",
+        OBJECTIVES,
+        Objective::Slowdown,
+        "what a schedule is judged by: the sum of predicted slowdowns, system throughput, or mean \
+         turnaround time",
+    );
+
+    /// As published, with these settings; without models, everything is left to the OS.
     #[must_use]
-    pub fn new(symbiosis: Option<Arc<Symbiosis>>) -> Self {
-        Self { symbiosis, estimates: Estimates::default() }
+    pub fn published(settings: &Settings) -> Self {
+        let objective = settings.get(&Self::OBJECTIVE);
+        let models = settings.models.clone();
+        Self::new(models.map(|models| Symbiosis {
+            models,
+            form: Form::Delta,
+            objective,
+            feedback: false,
+        }))
+    }
+
+    /// Predicts by this; without it, everything is left to the OS.
+    pub(crate) fn new(symbiosis: Option<Symbiosis>) -> Self {
+        Self { symbiosis: symbiosis.map(Arc::new), estimates: Estimates::default() }
     }
 
     /// Decides; `seat` puts the groups of a pool on cores.
@@ -225,7 +246,7 @@ impl Policy for Symbiotic {
     }
 
     fn requirements(&self) -> Requirements {
-        let stack = self.symbiosis.as_ref().map(|by| by.model.components.signal());
+        let stack = self.symbiosis.as_ref().map(|by| by.models.first.components.signal());
         Requirements {
             missing_input: self.symbiosis.is_none().then_some(MODEL),
             ..Requirements::of([Signal::RunStates, stack.unwrap_or(Signal::CpiStack)])

@@ -16,7 +16,7 @@ use symbiont_machine::{Placement, Signal};
 use symbiont_topology::{CpuSet, Topology};
 
 use crate::seats::{Group, Pool, Seats};
-use crate::{Entry, Foresight, Policy, Requirements, Symbiotic, View};
+use crate::{Entry, Foresight, Policy, Requirements, Symbiotic, View, symbiotic};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic-numa",
@@ -24,8 +24,8 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 6.2"),
     quantum: Duration::from_millis(100),
     boosts: false,
-    parameters: &[],
-    make: |settings| Box::new(SymbioticNuma(Symbiotic::new(settings.symbiosis.clone()))),
+    parameters: symbiotic::PARAMETERS,
+    make: |settings| Box::new(SymbioticNuma(Symbiotic::published(settings))),
 };
 
 /// The policy.
@@ -52,11 +52,7 @@ impl Policy for SymbioticNuma {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let demand = demand(view);
-        let near = near(view.topology);
-        self.0.decide(view, |seats, pool, groups, placement| {
-            seat(view, (&near, &demand), (seats, pool), groups, placement);
-        })
+        place_near_memory(&mut self.0, view)
     }
 
     fn achieved_slowdown(&self, thread: symbiont_machine::ThreadId) -> Option<f64> {
@@ -66,6 +62,15 @@ impl Policy for SymbioticNuma {
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         self.0.foresight(view)
     }
+}
+
+/// Decides by a symbiotic policy, and ranks its groups by their requests to memory.
+pub(crate) fn place_near_memory(policy: &mut Symbiotic, view: &View<'_>) -> Placement {
+    let demand = demand(view);
+    let near = near(view.topology);
+    policy.decide(view, |seats, pool, groups, placement| {
+        seat(view, (&near, &demand), (seats, pool), groups, placement);
+    })
 }
 
 /// The hardware threads of nodes that have memory.
@@ -120,6 +125,11 @@ fn seat(
     }
     seats.seat(view, &close, &ranked, placement);
     seats.seat(view, &far, &rest, placement);
+}
+
+/// Does a node with CPUs have no memory?
+pub(crate) fn lacks_memory(topology: &Topology) -> bool {
+    topology.nodes().iter().any(|node| !node.cpus.is_empty() && node.memory_bytes == Some(0))
 }
 
 #[cfg(test)]

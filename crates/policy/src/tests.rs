@@ -145,11 +145,10 @@ fn story() -> impl Strategy<Value = Story> {
 
 /// With all that any policy may be given.
 fn settings(seed: u64) -> Settings {
-    static SYMBIOSIS: LazyLock<Arc<Symbiosis>> =
-        LazyLock::new(|| Arc::new(Symbiosis::new(test_world::model())));
+    static MODELS: LazyLock<Arc<Models>> = LazyLock::new(|| Arc::new(test_world::model().into()));
     let names = (0..4).map(|n| format!("p{n}")).collect();
     let slowdowns = PairSlowdowns::new("made-up".into(), names, vec![vec![1.3; 4]; 4]).unwrap();
-    let (symbiosis, slowdowns) = (Some(Arc::clone(&SYMBIOSIS)), Some(Arc::new(slowdowns)));
+    let (models, slowdowns) = (Some(Arc::clone(&MODELS)), Some(Arc::new(slowdowns)));
     // Of one of the four programs nothing is known.
     let interval = |n: u32| ActivityInterval {
         instructions: 1_000_000,
@@ -157,7 +156,7 @@ fn settings(seed: u64) -> Settings {
     };
     let activity = (0..3).map(|n| (format!("p{n}"), vec![interval(n), interval(n + 1)])).collect();
     let activity = Some(Arc::new(KnownActivity::new(activity).unwrap()));
-    Settings { seed, symbiosis, slowdowns, activity, ..Settings::default() }
+    Settings { seed, models, slowdowns, activity, ..Settings::default() }
 }
 
 /// Tells the story to a policy; each placement is in force in the next quantum.

@@ -48,10 +48,10 @@ pub fn refused() {
     let foreign = said(&["--model", path]);
     assert!(foreign.contains("trained on 'another machine', this is"), "{foreign}");
     let text = std::fs::read_to_string(&other).unwrap();
-    std::fs::write(&other, text.replace("made up", "edited")).unwrap();
+    std::fs::write(&other, text.replace("synthetic", "edited")).unwrap();
     let damaged = said(&["--model", path]);
     assert!(damaged.contains("damaged: its checksum"), "{damaged}");
-    std::fs::write(&other, text.replace("version = 4", "version = 3")).unwrap();
+    std::fs::write(&other, text.replace("version = 5", "version = 4")).unwrap();
     let older = said(&["--model", path]);
-    assert!(older.contains("its format is version 3"), "{older}");
+    assert!(older.contains("its format is version 4"), "{older}");
 }

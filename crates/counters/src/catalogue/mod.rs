@@ -174,19 +174,6 @@ pub struct Sum {
     pub parts: Vec<String>,
     /// Name of the formula that they add up to; none: they add up to 1.
     pub total: Option<String>,
-    /// Resources for which threads on one core compete, as far as the parts show it.
-    pub pressures: Vec<Pressure>,
-}
-
-/// A resource that threads on one core share, with the parts of a sum that show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pressure {
-    /// The resource.
-    pub resource: String,
-    /// Parts that grow in a thread when others use it.
-    pub waits: Vec<String>,
-    /// Parts that show how much a thread uses it.
-    pub uses: Vec<String>,
 }
 
 /// Formulas of which the largest names what bounds a thread.

@@ -9,7 +9,7 @@ use super::expression::{is_name, parse};
 use super::formula::Context;
 use super::{
     Catalogue, CatalogueError, Categories, Counters, CpuRule, Encoding, Event, EventOracle,
-    Formula, Group, Oracles, Pmu, PmuType, Pressure, Smt, Sum, Unit,
+    Formula, Group, Oracles, Pmu, PmuType, Smt, Sum, Unit,
 };
 
 /// More than any PMU can count at once.
@@ -307,7 +307,7 @@ fn sums(root: &Section<'_>, formulas: &[Formula]) -> Result<Vec<Sum>, CatalogueE
     for section in root.sections("sum")? {
         let name = section.text("name")?;
         let section = section.named(format!("sum.{name}"));
-        section.only(&["name", "parts", "total", "pressure"])?;
+        section.only(&["name", "parts", "total"])?;
         let total = section.text_if_any("total")?;
         let unit = match &total {
             None => Unit::Fraction,
@@ -318,29 +318,9 @@ fn sums(root: &Section<'_>, formulas: &[Formula]) -> Result<Vec<Sum>, CatalogueE
                 .ok_or_else(|| section.error_in("total", format!("unknown formula '{total}'")))?,
         };
         let parts = members(&section, "parts", formulas, unit)?;
-        let pressures = section.sections("pressure")?;
-        let pressures = pressures.iter().map(|section| pressure(section, &parts));
-        let pressures = pressures.collect::<Result<_, _>>()?;
-        sums.push(Sum { name, parts, total, pressures });
+        sums.push(Sum { name, parts, total });
     }
     Ok(sums)
-}
-
-fn pressure(section: &Section<'_>, parts: &[String]) -> Result<Pressure, CatalogueError> {
-    section.only(&["resource", "waits", "uses"])?;
-    let named = |key: &str| {
-        let names = section.texts(key)?;
-        let unknown = names.iter().find(|name| !parts.contains(name));
-        if let Some(name) = unknown {
-            return Err(section.error_in(key, format!("'{name}' is no part of the sum")));
-        }
-        Ok(names)
-    };
-    Ok(Pressure {
-        resource: section.text("resource")?,
-        waits: named("waits")?,
-        uses: named("uses")?,
-    })
 }
 
 fn categories(root: &Section<'_>, formulas: &[Formula]) -> Result<Vec<Categories>, CatalogueError> {

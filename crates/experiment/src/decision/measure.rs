@@ -12,7 +12,7 @@ use symbiont_model::{
     Coefficients, Components, Depth, Model, SmtMode, Throttling, Trained, Training, fit,
 };
 use symbiont_planner::{Bounds, Planner};
-use symbiont_policy::{Policy, Symbiosis, Symbiotic};
+use symbiont_policy::{Models, Policy, Settings, SymbioticOnline};
 use symbiont_topology::{CoreKind, Topology};
 
 use super::crowd::Crowd;
@@ -28,7 +28,7 @@ const QUANTUM: Duration = Duration::from_millis(100);
 /// What decisions are made by, for each stack that was asked for.
 pub(super) struct Known {
     catalogue: Catalogue,
-    models: BTreeMap<Depth, Arc<Symbiosis>>,
+    models: BTreeMap<Depth, Arc<Models>>,
 }
 
 fn wrong(why: impl std::fmt::Display) -> Error {
@@ -47,11 +47,11 @@ impl Known {
     /// # Errors
     /// When a decision does not group all threads.
     pub fn measure(&mut self, load: Load, quanta: u32) -> Result<Vec<f64>, Error> {
-        let symbiosis = self.model(load.stack)?;
+        let models = Some(self.model(load.stack)?);
         let line = format!("core:{} smt:{}", load.cores(), load.smt);
         let topology = Topology::synthetic(&line).map_err(wrong)?;
         let places = topology.cpus().len();
-        let policy = Symbiotic::new(Some(symbiosis));
+        let policy = SymbioticOnline::with(&Settings { models, ..Settings::default() });
         let crowd = Crowd::new(topology, &self.catalogue, &policy.requirements().required);
         let planner = Planner::new(Bounds::none());
         let mut controller = Controller::new(crowd, Box::new(policy), planner);
@@ -73,17 +73,17 @@ impl Known {
         Ok(times)
     }
 
-    fn model(&mut self, stack: Depth) -> Result<Arc<Symbiosis>, Error> {
+    fn model(&mut self, stack: Depth) -> Result<Arc<Models>, Error> {
         if let Some(known) = self.models.get(&stack) {
             return Ok(Arc::clone(known));
         }
-        let symbiosis = Arc::new(Symbiosis::new(model(&self.catalogue, stack)?));
-        self.models.insert(stack, Arc::clone(&symbiosis));
-        Ok(symbiosis)
+        let models = Arc::new(model(&self.catalogue, stack)?.into());
+        self.models.insert(stack, Arc::clone(&models));
+        Ok(models)
     }
 }
 
-/// A model of programs that were made up.
+/// A model of synthetic programs.
 fn model(catalogue: &Catalogue, stack: Depth) -> Result<Model, Error> {
     let components = Components::of(catalogue, stack.sum()).map_err(wrong)?;
     let law = Coefficients::new(World::law(components.len(), 0.5)).map_err(wrong)?;
@@ -102,7 +102,7 @@ fn model(catalogue: &Catalogue, stack: Depth) -> Result<Model, Error> {
         note: String::new(),
     };
     Ok(Model {
-        machine: "a made-up machine".to_owned(),
+        machine: "a synthetic machine".to_owned(),
         core: CoreKind::Performance,
         catalogue: catalogue.name().to_owned(),
         components,

@@ -124,7 +124,7 @@ impl Source for Auto {
                 contenders: contenders(&able, &known),
                 repeats,
                 alone: Duration::from_secs(alone),
-                models: None,
+                models: &[],
             };
             let rows = ready.carry_out(comparison, context, progress)?.rows;
             points(name, &rows, &able, context.seed, &mut reproduced);
@@ -202,13 +202,13 @@ fn name(entry: &Entry) -> &'static str {
 /// The OS first, as the baseline. Repeats are added for `auto`, with and without a model; the others and
 /// the controls run in the first repeat.
 fn contenders(able: &[&'static Entry], known: &Knowledge) -> Vec<Contender> {
-    let modelled = |name: &str, policy| known.contender(name, policy, |model| model);
+    let modelled = |name: &str, policy| known.contender(name, policy);
     let plain = |name: &str| Contender::new(name, symbiont_policy::DEFAULT);
     let once = |contender: Contender| Contender { repeats: Some(1), ..contender };
     let private =
         |contender: Contender| once(Contender { switches: Switches::ALL_PRIVATE, ..contender });
     let mut all = vec![Contender::new(OS, "stay"), plain(OWN)];
-    if known.settings.symbiosis.is_some() {
+    if known.settings.models.is_some() {
         all.push(modelled(MODELLED, symbiont_policy::DEFAULT));
     }
     let others = able.iter().filter(|entry| ![OS, OWN].contains(&name(entry)));

@@ -38,7 +38,7 @@ pub struct Comparison<'a> {
     /// How long each program runs alone to set its target.
     pub alone: Duration,
     /// Interference models without the programs of a mix.
-    pub models: Option<&'a Models<'a>>,
+    pub models: &'a [&'a Models<'a>],
 }
 
 /// What came out.

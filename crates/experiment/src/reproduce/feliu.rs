@@ -7,8 +7,7 @@ mod figures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use symbiont_model::{Form, Inversion};
-use symbiont_policy::{PairSlowdowns, Symbiosis};
+use symbiont_policy::PairSlowdowns;
 use symbiont_profile::Profile;
 use symbiont_sim::description::{Costs, Description};
 use symbiont_sim::fast::{Switches, TableBuilder};
@@ -39,9 +38,9 @@ pub(super) const POWER8: &str = "power8-s812l";
 pub(super) const RANDOM: &str = "random";
 const OS: &str = "OS";
 const L1: &str = "L1 bandwidth";
-const PUBLISHED: &str = "symbiotic (published)";
-const ONLINE: &str = "symbiotic (kernel, feedback)";
-const NUMA: &str = "symbiotic-numa (published)";
+const PUBLISHED: &str = "symbiotic";
+const ONLINE: &str = "symbiotic-online";
+const NUMA: &str = "symbiotic-numa";
 const ORACLE: &str = "oracle";
 const STATIC: &str = "best static grouping found";
 const SHUFFLED: &str = "symbiotic (measurements shuffled)";
@@ -123,7 +122,7 @@ impl Source for Symbiotic {
                 contenders: contenders(width, &known),
                 repeats: size.repeats,
                 alone: size.alone,
-                models: None,
+                models: &[],
             };
             let compared = ready.carry_out(comparison, context, progress)?;
             let cores = size.watched();
@@ -181,19 +180,8 @@ fn with_groups(
     Ok(())
 }
 
-/// As the paper's: linear with the δ term, inverse under constraints, no feedback.
-pub(super) fn published(model: Symbiosis) -> Symbiosis {
-    let inversion = Inversion::Constrained;
-    Symbiosis { form: Form::Delta, inversion, recalls: false, ..model }
-}
-
-/// Ours: the kernel form, corrected by what was measured of groups that ran.
-pub(super) fn online(model: Symbiosis) -> Symbiosis {
-    Symbiosis { form: Form::Kernel, recalls: true, ..model }
-}
-
 fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
-    let symbiotic = |name: &str, policy| known.contender(name, policy, published);
+    let symbiotic = |name: &str, policy| known.contender(name, policy);
     let warm = Switches { warm_caches: true, ..Switches::default() };
     let free =
         |contender: Contender| Contender { costs: Some(Costs::NONE), switches: warm, ..contender };
@@ -207,7 +195,7 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
         Contender::new(OS, "stay"),
         Contender::new(L1, "l1-bandwidth"),
         Contender { watched: true, ..symbiotic(PUBLISHED, "symbiotic") },
-        known.contender(ONLINE, "symbiotic", online),
+        symbiotic(ONLINE, "symbiotic-online"),
         symbiotic(NUMA, "symbiotic-numa"),
     ];
     match width {

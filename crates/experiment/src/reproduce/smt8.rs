@@ -67,7 +67,7 @@ impl Source for Smt8 {
             contenders: vec![narrow, Contender::new(SMT8, "stay")],
             repeats: Repeats::exactly(1),
             alone: Duration::from_secs(alone),
-            models: None,
+            models: &[],
         };
         let rows = ready.carry_out(comparison, context, progress)?.rows;
         let point = |(cores, stated): (usize, f64)| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use symbiont_model::Depth;
-use symbiont_policy::{Settings, Symbiosis};
+use symbiont_policy::Settings;
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
@@ -26,7 +26,7 @@ fn on_core<T>(
     machine: Description,
     width: usize,
     profiles: &BTreeMap<String, Profile>,
-    size: &Size,
+    (size, stack): (&Size, Depth),
     context: &Context<'_>,
     then: impl FnOnce(&Simulated<'_, '_>, &training::Options) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -39,7 +39,7 @@ fn on_core<T>(
         output: context.records.clone(),
         programs: profiles.keys().cloned().collect(),
         rulers: Vec::new(),
-        stack: Depth::Coarse,
+        stack,
         size: size.clone(),
         seed: context.seed,
     };
@@ -55,7 +55,8 @@ pub fn train(
     context: &Context<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Evaluated, Error> {
-    on_core(machine, width, profiles, size, context, |site, options| {
+    let of = (size, Depth::Coarse);
+    on_core(machine, width, profiles, of, context, |site, options| {
         let runs = training::observe(site, options, progress)?;
         training::judge(site, options, &runs, progress)
     })
@@ -66,11 +67,11 @@ pub fn left_out(
     machine: Description,
     width: usize,
     profiles: &BTreeMap<String, Profile>,
-    size: &Size,
+    of: (&Size, Depth),
     context: &Context<'_>,
     progress: &mut dyn Progress,
 ) -> Result<LeftOut, Error> {
-    on_core(machine, width, profiles, size, context, |site, options| {
+    on_core(machine, width, profiles, of, context, |site, options| {
         let runs = training::observe(site, options, progress)?;
         LeftOut::new(site, options, &runs)
     })
@@ -86,7 +87,8 @@ pub fn explore(
     next: &(dyn Fn(&Throughputs) -> BTreeSet<Vec<String>> + Sync),
     progress: &mut dyn Progress,
 ) -> Result<Throughputs, Error> {
-    on_core(machine, width, profiles, size, context, |site, options| {
+    let of = (size, Depth::Coarse);
+    on_core(machine, width, profiles, of, context, |site, options| {
         training::explore(site, options, next, progress)
     })
 }
@@ -109,24 +111,16 @@ impl Knowledge {
     /// Of a model and slowdowns of pairs.
     pub fn new(model: &symbiont_model::Model, slowdowns: &symbiont_policy::PairSlowdowns) -> Self {
         let settings = Settings {
-            symbiosis: Some(Arc::new(Symbiosis::new(model.clone()))),
+            models: Some(Arc::new(model.clone().into())),
             slowdowns: Some(Arc::new(slowdowns.clone())),
             ..Settings::default()
         };
         Self { settings, key: digest(&[&format!("{:?} {slowdowns:?}", model.modes)]) }
     }
 
-    /// A policy that gets it, with the model used in another way.
-    pub fn contender(
-        &self,
-        name: &str,
-        policy: &'static str,
-        used: impl FnOnce(Symbiosis) -> Symbiosis,
-    ) -> Contender {
-        let known = self.settings.symbiosis.as_deref().cloned();
-        let symbiosis = known.map(|known| Arc::new(used(known)));
-        let settings = Settings { symbiosis, ..self.settings.clone() };
+    /// A policy that gets it.
+    pub fn contender(&self, name: &str, policy: &'static str) -> Contender {
         let key = format!("{} {name}", self.key);
-        Contender { settings, key, ..Contender::new(name, policy) }
+        Contender { settings: self.settings.clone(), key, ..Contender::new(name, policy) }
     }
 }

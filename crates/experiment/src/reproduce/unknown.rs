@@ -8,13 +8,12 @@
 
 use std::time::Duration;
 
-use symbiont_model::Form;
-use symbiont_policy::Symbiosis;
+use symbiont_model::Depth;
 use symbiont_sim::description::Costs;
 use symbiont_sim::fast::Switches;
 
 use super::compared::{Comparison, Ready};
-use super::feliu::{self, POWER8, RANDOM, online, published};
+use super::feliu::{self, POWER8, RANDOM};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::trained::{Knowledge, left_out};
 use super::{Context, Effort, Reproduced, Source};
@@ -30,12 +29,11 @@ use crate::training;
 pub struct Unknown;
 
 const ORACLE: &str = "oracle";
-const KNOWN: &str = "published, programs known";
-const LEFT_OUT: &str = "published, programs left out";
-const ONLINE_KNOWN: &str = "kernel and feedback, programs known";
-const ONLINE_LEFT_OUT: &str = "kernel and feedback, programs left out";
-const KERNEL_LEFT_OUT: &str = "kernel, programs left out";
-const SHUFFLED: &str = "kernel, programs left out, measurements shuffled";
+const KNOWN: &str = "symbiotic, programs known";
+const LEFT_OUT: &str = "symbiotic, programs left out";
+const ONLINE_KNOWN: &str = "symbiotic-online, programs known";
+const ONLINE_LEFT_OUT: &str = "symbiotic-online, programs left out";
+const SHUFFLED: &str = "symbiotic-online, programs left out, measurements shuffled";
 const RANDOM_FREE: &str = "random (moves free)";
 const LATE: &str = "programs run on where they are";
 const RESERVED: &str = "programs run on all cores but one";
@@ -43,10 +41,10 @@ const RESERVED: &str = "programs run on all cores but one";
 /// Time of a decision where it takes some: that of one about 40 threads.
 const DECISION: Duration = Duration::from_millis(1);
 
-const LEAVING: &str = "Each mix is predicted by a model that was fitted without any of its programs; mixes that leave \
-                       too few groups to fit on are not run. \"Published\" and \"kernel\" are as in feliu-fig7a.";
-const CONTROL: &str = "Measurements shuffled: a negative control in which moves are free and nothing is remembered; \
-                       nothing may be gained over random placement with free moves.";
+const LEAVING: &str = "Left out: each mix is predicted by a model that was fitted without any of its programs; mixes that \
+                       leave too few groups to fit on are not run.";
+const CONTROL: &str = "Measurements shuffled: a negative control in which moves are free; nothing may be gained over \
+                       random placement with free moves.";
 
 const fn figure(id: &'static str, title: &'static str) -> Figure {
     Figure {
@@ -135,7 +133,8 @@ impl Source for Unknown {
         let profiles = context.profiles(&programs)?;
         let description = super::described(POWER8)?;
         let core = description.clone();
-        let observed = left_out(core, 4, &profiles, &size.training, context, progress)?;
+        let observed =
+            left_out(core, 4, &profiles, (&size.training, Depth::Coarse), context, progress)?;
         let models = observed.models()?;
         let ready = Ready::new(description, &profiles, &[1, 2, 4], context)?;
         let mut reproduced = Reproduced::default();
@@ -159,7 +158,7 @@ impl Source for Unknown {
                 contenders: contenders(width, &known),
                 repeats: size.repeats,
                 alone: size.alone,
-                models: Some(&models),
+                models: &[&models],
             };
             let rows = ready.carry_out(comparison, context, progress)?.rows;
             points(width, &rows, context.seed, &mut reproduced);
@@ -173,10 +172,9 @@ impl Source for Unknown {
 }
 
 fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
-    let with =
-        |name: &str, used: fn(Symbiosis) -> Symbiosis| known.contender(name, "symbiotic", used);
+    let with = |name: &str| known.contender(name, "symbiotic");
+    let online = |name: &str| known.contender(name, "symbiotic-online");
     let left_out = |contender: Contender| Contender { left_out: true, ..contender };
-    let kernel = |model: Symbiosis| Symbiosis { form: Form::Kernel, recalls: false, ..model };
     let free = |contender: Contender| Contender {
         costs: Some(Costs::NONE),
         switches: Switches { warm_caches: true, ..Switches::default() },
@@ -184,28 +182,27 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
     };
     let taking = |name: &str, reserved| Contender {
         decision: Decision { takes: DECISION, reserved },
-        ..with(name, published)
+        ..with(name)
     };
     let mut all = vec![
         Contender::new(RANDOM, "random"),
-        with(KNOWN, published),
-        left_out(with(LEFT_OUT, published)),
-        with(ONLINE_KNOWN, online),
-        left_out(with(ONLINE_LEFT_OUT, online)),
-        left_out(with(KERNEL_LEFT_OUT, kernel)),
+        with(KNOWN),
+        left_out(with(LEFT_OUT)),
+        online(ONLINE_KNOWN),
+        left_out(online(ONLINE_LEFT_OUT)),
         free(Contender::new(RANDOM_FREE, "random")),
-        free(left_out(Contender { shown: Shown::Exchanged, ..with(SHUFFLED, kernel) })),
+        free(left_out(Contender { shown: Shown::Exchanged, ..online(SHUFFLED) })),
         taking(LATE, false),
         taking(RESERVED, true),
     ];
     if width == 2 {
-        all.push(known.contender(ORACLE, "oracle", |model| model));
+        all.push(known.contender(ORACLE, "oracle"));
     }
     all
 }
 
 /// Contenders with programs known and left out.
-const COMPARED: [&str; 5] = [KNOWN, LEFT_OUT, ONLINE_KNOWN, ONLINE_LEFT_OUT, KERNEL_LEFT_OUT];
+const COMPARED: [&str; 4] = [KNOWN, LEFT_OUT, ONLINE_KNOWN, ONLINE_LEFT_OUT];
 
 fn points(width: usize, rows: &Rows, seed: u64, reproduced: &mut Reproduced) {
     let at = format!("SMT{width}");

@@ -36,7 +36,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{Signals, ThreadId};
 use symbiont_model::Model;
-use symbiont_policy::{Fixed, Settings, Symbiosis, Together, find};
+use symbiont_policy::{Fixed, Settings, Together, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Costs;
 use symbiont_sim::fast::{Switches, TableBuilder};
@@ -194,7 +194,7 @@ pub struct Mixes<'a, 'p> {
     /// Instructions by program that set the targets, as far as they are known.
     pub targets: Mutex<BTreeMap<String, u64>>,
     /// Interference models without the programs of a mix, for contenders that ask for them.
-    pub models: Option<&'a Models<'a>>,
+    pub models: &'a [&'a Models<'a>],
 }
 
 /// So many programs, each as often as any other, but for one.
@@ -276,15 +276,16 @@ impl<'p> Mixes<'_, 'p> {
             let groups = Some(Together::new(mix.groups.clone()));
             settings = settings.with(&Fixed::TOGETHER, &groups).map_err(SimulateError::from)?;
         }
-        let (Some(known), true) = (&settings.symbiosis, contender.left_out) else {
+        let (Some(known), true) = (&settings.models, contender.left_out) else {
             return Ok(settings);
         };
         let missing = || Error::Evaluation("there are no models without programs".to_owned());
         let cores = self.workshop.description().topology.cores().iter();
         let width = cores.map(|core| core.cpus.intersection(&mix.limit).len()).max().unwrap_or(1);
-        let model = self.models.ok_or_else(missing)?.without(&mix.programs, width)?;
-        let symbiosis = Symbiosis { model: Model::clone(&model), ..Symbiosis::clone(known) };
-        Ok(Settings { symbiosis: Some(Arc::new(symbiosis)), ..settings })
+        let mut models = self.models.iter();
+        let models = models.find(|models| models.components() == &known.first.components);
+        let model = models.ok_or_else(missing)?.without(&mix.programs, width)?;
+        Ok(Settings { models: Some(Arc::new(Model::clone(&model).into())), ..settings })
     }
 
     /// Hardware threads that the contender's programs may use.

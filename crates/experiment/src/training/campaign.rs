@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_model::{Components, Depth, Pressure, Training, ValidationError};
+use symbiont_model::{Components, Depth, Training, ValidationError};
 use symbiont_topology::CoreKind;
 
 use super::evaluate::{Evaluated, end, evaluate, wrong};
@@ -184,11 +184,9 @@ pub fn judge(
     let progress: &dyn Progress = progress;
     let components = options.components(site)?;
     let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
-    let pressure = Pressure::of(site.catalogue(), &components);
-    let apart = (&pressure, options.rulers.as_slice());
     let (what, stop) = ((made, components, options.training()), AtomicBool::new(false));
     let evaluated = std::thread::scope(|scope| {
-        let evaluated = scope.spawn(|| evaluate(runs, &options.size, what, apart, &stop));
+        let evaluated = scope.spawn(|| evaluate(runs, &options.size, what, &options.rulers, &stop));
         while !evaluated.is_finished() {
             stop.store(progress.cancelled(), Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(20));

@@ -6,13 +6,12 @@ use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;
 
 use symbiont_model::{
-    Components, Holdout, Model, Observation, Pressure, Profile, SmtMode, Throttling, Together,
-    Trained, Training, TrainingSet, Validation, align,
+    Components, Holdout, Model, Observation, Profile, SmtMode, Throttling, Together, Trained,
+    Training, TrainingSet, Validation, align,
 };
 use symbiont_policy::PairSlowdowns;
 use symbiont_topology::CoreKind;
 
-use super::company::{self, InCompany, in_company};
 use super::gains::{Captured, WORKLOADS, captured};
 use super::plan::{Run, Size};
 use super::watch::Ran;
@@ -41,10 +40,11 @@ pub struct Evaluation {
     pub programs: Validation,
     /// Errors on combinations that were left out.
     pub combinations: Validation,
+    /// Errors on programs that were left out, of slowdowns against isolated runs that are predicted from
+    /// isolated stacks: what the paper compares throttled stacks with (section 3.2).
+    pub isolated: Validation,
     /// What pairing by it gains; of pairs only.
     pub captured: Vec<Captured>,
-    /// The same of the kernel form, from stacks in company.
-    pub in_company: Vec<InCompany>,
     /// Mean throttled over isolated CPI.
     pub throttled: f64,
     /// By how much processes of no-operations slow each program down, in parts of its throttled
@@ -52,8 +52,8 @@ pub struct Evaluation {
     pub nops: Vec<f64>,
 }
 
-/// Fits and validates. `made` names machine, core and catalogue; `pressure` says where threads of a
-/// core meet, and `rulers` which programs only help to train. From when `stop` becomes true nothing
+/// Fits and validates. `made` names machine, core and catalogue, `rulers` the programs that only
+/// help to train. From when `stop` becomes true nothing
 /// more is fitted.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ pub fn evaluate(
     runs: &BTreeMap<Run, Ran>,
     size: &Size,
     (made, components, training): ((String, CoreKind, String), Components, Training),
-    (pressure, rulers): (&Pressure, &[String]),
+    rulers: &[String],
     stop: &AtomicBool,
 ) -> Result<Evaluated, Error> {
     let isolated = alone(runs, 1)?;
@@ -77,27 +77,30 @@ pub fn evaluate(
             .collect();
         let throttling = Throttling::fit(&ratios).map_err(wrong)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
-        let (fit, programs, combinations, captured, in_company) = {
+        let (from_isolated, _) = observe(runs, width, &isolated)?;
+        let (fit, programs, combinations, isolated, captured) = {
             let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
             let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
-            let set = set.pressed_by(pressure).with_rulers(rulers).until(stop);
+            let set = set.with_rulers(rulers).until(stop);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
+            let unthrottled = TrainingSet::new(mode, &from_isolated).map_err(wrong)?;
+            let unthrottled = unthrottled.with_rulers(set.rulers().clone()).until(stop);
             let pairs = width == 2;
-            let (workloads, in_company_of) =
-                if pairs { (WORKLOADS, company::WORKLOADS) } else { (0, 0) };
+            let workloads = if pairs { WORKLOADS } else { 0 };
             // All of them take long, and none needs another.
             std::thread::scope(|scope| {
                 let programs = scope.spawn(|| validate(Holdout::Programs));
                 let combinations = scope.spawn(|| validate(Holdout::Combinations));
+                let isolated =
+                    scope.spawn(|| unthrottled.cross_validate(Holdout::Programs).map_err(wrong));
                 let captured = scope.spawn(|| captured(&set, workloads).map_err(wrong));
-                let in_company = scope.spawn(|| in_company(&set, in_company_of).map_err(wrong));
                 let fit = set.fit().map_err(wrong)?;
                 Ok::<_, Error>((
                     fit,
                     end(programs)?,
                     end(combinations)?,
+                    end(isolated)?,
                     end(captured)?,
-                    end(in_company)?,
                 ))
             })?
         };
@@ -113,8 +116,8 @@ pub fn evaluate(
                 left_out,
                 programs,
                 combinations,
+                isolated,
                 captured,
-                in_company,
                 throttled: mean,
                 nops: nops(runs, width, &throttled)?,
             },

@@ -9,8 +9,7 @@
 //! Stacks are *profiled*, measured alone; or *inverted* from what was measured in company, where
 //! programs ran in pairs that were drawn at random; or *normalised*, taken from there as they are
 //! (Feliu et al., section 3.3). Only the first are the model's own affair; the second are what a
-//! scheduler has. The kernel form predicts from stacks in company and is rated apart
-//! ([`company`](super::company)).
+//! scheduler has.
 //!
 //! Workloads share programs, and intervals respect that: what the oracle and what the predictor
 //! gain is a sum over programs, and workloads and programs are drawn apart ([`crossed`]).
@@ -63,7 +62,7 @@ impl Stacks {
     fn inversion(self) -> Option<Inversion> {
         match self {
             Self::Profiled => None,
-            Self::Inverted => Some(Inversion::Constrained),
+            Self::Inverted => Some(Inversion::Published),
             Self::Normalised => Some(Inversion::Normalised),
         }
     }
@@ -138,8 +137,7 @@ pub(super) fn captured(
 
 /// Predictors with the stacks that they may predict from.
 fn predictors() -> impl Iterator<Item = (Predictor, Stacks)> {
-    let in_company = Predictor::Model(Form::Kernel);
-    Predictor::ALL.into_iter().filter(move |p| *p != in_company).flat_map(|predictor| {
+    Predictor::ALL.into_iter().flat_map(|predictor| {
         let of_stacks = of_stacks(&predictor);
         let stacks = Stacks::ALL.into_iter().filter(move |s| of_stacks || *s == Stacks::Profiled);
         stacks.map(move |stacks| (predictor, stacks))
@@ -149,8 +147,7 @@ fn predictors() -> impl Iterator<Item = (Predictor, Stacks)> {
 /// Does it predict from throttled stacks?
 pub(super) fn of_stacks(predictor: &Predictor) -> bool {
     match predictor {
-        Predictor::Model(form) => !form.in_company(),
-        Predictor::Chosen => true,
+        Predictor::Model(_) => true,
         Predictor::Constant | Predictor::VictimPlusAggressor => false,
     }
 }
@@ -213,7 +210,6 @@ fn predicted(
 ) -> Option<Vec<Vec<f64>>> {
     let form = match predictor {
         Predictor::Model(form) => Some(form),
-        Predictor::Chosen => Some(fold.ridges.best),
         Predictor::Constant | Predictor::VictimPlusAggressor => None,
     };
     match stacks.inversion().zip(form) {
@@ -336,9 +332,8 @@ mod tests {
         let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
         // Of one workload: no interval, which would take most of the time.
         let all = captured(&set, 1).unwrap();
-        // Seven forms of throttled stacks and the chosen one from three kinds of these, two baselines;
-        // three objectives.
-        assert_eq!(all.len(), (8 * 3 + 2) * 3);
+        // Two forms from three kinds of stacks, two baselines; three objectives.
+        assert_eq!(all.len(), (2 * 3 + 2) * 3);
         let of = |form: Form, stacks: Stacks| {
             let wanted = |c: &&Captured| {
                 (c.predictor, c.stacks, c.objective)

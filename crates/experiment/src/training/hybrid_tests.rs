@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use symbiont_model::{Depth, Model, Problem};
-use symbiont_policy::{Settings, Symbiosis};
+use symbiont_policy::{Models, Settings};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
@@ -79,11 +79,11 @@ fn each_sort_of_core_is_trained_and_scheduled_by_its_own_model() {
     // Four programs that stream and four that compute, which random placement mixes badly.
     let list = ["synthetic-streaming"; 4].into_iter().chain(["synthetic-integer"; 4]);
     let workload = Workload::from_list(&list.collect::<Vec<_>>().join(",")).unwrap();
-    let workshop = TableBuilder::new(machine);
-    let run = |policy: &str, models: Option<Symbiosis>| {
+    let tables = TableBuilder::new(machine);
+    let run = |policy: &str, models: Option<Models>| {
         let setup = Setup {
             policy: policy.to_owned(),
-            settings: Settings { symbiosis: models.map(Arc::new), ..Settings::default() },
+            settings: Settings { models: models.map(Arc::new), ..Settings::default() },
             alone: Duration::from_secs(2),
             repeats: 2,
             ..Setup::default()
@@ -92,14 +92,14 @@ fn each_sort_of_core_is_trained_and_scheduled_by_its_own_model() {
         let (source, mut go_on) = (|_: &str| String::new(), |_| ControlFlow::Continue(()));
         let (to, setup): (Option<&mut dyn Write>, _) = (Some(&mut timeline), &setup);
         let outcome =
-            simulate(&workshop, &workload, &profiles, setup, &source, &mut go_on, to).unwrap();
+            simulate(&tables, &workload, &profiles, setup, &source, &mut go_on, to).unwrap();
         assert_eq!(outcome.unfinished, 0);
         let text = String::from_utf8(timeline).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Quantum>>()
     };
-    let [model, small] = models;
-    let both = Symbiosis { others: vec![small], ..Symbiosis::new(model) };
-    let (random, chosen) = (run("random", None), run("symbiotic", Some(both)));
+    let [first, small] = models;
+    let both = Models { first, others: vec![small] };
+    let (random, chosen) = (run("random", None), run("symbiotic-online", Some(both)));
     // Nobody changes over to the other sort.
     let on_fast = |quantum: &Quantum| -> BTreeSet<usize> {
         let fast = quantum.threads.iter().filter(|thread| thread.cpu.is_some_and(|cpu| cpu < 4));

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use symbiont_model::{
-    Model, Observation, Pressure, Shares, SmtMode, Throttling, Trained, TrainingSet,
+    Components, Model, Observation, Shares, SmtMode, Throttling, Trained, TrainingSet,
 };
 use symbiont_policy::PairSlowdowns;
 
@@ -35,7 +35,6 @@ pub struct LeftOut {
     pub(super) model: Model,
     /// Mean slowdowns of pairs against running alone.
     pub slowdowns: PairSlowdowns,
-    pub(super) pressure: Pressure,
     pub(super) rulers: BTreeSet<Arc<str>>,
     pub(super) modes: Vec<Observed>,
 }
@@ -77,7 +76,6 @@ impl LeftOut {
         };
         Ok(Self {
             slowdowns: slowdowns(runs, &options.programs, &model.machine, &isolated)?,
-            pressure: Pressure::of(site.catalogue(), &model.components),
             rulers: options.rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect(),
             model,
             modes,
@@ -92,7 +90,7 @@ impl LeftOut {
         let mut sets = Vec::new();
         for observed in &self.modes {
             let set = TrainingSet::new(observed.mode, &observed.observations).map_err(wrong)?;
-            let set = set.pressed_by(&self.pressure).with_rulers(self.rulers.clone());
+            let set = set.with_rulers(self.rulers.clone());
             sets.push((observed, set));
         }
         Ok(Models { left_out: self, sets, known: Mutex::default() })
@@ -117,6 +115,12 @@ fn widest_for(width: usize) -> usize {
 }
 
 impl Models<'_> {
+    /// The components of the stack that they predict from.
+    #[must_use]
+    pub fn components(&self) -> &Components {
+        &self.left_out.model.components
+    }
+
     /// Does the training hold enough to fit a model for cores of so many threads that knows nothing of
     /// these programs?
     #[must_use]

@@ -2,7 +2,7 @@
 
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_model::synthetic::World;
-use symbiont_model::{Coefficients, Components, Depth, Model, Pressure, Shares, SmtMode, Training};
+use symbiont_model::{Coefficients, Components, Depth, Model, Shares, SmtMode, Training};
 use symbiont_policy::PairSlowdowns;
 use symbiont_topology::CoreKind;
 
@@ -37,7 +37,6 @@ pub(crate) fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
     let slowdowns = vec![vec![1.0; programs]; programs];
     LeftOut {
         slowdowns: PairSlowdowns::new("made up".to_owned(), names.clone(), slowdowns).unwrap(),
-        pressure: Pressure::of(&catalogue, &components),
         rulers: [].into(),
         modes: size.widths().into_iter().map(observed).collect(),
         model: Model {

@@ -1,16 +1,12 @@
 //! From a training to its report.
 
-use symbiont_model::{
-    BIN, Bilinear, Errors, Fit, Form, Inversion, Objective, Predictor, Ridges, SmtMode, Validation,
-};
-use symbiont_policy::Symbiosis;
+use symbiont_model::{BIN, Errors, Form, Inversion, Objective, Predictor, SmtMode, Validation};
 
-use super::company::{GATE, PARTNERS};
 use super::evaluate::{Evaluated, Evaluation};
 use super::gains::{Captured, Stacks, of_stacks};
 use super::heat;
 use crate::report::{Axis, Block, Cell, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
-use crate::stats::{Estimate, median};
+use crate::stats::Estimate;
 
 /// Mean absolute relative error and share within ±5 %, of the slowdown and of
 /// the inverse's completion stalls (Feliu et al., section 6.1).
@@ -43,21 +39,16 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
         report.push(Block::Heading(format!("Groups of {}", mode.threads())));
         report.push(Block::Prose(told(evaluation)));
         report.push(slowdowns(*mode, evaluation));
-        if let Some(trained) = evaluated.model.modes.get(mode) {
-            report.push(held_back(*mode, &trained.fit, evaluation));
-        }
         if !evaluation.captured.is_empty() {
             report.push(gains(*mode, evaluation));
             report.push(by_stacks(*mode, evaluation));
         }
-        if !evaluation.in_company.is_empty() {
-            report.push(in_company(*mode, evaluation));
-        }
         report.push(inverses(*mode, evaluation, &names));
         report.push(histograms(*mode, evaluation, &names));
         if *mode == SmtMode::Smt2 {
-            let form = Symbiosis::new(evaluated.model.clone()).form;
-            heat::matrices(&evaluation.programs, form).into_iter().for_each(|p| report.push(p));
+            heat::matrices(&evaluation.programs, Form::Delta)
+                .into_iter()
+                .for_each(|p| report.push(p));
         }
     }
     report
@@ -129,6 +120,17 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
             known_within.into(),
         ]);
     }
+    let [error, within, bias] =
+        figures(&evaluation.isolated.slowdown(Predictor::Model(Form::Delta)));
+    let none = None::<f64>;
+    table.row(vec![
+        "delta, isolated stacks".into(),
+        error.into(),
+        within.into(),
+        bias.into(),
+        none.into(),
+        none.into(),
+    ]);
     if let Some([(error, within), _]) = published(mode) {
         let (none, percent) = (None::<f64>, |value: f64| (value * 100.0).into());
         table.row(vec![
@@ -140,71 +142,13 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
             none.into(),
         ]);
     }
+    table.note("from stacks measured alone, of the same quantum");
     table.note(
-        "from stacks measured alone, of the same quantum; kernel: from mean stacks of programs beside \
-         others than the co-runners",
+        "isolated stacks: of programs alone with the core undivided, and slowdowns against such runs, as \
+         models before Feliu et al. had them (section 3.2); all others: throttled",
     );
     table.note("constant: the mean of the training set; victim-plus-aggressor: means of programs, of those that it knows");
     table
-}
-
-/// What was chosen on programs that were left out of each training set.
-fn held_back(mode: SmtMode, fit: &Fit, evaluation: &Evaluation) -> Table {
-    let columns = vec![
-        Column::text("form"),
-        Column::number("coefficients"),
-        Column::number("ridge of the model"),
-        Column::number("least of the folds"),
-        Column::number("median"),
-        Column::number("most"),
-        Column::text("chosen for the model"),
-        Column::number("folds that chose it").unit("%"),
-    ];
-    let caption = "How far forms with many products are held back";
-    let mut table = Table::new(format!("{mode}-ridges"), caption, columns);
-    for ((form, ridge), fitted) in fit.ridges.by_form().into_iter().zip(fit.model.held_back()) {
-        let Bilinear { own, given, factors, .. } = fitted;
-        let products = factors.iter().flat_map(|factor| &factor.victim).filter(|w| **w != 0.0);
-        let coefficients = 1 + own.len() + given.len() + products.count();
-        let of = |ridges: Ridges| ridges.by_form().into_iter().find(|(other, _)| *other == form);
-        let folds: Vec<f64> = evaluation.programs.ridges().filter_map(of).map(|(_, r)| r).collect();
-        let chosen = if fit.ridges.best == form { "yes" } else { "no" };
-        let best = evaluation.programs.ridges().filter(|ridges| ridges.best == form).count();
-        table.row(vec![
-            form.name().into(),
-            (coefficients as u64).into(),
-            ridge.into(),
-            folds.iter().copied().reduce(f64::min).into(),
-            median(&folds).into(),
-            folds.iter().copied().reduce(f64::max).into(),
-            chosen.into(),
-            (best as f64 / folds.len().max(1) as f64 * 100.0).into(),
-        ]);
-    }
-    table.note(
-        "roots: each component's with each other's; pressure: what waits for a resource with what \
-         uses it; coefficients: those that are not 0; chosen, of predictors: of the two the one that \
-         misleads least in the same folds",
-    );
-    table.note(format!("kernel: {}", kernel(fit)));
-    table.note(
-        "chosen within each training set, on programs that are left out of it, by what misleads a \
-         pairing; folds: without the programs that they are then tested on",
-    );
-    table
-}
-
-fn kernel(fit: &Fit) -> String {
-    let (kernel, held) = (fit.model.kernel(), fit.model.kernel().held());
-    format!(
-        "{} programs, interaction of rank {}; chosen as the ridges are: length {}, ridge of the \
-         interaction {}, of the effects {}",
-        kernel.points(),
-        kernel.rank(),
-        held.length,
-        held.interaction,
-        held.effects
-    )
 }
 
 /// Low errors alone say nothing about who should go with whom.
@@ -262,45 +206,6 @@ fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
          normalised: from random pairs, as they are",
     );
     table.note("left out, known: of training");
-    table.note(DRAWN);
-    table
-}
-
-/// The kernel form has nothing to be told from company: it predicts from that.
-fn in_company(mode: SmtMode, evaluation: &Evaluation) -> Table {
-    let columns = vec![
-        Column::number("partners met"),
-        Column::text("objective"),
-        Column::number("captured, programs left out"),
-        Column::number("captured, programs known"),
-        Column::number("captured, stacks shuffled"),
-        Column::number("workloads"),
-        Column::text("gate, left out"),
-    ];
-    let caption = "Share of the oracle's gain captured by the kernel form, from stacks in company";
-    let mut table = Table::new(format!("{mode}-captured-in-company"), caption, columns);
-    for found in &evaluation.in_company {
-        table.row(vec![
-            (found.partners as u64).into(),
-            found.objective.name().into(),
-            found.left_out.into(),
-            found.known.into(),
-            found.shuffled.into(),
-            (found.left_out.n as u64).into(),
-            if found.passes() { "met" } else { "missed" }.into(),
-        ]);
-    }
-    let [least, most] = PARTNERS;
-    table.note(format!(
-        "workloads of eight programs; stacks are the mean beside {least} or {most} different partners of \
-         the workload; rated by mean slowdowns against throttled speed"
-    ));
-    table.note(format!("gate: the lower end of the interval is above {GATE}"));
-    table.note("by stacks alone; what the policy remembers of groups that ran comes on top");
-    table.note(
-        "left out: the form is chosen and fitted without any program of the workload; shuffled: so, \
-         each predicted by another one's stack; a control",
-    );
     table.note(DRAWN);
     table
 }
@@ -397,8 +302,8 @@ mod tests {
                 left_out: (0, 0),
                 programs: validation(without_training),
                 combinations: validation(0),
+                isolated: validation(0),
                 captured: Vec::new(),
-                in_company: Vec::new(),
                 throttled: 1.0,
                 nops: Vec::new(),
             })

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use symbiont_model::{Depth, Form, Here, Model, Observation, Observed, SmtMode};
+use symbiont_model::{Depth, Here, Model, Observation, Observed, SmtMode};
 use symbiont_profile::{Profile, Span};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
@@ -142,46 +142,8 @@ impl Progress for WhenFitting {
     }
 }
 
-/// The squares of observed slowdowns around their mean that the model explains, of what it was
-/// trained on, and those that victim's mean plus aggressor's mean explains; parts of all.
-fn explained(evaluated: &Evaluated, form: Form) -> (f64, f64) {
-    let observations = &evaluated.modes[&SmtMode::Smt2].observations;
-    let fitted = &evaluated.model.modes[&SmtMode::Smt2].fit.model;
-    // Victim, aggressor, slowdown, prediction.
-    let mut all = Vec::new();
-    for group in observations {
-        let predicted = fitted.slowdowns(form, &group.alone()).unwrap();
-        for (at, thread) in group.threads().iter().enumerate() {
-            let other = &group.threads()[1 - at].program;
-            all.push((&thread.program, other, thread.slowdown(), predicted[at]));
-        }
-    }
-    let mean = all.iter().map(|one| one.2).sum::<f64>() / all.len() as f64;
-    let spread: f64 = all.iter().map(|one| (one.2 - mean).powi(2)).sum();
-    let missed: f64 = all.iter().map(|one| (one.2 - one.3).powi(2)).sum();
-    // Means of victims and of aggressors in turn, until both fit.
-    let mut rest: Vec<f64> = all.iter().map(|one| one.2 - mean).collect();
-    for round in 0..40 {
-        let mut means: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-        let names: Vec<&str> =
-            all.iter().map(|one| if round % 2 == 0 { &**one.0 } else { &**one.1 }).collect();
-        for (&name, rest) in names.iter().zip(&rest) {
-            let (sum, count) = means.entry(name).or_default();
-            (*sum, *count) = (*sum + rest, *count + 1.0);
-        }
-        for (&name, rest) in names.iter().zip(&mut rest) {
-            let (sum, count) = means[name];
-            *rest -= sum / count;
-        }
-    }
-    let missed_by_means: f64 = rest.iter().map(|rest| rest.powi(2)).sum();
-    (1.0 - missed / spread, 1.0 - missed_by_means / spread)
-}
-
-/// A run alone and a run in company are runs of the same program: the same instructions are in
-/// the same phases, past the end of what was recorded too. So nobody gains from company, and of
-/// what it was trained on the model knows at least half of what means of programs tell, with and
-/// without errors of counters.
+/// A run alone and a co-run are runs of the same program: the same instructions are in the same phases, past
+/// the end of what was recorded too. So no program gains from a co-run, with and without errors of counters.
 #[test]
 fn programs_that_change_their_phases_are_set_against_themselves() {
     let (profiles, workshop) = (changing(), workshop());
@@ -196,8 +158,6 @@ fn programs_that_change_their_phases_are_set_against_themselves() {
         let slowdowns = observations.iter().flat_map(Observation::threads).map(Observed::slowdown);
         let least = slowdowns.fold(f64::MAX, f64::min);
         assert!(least > 0.9, "{errors:?}: {least}");
-        let (model, means) = explained(&evaluated, Form::Rank2);
-        assert!(model > 0.5 * means && means > 0.2, "{errors:?}: {model} {means}");
     }
 }
 

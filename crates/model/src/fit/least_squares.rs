@@ -1,9 +1,7 @@
 //! Ordinary least squares from sums, so that parts of a training set can be
 //! put together in any way without going through it again.
 
-use std::collections::BTreeMap;
-
-use nalgebra::{Cholesky, DMatrix, DVector};
+use nalgebra::{DMatrix, DVector};
 
 use crate::eigen::Eigen;
 
@@ -94,26 +92,6 @@ impl Sums {
         finite.then_some((matrix, target, scales))
     }
 
-    /// As [`Sums::solve`] with the same `ridge`, above 0, on all features but the first, which is
-    /// 1, and without standard errors: by Cholesky's factors, many times as fast. None without
-    /// observations.
-    pub(crate) fn held_back(&self, ridge: f64) -> Option<Vec<f64>> {
-        let (mut scaled, target, scales) = self.scaled()?;
-        for at in 1..scales.len() {
-            scaled[(at, at)] += ridge;
-        }
-        let found = Cholesky::new(scaled)?.solve(&target);
-        Some(found.iter().zip(&scales).map(|(weight, scale)| over(*weight, *scale)).collect())
-    }
-
-    /// Weighted sum over all observations of what is predicted beyond the target, by weights of
-    /// some features. The first feature of all is 1.
-    pub(crate) fn excess(&self, features: &[usize], weights: &[f64]) -> f64 {
-        let sum = |at: usize| self.gram.get((0, at)).copied().unwrap_or(0.0);
-        let predicted: f64 = features.iter().zip(weights).map(|(at, w)| sum(*at) * w).sum();
-        predicted - self.moment.iter().next().copied().unwrap_or(0.0)
-    }
-
     /// The weights of least squares, of least norm where they are not unique.
     /// `ridge` is added to the second moment of each feature, scaled to 1.
     /// None without observations.
@@ -144,64 +122,5 @@ impl Sums {
             .map(|at| over((variance * spread(at) / self.count).sqrt(), scales[at]))
             .collect();
         Some(Solution { values, errors })
-    }
-}
-
-/// Squares of what is left of the errors of groups when that is taken away which fits a sum of one
-/// number for each member.
-pub(crate) fn unexplained(groups: &[&[usize]], errors: &[f64]) -> Option<f64> {
-    let mut places: BTreeMap<usize, usize> = BTreeMap::new();
-    for member in groups.iter().copied().flatten() {
-        let next = places.len();
-        places.entry(*member).or_insert(next);
-    }
-    let row = |group: &&[usize]| -> Vec<f64> {
-        let mut row = vec![0.0; places.len()];
-        for cell in group.iter().filter_map(|member| places.get(member)) {
-            row[*cell] = 1.0;
-        }
-        row
-    };
-    let rows: Vec<Vec<f64>> = groups.iter().map(row).collect();
-    let mut sums = Sums::new(places.len());
-    for (row, error) in rows.iter().zip(errors) {
-        sums.add(row, *error, 1.0);
-    }
-    let effects = sums.solve(|_| 0.0)?.values;
-    let effect = |row: &[f64]| -> f64 { row.iter().zip(&effects).map(|(a, b)| a * b).sum() };
-    Some(rows.iter().zip(errors).map(|(row, error)| (error - effect(row)).powi(2)).sum())
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn held_back_weights_are_those_of_the_general_solution(
-            rows in prop::collection::vec((prop::array::uniform3(-2.0..2.0_f64), 0.1..2.0_f64), 2..20),
-            ridge in 0.05..50.0_f64,
-        ) {
-            let mut sums = Sums::new(4);
-            for ([a, b, target], weight) in &rows {
-                // The last feature never occurs.
-                sums.add(&[1.0, *a, *b, 0.0], *target, *weight);
-            }
-            let general = sums.solve(|at| if at == 0 { 0.0 } else { ridge }).unwrap().values;
-            let fast = sums.held_back(ridge).unwrap();
-            for (a, b) in fast.iter().zip(&general) {
-                prop_assert!((a - b).abs() < 1e-6 * (1.0 + b.abs()), "{fast:?} {general:?}");
-            }
-            prop_assert_eq!(fast[3], 0.0);
-            // The constant is free, so nothing is left over on the whole.
-            prop_assert!(sums.excess(&[0, 1, 2, 3], &fast).abs() < 1e-6);
-        }
-    }
-
-    #[test]
-    fn without_observations_there_are_no_weights() {
-        assert!(Sums::new(2).held_back(1.0).is_none());
     }
 }

@@ -5,21 +5,15 @@
 //! all others decide alone, and everybody else is said to suffer from them.
 
 use super::least_squares::Sums;
-use crate::bilinear::Features;
 use crate::forward::sums;
 use crate::{Observation, Shares};
 
-/// Sums for the coefficients of each component, and for the slowdown.
+/// Sums for the coefficients of each component.
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
     /// For each component: features 1, own, others, own × others; target: the
     /// component in company.
     pub(crate) components: Vec<Sums>,
-    /// Features 1, each own, each others, each own × each others; target: the
-    /// slowdown.
-    pub(crate) slowdown: Sums,
-    /// The same of square roots of shares.
-    pub(crate) roots: Sums,
     observed: u64,
 }
 
@@ -28,21 +22,9 @@ pub(crate) fn weight(slowdown: f64) -> f64 {
     1.0 / (slowdown * slowdown)
 }
 
-/// 1, each own, each others, each own × each others.
-fn bilinear(own: &[f64], others: &[f64]) -> Vec<f64> {
-    let products = own.iter().flat_map(|x| others.iter().map(move |s| x * s));
-    let features = [1.0].into_iter().chain(own.iter().copied());
-    features.chain(others.iter().copied()).chain(products).collect()
-}
-
 impl Moments {
     pub(crate) fn new(components: usize) -> Self {
-        Self {
-            components: vec![Sums::new(4); components],
-            slowdown: Sums::new(1 + components * (2 + components)),
-            roots: Sums::new(1 + components * (2 + components)),
-            observed: 0,
-        }
+        Self { components: vec![Sums::new(4); components], observed: 0 }
     }
 
     /// Adds every thread of an observation.
@@ -50,12 +32,7 @@ impl Moments {
         let alone = observation.alone();
         let group: Vec<&Shares> = alone.iter().collect();
         let all = sums(&group, self.components.len());
-        let roots: Vec<Vec<f64>> = alone.iter().map(|one| Features::Roots.of(one)).collect();
-        let mut all_roots = vec![0.0; self.components.len()];
-        for one in &roots {
-            all_roots.iter_mut().zip(one).for_each(|(sum, root)| *sum += root);
-        }
-        for ((thread, own), root) in observation.threads().iter().zip(&alone).zip(&roots) {
+        for (thread, own) in observation.threads().iter().zip(&alone) {
             let own = own.parts();
             let others: Vec<f64> = all.iter().zip(own).map(|(all, own)| all - own).collect();
             let target = thread.relative();
@@ -65,9 +42,6 @@ impl Moments {
             for ((sums, (x, s)), target) in pairs {
                 sums.add(&[1.0, *x, *s, x * s], *target, weight);
             }
-            self.slowdown.add(&bilinear(own, &others), slowdown, weight);
-            let others: Vec<f64> = all_roots.iter().zip(root).map(|(all, own)| all - own).collect();
-            self.roots.add(&bilinear(root, &others), slowdown, weight);
             self.observed += 1;
         }
     }
@@ -76,8 +50,6 @@ impl Moments {
         for (sums, other) in self.components.iter_mut().zip(&other.components) {
             sums.merge(other);
         }
-        self.slowdown.merge(&other.slowdown);
-        self.roots.merge(&other.roots);
         self.observed += other.observed;
     }
 

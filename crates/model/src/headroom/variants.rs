@@ -2,7 +2,7 @@
 //! synthetic programs that were left out of training. Prints the table:
 //! `cargo test -p symbiont-model headroom_that_sums -- --nocapture`.
 
-use super::{additive, headroom, low_rank};
+use super::headroom;
 use crate::synthetic::World;
 use crate::testing::best_matching;
 use crate::{
@@ -43,7 +43,6 @@ fn interaction_and_curvature_capture_headroom_that_sums_do_not() {
     let observations = world.observe(&world.all_pairs(), 12, 3);
     let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
     let mut models = [[Sum::default(); 3]; Predictor::ALL.len()];
-    let mut ranks = [[Sum::default(); 3]; 4];
     let mut errors = vec![crate::Errors::default(); Predictor::ALL.len()];
     for seed in 0..WORKLOADS {
         let workload = world.some_groups(SIZE, 1, seed).remove(0);
@@ -56,24 +55,12 @@ fn interaction_and_curvature_capture_headroom_that_sums_do_not() {
                 sum.add(&tables, &tables.predicted, objective);
             }
         }
-        let tables = fold.pairs(Predictor::Constant).unwrap();
-        for (rank, sums) in ranks.iter_mut().enumerate() {
-            let best = low_rank(&tables.measured, rank);
-            for (sum, objective) in sums.iter_mut().zip(Objective::ALL) {
-                sum.add(&tables, &best, objective);
-            }
-        }
-        assert_eq!(additive(&tables.measured), low_rank(&tables.measured, 0));
     }
     println!("{:<22}{:>8}{:>10}{:>8}{:>8}", "predictor", "error", "slowdown", "stp", "antt");
     for ((predictor, sums), errors) in Predictor::ALL.iter().zip(models).zip(&errors) {
         let [slowdown, stp, antt] = sums.map(Sum::captured);
         let (name, error) = (predictor.name(), errors.mean_absolute().unwrap());
         println!("{name:<22}{error:>8.4}{slowdown:>10.3}{stp:>8.3}{antt:>8.3}");
-    }
-    for (rank, sums) in ranks.iter().enumerate() {
-        let [slowdown, stp, antt] = sums.map(Sum::captured);
-        println!("table of rank {rank:<16}{slowdown:>10.3}{stp:>8.3}{antt:>8.3}");
     }
     let of = |form: Form, objective: Objective| {
         let at = Predictor::ALL.iter().position(|p| *p == Predictor::Model(form)).unwrap();
@@ -82,8 +69,6 @@ fn interaction_and_curvature_capture_headroom_that_sums_do_not() {
     assert!(of(Form::Delta, Objective::Stp) > 0.5);
     assert!(of(Form::Delta, Objective::Stp) > of(Form::Linear, Objective::Slowdown) + 0.3);
     assert!(of(Form::Delta, Objective::Stp) > of(Form::Linear, Objective::Stp) + 0.3);
-    let table = |rank: usize| ranks[rank][0].captured();
-    assert!(table(3) > 0.9 && table(3) > table(0) + 0.3);
 }
 
 /// The published chain: pairs run, their stacks are inverted, and the next
@@ -120,5 +105,5 @@ fn inverted_stacks_capture_more_than_merely_normalised_ones() {
         println!("{:<14}{captured:>8.3}", inversion.name());
     }
     assert!(captured.iter().all(|captured| *captured > 0.5), "{captured:?}");
-    assert!(captured[Inversion::Iterated as usize] >= captured[0] - 0.01, "{captured:?}");
+    assert!(captured[Inversion::Published as usize] >= captured[0] - 0.01, "{captured:?}");
 }

@@ -24,7 +24,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Interference, Sum};
+use super::Interference;
 
 /// Quanta that a prediction counts for.
 const PREDICTED: f64 = 1.0;
@@ -59,7 +59,7 @@ impl Interference {
             let alone = measured / of(&|e| self.slowdown(victim, &e.others).recip());
             let mut beyond: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
             for Experience { others, quanta, ipc, .. } in met {
-                let more = self.sum_at(ipc / alone) - self.sum(victim, others);
+                let more = alone / ipc - self.sum(victim, others);
                 for &other in others {
                     let (sum, weight) = beyond.entry(other).or_default();
                     *sum += quanta * more / others.len() as f64;
@@ -82,15 +82,7 @@ impl Interference {
         there && positive(quanta) && positive(ipc)
     }
 
-    /// What own and impacts add up to for a thread of that speed.
-    fn sum_at(&self, speed: f64) -> f64 {
-        match self.sum {
-            Sum::Slowdown => speed.recip(),
-            Sum::Speed(_) => speed,
-        }
-    }
-
-    /// What they add up to beside others.
+    /// What own and impacts add up to with these co-runners.
     fn sum(&self, victim: usize, others: &[usize]) -> f64 {
         let row = victim * self.len();
         self.own[victim] + others.iter().map(|other| self.impact[row + other]).sum::<f64>()
@@ -106,14 +98,9 @@ mod tests {
 
     const LONG: f64 = 1e9;
 
-    /// Four threads that the model takes for equal, by slowdowns or by speeds.
-    fn equal(by_speed: bool) -> Interference {
-        let table = Interference::measured(&vec![vec![1.5; 4]; 4]).unwrap();
-        if !by_speed {
-            return table;
-        }
-        let impact = vec![1.0 / 1.5; 16];
-        Interference { impact, sum: Sum::Speed((0.05, 2.0)), ..table }
+    /// Four threads that the model takes for equal.
+    fn equal() -> Interference {
+        Interference::measured(&vec![vec![1.5; 4]; 4]).unwrap()
     }
 
     fn pair(victim: usize, other: usize, quanta: f64, ipc: f64) -> Experience {
@@ -122,26 +109,19 @@ mod tests {
 
     #[test]
     fn a_pair_that_ran_is_judged_by_what_it_did() {
-        for by_speed in [false, true] {
-            // Thread 0 is half as fast again beside 2 as beside 1.
-            let met = [pair(0, 1, LONG, 1.0), pair(0, 2, LONG, 1.5)];
-            let table = equal(by_speed).recalling(&met);
-            let speed = |other: usize| table.slowdown(0, &[0, other]).recip();
-            assert!((speed(2) / speed(1) - 1.5).abs() < 1e-6);
-            // On average it is as fast as was predicted.
-            assert!((speed(1) + speed(2) - 2.0 / 1.5).abs() < 1e-6);
-            assert_eq!(table.slowdown(0, &[0, 3]), 1.5, "who was not met is predicted");
-            assert_eq!(table.slowdown(1, &[1, 0]), 1.5);
-            // One quantum counts for half.
-            let met = met.map(|met| Experience { quanta: 1.0, ..met });
-            let once = equal(by_speed).recalling(&met);
-            let mean = |a: f64, b: f64| (a + b) / 2.0;
-            let want = match by_speed {
-                true => mean(1.5_f64.recip(), speed(2)).recip(),
-                false => mean(1.5, speed(2).recip()),
-            };
-            assert!((once.slowdown(0, &[0, 2]) - want).abs() < 1e-6);
-        }
+        // Thread 0 is half as fast again with 2 as with 1.
+        let ran = [pair(0, 1, LONG, 1.0), pair(0, 2, LONG, 1.5)];
+        let table = equal().recalling(&ran);
+        let speed = |other: usize| table.slowdown(0, &[0, other]).recip();
+        assert!((speed(2) / speed(1) - 1.5).abs() < 1e-6);
+        // On average it is as fast as was predicted.
+        assert!((speed(1) + speed(2) - 2.0 / 1.5).abs() < 1e-6);
+        assert_eq!(table.slowdown(0, &[0, 3]), 1.5, "a pair that did not run is predicted");
+        assert_eq!(table.slowdown(1, &[1, 0]), 1.5);
+        // One quantum counts for half.
+        let once = equal().recalling(&ran.map(|ran| Experience { quanta: 1.0, ..ran }));
+        let want = (1.5 + speed(2).recip()) / 2.0;
+        assert!((once.slowdown(0, &[0, 2]) - want).abs() < 1e-6);
     }
 
     #[test]
@@ -152,7 +132,7 @@ mod tests {
             quanta: LONG,
             ipc,
         };
-        let table = equal(true).recalling(&[group([1, 2], 1.0), group([1, 3], 2.0)]);
+        let table = equal().recalling(&[group([1, 2], 1.0), group([1, 3], 2.0)]);
         let speed = |others: [usize; 2]| table.slowdown(0, &others).recip();
         // Of the two the one that both met is not to blame.
         assert!(speed([1, 3]) > speed([2, 3]) && speed([2, 3]) > speed([1, 2]));
@@ -170,19 +150,19 @@ mod tests {
             pair(0, 1, 1.0, -1.0),
             Experience { victim: 0, others: Vec::new(), quanta: 1.0, ipc: 1.0 },
         ];
-        assert_eq!(equal(true).recalling(&odd), equal(true));
+        assert_eq!(equal().recalling(&odd), equal());
     }
 
     proptest! {
         #[test]
         fn only_ratios_of_measurements_matter(
-            ipcs in prop::collection::vec(0.1..4.0_f64, 3), unit in 0.01..100.0_f64, by_speed: bool,
+            ipcs in prop::collection::vec(0.1..4.0_f64, 3), unit in 0.01..100.0_f64,
         ) {
             let told = |unit: f64| -> Vec<Experience> {
                 ipcs.iter().enumerate().map(|(at, ipc)| pair(0, at + 1, 3.0, unit * ipc)).collect()
             };
             let [one, other] =
-                [1.0, unit].map(|unit| equal(by_speed).recalling(&told(unit)));
+                [1.0, unit].map(|unit| equal().recalling(&told(unit)));
             for at in 1..4 {
                 let cost = |table: &Interference| table.pair_cost(Objective::Stp, 0, at);
                 prop_assert!((cost(&one) - cost(&other)).abs() < 1e-9);

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_topology::CoreKind;
 
 use super::{Model, Problem, Score, Trained, Training, VERSION};
-use crate::{
-    Bilinear, Coefficients, Components, Fit, Kernel, Ridges, SmtMode, SmtModel, Terms, Throttling,
-};
+use crate::{Coefficients, Components, Fit, SmtMode, SmtModel, Terms, Throttling};
 
 const TITLE: &str = "# Interference model of Symbiont, made by training; edits are refused.\n";
 
@@ -47,15 +45,11 @@ struct Formula {
 struct Mode {
     smt: SmtMode,
     observed: u64,
-    ridges: Ridges,
+    mean_slowdown: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     throttling: Option<Throttling>,
     linear: Vec<Row>,
     delta: Vec<Row>,
-    rank: Vec<Bilinear>,
-    roots: Bilinear,
-    pressure: Bilinear,
-    kernel: Kernel,
     #[serde(default)]
     score: Vec<Score>,
 }
@@ -97,7 +91,6 @@ pub(crate) fn sealed(body: &str) -> String {
 
 fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
     let fit = &trained.fit;
-    let [roots, pressure] = fit.model.held_back().clone();
     let rows = |values: &Coefficients, errors: &[Terms]| {
         let pairs = values.terms().iter().zip(errors).zip(model.components.names());
         let row = |((value, error), name): ((&Terms, &Terms), &str)| Row {
@@ -110,14 +103,10 @@ fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
     Mode {
         smt,
         observed: fit.observed,
-        ridges: fit.ridges,
+        mean_slowdown: fit.model.mean_slowdown(),
         throttling: trained.throttling.clone(),
         linear: rows(fit.model.linear(), &fit.linear_errors),
         delta: rows(fit.model.delta(), &fit.delta_errors),
-        rank: fit.model.ranks().to_vec(),
-        roots,
-        pressure,
-        kernel: fit.model.kernel().clone(),
         score: trained.scores.clone(),
     }
 }
@@ -186,15 +175,9 @@ fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
     if !mode.throttling.as_ref().is_none_or(fits) {
         return Err("'throttling' needs one finite weight for each component".to_owned());
     }
-    if !mode.ridges.are_sound() {
-        return Err("'ridges' need positive numbers, and the best one of them".to_owned());
-    }
-    let ranks: [Bilinear; 3] =
-        mode.rank.try_into().map_err(|_| "there must be three of 'rank'".to_owned())?;
-    let model = SmtModel::new(linear, delta, ranks, [mode.roots, mode.pressure], mode.kernel)
-        .map_err(|e| format!("'rank', 'roots', 'pressure' or 'kernel': {e}"))?;
-    let (ridges, observed) = (mode.ridges, mode.observed);
-    let fit = Fit { model, linear_errors, delta_errors, ridges, observed };
+    let model = SmtModel::new(mode.mean_slowdown, linear, delta)
+        .map_err(|e| format!("'mean_slowdown' or 'delta': {e}"))?;
+    let fit = Fit { model, linear_errors, delta_errors, observed: mode.observed };
     Ok(Trained { fit, throttling: mode.throttling, scores: mode.score })
 }
 

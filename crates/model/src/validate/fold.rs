@@ -4,16 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::baseline::{Baseline, Case};
-use crate::{Errors, Form, Inversion, Observation, Ridges, Shares, SmtModel};
+use crate::{Errors, Form, Inversion, Observation, Shares, SmtModel};
 
 /// What predicts a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Predictor {
-    /// A form of the model, from stacks measured alone, or from mean stacks beside others than the
-    /// co-runners ([`Form::in_company`]).
+    /// A form of the model, from stacks measured alone.
     Model(Form),
-    /// Of the forms that are held back the one that the training set chose.
-    Chosen,
     /// The mean slowdown of the training set.
     Constant,
     /// What the program suffers on average plus what the co-runners do on
@@ -23,16 +20,9 @@ pub enum Predictor {
 
 impl Predictor {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 4] = [
         Self::Model(Form::Linear),
         Self::Model(Form::Delta),
-        Self::Model(Form::Rank1),
-        Self::Model(Form::Rank2),
-        Self::Model(Form::Rank3),
-        Self::Model(Form::Roots),
-        Self::Model(Form::Pressure),
-        Self::Model(Form::Kernel),
-        Self::Chosen,
         Self::Constant,
         Self::VictimPlusAggressor,
     ];
@@ -42,7 +32,6 @@ impl Predictor {
     pub fn name(self) -> &'static str {
         match self {
             Self::Model(form) => form.name(),
-            Self::Chosen => "chosen",
             Self::Constant => "constant",
             Self::VictimPlusAggressor => "victim-plus-aggressor",
         }
@@ -54,8 +43,6 @@ impl Predictor {
 pub struct Fold {
     /// The programs.
     pub programs: BTreeSet<Arc<str>>,
-    /// What was chosen within its training set.
-    pub ridges: Ridges,
     /// The model that was fitted there.
     pub model: SmtModel,
     /// Errors of the slowdown per thread and quantum.
@@ -88,10 +75,9 @@ impl Cell {
 }
 
 impl Fold {
-    pub(super) fn new(programs: BTreeSet<Arc<str>>, ridges: Ridges, model: SmtModel) -> Self {
+    pub(super) fn new(programs: BTreeSet<Arc<str>>, model: SmtModel) -> Self {
         Self {
             programs,
-            ridges,
             model,
             slowdown: BTreeMap::new(),
             components: BTreeMap::new(),
@@ -105,21 +91,14 @@ impl Fold {
     pub(super) fn test(
         &mut self,
         model: &SmtModel,
-        (baseline, company): (&Baseline, &BTreeMap<Arc<str>, Shares>),
+        baseline: &Baseline,
         observation: &Observation,
     ) {
         let alone = observation.alone();
         let cases = observation.cases();
-        let known = cases.iter().map(|(program, _)| company.get(program).cloned());
-        let company: Option<Vec<Shares>> = known.collect();
         for predictor in Predictor::ALL {
             let predicted = match predictor {
-                Predictor::Model(form) => {
-                    let stacks = if form.in_company() { company.as_ref() } else { Some(&alone) };
-                    let predicted = stacks.and_then(|stacks| model.slowdowns(form, stacks).ok());
-                    predicted.unwrap_or_default()
-                }
-                Predictor::Chosen => model.slowdowns(self.ridges.best, &alone).unwrap_or_default(),
+                Predictor::Model(form) => model.slowdowns(form, &alone).unwrap_or_default(),
                 Predictor::Constant => vec![baseline.mean; alone.len()],
                 Predictor::VictimPlusAggressor => {
                     cases.iter().map(|case| baseline.predict(case)).collect()

@@ -4,16 +4,15 @@
 //! Where no core has several hardware threads, there is nothing to group, and no policy is chosen.
 //! A model that fits comes first, since it predicts; then categories, which need no training; then FPU
 //! usage, which is one cause of contention only; then names of programs, which need no counters.
-//! `symbiotic-numa` stands before `symbiotic` where a node has no memory.
 
 use symbiont_machine::{Signal, Signals, Support};
 use symbiont_topology::Topology;
 
-use crate::{Entry, Policy, Settings, fpu, hysched, never_twice, symbiotic, symbiotic_numa};
+use crate::{Entry, Policy, Settings, fpu, hysched, never_twice, symbiotic_online};
 
 /// The candidates, the best first.
-const CANDIDATES: [Entry; 5] =
-    [symbiotic_numa::ENTRY, symbiotic::ENTRY, hysched::ENTRY, fpu::ENTRY, never_twice::ENTRY];
+const CANDIDATES: [Entry; 4] =
+    [symbiotic_online::ENTRY, hysched::ENTRY, fpu::ENTRY, never_twice::ENTRY];
 
 /// What was chosen.
 pub(super) struct Choice {
@@ -41,9 +40,6 @@ impl Choice {
         }
         let mut passed_over = Vec::new();
         for entry in CANDIDATES {
-            if entry.name == symbiotic_numa::ENTRY.name && !lacks_memory(topology) {
-                continue;
-            }
             let mut made = (entry.make)(settings);
             made.adapt(offered, topology);
             let requirements = made.requirements();
@@ -67,7 +63,7 @@ impl Choice {
 
     /// Does it place groups by the memory of nodes?
     pub fn places_by_memory(&self) -> bool {
-        self.groups.as_ref().is_some_and(|(entry, _)| entry.name == symbiotic_numa::ENTRY.name)
+        self.required().contains(&Signal::MemoryRequests)
     }
 
     /// The name of the policy that groups threads.
@@ -91,9 +87,4 @@ pub(super) fn signals(settings: &Settings) -> Signals {
         }
     }
     signals
-}
-
-/// Does a node with CPUs have no memory?
-fn lacks_memory(topology: &Topology) -> bool {
-    topology.nodes().iter().any(|node| !node.cpus.is_empty() && node.memory_bytes == Some(0))
 }

@@ -123,7 +123,7 @@ fn did(ready: f64, running: f64) -> Characterization {
 
 /// Longest time, in quanta, that each program had to wait for the boost.
 fn longest_wait(timeout: Duration, programs: u32, quanta: u32) -> Vec<u32> {
-    let mut policy = Phases::of(None, timeout);
+    let mut policy = Phases::of(None, timeout, true);
     let mut fluid = Fluid::new("core:4", &vec![(4, 0); programs as usize]);
     let (mut waiting, mut longest) = (vec![0; programs as usize], vec![0; programs as usize]);
     for quantum in 0..quanta {

@@ -18,7 +18,8 @@ pub(super) struct SerialThreads {
     /// Quanta decided so far.
     quanta: u64,
     known: BTreeMap<ThreadId, Serial>,
-    rules: Rules,
+    /// Of turns on the fastest cores; none: the thread that became serial first keeps one.
+    rules: Option<Rules>,
 }
 
 /// What is remembered of a serial thread while it stays one.
@@ -33,9 +34,9 @@ struct Serial {
 }
 
 impl SerialThreads {
-    /// `timeout`: within which each gets a fastest core, where they take turns.
-    pub(super) fn new(timeout: Duration) -> Self {
-        Self { quanta: 0, known: BTreeMap::new(), rules: Rules::new(timeout) }
+    /// `timeout`: within which each gets a fastest core, where they take turns; none: they take none.
+    pub(super) fn new(timeout: Option<Duration>) -> Self {
+        Self { quanta: 0, known: BTreeMap::new(), rules: timeout.map(Rules::new) }
     }
 
     /// The settled serial threads in the order in which they choose a core: where
@@ -73,9 +74,13 @@ impl SerialThreads {
         }
         let known = |t: &ThreadView<'_>| self.known.get(&t.id).copied().unwrap_or(newcomer);
         let since = |t: &ThreadView<'_>| (known(t).since, t.id);
+        let Some(rules) = &self.rules else {
+            queue.sort_by_cached_key(|t| since(t));
+            return queue;
+        };
         queue.sort_by_cached_key(|t| {
             let gain = speeds.gain(t.program, view.topology);
-            let rank = wants(t).then(|| self.rules.rank(&known(t).turn, wanting, gain));
+            let rank = wants(t).then(|| rules.rank(&known(t).turn, wanting, gain));
             (rank.is_none(), rank, since(t))
         });
         // Whose turn it is on the fastest cores says nothing about the others.

@@ -171,7 +171,7 @@ mod tests {
         use symbiont_machine::Target;
 
         let machine = Topology::synthetic(MACHINE).unwrap();
-        let mut policy = Phases::new(None);
+        let mut policy = Phases::online(&crate::Settings::default());
         for (program, fast) in [(ProgramId(1), 1.1e9), (ProgramId(2), 3e9)] {
             policy.speeds.0.extend([((program, 1024), fast), ((program, 512), 1e9)]);
         }

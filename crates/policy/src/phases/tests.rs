@@ -133,7 +133,7 @@ fn parallel_beside_parallel_the_senior_is_boosted() {
 #[test]
 fn the_boost_of_the_senior_passes_on_at_the_timeout() {
     let mut scene = Scene::on(TWO).thread(10, 1.0).thread(11, 1.0).thread(20, 1.0).thread(21, 1.0);
-    scene.policy = Phases::of(None, 2 * ENTRY.quantum);
+    scene.policy = Phases::of(None, 2 * ENTRY.quantum, false);
     let first = [(10, "os+"), (11, "os+"), (20, "os"), (21, "os")];
     let second = [(10, "os"), (11, "os"), (20, "os+"), (21, "os+")];
     for expected in [first, first, second, second, first] {
@@ -182,13 +182,14 @@ fn a_serial_thread_goes_to_the_core_that_others_kept_least_busy() {
 
 #[test]
 fn instructions_are_optional_where_cores_differ() {
-    let optional = |machine| {
-        let mut policy = Phases::new(None);
+    let optional_of = |mut policy: Phases, machine| {
         policy.adapt(&full_support(), &Topology::synthetic(machine).unwrap());
         policy.requirements().optional
     };
-    assert!(optional(TWO).is_empty());
-    assert_eq!(optional(ONE_FAST), [Signal::Ipc].into());
+    let online = || Phases::online(&Settings::default());
+    assert!(optional_of(online(), TWO).is_empty());
+    assert_eq!(optional_of(online(), ONE_FAST), [Signal::Ipc].into());
+    assert!(optional_of(Phases::new(None), ONE_FAST).is_empty(), "as published");
 }
 
 #[test]
@@ -480,7 +481,7 @@ proptest! {
     #[test]
     fn the_same_view_gives_the_same_placement_again(mut scene in scene()) {
         // Turns pass with time alone.
-        scene.policy = Phases::of(None, Duration::MAX);
+        scene.policy = Phases::of(None, Duration::MAX, true);
         let first = scene.place();
         prop_assert_eq!(scene.place(), first);
     }

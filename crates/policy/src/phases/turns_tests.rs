@@ -43,7 +43,7 @@ impl Story {
         let none = vec![0; phases.len()];
         Self {
             fluid,
-            policy: Phases::of(None, timeout),
+            policy: Phases::of(None, timeout, true),
             phases: phases.to_vec(),
             now: 0,
             fast,
@@ -119,6 +119,16 @@ fn two_endless_serial_programs_share_the_fast_core() {
     }
     // About as seldom as the timeout asks for.
     assert!(story.changes <= 2000 / (TIMEOUT - HOLD) + 3, "{}", story.changes);
+}
+
+/// As published: it keeps the core while it is serial, however long others wait.
+#[test]
+fn the_first_serial_thread_keeps_the_fast_core() {
+    let mut story = Story::new(ONE_FAST, &[vec![1], vec![1], vec![13, 7]], TIMEOUT * QUANTUM);
+    story.policy = Phases::of(None, TIMEOUT * QUANTUM, false);
+    (0..2000).for_each(|_| story.quantum());
+    assert_eq!((story.got[0].1, story.got[1].0, story.got[2].0), (0, 0, 0));
+    assert_eq!(story.changes, 0);
 }
 
 #[test]

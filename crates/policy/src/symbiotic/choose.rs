@@ -1,4 +1,4 @@
-//! Steps 3 to 5: who shares a core with whom, from throttled stacks or mean stacks in company.
+//! Steps 3 to 5: which threads share a core, from throttled stacks.
 
 use std::collections::BTreeMap;
 
@@ -75,9 +75,9 @@ impl Predictions {
         modes: &[SmtMode],
         stacks: &Stacks,
     ) -> Result<Self, StackError> {
-        let Stacks { by, throttled, experiences } = stacks;
+        let Stacks { throttled, experiences } = stacks;
         let judged = (symbiosis.form, symbiosis.objective);
-        let costs = Costs::predict(model, judged, modes, (by, throttled))?.recalling(experiences);
+        let costs = Costs::predict(model, judged, modes, throttled)?.recalling(experiences);
         let ratios =
             |throttling: &Throttling| throttled.iter().map(|s| throttling.ratio(s)).collect();
         let known = model.modes.iter().filter(|(mode, _)| modes.contains(mode));
@@ -113,11 +113,11 @@ pub(super) fn choose(
     previous: &[Vec<usize>],
 ) -> Result<Chosen, Undecided> {
     let &Symbiosis { form, objective, .. } = symbiosis;
-    let threads = stacks.by.len();
-    let model = match symbiosis.model_of(sort) {
+    let threads = stacks.throttled.len();
+    let model = match symbiosis.models.of(sort) {
         Some(model) => model,
         // Where nobody shares a core, nothing is predicted.
-        None if places <= 1 => &symbiosis.model,
+        None if places <= 1 => &symbiosis.models.first,
         None => return Err(Undecided::Sort(sort)),
     };
     let wanted = threads.div_ceil(cores.max(1)).next_power_of_two();
@@ -139,9 +139,9 @@ pub(super) fn choose(
         let slowdowns = predictions.slowdowns(&members).unwrap_or_else(|| vec![1.0; members.len()]);
         (members, slowdowns)
     });
-    let recalled = if symbiosis.recalls { " and what is remembered" } else { "" };
+    let feedback = if symbiosis.feedback { " and measured feedback" } else { "" };
     let alike = if costs.comparable() { "" } else { ", SMT modes taken for equally fast" };
-    let by = format!("least {} by form {}{recalled}{alike}", objective.name(), form.name());
+    let by = format!("least {} by form {}{feedback}{alike}", objective.name(), form.name());
     Ok(Chosen { groups: groups.collect(), by })
 }
 

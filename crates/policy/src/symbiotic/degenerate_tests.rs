@@ -11,7 +11,8 @@ const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
 const WAITING: [f64; 5] = [10.0, 70.0, 5.0, 10.0, 5.0];
 
 fn policy() -> Symbiotic {
-    Symbiotic::new(Some(Arc::new(Symbiosis::new(model()))))
+    let models = Some(Arc::new(model().into()));
+    Symbiotic::published(&Settings { models, ..Settings::default() })
 }
 
 /// Alternating stacks.

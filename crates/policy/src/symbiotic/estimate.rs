@@ -1,14 +1,13 @@
-//! Steps 1 and 2: each thread's stack alone, throttled to the SMT mode of its
-//! group, from the stacks of a quantum in company; and its mean stack in company, for forms that
-//! predict from that.
+//! Steps 1 and 2: each thread's stack alone, throttled to the SMT mode of its group, from the SMT stacks of a
+//! quantum; and, for feedback, what it did with each group of co-runners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::ThreadId;
-use symbiont_model::{CpiStack, Experience, Shares, SmtMode};
+use symbiont_model::{CpiStack, Experience, Form, Inversion, Shares, SmtMode};
 use symbiont_topology::{Core, CoreId, CoreKind};
 
-use super::company::Company;
+use super::co_runs::CoRuns;
 use super::{Symbiosis, ran};
 use crate::{ThreadView, View};
 
@@ -17,8 +16,8 @@ use crate::{ThreadView, View};
 pub(super) struct Estimates {
     /// Throttled stacks.
     known: BTreeMap<ThreadId, Shares>,
-    /// What they did in company, where anything is predicted from that.
-    company: BTreeMap<ThreadId, Company>,
+    /// What they did with co-runners, where that corrects predictions.
+    co_runs: BTreeMap<ThreadId, CoRuns>,
     /// Slowdowns over the last quantum, where they were estimated.
     achieved: BTreeMap<ThreadId, f64>,
 }
@@ -26,11 +25,9 @@ pub(super) struct Estimates {
 /// Stacks of some threads.
 #[derive(Debug, Clone)]
 pub(super) struct Stacks {
-    /// What the form predicts from.
-    pub by: Vec<Shares>,
     /// Throttled.
     pub throttled: Vec<Shares>,
-    /// What they did beside each other, if that is to be recalled.
+    /// What they did with each other, if that corrects predictions.
     pub experiences: Vec<Experience>,
 }
 
@@ -51,7 +48,7 @@ impl Estimates {
     pub fn take(&mut self, symbiosis: &Symbiosis, view: &View<'_>) {
         let here: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
         self.known.retain(|id, _| here.contains(id));
-        self.company.retain(|id, _| here.contains(id));
+        self.co_runs.retain(|id, _| here.contains(id));
         self.achieved.clear();
         let read: Vec<Option<CpiStack>> =
             view.threads.iter().map(|thread| read(symbiosis, thread)).collect();
@@ -80,18 +77,18 @@ impl Estimates {
                     self.achieved.extend(slowdown.map(|slowdown| (thread.id, slowdown)));
                 }
             }
-            if symbiosis.form.in_company() || symbiosis.recalls {
-                self.meet(view, (sort, group), (&read, group.len() <= places.max(1)));
+            if symbiosis.feedback && group.len() <= places.max(1) {
+                self.note(view, (sort, group), &read);
             }
         }
     }
 
-    /// Adds what threads measured that shared a core, all at once or taking turns.
-    fn meet(
+    /// Notes how fast threads were that shared a core, all at once.
+    fn note(
         &mut self,
         view: &View<'_>,
-        (sort, group): (CoreKind, &[usize]),
-        (measured, at_once): (&[Option<CpiStack>], bool),
+        (kind, group): (CoreKind, &[usize]),
+        measured: &[Option<CpiStack>],
     ) {
         let id = |at: usize| view.threads.get(at).map(|thread| thread.id);
         for &at in group {
@@ -102,42 +99,36 @@ impl Estimates {
             let others = group.iter().filter(|&&other| other != at);
             let mut others: Vec<ThreadId> = others.filter_map(|&other| id(other)).collect();
             others.sort_unstable();
-            let company = self.company.entry(thread).or_default();
-            company.age(sort);
-            company.add(others, &stack.shares(), at_once.then(|| stack.cpi().recip()));
+            let runs = self.co_runs.entry(thread).or_default();
+            runs.age(kind);
+            if !others.is_empty() {
+                runs.add(others, stack.cpi().recip());
+            }
         }
     }
 
-    /// The stacks of some threads of the view. Who is not known is
-    /// taken for the mean of all.
+    /// The stacks of some threads of the view. A thread that is not known is taken for the mean of all.
     pub fn of(&self, symbiosis: &Symbiosis, view: &View<'_>, threads: &[usize]) -> Stacks {
         let filled = |known: &BTreeMap<ThreadId, Shares>| -> Vec<Shares> {
             let all = mean(known.values());
-            let mean = all.unwrap_or_else(|| Shares::uniform(&symbiosis.model.components));
+            let mean = all.unwrap_or_else(|| Shares::uniform(&symbiosis.models.first.components));
             let known = |&at: &usize| known.get(&view.threads.get(at)?.id).cloned();
             threads.iter().map(|at| known(at).unwrap_or_else(|| mean.clone())).collect()
         };
         let throttled = filled(&self.known);
-        let by = if symbiosis.form.in_company() {
-            let means =
-                self.company.iter().filter_map(|(id, company)| Some((*id, company.mean()?)));
-            filled(&means.collect())
-        } else {
-            throttled.clone()
-        };
         let experiences =
-            if symbiosis.recalls { self.experiences(view, threads) } else { Vec::new() };
-        Stacks { by, throttled, experiences }
+            if symbiosis.feedback { self.experiences(view, threads) } else { Vec::new() };
+        Stacks { throttled, experiences }
     }
 
-    /// What some threads of the view did beside each other, numbered by their place among them.
+    /// What some threads of the view did with each other, numbered by their place among them.
     fn experiences(&self, view: &View<'_>, threads: &[usize]) -> Vec<Experience> {
         let ids = threads.iter().filter_map(|&at| view.threads.get(at)).map(|thread| thread.id);
         let places: BTreeMap<ThreadId, usize> = ids.zip(0..).collect();
         let mut all = Vec::new();
         for (id, &victim) in &places {
-            let Some(company) = self.company.get(id) else { continue };
-            for (others, quanta, ipc) in company.met() {
+            let Some(runs) = self.co_runs.get(id) else { continue };
+            for (others, quanta, ipc) in runs.all() {
                 let others: Option<Vec<usize>> =
                     others.iter().map(|other| places.get(other).copied()).collect();
                 all.extend(others.map(|others| Experience { victim, others, quanta, ipc }));
@@ -150,7 +141,7 @@ impl Estimates {
 /// The stack in company of a thread that ran; none if it was not measured.
 fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<CpiStack> {
     let measured = thread.measured.filter(|_| ran(thread))?;
-    symbiosis.model.components.read(measured).ok()
+    symbiosis.models.first.components.read(measured).ok()
 }
 
 /// Throttled stacks of threads that shared a core, and the slowdown of each against running alone.
@@ -164,18 +155,22 @@ fn invert(
 ) -> Vec<(Shares, Option<f64>)> {
     let as_they_are = || company.iter().map(|&shares| (shares.clone(), None)).collect();
     let mode = SmtMode::of(company.len()).filter(|_| company.len() <= places.max(1));
-    let trained = mode.and_then(|mode| symbiosis.model_of(sort)?.modes.get(&mode));
+    let trained = mode.and_then(|mode| symbiosis.models.of(sort)?.modes.get(&mode));
     let Some(trained) = trained else {
         return as_they_are();
     };
-    let Ok(inverted) = trained.fit.model.invert(symbiosis.inversion, company) else {
+    let model = &trained.fit.model;
+    let Ok(inverted) = model.invert(Inversion::Published, company) else {
+        return as_they_are();
+    };
+    let Ok(slowdowns) = model.slowdowns(Form::Delta, &inverted.stacks) else {
         return as_they_are();
     };
     let against_alone = |(stack, slowdown): (Shares, f64)| {
         let ratio = trained.throttling.as_ref().map_or(1.0, |t| t.ratio(&stack));
         (stack, Some(slowdown * ratio).filter(|slowdown| slowdown.is_finite()))
     };
-    inverted.stacks.into_iter().zip(inverted.slowdowns).map(against_alone).collect()
+    inverted.stacks.into_iter().zip(slowdowns).map(against_alone).collect()
 }
 
 /// The mean of some stacks; none of none.

@@ -30,8 +30,7 @@ impl Foreseen {
             .map(|(at, thread)| (at, thread.id))
             .unzip();
         let stacks = estimates.of(symbiosis, view, &threads);
-        let models = std::iter::once(&symbiosis.model).chain(&symbiosis.others);
-        let predicted = models.filter_map(|model| {
+        let predicted = symbiosis.models.all().filter_map(|model| {
             let predictions = Predictions::new(symbiosis, model, &SmtMode::ALL, &stacks);
             Some((model.core, predictions.ok()?))
         });

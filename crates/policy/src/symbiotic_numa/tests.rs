@@ -3,7 +3,7 @@ use std::sync::Arc;
 use symbiont_topology::PuId;
 
 use super::*;
-use crate::Symbiosis;
+use crate::Settings;
 use crate::test_world::{Bench, model};
 
 const LIKE: [f64; 5] = [40.0, 30.0, 10.0, 10.0, 10.0];
@@ -11,7 +11,8 @@ const ONE_MEMORY: &str = "node:1 core:2 smt:2 memory:1G | node:1 core:2 smt:2 me
 const TWO_MEMORIES: &str = "node:1 core:2 smt:2 memory:1G | node:1 core:2 smt:2 memory:1G";
 
 fn symbiotic() -> Symbiotic {
-    Symbiotic::new(Some(Arc::new(Symbiosis::new(model()))))
+    let models = Some(Arc::new(model().into()));
+    Symbiotic::published(&Settings { models, ..Settings::default() })
 }
 
 /// Steps until where threads are no longer depends on where they began; who

@@ -69,17 +69,6 @@ fn refusals_name_file_line_key_and_reason() {
             "toy.toml:56: formula.STORES: has the name of an event",
         ),
         (
-            "parts = [\"stalled\", \"running\"]",
-            "parts = [\"stalled\", \"l1d_bandwidth\"]",
-            "toy.toml:68: sum.all.parts: 'l1d_bandwidth' is in accesses/cycles, not in fraction",
-        ),
-        (
-            "parts = [\"stalled\", \"running\"]",
-            "parts = [\"stalled\", \"running\"]\n\n[[sum.pressure]]\nresource = \"slots\"\n\
-             waits = [\"stalled\"]\nuses = [\"l1d_bandwidth\"]",
-            "toy.toml:73: sum.all.pressure.uses: 'l1d_bandwidth' is no part of the sum",
-        ),
-        (
             "members = [\"stalled\", \"running\"]",
             "members = [\"stalled\", \"resting\"]",
             "toy.toml:72: categories.TopL.members: unknown formula 'resting'",

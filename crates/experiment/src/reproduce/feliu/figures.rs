@@ -15,8 +15,8 @@ use crate::stats::Estimate;
 const OTHERS: &str = "Other programs than the paper's SPEC CPU2006, with shorter targets; the programs are known to \
                       the model, as in the paper.";
 const COUNTS: &str = "Of the counts of cores that were run: quick experiments run 4 and 7.";
-const SERIES: &str = "\"Published\": coarse stack, linear model with the \u{3b4} term, inverse under constraints, no \
-                      feedback. \"Kernel, feedback\" is ours.";
+const SERIES: &str = "\"symbiotic\" and \"symbiotic-numa\" are the paper's; \"symbiotic-online\" is ours: its predictions \
+                      are corrected by measured feedback.";
 const LARGEST: &str = "The published values are of the completion stalls, the largest component there; they stand \
                        beside the largest of ours.";
 const FOUND: &str = "The best static grouping found, by a search over groups of four that were measured on one core, is ours: \

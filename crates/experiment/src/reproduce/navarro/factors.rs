@@ -91,7 +91,7 @@ pub(super) fn add(
         contenders: contenders(&known),
         repeats: Repeats::exactly(repeats),
         alone: Duration::from_secs(seconds),
-        models: None,
+        models: &[],
     };
     let rows = ready.carry_out(comparison, context, progress)?.rows;
     let (factors, headroom) = points(&rows, context.seed);

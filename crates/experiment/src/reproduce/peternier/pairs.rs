@@ -105,7 +105,7 @@ pub(super) fn add(
         contenders: contenders(case.machine == BULLDOZER),
         repeats: Repeats::exactly(if full { 10 } else { 3 }),
         alone: Duration::from_secs(if full { 20 } else { 8 }),
-        models: None,
+        models: &[],
     };
     let compared = ready.carry_out(comparison, context, progress)?;
     let found = points(case, &compared, context.seed);

@@ -140,7 +140,7 @@ pub(super) fn add(
             contenders: own,
             repeats: Repeats::exactly(if full { 10 } else { 2 }),
             alone: Duration::from_secs(if full { 40 } else { 12 }),
-            models: None,
+            models: &[],
         };
         let compared = ready.carry_out(comparison, context, progress)?;
         let points = case.rows.iter().filter_map(|row| {

@@ -50,7 +50,7 @@ fn equal_contenders_give_equal_records() {
         seed: 1,
         basis: Default::default(),
         targets: Mutex::default(),
-        models: None,
+        models: &[],
     };
     let folder = tempfile::tempdir().unwrap();
     let finished = carry_out(&mixes, folder.path(), 2, &mut ()).unwrap();
@@ -72,8 +72,8 @@ fn equal_contenders_give_equal_records() {
 fn a_model_with_programs_left_out_knows_none_of_the_mix() {
     let observed = made_up::training(8, 0, 1);
     let models = observed.models().unwrap();
-    let symbiosis = Symbiosis::new(Model::clone(&models.without(&[], 2).unwrap()));
-    let settings = Settings { symbiosis: Some(symbiosis.into()), ..Settings::default() };
+    let known = Model::clone(&models.without(&[], 2).unwrap());
+    let settings = Settings { models: Some(Arc::new(known.into())), ..Settings::default() };
     let contender = Contender { settings, left_out: true, ..Contender::new("own", "symbiotic") };
     let programs = made_up::names(8)[..4].to_vec();
     let mix = Mix {
@@ -85,7 +85,8 @@ fn a_model_with_programs_left_out_knows_none_of_the_mix() {
     };
     let workshop = TableBuilder::new(Description::named("power8-s812l").unwrap());
     let profiles = BTreeMap::new();
-    let mixes = |models| Mixes {
+    let left_out = [&models];
+    let mixes = |models: usize| Mixes {
         name: "test".to_owned(),
         workshop: &workshop,
         profiles: &profiles,
@@ -96,13 +97,13 @@ fn a_model_with_programs_left_out_knows_none_of_the_mix() {
         seed: 1,
         basis: Default::default(),
         targets: Mutex::default(),
-        models,
+        models: &left_out[..models],
     };
     let told = |contender: &Contender| {
-        let settings = mixes(Some(&models)).settings(&mix, contender).unwrap();
-        settings.symbiosis.unwrap().model.training.programs.clone()
+        let settings = mixes(1).settings(&mix, contender).unwrap();
+        settings.models.unwrap().first.training.programs.clone()
     };
     assert_eq!(told(&contender), made_up::names(8)[4..]);
     assert_eq!(told(&Contender { left_out: false, ..contender.clone() }), made_up::names(8));
-    assert!(mixes(None).settings(&mix, &contender).is_err(), "never a model that knows them");
+    assert!(mixes(0).settings(&mix, &contender).is_err(), "never a model that knows them");
 }

@@ -206,7 +206,7 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     let options = SimOptions { limit: Some(limit), errors: Errors::NONE, ..SimOptions::default() };
     let physics = workshop.fast(Switches::default());
     let machine = SimMachine::new(workshop.description(), physics, programs, &[], options).unwrap();
-    let entry = symbiont_policy::find("phases").unwrap();
+    let entry = symbiont_policy::find("phases-online").unwrap();
     let timeout = Duration::from_millis(500);
     let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
     let policy = (entry.make)(&settings);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
+use crate::find;
 use crate::test_world::model;
-use crate::{Symbiosis, find};
 
 use super::*;
 
@@ -19,13 +19,13 @@ fn chosen(line: &str, signals: &[Signal], settings: &Settings) -> Option<&'stati
 #[test]
 fn what_is_chosen_follows_the_machine() {
     let without = Settings::default();
-    let symbiosis = Some(Arc::new(Symbiosis::new(model())));
-    let with = Settings { symbiosis, ..Settings::default() };
+    let models = Some(Arc::new(model().into()));
+    let with = Settings { models, ..Settings::default() };
     let smt = "core:4 smt:2";
     let no_memory = "node:1 core:2 smt:4 memory:1G | node:1 core:2 smt:4 memory:0";
     let fpu = [Signal::RunStates, Signal::FpuUsage];
-    assert_eq!(chosen(smt, &Signal::ALL, &with), Some("symbiotic"));
-    assert_eq!(chosen(no_memory, &Signal::ALL, &with), Some("symbiotic-numa"));
+    assert_eq!(chosen(smt, &Signal::ALL, &with), Some("symbiotic-online"));
+    assert_eq!(chosen(no_memory, &Signal::ALL, &with), Some("symbiotic-online"));
     assert_eq!(chosen(smt, &TOP_DOWN, &with), Some("hysched"), "the model's stack is not measured");
     assert_eq!(chosen(smt, &Signal::ALL, &without), Some("hysched"));
     assert_eq!(chosen(smt, &fpu, &without), Some("fpu"));
@@ -54,7 +54,7 @@ fn reasons_and_findings_name_the_choice() {
     let mut scene = Scene::on("llc:2 core:2 smt:2", &TOP_DOWN).with((0..6).map(|p| 10 * p));
     assert_eq!(
         scene.policy.choice().unwrap(),
-        "serial phases first; 2 domains of cores; groups on a core by hysched (symbiotic: no model is \
+        "serial phases first; 2 domains of cores; groups on a core by hysched (symbiotic-online: no model is \
          given)"
     );
     scene = scene.run(3);

@@ -1,9 +1,10 @@
-//! The kernel form: pairs by mean stacks in company, nothing inverted.
+use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
-use symbiont_machine::{Sample, Target};
+use symbiont_machine::test_support::full_support;
+use symbiont_machine::{Ability, Signal, Support, Target};
 use symbiont_topology::Topology;
 
 use super::*;
@@ -12,13 +13,23 @@ use crate::test_world::{Bench, model};
 const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
 const WAITING: [f64; 5] = [10.0, 70.0, 5.0, 10.0, 5.0];
 
-fn policy() -> Symbiotic {
-    recalling(false)
+fn settings() -> Settings {
+    Settings { models: Some(Arc::new(model().into())), ..Settings::default() }
 }
 
-fn recalling(recalls: bool) -> Symbiotic {
-    let by = Symbiosis { form: Form::Kernel, recalls, ..Symbiosis::new(model()) };
-    Symbiotic::new(Some(Arc::new(by)))
+fn policy() -> SymbioticOnline {
+    with_feedback(false)
+}
+
+fn with_feedback(feedback: bool) -> SymbioticOnline {
+    SymbioticOnline::with(&settings().with(&SymbioticOnline::FEEDBACK, &feedback).unwrap())
+}
+
+/// A machine that measures these.
+fn offering(signals: &[Signal]) -> Support {
+    let mut support = full_support();
+    support.signals = signals.iter().map(|signal| (*signal, Ability::Full)).collect();
+    support
 }
 
 fn mixed(bench: &Bench, eager: usize) -> bool {
@@ -40,7 +51,7 @@ fn threads_that_need_the_same_are_kept_apart_and_stay() {
             assert_eq!(bench.targets(), before, "{machine}");
         }
         let assignment = bench.placement().values().next().unwrap();
-        assert!(assignment.reason.contains("by form kernel"), "{}", assignment.reason);
+        assert!(assignment.reason.contains("by form delta"), "{}", assignment.reason);
         assert!(assignment.predicted_slowdown.is_some_and(|s| s > 1.0 && s < 4.0));
     }
 }
@@ -105,24 +116,12 @@ fn shuffled_stacks_make_random_pairs() {
     assert!((shuffled - lot).abs() < 0.2 * gain, "{told} {shuffled} {lot}");
 }
 
-#[test]
-fn threads_that_end_are_forgotten() {
-    let mut policy = policy();
-    let mut bench = Bench::new("core:2 smt:2", &[EAGER, WAITING]);
-    bench.step(&mut policy);
-    assert!(!policy.estimates.is_empty());
-    let machine = Topology::synthetic("core:2 smt:2").unwrap();
-    let (sample, known, in_force) = (Sample::default(), BTreeMap::new(), Placement::new());
-    policy.place(&View::new(&machine, &sample, &known, &in_force));
-    assert!(policy.estimates.is_empty());
-}
-
 /// Two threads suffer from each other as from nobody else, and their stacks do not show it.
 #[test]
 fn what_no_stack_shows_is_learned_from_what_groups_did() {
-    let often_together = |recalls: bool, other: usize| {
+    let often_together = |feedback: bool, other: usize| {
         let mut bench = Bench::new("core:2 smt:2", &[EAGER, EAGER, WAITING, WAITING]);
-        let mut policy = recalling(recalls);
+        let mut policy = with_feedback(feedback);
         let mut met = 0;
         for quantum in 0..60 {
             let groups = bench.groups();
@@ -141,4 +140,19 @@ fn what_no_stack_shows_is_learned_from_what_groups_did() {
     // Whom of the two equal ones it was put beside at first, it stays beside.
     assert!([2, 3].iter().any(|&other| often_together(false, other)));
     assert!(![2, 3].iter().any(|&other| often_together(true, other)));
+}
+
+#[test]
+fn near_memory_it_decides_as_symbiotic_numa_does() {
+    let counts = |signals: &[Signal]| {
+        let mut policy = policy();
+        let of = |line: &str| Topology::synthetic(line).unwrap();
+        let machine = of("node:1 core:2 smt:2 memory:1G | node:1 core:2 smt:2 memory:0");
+        policy.adapt(&offering(signals), &machine);
+        let far = policy.requirements().required.contains(&Signal::MemoryRequests);
+        policy.adapt(&offering(signals), &of("node:2 core:2 smt:2 memory:1G"));
+        (far, policy.requirements().required.contains(&Signal::MemoryRequests))
+    };
+    assert_eq!(counts(&Signal::ALL), (true, false));
+    assert_eq!(counts(&[Signal::RunStates, Signal::CpiStack]), (false, false));
 }
