@@ -4,7 +4,8 @@
 usage: scripts/profiles.py [--out FOLDER] [--symbiont FILE] [--prepare FOLDER] [NAME...]   (default: all)
 
 --prepare: makes inputs alone, a folder of each program in FOLDER, for
-`symbiont check-sim --host --programs FOLDER`.
+`symbiont check-sim --host --programs FOLDER`, and there a file `environment`:
+variables with which the program, run natively, chooses the code that was profiled.
 
 Needs `make build`, Debian's qemu-user and the packages of each program. A
 program whose packages are missing is named and left out; the exit code is 1
@@ -38,6 +39,19 @@ ENVIRONMENT = {
 LIBRARIES = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib"
 # What programs load first for which the clock stands still, in their folder.
 CLOCK = "./clock.so"
+# What they load first natively, so that they find the emulator's processor.
+PROCESSOR = "./processor.so"
+EMULATOR = ["qemu-x86_64", "-cpu", "max"]
+# The C library's choices under the emulator of Debian 12, which has neither AVX-512 nor transactions and says that
+# it is an AMD processor (ld.so --list-diagnostics, there and natively).
+UNKNOWN = """AVX512F AVX512CD AVX512BW AVX512DQ AVX512VL RTM HLE FSRM XSAVEC Fast_Rep_String Fast_Unaligned_Load
+Fast_Unaligned_Copy Prefer_PMINUB_for_stringop Prefer_No_VZEROUPPER Prefer_No_AVX512""".split()
+SIZES = {
+    "x86_data_cache_size": 0x10000,
+    "x86_shared_cache_size": 0x1080000,
+    "x86_non_temporal_threshold": 0xC60000,
+    "x86_rep_movsb_threshold": 0x2000,
+}
 
 
 def missing(packages):
@@ -68,6 +82,24 @@ def prepare(program, folder):
         subprocess.run(command, cwd=folder, check=True)
     for command in program.get("prepare", []):
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+
+
+def native(program, folder):
+    """Makes what the program needs to run natively as it was profiled."""
+    source = PROGRAMS / "src/processor.c"
+    subprocess.run(["gcc", "-O2", "-DTABLE", "-o", "table", source], cwd=folder, check=True)
+    with open(folder / "answers.h", "wb") as file:
+        subprocess.run(EMULATOR + ["./table"], cwd=folder, check=True, stdout=file)
+    # First of all: constructors of other libraries ask for the processor.
+    shared = ["-shared", "-fPIC", "-Wl,-z,initfirst", "-I.", "-o", PROCESSOR, source]
+    subprocess.run(["gcc", "-O2", *shared], cwd=folder, check=True)
+    for made in ["table", "answers.h"]:
+        (folder / made).unlink()
+    preloaded = [PROCESSOR] + ([CLOCK] if stands_still(program) else [])
+    tunables = ["glibc.cpu.hwcaps=" + ",".join("-" + name for name in UNKNOWN)]
+    tunables += [f"glibc.cpu.{name}={size:#x}" for name, size in SIZES.items()]
+    variables = [f"LD_PRELOAD={':'.join(preloaded)}", LIBRARIES, f"GLIBC_TUNABLES={':'.join(tunables)}"]
+    (folder / "environment").write_text("\n".join(variables) + "\n")
 
 
 @contextlib.contextmanager
@@ -149,6 +181,7 @@ def main():
         folder.mkdir(parents=True)
         begin = time.monotonic()
         prepare(program, folder)
+        native(program, folder)
         return folder, time.monotonic() - begin
 
     def make(program):

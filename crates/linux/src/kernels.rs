@@ -139,6 +139,7 @@ pub const KERNELS: &[Kernel] = &[
     chasing("pointer chase in 4 MiB of huge pages", 4 << 20, true),
     chasing("pointer chase in 64 MiB", 64 << 20, false),
     chasing("pointer chase in 64 MiB of huge pages", 64 << 20, true),
+    chasing("pointer chase in 512 MiB of huge pages", 512 << 20, true),
     Kernel {
         bytes: 64 << 20,
         round_bytes: 8 * LINE,

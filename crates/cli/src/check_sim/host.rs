@@ -26,6 +26,8 @@ use crate::simulate::machine;
 /// Instructions of a kernel that are profiled, and of an interval: what makes it ready is in others.
 const PROFILED: u64 = 30_000_000;
 const INTERVAL: u64 = 3_000_000;
+/// Passes of a kernel through its memory that are profiled at least: they execute more than what links it.
+const PASSES: u64 = 16;
 
 /// What is reported.
 #[derive(Debug, Serialize)]
@@ -181,7 +183,7 @@ impl Profiler {
 
     fn profile(&self, kernel: &Kernel) -> anyhow::Result<Profile> {
         let rounds = (PROFILED as f64 / kernel.instructions).ceil() as u64;
-        let rounds = rounds.max(kernel.pass()).to_string();
+        let rounds = rounds.max(PASSES * kernel.pass()).to_string();
         let words = ["kernel", kernel.name, "--rounds", &rounds];
         let mut command = vec![self.synth.clone().into_os_string()];
         command.extend(words.iter().map(Into::into));

@@ -1,7 +1,9 @@
 //! The programs' part of `symbiont check-sim --host`.
 //!
-//! A program runs in its folder with the command of its profile, if its executable is the profiled one. Half of the
-//! programs, by a hash of their names, are kept for judging: of those only errors are reported.
+//! A program runs in its folder with the command of its profile, if its executable is the profiled one, and with the
+//! variables that the folder's file `environment` gives, by which it finds the emulator's processor and clock and
+//! executes what was profiled. Half of the programs, by a hash of their names, are kept for judging: of those only
+//! errors are reported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +25,8 @@ use super::host::said;
 use crate::args::CheckSim;
 use crate::prepare::Bar;
 
+/// A folder's file of variables for its program.
+const ENVIRONMENT: &str = "environment";
 /// Times that each program runs; the fastest counts, in cycles of the moment.
 const REPEATS: usize = 3;
 /// Bound by memory: simulated, it waits for the L3 or memory for so much of its time.
@@ -87,6 +91,23 @@ pub fn run(
     Ok(ran)
 }
 
+/// The variables of a folder's file [`ENVIRONMENT`], one `NAME=VALUE` a line; none without one.
+fn variables(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let path = folder.join(ENVIRONMENT);
+    let text = match symbiont_input::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error).with_context(|| format!("{}", path.display())),
+    };
+    let variable = |line: &str| {
+        let (name, value) = line
+            .split_once('=')
+            .with_context(|| format!("{}: '{line}' is not NAME=VALUE", path.display()))?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    text.lines().map(variable).collect()
+}
+
 /// Cycles in which it ran in user mode; why it cannot run else.
 fn cycles(folder: &Path, profile: &Profile, clock: &Clock) -> anyhow::Result<Result<f64, String>> {
     let Some((first, rest)) = profile.command.split_first() else {
@@ -99,10 +120,12 @@ fn cycles(folder: &Path, profile: &Profile, clock: &Clock) -> anyhow::Result<Res
         Ok(_) => return Ok(Err("another version is installed than was profiled".to_owned())),
         Err(error) => return Ok(Err(error.to_string())),
     }
+    let variables = variables(&folder)?;
     let mut fastest = f64::INFINITY;
     for _ in 0..REPEATS {
         let mut command = Command::new(&executable);
         command.args(rest).current_dir(&folder).env_clear().envs(environment());
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let (ghz, before) = (clock.ghz(), user_time_of_children()?);
         let status = command.status().with_context(|| format!("{}", executable.display()))?;
@@ -187,5 +210,24 @@ impl Report {
         for (name, errors) in &self.errors {
             say!("{name}: {}", said(errors));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENVIRONMENT, variables};
+
+    #[test]
+    fn variables_are_those_of_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(variables(dir.path()).unwrap(), []);
+        let write = |text| std::fs::write(dir.path().join(ENVIRONMENT), text).unwrap();
+        write("LD_PRELOAD=./a.so:./b.so\nX=y=z\n");
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let given = [pair("LD_PRELOAD", "./a.so:./b.so"), pair("X", "y=z")];
+        assert_eq!(variables(dir.path()).unwrap(), given);
+        write("X\n");
+        let error = variables(dir.path()).unwrap_err().to_string();
+        assert!(error.ends_with("'X' is not NAME=VALUE"), "{error}");
     }
 }

@@ -21,5 +21,6 @@ texts![
     "zen4",
     "epyc-9004",
     "sapphire-rapids",
+    "emerald-rapids-guest",
     "alder-lake",
 ];
