@@ -99,7 +99,6 @@ fn choose(config: &Config) -> anyhow::Result<Chosen> {
     let files = Knowledge {
         model: config.model.iter().cloned().collect::<Vec<PathBuf>>(),
         slowdowns: config.slowdowns.clone(),
-        ..Knowledge::default()
     };
     let here = || {
         let host = HostTopology::read().context("cannot read this machine's topology")?;

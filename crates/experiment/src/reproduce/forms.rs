@@ -32,10 +32,13 @@ pub struct Forms;
 const ORACLE: &str = "oracle";
 const PUBLISHED: &str = "symbiotic";
 const SHUFFLED: &str = "symbiotic-online, measurements shuffled";
+const PRIVATE: &str = "symbiotic-online, private units and caches";
+const RANDOM_PRIVATE: &str = "random (private units and caches)";
 const RANDOM_FREE: &str = "random (moves free)";
 
-const LEAVING: &str =
-    "Each mix is predicted by a model that was fitted without any of its programs.";
+const LEAVING: &str = "Each mix is predicted by a model that was fitted without any of its programs. Two controls: with \
+                       measurements shuffled between threads feedback can still end a schedule that is bad for all; with \
+                       private units and caches nothing may be gained.";
 
 const fn figure(id: &'static str, title: &'static str) -> Figure {
     Figure {
@@ -174,6 +177,10 @@ fn contenders(width: usize, known: &[Knowledge]) -> Result<Vec<Contender>, Error
         switches: Switches { warm_caches: true, ..Switches::default() },
         ..contender
     };
+    let private = |contender: Contender| Contender {
+        switches: Switches { private_units: true, private_caches: true, ..Switches::default() },
+        ..contender
+    };
     let mut all =
         vec![Contender::new(RANDOM, "random"), free(Contender::new(RANDOM_FREE, "random"))];
     for (known, stack) in known.iter().zip(Depth::ALL) {
@@ -193,6 +200,8 @@ fn contenders(width: usize, known: &[Knowledge]) -> Result<Vec<Contender>, Error
             all.push(left_out(known.contender(PUBLISHED, "symbiotic")));
             let own = left_out(known.contender(SHUFFLED, "symbiotic-online"));
             all.push(free(Contender { shown: Shown::Exchanged, ..own }));
+            all.push(private(Contender::new(RANDOM_PRIVATE, "random")));
+            all.push(private(left_out(known.contender(PRIVATE, "symbiotic-online"))));
             if width == 2 {
                 all.push(known.contender(ORACLE, "oracle"));
             }
@@ -203,9 +212,13 @@ fn contenders(width: usize, known: &[Knowledge]) -> Result<Vec<Contender>, Error
 
 fn points(width: usize, rows: &Rows, names: &[String], seed: u64, reproduced: &mut Reproduced) {
     let at = format!("SMT{width}");
-    let own = names.iter().filter(|name| ![RANDOM, RANDOM_FREE].contains(&name.as_str()));
+    let own = names.iter().filter(|name| !name.starts_with(RANDOM));
     for own in own {
-        let baseline = if own == SHUFFLED { RANDOM_FREE } else { RANDOM };
+        let baseline = match own.as_str() {
+            SHUFFLED => RANDOM_FREE,
+            PRIVATE => RANDOM_PRIVATE,
+            _ => RANDOM,
+        };
         let mut put = |id: &'static str, estimate: Option<Estimate>| {
             let point = |gain: Estimate| Point::new(own, at.clone(), gain.percent());
             reproduced.points.entry(id).or_default().extend(estimate.map(point));
