@@ -49,7 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.is_dir() && !path.ends_with("test_support") && !path.ends_with("capture") {
+        let left_out = ["test_support", "tests", "capture"].iter().any(|name| path.ends_with(name));
+        if path.is_dir() && !left_out {
             sources(&path, files)?;
         } else if path.extension().is_some_and(|ending| ending == "rs")
             && !path.ends_with("tests.rs")
