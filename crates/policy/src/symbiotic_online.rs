@@ -20,7 +20,8 @@
 //! A thread that always co-runs with the same threads measures nothing that could correct the model: its speed alone
 //! is not known, and is taken to be such that predictions are right on average.
 //!
-//! Where some node has no memory and requests to memory are counted, groups that use memory most run near it, as `symbiotic-numa` has it.
+//! Where some node has no memory and requests to memory are counted, groups that use memory most run near it,
+//! as `symbiotic-numa` has it.
 //!
 //! # Properties
 //! - What stacks do not show is learned from what groups did, with feedback only
@@ -28,7 +29,7 @@
 //! - Threads that interfere are kept apart and stay there
 //!   (`threads_that_need_the_same_are_kept_apart_and_stay`), and new phases are followed
 //!   (`a_new_phase_is_followed`).
-//! - Groups run near memory where a node has none (`near_memory_it_decides_as_symbiotic_numa_does`).
+//! - Groups run near memory where a node has none (`symbiotic_online_runs_groups_near_memory_too`).
 //! - With stacks shuffled between threads the pairs are no better than chance
 //!   (`shuffled_stacks_make_random_pairs`).
 

@@ -32,7 +32,7 @@ pub(super) struct Stacks {
 }
 
 impl Estimates {
-    /// Was nobody measured yet?
+    /// Was no thread measured yet?
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -66,10 +66,10 @@ impl Estimates {
         let crowds = cores.values().map(|(core, group)| (group, core.kind, core.cpus.len()));
         let alone = alone.iter().map(|group| (group, CoreKind::default(), 1));
         for (group, sort, places) in crowds.chain(alone) {
-            let company: Vec<&Shares> = (group.iter())
+            let together: Vec<&Shares> = (group.iter())
                 .map(|&at| measured.get(at).and_then(Option::as_ref).unwrap_or(&mean))
                 .collect();
-            let inverted = invert(symbiosis, sort, &company, places);
+            let inverted = invert(symbiosis, sort, &together, places);
             for (&at, (stack, slowdown)) in group.iter().zip(inverted) {
                 let was_measured = measured.get(at).is_some_and(Option::is_some);
                 if let Some(thread) = view.threads.get(at).filter(|_| was_measured) {
@@ -109,13 +109,11 @@ impl Estimates {
 
     /// The stacks of some threads of the view. A thread that is not known is taken for the mean of all.
     pub fn of(&self, symbiosis: &Symbiosis, view: &View<'_>, threads: &[usize]) -> Stacks {
-        let filled = |known: &BTreeMap<ThreadId, Shares>| -> Vec<Shares> {
-            let all = mean(known.values());
-            let mean = all.unwrap_or_else(|| Shares::uniform(&symbiosis.models.first.components));
-            let known = |&at: &usize| known.get(&view.threads.get(at)?.id).cloned();
-            threads.iter().map(|at| known(at).unwrap_or_else(|| mean.clone())).collect()
-        };
-        let throttled = filled(&self.known);
+        let mean = mean(self.known.values());
+        let mean = mean.unwrap_or_else(|| Shares::uniform(&symbiosis.models.first.components));
+        let known = |&at: &usize| self.known.get(&view.threads.get(at)?.id).cloned();
+        let throttled =
+            threads.iter().map(|at| known(at).unwrap_or_else(|| mean.clone())).collect();
         let experiences =
             if symbiosis.feedback { self.experiences(view, threads) } else { Vec::new() };
         Stacks { throttled, experiences }
@@ -138,7 +136,7 @@ impl Estimates {
     }
 }
 
-/// The stack in company of a thread that ran; none if it was not measured.
+/// The SMT stack of a thread that ran; none if it was not measured.
 fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<CpiStack> {
     let measured = thread.measured.filter(|_| ran(thread))?;
     symbiosis.models.first.components.read(measured).ok()
@@ -150,17 +148,17 @@ fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<CpiStack> {
 fn invert(
     symbiosis: &Symbiosis,
     sort: CoreKind,
-    company: &[&Shares],
+    together: &[&Shares],
     places: usize,
 ) -> Vec<(Shares, Option<f64>)> {
-    let as_they_are = || company.iter().map(|&shares| (shares.clone(), None)).collect();
-    let mode = SmtMode::of(company.len()).filter(|_| company.len() <= places.max(1));
+    let as_they_are = || together.iter().map(|&shares| (shares.clone(), None)).collect();
+    let mode = SmtMode::of(together.len()).filter(|_| together.len() <= places.max(1));
     let trained = mode.and_then(|mode| symbiosis.models.of(sort)?.modes.get(&mode));
     let Some(trained) = trained else {
         return as_they_are();
     };
     let model = &trained.fit.model;
-    let Ok(inverted) = model.invert(Inversion::Published, company) else {
+    let Ok(inverted) = model.invert(Inversion::Published, together) else {
         return as_they_are();
     };
     let Ok(slowdowns) = model.slowdowns(Form::Delta, &inverted.stacks) else {

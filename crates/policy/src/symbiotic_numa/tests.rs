@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
+use symbiont_machine::test_support::full_support;
 use symbiont_topology::PuId;
 
 use super::*;
-use crate::Settings;
 use crate::test_world::{Bench, model};
+use crate::{Settings, SymbioticOnline};
 
 const LIKE: [f64; 5] = [40.0, 30.0, 10.0, 10.0, 10.0];
 const ONE_MEMORY: &str = "node:1 core:2 smt:2 memory:1G | node:1 core:2 smt:2 memory:0";
@@ -45,6 +46,22 @@ fn groups_that_ask_most_of_memory_run_near_it() {
     assert_eq!(near(&aware, hungry), 4);
     let reasons = aware.placement().values().filter(|a| a.reason.starts_with("near the memory"));
     assert_eq!(reasons.count(), 4);
+}
+
+#[test]
+fn symbiotic_online_runs_groups_near_memory_too() {
+    let hungry = |at: usize| at >= 4;
+    let online = |machine: &str| {
+        let models = Some(Arc::new(model().into()));
+        let mut policy = SymbioticOnline::with(&Settings { models, ..Settings::default() });
+        policy.adapt(&full_support(), &Topology::synthetic(machine).unwrap());
+        run(machine, hungry, &mut policy)
+    };
+    assert_eq!(near(&online(ONE_MEMORY), hungry), 4);
+    let reasons = |bench: &Bench| {
+        bench.placement().values().filter(|a| a.reason.starts_with("near the memory")).count()
+    };
+    assert_eq!((reasons(&online(ONE_MEMORY)), reasons(&online(TWO_MEMORIES))), (4, 0));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn what_no_stack_shows_is_learned_from_what_groups_did() {
 }
 
 #[test]
-fn near_memory_it_decides_as_symbiotic_numa_does() {
+fn requests_to_memory_are_counted_where_a_node_has_none() {
     let counts = |signals: &[Signal]| {
         let mut policy = policy();
         let of = |line: &str| Topology::synthetic(line).unwrap();
