@@ -1,13 +1,13 @@
-//! The inverse model (Feliu et al., section 3.3): from stacks in company to
+//! The inverse model (Feliu et al., section 3.3): from SMT stacks to
 //! the stacks that the threads would have alone, in the same SMT mode.
 //!
 //! # Problem
-//! Equations 1 to 3 speak of shares of the throttled CPI, which nobody knows
-//! while the threads share a core. Known are the shares of the CPI in company.
+//! Equations 1 to 3 speak of shares of the throttled CPI, which is not known
+//! while the threads share a core. Known are the shares of the SMT CPI.
 //!
 //! # Approach
-//! Figure 2 of the paper, letters as there. (b) Normalise each stack in
-//! company to its own CPI: a first estimate of the throttled stack. (c) Send
+//! Figure 2 of the paper, letters as there. (b) Normalise each SMT stack
+//! to its own CPI: a first estimate of the throttled stack. (c) Send
 //! it forward: a slowdown. (d) Multiply the shares by it. (e) Solve the
 //! equations of each component for all threads of the group at once, and
 //! normalise to a sum of 1.
@@ -38,11 +38,11 @@ mod tests;
 /// T: eigenvalues below are regularised.
 pub const LEAST_EIGENVALUE: f64 = 0.1;
 
-/// How throttled stacks are estimated from stacks in company.
+/// How throttled stacks are estimated from SMT stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Inversion {
-    /// Not at all: the stack in company, normalised (step b).
+    /// Not at all: the SMT stack, normalised (step b).
     Normalised,
     /// As published: slowdown from the first estimate, δ = 0 (steps b to e).
     Published,
@@ -77,7 +77,7 @@ pub struct Inverted {
     pub unsolved: usize,
 }
 
-/// Inverts the model for one group of threads, given their stacks in company and
+/// Inverts the model for one group of threads, given their SMT stacks and
 /// coefficients trained without δ.
 ///
 /// A thread alone is its own throttled stack.

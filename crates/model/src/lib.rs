@@ -20,8 +20,8 @@
 //! | slowdowns of all possible groups | [`Interference`], [`Costs`] |
 //! | a file that holds it all | [`Model`] |
 //!
-//! Beyond the paper: other objectives ([`Objective`]), what groups did as a correction of what is predicted of
-//! them ([`Interference::recalling`]), and the measure that forms are chosen by ([`headroom`](headroom())).
+//! Beyond the paper: other objectives ([`Objective`]), and what groups did as a correction of what is
+//! predicted of them ([`Interference::recalling`]).
 //!
 //! Everything is a function over plain values.
 //!
@@ -58,7 +58,6 @@ mod fit;
 mod forward;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod headroom;
 mod interference;
 mod inverse;
 mod mode;
@@ -79,7 +78,6 @@ pub use depth::{Depth, UnknownDepth};
 pub use errors::{BIN, BINS, Errors};
 pub use fit::{Fit, FitError, fit};
 pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};
-pub use headroom::{Headroom, headroom};
 pub use interference::{Experience, Interference};
 pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
 pub use mode::{SmtMode, UnknownMode};

@@ -97,7 +97,7 @@ impl SmtModel {
         }
     }
 
-    /// Throttled stacks of a group from its stacks in company.
+    /// Throttled stacks of a group from its SMT stacks.
     ///
     /// # Errors
     /// [`StackError::Length`] when a thread has another number of components.

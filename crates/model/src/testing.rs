@@ -43,20 +43,3 @@ pub(crate) fn model() -> Model {
 pub(crate) fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-9
 }
-
-/// Perfect matching of least cost by trying all, for few threads, even in
-/// number.
-pub(crate) fn best_matching(n: usize, cost: &dyn Fn(usize, usize) -> f64) -> Vec<(usize, usize)> {
-    best(&(0..n).collect::<Vec<_>>(), cost).1
-}
-
-fn best(left: &[usize], cost: &dyn Fn(usize, usize) -> f64) -> (f64, Vec<(usize, usize)>) {
-    let [first, rest @ ..] = left else { return (0.0, Vec::new()) };
-    let with = |at: usize| {
-        let others: Vec<usize> = rest.iter().copied().filter(|other| *other != rest[at]).collect();
-        let (sum, mut pairs) = best(&others, cost);
-        pairs.push((*first, rest[at]));
-        (sum + cost(*first, rest[at]), pairs)
-    };
-    (0..rest.len()).map(with).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap()
-}

@@ -17,7 +17,7 @@
 //! matching would. Two folds lack different observations, and what each lacks
 //! is just what it is tested on: summed over the pairs of a matching, even the
 //! plain mean of each fold's training set tells the true cost of that matching.
-//! Headroom is measured within one fold: all programs of a workload are left
+//! What pairing gains is measured within one fold: all programs of a workload are left
 //! out together ([`TrainingSet::leave_out`]).
 //!
 //! *Rulers* are programs with one trait each that only help to train: they stress one resource
@@ -223,7 +223,7 @@ impl<'a> TrainingSet<'a> {
     }
 
     /// One fold: a model of all groups without any of these programs, tested
-    /// on all groups of none but these. What headroom on programs that were
+    /// on all groups of none but these. What pairing gains of programs that were
     /// left out is measured on ([`Fold::pairs`]).
     ///
     /// # Errors

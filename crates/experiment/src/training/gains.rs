@@ -1,7 +1,7 @@
 //! How much of what pairing can gain a trained model captures.
 //!
 //! Workloads of eight programs are drawn; who pairs by a predictor is rated by the mean slowdowns
-//! that were observed, against throttled speed (`symbiont_model::headroom`). *Left out*: the
+//! that were observed, against throttled speed. *Left out*: the
 //! model is trained without any of the workload's programs. *Known*: it is trained on all, the
 //! published case. *Shuffled*: each program of a workload left out is predicted by the stack of
 //! another one, drawn at random; a control, for nothing may be gained by that.
