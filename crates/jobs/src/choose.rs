@@ -1,0 +1,75 @@
+//! Which jobs start now, and where.
+//!
+//! # Approach
+//! 1. Jobs that are overdue start first, the one that waits longest first, each on the node where it
+//!    costs least. Where one does not fit, a node is kept for it: no other job starts there.
+//! 2. The other slots are filled node by node, those with the fewest jobs first, so that jobs have a node
+//!    to themselves as long as there are more nodes than jobs. Each takes, of the window, the job that
+//!    costs least there *relative to what this job costs next to an average job of the window*. What a
+//!    job costs next to every partner alike cannot be saved by any choice; without the average taken
+//!    off, the easy jobs would start first, and the difficult ones would be left for one another.
+//!
+//! The cost of a job on a node is its own predicted slowdown less 1, and what it adds to the slowdowns of
+//! those that run there. Costs are predicted once for each program and set of co-runners.
+//!
+//! # Properties
+//! - Never more jobs than slots (`never_more_than_the_slots`).
+//! - No job waits past the maximum while a slot is free for it
+//!   (`no_job_waits_past_the_maximum_while_a_slot_is_free`).
+//! - The order of the input does not matter (`the_order_of_the_input_does_not_matter`).
+//! - A flat prediction is first come, first served (`a_flat_prediction_is_first_come_first_served`).
+
+mod placing;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use placing::Placing;
+use window::Window;
+
+use crate::{Job, Node, Predict, Reason, Release, Rules};
+
+/// Chooses which jobs start now, and where: see the module.
+#[must_use]
+pub fn choose(
+    queue: &[Job],
+    nodes: &[Node],
+    now_s: f64,
+    rules: &Rules,
+    predict: &impl Predict,
+) -> Vec<Release> {
+    let mut placing = Placing::new(nodes, predict);
+    let is_overdue = |job: &&Job| job.waited_s(now_s) >= rules.most_wait_s;
+    let (mut overdue, rest): (Vec<&Job>, Vec<&Job>) = queue.iter().partition(is_overdue);
+    overdue.sort_by(|a, b| a.age_order(b));
+    for job in overdue {
+        if placing.free() == 0 {
+            break;
+        }
+        match placing.cheapest(job) {
+            Some(node) => {
+                placing.put(job, node, Reason::Overdue { waited_s: job.waited_s(now_s) });
+            }
+            None => placing.keep_a_node_for(job),
+        }
+    }
+    if placing.free() == 0 {
+        return placing.into_releases();
+    }
+    let mut window = Window::new(rest, rules, placing.most_free());
+    placing.learn_averages(&window.composition());
+    loop {
+        let mut placed = false;
+        for node in placing.by_occupancy() {
+            let free = placing.free_of(node);
+            let picked = window.pick(free, |program| placing.relative_cost(program, node));
+            if let Some((job, reason)) = picked {
+                placing.put(job, node, reason);
+                placed = true;
+            }
+        }
+        if !placed {
+            return placing.into_releases();
+        }
+    }
+}

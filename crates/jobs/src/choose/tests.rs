@@ -1,0 +1,245 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Flat, Program};
+
+/// Slowdowns by a table: victim by co-runner, which add up.
+#[derive(Debug)]
+struct Table(Vec<Vec<f64>>);
+
+impl Predict for Table {
+    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+        let of = |other: &Program| self.0[victim.0 as usize][other.0 as usize];
+        1.0 + co_runners.iter().map(of).sum::<f64>()
+    }
+}
+
+fn job(id: u64, program: u32) -> Job {
+    Job { id, program: Program(program), priority: 5, submitted_s: id as f64, slots: 1 }
+}
+
+fn node(name: &str, slots: usize, running: &[u32]) -> Node {
+    let running: Vec<_> = running.iter().copied().map(Program).collect();
+    Node { name: name.to_owned(), slots, free: slots - running.len(), running }
+}
+
+fn released(releases: &[Release]) -> Vec<(u64, &str)> {
+    releases.iter().map(|release| (release.job, release.node.as_str())).collect()
+}
+
+/// 0 and 1 disturb their own kind and not each other.
+fn two_kinds() -> Table {
+    Table(vec![vec![0.5, 0.1], vec![0.1, 0.5]])
+}
+
+const RULES: Rules =
+    Rules { most_wait_s: 1000.0, window: 8, priority_spread: None, least_gain: 0.01 };
+
+#[test]
+fn the_best_partner_of_what_runs_is_released_with_the_reason() {
+    let queue = [job(1, 0), job(2, 0), job(3, 1)];
+    let releases = choose(&queue, &[node("a", 2, &[0])], 10.0, &RULES, &two_kinds());
+    assert_eq!(released(&releases), [(3, "a")]);
+    let Reason::Partner { first, first_cost, cost, overtaken } = releases[0].reason else {
+        panic!("{releases:?}")
+    };
+    assert_eq!((first, overtaken), (1, 2));
+    assert!(cost < first_cost);
+    assert!((releases[0].slowdown - 1.1).abs() < 1e-9 && (releases[0].cost - 0.2).abs() < 1e-9);
+}
+
+#[test]
+fn a_job_that_suits_every_partner_is_not_spent_on_the_first() {
+    // 2 is easy next to all; 0 next to 1 costs as little as 0 next to 2.
+    let table = Table(vec![vec![0.5, 0.1, 0.1], vec![0.1, 0.5, 0.1], vec![0.1, 0.1, 0.1]]);
+    let queue = [job(1, 2), job(2, 1), job(3, 2), job(4, 1)];
+    let releases = choose(&queue, &[node("a", 2, &[0])], 10.0, &RULES, &table);
+    assert_eq!(released(&releases), [(2, "a")]);
+}
+
+#[test]
+fn jobs_spread_over_nodes_before_they_share_one() {
+    let queue = [job(1, 0), job(2, 0), job(3, 1)];
+    let nodes = [node("a", 2, &[]), node("b", 2, &[])];
+    let releases = choose(&queue, &nodes, 10.0, &RULES, &two_kinds());
+    assert_eq!(released(&releases), [(1, "a"), (2, "b"), (3, "a")]);
+}
+
+#[test]
+fn an_overdue_job_starts_first_where_it_costs_least() {
+    let mut late = job(9, 1);
+    late.submitted_s = -2000.0;
+    late.priority = 0;
+    let queue = [job(1, 0), late];
+    let nodes = [node("a", 2, &[1]), node("b", 2, &[0])];
+    let releases = choose(&queue, &nodes, 10.0, &RULES, &two_kinds());
+    assert_eq!(released(&releases), [(9, "b"), (1, "a")]);
+    assert_eq!(releases[0].reason, Reason::Overdue { waited_s: 2010.0 });
+}
+
+#[test]
+fn a_node_is_kept_for_an_overdue_job_that_does_not_fit() {
+    let wide = Job { slots: 2, submitted_s: -2000.0, ..job(9, 1) };
+    let nodes = [node("a", 2, &[1]), node("b", 3, &[0, 0])];
+    let releases = choose(&[job(1, 0), job(2, 0), wide], &nodes, 10.0, &RULES, &Flat);
+    assert_eq!(released(&releases), [(1, "b")]);
+}
+
+#[test]
+fn a_lower_priority_outside_the_spread_is_never_preferred() {
+    let first = Job { priority: 100, ..job(1, 0) };
+    let partner = Job { priority: 80, ..job(2, 1) };
+    let rules = |spread| Rules { priority_spread: Some(spread), ..RULES };
+    let start = |spread| {
+        let nodes = [node("a", 2, &[0])];
+        choose(&[first, partner], &nodes, 10.0, &rules(spread), &two_kinds())[0].job
+    };
+    assert_eq!((start(19), start(20)), (1, 2));
+}
+
+#[test]
+fn a_gain_that_is_too_small_overtakes_no_job() {
+    let table = Table(vec![vec![0.101, 0.1], vec![0.1, 0.1]]);
+    let queue = [job(1, 0), job(2, 1)];
+    let releases = choose(&queue, &[node("a", 2, &[0])], 10.0, &RULES, &table);
+    assert_eq!(releases[0].reason, Reason::First);
+}
+
+#[test]
+fn a_prediction_that_is_no_number_predicts_nothing() {
+    let table = Table(vec![vec![f64::NAN, f64::INFINITY], vec![f64::NAN, f64::NAN]]);
+    let queue = [job(1, 0), job(2, 1)];
+    let releases = choose(&queue, &[node("a", 3, &[0])], 10.0, &RULES, &table);
+    assert_eq!(released(&releases), [(1, "a"), (2, "a")]);
+    assert!(releases.iter().all(|release| release.cost == 0.0));
+}
+
+#[test]
+fn ten_thousand_jobs_on_a_thousand_nodes_take_little_time() {
+    let table =
+        Table((0..50).map(|v| (0..50).map(|c| f64::from((v * c) % 7) / 10.0).collect()).collect());
+    let queue: Vec<_> = (0..10_000_u32).map(|id| job(id.into(), id * 7 % 50)).collect();
+    let nodes: Vec<_> =
+        (0..1000_u32).map(|at| node(&format!("n{at}"), 4, &[at % 50, at * 3 % 50])).collect();
+    for now_s in [0.0, 1e6] {
+        let begin = std::time::Instant::now();
+        let releases = choose(&queue, &nodes, now_s, &RULES, &table);
+        let took = begin.elapsed();
+        assert_eq!(releases.len(), 2000);
+        println!("{took:?}");
+        // The bound is for a release build; a debug build is some ten times slower.
+        assert!(took.as_millis() < if cfg!(debug_assertions) { 2000 } else { 100 }, "{took:?}");
+    }
+}
+
+fn jobs() -> impl Strategy<Value = Vec<Job>> {
+    let one = (0u32..4, 0u64..4, 0u32..200, 1usize..3);
+    prop::collection::vec(one, 0..40).prop_map(|jobs| {
+        let numbered = jobs.into_iter().zip(1..);
+        let make = |((program, priority, submitted, slots), id)| {
+            let submitted_s = f64::from(submitted);
+            Job { id, program: Program(program), priority, submitted_s, slots }
+        };
+        numbered.map(make).collect()
+    })
+}
+
+fn nodes() -> impl Strategy<Value = Vec<Node>> {
+    let one = (prop::collection::vec(0u32..4, 0..3), 0usize..3);
+    prop::collection::vec(one, 0..6).prop_map(|nodes| {
+        let make = |(at, (running, free)): (usize, (Vec<u32>, usize))| {
+            node(&format!("n{at}"), running.len() + free, &running)
+        };
+        nodes.into_iter().enumerate().map(make).collect()
+    })
+}
+
+fn table() -> impl Strategy<Value = Table> {
+    prop::collection::vec(prop::collection::vec(0.0..1.0, 4), 4).prop_map(Table)
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    (0.0..300.0, 1usize..12, prop::option::of(0u64..3)).prop_map(|(wait, window, spread)| Rules {
+        most_wait_s: wait,
+        window,
+        priority_spread: spread,
+        least_gain: 0.0,
+    })
+}
+
+fn free_after(nodes: &[Node], queue: &[Job], releases: &[Release]) -> BTreeMap<String, isize> {
+    let mut free: BTreeMap<_, _> =
+        nodes.iter().map(|node| (node.name.clone(), node.free as isize)).collect();
+    for release in releases {
+        let job = queue.iter().find(|job| job.id == release.job).unwrap();
+        *free.get_mut(&release.node).unwrap() -= job.slots as isize;
+    }
+    free
+}
+
+proptest! {
+    #[test]
+    fn never_more_than_the_slots(queue in jobs(), nodes in nodes(), table in table(), rules in rules()) {
+        let releases = choose(&queue, &nodes, 200.0, &rules, &table);
+        prop_assert!(free_after(&nodes, &queue, &releases).values().all(|free| *free >= 0));
+        let ids: BTreeSet<_> = releases.iter().map(|release| release.job).collect();
+        prop_assert_eq!(ids.len(), releases.len());
+    }
+
+    #[test]
+    fn no_job_waits_past_the_maximum_while_a_slot_is_free(
+        queue in jobs(), nodes in nodes(), table in table(), rules in rules(),
+    ) {
+        let queue: Vec<_> = queue.into_iter().map(|job| Job { slots: 1, ..job }).collect();
+        let releases = choose(&queue, &nodes, 200.0, &rules, &table);
+        let started: BTreeSet<_> = releases.iter().map(|release| release.job).collect();
+        let late = |job: &&Job| job.waited_s(200.0) >= rules.most_wait_s;
+        let waiting = queue.iter().filter(late).filter(|job| !started.contains(&job.id));
+        let oldest = waiting.min_by(|a, b| a.age_order(b));
+        if let Some(oldest) = oldest {
+            prop_assert!(free_after(&nodes, &queue, &releases).values().all(|free| *free == 0));
+            // Nor does a job that is younger, or not overdue, have what it waits for.
+            for job in queue.iter().filter(|job| started.contains(&job.id)) {
+                prop_assert!(late(&job) && job.age_order(oldest).is_lt());
+            }
+        }
+    }
+
+    #[test]
+    fn all_slots_are_used_while_jobs_wait(
+        queue in jobs(), nodes in nodes(), table in table(), rules in rules(),
+    ) {
+        let queue: Vec<_> = queue.into_iter().map(|job| Job { slots: 1, ..job }).collect();
+        let releases = choose(&queue, &nodes, 200.0, &rules, &table);
+        let slots: usize = nodes.iter().map(|node| node.free).sum();
+        prop_assert_eq!(releases.len(), slots.min(queue.len()));
+    }
+
+    #[test]
+    fn the_order_of_the_input_does_not_matter(
+        (queue, shuffled) in jobs().prop_flat_map(|jobs| (Just(jobs.clone()), Just(jobs).prop_shuffle())),
+        (nodes, other) in nodes().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
+        table in table(),
+        rules in rules(),
+    ) {
+        let one = choose(&queue, &nodes, 200.0, &rules, &table);
+        prop_assert_eq!(one, choose(&shuffled, &other, 200.0, &rules, &table));
+    }
+
+    #[test]
+    fn a_flat_prediction_is_first_come_first_served(
+        queue in jobs(), nodes in nodes(), window in 1usize..12,
+    ) {
+        let rules = Rules { window, most_wait_s: 1e9, ..RULES };
+        let mut queue: Vec<_> =
+            queue.into_iter().map(|job| Job { slots: 1, priority: 0, ..job }).collect();
+        let releases = choose(&queue, &nodes, 200.0, &rules, &Flat);
+        queue.sort_by(Job::age_order);
+        let first: Vec<_> = queue.iter().take(releases.len()).map(|job| job.id).collect();
+        let started: Vec<_> = releases.iter().map(|release| release.job).collect();
+        prop_assert_eq!(started, first);
+        prop_assert!(releases.iter().all(|release| release.reason == Reason::First));
+    }
+}

@@ -1,0 +1,289 @@
+//! Slowdowns learnt from how long runs took, and next to what: for machines that count no events.
+//!
+//! # Approach
+//! The same work takes longer next to programs that disturb it. The logarithm of its time is taken as
+//!
+//! `t(work) + Σ over co-runners q of f(q) · (g + v(p) + a(q) + d(p, q))`
+//!
+//! for a run of program p, next to which q ran for the share f(q) of the time: g is what any co-runner
+//! costs, v how sensitive p is, a how much q disturbs, d what is special to the pair. They are found by
+//! ridge regression, which leaves at 0 what no run speaks of. So a program that is not known is as sensitive,
+//! and disturbs as much, as the average one; a pair that never ran together is the sum of its parts; and
+//! a work that ran once says nothing, as nothing says how long it takes otherwise.
+//!
+//! What follows from CPU time alone is taken off beforehand: programs that together use more CPUs than
+//! there are share them evenly ([`Demand`]).
+//!
+//! # Properties
+//! - A sum of parts is recovered (`parts_are_recovered_from_runs`), also for pairs that never ran
+//!   (`a_pair_that_never_ran_is_the_sum_of_its_parts`).
+//! - An unknown program is the average of the known (`an_unknown_program_is_average`).
+//! - One run of a work says nothing (`a_work_that_ran_once_says_nothing`).
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{Predict, Program};
+
+/// Spread of the time of equal runs, as a logarithm: what the ridges are relative to.
+const NOISE: f64 = 0.05;
+/// How far from 0 the terms are expected, as logarithms of slowdowns.
+const SPREADS: [(Kind, f64); 4] =
+    [(Kind::General, 0.5), (Kind::Victim, 0.2), (Kind::CoRunner, 0.2), (Kind::Pair, 0.1)];
+/// Passes over all terms; ends earlier when none changes.
+const PASSES: usize = 200;
+/// Change of a term that counts as none.
+const SETTLED: f64 = 1e-6;
+/// No prediction is outside of these, as logarithms of slowdowns: it would be one from chance.
+const BOUNDS: (f64, f64) = (-0.5, 3.0);
+
+/// A run that ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoRun {
+    /// Its program.
+    pub program: Program,
+    /// Runs of one work do the same.
+    pub work: u64,
+    /// How long it took, seconds.
+    pub elapsed_s: f64,
+    /// How many jobs of each other program ran meanwhile, averaged over its time.
+    pub co_runners: Vec<(Program, f64)>,
+}
+
+/// How many CPUs programs use while they run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demand {
+    /// CPU time / time, by program; none: not known.
+    pub used: Vec<Option<f64>>,
+    /// CPUs that there are.
+    pub cpus: f64,
+}
+
+impl Demand {
+    fn of(&self, program: Program, average: f64) -> f64 {
+        self.used.get(program.0 as usize).copied().flatten().unwrap_or(average)
+    }
+
+    /// What a program that is not known uses.
+    fn average(&self) -> f64 {
+        let known: Vec<f64> = self.used.iter().copied().flatten().collect();
+        if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 }
+    }
+
+    /// Slowdown from sharing CPUs evenly.
+    fn slowdown(&self, used: f64) -> f64 {
+        if self.cpus > 0.0 { (used / self.cpus).max(1.0) } else { 1.0 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    General,
+    Victim,
+    CoRunner,
+    Pair,
+}
+
+/// A term of the sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Term {
+    Work(u64),
+    Effect(Kind, Program, Program),
+}
+
+impl Term {
+    fn ridge(self) -> f64 {
+        match self {
+            Self::Work(_) => 0.0,
+            Self::Effect(kind, ..) => {
+                let spread = SPREADS.iter().find(|(one, _)| *one == kind).map_or(1.0, |(_, s)| *s);
+                (NOISE / spread).powi(2)
+            }
+        }
+    }
+}
+
+/// What was learnt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learned {
+    general: f64,
+    sensitivity: HashMap<Program, f64>,
+    disturbance: HashMap<Program, f64>,
+    pairs: HashMap<(Program, Program), f64>,
+    demand: Demand,
+    average: f64,
+}
+
+impl Learned {
+    /// Learns from runs. Runs that took no time, or none that is a number, are left out.
+    #[must_use]
+    pub fn fit(runs: &[CoRun], demand: Demand) -> Self {
+        let average = demand.average();
+        let usable = |run: &&CoRun| {
+            let shares = run.co_runners.iter().all(|(_, share)| share.is_finite());
+            shares && run.elapsed_s.is_finite() && run.elapsed_s > 0.0
+        };
+        let mut columns: BTreeMap<Term, Vec<(usize, f64)>> = BTreeMap::new();
+        let mut rest = Vec::new();
+        for (at, run) in runs.iter().filter(usable).enumerate() {
+            let used =
+                run.co_runners.iter().map(|(other, share)| demand.of(*other, average) * share);
+            let used = demand.of(run.program, average) + used.sum::<f64>();
+            rest.push(run.elapsed_s.ln() - demand.slowdown(used).ln());
+            columns.entry(Term::Work(run.work)).or_default().push((at, 1.0));
+            let shares: f64 = run.co_runners.iter().map(|(_, share)| share).sum();
+            let none = Program::default();
+            let mut add = |term, share| columns.entry(term).or_default().push((at, share));
+            add(Term::Effect(Kind::General, none, none), shares);
+            add(Term::Effect(Kind::Victim, run.program, none), shares);
+            for &(other, share) in &run.co_runners {
+                add(Term::Effect(Kind::CoRunner, other, none), share);
+                add(Term::Effect(Kind::Pair, run.program, other), share);
+            }
+        }
+        let mut learned = Self {
+            general: 0.0,
+            sensitivity: HashMap::new(),
+            disturbance: HashMap::new(),
+            pairs: HashMap::new(),
+            demand,
+            average,
+        };
+        for (term, value) in solve(&columns, &mut rest) {
+            let Term::Effect(kind, one, other) = term else { continue };
+            match kind {
+                Kind::General => learned.general = value,
+                Kind::Victim => drop(learned.sensitivity.insert(one, value)),
+                Kind::CoRunner => drop(learned.disturbance.insert(one, value)),
+                Kind::Pair => drop(learned.pairs.insert((one, other), value)),
+            }
+        }
+        learned
+    }
+
+    fn effect(&self, victim: Program, other: Program) -> f64 {
+        let of = |terms: &HashMap<Program, f64>, one| terms.get(&one).copied().unwrap_or(0.0);
+        let pair = self.pairs.get(&(victim, other)).copied().unwrap_or(0.0);
+        self.general + of(&self.sensitivity, victim) + of(&self.disturbance, other) + pair
+    }
+}
+
+impl Predict for Learned {
+    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+        if co_runners.is_empty() {
+            return 1.0;
+        }
+        let demand = |&program: &Program| self.demand.of(program, self.average);
+        let used = demand(&victim) + co_runners.iter().map(demand).sum::<f64>();
+        let effects: f64 = co_runners.iter().map(|&other| self.effect(victim, other)).sum();
+        self.demand.slowdown(used) * effects.clamp(BOUNDS.0, BOUNDS.1).exp()
+    }
+}
+
+/// Ridge regression, one term after the other until none changes; `rest` is what is not explained.
+fn solve(columns: &BTreeMap<Term, Vec<(usize, f64)>>, rest: &mut [f64]) -> BTreeMap<Term, f64> {
+    let mut values: BTreeMap<Term, f64> = columns.keys().map(|term| (*term, 0.0)).collect();
+    for _ in 0..PASSES {
+        let mut most = 0.0_f64;
+        for ((term, column), value) in columns.iter().zip(values.values_mut()) {
+            let of = |at: usize| rest.get(at).copied().unwrap_or(0.0);
+            let (mut toward, mut size) = (0.0, term.ridge());
+            for &(at, x) in column {
+                toward += x * (of(at) + x * *value);
+                size += x * x;
+            }
+            let new = if size > 0.0 { toward / size } else { 0.0 };
+            let change = new - *value;
+            for &(at, x) in column {
+                if let Some(rest) = rest.get_mut(at) {
+                    *rest -= x * change;
+                }
+            }
+            *value = new;
+            most = most.max(change.abs());
+        }
+        if most < SETTLED {
+            break;
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(cpus: f64) -> Demand {
+        Demand { used: vec![Some(1.0); 4], cpus }
+    }
+
+    fn run(program: u32, elapsed_s: f64, other: Option<u32>) -> CoRun {
+        let co_runners = other.map(|other| (Program(other), 1.0)).into_iter().collect();
+        CoRun { program: Program(program), work: program.into(), elapsed_s, co_runners }
+    }
+
+    /// Slowdowns of victims 0 to 3 next to 0 to 3, that are sums of parts as logarithms.
+    fn truth(victim: u32, other: u32) -> f64 {
+        (0.05 + 0.06 * f64::from(victim) + 0.08 * f64::from(other)).exp()
+    }
+
+    fn runs(pairs: impl Fn(u32, u32) -> bool) -> Vec<CoRun> {
+        let alone = |program| 10.0 * f64::from(program + 1);
+        let all = (0..4).flat_map(|victim| (0..4).map(move |other| (victim, other)));
+        let together = all
+            .filter(|(victim, other)| pairs(*victim, *other))
+            .map(|(victim, other)| run(victim, alone(victim) * truth(victim, other), Some(other)));
+        let solo = (0..4).map(|program| run(program, alone(program), None));
+        together.chain(solo).collect()
+    }
+
+    #[test]
+    fn parts_are_recovered_from_runs() {
+        let learned = Learned::fit(&runs(|_, _| true), demand(2.0));
+        for victim in 0..4 {
+            for other in 0..4 {
+                let got = learned.slowdown(Program(victim), &[Program(other)]);
+                let want = truth(victim, other);
+                assert!((got / want - 1.0).abs() < 0.03, "{victim} {other}: {got} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pair_that_never_ran_is_the_sum_of_its_parts() {
+        let learned = Learned::fit(&runs(|victim, other| (victim, other) != (3, 3)), demand(2.0));
+        let got = learned.slowdown(Program(3), &[Program(3)]);
+        assert!((got / truth(3, 3) - 1.0).abs() < 0.06, "{got} {}", truth(3, 3));
+    }
+
+    #[test]
+    fn an_unknown_program_is_average() {
+        let learned = Learned::fit(&runs(|_, _| true), demand(2.0));
+        let got = learned.slowdown(Program(9), &[Program(8)]);
+        let mean: f64 = (0..16).map(|at| truth(at / 4, at % 4).ln()).sum::<f64>() / 16.0;
+        assert!((got / mean.exp() - 1.0).abs() < 0.05, "{got} {}", mean.exp());
+    }
+
+    #[test]
+    fn a_work_that_ran_once_says_nothing() {
+        let learned = Learned::fit(&[run(0, 90.0, Some(1)), run(1, 3.0, Some(0))], demand(2.0));
+        assert!((learned.slowdown(Program(0), &[Program(1)]) - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn programs_that_use_more_cpus_than_there_are_share_them() {
+        let mut demand = demand(2.0);
+        demand.used = vec![Some(2.0), Some(1.0), None];
+        let learned = Learned::fit(&[], demand);
+        let slowdown = |one, other| learned.slowdown(Program(one), &[Program(other)]);
+        assert_eq!((slowdown(0, 0), slowdown(0, 1), slowdown(1, 1)), (2.0, 1.5, 1.0));
+        assert_eq!(slowdown(2, 2), 1.5);
+        assert_eq!(learned.slowdown(Program(0), &[]), 1.0);
+    }
+
+    #[test]
+    fn runs_that_make_no_sense_are_left_out() {
+        let odd = [run(0, f64::NAN, Some(1)), run(0, 0.0, None), run(1, -1.0, None)];
+        let learned = Learned::fit(&odd, demand(2.0));
+        assert_eq!(learned.slowdown(Program(0), &[Program(1)]), 1.0);
+    }
+}

@@ -1,0 +1,42 @@
+//! Which queued jobs run together.
+//!
+//! # Problem
+//! A queue holds more jobs than there are slots. Which jobs share a machine decides how fast each of
+//! them runs; which job is next is decided by priorities, and no job may wait for ever.
+//!
+//! # Approach
+//! [`choose`](choose()) fills free slots of nodes from a window of the queue, by predicted slowdowns
+//! ([`Predict`]). Time is a parameter; but for the store, everything is a function over plain values.
+//!
+//! | step | here |
+//! |---|---|
+//! | jobs, nodes, bounds | [`Job`], [`Node`], [`Rules`] |
+//! | the slowdown of a program next to others | [`Predict`] |
+//! | by the interference model, where CPI stacks are counted | [`Modelled`] |
+//! | from runs that took longer next to some than to others, where not | [`Learned`] |
+//! | what is known of each program of each user, in a file | [`Observations`], [`Store`] |
+//! | jobs to release, each with its node and its reason | [`Release`], [`Reason`] |
+//!
+//! # Terms and units
+//! *Slot*: room for one job of one CPU on a node. *Slowdown*: time together / time alone. *Window*: the
+//! jobs, first in order of priority, that may start before each other. *Overdue*: has waited for the
+//! stated maximum. Times in seconds, on one clock.
+
+mod choose;
+mod learned;
+mod modelled;
+mod observed;
+mod predict;
+mod queue;
+mod store;
+
+pub use choose::choose;
+pub use learned::{CoRun, Demand, Learned};
+pub use modelled::Modelled;
+pub use observed::{
+    MOST_PROGRAMS, MOST_RUNS, NotAKey, Numbering, Observations, ProgramKey, Record, Run, Stack,
+    learn,
+};
+pub use predict::{Flat, Predict};
+pub use queue::{Job, Node, Program, Reason, Release, Rules};
+pub use store::{Store, StoreError};

@@ -1,0 +1,350 @@
+//! What is known of programs: their runs, kept from one use to the next.
+//!
+//! # Terms and units
+//! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a
+//! program is asked to do, by a digest of its command line or script. Times in seconds; wall-clock times in
+//! seconds since 1970.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CoRun, Demand, Learned, Program};
+
+/// Runs that are kept of a program, the latest.
+pub const MOST_RUNS: usize = 32;
+/// Programs that are kept, those seen latest.
+pub const MOST_PROGRAMS: usize = 2048;
+/// Co-runners that are kept of a run, those that ran longest next to it.
+const MOST_CO_RUNNERS: usize = 16;
+
+/// A program: the digest of its executable, and its user.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProgramKey {
+    /// The user.
+    pub user: u32,
+    /// Of the executable, or of the script.
+    pub digest: String,
+}
+
+impl fmt::Display for ProgramKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.user, self.digest)
+    }
+}
+
+/// Text that names no program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a user's number, a colon and a digest")]
+pub struct NotAKey(String);
+
+impl FromStr for ProgramKey {
+    type Err = NotAKey;
+
+    fn from_str(text: &str) -> Result<Self, NotAKey> {
+        let key = text.split_once(':').and_then(|(user, digest)| {
+            let is_digest = !digest.is_empty() && digest.bytes().all(|b| b.is_ascii_hexdigit());
+            is_digest.then_some(Self { user: user.parse().ok()?, digest: digest.to_owned() })
+        });
+        key.ok_or_else(|| NotAKey(text.to_owned()))
+    }
+}
+
+impl Serialize for ProgramKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ProgramKey {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A run that ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// When it ended.
+    pub ended_s: u64,
+    /// What it was asked to do, by a digest.
+    pub work: u64,
+    /// How long it took.
+    pub elapsed_s: f64,
+    /// CPU time of all its processes, where known.
+    pub cpu_s: Option<f64>,
+    /// How many jobs of each program ran meanwhile, averaged over its time.
+    pub co_runners: Vec<(ProgramKey, f64)>,
+}
+
+/// A CPI stack, averaged over what was counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Cycles per instruction by cause.
+    pub components: BTreeMap<String, f64>,
+    /// CPU time that it stands for, seconds.
+    pub counted_s: f64,
+}
+
+/// CPU time after which what was counted long ago weighs half, seconds.
+const STACK_MEMORY_S: f64 = 600.0;
+
+/// All that is known of one program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What people call it.
+    pub name: String,
+    /// When it was last seen.
+    pub seen_s: u64,
+    /// Its latest runs, oldest first.
+    pub runs: VecDeque<Run>,
+    /// Its CPI stack, where events are counted.
+    pub stack: Option<Stack>,
+}
+
+/// What is known of all programs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observations {
+    programs: BTreeMap<ProgramKey, Record>,
+}
+
+impl Observations {
+    pub(crate) fn from_records(programs: BTreeMap<ProgramKey, Record>) -> Self {
+        let mut all = Self { programs };
+        for record in all.programs.values_mut() {
+            record.bound();
+        }
+        all.forget_old();
+        all
+    }
+
+    /// What is known of each program, by its key.
+    #[must_use]
+    pub fn records(&self) -> &BTreeMap<ProgramKey, Record> {
+        &self.programs
+    }
+
+    /// Adds a run.
+    pub fn add_run(&mut self, key: &ProgramKey, name: &str, run: Run) {
+        let ended_s = run.ended_s;
+        let record = self.seen(key, name, ended_s);
+        record.runs.push_back(run);
+        record.bound();
+        self.forget_old();
+    }
+
+    /// Adds what was counted of a program over some of its CPU time.
+    pub fn add_stack(&mut self, key: &ProgramKey, name: &str, at_s: u64, counted: &Stack) {
+        let weighs = counted.counted_s.is_finite() && counted.counted_s > 0.0;
+        let all_finite = counted.components.values().all(|part| part.is_finite() && *part >= 0.0);
+        if !weighs || !all_finite || counted.components.is_empty() {
+            return;
+        }
+        let stack = self.seen(key, name, at_s).stack.get_or_insert_default();
+        // Another event catalogue has other components: the old ones cannot be averaged with them.
+        if stack.components.keys().ne(counted.components.keys()) {
+            *stack = counted.clone();
+        } else {
+            let all = stack.counted_s + counted.counted_s;
+            for (part, new) in stack.components.values_mut().zip(counted.components.values()) {
+                *part += (new - *part) * counted.counted_s / all;
+            }
+            stack.counted_s = all.min(STACK_MEMORY_S);
+        }
+        self.forget_old();
+    }
+
+    fn seen(&mut self, key: &ProgramKey, name: &str, at_s: u64) -> &mut Record {
+        let record = self.programs.entry(key.clone()).or_default();
+        if !name.is_empty() {
+            record.name = name.chars().take(64).collect();
+        }
+        record.seen_s = record.seen_s.max(at_s);
+        record
+    }
+
+    fn forget_old(&mut self) {
+        let excess = self.programs.len().saturating_sub(MOST_PROGRAMS);
+        if excess == 0 {
+            return;
+        }
+        let mut by_age: Vec<(u64, ProgramKey)> =
+            self.programs.iter().map(|(key, record)| (record.seen_s, key.clone())).collect();
+        by_age.sort_unstable();
+        for (_, key) in by_age.into_iter().take(excess) {
+            self.programs.remove(&key);
+        }
+    }
+}
+
+impl Record {
+    fn bound(&mut self) {
+        while self.runs.len() > MOST_RUNS {
+            self.runs.pop_front();
+        }
+        for run in &mut self.runs {
+            run.co_runners.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            run.co_runners.truncate(MOST_CO_RUNNERS);
+        }
+    }
+
+    /// CPU time / time over its runs, where known.
+    #[must_use]
+    pub fn cpus(&self) -> Option<f64> {
+        let known = self.runs.iter().filter_map(|run| Some((run.cpu_s?, run.elapsed_s)));
+        let (cpu, elapsed) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (elapsed > 0.0 && cpu.is_finite()).then(|| cpu / elapsed)
+    }
+
+    /// How long a work took, averaged over its runs, where it ran.
+    #[must_use]
+    pub fn mean_time_s(&self, work: u64) -> Option<f64> {
+        let times: Vec<f64> =
+            self.runs.iter().filter(|run| run.work == work).map(|run| run.elapsed_s).collect();
+        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+    }
+}
+
+/// Numbers for programs, those that are known first.
+#[derive(Debug, Clone, Default)]
+pub struct Numbering {
+    keys: Vec<ProgramKey>,
+    numbers: BTreeMap<ProgramKey, Program>,
+}
+
+impl Numbering {
+    /// Of all that is known.
+    #[must_use]
+    pub fn of(observations: &Observations) -> Self {
+        let mut all = Self::default();
+        for key in observations.programs.keys() {
+            all.number(key);
+        }
+        all
+    }
+
+    /// The number of a program; a new one if it is not known.
+    pub fn number(&mut self, key: &ProgramKey) -> Program {
+        if let Some(number) = self.numbers.get(key) {
+            return *number;
+        }
+        let number = Program(u32::try_from(self.keys.len()).unwrap_or(u32::MAX));
+        self.keys.push(key.clone());
+        self.numbers.insert(key.clone(), number);
+        number
+    }
+
+    /// The program of a number.
+    #[must_use]
+    pub fn key(&self, program: Program) -> Option<&ProgramKey> {
+        self.keys.get(program.0 as usize)
+    }
+
+    /// All programs, in the order of their numbers.
+    #[must_use]
+    pub fn keys(&self) -> &[ProgramKey] {
+        &self.keys
+    }
+}
+
+/// Learns from all runs that are known, on a machine of so many CPUs.
+#[must_use]
+pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) -> Learned {
+    let mut runs = Vec::new();
+    // The same work of two programs is two works.
+    let mut works: BTreeMap<(Program, u64), u64> = BTreeMap::new();
+    for (key, record) in &observations.programs {
+        let program = numbering.number(key);
+        for run in &record.runs {
+            let next = works.len() as u64;
+            let work = *works.entry((program, run.work)).or_insert(next);
+            let others = run.co_runners.iter();
+            let co_runners = others.map(|(key, share)| (numbering.number(key), *share)).collect();
+            runs.push(CoRun { program, work, elapsed_s: run.elapsed_s, co_runners });
+        }
+    }
+    let record = |key| observations.programs.get(key);
+    let used = numbering.keys.iter().map(|key| record(key).and_then(Record::cpus)).collect();
+    Learned::fit(&runs, Demand { used, cpus })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Predict;
+
+    fn key(digest: &str) -> ProgramKey {
+        ProgramKey { user: 1000, digest: digest.to_owned() }
+    }
+
+    fn run(ended_s: u64, elapsed_s: f64, co_runners: &[(&str, f64)]) -> Run {
+        let co_runners = co_runners.iter().map(|(digest, share)| (key(digest), *share)).collect();
+        Run { ended_s, work: 7, elapsed_s, cpu_s: Some(elapsed_s), co_runners }
+    }
+
+    #[test]
+    fn a_key_survives_its_text_and_other_text_is_refused() {
+        assert_eq!(key("ab01").to_string().parse(), Ok(key("ab01")));
+        for odd in ["", ":", "1000:", "x:ab", "1000:../../etc", "-1:ab"] {
+            assert!(odd.parse::<ProgramKey>().is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_the_oldest_goes() {
+        let mut all = Observations::default();
+        for at in 0..(MOST_PROGRAMS as u64 + 3) {
+            all.add_run(&key(&format!("{at:x}")), "p", run(at, 1.0, &[]));
+        }
+        assert_eq!(all.records().len(), MOST_PROGRAMS);
+        assert!(!all.records().contains_key(&key("2")) && all.records().contains_key(&key("3")));
+        let last = key("3");
+        for at in 0..(MOST_RUNS as u64 + 5) {
+            all.add_run(&last, "p", run(at, 2.0, &[]));
+        }
+        assert_eq!(all.records()[&last].runs.len(), MOST_RUNS);
+        assert_eq!(all.records()[&last].runs[0].ended_s, 5);
+    }
+
+    #[test]
+    fn slowdowns_follow_from_the_runs_that_are_kept() {
+        let mut all = Observations::default();
+        for (at, (time, other)) in (0..).zip([(10.0, "c"), (14.0, "b"), (10.0, "c"), (14.0, "b")]) {
+            all.add_run(&key("a"), "a", run(at, time, &[(other, 1.0)]));
+        }
+        let mut numbering = Numbering::of(&all);
+        let learned = learn(&all, &mut numbering, 4.0);
+        let mut slowdown = |other| {
+            let other = numbering.number(&key(other));
+            learned.slowdown(numbering.number(&key("a")), &[other])
+        };
+        assert!(slowdown("b") / slowdown("c") > 1.2);
+    }
+
+    #[test]
+    fn stacks_are_averaged_by_the_time_they_stand_for() {
+        let stack = |memory: f64, counted_s| Stack {
+            components: [("memory".to_owned(), memory)].into(),
+            counted_s,
+        };
+        let mut all = Observations::default();
+        all.add_stack(&key("a"), "a", 1, &stack(1.0, 3.0));
+        all.add_stack(&key("a"), "a", 2, &stack(2.0, 1.0));
+        all.add_stack(&key("a"), "a", 3, &stack(f64::NAN, 1.0));
+        let kept = all.records()[&key("a")].stack.clone().unwrap();
+        assert_eq!((kept.components["memory"], kept.counted_s), (1.25, 4.0));
+    }
+
+    #[test]
+    fn cpus_and_times_are_means_over_the_runs() {
+        let mut all = Observations::default();
+        all.add_run(&key("a"), "a", run(1, 4.0, &[]));
+        all.add_run(&key("a"), "a", Run { cpu_s: Some(4.0), ..run(2, 2.0, &[]) });
+        all.add_run(&key("a"), "a", Run { cpu_s: None, ..run(3, 3.0, &[]) });
+        let record = &all.records()[&key("a")];
+        assert_eq!(record.cpus(), Some(8.0 / 6.0));
+        assert_eq!((record.mean_time_s(7), record.mean_time_s(8)), (Some(3.0), None));
+    }
+}

@@ -1,0 +1,24 @@
+//! The slowdown of a program next to others.
+
+use crate::Program;
+
+/// Predicts slowdowns.
+pub trait Predict {
+    /// Slowdown (time together / time alone) of a program while these run on the same node.
+    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64;
+}
+
+/// Predicts that no program disturbs another: jobs start in the order of the queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Flat;
+
+impl Predict for Flat {
+    fn slowdown(&self, _: Program, _: &[Program]) -> f64 {
+        1.0
+    }
+}
+
+/// A prediction that is no number predicts nothing.
+pub(crate) fn finite(slowdown: f64) -> f64 {
+    if slowdown.is_finite() && slowdown > 0.0 { slowdown } else { 1.0 }
+}

@@ -1,0 +1,120 @@
+//! Jobs that wait, nodes that run some, and the rules between them.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+/// A program, by its place in the caller's list of programs. Jobs of one program are predicted alike.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub struct Program(pub u32);
+
+/// A job that waits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Job {
+    /// Its number.
+    pub id: u64,
+    /// Its program.
+    pub program: Program,
+    /// The higher, the earlier.
+    pub priority: u64,
+    /// When it was submitted, seconds.
+    pub submitted_s: f64,
+    /// Slots that it takes, at least one.
+    pub slots: usize,
+}
+
+impl Job {
+    /// How long it has waited, seconds.
+    #[must_use]
+    pub fn waited_s(&self, now_s: f64) -> f64 {
+        (now_s - self.submitted_s).max(0.0)
+    }
+
+    /// The order of the queue: by priority, then first come, first served.
+    #[must_use]
+    pub fn order(&self, other: &Self) -> Ordering {
+        other.priority.cmp(&self.priority).then_with(|| self.age_order(other))
+    }
+
+    /// The one that waits longest first.
+    #[must_use]
+    pub fn age_order(&self, other: &Self) -> Ordering {
+        self.submitted_s.total_cmp(&other.submitted_s).then(self.id.cmp(&other.id))
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Slots in all.
+    pub slots: usize,
+    /// Slots that are free.
+    pub free: usize,
+    /// Programs of the jobs that run there.
+    pub running: Vec<Program>,
+}
+
+/// What bounds the choice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// A job that has waited for so long starts before all others, seconds.
+    pub most_wait_s: f64,
+    /// Jobs, first in the order of the queue, among which partners are chosen.
+    pub window: usize,
+    /// A job whose priority is lower than that of the first by more than this is not in the window;
+    /// none: no such bound.
+    pub priority_spread: Option<u64>,
+    /// A job starts before an earlier one only if that saves more than this, in units of slowdown.
+    pub least_gain: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { most_wait_s: 3600.0, window: 64, priority_spread: None, least_gain: 0.01 }
+    }
+}
+
+/// A job starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Release {
+    /// Its number.
+    pub job: u64,
+    /// The name of its node.
+    pub node: String,
+    /// Programs that it will run next to.
+    pub co_runners: Vec<Program>,
+    /// Predicted slowdown of the job there.
+    pub slowdown: f64,
+    /// Predicted slowdown that it suffers and that it adds to its co-runners, in sum.
+    pub cost: f64,
+    /// Why it, and now.
+    pub reason: Reason,
+}
+
+/// Why a job starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It has waited for the stated maximum.
+    Overdue {
+        /// For how long, seconds.
+        waited_s: f64,
+    },
+    /// It is the first of the queue that fits, and no other in the window is notably better there.
+    First,
+    /// It disturbs, and is disturbed, less than the first of the queue would.
+    Partner {
+        /// The first of the queue that would fit.
+        first: u64,
+        /// The cost of that one there, relative to what it costs on average.
+        first_cost: f64,
+        /// The cost of this one, relative to what it costs on average.
+        cost: f64,
+        /// Jobs that it starts before.
+        overtaken: usize,
+    },
+}
