@@ -157,7 +157,7 @@ fn enrol(
     for root in manager.roots() {
         let policy = policy.map(str::to_owned);
         let (name, class) = (root.name().to_owned(), named(class));
-        let request = Request::Enrol { name, policy, linger, class };
+        let request = Request::Enrol { name, policy, linger, class, job: None, user: None };
         let enrolled: Enrolled = client.call(request, &[root.as_fd()])?;
         programs.push(enrolled.program);
         notes.extend(enrolled.notes);

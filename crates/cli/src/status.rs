@@ -97,7 +97,8 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         )?;
         let class = (program.class != "normal").then(|| format!("class {}", program.class));
         let reason = Some(program.reason.clone()).filter(|reason| !reason.is_empty());
-        let words: Vec<String> = class.into_iter().chain(reason).collect();
+        let job = program.job.map(|job| format!("job {job}"));
+        let words: Vec<String> = job.into_iter().chain(class).chain(reason).collect();
         let quiet = program.quiet.as_ref().map(crate::quiet::words);
         for line in [words.join("; ")].into_iter().filter(|line| !line.is_empty()).chain(quiet) {
             writeln!(out, "{:>8} {line}", "")?;

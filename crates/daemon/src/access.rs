@@ -32,6 +32,20 @@ impl Peer {
         self.uid == ROOT
     }
 
+    /// May this peer say as whom a process will run?
+    ///
+    /// # Errors
+    /// When it is not root, and says another user than itself.
+    pub fn may_state(&self, user: Option<u32>) -> Result<(), Failure> {
+        match user {
+            Some(user) if !self.is_root() && user != self.uid => {
+                let reason = format!("only root may enrol for user {user}");
+                Err(Failure::NotPermitted { reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// May this peer have a process of this owner managed?
     ///
     /// # Errors
@@ -80,6 +94,13 @@ impl fmt::Display for Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_root_may_say_that_a_process_will_run_as_another_user() {
+        let may = |uid, user| Peer { uid, pid: 9 }.may_state(user).is_ok();
+        assert!(may(ROOT, Some(1000)) && may(1000, Some(1000)) && may(1000, None));
+        assert!(!may(1000, Some(1001)) && !may(1000, Some(ROOT)));
+    }
 
     #[test]
     fn only_the_owner_and_root_may_manage() {

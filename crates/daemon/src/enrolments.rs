@@ -35,6 +35,9 @@ pub struct Enrolment {
     /// Its purpose.
     #[serde(default)]
     pub class: Class,
+    /// Its job, as the job manager numbers it.
+    #[serde(default)]
+    pub job: Option<u64>,
     /// Its processes.
     pub processes: Vec<Birth>,
 }
@@ -102,7 +105,8 @@ impl File {
                     .filter(|thread| thread.program == id)
                     .map(|thread| Birth { process: thread.id.process, born: thread.id.born });
                 let (name, uid) = (program.name.clone(), program.enrolled_by);
-                Enrolment { name, uid, class: program.class, processes: births.collect() }
+                let (class, job) = (program.class, program.job);
+                Enrolment { name, uid, class, job, processes: births.collect() }
             })
             .filter(|enrolment| !enrolment.processes.is_empty())
             .collect();
@@ -141,8 +145,13 @@ mod tests {
         let file = File::new(dir.path());
         assert_eq!(file.read().unwrap(), []);
         let processes = vec![Birth { process: 7, born: 99 }];
-        let one =
-            Enrolment { name: "make".to_owned(), uid: 1000, class: Class::Latency, processes };
+        let one = Enrolment {
+            name: "make".to_owned(),
+            uid: 1000,
+            class: Class::Latency,
+            job: Some(7),
+            processes,
+        };
         file.write(std::slice::from_ref(&one)).unwrap();
         assert_eq!(file.read().unwrap(), [one]);
         file.remove();

@@ -59,6 +59,7 @@ pub fn program_status(known: &StepContext<'_>, id: ProgramId) -> ProgramStatus {
         name: String::new(),
         class: String::new(),
         uid: 0,
+        job: None,
         roots: Vec::new(),
         managed_s: 0.0,
         processes: count(threads().map(|t| t.id.process).collect::<BTreeSet<_>>().len()),

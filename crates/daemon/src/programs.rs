@@ -29,6 +29,10 @@ pub struct Program {
     pub since: Instant,
     /// Are daemons that it leaves behind managed to their end?
     pub linger: bool,
+    /// Its job, as the job manager numbers it.
+    pub job: Option<u64>,
+    /// Are its first processes held back as root, until they execute the program as its owner?
+    pub is_held_back: bool,
 }
 
 /// All programs.
@@ -124,6 +128,10 @@ impl Programs {
                 // A process that is gone is no stranger.
                 let Ok(owner) = owner_of(process) else { continue };
                 if !owner.is(program.owner) {
+                    let is_root = program.roots.iter().any(|root| root.pid() == process);
+                    if program.is_held_back && generation == 0 && is_root && owner.is(ROOT) {
+                        continue;
+                    }
                     if program.enrolled_by == ROOT {
                         program.owner = ROOT;
                     } else {

@@ -136,7 +136,8 @@ impl Ruled {
         let root = OwnedProcess::of(held).map_err(|error| error.to_string())?;
         let peer = Peer { uid: own_uid(), pid: std::process::id() };
         let class = found.verdict.class;
-        let wanted = Wanted { name: &found.name, class, linger: true };
+        let (name, linger) = (found.name.as_str(), true);
+        let wanted = Wanted { name, class, linger, job: None, user: None };
         let (id, _) =
             service.take_in(managed, peer, wanted, vec![root]).map_err(|why| why.to_string())?;
         let origin = Origin { group: found.group.clone(), class, process: found.process };

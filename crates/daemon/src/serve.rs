@@ -351,7 +351,7 @@ fn enrol_again(
     before: Vec<Enrolment>,
     log: &mut dyn FnMut(&str),
 ) {
-    for Enrolment { name, uid, class, processes } in before {
+    for Enrolment { name, uid, class, job, processes } in before {
         let peer = Peer { uid, pid: 0 };
         let alive: Vec<OwnedProcess> = processes
             .iter()
@@ -361,7 +361,8 @@ fn enrol_again(
         if alive.is_empty() {
             continue;
         }
-        match service.take_in(managed, peer, Wanted { name: &name, class, linger: true }, alive) {
+        let wanted = Wanted { name: &name, class, linger: true, job, user: None };
+        match service.take_in(managed, peer, wanted, alive) {
             Ok(_) => log(&format!("{name} of user {uid} is managed again")),
             Err(failure) => log(&format!("{name} of user {uid} is not managed again: {failure}")),
         }

@@ -66,6 +66,10 @@ pub struct Wanted<'a> {
     pub class: Class,
     /// Are daemons that it leaves behind managed to their end?
     pub linger: bool,
+    /// Its job, as the job manager numbers it.
+    pub job: Option<u64>,
+    /// The user as whom it will run, where it is held back as root.
+    pub user: Option<u32>,
 }
 
 impl<'a> Wanted<'a> {
@@ -73,7 +77,8 @@ impl<'a> Wanted<'a> {
         let class = class.map(str::parse).transpose();
         let class =
             class.map_err(|error: UnknownClass| Failure::Refused { reason: error.to_string() })?;
-        Ok(Self { name, class: class.unwrap_or_default(), linger })
+        let class = class.unwrap_or_default();
+        Ok(Self { name, class, linger, job: None, user: None })
     }
 }
 
@@ -127,11 +132,13 @@ impl Service {
             Request::GetInterfaceDescription { interface } => {
                 (description(interface), Effect::None)
             }
-            Request::Enrol { name, policy, linger, class } => {
-                let agreed = self.agree(policy.as_deref());
+            Request::Enrol { name, policy, linger, class, job, user } => {
+                let agreed = self.agree(policy.as_deref()).and_then(|()| peer.may_state(*user));
                 let wanted = agreed.and_then(|()| Wanted::new(name, class.as_deref(), *linger));
-                let enrolled =
-                    wanted.and_then(|wanted| self.enrol(managed, peer, wanted, descriptors));
+                let enrolled = wanted.and_then(|wanted| {
+                    let wanted = Wanted { job: *job, user: *user, ..wanted };
+                    self.enrol(managed, peer, wanted, descriptors)
+                });
                 (reply(enrolled), Effect::Step)
             }
             Request::Attach { name, class } => {
@@ -224,9 +231,10 @@ impl Service {
             return Err(Failure::Refused { reason: trouble });
         }
         let owners = owners(machine.processes_of(id));
-        let owner = match peer.is_root() {
-            true => Owner::of_all(&owners.values().copied().collect::<Vec<_>>()),
-            false => {
+        let owner = match (peer.is_root(), wanted.user) {
+            (true, Some(user)) => user,
+            (true, None) => Owner::of_all(&owners.values().copied().collect::<Vec<_>>()),
+            (false, _) => {
                 for (process, owner) in owners.iter().filter(|(_, owner)| !owner.is(peer.uid)) {
                     machine.release(&[*process].into());
                     notes.push(format!("process {process} {owner} and is not managed"));
@@ -241,6 +249,8 @@ impl Service {
             owner,
             enrolled_by: peer.uid,
             linger: wanted.linger,
+            job: wanted.job,
+            is_held_back: wanted.user.is_some(),
             roots,
             since: Instant::now(),
         };
@@ -425,6 +435,7 @@ impl Service {
             name: program.name.clone(),
             class: program.class.to_string(),
             uid: program.owner,
+            job: program.job,
             roots: program.roots.iter().take(8).map(OwnedProcess::pid).collect(),
             managed_s: program.since.elapsed().as_secs_f64(),
             quiet: self.quiet.report(id),

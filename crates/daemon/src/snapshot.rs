@@ -290,8 +290,17 @@ mod tests {
             let (name, since) = (name.to_owned(), std::time::Instant::now());
             let roots = Vec::new();
             let class = Class::Normal;
-            let program =
-                Program { name, class, owner, enrolled_by: owner, roots, since, linger: true };
+            let program = Program {
+                name,
+                class,
+                owner,
+                enrolled_by: owner,
+                roots,
+                since,
+                linger: true,
+                job: None,
+                is_held_back: false,
+            };
             programs.insert(ProgramId(id), program);
         }
         programs

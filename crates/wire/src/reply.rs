@@ -107,6 +107,9 @@ pub struct ProgramStatus {
     pub class: String,
     /// The user whose processes all of them are; root, 0, where they are several users'.
     pub uid: u32,
+    /// Its job, as the job manager numbers it; none where no job manager enrolled it.
+    #[serde(default)]
+    pub job: Option<u64>,
     /// Its first processes.
     pub roots: Vec<u32>,
     /// For how long it is managed, seconds.

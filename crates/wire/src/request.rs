@@ -27,6 +27,10 @@ pub enum Request {
         linger: bool,
         /// What the program is run for, by the class's name; none: nothing is said.
         class: Option<String>,
+        /// Its job, as the job manager numbers it.
+        job: Option<u64>,
+        /// The user as whom it will run, where the process is held back as root; only root may say so.
+        user: Option<u32>,
     },
     /// Manages processes that already run, with all their threads and descendants.
     /// Descriptors: a pidfd of each process.
@@ -61,6 +65,10 @@ struct Enrol {
     linger: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     class: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    job: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,8 +104,8 @@ impl Request {
                 Ok(Self::GetInterfaceDescription { interface })
             }
             (INTERFACE_NAME, "Enrol") => {
-                let Enrol { name, policy, linger, class } = read(parameters)?;
-                Ok(Self::Enrol { name, policy, linger, class })
+                let Enrol { name, policy, linger, class, job, user } = read(parameters)?;
+                Ok(Self::Enrol { name, policy, linger, class, job, user })
             }
             (INTERFACE_NAME, "Attach") => {
                 let Attach { name, class } = read(parameters)?;
@@ -125,8 +133,8 @@ impl Request {
                 format!("{SERVICE_NAME}.GetInterfaceDescription"),
                 json!({ "interface": interface }),
             ),
-            Self::Enrol { name, policy, linger, class } => {
-                (own("Enrol"), write(&Enrol { name, policy, linger, class }))
+            Self::Enrol { name, policy, linger, class, job, user } => {
+                (own("Enrol"), write(&Enrol { name, policy, linger, class, job, user }))
             }
             Self::Attach { name, class } => (own("Attach"), write(&Attach { name, class })),
             Self::Detach => (own("Detach"), json!({})),
