@@ -2,6 +2,7 @@
 //! alone, one example each.
 
 mod advise;
+mod batch;
 #[cfg(feature = "research")]
 mod bench;
 #[cfg(feature = "research")]
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 pub use advise::Advise;
 use anyhow::Context;
+pub use batch::{Batch, Order};
 #[cfg(feature = "research")]
 pub use bench::{
     Bench, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp, BenchOverhead,
@@ -68,6 +70,7 @@ pub struct Cli {
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is soon taken apart")]
 pub enum Command {
     Run(Run),
+    Batch(Batch),
     Attach(Attach),
     Detach(Detach),
     Status(Status),

@@ -9,6 +9,7 @@ mod advise;
 mod analyze;
 mod args;
 mod attach;
+mod batch;
 #[cfg(feature = "research")]
 #[cfg(feature = "research")]
 mod bench;
@@ -112,6 +113,7 @@ fn words(error: &anyhow::Error) -> String {
 fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Batch(args) => batch::batch(&args),
         Command::Attach(args) => attach::attach(&args),
         Command::Detach(args) => attach::detach(&args),
         Command::Status(args) => status::status(&args),

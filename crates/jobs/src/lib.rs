@@ -23,6 +23,7 @@
 //! stated maximum. Times in seconds, on one clock.
 
 mod choose;
+mod digest;
 mod learned;
 mod modelled;
 mod observed;
@@ -31,6 +32,7 @@ mod queue;
 mod store;
 
 pub use choose::choose;
+pub use digest::{digest, digest_of_text, work};
 pub use learned::{CoRun, Demand, Learned};
 pub use modelled::Modelled;
 pub use observed::{

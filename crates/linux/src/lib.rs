@@ -19,4 +19,4 @@ mod usage;
 
 pub use nops::nops;
 pub use peer::{PeerCredentials, peer_credentials};
-pub use usage::user_time_of_children;
+pub use usage::{EndedChild, reap, user_time_of_children};

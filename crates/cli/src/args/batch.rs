@@ -1,0 +1,76 @@
+//! The arguments of `symbiont batch`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use symbiont_machine::Class;
+
+use super::State;
+
+/// Run many commands, a few at a time, the best partners together
+///
+/// Runs the commands of JOBFILE, one to a line, by `sh -c`, so many at a time. Which of them run together
+/// is chosen by what earlier runs have shown: each run leaves in a store how long it took, what CPU time,
+/// and next to which others. A program that is not known is taken for average, and learnt.
+///
+/// Each job is a process group of its own; its standard input is empty. Where a daemon runs, it manages
+/// the jobs. ^C and SIGTERM are passed on to the jobs, and no more start; a second one kills them.
+///
+/// Exit status: 0 if all jobs ended with 0, else 1; 128 and the signal's number when interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  symbiont batch jobs.txt -n 4
+  symbiont batch jobs.txt -n 4 --resume
+  symbiont batch jobs.txt --dry-run
+
+A job file:
+  # comments and empty lines are skipped
+  xz -9 -k a.tar
+  cd b && make -j1")]
+pub struct Batch {
+    /// The commands, one to a line
+    #[arg(value_name = "JOBFILE")]
+    pub jobs: PathBuf,
+    /// Jobs that run at a time [default: one for each CPU]
+    #[arg(short = 'n', long, value_name = "JOBS", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub at_once: Option<u16>,
+    /// In which order the jobs start
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Partners)]
+    pub order: Order,
+    /// Skip the jobs that ended with 0 in an earlier run of JOBFILE
+    #[arg(long)]
+    pub resume: bool,
+    /// Show what would start when, and why; runs nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where it is noted which jobs have ended [default: JOBFILE.progress]
+    #[arg(long, value_name = "FILE")]
+    pub progress: Option<PathBuf>,
+    /// Write the output of each job to a file in DIR, named by its line: 7.out, 7.err
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// What the jobs are run for, where a daemon manages them: latency, batch or normal [default: normal]
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<Class>,
+    /// What is known of programs from earlier runs
+    /// [default: symbiont/jobs.json in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// Write the summary to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub state: State,
+}
+
+/// In which order jobs start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// In that of the file
+    FirstCome,
+    /// Those known to take longest first
+    LongestFirst,
+    /// As longest-first, but the best partners together
+    Partners,
+}

@@ -1,0 +1,209 @@
+//! Which job is next.
+//!
+//! Jobs that are known to take longest start first, so that no long one runs alone at the end; among all
+//! that wait, the one is taken that suits best what runs already, unless one has to start now: it takes as
+//! long as all others that wait would on an even share of the slots.
+
+use std::collections::BTreeMap;
+
+use symbiont_jobs::{
+    Flat, Job, Node, Numbering, Observations, Predict, Program, ProgramKey, Reason, Release, Rules,
+    choose, learn,
+};
+
+use crate::args::Order;
+
+/// A job that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    /// The number of its line.
+    pub number: usize,
+    /// Its program.
+    pub key: ProgramKey,
+    /// What it does.
+    pub work: u64,
+}
+
+/// Chooses by what is known.
+#[derive(Debug)]
+pub struct Schedule {
+    order: Order,
+    slots: usize,
+    cpus: f64,
+    observations: Observations,
+    names: BTreeMap<ProgramKey, String>,
+}
+
+/// A choice, in the words of programs' keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// The number of the job's line.
+    pub number: usize,
+    /// Its predicted slowdown.
+    pub slowdown: f64,
+    /// Why it, in words.
+    pub reason: String,
+}
+
+impl Schedule {
+    /// Of so many jobs at a time on so many CPUs.
+    pub fn new(order: Order, slots: usize, cpus: f64, observations: Observations) -> Self {
+        Self { order, slots, cpus, observations, names: BTreeMap::new() }
+    }
+
+    /// Says what people call programs.
+    #[must_use]
+    pub fn named(self, names: BTreeMap<ProgramKey, String>) -> Self {
+        Self { names, ..self }
+    }
+
+    /// Goes on with what is known now.
+    pub fn learn(&mut self, observations: Observations) {
+        self.observations = observations;
+    }
+
+    /// How long a job takes, as far as it ran before.
+    pub fn expected_s(&self, job: &Waiting) -> Option<f64> {
+        self.observations.records().get(&job.key)?.mean_time_s(job.work)
+    }
+
+    /// The jobs to start while these run.
+    pub fn next(&self, waiting: &[Waiting], running: &[ProgramKey]) -> Vec<Start> {
+        let mut numbering = Numbering::default();
+        let programs: Vec<Program> = running.iter().map(|key| numbering.number(key)).collect();
+        let free = self.slots.saturating_sub(running.len());
+        let node = Node { name: String::new(), slots: self.slots, free, running: programs };
+        let jobs = self.jobs(waiting, &mut numbering);
+        let rules = Rules { most_wait_s: MUST, window: waiting.len(), ..Rules::default() };
+        let releases = match self.order {
+            Order::FirstCome | Order::LongestFirst => self.choose(&jobs, &node, &rules, &Flat),
+            Order::Partners => {
+                let learned = learn(&self.observations, &mut numbering, self.cpus);
+                self.choose(&jobs, &node, &rules, &learned)
+            }
+        };
+        releases.iter().map(|release| self.explain(release, &numbering)).collect()
+    }
+
+    fn choose(&self, jobs: &[Job], node: &Node, rules: &Rules, by: &impl Predict) -> Vec<Release> {
+        choose(jobs, std::slice::from_ref(node), 0.0, rules, by)
+    }
+
+    fn jobs(&self, waiting: &[Waiting], numbering: &mut Numbering) -> Vec<Job> {
+        let expected: Vec<Option<f64>> = waiting.iter().map(|job| self.expected_s(job)).collect();
+        let known: Vec<f64> = expected.iter().copied().flatten().collect();
+        let mean =
+            if known.is_empty() { 0.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
+        let total: f64 = expected.iter().map(|one| one.unwrap_or(mean)).sum();
+        let share = total / self.slots as f64;
+        let by_length = self.order != Order::FirstCome;
+        let job = |(waiting, expected): (&Waiting, Option<f64>)| {
+            let must = by_length && self.slots > 1 && expected.is_some_and(|one| one >= share);
+            let length = expected.unwrap_or(mean);
+            Job {
+                id: waiting.number as u64,
+                program: numbering.number(&waiting.key),
+                // Milliseconds: jobs of equal length keep the order of the file.
+                priority: if by_length { (length * 1e3) as u64 } else { 0 },
+                submitted_s: if must { -MUST } else { 0.0 },
+                slots: 1,
+            }
+        };
+        waiting.iter().zip(expected).map(job).collect()
+    }
+
+    fn explain(&self, release: &Release, numbering: &Numbering) -> Start {
+        let names = self.names(&release.co_runners, numbering);
+        let next_to = if names.is_empty() { String::new() } else { format!(" next to {names}") };
+        let reason = match &release.reason {
+            Reason::Overdue { .. } => format!("it takes as long as the rest{next_to}"),
+            Reason::First => match self.order {
+                Order::FirstCome => format!("first of the file{next_to}"),
+                _ => format!("first of those that wait{next_to}"),
+            },
+            Reason::Partner { first, first_cost, cost, .. } => format!(
+                "partner of {names}: costs {cost:+.2} there against its average, line {first} \
+                 {first_cost:+.2}"
+            ),
+        };
+        let number = usize::try_from(release.job).unwrap_or(usize::MAX);
+        Start { number, slowdown: release.slowdown, reason }
+    }
+
+    fn names(&self, programs: &[Program], numbering: &Numbering) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for program in programs {
+            let name = numbering.key(*program).and_then(|key| self.names.get(key));
+            let name = name.map_or("another program", String::as_str);
+            *counts.entry(name).or_default() += 1;
+        }
+        let one = |(name, count): (&str, usize)| match count {
+            1 => name.to_owned(),
+            _ => format!("{count} of {name}"),
+        };
+        counts.into_iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The wait of a job that has to start now.
+const MUST: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use symbiont_jobs::Run;
+
+    use super::*;
+
+    fn key(digest: &str) -> ProgramKey {
+        ProgramKey { user: 0, digest: digest.to_owned() }
+    }
+
+    fn waiting(number: usize, digest: &str) -> Waiting {
+        Waiting { number, key: key(digest), work: 1 }
+    }
+
+    /// a and b disturb their own kind; each takes 10 s.
+    fn known() -> Observations {
+        let mut all = Observations::default();
+        let pairs = [("a", "a", 15.0), ("a", "b", 10.0), ("b", "a", 10.0), ("b", "b", 15.0)];
+        for (at, (program, other, elapsed_s)) in (0..).zip(pairs.repeat(3)) {
+            let co_runners = vec![(key(other), 1.0)];
+            let run = Run { ended_s: at, work: 1, elapsed_s, cpu_s: Some(elapsed_s), co_runners };
+            all.add_run(&key(program), program, run);
+        }
+        all
+    }
+
+    fn start(order: Order, waiting: &[Waiting], running: &[ProgramKey]) -> Vec<usize> {
+        let schedule = Schedule::new(order, 2, 8.0, known());
+        schedule.next(waiting, running).iter().map(|start| start.number).collect()
+    }
+
+    #[test]
+    fn the_best_partner_of_what_runs_starts() {
+        let jobs =
+            [waiting(1, "a"), waiting(2, "b"), waiting(3, "a"), waiting(4, "b"), waiting(5, "b")];
+        assert_eq!(start(Order::Partners, &jobs, &[key("a")]), [2]);
+        assert_eq!(start(Order::Partners, &jobs, &[key("b")]), [1]);
+        assert_eq!(start(Order::FirstCome, &jobs, &[key("a")]), [1]);
+    }
+
+    #[test]
+    fn without_knowledge_jobs_start_in_the_order_of_the_file() {
+        let jobs = [waiting(1, "x"), waiting(2, "y"), waiting(3, "x")];
+        let schedule = Schedule::new(Order::Partners, 2, 2.0, Observations::default());
+        let started: Vec<_> = schedule.next(&jobs, &[]).iter().map(|s| s.number).collect();
+        assert_eq!(started, [1, 2]);
+    }
+
+    #[test]
+    fn a_job_as_long_as_the_rest_starts_at_once() {
+        let mut known = known();
+        let run =
+            Run { ended_s: 99, work: 1, elapsed_s: 90.0, cpu_s: None, co_runners: Vec::new() };
+        known.add_run(&key("c"), "c", run);
+        let jobs = [waiting(1, "b"), waiting(2, "a"), waiting(3, "c")];
+        let schedule = Schedule::new(Order::Partners, 2, 8.0, known);
+        assert_eq!(schedule.next(&jobs, &[key("a")])[0].number, 3);
+    }
+}
