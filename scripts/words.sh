@@ -6,7 +6,7 @@ set -eu
 allowed=$(cd "$(dirname "$0")" && pwd)/words.allowed
 cd "${1:-$(dirname "$0")/..}"
 
-# Not through yet: model, policy, experiment.
+# Not through yet: model, training, policy, report, campaign, experiment, simulated, reproduce.
 rooms="topology input machine counters matching planner control trace wire linux daemon synth profile
 profile-plugin cycle sim cli"
 

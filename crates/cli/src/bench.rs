@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use symbiont_experiment::harness::{Programs, Progress};
-use symbiont_experiment::report::{Block, Column, Report, Table, Value, number};
+use symbiont_campaign::harness::{Programs, Progress};
 use symbiont_experiment::{
     counting, decision, detection, latency, openmp, overhead, phases, seniority,
 };
+use symbiont_report::{Block, Column, Report, Table, Value, number};
 
 use crate::args::{
     Bench, BenchArgs, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp,

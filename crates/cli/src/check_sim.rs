@@ -13,10 +13,10 @@ use symbiont_cycle::check::{
     Agreement, Compared, Gates, Plan, compare, mark, measure, most_frequent,
 };
 use symbiont_cycle::{CycleOptions, CycleReference, Sample};
-use symbiont_experiment::report::number;
-use symbiont_experiment::simulated::{Kind, Library};
 use symbiont_profile::Phase;
+use symbiont_report::number;
 use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_simulated::{Kind, Library};
 
 use crate::args::CheckSim;
 use crate::prepare::Bar;

@@ -1,8 +1,8 @@
 //! `symbiont bench COMMAND…`: a user's own programs under several policies.
 
+use symbiont_campaign::Repeats;
 use symbiont_experiment::bench::{self, BASELINE, Options};
-use symbiont_experiment::campaign::Repeats;
-use symbiont_experiment::report::Report;
+use symbiont_report::Report;
 
 use crate::args::Compare;
 use crate::bench::Terminal;

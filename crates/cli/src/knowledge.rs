@@ -122,8 +122,9 @@ fn able(policy: &Entry, settings: Settings) -> anyhow::Result<Settings> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
-    use symbiont_model::synthetic::World;
-    use symbiont_model::{Coefficients, Components, Depth, SmtMode, Trained, Training, fit};
+    use symbiont_model::{Coefficients, Components, Depth, SmtMode, Trained, Training};
+    use symbiont_training::fit;
+    use symbiont_training::synthetic::World;
 
     use super::*;
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use symbiont_experiment::report::number;
-use symbiont_experiment::simulated::membench::{self, Memory};
-use symbiont_experiment::simulated::multithreading::{self, Gains, Spread};
-use symbiont_experiment::simulated::sanity::{self, Sanity};
-use symbiont_experiment::simulated::{Kind, Library, Listed, held};
 use symbiont_profile::Profile;
+use symbiont_report::number;
 use symbiont_sim::description::{Description, Source};
+use symbiont_simulated::membench::{self, Memory};
+use symbiont_simulated::multithreading::{self, Gains, Spread};
+use symbiont_simulated::sanity::{self, Sanity};
+use symbiont_simulated::{Kind, Library, Listed, held};
 
 use crate::args::{Machines, Workloads};
 use crate::simulate::machine;

@@ -10,11 +10,11 @@ use std::time::Duration;
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use symbiont_experiment::report::number;
-use symbiont_experiment::simulated::Cache;
 use symbiont_profile::{FEWEST_TRACES, Profile};
+use symbiont_report::number;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::ready::{Made, TableCache};
+use symbiont_simulated::Cache;
 
 use crate::args::Kept;
 
@@ -169,7 +169,7 @@ impl Bar {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_experiment::simulated::Library;
+    use symbiont_simulated::Library;
 
     use super::*;
 

@@ -238,7 +238,7 @@ impl Summary<'_> {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_experiment::simulated::Library;
+    use symbiont_simulated::Library;
 
     use super::*;
 

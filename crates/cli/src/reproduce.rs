@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use anyhow::{bail, ensure};
 use serde::Serialize;
-use symbiont_experiment::harness::Error;
-use symbiont_experiment::reproduce::{
+use symbiont_campaign::harness::Error;
+use symbiont_reproduce::{
     ABSENT, Context, Effort, Figure, Outcome, Paper, UnknownFigure, figures, page, reproduce,
     summary,
 };
-use symbiont_experiment::simulated::Library;
+use symbiont_simulated::Library;
 
 use crate::args::Reproduce;
 use crate::bench::{Figures, Terminal, text, time_taken};

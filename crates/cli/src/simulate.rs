@@ -7,15 +7,15 @@ use std::path::Path;
 
 use anyhow::Context;
 use symbiont_cycle::{CycleOptions, CycleReference, Sample};
-use symbiont_experiment::report::number;
-use symbiont_experiment::simulated::{
-    Decision, Kind, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
-};
-use symbiont_experiment::stats::Estimate;
 use symbiont_profile::Profile;
+use symbiont_report::number;
+use symbiont_report::stats::Estimate;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::{Errors, Fidelity, Switches};
+use symbiont_simulated::{
+    Decision, Kind, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
+};
 
 use crate::args::{self, Private, Simulate};
 use crate::knowledge::{self, Fitting};

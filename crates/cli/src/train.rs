@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
-use symbiont_experiment::report::Report;
-use symbiont_experiment::simulated::{Kind, Library};
-use symbiont_experiment::stats::Estimate;
-use symbiont_experiment::training::real::{Real, Trainee};
-use symbiont_experiment::training::simulated::{NOPS, Simulated, nops};
-use symbiont_experiment::training::{self, Captured, Evaluation, Options, Site, Size};
-use symbiont_model::{Form, Objective, Predictor};
+use symbiont_model::{Form, Objective};
+use symbiont_report::Report;
+use symbiont_report::stats::Estimate;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
+use symbiont_simulated::training::real::{Real, Trainee};
+use symbiont_simulated::training::simulated::{NOPS, Simulated, nops};
+use symbiont_simulated::training::{self, Captured, Evaluation, Options, Site, Size};
+use symbiont_simulated::{Kind, Library};
 use symbiont_topology::{CoreKind, HostTopology, PuId};
+use symbiont_training::Predictor;
 
 use crate::args::{CoreTypeChoice, Train};
 use crate::bench::{Figures, Terminal};

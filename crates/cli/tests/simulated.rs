@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
-use symbiont_experiment::simulated::Library;
+use symbiont_simulated::Library;
 
 fn symbiont(args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("symbiont").unwrap();

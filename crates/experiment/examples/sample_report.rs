@@ -7,12 +7,12 @@
 //! The figures are made up.
 
 use std::path::PathBuf;
-use symbiont_experiment::report::{
+use symbiont_experiment::theory::phases::{JointState, Multiprocessor, Scheduler, speedups};
+use symbiont_report::stats::{Estimate, StatsError, difference_of_means, mean_estimate};
+use symbiont_report::{
     Axis, Block, Cell, Chart, Column, Dots, Highlight, Line, Lines, Mark, Matrix, Plot, Report,
     Series, Table, Value,
 };
-use symbiont_experiment::stats::{Estimate, StatsError, difference_of_means, mean_estimate};
-use symbiont_experiment::theory::phases::{JointState, Multiprocessor, Scheduler, speedups};
 
 type Failure = Box<dyn std::error::Error>;
 

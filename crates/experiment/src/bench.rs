@@ -43,9 +43,11 @@ use serde::{Deserialize, Serialize};
 
 pub use noise::Noise;
 
-use crate::campaign::{Decision, Done, Experiment, Metric, Repeats, Row, Rows, carry_out, digest};
-use crate::harness::{self, Error, Machine, Progress, read_json, read_report, scratch};
-use crate::report::Report;
+use symbiont_campaign::harness::{self, Error, Machine, Progress, read_json, read_report, scratch};
+use symbiont_campaign::{
+    Decision, Done, Experiment, Metric, Repeats, Row, Rows, carry_out, digest,
+};
+use symbiont_report::Report;
 
 /// What is compared, and how.
 #[derive(Debug, Clone)]

@@ -32,7 +32,7 @@ use symbiont_cycle::check::rank_correlation;
 use symbiont_matching::{GroupError, Request, group};
 use symbiont_policy::PairSlowdowns;
 
-use crate::stats::mean;
+use symbiont_report::stats::mean;
 
 /// Programs that are paired.
 const PAIRED: usize = 8;
@@ -254,7 +254,7 @@ mod tests {
             let shuffled: Vec<Vec<f64>> = cells.chunks(10).map(<[f64]>::to_vec).collect();
             captured.extend(hold_against(&table, &shuffled, seed).unwrap().captured);
         }
-        let estimate = crate::stats::mean_estimate(&captured).unwrap();
+        let estimate = symbiont_report::stats::mean_estimate(&captured).unwrap();
         assert!(estimate.low() < Some(0.0) && estimate.high() > Some(0.0), "{estimate:?}");
     }
 

@@ -25,12 +25,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_synth::{many, requests};
 
-use crate::campaign::{Decision, Finished, InRound, Measure, Place, Repeats, Site};
-use crate::harness::{
+use symbiont_campaign::harness::{
     self, Check, Daemon, Error, PATIENCE, Programs, Progress, Verdict, read_json,
 };
-use crate::report::{Block, Column, Report, Table};
-use crate::stats::{Estimate, Interval, StatsError, mean_estimate};
+use symbiont_campaign::{Decision, Finished, InRound, Measure, Place, Repeats, Site};
+use symbiont_report::stats::{Estimate, Interval, StatsError, mean_estimate};
+use symbiont_report::{Block, Column, Report, Table};
 
 /// What differs between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -13,8 +13,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics;
-use crate::stats::{self, Estimate, StatsError, mean};
+use symbiont_report::metrics;
+use symbiont_report::stats::{self, Estimate, StatsError, mean};
 
 /// What a round of both orders took, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

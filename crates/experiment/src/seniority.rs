@@ -43,7 +43,5 @@ mod plan;
 mod tests;
 
 pub use campaign::{Options, run};
-#[cfg(test)]
-pub(crate) use judge::Story;
-pub use judge::{Judged, Moment, judge};
+pub use judge::{Judged, Moment, Story, judge};
 pub use plan::Size;

@@ -115,7 +115,7 @@ impl Coefficients {
             let parts = alone.parts().to_vec();
             return Ok(vec![Prediction { parts, slowdown: 1.0, clamped: 0 }]);
         }
-        let sums = sums(group, self.0.len());
+        let sums = component_sums(group, self.0.len());
         group.iter().map(|own| self.predict(own.parts(), &sums)).collect()
     }
 
@@ -139,7 +139,7 @@ pub(crate) fn check(group: &[&Shares], want: usize) -> Result<(), StackError> {
 }
 
 /// Sum of each component over a group.
-pub(crate) fn sums(group: &[&Shares], components: usize) -> Vec<f64> {
+pub fn component_sums(group: &[&Shares], components: usize) -> Vec<f64> {
     let mut sums = vec![0.0; components];
     for shares in group {
         for (sum, part) in sums.iter_mut().zip(shares.parts()) {

@@ -7,15 +7,13 @@
 //!
 //! # Approach
 //! Feliu et al., section 3. A thread's CPI stack, normalised ([`Shares`]), says
-//! how likely it needs what. Per component, regression learns how that grows
-//! in company:
+//! how likely it needs what. Per component, coefficients say how that grows with
+//! co-runners (`symbiont-training` fits them):
 //!
 //! | step | here |
 //! |---|---|
 //! | the stack of a thread, from a catalogue's formulas, coarse or fine | [`Components`], [`CpiStack`], [`Depth`] |
-//! | the same instructions alone and in company | [`align`](align()), [`Profile`] |
-//! | coefficients by least squares | [`fit`](fit()), [`SmtModel`] |
-//! | errors on programs that were left out | [`TrainingSet`] |
+//! | coefficients of one SMT mode | [`SmtModel`], [`Fit`] |
 //! | stacks alone, from stacks in company | [`SmtModel::invert`], [`Inversion`] |
 //! | slowdowns of all possible groups | [`Interference`], [`Costs`] |
 //! | a file that holds it all | [`Model`] |
@@ -41,20 +39,15 @@
 //! - Without δ the sum of slowdowns is the same for every coschedule
 //!   (`without_interaction_no_pairing_is_better_than_another`); so a form
 //!   without interaction is of use for throughput only.
-//! - Known coefficients are recovered (`known_coefficients_are_recovered`).
 //! - Steps a to e of the paper's figure 2 give what they give by hand
 //!   (`figure_2_is_reproduced`).
 //! - What was not measured is absent, never zero
 //!   (`a_missing_component_is_named_with_the_reason`,
 //!   `an_unmeasured_quantum_is_no_quantum_of_zero_cycles`).
 
-mod align;
-mod baseline;
 mod costs;
 mod depth;
-mod eigen;
-mod errors;
-mod fit;
+mod fitted;
 mod forward;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -62,31 +55,22 @@ mod interference;
 mod inverse;
 mod mode;
 mod objective;
-mod observation;
 mod smt;
 mod stack;
 mod stored;
-pub mod synthetic;
 #[cfg(test)]
 mod testing;
 mod throttling;
-mod validate;
 
-pub use align::{AlignError, Aligned, Profile, Quantum, Together, align};
 pub use costs::Costs;
 pub use depth::{Depth, UnknownDepth};
-pub use errors::{BIN, BINS, Errors};
-pub use fit::{Fit, FitError, fit};
-pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms};
+pub use fitted::Fit;
+pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms, component_sums};
 pub use interference::{Experience, Interference};
 pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
 pub use mode::{SmtMode, UnknownMode};
 pub use objective::{Objective, antt, stp};
-pub use observation::{Observation, ObservationError, Observed};
 pub use smt::{Form, SmtModel};
 pub use stack::{Components, ComponentsError, CpiStack, Shares, StackError};
-pub use stored::{Here, Model, ModelError, Problem, Score, Trained, Training, VERSION};
+pub use stored::{Here, Holdout, Model, ModelError, Problem, Score, Trained, Training, VERSION};
 pub use throttling::Throttling;
-pub use validate::{
-    Fold, Holdout, PairTables, Predictor, TrainingSet, Validation, ValidationError,
-};

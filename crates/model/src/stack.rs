@@ -289,7 +289,8 @@ impl Shares {
     }
 
     /// Parts that are not negative, over their positive sum.
-    pub(crate) fn scaled(mut parts: Vec<f64>, sum: f64) -> Self {
+    #[must_use]
+    pub fn scaled(mut parts: Vec<f64>, sum: f64) -> Self {
         for part in &mut parts {
             *part /= sum;
         }

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_topology::CoreKind;
 
-use crate::{Components, Fit, Holdout, SmtMode, Throttling};
+use crate::{Components, Fit, SmtMode, Throttling};
 
 mod document;
 mod error;
@@ -83,6 +83,16 @@ pub struct Trained {
     pub throttling: Option<Throttling>,
     /// Cross-validated errors.
     pub scores: Vec<Score>,
+}
+
+/// What a fold's training set lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Holdout {
+    /// All observations with any of the programs.
+    Programs,
+    /// The observations of this combination of programs only.
+    Combinations,
 }
 
 /// A cross-validated figure.

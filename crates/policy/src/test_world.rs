@@ -10,11 +10,12 @@ use symbiont_counters::catalogue::{Unit, Value};
 use symbiont_counters::{Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{Placement, Program, ProgramId, RunState, Sample, Target, ThreadId};
-use symbiont_model::synthetic::World;
 use symbiont_model::{
-    Coefficients, Components, Model, Shares, SmtMode, Throttling, Trained, Training, fit,
+    Coefficients, Components, Model, Shares, SmtMode, Throttling, Trained, Training,
 };
 use symbiont_topology::{CoreKind, CpuSet, PuId, Topology};
+use symbiont_training::fit;
+use symbiont_training::synthetic::World;
 
 use crate::{Policy, View};
 

@@ -8,9 +8,9 @@ use serde::Serialize;
 use symbiont_cycle::check::{Matrix, Plan, measure, most_frequent};
 use symbiont_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_experiment::hardware::{HeldAgainst, hold_against, read_pairs};
-use symbiont_experiment::simulated::Library;
 use symbiont_profile::Phase;
 use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_simulated::Library;
 
 use super::REPLAYED;
 use crate::args::CheckSim;

@@ -13,13 +13,13 @@ use anyhow::Context;
 use serde::Serialize;
 use symbiont_cycle::check::alone;
 use symbiont_experiment::hardware::host::{Clock, Errors, is_kept};
-use symbiont_experiment::simulated::{Kind, Library};
 use symbiont_linux::user_time_of_children;
 use symbiont_profile::Profile;
 use symbiont_profile::capture::{environment, executable_digest};
 use symbiont_sim::activity::{CAUSES, CYCLES, Cycle};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_simulated::{Kind, Library};
 
 use super::host::said;
 use crate::args::CheckSim;

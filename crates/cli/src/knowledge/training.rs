@@ -1,8 +1,8 @@
 //! The machine that a model is trained for.
 
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_experiment::training::simulated;
 use symbiont_sim::description::Description;
+use symbiont_simulated::training::simulated;
 
 use super::{Fitting, core_types};
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use symbiont_experiment::activity::intervals;
 use symbiont_linux::launch::Job;
 use symbiont_policy::KnownActivity;
 use symbiont_profile::capture::executable_digest;
 use symbiont_profile::vectors::{Hierarchy, Vectors};
+use symbiont_reproduce::activity::intervals;
 
 /// A program that runs, by its name, and the SHA-256 of its executable.
 pub type Executable = (String, String);

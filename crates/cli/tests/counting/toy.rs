@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use symbiont_campaign::harness::Machine;
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_experiment::harness::Machine;
-use symbiont_model::synthetic::World;
-use symbiont_model::{Coefficients, Components, Model, SmtMode, Terms, Trained, Training, fit};
+use symbiont_model::{Coefficients, Components, Model, SmtMode, Terms, Trained, Training};
 use symbiont_topology::{CoreKind, HostTopology};
+use symbiont_training::fit;
+use symbiont_training::synthetic::World;
 
 /// The catalogue.
 pub const TOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counting/toy.toml");

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{Comparison, Options, Record, Run, WORKLOAD, decisions, rows};
-use crate::campaign::{Decision, Done, Metric, Rows};
-use crate::harness::{Error, Machine};
-use crate::metrics;
-use crate::report::{
+use symbiont_campaign::harness::{Error, Machine};
+use symbiont_campaign::{Decision, Done, Metric, Rows};
+use symbiont_report::metrics;
+use symbiont_report::stats::{Estimate, StatsError, mean, mean_estimate, standard_deviation};
+use symbiont_report::{
     Axis, Block, Cell, Chart, Column, Dots, Highlight, Mark, Plot, Report, Series, Table,
 };
-use crate::stats::{Estimate, StatsError, mean, mean_estimate, standard_deviation};
 
 type Runs<'a> = [Done<Comparison<'a>>];
 

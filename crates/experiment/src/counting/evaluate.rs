@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::campaign::Done;
 use super::measure::Costs;
 use super::plan::Load;
-use crate::harness::{Check, Error, Verdict};
-use crate::report::number;
-use crate::stats::{self, Estimate};
+use symbiont_campaign::harness::{Check, Error, Verdict};
+use symbiont_report::number;
+use symbiont_report::stats::{self, Estimate};
 
 /// Cost of reading that is allowed, in µs for each thread and quantum.
 pub const READ_US: f64 = 10.0;

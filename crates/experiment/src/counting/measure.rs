@@ -13,7 +13,7 @@ use symbiont_linux::perf::{
 use symbiont_machine::ThreadId;
 
 use super::plan::{Activity, Load};
-use crate::harness::Error;
+use symbiont_campaign::harness::Error;
 
 /// Events that each thread is counted by.
 pub const EVENTS: u32 = 6;

@@ -2,9 +2,9 @@
 
 use super::evaluate::{Evaluation, QUANTUM, Row};
 use super::plan::Activity;
-use crate::harness::Check;
-use crate::report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
-use crate::stats::Estimate;
+use symbiont_campaign::harness::Check;
+use symbiont_report::stats::Estimate;
+use symbiont_report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
 
 /// The report of the experiment, without facts.
 #[must_use]

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::campaign::InRound;
-use crate::harness::Verdict::{Fail, Pass};
+use symbiont_campaign::InRound;
+use symbiont_campaign::harness::Verdict::{Fail, Pass};
 
 /// Runs in which reading takes so many µs.
 fn records(read_us: impl Fn(Load) -> f64) -> Vec<Done> {

@@ -8,9 +8,9 @@ use super::evaluate::evaluate;
 use super::measure::Known;
 use super::page;
 use super::plan::{Load, Size};
-use crate::campaign::{Finished, InRound, Measure, Place, Repeats, Site};
-use crate::harness::{Error, Progress};
-use crate::report::Report;
+use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Finished, InRound, Measure, Place, Repeats, Site};
+use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]

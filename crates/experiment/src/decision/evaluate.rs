@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::campaign::Done;
 use super::plan::Load;
-use crate::harness::{Check, Error, Verdict};
-use crate::report::number;
-use crate::stats::{self, Estimate};
+use symbiont_campaign::harness::{Check, Error, Verdict};
+use symbiont_report::number;
+use symbiont_report::stats::{self, Estimate};
 
 /// Most time that a decision may take, ms, by threads and by threads of a core; none: any.
 pub const LIMITS: [(u32, Option<u32>, f64); 2] = [(40, Some(4), 1.0), (1024, None, 100.0)];

@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use symbiont_control::Controller;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_machine::Machine;
-use symbiont_model::synthetic::World;
 use symbiont_model::{
-    Coefficients, Components, Depth, Model, SmtMode, Throttling, Trained, Training, fit,
+    Coefficients, Components, Depth, Model, SmtMode, Throttling, Trained, Training,
 };
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Models, Policy, Settings, SymbioticOnline};
 use symbiont_topology::{CoreKind, Topology};
+use symbiont_training::fit;
+use symbiont_training::synthetic::World;
 
 use super::crowd::Crowd;
 use super::plan::Load;
-use crate::harness::Error;
+use symbiont_campaign::harness::Error;
 
 /// Whose events are counted.
 const CATALOGUE: &str = "power8";

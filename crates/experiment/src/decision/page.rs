@@ -3,8 +3,8 @@
 use symbiont_model::Depth;
 
 use super::evaluate::{Evaluation, Row};
-use crate::harness::Check;
-use crate::report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
+use symbiont_campaign::harness::Check;
+use symbiont_report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
 
 /// The report of the experiment, without facts.
 #[must_use]

@@ -4,8 +4,8 @@ use symbiont_model::Depth;
 
 use super::measure::Known;
 use super::*;
-use crate::campaign::InRound;
-use crate::harness::Verdict::{Fail, Pass};
+use symbiont_campaign::InRound;
+use symbiont_campaign::harness::Verdict::{Fail, Pass};
 
 /// Runs in which decisions take so many ms, the first one 700 ms.
 fn records(ms: impl Fn(Load) -> f64) -> Vec<Done> {

@@ -13,11 +13,11 @@ use super::judge::{Judged, judge};
 use super::page;
 use super::plan::{AROUND, Beside, Cell, Manager, Size};
 use super::readers::{Tracepoints, recorded};
-use crate::campaign::{InRound, Measure, Measured, Place, Repeats, Site};
-use crate::harness::{Error, Programs, Progress, read_json, read_report};
 use crate::phases::Grouping;
 use crate::phases::command::job_file;
-use crate::report::Report;
+use symbiont_campaign::harness::{Error, Programs, Progress, read_json, read_report};
+use symbiont_campaign::{InRound, Measure, Measured, Place, Repeats, Site};
+use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]

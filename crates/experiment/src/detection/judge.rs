@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_policy::Phase;
 use symbiont_synth::Span;
 
-use crate::stats;
+use symbiont_report::stats;
 
 /// What a reader takes a program for, from a moment on until its next belief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

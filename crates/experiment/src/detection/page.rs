@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::Done;
 use super::judge::Judged;
 use super::plan::{Beside, Manager};
-use crate::harness::Error;
-use crate::report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
-use crate::stats::{self, Estimate};
+use symbiont_campaign::harness::Error;
+use symbiont_report::stats::{self, Estimate};
+use symbiont_report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
 
 /// A way of reading, by name.
 type Reader = (&'static str, fn(&Done) -> Option<Judged>);

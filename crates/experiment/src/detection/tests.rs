@@ -7,7 +7,7 @@ use symbiont_synth::Span;
 use super::campaign::Record;
 use super::plan::{Beside, Cell, Manager};
 use super::*;
-use crate::campaign::{Finished, InRound};
+use symbiont_campaign::{Finished, InRound};
 
 /// Alternating phases of these lengths, a parallel one first.
 fn phases(lengths: &[u64]) -> Vec<Span> {

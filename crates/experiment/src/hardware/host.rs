@@ -18,7 +18,7 @@ use serde::Serialize;
 use symbiont_cycle::check::rank_correlation;
 use symbiont_linux::kernels::{KERNELS, Kernel, Memory};
 
-use crate::stats::{mean, median};
+use symbiont_report::stats::{mean, median};
 
 /// Ratios that are measured of a kernel.
 const REPEATS: usize = 15;

@@ -11,11 +11,13 @@ use super::evaluate::evaluate;
 use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
 use super::plan::{AROUND, Size, What};
-use crate::campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site, digest};
-use crate::harness::{Error, Lead, Managed, Programs, Progress, Slow, read_report, slow_cpus};
 use crate::orders::Took;
 use crate::phases::{Cpus, Grouping, command};
-use crate::report::Report;
+use symbiont_campaign::harness::{
+    Error, Lead, Managed, Programs, Progress, Slow, read_report, slow_cpus,
+};
+use symbiont_campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site, digest};
+use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]

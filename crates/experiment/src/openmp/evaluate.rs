@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::campaign::{Done, Spent};
 use super::kernels::Kernel;
 use super::plan::{Size, What, pairs};
-use crate::harness::Error;
 use crate::orders::{self, Compared, Took, Under};
 use crate::phases::plan::{BASELINE, TRIED};
 use crate::phases::{Cpus, Grouping};
-use crate::stats::{self, Estimate, StatsError};
 use crate::theory::phases as theory;
+use symbiont_campaign::harness::Error;
+use symbiont_report::stats::{self, Estimate, StatsError};
 
 /// All figures of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

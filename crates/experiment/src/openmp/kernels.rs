@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::campaign::{InRound, Measure, Place, digest};
-use crate::harness::{self, Error, Progress, read_json};
+use symbiont_campaign::harness::{self, Error, Progress, read_json};
+use symbiont_campaign::{InRound, Measure, Place, digest};
 
 /// All kernels.
 pub const KERNELS: [&str; 10] =

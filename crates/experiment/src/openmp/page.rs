@@ -2,11 +2,11 @@
 
 use super::evaluate::{Cell, Evaluation};
 use super::kernels::Kernel;
-use crate::harness::{Check, Verdict};
 use crate::phases::Grouping;
-use crate::published::phases as published;
-use crate::report::{Block, Chart, Column, Matrix, Plot, Report, Table, number};
-use crate::stats::{Estimate, mean};
+use symbiont_campaign::harness::{Check, Verdict};
+use symbiont_report::published::phases as published;
+use symbiont_report::stats::{Estimate, mean};
+use symbiont_report::{Block, Chart, Column, Matrix, Plot, Report, Table, number};
 
 /// The report, without facts.
 #[must_use]
@@ -291,7 +291,7 @@ fn verdict(mean: Option<Estimate>) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Interval;
+    use symbiont_report::stats::Interval;
 
     #[test]
     fn sooner_beyond_chance_passes_and_no_sooner_fails() {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::campaign::{Record, Spent, in_order};
 use super::kernels::{Kernel, Outcome};
 use super::*;
-use crate::harness::Programs;
-use crate::harness::stand_in::script;
 use crate::phases::Grouping;
+use symbiont_campaign::harness::Programs;
+use symbiont_campaign::harness::stand_in::script;
 
 fn compiler() -> Option<PathBuf> {
     let found = Command::new("cc").arg("--version").output().is_ok_and(|o| o.status.success());

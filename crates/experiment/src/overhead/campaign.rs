@@ -10,9 +10,11 @@ use symbiont_synth::watch::Watched;
 use super::evaluate::evaluate;
 use super::page;
 use super::plan::{AROUND, Load, QUANTUM, Size, WAKES_PER_S, WORK};
-use crate::campaign::{Finished, InRound, Measure, Place, Repeats, Site};
-use crate::harness::{Costs, Error, Managed, Programs, Progress, read_json, read_report};
-use crate::report::Report;
+use symbiont_campaign::harness::{
+    Costs, Error, Managed, Programs, Progress, read_json, read_report,
+};
+use symbiont_campaign::{Finished, InRound, Measure, Place, Repeats, Site};
+use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::campaign::{Done, Record};
 use super::plan::Load;
-use crate::harness::{Check, Costs, Error, Verdict};
-use crate::report::number;
-use crate::stats::{self, Estimate};
+use symbiont_campaign::harness::{Check, Costs, Error, Verdict};
+use symbiont_report::number;
+use symbiont_report::stats::{self, Estimate};
 
 /// Cost that is allowed, in µs per thread and quantum.
 pub const COST_US: f64 = 10.0;

@@ -2,11 +2,11 @@
 
 use super::evaluate::{Evaluation, Line as Fit, Row};
 use super::plan::{Load, WAKES_PER_S, WORK};
-use crate::harness::Check;
-use crate::report::{
+use symbiont_campaign::harness::Check;
+use symbiont_report::stats::Estimate;
+use symbiont_report::{
     Axis, Block, Chart, Column, Dots, Line, Lines, Mark, Plot, Report, Series, Table, number,
 };
-use crate::stats::Estimate;
 
 /// The report of the experiment, without facts.
 #[must_use]

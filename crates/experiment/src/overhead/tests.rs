@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::evaluate::Line;
 use super::*;
-use crate::campaign::InRound;
-use crate::harness::Verdict::{self, Fail, Pass};
-use crate::harness::stand_in::script;
-use crate::harness::{Costs, Lateness, Managed, Programs};
+use symbiont_campaign::InRound;
+use symbiont_campaign::harness::Verdict::{self, Fail, Pass};
+use symbiont_campaign::harness::stand_in::script;
+use symbiont_campaign::harness::{Costs, Lateness, Managed, Programs};
 
 /// Runs whose manager takes `fixed + per_thread · threads` µs per quantum.
 fn records(cost_us: impl Fn(f64) -> f64, rss_kb: u64, late_ms: f64) -> Vec<Done> {

@@ -14,11 +14,11 @@ use super::page;
 use super::plan::{self, Part, Program, Run, Size, What};
 use super::real::{self, Prepare};
 use super::record::{self, Record};
-use crate::campaign::{ATTEMPTS, Done, Experiment, Repeats, Site, carry_out};
-use crate::harness::{
+use symbiont_campaign::harness::{
     self, Error, Lead, Programs, Progress, Slow, read_json, read_report, slow_cpus,
 };
-use crate::report::{Block, Report};
+use symbiont_campaign::{ATTEMPTS, Done, Experiment, Repeats, Site, carry_out};
+use symbiont_report::{Block, Report};
 
 /// What to do.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use symbiont_synth::Ratio;
 
 use super::evaluate::{Cell, Outcome, label};
 use super::plan::{Grouping, Part};
-use crate::harness::{Check, Goes, Verdict};
-use crate::report::number;
-use crate::stats::Estimate;
+use symbiont_campaign::harness::{Check, Goes, Verdict};
+use symbiont_report::number;
+use symbiont_report::stats::Estimate;
 
 /// Speedup that the serial program has to reach under `phases` in one session.
 pub const SERIAL_SPEEDUP: f64 = 0.97;

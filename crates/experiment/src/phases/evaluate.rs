@@ -11,10 +11,10 @@ use super::managers::{Managers, managers};
 use super::plan::{BASELINE, Grouping, POLICIES, Part, TRIED, What};
 use super::real::{self, Real};
 use super::record::Record;
-use crate::harness::{Check, Error};
-use crate::metrics;
-use crate::stats::{self, Estimate};
 use crate::theory::phases as theory;
+use symbiont_campaign::harness::{Check, Error};
+use symbiont_report::metrics;
+use symbiont_report::stats::{self, Estimate};
 
 /// The CPUs of the machine, as the model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

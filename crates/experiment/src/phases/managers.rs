@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::record::Record;
-use crate::harness::Managed;
-use crate::stats::{self, Estimate};
+use symbiont_campaign::harness::Managed;
+use symbiont_report::stats::{self, Estimate};
 
 /// The managers of all runs under one policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use symbiont_synth::Ratio;
 
 use super::evaluate::{Cell, Evaluation, Outcome, label};
 use super::plan::{Grouping, Part, Size};
-use crate::harness::Check;
-use crate::report::{Axis, Block, Chart, Dots, Mark, Matrix, Plot, Report, Series};
+use symbiont_campaign::harness::Check;
+use symbiont_report::{Axis, Block, Chart, Dots, Mark, Matrix, Plot, Report, Series};
 
-use crate::stats::Estimate;
+use symbiont_report::stats::Estimate;
 
 mod real;
 mod tables;

@@ -98,7 +98,7 @@ impl Size {
 }
 
 /// Ratios from labels that are known to be good (`the_sizes_hold_all_their_ratios`).
-pub(crate) fn ratios(labels: &[&str]) -> Vec<Ratio> {
+pub fn ratios(labels: &[&str]) -> Vec<Ratio> {
     labels.iter().filter_map(|label| label.parse().ok()).collect()
 }
 

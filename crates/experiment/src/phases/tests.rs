@@ -7,9 +7,9 @@ use symbiont_synth::{Ratio, Report};
 
 use super::plan::{BASELINE, TRIED};
 use super::*;
-use crate::harness::stand_in::script;
-use crate::harness::{Error, Programs, Progress, Verdict};
-use crate::report;
+use symbiont_campaign::harness::stand_in::script;
+use symbiont_campaign::harness::{Error, Programs, Progress, Verdict};
+use symbiont_report;
 
 const RATE: f64 = 1e6;
 
@@ -119,7 +119,7 @@ fn headline(evaluation: &Evaluation, grouping: Grouping) -> &evaluate::Cell {
         .unwrap()
 }
 
-fn verdict<'a>(evaluation: &'a Evaluation, words: &str) -> &'a crate::harness::Check {
+fn verdict<'a>(evaluation: &'a Evaluation, words: &str) -> &'a symbiont_campaign::harness::Check {
     evaluation.checks.iter().find(|check| check.requirement.contains(words)).unwrap()
 }
 
@@ -150,7 +150,7 @@ fn speedups_are_together_over_alone_and_stand_beside_the_model() {
 fn jitter_is_that_of_times_not_of_rates() {
     let jitter = headline(predicted(), Grouping::OneSession).baseline.jitter[1].unwrap();
     let times = [1.5, 1.5 / 1.001, 1.5 / 1.002];
-    let expected = crate::metrics::jitter(&[times, times].concat()).unwrap();
+    let expected = symbiont_report::metrics::jitter(&[times, times].concat()).unwrap();
     assert!((jitter.value - expected).abs() < 1e-12);
 }
 
@@ -272,7 +272,7 @@ fn a_disturbed_machine_is_told_of() {
     let warns = |rate: f64| {
         let evaluation = evaluate(&few(), Cpus::alike(2), rate, 1).unwrap();
         let blocks = page::page(&evaluation, &Size::short()).blocks;
-        blocks.iter().any(|block| matches!(block, report::Block::Warning(_)))
+        blocks.iter().any(|block| matches!(block, symbiont_report::Block::Warning(_)))
     };
     assert!(!warns(RATE));
     // As if one thread had been twice as fast when the rate was measured.
@@ -397,7 +397,7 @@ fn a_campaign_runs_everything_and_writes_the_report() {
     assert!(page.contains("phases, 8 runs: a test of trouble"));
     assert!(out.join("managers.csv").is_file() && leaves_no_scratch(&out));
     let text = std::fs::read_to_string(out.join("report.json")).unwrap();
-    assert_eq!(report::Report::from_json(&text).unwrap(), report);
+    assert_eq!(symbiont_report::Report::from_json(&text).unwrap(), report);
 }
 
 #[test]
@@ -468,8 +468,8 @@ fn without_real_programs_their_part_is_left_out() {
     let mut watcher = Watcher::default();
     let report = run(&options, &mut watcher).unwrap();
     assert_eq!(watcher.begun, [(1, 0), (1, 0), (17, 0)]);
-    let says = |block: &report::Block| match block {
-        report::Block::Note(text) => text.contains("no-such-program"),
+    let says = |block: &symbiont_report::Block| match block {
+        symbiont_report::Block::Note(text) => text.contains("no-such-program"),
         _ => false,
     };
     assert!(report.blocks.iter().any(says));

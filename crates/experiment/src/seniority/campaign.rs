@@ -11,11 +11,11 @@ use symbiont_synth::Ratio;
 use super::judge::{Judged, judge, moments};
 use super::page::page;
 use super::plan::{AROUND, Cell, Size};
-use crate::campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site};
-use crate::harness::{Error, Programs, Progress, read_report};
 use crate::phases::Program;
 use crate::phases::command::{self, Ask};
-use crate::report::Report;
+use symbiont_campaign::harness::{Error, Programs, Progress, read_report};
+use symbiont_campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site};
+use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_machine::{Placement, Priority, ProgramId, Sample, ThreadId};
 use symbiont_trace::{Quantum, Reader, TraceError};
 
-use crate::stats;
+use symbiont_report::stats;
 
 /// Seconds of a window in which each program should get on.
 const WINDOW_S: f64 = 5.0;
@@ -55,7 +55,8 @@ pub struct Judged {
 
 /// Moments, one after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Story {
+pub struct Story {
+    /// In order.
     pub moments: Vec<Moment>,
     /// Threads that ended keep what they did.
     known: BTreeMap<ThreadId, (ProgramId, Duration, u64)>,
@@ -63,7 +64,7 @@ pub(crate) struct Story {
 
 impl Story {
     /// Adds what was seen at the start of a quantum, and what was wanted then.
-    pub(crate) fn add(&mut self, sample: &Sample, placement: &Placement) {
+    pub fn add(&mut self, sample: &Sample, placement: &Placement) {
         for thread in &sample.threads {
             self.known.insert(thread.id, (thread.program, thread.run_time, thread.switches));
         }

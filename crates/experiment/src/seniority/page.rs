@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::campaign::Done;
 use super::judge::Judged;
 use super::plan::Part;
-use crate::harness::{Check, Error, Verdict};
 use crate::phases::Grouping;
-use crate::report::{Block, Column, Report, Table, Value, number};
-use crate::stats::{self, Estimate};
+use symbiont_campaign::harness::{Check, Error, Verdict};
+use symbiont_report::stats::{self, Estimate};
+use symbiont_report::{Block, Column, Report, Table, Value, number};
 
 /// Share of the machine below which the programs cannot have had it for themselves.
 const UNDISTURBED: f64 = 0.95;

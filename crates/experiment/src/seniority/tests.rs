@@ -5,8 +5,8 @@ use super::campaign::Record;
 use super::page::page;
 use super::plan::{Cell, Part};
 use super::*;
-use crate::campaign::{Finished, InRound};
 use crate::phases::Grouping;
+use symbiont_campaign::{Finished, InRound};
 
 /// Moments every 100 ms; for each quantum who holds the boost and what each of two
 /// programs runs.

@@ -40,7 +40,7 @@
 //!   (`chain_agrees_with_a_simulation`,
 //!   `lengths_as_the_benchmark_draws_them_change_nothing`).
 
-use crate::metrics;
+use symbiont_report::metrics;
 
 mod chain;
 pub mod mix;

@@ -3,7 +3,7 @@
 use crate::phases::evaluate::Evaluation;
 use crate::phases::plan::POLICIES;
 use crate::phases::real::{Outcome, Real, RealCell};
-use crate::report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
+use symbiont_report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
 
 const TEXT: &str = "A Python program that computes a chain of SHA-256 digests (one thread, fixed \
 work) beside xz with a thread for each hardware thread, which compresses text until the Python \

@@ -7,9 +7,9 @@ use crate::phases::checks::{is_better, is_worse};
 use crate::phases::evaluate::{Alone, Cell, Cpus, label};
 use crate::phases::managers::Managers;
 use crate::phases::plan::{Grouping, TRIED};
-use crate::published::phases as published;
-use crate::report::{Cell as TableCell, Column, Highlight, Table};
-use crate::stats::{self, Estimate};
+use symbiont_report::published::phases as published;
+use symbiont_report::stats::{self, Estimate};
+use symbiont_report::{Cell as TableCell, Column, Highlight, Table};
 
 /// Share of the ideal throughput below which a machine counts as disturbed.
 const UNDISTURBED: f64 = 0.95;

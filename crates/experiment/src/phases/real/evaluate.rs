@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Ratio;
 
-use crate::harness::Error;
-use crate::metrics;
 use crate::phases::evaluate::{Cpus, no_estimate, prediction};
 use crate::phases::plan::{BASELINE, Grouping, Part, TRIED};
 use crate::phases::record::Record;
-use crate::stats::{self, Estimate};
 use crate::theory::phases::Scheduler;
+use symbiont_campaign::harness::Error;
+use symbiont_report::metrics;
+use symbiont_report::stats::{self, Estimate};
 
 /// The figures of the real programs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -12,11 +12,11 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::Timed;
-use crate::campaign::{Done, Experiment, Site, carry_out};
-use crate::harness::{self, Error, Progress, read_json};
 use crate::phases::command;
 use crate::phases::plan::Grouping;
 use crate::phases::record::Record;
+use symbiont_campaign::harness::{self, Error, Progress, read_json};
+use symbiont_campaign::{Done, Experiment, Site, carry_out};
 
 /// The serial program.
 const CHAIN: &str = include_str!("chain.py");

@@ -22,7 +22,7 @@
 //! parallel one (`lengths_as_the_benchmark_draws_them_change_nothing`).
 
 use super::{JointState, Multiprocessor, Phase, Scheduler, speedups};
-use crate::metrics;
+use symbiont_report::metrics;
 
 /// A program by the mean lengths of its phases, each in time alone on the
 /// machine. Only their ratio matters to [`predict`].

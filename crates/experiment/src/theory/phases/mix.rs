@@ -43,7 +43,7 @@
 use symbiont_topology::Topology;
 
 use super::{Scheduler, Speedups};
-use crate::metrics;
+use symbiont_report::metrics;
 
 #[cfg(test)]
 mod tests;

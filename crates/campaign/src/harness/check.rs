@@ -1,0 +1,123 @@
+//! What an experiment has to show, and whether it does.
+
+use serde::{Deserialize, Serialize};
+
+use symbiont_report::stats::Estimate;
+use symbiont_report::{Cell, Column, Highlight, Table};
+
+/// Does the measurement show it?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Yes.
+    Pass,
+    /// No.
+    Fail,
+    /// The runs are too few or too spread to tell.
+    Undecided,
+}
+
+impl Verdict {
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Pass or fail.
+    #[must_use]
+    pub fn of(holds: bool) -> Self {
+        if holds { Self::Pass } else { Self::Fail }
+    }
+}
+
+/// How a measured change stands to one that a model tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goes {
+    /// It goes the same way.
+    AsTold,
+    /// Its interval holds zero.
+    Either,
+    /// It goes the other way.
+    Against,
+}
+
+impl Goes {
+    /// None where the model tells less than `least`, or where the measured change has no interval.
+    #[must_use]
+    pub fn of(told: f64, least: f64, measured: &Estimate) -> Option<Self> {
+        let interval = measured.interval.filter(|_| told.abs() >= least)?;
+        Some(match (interval.low > 0.0, interval.high < 0.0) {
+            (true, _) if told > 0.0 => Self::AsTold,
+            (_, true) if told < 0.0 => Self::AsTold,
+            (false, false) => Self::Either,
+            _ => Self::Against,
+        })
+    }
+}
+
+/// One thing that an experiment has to show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// What has to hold.
+    pub requirement: String,
+    /// The figure that decides, where it is one figure.
+    pub measured: Option<Estimate>,
+    /// What stands beside it.
+    pub beside: String,
+    /// Whether it holds.
+    pub verdict: Verdict,
+}
+
+impl Check {
+    /// Checks as a table.
+    #[must_use]
+    pub fn table(checks: &[Self]) -> Table {
+        let columns = vec![
+            Column::text("Requirement"),
+            Column::number("Measured"),
+            Column::text("Beside it"),
+            Column::text("Verdict"),
+        ];
+        let mut table = Table::new("checks", "What the experiment has to show", columns);
+        for check in checks {
+            let highlight = match check.verdict {
+                Verdict::Pass => Highlight::Plain,
+                Verdict::Fail => Highlight::Strong,
+                Verdict::Undecided => Highlight::Muted,
+            };
+            table.row(vec![
+                check.requirement.clone().into(),
+                check.measured.into(),
+                check.beside.clone().into(),
+                Cell::from(check.verdict.name()).highlight(highlight),
+            ]);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use symbiont_report::stats::Interval;
+
+    #[test]
+    fn a_change_goes_as_told_either_way_or_against() {
+        let goes = |told, low, high| {
+            let interval = Some(Interval { low, high });
+            Goes::of(told, 0.01, &Estimate { interval, ..Estimate::exact(0.0) })
+        };
+        assert_eq!(goes(0.1, 0.02, 0.05), Some(Goes::AsTold));
+        assert_eq!(goes(-0.1, -0.05, -0.02), Some(Goes::AsTold));
+        assert_eq!(goes(0.1, -0.05, 0.02), Some(Goes::Either));
+        assert_eq!(goes(0.1, -0.05, -0.02), Some(Goes::Against));
+        assert_eq!(goes(-0.1, 0.02, 0.05), Some(Goes::Against));
+        assert_eq!(goes(0.001, 0.02, 0.05), None, "too little is told");
+        assert_eq!(Goes::of(0.1, 0.01, &Estimate::exact(0.2)), None);
+    }
+}

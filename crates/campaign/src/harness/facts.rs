@@ -1,0 +1,107 @@
+//! What the results of an experiment depend on.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use symbiont_linux::perf::processor_name;
+
+use crate::digest;
+
+/// The machine as it is now; what it does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Seconds since 1970.
+    pub time: u64,
+    /// CPUs that this process may use: the n of the paper.
+    pub cpus: u32,
+    /// The processor's name for itself.
+    pub processor: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Does the kernel share CPU time out between sessions first?
+    pub autogroup: Option<bool>,
+    /// Load averages over 1, 5 and 15 minutes.
+    pub load: Option<String>,
+    /// The machine is a virtual one, as far as the processor tells.
+    pub virtual_machine: bool,
+}
+
+impl Machine {
+    /// Reads the facts.
+    #[must_use]
+    pub fn read() -> Self {
+        let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let load = line("/proc/loadavg").map(|text| first_words(&text, 3));
+        Self {
+            time: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
+            cpus: std::thread::available_parallelism()
+                .map_or(1, |n| n.get().try_into().unwrap_or(u32::MAX)),
+            processor: processor_name(&cpuinfo),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            autogroup: line("/proc/sys/kernel/sched_autogroup_enabled").map(|text| text == "1"),
+            load,
+            virtual_machine: cpuinfo
+                .lines()
+                .any(|line| line.starts_with("flags") && line.contains(" hypervisor")),
+        }
+    }
+
+    /// A digest of what records of runs follow from on any machine, and of further such parts.
+    pub fn basis(&self, parts: &[&str]) -> String {
+        let unknown = String::new();
+        let kernel = self.kernel.as_ref().unwrap_or(&unknown);
+        let processor = self.processor.as_ref().unwrap_or(&unknown);
+        let cpus = self.cpus.to_string();
+        let own = [env!("CARGO_PKG_VERSION"), kernel, processor, &cpus];
+        digest(&[&own, parts].concat())
+    }
+
+    /// Names and values for a report.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let virtual_machine = if self.virtual_machine { " (virtual machine)" } else { "" };
+        let began = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(self.time));
+        let began = began.map(|began| humantime::format_rfc3339_seconds(began).to_string());
+        let named = [
+            ("Measured from", began),
+            ("Processor", self.processor.as_ref().map(|name| format!("{name}{virtual_machine}"))),
+            ("CPUs used", Some(self.cpus.to_string())),
+            ("Kernel", self.kernel.as_ref().map(|release| format!("Linux {release}"))),
+            (
+                "Autogroup",
+                self.autogroup.map(|on| {
+                    let text = if on { "on: sessions get equal CPU time" } else { "off" };
+                    text.to_owned()
+                }),
+            ),
+            ("Load averages at the start", self.load.clone()),
+        ];
+        named
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "unknown".to_owned())))
+            .collect()
+    }
+}
+
+fn first_words(text: &str, count: usize) -> String {
+    text.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_is_said_to_be_unknown() {
+        let facts = Machine::default().facts();
+        assert!(facts.contains(&("Kernel".to_owned(), "unknown".to_owned())));
+    }
+
+    #[test]
+    fn this_machine_has_a_cpu_and_a_kernel() {
+        let machine = Machine::read();
+        assert!(machine.cpus >= 1 && machine.kernel.is_some());
+    }
+}

@@ -1,0 +1,143 @@
+//! Figures as data, and the points that they are drawn from.
+
+use serde::{Deserialize, Serialize};
+
+use symbiont_report::stats::Estimate;
+
+/// A paper whose figures are reproduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Paper {
+    /// Feliu et al., symbiotic scheduling on POWER8.
+    Feliu = 0,
+    /// Peternier et al., WorkOver.
+    Peternier = 1,
+    /// Morad et al., serial phases first.
+    Morad = 2,
+    /// Navarro et al., Hy-Sched.
+    Navarro = 3,
+    /// Settle et al., cache activity vectors.
+    Settle = 4,
+    /// Ours: what no paper has.
+    Symbiont = 5,
+}
+
+impl Paper {
+    /// All papers, and what is ours.
+    pub const ALL: [Self; 6] =
+        [Self::Feliu, Self::Peternier, Self::Morad, Self::Navarro, Self::Settle, Self::Symbiont];
+
+    /// The paper with this number.
+    #[must_use]
+    pub fn numbered(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|paper| *paper as u8 == number)
+    }
+
+    /// As reports cite it.
+    #[must_use]
+    pub fn citation(self) -> &'static str {
+        match self {
+            Self::Feliu => {
+                "Feliu et al., Thread isolation and symbiotic scheduling on the IBM POWER8"
+            }
+            Self::Peternier => symbiont_report::published::workover::CITATION,
+            Self::Morad => symbiont_report::published::phases::CITATION,
+            Self::Navarro => symbiont_report::published::hysched::CITATION,
+            Self::Settle => symbiont_report::published::vectors::CITATION,
+            Self::Symbiont => "Symbiont, ours, not published",
+        }
+    }
+
+    /// How ids of its figures begin.
+    #[must_use]
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Feliu => "feliu",
+            Self::Peternier => "peternier",
+            Self::Morad => "morad",
+            Self::Navarro => "navarro",
+            Self::Settle => "settle",
+            Self::Symbiont => "symbiont",
+        }
+    }
+}
+
+/// How a figure is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drawn {
+    /// Lines over a quantity, which the points have as `x`.
+    Lines {
+        /// The quantity.
+        x: &'static str,
+    },
+    /// A matrix of rows (series) and columns (places).
+    Matrix {
+        /// What rows are.
+        row: &'static str,
+        /// What columns are.
+        column: &'static str,
+    },
+    /// Dots with intervals for each place.
+    Dots,
+    /// A table alone.
+    Table,
+}
+
+/// A table or figure of a paper.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// What users call it: paper, kind, number.
+    pub id: &'static str,
+    /// The paper.
+    pub paper: Paper,
+    /// Where in it.
+    pub place: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What the values are.
+    pub quantity: &'static str,
+    /// Their unit; none for ratios.
+    pub unit: Option<&'static str>,
+    /// The value at which nothing is gained or lost; none where values have no direction.
+    pub neutral: Option<f64>,
+    /// How it is drawn.
+    pub drawn: Drawn,
+    /// How ours was made differently.
+    pub deviations: &'static [&'static str],
+}
+
+/// A value of a figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// What it is of: a contender, a row.
+    pub series: String,
+    /// Where: a workload, a column, a count of cores.
+    pub at: String,
+    /// The same as a number, where it is one.
+    pub x: Option<f64>,
+    /// What came out; none where nothing did.
+    pub ours: Option<Estimate>,
+    /// What was published; none where nothing was.
+    pub published: Option<f64>,
+}
+
+impl Point {
+    /// Of ours alone.
+    #[must_use]
+    pub fn new(series: impl Into<String>, at: impl Into<String>, ours: Estimate) -> Self {
+        let (series, at) = (series.into(), at.into());
+        Self { series, at, x: None, ours: Some(ours), published: None }
+    }
+
+    /// The same, with what was published.
+    #[must_use]
+    pub fn published(self, published: Option<f64>) -> Self {
+        Self { published, ..self }
+    }
+
+    /// The same, at this place of the horizontal axis.
+    #[must_use]
+    pub fn x(self, x: f64) -> Self {
+        Self { x: Some(x), ..self }
+    }
+}

@@ -1,0 +1,257 @@
+//! `symbiont reproduce`: published tables and figures beside ours.
+//!
+//! # Problem
+//! Researchers judge a scheduler by figures. They want to see what was published next to what comes out
+//! here, whether both point the same way, and why not where they don't.
+//!
+//! # Approach
+//! A [`Figure`] is data: where it was published, what it shows, how it is drawn, how ours departs from the
+//! way in which it was made. A [`Source`] is an experiment that several figures are made from: it carries
+//! out its runs ([`symbiont_campaign`]) and gives the [`Point`]s of each figure. All sources are listed in
+//! [`SOURCES`], and what cannot be reproduced in [`ABSENT`], with the reason; so each table and figure with
+//! results of the papers is in one of the two. What no paper has is listed as ours ([`Paper::Symbiont`]).
+//!
+//! A point *agrees* when its published value and the whole interval of ours lie on the same side of the
+//! figure's neutral value (a gain of 0, a ratio of 1), *contradicts* when they lie on different sides, and
+//! is *undecided* when the interval holds the neutral value.
+//!
+//! # Terms and units
+//! Points carry the unit of their figure. Intervals are 95 %.
+//!
+//! # Properties
+//! - Ids are unique, and name paper, kind and number (`ids_are_unique_and_name_their_paper`).
+//! - A verdict follows from the side of the neutral value (`points_agree_by_side`).
+//! - A page shows every figure, with the published values beside (`the_page_shows_every_figure`).
+
+mod absent;
+pub mod activity;
+mod auto;
+mod compared;
+mod feliu;
+mod figure;
+mod forms;
+mod navarro;
+mod page;
+mod peternier;
+mod seniority;
+mod serial_phases;
+mod settle;
+mod smt8;
+#[cfg(test)]
+mod tests;
+mod trained;
+mod unknown;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use symbiont_profile::Profile;
+use symbiont_sim::description::Description;
+use symbiont_sim::fast::TableBuilder;
+
+pub use absent::{ABSENT, Absent};
+pub use figure::{Drawn, Figure, Paper, Point};
+pub use page::{page, summary};
+pub use verdict::{Tally, Verdict};
+
+use symbiont_campaign::harness::{Error, Progress};
+use symbiont_simulated::{Kind, Library};
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Fewer cells and repeats: all of it in some minutes, with wide intervals.
+    Quick,
+    /// As in the paper where that is affordable.
+    Full,
+}
+
+/// Makes a machine ready for programs on cores with so many threads, as an interface does it that shows how
+/// far that is and keeps what was made.
+pub type Prepare<'a> =
+    &'a dyn for<'p> Fn(&TableBuilder<'p>, &[&'p Profile], &[u32]) -> Result<(), Error>;
+
+/// What a source works with.
+#[allow(missing_debug_implementations, reason = "it holds a function")]
+pub struct Context<'a> {
+    /// Where finished runs are kept.
+    pub records: PathBuf,
+    /// How much.
+    pub effort: Effort,
+    /// Seed of everything that is random.
+    pub seed: u64,
+    /// Simulated runs at a time.
+    pub workers: usize,
+    /// The programs' profiles.
+    pub library: &'a Library,
+    /// Folder of continuous traces of programs, which need not be there.
+    pub traces: PathBuf,
+    /// Makes machines ready.
+    pub prepare: Prepare<'a>,
+}
+
+impl Context<'_> {
+    /// The programs that were profiled, but for synthetic ones; some of them where little is run.
+    fn programs(&self) -> Vec<String> {
+        match self.effort {
+            Effort::Quick => PROGRAMS.map(str::to_owned).to_vec(),
+            Effort::Full => self.library.of_kind(Kind::Program).collect(),
+        }
+    }
+
+    /// The profiles of these programs.
+    fn profiles(&self, names: &[String]) -> Result<BTreeMap<String, Profile>, Error> {
+        let profiles = self.library.load_all(names.iter().map(String::as_str));
+        profiles.map_err(|error| Error::Evaluation(error.to_string()))
+    }
+}
+
+/// A machine of the simulator.
+fn described(name: &str) -> Result<Description, Error> {
+    Description::named(name).map_err(|error| Error::Evaluation(error.to_string()))
+}
+
+/// What a source gave.
+#[derive(Debug, Clone, Default)]
+pub struct Reproduced {
+    /// The points of each figure, by its id.
+    pub points: BTreeMap<&'static str, Vec<Point>>,
+    /// What the figures rest on: machine, profiles, runs.
+    pub facts: Vec<(String, String)>,
+}
+
+/// An experiment that figures are made from.
+pub trait Source: Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// The figures that it gives.
+    fn figures(&self) -> &'static [Figure];
+
+    /// Does it run on the simulated machine? Else it needs this one, quiet.
+    fn simulated(&self) -> bool {
+        true
+    }
+
+    /// What it cannot do without and is not there, and how to get it; none: it can be carried out.
+    fn lacks(&self, context: &Context<'_>) -> Option<String> {
+        let _ = context;
+        None
+    }
+
+    /// Carries out what is not kept yet, and evaluates all.
+    ///
+    /// # Errors
+    /// When a run fails or the user stops it.
+    fn reproduce(
+        &self,
+        context: &Context<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<Reproduced, Error>;
+}
+
+/// All sources. A new one is a new file and a line here.
+pub const SOURCES: &[&dyn Source] = &[
+    &serial_phases::SerialPhases,
+    &seniority::Seniority,
+    &navarro::Hysched,
+    &peternier::WorkOver,
+    &peternier::Overhead,
+    &settle::ActivityVectors,
+    &settle::OnThisMachine,
+    &feliu::Symbiotic,
+    &smt8::Smt8,
+    &unknown::Unknown,
+    &forms::Forms,
+    &auto::Auto,
+];
+
+/// Programs of `profiles/` with few phases, bound by memory, caches and execution units: they are soon
+/// made ready, so quick experiments draw from them.
+pub const PROGRAMS: [&str; 8] = ["chase", "fft", "gzip", "join", "lbm", "openssl", "stream", "xz"];
+
+/// All figures that can be reproduced, with their sources.
+pub fn figures() -> impl Iterator<Item = (&'static dyn Source, &'static Figure)> {
+    SOURCES.iter().flat_map(|source| source.figures().iter().map(move |figure| (*source, figure)))
+}
+
+/// No figure has such an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no figure is called '{0}'; `symbiont reproduce --list` names all")]
+pub struct UnknownFigure(pub String);
+
+/// Carries out the sources of these figures, and writes the report.
+///
+/// # Errors
+/// When a run fails, a file cannot be written or the user stops it; finished runs are kept.
+pub fn reproduce(
+    wanted: &[&'static Figure],
+    context: &Context<'_>,
+    output: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, Error> {
+    let is_wanted = |figure: &Figure| wanted.iter().any(|wanted| wanted.id == figure.id);
+    let (mut all, mut lacking) = (Vec::new(), Vec::new());
+    // Those that need a quiet machine come last.
+    let mut sources: Vec<&&dyn Source> = SOURCES.iter().collect();
+    sources.sort_by_key(|source| !source.simulated());
+    for source in sources {
+        let figures: Vec<&Figure> = source.figures().iter().filter(|it| is_wanted(it)).collect();
+        if figures.is_empty() {
+            continue;
+        }
+        match source.lacks(context) {
+            Some(what) => {
+                progress.note(&format!("{}: left out, as {what}", source.name()));
+                lacking.extend(figures.into_iter().map(|figure| (figure, what.clone())));
+            }
+            None => {
+                progress.note(source.name());
+                all.push((*source, source.reproduce(context, progress)?));
+            }
+        }
+    }
+    if let (true, Some((_, what))) = (all.is_empty(), lacking.first()) {
+        return Err(Error::Evaluation(what.clone()));
+    }
+    let outcome = Outcome { figures: judged(&all, is_wanted), facts: facts(&all), lacking };
+    page(&outcome, context).write(output)?;
+    Ok(outcome)
+}
+
+/// What came out.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// The figures with their points.
+    pub figures: Vec<(&'static Figure, Vec<Point>)>,
+    /// What they rest on.
+    pub facts: Vec<(String, String)>,
+    /// Figures that were asked for and not made, and what is missing for them.
+    pub lacking: Vec<(&'static Figure, String)>,
+}
+
+fn judged(
+    all: &[(&dyn Source, Reproduced)],
+    is_wanted: impl Fn(&Figure) -> bool,
+) -> Vec<(&'static Figure, Vec<Point>)> {
+    let mut figures = Vec::new();
+    for (source, reproduced) in all {
+        for figure in source.figures().iter().filter(|figure| is_wanted(figure)) {
+            let points = reproduced.points.get(figure.id).cloned().unwrap_or_default();
+            figures.push((figure, points));
+        }
+    }
+    figures.sort_by_key(|(figure, _)| (figure.paper as u8, figure.place));
+    figures
+}
+
+fn facts(all: &[(&dyn Source, Reproduced)]) -> Vec<(String, String)> {
+    let of = |(source, reproduced): &(&dyn Source, Reproduced)| {
+        let named = |(name, value): &(String, String)| {
+            (format!("{}: {name}", source.name()), value.clone())
+        };
+        reproduced.facts.iter().map(named).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of).collect()
+}

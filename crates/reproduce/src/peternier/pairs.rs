@@ -1,0 +1,190 @@
+//! Integer and floating-point programs together (Figs 11 and 12), with controls.
+
+use std::time::Duration;
+
+use symbiont_sim::fast::Switches;
+
+use super::{BULLDOZER, POWER7, nearest};
+use crate::compared::{Compared, Comparison, Ready};
+use crate::figure::Point;
+use crate::{Context, Reproduced, described};
+use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Metric, Repeats};
+use symbiont_report::published::workover::{FIGURE_11, FIGURE_12A, FIGURE_12B, Gain};
+use symbiont_report::stats::{Estimate, mean_estimate};
+use symbiont_simulated::Shown;
+use symbiont_simulated::code;
+use symbiont_simulated::mixes::{Contender, Mix};
+
+pub(super) const OS: &str = "OS";
+const SUBOPTIMAL: &str = "suboptimal";
+pub(super) const OWN: &str = "WorkOver";
+const SHUFFLED: &str = "WorkOver (measurements shuffled)";
+const OWN_PRIVATE: &str = "WorkOver (private units and caches)";
+const OS_PRIVATE: &str = "OS (private units and caches)";
+/// Negative controls, each with what it is held against.
+pub(super) const CONTROLS: [(&str, &str); 2] = [(SHUFFLED, OS), (OWN_PRIVATE, OS_PRIVATE)];
+const MODULE: &str = "WorkOver, counter of the module";
+
+/// A figure: a machine in a mode, and the pairs that are run there.
+pub(super) struct Case {
+    id: &'static str,
+    machine: &'static str,
+    /// Threads of a core.
+    width: usize,
+    pairs: &'static [Gain],
+}
+
+pub(super) const CASES: [Case; 3] = [
+    Case { id: "peternier-fig11", machine: BULLDOZER, width: 2, pairs: &FIGURE_11 },
+    Case { id: "peternier-fig12a", machine: POWER7, width: 2, pairs: &FIGURE_12A },
+    Case { id: "peternier-fig12b", machine: POWER7, width: 4, pairs: &FIGURE_12B },
+];
+
+/// Ours for a pair of the paper, the integer program first.
+fn ours(pair: &Gain) -> Option<[&'static str; 2]> {
+    let (one, other) = pair.programs.split_once(" + ")?;
+    Some([nearest(one)?, nearest(other)?])
+}
+
+/// As many of both as fill the machine; the suboptimal scheduling keeps each kind on cores of its own.
+fn mix(pair: &Gain, cores: usize, width: usize, limit: &symbiont_topology::CpuSet) -> Option<Mix> {
+    let [integer, float] = ours(pair)?.map(str::to_owned);
+    let each = cores * width / 2;
+    let fill = |name: &String, count| vec![name.clone(); count];
+    Some(Mix {
+        name: pair.programs.to_owned(),
+        programs: [fill(&integer, each), fill(&float, each)].concat(),
+        phased: Vec::new(),
+        groups: [vec![fill(&integer, width); cores / 2], vec![fill(&float, width); cores / 2]]
+            .concat(),
+        limit: limit.clone(),
+    })
+}
+
+pub(super) fn contenders(bulldozer: bool) -> Vec<Contender> {
+    let private = Switches { private_units: true, private_caches: true, ..Switches::default() };
+    let mut all = vec![
+        Contender::new(OS, "stay"),
+        Contender::new(SUBOPTIMAL, "static"),
+        Contender::new(OWN, "fpu"),
+        Contender { shown: Shown::Exchanged, ..Contender::new(SHUFFLED, "fpu") },
+        Contender { switches: private, ..Contender::new(OWN_PRIVATE, "fpu") },
+        Contender { switches: private, ..Contender::new(OS_PRIVATE, "stay") },
+    ];
+    if bulldozer {
+        let module =
+            |name: &str, policy| Contender { fpu_of_core: true, ..Contender::new(name, policy) };
+        all.push(module(MODULE, "fpu"));
+    }
+    all
+}
+
+/// Carries a figure's runs out and adds its points.
+pub(super) fn add(
+    case: &Case,
+    full: bool,
+    context: &Context<'_>,
+    progress: &mut dyn Progress,
+    reproduced: &mut Reproduced,
+) -> Result<(), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
+    let programs = case.pairs.iter().filter_map(ours).flatten().map(str::to_owned);
+    let profiles = context.profiles(&programs.collect::<Vec<_>>())?;
+    let description = described(case.machine)?.restricted(None, Some(case.width));
+    let description = description.map_err(|error| failed(&error))?;
+    let modes: Vec<u32> =
+        [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
+    let ready = Ready::new(description, &profiles, &modes, context)?;
+    let topology = &ready.workshop.description().topology;
+    let (cores, limit) = (topology.cores().len(), topology.cpus().iter().collect());
+    let mixes = case.pairs.iter().filter_map(|pair| mix(pair, cores, case.width, &limit));
+    let comparison = Comparison {
+        name: case.id.to_owned(),
+        mixes: mixes.collect(),
+        contenders: contenders(case.machine == BULLDOZER),
+        repeats: Repeats::exactly(if full { 10 } else { 3 }),
+        alone: Duration::from_secs(if full { 20 } else { 8 }),
+        models: &[],
+    };
+    let compared = ready.carry_out(comparison, context, progress)?;
+    let found = points(case, &compared, context.seed);
+    reproduced.points.insert(case.id, found);
+    for (id, points) in more(case, &compared, context.seed) {
+        reproduced.points.entry(id).or_default().extend(points);
+    }
+    reproduced.facts.push(code::described(ready.workshop.description()));
+    Ok(())
+}
+
+/// Gain of a contender over another in a mix, %.
+pub(super) fn gain(
+    compared: &Compared,
+    pair: &Gain,
+    own: &str,
+    other: &str,
+    seed: u64,
+) -> Option<Estimate> {
+    let rows = compared.rows.only(|row| row.workload == pair.programs);
+    rows.gain(own, other, Metric::Stp, seed).ok().map(Estimate::percent)
+}
+
+/// Change of the misses per instruction from one contender to another, %.
+fn misses(compared: &Compared, pair: &Gain, from: &str, to: &str) -> Option<Estimate> {
+    let of = |contender: &str, repeat: u32| {
+        let mut runs = compared.finished.iter();
+        let is = |run: &symbiont_simulated::mixes::Run| {
+            (run.mix.as_str(), run.contender.as_str(), run.repeat)
+                == (pair.programs, contender, repeat)
+        };
+        runs.find(|done| is(&done.run)).map(|done| done.record.l2_mpki)
+    };
+    let repeats = compared.finished.iter().map(|done| done.run.repeat).max().unwrap_or(0);
+    let change = |at| Some(100.0 * (of(to, at)? / of(from, at)? - 1.0));
+    mean_estimate(&(0..=repeats).filter_map(change).collect::<Vec<_>>()).ok()
+}
+
+fn points(case: &Case, compared: &Compared, seed: u64) -> Vec<Point> {
+    let mut points = Vec::new();
+    for pair in case.pairs {
+        let mut add = |series: &str, ours: Option<Estimate>, published| {
+            let point = |ours| Point::new(series, pair.programs, ours).published(published);
+            points.extend(ours.map(point));
+        };
+        let over = |other| gain(compared, pair, OWN, other, seed);
+        add("over suboptimal", over(SUBOPTIMAL), pair.over_suboptimal);
+        add("over the OS", over(OS), pair.over_os);
+        add("L2 misses over suboptimal", misses(compared, pair, SUBOPTIMAL, OWN), pair.misses);
+        add("L2 misses over the OS", misses(compared, pair, OS, OWN), None);
+    }
+    points
+}
+
+/// Controls, and what comes of a counter that sees the whole module.
+fn more(case: &Case, compared: &Compared, seed: u64) -> Vec<(&'static str, Vec<Point>)> {
+    let place = case.id.trim_start_matches("peternier-");
+    let (mut controls, mut module, mut moves) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in case.pairs {
+        let at = format!("{place}, {}", pair.programs);
+        let over = |own: &str, other: &str| {
+            let gain = gain(compared, pair, own, other, seed);
+            gain.map(|gain| Point::new(own, at.clone(), gain))
+        };
+        controls.extend(
+            [(OWN, OS)].iter().chain(&CONTROLS).filter_map(|(own, other)| over(own, other)),
+        );
+        if case.machine == BULLDOZER {
+            module.extend([OWN, MODULE].iter().filter_map(|own| over(own, OS)));
+            for own in [OWN, MODULE] {
+                let runs = compared
+                    .finished
+                    .iter()
+                    .filter(|done| done.run.mix == pair.programs && done.run.contender == own);
+                let per_period: Vec<f64> = runs.map(|done| done.record.moves).collect();
+                let mean = mean_estimate(&per_period).ok();
+                moves.extend(mean.map(|moves| Point::new(own, at.clone(), moves)));
+            }
+        }
+    }
+    vec![("peternier-controls", controls), ("peternier-module", module), ("peternier-moves", moves)]
+}

@@ -1,0 +1,424 @@
+//! Eight jobs on a simulated Pentium 4 with Hyper-Threading, under the scheduler of Linux 2.6.0 with and without
+//! activity vectors (Table 5, Fig. 7 to 11).
+//!
+//! # Approach
+//! As in the paper, vectors are made beforehand from each program alone, interval by interval, and a job's place in
+//! them follows from the instructions that it has retired. The two hardware threads schedule in turn, half a
+//! time slice apart.
+//!
+//! As in the mixes of four, what a choice by vectors gains may come from choosing at all. So the controls are held
+//! against the same choice with the super-sets of each job in an order of its own (*elsewhere*).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Players;
+use super::alone::Alone;
+use super::play::{CacheCounts, Record, Run, Sampled, Schedule, Scoring, weighted};
+use super::queues::{Queues, pick};
+use crate::figure::Point;
+use symbiont_campaign::Done;
+use symbiont_campaign::harness::Error;
+use symbiont_report::published::vectors::{
+    BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY, WORKLOADS,
+};
+use symbiont_report::stats::{Estimate, StatsError, mean_estimate, median};
+
+/// Ours for the programs of Table 5 that no other table has.
+const MORE: [(&str, &str); 6] = [
+    ("vpr", "metis"),
+    ("gcc", "gcc"),
+    ("art", "fftw"),
+    ("crafty", "gnugo"),
+    ("gap", "iverilog"),
+    ("vortex", "sqlite"),
+];
+
+/// What decides which job of a pool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum By {
+    /// The first.
+    Default,
+    /// Overlap of vectors.
+    Vectors,
+    /// Product of misses of the L2.
+    Misses,
+    /// A control: overlap of another job's vectors.
+    OthersVectors,
+}
+
+/// A scheduler of a workload.
+struct Compared {
+    by: By,
+    called: &'static str,
+    /// A control: are the super-sets of each job in an order of its own?
+    elsewhere: bool,
+    /// A control: has each job caches of its own?
+    private: bool,
+}
+
+const LINUX: Compared =
+    Compared { by: By::Default, called: "Linux", elsewhere: false, private: false };
+const ACTIVITY: Compared = Compared { by: By::Vectors, called: "activity vectors", ..LINUX };
+const COUNTERS: Compared = Compared { by: By::Misses, called: "counters", ..LINUX };
+const OTHERS: Compared =
+    Compared { by: By::OthersVectors, called: "activity vectors of another job", ..LINUX };
+const ELSEWHERE: Compared =
+    Compared { called: "activity vectors, super-sets elsewhere", elsewhere: true, ..ACTIVITY };
+const ACTIVITY_PRIVATE: Compared =
+    Compared { called: "activity vectors, private caches", private: true, ..ACTIVITY };
+const ELSEWHERE_PRIVATE: Compared = Compared {
+    called: "activity vectors, super-sets elsewhere, private caches",
+    private: true,
+    ..ELSEWHERE
+};
+
+const ALL: [Compared; 7] =
+    [LINUX, ACTIVITY, COUNTERS, OTHERS, ELSEWHERE, ACTIVITY_PRIVATE, ELSEWHERE_PRIVATE];
+
+/// What is compared, with which base.
+const CONTROLS: [[&Compared; 2]; 6] = [
+    [&ACTIVITY, &LINUX],
+    [&COUNTERS, &LINUX],
+    [&ELSEWHERE, &LINUX],
+    [&ACTIVITY, &ELSEWHERE],
+    [&OTHERS, &ELSEWHERE],
+    [&ACTIVITY_PRIVATE, &ELSEWHERE_PRIVATE],
+];
+
+/// A choice of the scheduler while another job ran on the other hardware thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Overlap of each job of the pool with the job on the other hardware thread, the default's first.
+    pub overlaps: Vec<f64>,
+    /// Which was chosen.
+    pub chosen: usize,
+}
+
+/// Counts of a program alone by interval, each with the instructions after which it ends.
+pub type Intervals = BTreeMap<String, Vec<(u64, Vec<CacheCounts>)>>;
+
+/// All programs of Table 5.
+pub fn programs() -> Vec<&'static str> {
+    let mut all: Vec<&str> =
+        WORKLOADS.iter().flatten().filter_map(|name| counterpart(name)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn counterpart(program: &str) -> Option<&'static str> {
+    let more = MORE.iter().find(|(theirs, _)| *theirs == program).map(|(_, ours)| *ours);
+    more.or_else(|| super::counterpart(program))
+}
+
+fn jobs(workload: &[&str; 8]) -> Vec<String> {
+    workload.iter().filter_map(|name| counterpart(name)).map(str::to_owned).collect()
+}
+
+/// Each workload under each scheduler: jobs with so much work, in samples alone of so many cycles. Where super-sets are
+/// elsewhere is drawn by the seed.
+pub fn runs(size: (u32, u64), scoring: &Scoring, alone: &Alone, seed: u64) -> Vec<Run> {
+    let of = |(number, jobs): (usize, Vec<String>)| {
+        let seed = seed.wrapping_add((number * jobs.len()) as u64);
+        ALL.map(|Compared { by, called, elsewhere, private }| {
+            let scoring = Scoring { elsewhere: elsewhere.then_some(seed), ..scoring.clone() };
+            let schedule = Schedule::Linux(by, scoring);
+            Run { private, ..super::mixes::run(&jobs, called, schedule, size, alone) }
+        })
+    };
+    WORKLOADS.iter().map(jobs).enumerate().flat_map(of).collect()
+}
+
+/// The scheduler in a run.
+pub struct Scheduler<'a> {
+    queues: Queues,
+    by: By,
+    scoring: &'a Scoring,
+    intervals: Vec<&'a [(u64, Vec<CacheCounts>)]>,
+    /// The CPU that schedules next.
+    next: usize,
+    /// Choices so far.
+    pub decisions: Vec<Decision>,
+}
+
+impl<'a> Scheduler<'a> {
+    /// Of these jobs on so many hardware threads.
+    pub fn new(
+        jobs: &[String],
+        cpus: usize,
+        by: By,
+        scoring: &'a Scoring,
+        intervals: &'a Intervals,
+    ) -> Self {
+        let of = |job: &String| intervals.get(job).map_or(&[][..], Vec::as_slice);
+        Self {
+            queues: Queues::new(jobs.len(), cpus),
+            by,
+            scoring,
+            intervals: jobs.iter().map(of).collect(),
+            next: 0,
+            decisions: Vec::new(),
+        }
+    }
+
+    /// The jobs of the next half of a time slice; `retired` by job, `misses` of its last slice in units of the average
+    /// program's.
+    pub fn next(
+        &mut self,
+        running: &[Option<usize>],
+        complete: &dyn Fn(usize) -> bool,
+        retired: &[u64],
+        misses: &[f64],
+    ) -> Vec<Option<usize>> {
+        let mut now = running.to_vec();
+        let turn = self.next % now.len().max(1);
+        self.next += 1;
+        for cpu in 0..now.len() {
+            let done = now[cpu].is_none_or(complete);
+            if cpu != turn && !done {
+                continue;
+            }
+            if let Some(job) = now[cpu].take().filter(|_| !done) {
+                self.queues.expire(cpu, job);
+            }
+            let others: Vec<usize> = now.iter().flatten().copied().collect();
+            let job = self.choose(cpu, &others, retired, misses);
+            if let Some(job) = job {
+                self.queues.take(cpu, job);
+            }
+            now[cpu] = job;
+        }
+        now
+    }
+
+    fn choose(
+        &mut self,
+        cpu: usize,
+        others: &[usize],
+        retired: &[u64],
+        misses: &[f64],
+    ) -> Option<usize> {
+        let pool = self.queues.pool(cpu);
+        let Some(other) = others.first().copied().filter(|_| !pool.is_empty()) else {
+            return pool.first().copied();
+        };
+        let overlap = |shift: usize| -> Vec<f64> {
+            pool.iter().map(|job| self.overlap((*job, other), retired, shift)).collect()
+        };
+        let of = |job: usize| misses.get(job).copied().unwrap_or(0.0);
+        let overlaps = overlap(0);
+        let chosen = match self.by {
+            By::Default => 0,
+            By::Vectors => pick(&overlaps),
+            By::OthersVectors => pick(&overlap(1)),
+            By::Misses => pick(&pool.iter().map(|job| of(*job) * of(other)).collect::<Vec<_>>()),
+        };
+        self.decisions.push(Decision { overlaps, chosen });
+        pool.get(chosen).copied()
+    }
+
+    /// Overlap of two jobs where they are now; `shift`: with the vectors of the job so many places further on.
+    fn overlap(&self, (one, other): (usize, usize), retired: &[u64], shift: usize) -> f64 {
+        let count = self.intervals.len().max(1);
+        let now = |job: usize| {
+            let of = self.intervals.get((job + shift) % count)?;
+            let at = retired.get(job).copied().unwrap_or(0);
+            let found = of.iter().find(|(end, _)| *end > at).or(of.last())?;
+            Some(self.scoring.vectors(job, &found.1))
+        };
+        let pair = now(one).zip(now(other));
+        pair.map_or(0.0, |(one, other)| weighted(&one, &other, &self.scoring.overlap))
+    }
+}
+
+/// Fig. 7 to 11.
+pub fn points(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
+    evaluate(done).map_err(|error| Error::Evaluation(error.to_string()))
+}
+
+fn evaluate(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)>, StatsError> {
+    let find = |jobs: &[String], called: &str| {
+        let is = |run: &Run| run.jobs == jobs && run.called == called;
+        done.iter().find(|done| is(&done.run)).map(|done| &done.record)
+    };
+    let workloads: Vec<(String, Vec<String>)> = (WORKLOADS.iter().enumerate())
+        .map(|(number, names)| (format!("WL{number}"), jobs(names)))
+        .collect();
+    let (mut opportunity, mut decisions, mut better) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, jobs) in &workloads {
+        let Some(record) = find(jobs, LINUX.called) else { continue };
+        let judged = Judged::of(&record.decisions);
+        opportunity.push(Point::new("a better job was there", name.as_str(), judged.opportunity));
+        for (what, share) in ["good", "moderate", "bad"].iter().zip(judged.classes) {
+            decisions.push(Point::new(*what, name.as_str(), share));
+        }
+        for (what, share) in
+            ["at least one better", "at least two better"].iter().zip(judged.better)
+        {
+            better.push(Point::new(*what, name.as_str(), share));
+        }
+    }
+    add_mean(&mut opportunity, "a better job was there", OPPORTUNITY)?;
+    add_mean(&mut decisions, "bad", BAD_DECISIONS)?;
+    add_mean(&mut better, "at least one better", BETTER_CHOICES.0)?;
+    add_mean(&mut better, "at least two better", BETTER_CHOICES.1)?;
+    let (gains, finish, controls) = compared(&workloads, &find)?;
+    Ok(vec![
+        ("settle-fig7", opportunity),
+        ("settle-fig8", decisions),
+        ("settle-fig9", better),
+        ("settle-fig10", gains),
+        ("settle-fig11", finish),
+        ("settle-linux-controls", controls),
+    ])
+}
+
+/// Adds the mean over workloads beside the published one.
+fn add_mean(points: &mut Vec<Point>, series: &str, published: f64) -> Result<(), StatsError> {
+    let of = points.iter().filter(|point| point.series == series);
+    let values: Vec<f64> = of.filter_map(|point| point.ours).map(|it| it.value).collect();
+    points.push(Point::new(series, "mean", mean_estimate(&values)?).published(Some(published)));
+    Ok(())
+}
+
+/// Shares of the default scheduler's decisions, %.
+pub(super) struct Judged {
+    /// Those with a better job in the pool.
+    pub opportunity: Estimate,
+    /// Good, moderate, bad.
+    pub classes: [Estimate; 3],
+    /// Of the bad ones, those with at least one and two better jobs.
+    pub better: [Estimate; 2],
+}
+
+impl Judged {
+    /// Good, moderate, bad: in the lowest, middle and highest third of the range of overlaps in the pool; where all
+    /// are equal, the decision is good.
+    pub fn of(decisions: &[Decision]) -> Self {
+        let (mut classes, mut better, mut some_better) = ([0.0; 3], [0.0; 2], 0.0);
+        for decision in decisions {
+            let all = &decision.overlaps;
+            let own = all.first().copied().unwrap_or(0.0);
+            let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let place = if high > low { (own - low) / (high - low) } else { 0.0 };
+            let class = (place * 3.0).floor().clamp(0.0, 2.0) as usize;
+            classes[class] += 1.0;
+            let lower = all.iter().filter(|overlap| **overlap < own).count();
+            some_better += f64::from(u8::from(lower > 0));
+            if class == 2 {
+                better[0] += f64::from(u8::from(lower >= 1));
+                better[1] += f64::from(u8::from(lower >= 2));
+            }
+        }
+        let percent = |part: f64, of: f64| Estimate::exact(100.0 * part / of.max(1.0));
+        let count = decisions.len() as f64;
+        Self {
+            opportunity: percent(some_better, count),
+            classes: classes.map(|class| percent(class, count)),
+            better: better.map(|part| percent(part, classes[2])),
+        }
+    }
+}
+
+/// Misses of the L2.
+fn misses(record: &Record) -> f64 {
+    let turns = record.samples.iter().flat_map(|sample| &sample.turns);
+    let l2 = turns.filter_map(|turn| turn.caches.last());
+    l2.map(|cache| cache.misses.iter().map(|count| f64::from(*count)).sum::<f64>()).sum()
+}
+
+/// When each job was complete, cycles.
+fn finished(record: &Record, jobs: usize) -> Vec<f64> {
+    let mut times = vec![f64::NAN; jobs];
+    let mut before = 0.0;
+    for Sampled { cycles, turns } in &record.samples {
+        for turn in turns {
+            if let (Some(part), Some(time)) = (turn.complete, times.get_mut(turn.job)) {
+                *time = before + part * cycles;
+            }
+        }
+        before += cycles;
+    }
+    times
+}
+
+type Points = (Vec<Point>, Vec<Point>, Vec<Point>);
+
+fn compared<'r>(
+    workloads: &[(String, Vec<String>)],
+    find: &dyn Fn(&[String], &str) -> Option<&'r Record>,
+) -> Result<Points, StatsError> {
+    let (mut gains, mut finish, mut controls) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fewer, mut late) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
+    let names = ["early", "median", "late"];
+    for (name, jobs) in workloads {
+        let (Some(base), Some(own)) = (find(jobs, LINUX.called), find(jobs, ACTIVITY.called))
+        else {
+            continue;
+        };
+        let less = 100.0 * (1.0 - misses(own) / misses(base).max(1.0));
+        fewer.push(less);
+        gains.push(Point::new("misses of the L2 avoided", name.as_str(), Estimate::exact(less)));
+        if let Some(gain) = super::mixes::gain(own, base, jobs.len()) {
+            gains.push(Point::new("IPC", name.as_str(), Estimate::exact(100.0 * gain)));
+        }
+        let (before, now) = (finished(base, jobs.len()), finished(own, jobs.len()));
+        let mut relative: Vec<f64> =
+            now.iter().zip(&before).map(|(now, before)| 100.0 * (now / before - 1.0)).collect();
+        relative.retain(|change| change.is_finite());
+        relative.sort_by(f64::total_cmp);
+        let of = [relative.first().copied(), median(&relative), relative.last().copied()];
+        for ((what, value), all) in names.iter().zip(of).zip(&mut late) {
+            if let Some(value) = value {
+                all.push(value);
+                finish.push(Point::new(*what, name.as_str(), Estimate::exact(value)));
+            }
+        }
+    }
+    gains.push(Point::new("misses of the L2 avoided", "mean", mean_estimate(&fewer)?));
+    for (what, values) in names.iter().zip(&late) {
+        let printed = (*what == "late").then_some(LATE);
+        finish.push(Point::new(*what, "mean", mean_estimate(values)?).published(printed));
+    }
+    for (number, [own, base]) in CONTROLS.into_iter().enumerate() {
+        let gain = |(_, jobs): &(String, Vec<String>)| {
+            super::mixes::gain(find(jobs, own.called)?, find(jobs, base.called)?, jobs.len())
+        };
+        let values: Vec<f64> = workloads.iter().filter_map(gain).collect();
+        let gain = mean_estimate(&values)?.percent();
+        if number == 0 {
+            gains.push(Point::new("IPC", "mean", gain));
+        }
+        controls.push(Point::new(own.called, format!("over {}", base.called), gain));
+    }
+    Ok((gains, finish, controls))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_judged_by_the_range_of_their_pool() {
+        let decision = |overlaps: &[f64]| Decision { overlaps: overlaps.to_vec(), chosen: 0 };
+        let judged = Judged::of(&[
+            decision(&[9.0, 0.0, 3.0]),
+            decision(&[9.0, 9.0, 0.0]),
+            decision(&[5.0, 0.0, 10.0]),
+            decision(&[4.0]),
+        ]);
+        let values = |all: &[Estimate]| all.iter().map(|it| it.value).collect::<Vec<_>>();
+        assert_eq!(values(&judged.classes), [25.0, 25.0, 50.0]);
+        assert_eq!(values(&[judged.opportunity]), [75.0]);
+        assert_eq!(values(&judged.better), [100.0, 50.0]);
+    }
+
+    #[test]
+    fn all_programs_of_the_workloads_have_a_counterpart() {
+        assert!(WORKLOADS.iter().all(|workload| jobs(workload).len() == 8));
+        assert_eq!(programs().len(), 13);
+    }
+}

@@ -1,0 +1,220 @@
+//! All programs at the same time on two hardware threads, under Linux and under `activity`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use symbiont_linux::switches::{Event, Reader};
+use symbiont_policy::activity::Course;
+use symbiont_topology::{CpuSet, PuId};
+
+use super::decisions::{Follower, Job};
+use super::on_cpus;
+use super::programs::PROGRAMS;
+use crate::settle::linux::Decision;
+use symbiont_campaign::harness::{Error, read_json, read_report};
+use symbiont_campaign::{InRound, Measure, Place, digest};
+
+/// Time that a run may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// What decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cell {
+    /// Linux: the manager moves no thread.
+    Stay,
+    /// The policy.
+    Activity,
+    /// A control: the policy with vectors of another program.
+    OthersVectors,
+    /// Linux, while its decisions are recorded.
+    Recorded,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stay => "stay",
+            Self::Activity => "activity",
+            Self::OthersVectors => "activity, vectors of another program",
+            Self::Recorded => "stay, its decisions recorded",
+        })
+    }
+}
+
+/// What a run gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Seconds of each program.
+    pub seconds: Vec<f64>,
+    /// Moves that were carried out.
+    pub moves: u64,
+    /// What Linux chose from, where that was recorded.
+    pub decisions: Vec<Decision>,
+}
+
+/// The programs under each.
+pub struct Contest {
+    /// `symbiont`.
+    pub symbiont: PathBuf,
+    /// Folder of the programs, and of their vectors.
+    pub folder: PathBuf,
+    /// Folder of vectors of other programs.
+    pub others: PathBuf,
+    /// Hardware threads that all share.
+    pub cpus: [u32; 2],
+    /// Seconds that one repetition of each program takes alone.
+    pub alone: BTreeMap<String, f64>,
+    /// Vectors of each program.
+    pub courses: BTreeMap<String, Course>,
+    /// Can decisions be recorded?
+    pub records: bool,
+}
+
+#[derive(Serialize)]
+struct JobFile {
+    job: Vec<JobEntry>,
+}
+
+#[derive(Serialize)]
+struct JobEntry {
+    name: &'static str,
+    command: Vec<String>,
+    stdout: &'static str,
+    env: BTreeMap<&'static str, String>,
+}
+
+/// The part of a report that is read here.
+#[derive(Deserialize)]
+struct Report {
+    jobs: Vec<Ended>,
+}
+
+#[derive(Deserialize)]
+struct Ended {
+    wall_s: f64,
+}
+
+impl Contest {
+    fn job_file(&self, path: &Path) -> Result<(), Error> {
+        let job = PROGRAMS.iter().map(|program| JobEntry {
+            name: program.name,
+            command: program.words(&self.folder),
+            stdout: "/dev/null",
+            env: [("REPEATS", program.repeats.to_string())].into(),
+        });
+        let unwritable = |error: toml::ser::Error| Error::Evaluation(error.to_string());
+        let text = toml::to_string(&JobFile { job: job.collect() }).map_err(unwritable)?;
+        fs::write(path, text).map_err(Error::io(path))
+    }
+
+    /// Instructions in a second of CPU time, alone.
+    fn rate(&self, program: &str) -> Option<f64> {
+        let instructions = self.courses.get(program)?.instructions() as f64;
+        self.alone.get(program).map(|seconds| instructions / seconds)
+    }
+
+    fn options_of(&self, cell: Cell) -> Vec<String> {
+        let folder = match cell {
+            Cell::Activity => &self.folder,
+            Cell::OthersVectors => &self.others,
+            Cell::Stay | Cell::Recorded => return vec!["--policy=stay".to_owned()],
+        };
+        let rates: Vec<f64> = PROGRAMS.iter().filter_map(|it| self.rate(it.name)).collect();
+        let rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let files = PROGRAMS.iter().map(|program| program.vectors(folder));
+        let vectors = files.map(|file| format!("--vectors={}", file.display()));
+        let policy =
+            ["--policy=activity".to_owned(), format!("--set=instructions-per-second={rate}")];
+        policy.into_iter().chain(vectors).collect()
+    }
+
+    /// The decisions in the events of a run, whose recording says which thread is which program.
+    fn decisions(&self, events: &[Event], recording: &Path) -> Result<Vec<Decision>, Error> {
+        let unusable = |error: symbiont_trace::TraceError| Error::Evaluation(error.to_string());
+        let mut reader = symbiont_trace::Reader::open(recording).map_err(unusable)?;
+        let mut jobs = BTreeMap::new();
+        while let Some(quantum) = reader.next_quantum().map_err(unusable)? {
+            let sample = &quantum.sample;
+            for thread in &sample.threads {
+                let program = sample.programs.iter().find(|it| it.id == thread.program);
+                let name = program.map_or("", |program| program.name.as_str());
+                if let (Some(course), Some(rate)) = (self.courses.get(name), self.rate(name)) {
+                    jobs.insert(thread.id.thread, Job { course, rate });
+                }
+            }
+        }
+        Ok(Follower::new(jobs).decisions(events))
+    }
+}
+
+/// Records what the scheduler does while something runs, in the order of time.
+fn recorded<T>(
+    cpus: &CpuSet,
+    run: impl FnOnce() -> Result<T, Error>,
+) -> Result<(T, Vec<Event>), Error> {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let theirs = Arc::clone(&log);
+    let reader = Reader::start(cpus, move |events, _| {
+        theirs.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(events);
+    });
+    let reader = reader.map_err(|error| Error::Evaluation(error.to_string()))?;
+    let ran = run();
+    let lost = reader.lost();
+    drop(reader);
+    let mut events = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
+    events.sort_by_key(|event| event.at);
+    match lost {
+        0 => Ok((ran?, events)),
+        lost => Err(Error::Evaluation(format!("{lost} events of the scheduler were lost"))),
+    }
+}
+
+impl Measure for Contest {
+    type Cell = Cell;
+    type Record = Record;
+
+    const NAME: &'static str = "settle-real";
+
+    fn cells(&self) -> Vec<Cell> {
+        let contenders = [Cell::Stay, Cell::Activity, Cell::OthersVectors];
+        contenders.into_iter().chain(self.records.then_some(Cell::Recorded)).collect()
+    }
+
+    fn options(&self) -> String {
+        digest(&[&format!("{:?}", self.cpus), &format!("{PROGRAMS:?}"), &self.records.to_string()])
+    }
+
+    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<Record, Error> {
+        let (jobs, report) = (place.file("jobs.toml"), place.file("report.json"));
+        let recording = place.file("recording.jsonl");
+        self.job_file(&jobs)?;
+        let mut words = on_cpus(&self.cpus);
+        words.push(self.symbiont.display().to_string());
+        words.extend(["run", "--report=json"].map(str::to_owned));
+        words.push(format!("--report-file={}", report.display()));
+        words.push(format!("--job={}", jobs.display()));
+        words.extend(self.options_of(run.cell));
+        let mut decisions = Vec::new();
+        if run.cell == Cell::Recorded {
+            words.push(format!("--record={}", recording.display()));
+            let cpus = self.cpus.iter().map(|cpu| PuId(*cpu)).collect();
+            let (_, events) = recorded(&cpus, || place.run(&words, &place.file("out"), LIMIT))?;
+            decisions = self.decisions(&events, &recording)?;
+        } else {
+            place.run(&words, &place.file("out"), LIMIT)?;
+        }
+        let moves = read_report(&report)?.moves.done;
+        let ended: Report = read_json(&report)?;
+        Ok(Record { seconds: ended.jobs.iter().map(|job| job.wall_s).collect(), moves, decisions })
+    }
+
+    fn cost(&self, _: &Cell) -> Duration {
+        Duration::from_secs(10)
+    }
+}

@@ -1,0 +1,227 @@
+//! Carries out one run.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use symbiont_machine::{Signal, Signals};
+use symbiont_matching::{Request, group};
+use symbiont_policy::{Fixed, Hysched, Policy, Settings, Together, Variant, find};
+use symbiont_profile::Profile;
+use symbiont_sim::fast::{Switches, TableBuilder};
+use symbiont_sim::program::{Program, Shape};
+use symbiont_topology::CpuSet;
+
+use super::plan::{Contender, Part, Run, Size, Start};
+use super::watch::{self, Alone, Pairs};
+use crate::{Exchanged, Once, Setup, SimulateError, Stage};
+use symbiont_campaign::Finished;
+
+/// What a run gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Speedups in the order of the scene's programs; none if not all completed.
+    pub speedups: Option<Vec<f64>>,
+    /// Simulated time, s.
+    pub length_s: f64,
+    /// Decisions.
+    pub quanta: u64,
+    /// Moves that were carried out.
+    pub moves: u64,
+    /// Share of the physics' questions for which no fixed point was found.
+    pub unsettled: f64,
+    /// What the policy found out, by name.
+    pub findings: BTreeMap<String, f64>,
+    /// Pairs made, by the categories of both.
+    pub pairs: Vec<(String, String, u64)>,
+    /// What was seen of a program by itself.
+    pub alone: Option<Alone>,
+}
+
+impl Record {
+    /// STP; none if not all completed.
+    #[must_use]
+    pub fn stp(&self) -> Option<f64> {
+        symbiont_report::metrics::stp(self.speedups.as_ref()?)
+    }
+}
+
+/// Measured STP of pairs, by the names of both, in any order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PairStp(BTreeMap<(String, String), (f64, u32)>);
+
+impl PairStp {
+    fn key(one: &str, other: &str) -> (String, String) {
+        let (one, other) = if one <= other { (one, other) } else { (other, one) };
+        (one.to_owned(), other.to_owned())
+    }
+
+    /// Of finished runs of pairs.
+    pub fn of_runs(finished: &[Finished<Run, Record>]) -> Self {
+        let mut all = Self::default();
+        for Finished { run, record } in finished {
+            if let (Part::Pair, [one, other], Some(stp)) =
+                (run.scene.part, &run.scene.programs[..], record.stp())
+            {
+                let entry = all.0.entry(Self::key(one, other)).or_default();
+                *entry = (entry.0 + stp, entry.1 + 1);
+            }
+        }
+        all
+    }
+
+    /// The mean of a pair.
+    pub fn of(&self, one: &str, other: &str) -> Option<f64> {
+        self.0.get(&Self::key(one, other)).map(|(sum, count)| sum / f64::from(*count))
+    }
+
+    /// The pairs of these programs with the largest sum of STP; none if one was
+    /// not measured.
+    pub fn best(&self, programs: &[String]) -> Option<Vec<Vec<String>>> {
+        let cost = |members: &[usize]| match members {
+            [one, other] => -self.of(&programs[*one], &programs[*other]).unwrap_or(0.0),
+            _ => 0.0,
+        };
+        let found =
+            group(&Request::new(programs.len(), programs.len().div_ceil(2), 2), cost).ok()?;
+        let named = |members: &Vec<usize>| members.iter().map(|at| programs[*at].clone()).collect();
+        Some(found.groups.iter().map(named).collect())
+    }
+}
+
+/// What runs need.
+pub(super) struct Player<'a, 'p> {
+    pub workshop: &'a TableBuilder<'p>,
+    pub profiles: &'p BTreeMap<String, Profile>,
+    pub size: &'a Size,
+    pub seed: u64,
+    /// Instructions by program that set the targets, as far as they are known.
+    targets: Mutex<BTreeMap<String, f64>>,
+}
+
+impl<'a, 'p> Player<'a, 'p> {
+    pub fn new(
+        workshop: &'a TableBuilder<'p>,
+        profiles: &'p BTreeMap<String, Profile>,
+        size: &'a Size,
+        seed: u64,
+    ) -> Self {
+        Self { workshop, profiles, size, seed, targets: Mutex::default() }
+    }
+
+    pub fn play(&self, run: &Run) -> Result<Record, SimulateError> {
+        let setup = self.setup(run);
+        let alone = run.scene.part == Part::Alone;
+        let wishes: Signals = if alone { categories() } else { Signals::new() };
+        let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
+        let mut programs = Vec::new();
+        for name in &run.scene.programs {
+            programs.push(self.program(name)?);
+        }
+        let seed = self.seed_of(run);
+        let policy = policy(run, seed)?;
+        let variant = run.contender.variant().map(|(variant, _)| variant);
+        let (mut pairs, mut sums) = (Pairs::new(), watch::Sums::default());
+        let once = stage.once(&programs, policy, self.size.quantum, seed, &mut |controller| {
+            if let Some(variant) = variant {
+                watch::pairs(controller, variant, &mut pairs);
+            }
+            if alone {
+                sums.add(controller);
+            }
+            Ok(())
+        })?;
+        let Once { speedups, length_s, quanta, moves, unsettled, findings } = once;
+        Ok(Record {
+            speedups,
+            length_s,
+            quanta,
+            moves,
+            unsettled,
+            findings: findings.into_iter().map(|found| (found.name, found.value)).collect(),
+            pairs: pairs.into_iter().map(|((one, other), count)| (one, other, count)).collect(),
+            alone: alone.then(|| sums.means()).flatten(),
+        })
+    }
+
+    fn setup(&self, run: &Run) -> Setup {
+        let cores = self.workshop.description().topology.cores();
+        let limit: CpuSet =
+            cores.iter().take(run.scene.cores()).flat_map(|core| core.cpus.iter()).collect();
+        let private = Switches { private_units: true, private_caches: true, ..Switches::default() };
+        Setup {
+            alone: self.size.alone,
+            until: self.size.alone * 30,
+            lead: if run.start == Start::Apart { 0.5 } else { 0.0 },
+            switches: if run.private { private } else { Switches::default() },
+            limit: Some(limit),
+            seed: self.seed,
+            ..Setup::default()
+        }
+    }
+
+    /// The same for all contenders on one start.
+    fn seed_of(&self, run: &Run) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.seed, &run.scene, run.start, run.repeat).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn program(&self, name: &str) -> Result<Program<'p>, SimulateError> {
+        let profile = self.profiles.get(name);
+        let profile = profile.ok_or_else(|| SimulateError::NoProfile(name.to_owned()))?;
+        let program =
+            Program { name: name.to_owned(), profile, shape: Shape::Single, target: None };
+        let known = self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        let target = match known {
+            Some(target) => target,
+            None => {
+                let setup = Setup { alone: self.size.alone, seed: self.seed, ..Setup::default() };
+                let (workshop, wishes) = (self.workshop, Signals::new());
+                let stage = Stage { level: workshop, setup: &setup, wishes: &wishes };
+                let target = stage.alone(&program)?;
+                let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+                targets.insert(name.to_owned(), target);
+                target
+            }
+        };
+        Ok(Program { target: Some(target as u64), ..program })
+    }
+}
+
+fn policy(run: &Run, seed: u64) -> Result<Box<dyn Policy>, SimulateError> {
+    let (name, together) = match run.contender {
+        Contender::Os => ("stay", None),
+        Contender::Hysched(_) | Contender::Steady(_) | Contender::Shuffled(_) => ("hysched", None),
+        Contender::L1Bandwidth => ("l1-bandwidth", None),
+        Contender::Random => ("random", None),
+        Contender::NeverTwice => ("never-twice", None),
+        Contender::Pinned | Contender::Matched => {
+            ("static", Some(Together::new(run.pairs.clone())))
+        }
+    };
+    let settings = Settings { seed, ..Settings::default() };
+    let mut settings = settings.with(&Fixed::TOGETHER, &together)?;
+    if let Some((variant, hysteresis)) = run.contender.variant() {
+        settings = settings.with(&Hysched::VARIANT, &variant)?;
+        settings = settings.with(&Hysched::HYSTERESIS, &hysteresis)?;
+    }
+    let policy = (find(name)?.make)(&settings);
+    Ok(match run.contender {
+        Contender::Shuffled(_) => Box::new(Exchanged::new(policy, seed)),
+        _ => policy,
+    })
+}
+
+/// All that tells categories, and the IPC.
+fn categories() -> Signals {
+    Variant::ALL.map(Variant::signal).into_iter().chain([Signal::Ipc]).collect()
+}
+
+/// About how long a run takes on one CPU of today: a hundredth of a millisecond for each thread and
+/// simulated millisecond.
+pub(super) fn cost(run: &Run, size: &Size) -> Duration {
+    size.alone.mul_f64(run.scene.programs.len() as f64 * 0.01)
+}

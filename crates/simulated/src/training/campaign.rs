@@ -1,0 +1,247 @@
+//! Carries a training out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use symbiont_counters::catalogue::Catalogue;
+use symbiont_model::{Components, Depth, Training};
+use symbiont_topology::CoreKind;
+use symbiont_training::ValidationError;
+
+use super::evaluate::{Evaluated, end, evaluate, wrong};
+use super::page;
+use super::plan::{Run, Size, nops, plan, unjudged};
+use super::watch::Ran;
+use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Done, Experiment, Finished, carry_out, digest};
+use symbiont_report::Report;
+
+/// Where training runs are carried out.
+pub trait Site: Sync {
+    /// The machine, as model files name it.
+    fn machine(&self) -> String;
+
+    /// What a report should say of it.
+    fn facts(&self) -> Vec<(String, String)>;
+
+    /// The type of its cores.
+    fn core(&self) -> CoreKind;
+
+    /// A digest of what else a run follows from: programs, conditions.
+    fn basis(&self, run: &Run) -> String;
+
+    /// By what its counts are understood.
+    fn catalogue(&self) -> &Catalogue;
+
+    /// Runs that may be carried out at a time.
+    fn workers(&self) -> usize;
+
+    /// Can what processes of no-operations cost be told from what the SMT mode costs, in which they
+    /// keep the core?
+    fn tells_nops(&self) -> bool;
+
+    /// Carries a run out.
+    ///
+    /// # Errors
+    /// Why it could not be.
+    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error>;
+
+    /// About how long a run takes on one CPU, which runs so many quanta.
+    fn cost(&self, run: &Run, size: &Size) -> Duration;
+}
+
+/// What to train.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Folder of the finished runs, and of all that is written.
+    pub output: PathBuf,
+    /// The programs.
+    pub programs: Vec<String>,
+    /// Programs that only help to train, in pairs.
+    pub rulers: Vec<String>,
+    /// Which stack the model is made of.
+    pub stack: Depth,
+    /// How large.
+    pub size: Size,
+    /// Seed of the groups that are drawn.
+    pub seed: u64,
+}
+
+impl Options {
+    pub(super) fn components(&self, site: &dyn Site) -> Result<Components, Error> {
+        Components::of(site.catalogue(), self.stack.sum()).map_err(wrong)
+    }
+
+    /// What a model file says of its training.
+    pub(super) fn training(&self) -> Training {
+        Training {
+            date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            programs: self.programs.clone(),
+            quantum_ms: self.size.quantum.as_millis() as u64,
+            note: match self.rulers.as_slice() {
+                [] => String::new(),
+                rulers => format!("with rulers: {}", rulers.join(", ")),
+            },
+        }
+    }
+}
+
+/// The runs of a training, as an experiment.
+struct Trial<'a> {
+    site: &'a dyn Site,
+    size: &'a Size,
+    components: &'a Components,
+    next: &'a Next<'a>,
+}
+
+/// The runs of the next round, given the finished ones.
+pub(super) type Next<'a> = dyn Fn(&[Finished<Run, Ran>]) -> Vec<Run> + Sync + 'a;
+
+impl Experiment for Trial<'_> {
+    type Run = Run;
+    type Record = Ran;
+
+    fn name(&self) -> String {
+        "training".to_owned()
+    }
+
+    fn basis(&self, run: &Run) -> String {
+        let Size { quantum, quanta, .. } = self.size;
+        let (machine, catalogue) = (self.site.machine(), self.site.catalogue().name());
+        let components = self.components.to_string();
+        let length = format!("{quanta} {quantum:?}");
+        digest(&[&machine, catalogue, &components, &length, &self.site.basis(run)])
+    }
+
+    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+        (self.next)(done)
+    }
+
+    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Ran, Error> {
+        self.site.carry_out(run, self.components, self.size)
+    }
+
+    fn cost(&self, run: &Run) -> Duration {
+        self.site.cost(run, self.size)
+    }
+}
+
+/// Carries out the runs that are not kept yet, and gives all of them.
+///
+/// # Errors
+/// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept in each
+/// case. When the programs are too few to judge a model, before anything runs.
+pub fn observe(
+    site: &dyn Site,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<BTreeMap<Run, Ran>, Error> {
+    let Options { programs, rulers, size, seed, .. } = options;
+    let mut runs = plan(programs, rulers, size, *seed);
+    enough(&runs, options)?;
+    if site.tells_nops() {
+        runs.extend(nops(programs, size));
+    }
+    let next =
+        |done: &[Finished<Run, Ran>]| if done.is_empty() { runs.clone() } else { Vec::new() };
+    let finished = carry_out_as(site, options, &next, progress)?;
+    Ok(finished.into_iter().map(|finished| (finished.run, finished.record)).collect())
+}
+
+/// Carries out what is not kept yet of the runs that `next` asks for.
+pub(super) fn carry_out_as(
+    site: &dyn Site,
+    options: &Options,
+    next: &Next<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Finished<Run, Ran>>, Error> {
+    let components = options.components(site)?;
+    let trial = Trial { site, size: &options.size, components: &components, next };
+    carry_out(&trial, &options.output, site.workers(), progress)
+}
+
+/// Are there programs enough to judge what is fitted?
+fn enough(runs: &[Run], options: &Options) -> Result<(), Error> {
+    let Some(width) = unjudged(runs, &options.rulers, &options.size) else { return Ok(()) };
+    let why = ValidationError::TooFew { programs: options.programs.len() };
+    let instead = if width > 2 { ", or train pairs only (--fours 0)" } else { "" };
+    Err(wrong(format!("groups of {width}: {why}; name more{instead}")))
+}
+
+/// Fits a model on the runs, and judges it on programs and combinations left out.
+///
+/// # Errors
+/// When no model can be fitted, or the user stops it.
+pub fn judge(
+    site: &dyn Site,
+    options: &Options,
+    runs: &BTreeMap<Run, Ran>,
+    progress: &mut dyn Progress,
+) -> Result<Evaluated, Error> {
+    progress.note("fitting the model, and judging it on programs and combinations left out");
+    let progress: &dyn Progress = progress;
+    let components = options.components(site)?;
+    let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
+    let (what, stop) = ((made, components, options.training()), AtomicBool::new(false));
+    let evaluated = std::thread::scope(|scope| {
+        let evaluated = scope.spawn(|| evaluate(runs, &options.size, what, &options.rulers, &stop));
+        while !evaluated.is_finished() {
+            stop.store(progress.cancelled(), Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        end(evaluated)
+    });
+    match evaluated {
+        Err(_) if stop.into_inner() => Err(Error::Cancelled),
+        evaluated => evaluated,
+    }
+}
+
+/// A whole training: runs, fits, and writes the model, the slowdowns and a report.
+///
+/// # Errors
+/// As [`observe`] and [`judge`], or when a file cannot be written.
+pub fn train(
+    site: &dyn Site,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<(Evaluated, Report), Error> {
+    let runs = observe(site, options, progress)?;
+    let evaluated = judge(site, options, &runs, progress)?;
+    let report = report(site, options, runs.len(), &evaluated);
+    write(&options.output, &evaluated, &report)?;
+    Ok((evaluated, report))
+}
+
+fn report(site: &dyn Site, options: &Options, runs: usize, evaluated: &Evaluated) -> Report {
+    let mut report = page::page(evaluated);
+    for (name, value) in site.facts() {
+        report.fact(name, value);
+    }
+    let Size { quantum, quanta, fours } = &options.size;
+    let trained = options.programs.len() + options.rulers.len();
+    let pairs = trained * (trained + 1) / 2;
+    report.fact(
+        "Runs",
+        format!("{runs}: {pairs} pairs, {fours} groups of four; {quanta} quanta of {quantum:?}"),
+    );
+    if !options.rulers.is_empty() {
+        report.fact("Rulers", format!("{}: trained on, never judged", options.rulers.join(", ")));
+    }
+    report.fact("Stack", format!("{}: {}", options.stack, evaluated.model.components));
+    report.fact("Seed", options.seed.to_string());
+    report.fact("Version", env!("CARGO_PKG_VERSION"));
+    report
+}
+
+fn write(folder: &Path, evaluated: &Evaluated, report: &Report) -> Result<(), Error> {
+    evaluated.model.save(&folder.join("model.toml")).map_err(wrong)?;
+    let path = folder.join("slowdowns.json");
+    let text = serde_json::to_string(&evaluated.slowdowns).map_err(Error::json(&path))?;
+    fs::write(&path, text + "\n").map_err(Error::io(&path))?;
+    report.write(folder)?;
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! From runs to a model, and how good it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::ScopedJoinHandle;
+
+use symbiont_model::{Components, Holdout, Model, SmtMode, Trained, Training};
+use symbiont_policy::PairSlowdowns;
+use symbiont_topology::CoreKind;
+use symbiont_training::{
+    Observation, Profile, Together, TrainingSet, Validation, align, fit_throttling,
+};
+
+use super::gains::{Captured, WORKLOADS, captured};
+use super::plan::{Run, Size};
+use super::watch::Ran;
+use symbiont_campaign::harness::Error;
+
+/// What a training gave.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// The model, fitted on everything, with its cross-validated errors.
+    pub model: Model,
+    /// Mean slowdowns of pairs against running alone.
+    pub slowdowns: PairSlowdowns,
+    /// How good it is, by mode.
+    pub modes: BTreeMap<SmtMode, Evaluation>,
+}
+
+/// How good the model of one mode is.
+#[derive(Debug)]
+pub struct Evaluation {
+    /// The observations that it was fitted on.
+    pub observations: Vec<Observation>,
+    /// Quanta that were left out: a thread slept, or its run alone did not
+    /// reach so far.
+    pub left_out: (usize, usize),
+    /// Errors on programs that were left out.
+    pub programs: Validation,
+    /// Errors on combinations that were left out.
+    pub combinations: Validation,
+    /// Errors on programs that were left out, of slowdowns against isolated runs that are predicted from
+    /// isolated stacks: what the paper compares throttled stacks with (section 3.2).
+    pub isolated: Validation,
+    /// What pairing by it gains; of pairs only.
+    pub captured: Vec<Captured>,
+    /// Mean throttled over isolated CPI.
+    pub throttled: f64,
+    /// By how much processes of no-operations slow each program down, in parts of its throttled
+    /// speed; nothing where that cannot be told.
+    pub nops: Vec<f64>,
+}
+
+/// Fits and validates. `made` names machine, core and catalogue, `rulers` the programs that only
+/// help to train. From when `stop` becomes true nothing
+/// more is fitted.
+///
+/// # Errors
+/// When runs are missing, or no model can be fitted on them.
+pub fn evaluate(
+    runs: &BTreeMap<Run, Ran>,
+    size: &Size,
+    (made, components, training): ((String, CoreKind, String), Components, Training),
+    rulers: &[String],
+    stop: &AtomicBool,
+) -> Result<Evaluated, Error> {
+    let isolated = alone(runs, 1)?;
+    let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
+    for width in size.widths() {
+        let Some(mode) = SmtMode::of(width) else { continue };
+        let throttled = alone(runs, width)?;
+        let (observations, left_out) = observe(runs, width, &throttled)?;
+        let ratios: Vec<(symbiont_model::Shares, f64)> = ratios(runs, width, &isolated)?
+            .into_iter()
+            .map(|(_, stack, ratio)| (stack, ratio))
+            .collect();
+        let throttling = fit_throttling(&ratios).map_err(wrong)?;
+        let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
+        let (from_isolated, _) = observe(runs, width, &isolated)?;
+        let (fit, programs, combinations, isolated, captured) = {
+            let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
+            let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
+            let set = set.with_rulers(rulers).until(stop);
+            let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
+            let unthrottled = TrainingSet::new(mode, &from_isolated).map_err(wrong)?;
+            let unthrottled = unthrottled.with_rulers(set.rulers().clone()).until(stop);
+            let pairs = width == 2;
+            let workloads = if pairs { WORKLOADS } else { 0 };
+            // All of them take long, and none needs another.
+            std::thread::scope(|scope| {
+                let programs = scope.spawn(|| validate(Holdout::Programs));
+                let combinations = scope.spawn(|| validate(Holdout::Combinations));
+                let isolated =
+                    scope.spawn(|| unthrottled.cross_validate(Holdout::Programs).map_err(wrong));
+                let captured = scope.spawn(|| captured(&set, workloads).map_err(wrong));
+                let fit = set.fit().map_err(wrong)?;
+                Ok::<_, Error>((
+                    fit,
+                    end(programs)?,
+                    end(combinations)?,
+                    end(isolated)?,
+                    end(captured)?,
+                ))
+            })?
+        };
+        let scores = [(&programs, Holdout::Programs), (&combinations, Holdout::Combinations)]
+            .into_iter()
+            .flat_map(|(validation, holdout)| validation.scores(&components, holdout));
+        let scores = scores.collect();
+        fitted.insert(mode, Trained { fit, throttling: Some(throttling), scores });
+        modes.insert(
+            mode,
+            Evaluation {
+                observations,
+                left_out,
+                programs,
+                combinations,
+                isolated,
+                captured,
+                throttled: mean,
+                nops: nops(runs, width, &throttled)?,
+            },
+        );
+    }
+    let (machine, core, catalogue) = made;
+    let slowdowns = slowdowns(runs, &training.programs, &machine, &isolated)?;
+    let model = Model { machine, core, catalogue, components, training, modes: fitted };
+    Ok(Evaluated { model, slowdowns, modes })
+}
+
+/// What a thread came to.
+pub(super) fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+pub(super) fn wrong(why: impl std::fmt::Display) -> Error {
+    Error::Evaluation(why.to_string())
+}
+
+/// Each program alone, with the core set up for so many threads.
+pub(super) fn alone(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+) -> Result<BTreeMap<&str, Profile>, Error> {
+    let mut profiles = BTreeMap::new();
+    for (run, ran) in runs {
+        let Run::Alone { program, width: w } = run else { continue };
+        if let (true, [quanta]) = (*w == width, ran.programs.as_slice()) {
+            let profile = Profile::new(quanta).map_err(|why| wrong(format!("{run}: {why}")))?;
+            profiles.insert(program.as_str(), profile);
+        }
+    }
+    Ok(profiles)
+}
+
+pub(super) fn profile<'p>(
+    profiles: &'p BTreeMap<&str, Profile>,
+    program: &str,
+) -> Result<&'p Profile, Error> {
+    profiles.get(program).ok_or_else(|| wrong(format!("there is no run of {program} alone")))
+}
+
+/// Quanta of groups beside the same instructions alone; how many were idle and
+/// how many not covered.
+pub(super) fn observe(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+    throttled: &BTreeMap<&str, Profile>,
+) -> Result<(Vec<Observation>, (usize, usize)), Error> {
+    let (mut observations, mut idle, mut uncovered) = (Vec::new(), 0, 0);
+    for (run, ran) in runs {
+        let Run::Together(programs) = run else { continue };
+        if programs.len() != width || ran.programs.len() != width {
+            continue;
+        }
+        let mut group = Vec::with_capacity(width);
+        for (program, quanta) in programs.iter().zip(&ran.programs) {
+            let alone = profile(throttled, program)?;
+            group.push(Together { program, alone, start: 0.0, quanta });
+        }
+        let aligned = align(&group);
+        observations.extend(aligned.observations);
+        idle += aligned.idle;
+        uncovered += aligned.uncovered;
+    }
+    Ok((observations, (idle, uncovered)))
+}
+
+/// Throttled stacks with throttled over isolated CPI of the same instructions, by program.
+pub(super) fn ratios(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+    isolated: &BTreeMap<&str, Profile>,
+) -> Result<Vec<(String, symbiont_model::Shares, f64)>, Error> {
+    let mut ratios = Vec::new();
+    for (run, ran) in runs {
+        let Run::Alone { program, width: w } = run else { continue };
+        let (true, [quanta]) = (*w == width, ran.programs.as_slice()) else { continue };
+        let alone = profile(isolated, program)?;
+        let mut at = 0.0;
+        for quantum in quanta {
+            let from = at;
+            at += quantum.instructions;
+            if let (Some(stack), Ok(alone)) = (&quantum.stack, alone.over(from, at)) {
+                ratios.push((program.clone(), stack.shares(), stack.cpi() / alone.cpi()));
+            }
+        }
+    }
+    Ok(ratios)
+}
+
+/// What no-operations cost each program beyond the SMT mode.
+fn nops(
+    runs: &BTreeMap<Run, Ran>,
+    width: usize,
+    throttled: &BTreeMap<&str, Profile>,
+) -> Result<Vec<f64>, Error> {
+    let mut costs = Vec::new();
+    for (run, ran) in runs {
+        let Run::Nops { program, width: w } = run else { continue };
+        let (true, Some(quanta)) = (*w == width, ran.programs.first()) else { continue };
+        let slowdown = mean_slowdown(quanta, profile(throttled, program)?);
+        costs.extend(slowdown.map(|slowdown| slowdown - 1.0));
+    }
+    Ok(costs)
+}
+
+/// Mean slowdowns of pairs against isolated runs of the same instructions.
+pub(super) fn slowdowns(
+    runs: &BTreeMap<Run, Ran>,
+    programs: &[String],
+    machine: &str,
+    isolated: &BTreeMap<&str, Profile>,
+) -> Result<PairSlowdowns, Error> {
+    let place = |program: &String| programs.iter().position(|known| known == program);
+    let mut table = vec![vec![f64::NAN; programs.len()]; programs.len()];
+    for (run, ran) in runs {
+        let (Run::Together(pair), [a, b]) = (run, ran.programs.as_slice()) else { continue };
+        let [one, other] = pair.as_slice() else { continue };
+        for (victim, beside, quanta) in [(one, other, a), (other, one, b)] {
+            let slowdown = mean_slowdown(quanta, profile(isolated, victim)?)
+                .ok_or_else(|| wrong(format!("{run}: {victim} was not measured")))?;
+            let cell = place(victim).zip(place(beside));
+            let cell = cell.and_then(|(row, column)| table.get_mut(row)?.get_mut(column));
+            if let Some(cell) = cell {
+                *cell = slowdown;
+            }
+        }
+    }
+    PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table).map_err(wrong)
+}
+
+/// Cycles in company over cycles alone of the same instructions.
+pub(super) fn mean_slowdown(quanta: &[symbiont_training::Quantum], alone: &Profile) -> Option<f64> {
+    let (mut at, mut together, mut apart) = (0.0, 0.0, 0.0);
+    for quantum in quanta {
+        let from = at;
+        at += quantum.instructions;
+        if let (Some(stack), Ok(alone)) = (&quantum.stack, alone.over(from, at)) {
+            together += stack.cpi() * quantum.instructions;
+            apart += alone.cpi() * quantum.instructions;
+        }
+    }
+    (apart > 0.0).then(|| together / apart)
+}
