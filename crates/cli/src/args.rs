@@ -30,8 +30,8 @@ use anyhow::Context;
 pub use batch::{Batch, Order};
 #[cfg(feature = "research")]
 pub use bench::{
-    Bench, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp, BenchOverhead,
-    BenchPhases, BenchSeniority, Part, Session,
+    Bench, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPhases, BenchSeniority,
+    OwnCost, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "research")]

@@ -1,23 +1,20 @@
 //! `symbiont bench`: experiments on this machine, with progress.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use symbiont_campaign::harness::{Programs, Progress};
+use symbiont_campaign::harness::Programs;
 use symbiont_experiment::{
     counting, decision, detection, latency, openmp, overhead, phases, seniority,
 };
 use symbiont_report::{Block, Column, Report, Table, Value, number};
 
 use crate::args::{
-    Bench, BenchArgs, BenchCounters, BenchDecision, BenchDetection, BenchLatency, BenchOpenmp,
-    BenchOverhead, BenchPhases, BenchSeniority, Part, Session,
+    Bench, BenchArgs, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPhases,
+    BenchSeniority, OwnCost, Part, Session,
 };
 use crate::compare;
+use crate::progress::{Figures, Terminal};
 
 /// Runs an experiment, writes its report and prints its result.
 pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()> {
@@ -47,34 +44,12 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let report = phases::run(&options, &mut progress)?;
             (report, options.output, json)
         }
-        Bench::Overhead(BenchOverhead { output, short, seed, json }) => {
-            let size = if short { overhead::Size::short() } else { overhead::Size::full() };
-            let output = folder(output, "overhead", short);
-            let programs = Programs::beside_this_one()?;
-            let options = overhead::Options { programs, output, size, seed };
-            let report = overhead::run(&options, &mut progress)?;
-            (report, options.output, json)
-        }
         Bench::Latency(BenchLatency { output, short, seed, json }) => {
             let output = folder(output, "latency", short);
             let programs = Programs::beside_this_one()?;
             let (repeats, time) = latency::size(short);
             let options = latency::Options { programs, output, repeats, time, seed };
             let report = latency::run(&options, &mut progress)?;
-            (report, options.output, json)
-        }
-        Bench::Counters(BenchCounters { output, short, seed, json }) => {
-            let size = if short { counting::Size::short() } else { counting::Size::full() };
-            let options =
-                counting::Options { output: folder(output, "counters", short), size, seed };
-            let report = counting::run(&options, &mut progress)?;
-            (report, options.output, json)
-        }
-        Bench::Decision(BenchDecision { output, short, seed, json }) => {
-            let size = if short { decision::Size::short() } else { decision::Size::full() };
-            let options =
-                decision::Options { output: folder(output, "decision", short), size, seed };
-            let report = decision::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Detection(BenchDetection { output, short, seed, json }) => {
@@ -90,6 +65,11 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let output = folder(args.output.clone(), name, args.short);
             (kernels_in_pairs(&args, &output, &mut progress)?, output, args.json)
         }
+        Bench::Own(args) => {
+            let json = args.json;
+            let (report, output) = own(args, &mut progress)?;
+            (report, output, json)
+        }
         Bench::Seniority(BenchSeniority { output, short, seed, json }) => {
             let size = if short { seniority::Size::short() } else { seniority::Size::full() };
             let output = folder(output, "seniority", short);
@@ -101,6 +81,33 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
     };
     progress.end();
     show(&report, &output, json, begin.elapsed())
+}
+
+/// Measures what Symbiont itself costs.
+fn own(
+    BenchOwn { cost, output, short, seed, .. }: BenchOwn,
+    progress: &mut Terminal,
+) -> anyhow::Result<(Report, PathBuf)> {
+    let named = |name| folder(output, name, short);
+    Ok(match cost {
+        OwnCost::Overhead => {
+            let size = if short { overhead::Size::short() } else { overhead::Size::full() };
+            let output = named("overhead");
+            let programs = Programs::beside_this_one()?;
+            let options = overhead::Options { programs, output, size, seed };
+            (overhead::run(&options, progress)?, options.output)
+        }
+        OwnCost::Counters => {
+            let size = if short { counting::Size::short() } else { counting::Size::full() };
+            let options = counting::Options { output: named("counters"), size, seed };
+            (counting::run(&options, progress)?, options.output)
+        }
+        OwnCost::Decision => {
+            let size = if short { decision::Size::short() } else { decision::Size::full() };
+            let options = decision::Options { output: named("decision"), size, seed };
+            (decision::run(&options, progress)?, options.output)
+        }
+    })
 }
 
 /// Shows what came out, as the user wants it.
@@ -220,100 +227,4 @@ pub(crate) fn text(table: &Table) -> String {
         }));
     }
     format!("{}\n{drawn}", table.caption)
-}
-
-/// Where a campaign's figures come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Figures {
-    /// From this machine, which therefore should do nothing else.
-    Measured,
-    /// From a simulated machine, whatever this one does.
-    Simulated,
-}
-
-/// A progress bar; plain lines where standard error is no terminal.
-pub(crate) struct Terminal {
-    bar: ProgressBar,
-    cancelled: Arc<AtomicBool>,
-    figures: Figures,
-}
-
-impl Terminal {
-    pub(crate) fn new(figures: Figures) -> anyhow::Result<Self> {
-        let cancelled = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            // The first asks to stop in good order, the next ends at once.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&cancelled))?;
-            signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
-        }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = "{elapsed_precise}{prefix} {bar:30} {pos}/{len} {msg}";
-        bar.set_style(ProgressStyle::with_template(style)?);
-        Ok(Self { bar, cancelled, figures })
-    }
-
-    /// Removes it from the screen.
-    pub(crate) fn end(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    fn line(&self, text: &str) {
-        if self.bar.is_hidden() {
-            note!("{text}");
-        } else {
-            self.bar.println(text);
-        }
-    }
-}
-
-impl Progress for Terminal {
-    fn begin(&mut self, runs: usize, done: usize, estimate: Duration) {
-        if done == runs {
-            self.line(
-                "All runs were done before: only the report is written anew. Remove the folder to \
-                 measure again.",
-            );
-            return;
-        }
-        let minutes = estimate.as_secs().div_ceil(60);
-        // What the user's own programs take is not known before they ran.
-        let known = !estimate.is_zero();
-        let about = if known { format!(", about {minutes} min") } else { String::new() };
-        let advice = match self.figures {
-            Figures::Measured => " The machine should do nothing else meanwhile.",
-            Figures::Simulated => "",
-        };
-        self.line(&format!(
-            "{} runs{about}.{advice} ^C stops; the same command then goes on from there.",
-            runs - done
-        ));
-        if done > 0 {
-            self.line(&format!("{done} of {runs} runs were done before."));
-        }
-        self.bar.set_length(runs as u64);
-        self.bar.set_position(done as u64);
-        let of = if known { format!(" of about {minutes} min") } else { String::new() };
-        self.bar.set_prefix(of);
-        self.bar.enable_steady_tick(Duration::from_secs(1));
-    }
-
-    fn running(&mut self, what: &str) {
-        self.bar.set_message(what.to_owned());
-    }
-
-    fn done(&mut self) {
-        self.bar.inc(1);
-        let (at, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
-        if self.bar.is_hidden() && (at % 25 == 0 || at == of) {
-            note!("{at} of {of} runs done");
-        }
-    }
-
-    fn note(&mut self, text: &str) {
-        self.line(text);
-    }
-
-    fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
 }

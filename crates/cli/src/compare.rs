@@ -5,8 +5,8 @@ use symbiont_experiment::bench::{self, BASELINE, Options};
 use symbiont_report::Report;
 
 use crate::args::Compare;
-use crate::bench::Terminal;
 use crate::client;
+use crate::progress::Terminal;
 
 /// Fewest rounds: intervals of fewer are too wide to decide anything.
 const LEAST: u32 = 4;

@@ -32,6 +32,8 @@ mod prepare;
 mod processes;
 #[cfg(feature = "research")]
 mod profile;
+#[cfg(feature = "research")]
+mod progress;
 mod quiet;
 mod replay;
 mod report;
@@ -125,7 +127,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Stat(args) => stat::stat(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Doctor(args) => doctor::doctor(&args),
-        Command::Policies(args) => policies::list(&args),
+        Command::Policies(args) => policies::list(args.name.as_deref(), args.json),
         Command::Restore(args) => restore::run(&args),
         #[cfg(feature = "research")]
         Command::Research(command) => research(command),

@@ -6,8 +6,6 @@ use serde::Serialize;
 use symbiont_machine::Signal;
 use symbiont_policy::{CannotRun, Declaration, Entry, Kind, Settings, find, policies};
 
-use crate::args::Policies;
-
 #[derive(Debug, Serialize)]
 struct Listed {
     name: &'static str,
@@ -62,15 +60,15 @@ enum ListedKind {
 }
 
 /// Prints the policies, a line each, or all about one of them; or as JSON.
-pub fn list(args: &Policies) -> anyhow::Result<()> {
-    let chosen: Vec<&Entry> = match &args.name {
+pub fn list(name: Option<&str>, json: bool) -> anyhow::Result<()> {
+    let chosen: Vec<&Entry> = match name {
         Some(name) => vec![find(name)?],
         None => policies().iter().collect(),
     };
-    if args.json {
+    if json {
         let listed: Vec<Listed> = chosen.into_iter().map(listed).collect();
         say!("{}", serde_json::to_string_pretty(&listed)?);
-    } else if let (Some(_), [policy]) = (&args.name, chosen.as_slice()) {
+    } else if let (Some(_), [policy]) = (name, chosen.as_slice()) {
         say_all!("{}", about(&listed(policy)));
     } else {
         chosen.into_iter().for_each(|policy| say!("{}", line(&listed(policy))));

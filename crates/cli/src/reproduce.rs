@@ -12,8 +12,9 @@ use symbiont_reproduce::{
 use symbiont_simulated::Library;
 
 use crate::args::Reproduce;
-use crate::bench::{Figures, Terminal, text, time_taken};
+use crate::bench::{text, time_taken};
 use crate::prepare::{Bar, cache, prepare};
+use crate::progress::{Figures, Terminal};
 
 /// Runs what was asked for.
 pub fn run(args: &Reproduce) -> anyhow::Result<()> {

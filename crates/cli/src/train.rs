@@ -18,10 +18,10 @@ use symbiont_topology::{CoreKind, HostTopology, PuId};
 use symbiont_training::Predictor;
 
 use crate::args::{CoreTypeChoice, Train};
-use crate::bench::{Figures, Terminal};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::Fitting;
 use crate::prepare::{Bar, prepare};
+use crate::progress::{Figures, Terminal};
 use crate::simulate::machine;
 
 /// A file of programs.

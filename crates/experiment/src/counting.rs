@@ -1,4 +1,4 @@
-//! The experiment `symbiont bench counters`: what counting costs.
+//! The experiment `symbiont bench self counters`: what counting costs.
 //!
 //! # Problem
 //! Counting events of every thread takes CPU time at each quantum's end, file
@@ -30,8 +30,9 @@ mod measure;
 pub mod page;
 pub mod plan;
 
-pub use campaign::{Done, Options, run};
+pub use campaign::{Options, run};
 pub use evaluate::{Evaluation, evaluate};
+pub use measure::Done;
 pub use measure::{Costs, measure};
 pub use plan::{Activity, Load, Size};
 

@@ -1,4 +1,4 @@
-//! The experiment `symbiont bench decision`: how long a decision of `symbiotic` takes.
+//! The experiment `symbiont bench self decision`: how long a decision of `symbiotic-online` takes.
 //!
 //! # Problem
 //! Once a quantum stacks are characterised and inverted, all pairs predicted and matched, groups of
@@ -34,6 +34,6 @@ pub mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Done, Options, run};
+pub use campaign::{Options, run};
 pub use evaluate::{Evaluation, evaluate};
 pub use plan::{Load, Size};

@@ -37,6 +37,7 @@ mod evaluate;
 mod kernels;
 mod page;
 mod plan;
+mod record;
 #[cfg(test)]
 mod tests;
 

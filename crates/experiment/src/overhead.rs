@@ -1,4 +1,4 @@
-//! The experiment `symbiont bench overhead`: what managing costs.
+//! The experiment `symbiont bench self overhead`: what managing costs.
 //!
 //! # Problem
 //! A manager that looks at every thread every few milliseconds takes CPU time
@@ -34,10 +34,12 @@ mod campaign;
 pub mod evaluate;
 pub mod page;
 pub mod plan;
+mod record;
 
-pub use campaign::{Done, Options, Record, run};
+pub use campaign::{Options, run};
 pub use evaluate::{Evaluation, evaluate};
 pub use plan::{Load, Size};
+pub use record::{Done, Record};
 
 #[cfg(test)]
 mod tests;

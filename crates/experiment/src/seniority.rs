@@ -39,6 +39,7 @@ mod campaign;
 mod judge;
 mod page;
 mod plan;
+mod record;
 #[cfg(test)]
 mod tests;
 

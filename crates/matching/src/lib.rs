@@ -37,6 +37,7 @@
 
 mod auction;
 mod blossom;
+mod costs;
 mod dual;
 mod group;
 mod local;
@@ -46,6 +47,7 @@ mod search;
 mod solve;
 mod weights;
 
-pub use group::{GroupCosts, GroupError, Grouping, Request, group, group_by};
+pub use costs::{GroupCosts, GroupError};
+pub use group::{Grouping, Request, group, group_by};
 pub use perfect::{Matching, OddVertices, perfect_matching};
 pub use weights::{WeightError, Weights};

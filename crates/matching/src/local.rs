@@ -1,6 +1,6 @@
 //! Rearranging the threads of two groups.
 
-use crate::group::{Costs, GroupCosts, select};
+use crate::costs::{Costs, GroupCosts, select};
 
 /// Largest union that is split in every possible way.
 const ALL_WAYS: usize = 8;

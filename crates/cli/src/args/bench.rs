@@ -8,13 +8,12 @@ use symbiont_linux::slow::SlowCpu;
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     Phases(BenchPhases),
-    Overhead(BenchOverhead),
     Latency(BenchLatency),
-    Counters(BenchCounters),
-    Decision(BenchDecision),
     Detection(BenchDetection),
     Openmp(BenchOpenmp),
     Seniority(BenchSeniority),
+    #[command(name = "self", hide = true)]
+    Own(BenchOwn),
 }
 
 /// In whose session programs run.
@@ -72,26 +71,6 @@ pub struct BenchPhases {
     pub json: bool,
 }
 
-/// What managing costs: CPU time, memory and lateness at 8 to 2,048 threads
-///
-/// Takes 9 minutes.
-#[derive(Debug, Args)]
-pub struct BenchOverhead {
-    /// Folder of the report and of the raw runs [default: report/overhead, or
-    /// report/overhead-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// A minute instead of the whole campaign
-    #[arg(long)]
-    pub short: bool,
-    /// Seed of the order of runs and of the moments of wake-ups
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// What a class does for a program that answers requests, co-running with busy threads
 ///
 /// Median, 99th and 99.9th percentile of the time from a request to its answer: without classes, with
@@ -106,48 +85,6 @@ pub struct BenchLatency {
     #[arg(long)]
     pub short: bool,
     /// Seed of the order of runs and of the requests' arrivals
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What counting events costs: CPU time and kernel memory at 16 to 1,024 threads
-///
-/// Takes 2 minutes.
-#[derive(Debug, Args)]
-pub struct BenchCounters {
-    /// Folder of the report and of the raw runs [default: report/counters, or
-    /// report/counters-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// A quarter of a minute instead of two minutes
-    #[arg(long)]
-    pub short: bool,
-    /// Seed of the order of runs
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// How long a decision of `symbiotic` takes, for 16 to 1,024 threads
-///
-/// Characterises, inverts, predicts all pairs, matches and plans for synthetic threads on cores that
-/// run two and four of them, by the coarse and by the fine stack of POWER8, and plots how the time
-/// grows. Takes 4 minutes; best without other load.
-#[derive(Debug, Args)]
-pub struct BenchDecision {
-    /// Folder of the report and of the raw runs [default: report/decision, or
-    /// report/decision-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Half a minute instead of the whole campaign
-    #[arg(long)]
-    pub short: bool,
-    /// Seed of the order of runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write the report's data to standard output as JSON
@@ -240,4 +177,36 @@ pub struct BenchSeniority {
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What Symbiont itself costs, for its developers
+#[derive(Debug, Args)]
+pub struct BenchOwn {
+    /// What is measured
+    #[arg(value_enum)]
+    pub cost: OwnCost,
+    /// Folder of the report and of the raw runs [default: report/ and the name of what is measured, with
+    /// -short behind it as it applies]
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// A minute or less instead of the whole campaign
+    #[arg(long)]
+    pub short: bool,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A cost of Symbiont itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OwnCost {
+    /// Managing: CPU time, memory and lateness at 8 to 2,048 threads (9 minutes)
+    Overhead,
+    /// Counting events: CPU time and kernel memory at 16 to 1,024 threads (2 minutes)
+    Counters,
+    /// A decision of `symbiotic-online` for 16 to 1,024 threads (4 minutes)
+    Decision,
 }

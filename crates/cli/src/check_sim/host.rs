@@ -17,8 +17,8 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, TableBuilder};
 use symbiont_topology::CpuSet;
 
-use super::programs::{self, Ran};
-use super::{REPLAYED, percent};
+use super::REPLAYED;
+use super::programs::{self, Ran, said};
 use crate::args::CheckSim;
 use crate::prepare::Bar;
 use crate::simulate::machine;
@@ -233,14 +233,4 @@ fn show(report: &Report) {
     if let Some(programs) = programs {
         programs.show();
     }
-}
-
-/// Errors in words.
-pub(super) fn said(errors: &Errors) -> String {
-    let rank = errors.rank.map_or("–".to_owned(), |rank| format!("{rank:.3}"));
-    let Errors { values, error, worst, .. } = errors;
-    format!(
-        "error {}, worst by a factor of {worst:.2}, rank {rank} ({values} values)",
-        percent(*error)
-    )
 }

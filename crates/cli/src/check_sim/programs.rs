@@ -21,7 +21,6 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::{Switches, TableBuilder};
 use symbiont_simulated::{Kind, Library};
 
-use super::host::said;
 use crate::args::CheckSim;
 use crate::prepare::Bar;
 
@@ -211,6 +210,16 @@ impl Report {
             say!("{name}: {}", said(errors));
         }
     }
+}
+
+/// Errors in words.
+pub(super) fn said(errors: &Errors) -> String {
+    let rank = errors.rank.map_or("–".to_owned(), |rank| format!("{rank:.3}"));
+    let Errors { values, error, worst, .. } = errors;
+    format!(
+        "error {}, worst by a factor of {worst:.2}, rank {rank} ({values} values)",
+        super::percent(*error)
+    )
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::measure::{Costs, measure};
 use super::page;
 use super::plan::{Load, Size};
 use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Finished, InRound, Measure, Place, Repeats, Site};
+use symbiont_campaign::{InRound, Measure, Place, Repeats, Site};
 use symbiont_report::Report;
 
 /// What to do.
@@ -23,9 +23,6 @@ pub struct Options {
     /// Seed of the order of runs.
     pub seed: u64,
 }
-
-/// A finished run.
-pub type Done = Finished<InRound<Load>, Costs>;
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///

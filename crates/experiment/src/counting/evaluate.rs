@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Done;
 use super::measure::Costs;
+use super::measure::Done;
 use super::plan::Load;
 use symbiont_campaign::harness::{Check, Error, Verdict};
 use symbiont_report::number;

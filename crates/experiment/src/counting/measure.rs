@@ -14,6 +14,7 @@ use symbiont_machine::ThreadId;
 
 use super::plan::{Activity, Load};
 use symbiont_campaign::harness::Error;
+use symbiont_campaign::{Finished, InRound};
 
 /// Events that each thread is counted by.
 pub const EVENTS: u32 = 6;
@@ -37,6 +38,9 @@ pub struct Costs {
     /// Memory of the kernel for each event, in bytes; none if it cannot be read.
     pub event_bytes: Option<f64>,
 }
+
+/// A finished run.
+pub type Done = Finished<InRound<Load>, Costs>;
 
 /// Carries out one run.
 ///

@@ -9,7 +9,7 @@ use super::measure::Known;
 use super::page;
 use super::plan::{Load, Size};
 use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Finished, InRound, Measure, Place, Repeats, Site};
+use symbiont_campaign::{InRound, Measure, Place, Repeats, Site};
 use symbiont_report::Report;
 
 /// What to do.
@@ -28,9 +28,6 @@ struct Decisions<'a> {
     size: &'a Size,
     known: Mutex<Known>,
 }
-
-/// A finished run, with the wall time of each decision in ms; the first one found no groups.
-pub type Done = Finished<InRound<Load>, Vec<f64>>;
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Done;
-use super::plan::Load;
+use super::plan::{Done, Load};
 use symbiont_campaign::harness::{Check, Error, Verdict};
 use symbiont_report::number;
 use symbiont_report::stats::{self, Estimate};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use symbiont_campaign::{Finished, InRound};
 use symbiont_model::Depth;
 
 /// Numbers of threads.
@@ -22,6 +23,9 @@ pub struct Load {
     /// Threads altogether, as many as there are places.
     pub threads: u32,
 }
+
+/// A finished run, with the wall time of each decision in ms; the first one found no groups.
+pub type Done = Finished<InRound<Load>, Vec<f64>>;
 
 impl Load {
     /// The loads of the experiment.

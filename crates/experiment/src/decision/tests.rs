@@ -3,6 +3,7 @@ use std::time::Duration;
 use symbiont_model::Depth;
 
 use super::measure::Known;
+use super::plan::Done;
 use super::*;
 use symbiont_campaign::InRound;
 use symbiont_campaign::harness::Verdict::{Fail, Pass};

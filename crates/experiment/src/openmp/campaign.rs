@@ -4,19 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
 use symbiont_linux::slow::SlowCpu;
 
 use super::evaluate::evaluate;
 use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
 use super::plan::{AROUND, Size, What};
-use crate::orders::Took;
+use super::record::Record;
 use crate::phases::{Cpus, Grouping, command};
-use symbiont_campaign::harness::{
-    Error, Lead, Managed, Programs, Progress, Slow, read_report, slow_cpus,
-};
-use symbiont_campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site, digest};
+use symbiont_campaign::harness::{Error, Lead, Programs, Progress, Slow, read_report, slow_cpus};
+use symbiont_campaign::{InRound, Measure, Place, Repeats, Rounds, Site, digest};
 use symbiont_report::Report;
 
 /// What to do.
@@ -44,48 +41,6 @@ const LATE: Duration = Duration::from_millis(50);
 const PATIENCE: (u32, Duration) = (40, Duration::from_secs(30));
 /// Runs two kernels, one after the other.
 const SEQUENCE: &str = r#""$0" "$1" "$2" "$5" && exec "$0" "$3" "$4" 0"#;
-
-/// What a run gives.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// What the kernels report: of one alone that one; of two in both orders the first
-    /// and second of the one sequence, then those of the other.
-    pub outcomes: Vec<Outcome>,
-    /// What the manager reports; absent for runs alone.
-    pub managed: Option<Managed>,
-}
-
-/// A finished run.
-pub(super) type Done = Measured<Pairs<'static>>;
-
-impl Record {
-    /// What both orders took; none for a kernel alone.
-    #[must_use]
-    pub fn took(&self) -> Option<Took> {
-        let [ab_a, ab_b, ba_b, ba_a] = self.outcomes.as_slice() else { return None };
-        let seconds = |outcome: &Outcome| outcome.end - outcome.begin;
-        let programs = [[seconds(ab_a), seconds(ba_a)], [seconds(ab_b), seconds(ba_b)]];
-        let end = ab_b.end.max(ba_a.end);
-        Some(Took { programs, completion: end - ab_a.begin.min(ba_b.begin) })
-    }
-
-    /// Where its time went; none for a kernel alone.
-    #[must_use]
-    pub fn spent(&self) -> Option<Spent> {
-        let [_, ab_b, _, ba_a] = self.outcomes.as_slice() else { return None };
-        let cpu_s = self.outcomes.iter().map(|outcome| outcome.cpu_s).sum();
-        Some(Spent { cpu_s, alone_s: (ab_b.end - ba_a.end).abs() })
-    }
-}
-
-/// Where the time of two kernels in both orders went.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// CPU seconds of all four runs.
-    pub cpu_s: f64,
-    /// Seconds for which one sequence was alone at the end.
-    pub alone_s: f64,
-}
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report. More rounds
 /// may be asked for later.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::{Done, Spent};
 use super::kernels::Kernel;
 use super::plan::{Size, What, pairs};
+use super::record::{Done, Spent};
 use crate::orders::{self, Compared, Took, Under};
 use crate::phases::plan::{BASELINE, TRIED};
 use crate::phases::{Cpus, Grouping};

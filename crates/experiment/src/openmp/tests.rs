@@ -3,8 +3,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::campaign::{Record, Spent, in_order};
+use super::campaign::in_order;
 use super::kernels::{Kernel, Outcome};
+use super::record::{Record, Spent};
 use super::*;
 use crate::phases::Grouping;
 use symbiont_campaign::harness::Programs;

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use symbiont_synth::many;
 use symbiont_synth::watch::Watched;
 
 use super::evaluate::evaluate;
 use super::page;
 use super::plan::{AROUND, Load, QUANTUM, Size, WAKES_PER_S, WORK};
+use super::record::Record;
 use symbiont_campaign::harness::{
     Costs, Error, Managed, Programs, Progress, read_json, read_report,
 };
-use symbiont_campaign::{Finished, InRound, Measure, Place, Repeats, Site};
+use symbiont_campaign::{InRound, Measure, Place, Repeats, Site};
 use symbiont_report::Report;
 
 /// What to do.
@@ -31,20 +31,6 @@ pub struct Options {
 
 /// Time that a run may take beyond what it should.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What a run gives.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// Seconds that it took, with everything around it.
-    pub wall_s: f64,
-    /// What the load reported.
-    pub load: many::Report,
-    /// What the manager reported of itself.
-    pub managed: Managed,
-}
-
-/// A finished run.
-pub type Done = Finished<InRound<Load>, Record>;
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::{Done, Record};
 use super::plan::Load;
+use super::record::{Done, Record};
 use symbiont_campaign::harness::{Check, Costs, Error, Verdict};
 use symbiont_report::number;
 use symbiont_report::stats::{self, Estimate};

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
 use symbiont_policy::Phases;
 use symbiont_synth::Ratio;
 
-use super::judge::{Judged, judge, moments};
+use super::judge::{judge, moments};
 use super::page::page;
 use super::plan::{AROUND, Cell, Size};
+use super::record::Record;
 use crate::phases::Program;
 use crate::phases::command::{self, Ask};
 use symbiont_campaign::harness::{Error, Programs, Progress, read_report};
-use symbiont_campaign::{InRound, Measure, Measured, Place, Repeats, Rounds, Site};
+use symbiont_campaign::{InRound, Measure, Place, Repeats, Rounds, Site};
 use symbiont_report::Report;
 
 /// What to do.
@@ -36,18 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LEAD: Duration = Duration::from_millis(500);
 /// Mean length of a phase: none ends within a run.
 const PHASE: Duration = Duration::from_secs(100_000);
-
-/// What a run gives.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// Length of a quantum, in ms.
-    pub quantum_ms: Option<f64>,
-    /// What it showed.
-    pub judged: Judged,
-}
-
-/// A finished run.
-pub(super) type Done = Measured<Turns<'static>>;
 
 /// Some cells of the experiment.
 pub(super) struct Turns<'a> {

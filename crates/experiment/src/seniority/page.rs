@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::campaign::Done;
 use super::judge::Judged;
 use super::plan::Part;
+use super::record::Done;
 use crate::phases::Grouping;
 use symbiont_campaign::harness::{Check, Error, Verdict};
 use symbiont_report::stats::{self, Estimate};

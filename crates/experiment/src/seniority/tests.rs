@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::campaign::Record;
 use super::page::page;
 use super::plan::{Cell, Part};
+use super::record::Record;
 use super::*;
 use crate::phases::Grouping;
 use symbiont_campaign::{Finished, InRound};

@@ -16,7 +16,7 @@ use super::pipeline::{Environment, GROUPS, STRUCTURES};
 use super::rates::{self, Rates};
 use super::respond::Respond;
 use super::response::Response;
-use super::solve::CLOSE;
+use super::step::CLOSE;
 use super::step::Step;
 use super::tasks::Task;
 

@@ -40,20 +40,6 @@ pub struct After {
     kept: [Option<f64>; REACHES],
 }
 
-/// Where the occupancy of a level is kept.
-pub fn kept(level: CacheLevel) -> Option<usize> {
-    match level {
-        CacheLevel::L2 => Some(0),
-        CacheLevel::Last => Some(1),
-        _ => None,
-    }
-}
-
-/// Does a thread's part of this level take notable time to settle?
-pub fn relaxes(level: usize) -> bool {
-    CacheLevel::ALL.get(level).is_some_and(|level| kept(*level).is_some())
-}
-
 /// How long what is held takes to change.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
@@ -113,7 +99,7 @@ pub(super) fn set<'g>(
         let Some(&first) = members.first() else { continue };
         let time = shared_reach(lines, &threads, after[first].kept[at]);
         after[first].kept[at] = Some(time);
-        let slot = kept(level);
+        let slot = level.occupancy_index();
         if let (Some(slot), Some(ns)) = (slot, span.ns) {
             steady.clear();
             steady.extend(threads.iter().map(|sharer| sharer.reach(time)));

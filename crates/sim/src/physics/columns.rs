@@ -27,7 +27,7 @@ use super::pipeline::{CacheLevel, CoreSharing, Environment};
 use super::rates::{Rates, misses};
 use super::respond::Respond;
 use super::response::Response;
-use super::solve::CLOSE;
+use super::step::CLOSE;
 use super::step::Step;
 use super::tasks::{self, Switches, Task};
 use super::window::Outcome;
@@ -69,7 +69,7 @@ pub(super) struct Left {
 }
 
 /// Lines that come in per ns and per line that there is room for, by where occupancy is kept
-/// ([`caches::kept`]) and the cache.
+/// ([`CacheLevel::occupancy_index`]) and the cache.
 pub(super) type Brought = BTreeMap<(usize, usize), f64>;
 
 /// The cache of a core at a level, where its threads share one, and the lines it holds.
@@ -82,7 +82,7 @@ impl Memo {
     /// So many ns have passed in which others brought in so much.
     pub(super) fn wear(&mut self, physics: &Physics, brought: &Brought, ns: f64) {
         for level in KEPT {
-            let Some(slot) = caches::kept(level) else { continue };
+            let Some(slot) = level.occupancy_index() else { continue };
             let Some((cache, _)) = cache(physics, self.core, level) else { continue };
             if let (Some(held), Some(rate)) = (&mut self.held[slot], brought.get(&(slot, cache))) {
                 *held *= (-rate * ns).exp();
@@ -193,7 +193,7 @@ impl Columns {
             let Some((_, rates)) = rates else { continue };
             let misses = [rates.l2_misses, rates.llc_misses];
             for level in KEPT {
-                let Some(slot) = caches::kept(level) else { continue };
+                let Some(slot) = level.occupancy_index() else { continue };
                 let Some((cache, lines)) = cache(physics, core_slot.core, level) else { continue };
                 let rate = misses[slot] * rates.instructions_per_second() / 1e9 / lines;
                 if rate > 0.0 {
@@ -422,7 +422,7 @@ fn still_held(physics: &Physics, task: &Task<'_>, switches: Switches, memo: &Mem
         let (from, to) = (place(memo.core, level), place(task.core, level));
         let stays =
             switches.private_caches || memo.core == task.core || (from.is_some() && from == to);
-        let held = memo.held[caches::kept(level)?]?;
+        let held = memo.held[level.occupancy_index()?]?;
         Some(if stays { held } else { 0.0 })
     })
 }

@@ -14,8 +14,9 @@
 //! What follows is what the table says, nearly: close by (`what_follows_is_what_the_table_says`), and as
 //! far away as slopes are followed (`what_follows_from_afar_is_nearly_what_the_table_says`).
 
+use serde::{Deserialize, Serialize};
+
 use super::pipeline::{Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, REACHES};
-use super::response::Bound;
 
 /// Inputs of an environment.
 pub(super) const INPUTS: usize = FIRST_REACH + REACHES + 3;
@@ -28,6 +29,46 @@ const OCTAVES: f64 = 0.05;
 const SLIGHT: f64 = 1e-3;
 /// See [`SLIGHT`].
 const WIDE: f64 = 4.0;
+
+/// The least CPI that the front end and ports allow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Bound {
+    /// Of the front end and of each group's ports, cycles of all of it that an instruction
+    /// takes at least; by input.
+    least: [f32; FIRST_ENTRIES],
+    /// At the anchor.
+    anchor: f32,
+}
+
+impl Bound {
+    /// From what is asked of the front end and of each group's ports; it adds nothing at the anchor.
+    pub(super) fn new(least: [f32; FIRST_ENTRIES], anchor: &Environment) -> Self {
+        let bound = Self { least, anchor: 0.0 };
+        Self { anchor: bound.at(anchor) as f32, ..bound }
+    }
+
+    /// Is it as [`Bound::new`] makes them?
+    pub(super) fn is_sound(&self) -> bool {
+        let mut all = self.least.iter().chain([&self.anchor]);
+        all.all(|bound| bound.is_finite() && *bound >= 0.0)
+    }
+
+    /// Inputs that it depends on.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = usize> {
+        (0..FIRST_ENTRIES).filter(|&input| self.least[input] > 0.0)
+    }
+
+    fn at(&self, environment: &Environment) -> f64 {
+        let front = f64::from(self.least[0]) / environment.dispatch;
+        let ports = self.least[FIRST_PORT..].iter().zip(&environment.ports);
+        ports.map(|(least, share)| f64::from(*least) / share).fold(front, f64::max)
+    }
+
+    /// What is added to the CPI of the table.
+    pub(super) fn beyond_anchor(&self, environment: &Environment) -> f64 {
+        self.at(environment) - f64::from(self.anchor)
+    }
+}
 
 /// A look-up and what follows from it nearby.
 #[derive(Debug, Clone, Copy, PartialEq)]

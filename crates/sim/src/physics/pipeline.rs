@@ -91,6 +91,16 @@ impl CacheLevel {
         Self::Tlb2,
         Self::Streams,
     ];
+
+    /// Where its occupancy is kept, if a thread's part of it takes notable time to settle.
+    #[must_use]
+    pub fn occupancy_index(self) -> Option<usize> {
+        match self {
+            Self::L2 => Some(0),
+            Self::Last => Some(1),
+            _ => None,
+        }
+    }
 }
 
 /// Does a thread have its core for itself?

@@ -60,7 +60,7 @@ pub struct Tables<'a> {
 impl Tables<'_> {
     fn table<'t>(&self, task: &Task<'t>) -> &'t ResponseTable {
         let (phase, physics) = (task.phase, self.physics);
-        phase.table(task.mode, task.pipeline.sharing, || {
+        task.tables.get_or_make(task.mode, task.pipeline.sharing, || {
             let core_type = &physics.core_types[task.core_type];
             ResponseTable::new(phase, task.facts.written, task.pipeline, core_type, &physics.memory)
         })
@@ -78,9 +78,10 @@ impl Physics {
         mode: u32,
         sharing: CoreSharing,
     ) -> Option<&'p ResponseTable> {
-        let (phase, place) = (prepared.cores.get(core_type)?, self.core_types.get(core_type)?);
+        let (phase, kept) = (prepared.cores.get(core_type)?, prepared.tables.get(core_type)?);
+        let place = self.core_types.get(core_type)?;
         let pipeline = self.pipeline(core_type, mode, sharing)?;
-        Some(phase.table(pipeline.mode, sharing, || {
+        Some(kept.get_or_make(pipeline.mode, sharing, || {
             let written = prepared.facts.written;
             ResponseTable::new(phase, written, pipeline, place, &self.memory)
         }))

@@ -28,14 +28,15 @@ use serde::{Deserialize, Serialize};
 use symbiont_profile::PREDICTORS;
 
 use super::domains::{CoreTypePlace, MemoryPlace};
-use super::local::{INPUTS, Local};
+use super::for_core::ForCore;
+use super::local::{Bound, INPUTS, Local};
 use super::part;
 use super::pipeline::{
     CacheLevel, Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Pipeline, Queue,
     REACHES, STRUCTURES,
 };
-use super::prepared::ForCore;
-use super::table::build::{Effort, Tolerance};
+use super::table::build::Tolerance;
+use super::table::function::Effort;
 use super::table::{Places, Range, Table, build};
 use super::trace::Trace;
 use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
@@ -69,49 +70,6 @@ pub struct ResponseTable {
     bound: Bound,
     fastest: f32,
     cares: u32,
-}
-
-/// The least CPI that the front end and ports allow.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Bound {
-    /// Of the front end and of each group's ports, cycles of all of it that an instruction
-    /// takes at least; by input.
-    least: [f32; FIRST_ENTRIES],
-    /// At the anchor.
-    anchor: f32,
-}
-
-impl Bound {
-    /// Each port group is asked for what it must do however scarce it is.
-    fn new(ranges: &[Range], pipeline: &Pipeline, trial: &mut Trial<'_>) -> Self {
-        let mut run = |inputs: &[f64]| trial.run(inputs, Effort::Full);
-        let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
-        let front = run(&best).front;
-        let mut least = [0.0; FIRST_ENTRIES];
-        least[0] = (front * pipeline.width) as f32;
-        for group in 0..GROUPS {
-            let (input, ports) = (FIRST_PORT + group, pipeline.group_size(group));
-            if ports > 0.0 && ranges[input].is_wide() {
-                let mut scarce = best.clone();
-                scarce[input] = ranges[input].worst;
-                least[input] = (run(&scarce).port_cycles[group] / ports) as f32;
-            }
-        }
-        let anchor: Vec<f64> = ranges.iter().map(|range| range.anchor).collect();
-        let bound = Self { least, anchor: 0.0 };
-        Self { anchor: bound.at(&environment(&anchor)) as f32, ..bound }
-    }
-
-    fn at(&self, environment: &Environment) -> f64 {
-        let front = f64::from(self.least[0]) / environment.dispatch;
-        let ports = self.least[FIRST_PORT..].iter().zip(&environment.ports);
-        ports.map(|(least, share)| f64::from(*least) / share).fold(front, f64::max)
-    }
-
-    /// What is added to the CPI of the table.
-    pub(super) fn beyond_anchor(&self, environment: &Environment) -> f64 {
-        self.at(environment) - f64::from(self.anchor)
-    }
 }
 
 /// What a round needs to know of a thread in an environment; per instruction.
@@ -234,7 +192,8 @@ fn ranges(
     for (level, (name, cache)) in CacheLevel::ALL.iter().zip(&core_type.caches).enumerate() {
         let footprint = &phase.footprints[level];
         let sharers = cache.cores as f64 * if cache.per_thread { 1.0 } else { n };
-        let fixed = sharers <= 1.0 && !super::caches::relaxes(level);
+        let fixed = sharers <= 1.0
+            && CacheLevel::ALL.get(level).is_none_or(|level| level.occupancy_index().is_none());
         let least = if fixed { 1.0 } else { STARVED / sharers };
         // Without an L3 both levels are one: the last one stands for both.
         let reuses = phase.trace.reuses(*name).filter(|_| !(tied && *name == CacheLevel::L2));
@@ -304,6 +263,25 @@ impl Trial<'_> {
     }
 }
 
+/// The bound of a phase. Each port group is asked for what it must do however scarce it is.
+fn bound(ranges: &[Range], pipeline: &Pipeline, trial: &mut Trial<'_>) -> Bound {
+    let mut run = |inputs: &[f64]| trial.run(inputs, Effort::Full);
+    let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
+    let front = run(&best).front;
+    let mut least = [0.0; FIRST_ENTRIES];
+    least[0] = (front * pipeline.width) as f32;
+    for group in 0..GROUPS {
+        let (input, ports) = (FIRST_PORT + group, pipeline.group_size(group));
+        if ports > 0.0 && ranges[input].is_wide() {
+            let mut scarce = best.clone();
+            scarce[input] = ranges[input].worst;
+            least[input] = (run(&scarce).port_cycles[group] / ports) as f32;
+        }
+    }
+    let anchor: Vec<f64> = ranges.iter().map(|range| range.anchor).collect();
+    Bound::new(least, &environment(&anchor))
+}
+
 impl ResponseTable {
     /// Asks the window model wherever that is needed.
     #[must_use]
@@ -325,7 +303,7 @@ impl ResponseTable {
         };
         let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
         let fastest = trial.run(&best, Effort::Full).cpi as f32;
-        let bound = Bound::new(&ranges, pipeline, &mut trial);
+        let bound = bound(&ranges, pipeline, &mut trial);
         let table = build(&ranges, Tolerance::default(), &mut |inputs, effort| {
             let (mut often, seldom) = split(&trial.run(inputs, effort));
             let above = f64::from(often[0]) - bound.beyond_anchor(&environment(inputs));
@@ -333,8 +311,7 @@ impl ResponseTable {
             (often, seldom)
         });
         let cares = table.inputs().fold(0, |cares, input| cares | 1 << input);
-        let bounding = (0..FIRST_ENTRIES).filter(|&input| bound.least[input] > 0.0);
-        let cares = bounding.fold(cares, |cares, input| cares | 1 << input);
+        let cares = bound.inputs().fold(cares, |cares, input| cares | 1 << input);
         Self { table, bound, fastest, cares }
     }
 
@@ -353,10 +330,7 @@ impl ResponseTable {
             .table
             .inputs()
             .fold(0_u32, |bits, input| bits | 1_u32.checked_shl(input as u32).unwrap_or(u32::MAX));
-        let bounds = self.bound.least.iter().chain([&self.bound.anchor]);
-        self.table.is_sound()
-            && bits & !self.cares == 0
-            && bounds.into_iter().all(|bound| bound.is_finite() && *bound >= 0.0)
+        self.table.is_sound() && bits & !self.cares == 0 && self.bound.is_sound()
     }
 
     /// The inputs that do anything here, one bit each.

@@ -8,7 +8,7 @@
 //! Two fixed points, one within the other. *Within* a core: guess all IPCs (the last ones of the
 //! thread, where known); from them follow the shares of slots, ports and queues, and the reach of
 //! the caches that are the core's own; from these, by the window model, new IPCs. A part of each
-//! step is taken ([`Step`]), until none exceeds [`CLOSE`]. *Between* cores: from the speeds of all
+//! step is taken ([`Step`]), until none exceeds [`CLOSE`](super::step::CLOSE). *Between* cores: from the speeds of all
 //! follow the reach of caches that several cores share, and queueing at memory and links. Few
 //! numbers determine all of that, so a few rounds settle it, by steps that learn from the last ones
 //! (`mixing`).
@@ -53,8 +53,6 @@ use super::tasks::{self, Load, Switches, Task};
 
 pub use super::respond::{Direct, Respond, Tables};
 
-/// Largest relative change of an IPC that counts as none.
-pub const CLOSE: f64 = 2e-3;
 /// Most rounds.
 pub const ROUNDS: u32 = 16;
 /// Most sweeps of a core in a round.
@@ -300,7 +298,8 @@ impl Call<'_> {
         }
         let Columns { moved, filling, cares, speeds, reaches, after, held, .. } = columns;
         let wanted = |level: CacheLevel, members: &[usize]| {
-            let fills = |member: usize| caches::kept(level).is_some_and(|at| filling[member][at]);
+            let fills =
+                |member: usize| level.occupancy_index().is_some_and(|at| filling[member][at]);
             members.iter().any(|&member| moved[member] || fills(member))
                 && matters(cares, level, members)
         };
@@ -343,7 +342,7 @@ impl Call<'_> {
         let Columns { shown, spread, filling, cares, reaches, after, held, .. } = &mut *columns;
         let wanted = |level: CacheLevel, members: &[usize]| {
             let new = |member: usize| {
-                let fills = caches::kept(level).is_some_and(|at| filling[member][at]);
+                let fills = level.occupancy_index().is_some_and(|at| filling[member][at]);
                 fills || (shown[member] - spread[member]).abs() > STILL
             };
             members.iter().any(|&member| new(member)) && matters(cares, level, members)
@@ -373,7 +372,7 @@ impl Call<'_> {
         filling.iter_mut().zip(&*after).for_each(|(filling, after)| *filling = after.changing);
         let left = |level: CacheLevel, members: &[usize]| {
             let new = |member: usize| {
-                let fills = caches::kept(level).is_some_and(|at| filling[member][at]);
+                let fills = level.occupancy_index().is_some_and(|at| filling[member][at]);
                 fills || is_new(reported[member], speeds[member])
             };
             !matters(cares, level, members) && members.iter().any(|&member| new(member))

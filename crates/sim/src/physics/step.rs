@@ -7,6 +7,9 @@
 //! short. A thread that swings time and again is at a cliff, which has no slope to follow: the more often, the
 //! shorter its longest step (`LONGEST`).
 
+/// Largest relative change of an IPC that counts as none.
+pub const CLOSE: f64 = 2e-3;
+
 /// The longest step by how often the sign of what was missing has changed.
 const LONGEST: [f64; 8] = [3.0, 1.0, 1.0, 0.8, 0.7, 0.5, 0.5, 0.35];
 /// The longest one after that, and the shortest of all.

@@ -1,8 +1,9 @@
 //! The threads that run, laid out for the fixed point.
 
 use super::domains::Physics;
+use super::for_core::{Facts, ForCore};
 use super::pipeline::{CacheLevel, CoreSharing, Environment, Pipeline, REACHES};
-use super::prepared::{Facts, ForCore, Prepared};
+use super::prepared::{KeptTables, Prepared};
 
 /// A thread that runs for the whole time that is solved.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +82,8 @@ pub struct Task<'a> {
     pub pipeline: &'a Pipeline,
     /// Its phase there.
     pub phase: &'a ForCore,
+    /// What is known of it there.
+    pub tables: &'a KeptTables,
     /// Its phase.
     pub facts: &'a Facts,
     /// Shares of its pages by node.
@@ -98,7 +101,13 @@ pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>], switches: Switches)
         let sharing = CoreSharing::of(sharers);
         let Some(pipeline) = physics.pipeline(core.core_type, mode, sharing) else { continue };
         for running in load.threads {
-            let Some(phase) = running.prepared.cores.get(core.core_type) else { continue };
+            let of_type = core.core_type;
+            let prepared = running.prepared;
+            let Some((phase, tables)) =
+                prepared.cores.get(of_type).zip(prepared.tables.get(of_type))
+            else {
+                continue;
+            };
             tasks.push(Task {
                 thread: running.thread,
                 core: load.core,
@@ -112,7 +121,8 @@ pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>], switches: Switches)
                 home: core.home,
                 pipeline,
                 phase,
-                facts: &running.prepared.facts,
+                tables,
+                facts: &prepared.facts,
                 pages: running.pages,
             });
         }

@@ -11,7 +11,8 @@ use super::pipeline::{CoreSharing, Group, Queue};
 use super::prepared::Prepared;
 use super::rates::Rates;
 use super::respond::{Direct, Respond, Tables};
-use super::solve::{CLOSE, Solution, State};
+use super::solve::{Solution, State};
+use super::step::CLOSE;
 use super::tasks::{Load, Running, Switches};
 use crate::description::Description;
 

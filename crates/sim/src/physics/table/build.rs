@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::axis::{Axis, MIDDLE, Range, STEPS};
+use super::function::{Effort, Function, Values};
 use super::jitter::Jitter;
 use super::{MOST_AXES, Parts, Table, Term, nodes_at};
 
@@ -40,23 +41,6 @@ const JITTER: [f64; 2] = [5.0, 7.5];
 
 /// Most halvings of an axis' first quarters.
 const HALVINGS: usize = 4;
-
-/// What a function answers: the values that are often asked for, and those seldom.
-pub type Values<const H: usize, const C: usize> = ([f32; H], [f32; C]);
-
-/// How well a function shall answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// About: differences of such answers are near those of exact ones.
-    Quick,
-    /// As exactly as it can.
-    Full,
-}
-
-/// A function to tabulate; it is asked at values of all its inputs. The first question is not
-/// a quick one.
-pub type Function<'f, const H: usize, const C: usize> =
-    dyn FnMut(&[f64], Effort) -> Values<H, C> + 'f;
 
 /// A point: positions of the axes that are not at the anchor.
 type Key = Vec<(u8, u8)>;

@@ -20,7 +20,7 @@
 //! (`an_anchor_at_a_step_stays`).
 
 use super::Range;
-use super::build::{Effort, Function, Values};
+use super::function::{Effort, Function, Values};
 
 /// Pairs of points.
 const PAIRS: usize = 8;

@@ -73,8 +73,8 @@ fn table(catalogue: &str) -> &'static [Row] {
 
 /// Catalogues of machines that `counters` has none for: name and text.
 const OWN: [(&str, &str); 2] = [
-    ("netburst", include_str!("../../catalogues/netburst.toml")),
-    ("xsim", include_str!("../../catalogues/xsim.toml")),
+    ("netburst", include_str!("../catalogues/netburst.toml")),
+    ("xsim", include_str!("../catalogues/xsim.toml")),
 ];
 
 /// The text of the catalogue of this name; none if there is no such.

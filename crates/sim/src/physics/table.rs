@@ -14,7 +14,7 @@
 //! wherever one of them is at the anchor. Inputs that do nothing at the anchor and at some
 //! corners are left out; a term over several inputs is made where the corners show that
 //! it does something, and refined while finer values differ from interpolated ones. To
-//! learn that most do nothing together, quick answers are enough ([`build::Effort`]). What answers
+//! learn that most do nothing together, quick answers are enough ([`function::Effort`]). What answers
 //! jitter by is taken out of the anchor's, and is nothing that inputs do together (`jitter`).
 //! What is tabulated is a vector; its first element steers all that.
 //!
@@ -31,6 +31,7 @@
 
 pub mod axis;
 pub mod build;
+pub mod function;
 mod jitter;
 mod layout;
 mod slopes;

@@ -43,6 +43,7 @@ mod columns;
 pub mod coupling;
 pub mod domains;
 pub mod footprint;
+pub mod for_core;
 mod groups;
 pub mod local;
 pub mod memory;

@@ -59,7 +59,7 @@ pub use traced::Windows;
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 const CHECKS: u32 = 50;
 /// Starts a command where children's programs are followed.
-const FOLLOW: &str = include_str!("follow.sh");
+const FOLLOW: &str = include_str!("capture/follow.sh");
 /// The emulator's file name.
 const EMULATOR: &str = "qemu-x86_64";
 /// File name of the plugin.

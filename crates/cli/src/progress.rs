@@ -1,0 +1,105 @@
+//! Progress of a campaign on the terminal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use symbiont_campaign::harness::Progress;
+
+/// Where a campaign's figures come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Figures {
+    /// From this machine, which therefore should do nothing else.
+    Measured,
+    /// From a simulated machine, whatever this one does.
+    Simulated,
+}
+
+/// A progress bar; plain lines where standard error is no terminal.
+pub(crate) struct Terminal {
+    bar: ProgressBar,
+    cancelled: Arc<AtomicBool>,
+    figures: Figures,
+}
+
+impl Terminal {
+    pub(crate) fn new(figures: Figures) -> anyhow::Result<Self> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            // The first asks to stop in good order, the next ends at once.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&cancelled))?;
+            signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = "{elapsed_precise}{prefix} {bar:30} {pos}/{len} {msg}";
+        bar.set_style(ProgressStyle::with_template(style)?);
+        Ok(Self { bar, cancelled, figures })
+    }
+
+    /// Removes it from the screen.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, text: &str) {
+        if self.bar.is_hidden() {
+            note!("{text}");
+        } else {
+            self.bar.println(text);
+        }
+    }
+}
+
+impl Progress for Terminal {
+    fn begin(&mut self, runs: usize, done: usize, estimate: Duration) {
+        if done == runs {
+            self.line(
+                "All runs were done before: only the report is written anew. Remove the folder to \
+                 measure again.",
+            );
+            return;
+        }
+        let minutes = estimate.as_secs().div_ceil(60);
+        // What the user's own programs take is not known before they ran.
+        let known = !estimate.is_zero();
+        let about = if known { format!(", about {minutes} min") } else { String::new() };
+        let advice = match self.figures {
+            Figures::Measured => " The machine should do nothing else meanwhile.",
+            Figures::Simulated => "",
+        };
+        self.line(&format!(
+            "{} runs{about}.{advice} ^C stops; the same command then goes on from there.",
+            runs - done
+        ));
+        if done > 0 {
+            self.line(&format!("{done} of {runs} runs were done before."));
+        }
+        self.bar.set_length(runs as u64);
+        self.bar.set_position(done as u64);
+        let of = if known { format!(" of about {minutes} min") } else { String::new() };
+        self.bar.set_prefix(of);
+        self.bar.enable_steady_tick(Duration::from_secs(1));
+    }
+
+    fn running(&mut self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
+    fn done(&mut self) {
+        self.bar.inc(1);
+        let (at, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        if self.bar.is_hidden() && (at % 25 == 0 || at == of) {
+            note!("{at} of {of} runs done");
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.line(text);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}

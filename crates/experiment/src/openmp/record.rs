@@ -1,0 +1,51 @@
+//! What a run gives.
+
+use serde::{Deserialize, Serialize};
+use symbiont_campaign::harness::Managed;
+use symbiont_campaign::{Finished, InRound};
+
+use super::kernels::Outcome;
+use super::plan::What;
+use crate::orders::Took;
+
+/// What a run gives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What the kernels report: of one alone that one; of two in both orders the first
+    /// and second of the one sequence, then those of the other.
+    pub outcomes: Vec<Outcome>,
+    /// What the manager reports; absent for runs alone.
+    pub managed: Option<Managed>,
+}
+
+impl Record {
+    /// What both orders took; none for a kernel alone.
+    #[must_use]
+    pub fn took(&self) -> Option<Took> {
+        let [ab_a, ab_b, ba_b, ba_a] = self.outcomes.as_slice() else { return None };
+        let seconds = |outcome: &Outcome| outcome.end - outcome.begin;
+        let programs = [[seconds(ab_a), seconds(ba_a)], [seconds(ab_b), seconds(ba_b)]];
+        let end = ab_b.end.max(ba_a.end);
+        Some(Took { programs, completion: end - ab_a.begin.min(ba_b.begin) })
+    }
+
+    /// Where its time went; none for a kernel alone.
+    #[must_use]
+    pub fn spent(&self) -> Option<Spent> {
+        let [_, ab_b, _, ba_a] = self.outcomes.as_slice() else { return None };
+        let cpu_s = self.outcomes.iter().map(|outcome| outcome.cpu_s).sum();
+        Some(Spent { cpu_s, alone_s: (ab_b.end - ba_a.end).abs() })
+    }
+}
+
+/// Where the time of two kernels in both orders went.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// CPU seconds of all four runs.
+    pub cpu_s: f64,
+    /// Seconds for which one sequence was alone at the end.
+    pub alone_s: f64,
+}
+
+/// A finished run.
+pub type Done = Finished<InRound<What>, Record>;

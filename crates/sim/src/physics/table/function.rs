@@ -1,0 +1,18 @@
+//! What a table is made of.
+
+/// What a function answers: the values that are often asked for, and those seldom.
+pub type Values<const H: usize, const C: usize> = ([f32; H], [f32; C]);
+
+/// How well a function shall answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// About: differences of such answers are near those of exact ones.
+    Quick,
+    /// As exactly as it can.
+    Full,
+}
+
+/// A function to tabulate; it is asked at values of all its inputs. The first question is not
+/// a quick one.
+pub type Function<'f, const H: usize, const C: usize> =
+    dyn FnMut(&[f64], Effort) -> Values<H, C> + 'f;
