@@ -19,6 +19,7 @@ mod reproduce;
 mod research;
 #[cfg(feature = "research")]
 mod simulated;
+mod slurm;
 #[cfg(feature = "research")]
 mod training;
 
@@ -48,6 +49,7 @@ pub use reproduce::Reproduce;
 pub use research::{Analyze, AnalyzePhases, Generate, Profile, Research};
 #[cfg(feature = "research")]
 pub use simulated::{CheckSim, Fidelity, Kept, Machines, Private, Simulate, Workloads};
+pub use slurm::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
@@ -71,6 +73,7 @@ pub struct Cli {
 pub enum Command {
     Run(Run),
     Batch(Batch),
+    Slurm(Slurm),
     Attach(Attach),
     Detach(Detach),
     Status(Status),

@@ -23,6 +23,7 @@ mod doctor;
 mod explain;
 #[cfg(feature = "research")]
 mod generate;
+mod identity;
 mod knowledge;
 #[cfg(feature = "research")]
 mod machines;
@@ -43,6 +44,7 @@ mod restore;
 mod run;
 #[cfg(feature = "research")]
 mod simulate;
+mod slurm;
 mod stat;
 mod status;
 mod top;
@@ -116,6 +118,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Batch(args) => batch::batch(&args),
+        Command::Slurm(args) => slurm::slurm(&args),
         Command::Attach(args) => attach::attach(&args),
         Command::Detach(args) => attach::detach(&args),
         Command::Status(args) => status::status(&args),

@@ -15,6 +15,8 @@
 //! | by the interference model, where CPI stacks are counted | [`Modelled`] |
 //! | from runs that took longer next to some than to others, where not | [`Learned`] |
 //! | what is known of each program of each user, in a file | [`Observations`], [`Store`] |
+//! | what ran next to what | [`Account`] |
+//! | queue and nodes as Slurm's commands write them | [`slurm`] |
 //! | jobs to release, each with its node and its reason | [`Release`], [`Reason`] |
 //!
 //! # Terms and units
@@ -22,6 +24,7 @@
 //! jobs, first in order of priority, that may start before each other. *Overdue*: has waited for the
 //! stated maximum. Times in seconds, on one clock.
 
+mod account;
 mod choose;
 mod digest;
 mod learned;
@@ -29,8 +32,10 @@ mod modelled;
 mod observed;
 mod predict;
 mod queue;
+pub mod slurm;
 mod store;
 
+pub use account::{Account, Ran};
 pub use choose::choose;
 pub use digest::{digest, digest_of_text, work};
 pub use learned::{CoRun, Demand, Learned};

@@ -1,8 +1,6 @@
 //! `symbiont batch`: many commands on this machine, a few at a time, the best partners together.
 
-mod account;
 mod dry_run;
-mod identity;
 mod job_file;
 mod progress;
 mod runner;
@@ -14,16 +12,15 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use symbiont_jobs::{Run, Store, work};
+use symbiont_jobs::{Account, Ran, Run, Store, work};
 
-use self::account::{Account, Ran};
-use self::identity::{Identities, Identity};
 use self::job_file::Line;
 use self::progress::Progress;
 use self::runner::{Ended, Runner, Surroundings};
 use self::schedule::{Schedule, Start, Waiting};
 use self::summary::{JobSummary, Summary};
 use crate::args::Batch;
+use crate::identity::{Identities, Identity};
 
 /// Runs the jobs of a file.
 pub fn batch(args: &Batch) -> anyhow::Result<()> {
@@ -34,7 +31,7 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
         PathBuf::from(name)
     });
     let done = if args.resume { progress::done(&noted, &lines)? } else { Default::default() };
-    let store = args.store.clone().map_or_else(runner::default_store, Ok)?;
+    let store = args.store.clone().map_or_else(crate::identity::default_store, Ok)?;
     let store = Store::new(&store);
     let known = store.read().unwrap_or_else(|error| {
         note!("symbiont: {error}");
@@ -44,10 +41,10 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let slots = args.at_once.map_or(cpus, usize::from);
     let schedule = Schedule::new(args.order, slots, cpus as f64, known);
     let user = rustix::process::geteuid().as_raw();
-    let mut identities = Identities::new(user, &std::env::var("PATH").unwrap_or_default());
+    let mut identities = Identities::new(&std::env::var("PATH").unwrap_or_default());
     let here = std::env::current_dir().unwrap_or_default();
     let job = |line: Line| {
-        let identity = identities.of(&line.command);
+        let identity = identities.of(user, &line.command);
         let work = work(&format!("{}\0{}", here.display(), line.command));
         (line.number, Job { line, identity, work })
     };
@@ -160,13 +157,13 @@ impl Execution {
             return;
         }
         note!("symbiont: [{place}/{total}] starts line {number}: {}: {reason}", line.command);
-        self.account.start(number, &job.identity.key, now_s);
+        self.account.start(number as u64, &job.identity.key, now_s);
         self.running.insert(number, (now_s, reason));
     }
 
     fn end(&mut self, ended: &Ended) -> anyhow::Result<()> {
         let &Ended { number, status, cpu_s } = ended;
-        let ran = self.account.end(number, self.begin.elapsed().as_secs_f64());
+        let ran = self.account.end(number as u64, self.begin.elapsed().as_secs_f64());
         let (Some(job), Some(ran), Some((started_s, reason))) =
             (self.jobs.get(&number), ran, self.running.remove(&number))
         else {

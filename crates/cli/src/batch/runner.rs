@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -178,15 +178,4 @@ impl Runner {
             let _ = group.map(|group| kill_process_group(group, signal));
         }
     }
-}
-
-/// Where what is known of programs is kept, unless another file is given.
-pub fn default_store() -> anyhow::Result<PathBuf> {
-    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || set("HOME").map(|home| home.join(".local/state"));
-    let state = set("XDG_STATE_HOME").or_else(home);
-    let state = state.context(
-        "there is no home directory for what is learnt of programs: name a file by --store",
-    )?;
-    Ok(state.join(Path::new("symbiont/jobs.json")))
 }

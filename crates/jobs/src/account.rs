@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use symbiont_jobs::ProgramKey;
+use crate::ProgramKey;
 
 /// A job that runs.
 #[derive(Debug)]
@@ -13,10 +13,10 @@ struct Running {
     overlap: BTreeMap<ProgramKey, f64>,
 }
 
-/// The jobs that run, by number.
+/// The jobs that run on one node, by number.
 #[derive(Debug, Default)]
 pub struct Account {
-    running: BTreeMap<usize, Running>,
+    running: BTreeMap<u64, Running>,
     at_s: f64,
 }
 
@@ -31,14 +31,20 @@ pub struct Ran {
 
 impl Account {
     /// A job starts.
-    pub fn start(&mut self, job: usize, key: &ProgramKey, now_s: f64) {
+    pub fn start(&mut self, job: u64, key: &ProgramKey, now_s: f64) {
         self.pass(now_s);
         let running = Running { key: key.clone(), since_s: now_s, overlap: BTreeMap::new() };
         self.running.insert(job, running);
     }
 
+    /// Does a job run?
+    #[must_use]
+    pub fn runs(&self, job: u64) -> bool {
+        self.running.contains_key(&job)
+    }
+
     /// A job ends; none: it never started.
-    pub fn end(&mut self, job: usize, now_s: f64) -> Option<Ran> {
+    pub fn end(&mut self, job: u64, now_s: f64) -> Option<Ran> {
         self.pass(now_s);
         let ended = self.running.remove(&job)?;
         let elapsed_s = (now_s - ended.since_s).max(0.0);
@@ -46,10 +52,15 @@ impl Account {
         Some(Ran { elapsed_s, co_runners: ended.overlap.into_iter().map(share).collect() })
     }
 
+    /// The jobs that run.
+    pub fn running(&self) -> impl Iterator<Item = u64> {
+        self.running.keys().copied()
+    }
+
     fn pass(&mut self, now_s: f64) {
         let passed = (now_s - self.at_s).max(0.0);
         self.at_s = now_s;
-        let keys: Vec<(usize, ProgramKey)> =
+        let keys: Vec<(u64, ProgramKey)> =
             self.running.iter().map(|(job, running)| (*job, running.key.clone())).collect();
         for (job, running) in &mut self.running {
             for (_, key) in keys.iter().filter(|(other, _)| other != job) {

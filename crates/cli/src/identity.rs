@@ -1,4 +1,4 @@
-//! Which program a command runs: what is known of one command is of use for another.
+//! Which program a command runs, and where it is kept what is known of it: what is known of one command is of use for another.
 //!
 //! The first word names it, where that is an executable; behind an interpreter, and in a list of commands,
 //! the program is the whole text.
@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use symbiont_jobs::{ProgramKey, digest, digest_of_text};
 
 /// Programs that say little of what they run.
@@ -26,20 +27,19 @@ pub struct Identity {
 /// Finds programs; reads each executable once.
 #[derive(Debug)]
 pub struct Identities {
-    user: u32,
     search: Vec<PathBuf>,
     digests: BTreeMap<PathBuf, Option<String>>,
 }
 
 impl Identities {
-    /// Of a user, found along the folders of `PATH`.
-    pub fn new(user: u32, path: &str) -> Self {
+    /// Found along the folders of `PATH`.
+    pub fn new(path: &str) -> Self {
         let search = std::env::split_paths(path).collect();
-        Self { user, search, digests: BTreeMap::new() }
+        Self { search, digests: BTreeMap::new() }
     }
 
-    /// Which program a command runs.
-    pub fn of(&mut self, command: &str) -> Identity {
+    /// Which program a user's command runs.
+    pub fn of(&mut self, user: u32, command: &str) -> Identity {
         let word = first_word(command);
         let name = word.rsplit('/').next().unwrap_or(word).to_owned();
         let is_list = command.contains(['|', ';', '&', '(', '`', '\n']) || command.contains("$(");
@@ -48,7 +48,24 @@ impl Identities {
             false => self.executable(word),
         };
         let digest = by_file.unwrap_or_else(|| digest_of_text(command));
-        Identity { key: ProgramKey { user: self.user, digest }, name }
+        Identity { key: ProgramKey { user, digest }, name }
+    }
+
+    /// Which program a user's script runs: that of its command, where it has one only.
+    pub fn of_script(&mut self, user: u32, script: &str) -> Identity {
+        let is_command = |line: &&str| !line.is_empty() && !line.starts_with('#');
+        let mut commands = script.lines().map(str::trim).filter(is_command);
+        match (commands.next(), commands.next()) {
+            (Some(only), None) => {
+                let only = only.strip_prefix("exec ").unwrap_or(only);
+                self.of(user, only.strip_prefix("srun ").unwrap_or(only))
+            }
+            (first, _) => {
+                let name = first_word(first.unwrap_or_default());
+                let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+                Identity { key: ProgramKey { user, digest: digest_of_text(script) }, name }
+            }
+        }
     }
 
     fn executable(&mut self, word: &str) -> Option<String> {
@@ -71,13 +88,24 @@ fn first_word(command: &str) -> &str {
     command.split_whitespace().find(|word| !is_assignment(word)).unwrap_or_default()
 }
 
+/// Where what is known of programs is kept, unless another file is given.
+pub fn default_store() -> anyhow::Result<PathBuf> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || set("HOME").map(|home| home.join(".local/state"));
+    let state = set("XDG_STATE_HOME").or_else(home);
+    let state = state.context(
+        "there is no home directory for what is learnt of programs: name a file by --store",
+    )?;
+    Ok(state.join(Path::new("symbiont/jobs.json")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn digests(commands: &[&str]) -> Vec<String> {
-        let mut identities = Identities::new(7, "/usr/bin:/bin");
-        commands.iter().map(|command| identities.of(command).key.digest).collect()
+        let mut identities = Identities::new("/usr/bin:/bin");
+        commands.iter().map(|command| identities.of(7, command).key.digest).collect()
     }
 
     #[test]
@@ -97,9 +125,19 @@ mod tests {
     }
 
     #[test]
+    fn a_script_of_one_command_is_the_program_of_that_and_a_longer_one_its_text() {
+        let mut identities = Identities::new("/usr/bin:/bin");
+        let mut of = |script: &str| identities.of_script(7, script).key.digest;
+        let wrapped = of("#!/bin/sh\n# This script was created by sbatch --wrap.\n\ncat a\n");
+        assert_eq!(wrapped, of("#!/bin/sh\n#SBATCH -n 1\nsrun cat b\n"));
+        assert_ne!(of("#!/bin/sh\ncat a\ncat b\n"), of("#!/bin/sh\ncat a\ncat c\n"));
+        assert_eq!(identities.of_script(8, "#!/bin/sh\ncat a").key.user, 8);
+    }
+
+    #[test]
     fn people_read_the_programs_name() {
-        let mut identities = Identities::new(7, "/usr/bin:/bin");
-        assert_eq!(identities.of("A=1 /usr/bin/cat x").name, "cat");
-        assert_eq!(identities.of("A=1").name, "");
+        let mut identities = Identities::new("/usr/bin:/bin");
+        assert_eq!(identities.of(7, "A=1 /usr/bin/cat x").name, "cat");
+        assert_eq!(identities.of(7, "A=1").name, "");
     }
 }

@@ -1,0 +1,164 @@
+//! `symbiont slurm`: which jobs of a cluster start together.
+
+mod cluster;
+mod decisions;
+mod metrics;
+mod releaser;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use symbiont_jobs::{Rules, Store};
+
+use self::cluster::{Cluster, Commands};
+use self::decisions::Decisions;
+use self::releaser::{Options, Releaser};
+use crate::args::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
+use crate::identity::default_store;
+
+/// Releases jobs, or says why some were.
+pub fn slurm(args: &Slurm) -> anyhow::Result<()> {
+    let (store, decisions) = files(&args.files)?;
+    match &args.command {
+        Some(SlurmCommand::Why(args)) => why(args, &Decisions::new(&decisions)),
+        None => release(args, Store::new(&store), &Decisions::new(&decisions)),
+    }
+}
+
+fn files(args: &SlurmFiles) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let store = args.store.clone().map_or_else(default_store, Ok)?;
+    let beside = || store.with_file_name("slurm.jsonl");
+    let decisions = args.decisions.clone().unwrap_or_else(beside);
+    Ok((store, decisions))
+}
+
+fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<()> {
+    let mut commands = Commands::default();
+    if let Some(wanted) = &args.partition {
+        let there = commands.partitions()?;
+        anyhow::ensure!(
+            there.contains(wanted),
+            "there is no partition '{wanted}'; there are {}",
+            there.join(", ")
+        );
+    }
+    let options = Options {
+        partition: args.partition.clone(),
+        qos: args.qos.clone(),
+        rules: Rules {
+            most_wait_s: args.max_wait.as_secs_f64(),
+            window: args.window as usize,
+            priority_spread: args.spread,
+            ..Rules::default()
+        },
+        first_come: args.first_come,
+        dry_run: args.dry_run,
+    };
+    let known = store.read()?;
+    let mut releaser = Releaser::new(commands, options, store, known);
+    let ends = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&ends))?;
+    }
+    let is_once = args.once || args.dry_run;
+    let mut said: Option<String> = None;
+    while !ends.load(Ordering::Relaxed) {
+        let begin = Instant::now();
+        let result = releaser.step(now_s());
+        releaser.metrics.took_s = begin.elapsed().as_secs_f64();
+        match result {
+            Ok(made) => {
+                if said.take().is_some() {
+                    note!("symbiont: Slurm answers again");
+                }
+                for decision in made {
+                    say!("{}", decision.text());
+                    if !args.dry_run {
+                        decisions.note(&decision)?;
+                    }
+                }
+            }
+            Err(error) if is_once => return Err(error.into()),
+            Err(error) => {
+                releaser.metrics.errors += 1;
+                let line = error.to_string();
+                // While Slurm is gone it is said once.
+                if said.as_ref() != Some(&line) {
+                    note!("symbiont: {line}; asks again every {} s", args.interval.as_secs_f64());
+                }
+                said = Some(line);
+            }
+        }
+        releaser.troubles.drain(..).for_each(|trouble| note!("symbiont: {trouble}"));
+        if let Some(path) = &args.metrics {
+            releaser.metrics.write(path)?;
+        }
+        if is_once {
+            break;
+        }
+        pause(args.interval, &ends);
+    }
+    Ok(())
+}
+
+/// Sleeps, in pieces, so that a signal ends it soon.
+fn pause(time: Duration, ends: &AtomicBool) {
+    let begin = Instant::now();
+    while !ends.load(Ordering::Relaxed) {
+        let left = time.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+fn now_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn why(args: &SlurmWhy, decisions: &Decisions) -> anyhow::Result<()> {
+    let made = decisions.of(args.job)?;
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&made)?);
+        return Ok(());
+    }
+    made.iter().for_each(|decision| say!("{}", decision.text()));
+    if !made.is_empty() {
+        return Ok(());
+    }
+    let jobs = Commands::default().jobs()?;
+    say!("{}", waits(args.job, &jobs, now_s())?);
+    Ok(())
+}
+
+/// Why a job that was never released does not run.
+fn waits(id: u64, jobs: &[symbiont_jobs::slurm::QueuedJob], now_s: f64) -> anyhow::Result<String> {
+    let Some(job) = jobs.iter().find(|job| job.id == id) else {
+        anyhow::bail!("job {id} is not in the queue, and no decision on it is noted");
+    };
+    if !job.waits_for_us() {
+        return Ok(format!(
+            "job {id} does not wait for Symbiont; Slurm's reason is {}",
+            job.reason
+        ));
+    }
+    let waits = |other: &&symbiont_jobs::slurm::QueuedJob| {
+        other.waits_for_us() && other.partition == job.partition
+    };
+    let before = |other: &&symbiont_jobs::slurm::QueuedJob| other.priority > job.priority;
+    let ahead = jobs.iter().filter(waits).filter(before).count();
+    let latest = job.start_s.map_or_else(String::new, |start| {
+        format!("; Slurm starts it by itself {:.0} s from now", (start - now_s).max(0.0))
+    });
+    Ok(format!(
+        "job {id} waits for a node with room where it suits, for {:.0} s so far; {ahead} jobs of its \
+         partition have a higher priority{latest}",
+        now_s - job.submitted_s
+    ))
+}

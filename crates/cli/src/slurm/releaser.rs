@@ -1,0 +1,377 @@
+//! Looks at the queue, lets jobs start, learns from those that ended.
+//!
+//! A released job asks for its node by name. One that could not start there within [`PATIENCE_S`] is given
+//! back to Slurm, which starts it where it wants: so no job waits for a node that has gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use symbiont_jobs::slurm::{NodeState, QueuedJob, State};
+use symbiont_jobs::{
+    Account, Flat, Job, Learned, Node, Numbering, Observations, Program, Reason, Release, Rules,
+    Run, Store, choose, digest_of_text, learn, work,
+};
+
+use super::cluster::{Cluster, SlurmError};
+use super::decisions::Decision;
+use super::metrics::Metrics;
+use crate::identity::{Identities, Identity};
+
+/// How long a released job may wait for its node, seconds.
+const PATIENCE_S: f64 = 60.0;
+/// Scripts that are read at each look; programs of further jobs are taken for average meanwhile.
+const MOST_SCRIPTS: usize = 500;
+/// Calls that may fail in one look.
+const MOST_ERRORS: usize = 3;
+
+/// What the releaser is to do.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Jobs of this partition only.
+    pub partition: Option<String>,
+    /// Jobs of this QOS only.
+    pub qos: Option<String>,
+    /// Bounds of the choice.
+    pub rules: Rules,
+    /// In the order of the queue?
+    pub first_come: bool,
+    /// Decides only?
+    pub dry_run: bool,
+}
+
+/// A job that was released and does not run yet.
+#[derive(Debug, Clone, PartialEq)]
+struct Released {
+    node: String,
+    since_s: f64,
+}
+
+/// The releaser.
+#[derive(Debug)]
+pub struct Releaser<C> {
+    cluster: C,
+    options: Options,
+    store: Store,
+    known: Observations,
+    /// Of what is known, for nodes of so many CPUs.
+    learned: Option<(usize, Numbering, Learned)>,
+    identities: Identities,
+    /// Programs and works of the jobs in the queue.
+    programs: BTreeMap<u64, (Identity, u64)>,
+    accounts: BTreeMap<String, Account>,
+    released: BTreeMap<u64, Released>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What went wrong since the last look.
+    pub troubles: Vec<String>,
+}
+
+impl<C: Cluster> Releaser<C> {
+    /// Knows what the store holds.
+    pub fn new(cluster: C, options: Options, store: Store, known: Observations) -> Self {
+        let identities = Identities::new(&std::env::var("PATH").unwrap_or_default());
+        let (programs, accounts, released) = Default::default();
+        let (metrics, troubles, learned) = Default::default();
+        Self {
+            cluster,
+            options,
+            store,
+            known,
+            learned,
+            identities,
+            programs,
+            accounts,
+            released,
+            metrics,
+            troubles,
+        }
+    }
+
+    /// Looks at the queue, and does what is to be done.
+    pub fn step(&mut self, now_s: f64) -> Result<Vec<Decision>, SlurmError> {
+        let jobs = self.cluster.jobs()?;
+        let errors = self.cluster.take_line_errors();
+        self.troubles.extend(errors.iter().map(ToString::to_string));
+        self.name_programs(&jobs);
+        self.follow(&jobs, now_s);
+        let mut decisions = self.give_back(&jobs, now_s);
+        let partitions: BTreeSet<&str> = self
+            .waiting(&jobs)
+            .map(|job| job.partition.split(',').next().unwrap_or_default())
+            .collect();
+        let partitions: Vec<String> = partitions.into_iter().map(str::to_owned).collect();
+        for partition in partitions {
+            let nodes = self.cluster.nodes(&partition)?;
+            decisions.extend(self.release(&jobs, &partition, &nodes, now_s));
+        }
+        let errors = self.cluster.take_line_errors();
+        self.troubles.extend(errors.iter().map(ToString::to_string));
+        self.metrics.errors += self.troubles.len() as u64;
+        let left: Vec<f64> = self
+            .waiting(&jobs)
+            .filter(|job| !self.released.contains_key(&job.id))
+            .map(|job| now_s - job.submitted_s)
+            .collect();
+        self.metrics.waiting = left.len();
+        self.metrics.longest_wait_s = left.into_iter().fold(0.0, f64::max);
+        Ok(decisions)
+    }
+
+    fn waiting<'a>(&'a self, jobs: &'a [QueuedJob]) -> impl Iterator<Item = &'a QueuedJob> {
+        let Options { partition, qos, .. } = &self.options;
+        let is_in = |job: &&QueuedJob| {
+            partition.as_ref().is_none_or(|name| job.partition.split(',').any(|one| one == name))
+                && qos.as_ref().is_none_or(|name| job.qos == *name)
+        };
+        jobs.iter().filter(|job| job.waits_for_us()).filter(is_in)
+    }
+
+    /// Finds the programs of jobs that are new, and forgets those of jobs that are gone.
+    fn name_programs(&mut self, jobs: &[QueuedJob]) {
+        let ids: BTreeSet<u64> = jobs.iter().map(|job| job.id).collect();
+        let tracked: BTreeSet<u64> = self.accounts.values().flat_map(Account::running).collect();
+        self.programs.retain(|id, _| ids.contains(id) || tracked.contains(id));
+        let new = jobs.iter().filter(|job| job.waits_for_us() || job.state == State::Running);
+        let new = new.filter(|job| !self.programs.contains_key(&job.id)).take(MOST_SCRIPTS);
+        let found: Vec<_> = new
+            .map(|job| {
+                // Interactive jobs have none.
+                let script = self.cluster.script(job.id).unwrap_or_default();
+                let identity = match script.trim().is_empty() {
+                    true => {
+                        let digest = digest_of_text(&format!("name {}", job.name));
+                        let key = symbiont_jobs::ProgramKey { user: job.user, digest };
+                        Identity { key, name: job.name.clone() }
+                    }
+                    false => self.identities.of_script(job.user, &script),
+                };
+                (job.id, (identity, work(&script)))
+            })
+            .collect();
+        self.programs.extend(found);
+    }
+
+    /// Notes what runs next to what, and learns from what has ended.
+    fn follow(&mut self, jobs: &[QueuedJob], now_s: f64) {
+        let running = || jobs.iter().filter(|job| job.state == State::Running);
+        let mut ended: BTreeMap<u64, symbiont_jobs::Ran> = BTreeMap::new();
+        for (node, account) in &mut self.accounts {
+            let here: BTreeSet<u64> =
+                running().filter(|job| job.runs_on.contains(node)).map(|job| job.id).collect();
+            let gone: Vec<u64> = account.running().filter(|id| !here.contains(id)).collect();
+            for id in gone {
+                let ran = account.end(id, now_s);
+                // What ran on several nodes is one run of none of them.
+                match (ran, ended.contains_key(&id)) {
+                    (Some(ran), false) => drop(ended.insert(id, ran)),
+                    _ => drop(ended.remove(&id)),
+                }
+            }
+        }
+        for job in running() {
+            self.released.remove(&job.id);
+            let Some((identity, _)) = self.programs.get(&job.id) else { continue };
+            for node in &job.runs_on {
+                let account = self.accounts.entry(node.clone()).or_default();
+                if !account.runs(job.id) {
+                    account.start(job.id, &identity.key, now_s);
+                }
+            }
+        }
+        for (id, ran) in ended {
+            self.learn_from(id, ran, now_s);
+        }
+    }
+
+    fn learn_from(&mut self, id: u64, ran: symbiont_jobs::Ran, now_s: f64) {
+        let Some((Identity { key, name }, work)) = self.programs.get(&id).cloned() else { return };
+        let ended = match self.cluster.ended(id) {
+            Ok(Some(ended)) if ended.ended_well && ended.elapsed_s > 0.0 => ended,
+            // It failed, or Slurm has forgotten it: nothing is learnt.
+            Ok(_) | Err(_) => return,
+        };
+        let (ended_s, elapsed_s) = (now_s.max(0.0) as u64, ended.elapsed_s);
+        let run = Run { ended_s, work, elapsed_s, cpu_s: None, co_runners: ran.co_runners };
+        match self.store.update(|known| known.add_run(&key, &name, run)) {
+            Ok(known) => {
+                self.known = known;
+                self.learned = None;
+                self.metrics.learnt += 1;
+            }
+            Err(error) => self.troubles.push(error.to_string()),
+        }
+    }
+
+    /// Lets jobs go that could not start where they were sent to.
+    fn give_back(&mut self, jobs: &[QueuedJob], now_s: f64) -> Vec<Decision> {
+        let waiting: BTreeMap<u64, &QueuedJob> = jobs
+            .iter()
+            .filter(|job| job.state == State::Pending && job.is_marked)
+            .map(|job| (job.id, job))
+            .collect();
+        self.released.retain(|id, _| waiting.contains_key(id));
+        // Those of an earlier releaser.
+        for job in waiting.values().filter(|job| job.asks_for_nodes && job.reason != "BeginTime") {
+            let unknown = || Released { node: "its node".to_owned(), since_s: now_s };
+            self.released.entry(job.id).or_insert_with(unknown);
+        }
+        let late = self.released.iter().filter(|(_, one)| now_s - one.since_s > PATIENCE_S);
+        let late: Vec<(u64, Released)> = late.map(|(id, one)| (*id, one.clone())).collect();
+        let mut decisions = Vec::new();
+        for (id, Released { node, .. }) in late {
+            if !self.options.dry_run {
+                if let Err(error) = self.cluster.give_back(id) {
+                    self.troubles.push(error.to_string());
+                    continue;
+                }
+            }
+            self.released.remove(&id);
+            self.metrics.given_back += 1;
+            let submitted_s = waiting.get(&id).map_or(now_s, |job| job.submitted_s);
+            decisions.push(Decision {
+                at_s: now_s,
+                job: id,
+                program: self
+                    .programs
+                    .get(&id)
+                    .map(|(one, _)| one.name.clone())
+                    .unwrap_or_default(),
+                node: None,
+                waited_s: now_s - submitted_s,
+                co_runners: Vec::new(),
+                slowdown: 1.0,
+                known_runs: 0,
+                reason: format!("{node} had no room for it within {PATIENCE_S} s"),
+            });
+        }
+        decisions
+    }
+
+    fn release(
+        &mut self,
+        jobs: &[QueuedJob],
+        partition: &str,
+        states: &[NodeState],
+        now_s: f64,
+    ) -> Vec<Decision> {
+        let cpus = states.iter().map(|node| node.cpus).max().unwrap_or(1);
+        let (mut numbering, learned) = match self.learned.take() {
+            Some((of, numbering, learned)) if of == cpus => (numbering, learned),
+            _ => {
+                let mut numbering = Numbering::of(&self.known);
+                let learned = learn(&self.known, &mut numbering, cpus as f64);
+                (numbering, learned)
+            }
+        };
+        let nodes: Vec<Node> =
+            states.iter().map(|node| self.node(node, jobs, &mut numbering)).collect();
+        let queue: Vec<Job> = self
+            .waiting(jobs)
+            .filter(|job| job.partition.split(',').next() == Some(partition))
+            .filter(|job| !self.released.contains_key(&job.id))
+            .map(|job| Job {
+                id: job.id,
+                program: self.number(job.id, &mut numbering),
+                priority: job.priority,
+                submitted_s: job.submitted_s,
+                slots: job.cpus,
+            })
+            .collect();
+        let rules = &self.options.rules;
+        let releases = match self.options.first_come {
+            true => choose(&queue, &nodes, now_s, rules, &Flat),
+            false => choose(&queue, &nodes, now_s, rules, &learned),
+        };
+        let submitted: BTreeMap<u64, f64> =
+            queue.iter().map(|job| (job.id, job.submitted_s)).collect();
+        let mut decisions = Vec::new();
+        let before = self.troubles.len();
+        for release in releases {
+            if !self.options.dry_run {
+                if let Err(error) = self.cluster.release(release.job, &release.node) {
+                    self.troubles.push(format!("job {} is not released: {error}", release.job));
+                    if self.troubles.len() - before >= MOST_ERRORS {
+                        break;
+                    }
+                    continue;
+                }
+            }
+            let waited_s = now_s - submitted.get(&release.job).copied().unwrap_or(now_s);
+            decisions.push(self.decision(&release, waited_s, now_s, &numbering));
+            let released = Released { node: release.node, since_s: now_s };
+            self.released.insert(release.job, released);
+        }
+        self.learned = Some((cpus, numbering, learned));
+        decisions
+    }
+
+    /// A node as it will be when the jobs that were released have started.
+    fn node(&self, state: &NodeState, jobs: &[QueuedJob], numbering: &mut Numbering) -> Node {
+        let comes = |job: &&QueuedJob| {
+            self.released.get(&job.id).is_some_and(|released| released.node == state.name)
+        };
+        let coming = jobs.iter().filter(|job| job.state == State::Pending).filter(comes);
+        let coming: Vec<&QueuedJob> = coming.collect();
+        let taken: usize = coming.iter().map(|job| job.cpus).sum();
+        let runs =
+            |job: &&QueuedJob| job.state == State::Running && job.runs_on.contains(&state.name);
+        let running = jobs.iter().filter(runs).chain(coming);
+        Node {
+            name: state.name.clone(),
+            slots: state.cpus,
+            free: state.idle.saturating_sub(taken),
+            running: running.map(|job| self.number(job.id, numbering)).collect(),
+        }
+    }
+
+    fn number(&self, job: u64, numbering: &mut Numbering) -> Program {
+        match self.programs.get(&job) {
+            Some((identity, _)) => numbering.number(&identity.key),
+            // Not looked at yet: average.
+            None => Program(u32::MAX),
+        }
+    }
+
+    fn decision(
+        &mut self,
+        release: &Release,
+        waited_s: f64,
+        now_s: f64,
+        numbering: &Numbering,
+    ) -> Decision {
+        let record = |key| self.known.records().get(key);
+        let named: BTreeMap<_, _> =
+            self.programs.values().map(|(one, _)| (&one.key, one.name.as_str())).collect();
+        let name = |program: &Program| {
+            let key = numbering.key(*program);
+            key.and_then(|key| named.get(key)).map_or("another program", |name| name).to_owned()
+        };
+        let own = self.programs.get(&release.job).map(|(identity, _)| identity);
+        let (kind, reason) = match &release.reason {
+            Reason::Overdue { waited_s } => {
+                let most = self.options.rules.most_wait_s;
+                ("overdue", format!("it waited for {waited_s:.0} s, of {most:.0} s at most"))
+            }
+            Reason::First => ("first", "first of the queue".to_owned()),
+            Reason::Partner { first, first_cost, cost, overtaken } => (
+                "partner",
+                format!(
+                    "it suits what runs there: costs {cost:+.2} against its average, job {first} \
+                     before it {first_cost:+.2}; starts before {overtaken} others"
+                ),
+            ),
+        };
+        let decision = Decision {
+            at_s: now_s,
+            job: release.job,
+            program: own.map(|one| one.name.clone()).unwrap_or_default(),
+            node: Some(release.node.clone()),
+            waited_s,
+            co_runners: release.co_runners.iter().map(name).collect(),
+            slowdown: release.slowdown,
+            known_runs: own.and_then(|one| record(&one.key)).map_or(0, |one| one.runs.len()),
+            reason,
+        };
+        *self.metrics.released.entry(kind).or_default() += 1;
+        decision
+    }
+}

@@ -1,0 +1,296 @@
+use std::collections::BTreeMap;
+
+use symbiont_jobs::slurm::{EndedJob, LineError, NodeState, QueuedJob, State};
+use symbiont_jobs::{Observations, ProgramKey, Rules, Run, Store};
+
+use super::cluster::{Cluster, SlurmError};
+use super::releaser::{Options, Releaser};
+
+/// A cluster that does what it is asked for at once.
+#[derive(Debug, Default)]
+struct Fake {
+    jobs: Vec<QueuedJob>,
+    nodes: Vec<NodeState>,
+    scripts: BTreeMap<u64, String>,
+    ended: BTreeMap<u64, EndedJob>,
+    calls: Vec<String>,
+    refuses: bool,
+}
+
+impl Cluster for &mut Fake {
+    fn jobs(&mut self) -> Result<Vec<QueuedJob>, SlurmError> {
+        Ok(self.jobs.clone())
+    }
+
+    fn nodes(&mut self, _: &str) -> Result<Vec<NodeState>, SlurmError> {
+        Ok(self.nodes.clone())
+    }
+
+    fn script(&mut self, job: u64) -> Result<String, SlurmError> {
+        Ok(self.scripts.get(&job).cloned().unwrap_or_default())
+    }
+
+    fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError> {
+        Ok(self.ended.get(&job).cloned())
+    }
+
+    fn release(&mut self, job: u64, node: &str) -> Result<(), SlurmError> {
+        if self.refuses {
+            let (command, why) = ("scontrol".to_owned(), "Invalid job id specified".to_owned());
+            return Err(SlurmError::Refused { command, why });
+        }
+        self.calls.push(format!("release {job} {node}"));
+        Ok(())
+    }
+
+    fn give_back(&mut self, job: u64) -> Result<(), SlurmError> {
+        self.calls.push(format!("give back {job}"));
+        Ok(())
+    }
+
+    fn take_line_errors(&mut self) -> Vec<LineError> {
+        Vec::new()
+    }
+}
+
+fn waits(id: u64, submitted_s: f64) -> QueuedJob {
+    QueuedJob {
+        id,
+        state: State::Pending,
+        reason: "BeginTime".to_owned(),
+        priority: 1000 - id,
+        partition: "p".to_owned(),
+        qos: String::new(),
+        user: 7,
+        cpus: 1,
+        nodes: 1,
+        submitted_s,
+        start_s: Some(submitted_s + 3600.0),
+        runs_on: Vec::new(),
+        asks_for_nodes: false,
+        is_marked: true,
+        name: format!("job{id}"),
+    }
+}
+
+fn runs(id: u64, node: &str) -> QueuedJob {
+    let runs_on = vec![node.to_owned()];
+    QueuedJob { state: State::Running, reason: "None".to_owned(), runs_on, ..waits(id, 0.0) }
+}
+
+fn node(name: &str, cpus: usize, idle: usize) -> NodeState {
+    NodeState { name: name.to_owned(), cpus, idle }
+}
+
+fn options() -> Options {
+    let rules = Rules { most_wait_s: 1800.0, ..Rules::default() };
+    Options { partition: None, qos: None, rules, first_come: false, dry_run: false }
+}
+
+fn store() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(&folder.path().join("jobs.json"));
+    (folder, store)
+}
+
+/// The program of a script of several commands is its text.
+fn script(name: &str) -> String {
+    format!("#!/bin/sh\n{name}\ntrue\n")
+}
+
+fn key(name: &str) -> ProgramKey {
+    ProgramKey { user: 7, digest: symbiont_jobs::digest_of_text(&script(name)) }
+}
+
+#[test]
+fn jobs_are_released_to_free_cpus_once_and_never_more() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![waits(1, 0.0), waits(2, 0.0), waits(3, 0.0)],
+        nodes: vec![node("a", 2, 1), node("b", 2, 1)],
+        ..Fake::default()
+    };
+    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 2);
+    // They have not started yet, so their CPUs are idle still.
+    assert_eq!(releaser.step(15.0).unwrap().len(), 0);
+    assert_eq!(releaser.metrics.waiting, 1);
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a", "release 2 b"]);
+}
+
+#[test]
+fn what_earlier_jobs_have_shown_decides_and_is_given_as_the_reason() {
+    let (_folder, store) = store();
+    let mut known = Observations::default();
+    for (at, (name, other, elapsed_s)) in (0..)
+        .zip([("x", "x", 16.0), ("x", "y", 10.0), ("y", "x", 10.0), ("y", "y", 16.0)].repeat(3))
+    {
+        let co_runners = vec![(key(other), 1.0)];
+        let run = Run { ended_s: at, work: 1, elapsed_s, cpu_s: None, co_runners };
+        known.add_run(&key(name), name, run);
+    }
+    let mut cluster = Fake {
+        jobs: vec![runs(9, "a"), waits(1, 0.0), waits(2, 0.0), waits(3, 0.0)],
+        nodes: vec![node("a", 2, 1)],
+        scripts: [(9, script("x")), (1, script("x")), (2, script("y")), (3, script("y"))].into(),
+        ..Fake::default()
+    };
+    let mut releaser = Releaser::new(&mut cluster, options(), store, known);
+    let decisions = releaser.step(10.0).unwrap();
+    assert_eq!(decisions[0].job, 2, "{decisions:?}");
+    let text = decisions[0].text();
+    assert!(text.contains("next to x: it suits what runs there"), "{text}");
+    assert!(text.contains("6 runs of its program were known"), "{text}");
+}
+
+#[test]
+fn a_job_that_has_waited_for_the_maximum_is_released_first() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![waits(1, 5000.0), waits(2, 0.0)],
+        nodes: vec![node("a", 1, 1)],
+        ..Fake::default()
+    };
+    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    let decisions = releaser.step(5001.0).unwrap();
+    assert_eq!((decisions.len(), decisions[0].job), (1, 2));
+    assert!(decisions[0].reason.contains("of 1800 s at most"), "{}", decisions[0].reason);
+}
+
+#[test]
+fn a_job_that_cannot_start_where_it_was_sent_is_given_back() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser =
+        Releaser::new(&mut cluster, options(), store.clone(), Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 1);
+    drop(releaser);
+    // Slurm has taken it; another releaser, which knows nothing of it, finds it stuck.
+    let job = QueuedJob { reason: "Resources".to_owned(), asks_for_nodes: true, ..waits(1, 0.0) };
+    cluster.jobs = vec![job];
+    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(20.0).unwrap(), []);
+    assert_eq!(releaser.step(79.0).unwrap(), []);
+    let decisions = releaser.step(81.0).unwrap();
+    assert_eq!((decisions.len(), decisions[0].node.clone()), (1, None));
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1"]);
+}
+
+#[test]
+fn jobs_of_other_partitions_and_of_users_who_hold_them_are_left_alone() {
+    let (_folder, store) = store();
+    let held = QueuedJob { reason: "JobHeldUser".to_owned(), ..waits(1, 0.0) };
+    let unmarked = QueuedJob { is_marked: false, ..waits(2, 0.0) };
+    let other = QueuedJob { partition: "q".to_owned(), ..waits(3, 0.0) };
+    let mut cluster =
+        Fake { jobs: vec![held, unmarked, other], nodes: vec![node("a", 4, 4)], ..Fake::default() };
+    let options = Options { partition: Some("p".to_owned()), ..options() };
+    let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap(), []);
+    drop(releaser);
+    assert!(cluster.calls.is_empty());
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let options = Options { dry_run: true, ..options() };
+    let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 1);
+    drop(releaser);
+    assert!(cluster.calls.is_empty());
+}
+
+#[test]
+fn a_job_that_is_not_released_is_a_line_and_stays_in_the_queue() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![waits(1, 0.0)],
+        nodes: vec![node("a", 1, 1)],
+        refuses: true,
+        ..Fake::default()
+    };
+    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap(), []);
+    assert_eq!(releaser.troubles, ["job 1 is not released: scontrol: Invalid job id specified"]);
+    assert_eq!(releaser.metrics.waiting, 1);
+}
+
+#[test]
+fn jobs_that_ended_well_are_learnt_with_what_ran_next_to_them() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![runs(1, "a"), runs(2, "a"), runs(3, "b")],
+        nodes: vec![node("a", 2, 0)],
+        scripts: [(1, script("x")), (2, script("y")), (3, script("x"))].into(),
+        ..Fake::default()
+    };
+    let well = |ended_well| EndedJob { ended_well, elapsed_s: 42.0 };
+    cluster.ended = [(1, well(true)), (2, well(false))].into();
+    let gone = std::mem::take(&mut cluster.jobs);
+    let known = {
+        let mut both = Both { fake: &mut cluster, first: Some(gone) };
+        let mut releaser =
+            Releaser::new(&mut both, options(), store.clone(), Observations::default());
+        releaser.step(10.0).unwrap();
+        releaser.step(20.0).unwrap();
+        assert_eq!(releaser.metrics.learnt, 1);
+        store.read().unwrap()
+    };
+    assert_eq!(known.records().len(), 1);
+    let run = &known.records()[&key("x")].runs[0];
+    assert_eq!((run.elapsed_s, run.co_runners.as_slice()), (42.0, &[(key("y"), 1.0)][..]));
+}
+
+/// Has other jobs at the first look.
+struct Both<'a> {
+    fake: &'a mut Fake,
+    first: Option<Vec<QueuedJob>>,
+}
+
+impl Cluster for &mut Both<'_> {
+    fn jobs(&mut self) -> Result<Vec<QueuedJob>, SlurmError> {
+        Ok(self.first.take().unwrap_or_else(|| self.fake.jobs.clone()))
+    }
+
+    fn nodes(&mut self, partition: &str) -> Result<Vec<NodeState>, SlurmError> {
+        (&mut *self.fake).nodes(partition)
+    }
+
+    fn script(&mut self, job: u64) -> Result<String, SlurmError> {
+        (&mut *self.fake).script(job)
+    }
+
+    fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError> {
+        (&mut *self.fake).ended(job)
+    }
+
+    fn release(&mut self, job: u64, node: &str) -> Result<(), SlurmError> {
+        (&mut *self.fake).release(job, node)
+    }
+
+    fn give_back(&mut self, job: u64) -> Result<(), SlurmError> {
+        (&mut *self.fake).give_back(job)
+    }
+
+    fn take_line_errors(&mut self) -> Vec<LineError> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_job_that_waits_is_explained() {
+    let jobs = [waits(1, 0.0), waits(2, 10.0)];
+    let text = super::waits(2, &jobs, 110.0).unwrap();
+    assert_eq!(
+        text,
+        "job 2 waits for a node with room where it suits, for 100 s so far; 1 jobs of its partition \
+         have a higher priority; Slurm starts it by itself 3500 s from now"
+    );
+    assert!(super::waits(9, &jobs, 0.0).unwrap_err().to_string().contains("not in the queue"));
+}

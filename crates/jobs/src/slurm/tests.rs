@@ -1,0 +1,91 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// As Slurm 22.05 wrote them, with shorter fields.
+const QUEUE: &str = "\
+4   |R  |None     |4294901756|plain    |(null)|0   |1  |1  |1795721569|1795721570|n1   |   |(null)        |wrap
+3   |PD |BeginTime|4294901757|symbiont |normal|1000|2  |1  |1795721569|1795725169|     |   |symbiont:waits|my|job
+9   |PD |BeginTime|1         |symbiont |(null)|1000|1  |1-2|1795721569|N/A       |     |n2 |symbiont:waits|x
+";
+
+#[test]
+fn a_queue_is_read_as_slurm_writes_it() {
+    let (jobs, errors) = parse_jobs(QUEUE);
+    assert_eq!(errors, []);
+    let [runs, waits, asks] = &jobs[..] else { panic!("{jobs:?}") };
+    assert_eq!(
+        (runs.id, runs.state, runs.runs_on.as_slice()),
+        (4, State::Running, &["n1".to_owned()][..])
+    );
+    assert!(!runs.waits_for_us() && !runs.is_marked && runs.qos.is_empty());
+    assert!(waits.waits_for_us());
+    assert_eq!((waits.cpus, waits.user, waits.name.as_str()), (2, 1000, "my|job"));
+    assert_eq!((waits.submitted_s, waits.start_s), (1_795_721_569.0, Some(1_795_725_169.0)));
+    assert!(asks.asks_for_nodes && !asks.waits_for_us());
+}
+
+#[test]
+fn a_line_that_is_not_understood_is_reported_and_the_others_count() {
+    let text = format!("{QUEUE}slurm_load_jobs error: no\nx|PD|BeginTime|1|p|q|0|1|1|5|5||||n\n");
+    let (jobs, errors) = parse_jobs(&text);
+    assert_eq!(jobs.len(), 3);
+    let words: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "line 4 of squeue is not understood: 1 fields, 15 expected",
+            "line 5 of squeue is not understood: job 'x' is no number",
+        ]
+    );
+}
+
+#[test]
+fn nodes_count_once_and_those_that_take_no_job_have_no_idle_cpu() {
+    let text =
+        "n2 |1/3/0/4|mix\nn1|0/2/0/2|idle \nn2|1/3/0/4|mix\nn3|0/2/0/2|drain\nn4|0/2/0/2|idle*\n";
+    let (nodes, errors) = parse_nodes(text);
+    assert_eq!(errors, []);
+    let idle: Vec<_> =
+        nodes.iter().map(|node| (node.name.as_str(), node.idle, node.cpus)).collect();
+    assert_eq!(idle, [("n1", 2, 2), ("n2", 3, 4), ("n3", 0, 2), ("n4", 0, 2)]);
+    assert_eq!(parse_nodes("n1|1/2/3|idle").1.len(), 1);
+}
+
+#[test]
+fn the_end_of_a_job_is_read() {
+    let text = |state, code, start| {
+        format!(
+            "JobId=3 JobName=a JobState={state} ExitCode={code} StartTime={start} EndTime=20 X=(null)"
+        )
+    };
+    let ended = |ended_well, elapsed_s| Ok(Some(EndedJob { ended_well, elapsed_s }));
+    assert_eq!(parse_ended(&text("COMPLETED", "0:0", "17")), ended(true, 3.0));
+    assert_eq!(parse_ended(&text("FAILED", "3:0", "17")), ended(false, 3.0));
+    assert_eq!(parse_ended(&text("CANCELLED", "0:0", "Unknown")), ended(false, 0.0));
+    assert_eq!(parse_ended(&text("RUNNING", "0:0", "17")), Ok(None));
+    assert_eq!(parse_ended("JobId=3"), Err("no field JobState".to_owned()));
+}
+
+#[test]
+fn lists_of_nodes_are_expanded() {
+    assert_eq!(hosts("n1").unwrap(), ["n1"]);
+    assert_eq!(hosts("a[1-2,08-10]x,b").unwrap(), ["a1x", "a2x", "a08x", "a09x", "a10x", "b"]);
+    assert_eq!(hosts("r[1-2]n[3,4]").unwrap(), ["r1n3", "r1n4", "r2n3", "r2n4"]);
+    for odd in ["", "a,", "a[", "a]", "a[]", "a[1-]", "a[x]", "a[1-99999999]", "[1-999][1-999]"] {
+        assert!(hosts(odd).is_err(), "{odd}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "[ -~\\n|]{0,200}") {
+        let (jobs, errors) = parse_jobs(&text);
+        prop_assert!(jobs.len() + errors.len() <= text.lines().count());
+        let _ = parse_nodes(&text);
+        let _ = parse_ended(&text);
+        if let Ok(all) = hosts(&text) {
+            prop_assert!(all.len() <= MOST_HOSTS);
+        }
+    }
+}
