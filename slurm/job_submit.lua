@@ -1,0 +1,59 @@
+--[[ SPDX-License-Identifier: MIT OR Apache-2.0
+
+Leaves the choice of batch jobs that start together to `symbiont slurm`.
+
+A batch job of the partitions or QOS below is not eligible before MOST_WAIT seconds have passed; `symbiont
+slurm` lets it start earlier, next to the jobs that suit it. Where no releaser runs, each job starts once
+the time is over, as Slurm decides: so the wait is bounded by Slurm itself.
+
+Left alone: interactive jobs, job arrays, jobs of several nodes, held jobs, jobs that ask for nodes, and
+jobs with a --begin of their own.
+
+To install: copy to the folder of slurm.conf, set the lists, and set JobSubmitPlugins=lua.
+]]
+
+local PARTITIONS = { symbiont = true }
+local QOS = { symbiont = true }
+local MOST_WAIT = 3600
+-- `symbiont slurm` releases jobs with this word in their AdminComment.
+local MARK = "symbiont:waits"
+
+local function is_set(number)
+    return number ~= nil and number ~= slurm.NO_VAL and number ~= 0
+end
+
+local function is_ours(job, parts)
+    if QOS[job.qos or ""] then
+        return true
+    end
+    local names = job.partition
+    if names == nil then
+        for name, part in pairs(parts) do
+            if part.flag_default == 1 then
+                names = name
+            end
+        end
+    end
+    return PARTITIONS[names or ""] == true
+end
+
+function slurm_job_submit(job, parts, uid)
+    if not is_ours(job, parts) or job.script == nil or job.array_inx ~= nil then
+        return slurm.SUCCESS
+    end
+    if is_set(job.begin_time) or job.priority == 0 or job.req_nodes ~= nil then
+        return slurm.SUCCESS
+    end
+    if is_set(job.min_nodes) and job.min_nodes > 1 then
+        return slurm.SUCCESS
+    end
+    job.begin_time = os.time() + MOST_WAIT
+    job.admin_comment = MARK
+    return slurm.SUCCESS
+end
+
+function slurm_job_modify(job, record, parts, uid)
+    return slurm.SUCCESS
+end
+
+return slurm.SUCCESS
