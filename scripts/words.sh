@@ -7,7 +7,7 @@ allowed=$(cd "$(dirname "$0")" && pwd)/words.allowed
 cd "${1:-$(dirname "$0")/..}"
 
 # Not through yet: model, training, policy, report, campaign, experiment, simulated, reproduce.
-rooms="topology input machine counters matching planner control trace wire linux daemon synth profile
+rooms="topology input machine counters matching planner control trace wire linux daemon jobs synth profile
 profile-plugin cycle sim cli"
 
 words='company|beside|whom|nobody|somebody|anybody|told|in force|(put|puts|take|takes) back|sorts? of cores?|seats?|

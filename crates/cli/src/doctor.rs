@@ -17,6 +17,7 @@ use counting::CountingFinding;
 
 pub mod catalogue;
 mod counting;
+mod slurm;
 pub mod text;
 
 /// All findings.
@@ -33,6 +34,8 @@ struct Findings {
     state_dir: String,
     counting: CountingFinding,
     policies: Vec<PolicyFinding>,
+    /// What Slurm leaves to be chosen, where it is set up.
+    slurm: Option<slurm::SlurmFinding>,
 }
 
 #[derive(Debug, Serialize)]
@@ -124,6 +127,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         state_dir: state_dir.display().to_string(),
         counting,
         policies,
+        slurm: slurm::look(),
     })
 }
 
@@ -172,6 +176,7 @@ impl Findings {
             lines.extend(policy.limits.iter().map(|limit| text::wrapped(limit, 18)));
         }
         lines.push(String::new());
+        lines.extend(self.slurm.iter().flat_map(slurm::SlurmFinding::lines));
         lines.join("\n")
     }
 }

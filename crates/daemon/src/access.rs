@@ -32,7 +32,7 @@ impl Peer {
         self.uid == ROOT
     }
 
-    /// May this peer say as whom a process will run?
+    /// May this peer specify the user that a process will run as?
     ///
     /// # Errors
     /// When it is not root, and says another user than itself.

@@ -68,7 +68,7 @@ pub struct Wanted<'a> {
     pub linger: bool,
     /// Its job, as the job manager numbers it.
     pub job: Option<u64>,
-    /// The user as whom it will run, where it is held back as root.
+    /// The user that it will run as, where it is held back as root.
     pub user: Option<u32>,
 }
 

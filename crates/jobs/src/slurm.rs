@@ -102,6 +102,8 @@ pub struct NodeState {
     pub cpus: usize,
     /// CPUs that no job has; none where no job may start.
     pub idle: usize,
+    /// May jobs start there?
+    pub takes_jobs: bool,
 }
 
 /// How a job ended.
@@ -240,7 +242,7 @@ fn node(line: &str) -> Result<NodeState, String> {
     // A suffix says more: `*` does not respond, `~` powered down, `$` reserved, ...
     let takes_jobs = matches!(state, "idle" | "mix" | "alloc");
     let idle = if takes_jobs { (*idle).min(*all) } else { 0 };
-    Ok(NodeState { name: name.to_owned(), cpus: *all, idle })
+    Ok(NodeState { name: name.to_owned(), cpus: *all, idle, takes_jobs })
 }
 
 /// Seconds since 1970; none: not known.

@@ -29,7 +29,7 @@ pub enum Request {
         class: Option<String>,
         /// Its job, as the job manager numbers it.
         job: Option<u64>,
-        /// The user as whom it will run, where the process is held back as root; only root may say so.
+        /// The user that it will run as, where the process is held back as root; only root may specify it.
         user: Option<u32>,
     },
     /// Manages processes that already run, with all their threads and descendants.

@@ -53,6 +53,10 @@ pub struct Slurm {
     /// Release no job whose priority is lower than that of the first by more than this [default: no bound]
     #[arg(long, value_name = "PRIORITY")]
     pub spread: Option<u64>,
+    /// Release so many CPUs' worth of jobs more than a node has free, to start there when one ends: nodes are
+    /// never idle between two looks, and partners are chosen before it is known which job ends first
+    #[arg(long, value_name = "CPUS", default_value_t = 0)]
+    pub ahead: u16,
     /// Release the jobs in the order of the queue, for comparison
     #[arg(long)]
     pub first_come: bool,

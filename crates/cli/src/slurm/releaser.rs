@@ -1,6 +1,6 @@
 //! Looks at the queue, lets jobs start, learns from those that ended.
 //!
-//! A released job asks for its node by name. One that could not start there within [`PATIENCE_S`] is given
+//! A released job asks for its node by name. One that could not start there within [`START_TIMEOUT_S`] is given
 //! back to Slurm, which starts it where it wants: so no job waits for a node that has gone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use super::metrics::Metrics;
 use crate::identity::{Identities, Identity};
 
 /// How long a released job may wait for its node, seconds.
-const PATIENCE_S: f64 = 60.0;
+const START_TIMEOUT_S: f64 = 60.0;
 /// Scripts that are read at each look; programs of further jobs are taken for average meanwhile.
 const MOST_SCRIPTS: usize = 500;
 /// Calls that may fail in one look.
@@ -32,6 +32,8 @@ pub struct Options {
     pub qos: Option<String>,
     /// Bounds of the choice.
     pub rules: Rules,
+    /// CPUs of a node that jobs are released for before they are free.
+    pub ahead: usize,
     /// In the order of the queue?
     pub first_come: bool,
     /// Decides only?
@@ -214,7 +216,7 @@ impl<C: Cluster> Releaser<C> {
             let unknown = || Released { node: "its node".to_owned(), since_s: now_s };
             self.released.entry(job.id).or_insert_with(unknown);
         }
-        let late = self.released.iter().filter(|(_, one)| now_s - one.since_s > PATIENCE_S);
+        let late = self.released.iter().filter(|(_, one)| now_s - one.since_s > START_TIMEOUT_S);
         let late: Vec<(u64, Released)> = late.map(|(id, one)| (*id, one.clone())).collect();
         let mut decisions = Vec::new();
         for (id, Released { node, .. }) in late {
@@ -240,7 +242,7 @@ impl<C: Cluster> Releaser<C> {
                 co_runners: Vec::new(),
                 slowdown: 1.0,
                 known_runs: 0,
-                reason: format!("{node} had no room for it within {PATIENCE_S} s"),
+                reason: format!("{node} had no room for it within {START_TIMEOUT_S} s"),
             });
         }
         decisions
@@ -315,10 +317,12 @@ impl<C: Cluster> Releaser<C> {
         let runs =
             |job: &&QueuedJob| job.state == State::Running && job.runs_on.contains(&state.name);
         let running = jobs.iter().filter(runs).chain(coming);
+        // Where no job may start, none waits either.
+        let ahead = if state.takes_jobs { self.options.ahead } else { 0 };
         Node {
             name: state.name.clone(),
-            slots: state.cpus,
-            free: state.idle.saturating_sub(taken),
+            slots: state.cpus + ahead,
+            free: (state.idle + ahead).saturating_sub(taken),
             running: running.map(|job| self.number(job.id, numbering)).collect(),
         }
     }

@@ -79,12 +79,12 @@ fn runs(id: u64, node: &str) -> QueuedJob {
 }
 
 fn node(name: &str, cpus: usize, idle: usize) -> NodeState {
-    NodeState { name: name.to_owned(), cpus, idle }
+    NodeState { name: name.to_owned(), cpus, idle, takes_jobs: true }
 }
 
 fn options() -> Options {
     let rules = Rules { most_wait_s: 1800.0, ..Rules::default() };
-    Options { partition: None, qos: None, rules, first_come: false, dry_run: false }
+    Options { partition: None, qos: None, rules, ahead: 0, first_come: false, dry_run: false }
 }
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -117,6 +117,23 @@ fn jobs_are_released_to_free_cpus_once_and_never_more() {
     assert_eq!(releaser.metrics.waiting, 1);
     drop(releaser);
     assert_eq!(cluster.calls, ["release 1 a", "release 2 b"]);
+}
+
+#[test]
+fn jobs_are_released_ahead_of_free_cpus_where_that_is_asked_for() {
+    let (_folder, store) = store();
+    let drained = NodeState { takes_jobs: false, ..node("b", 2, 0) };
+    let mut cluster = Fake {
+        jobs: vec![runs(9, "a"), waits(1, 0.0), waits(2, 0.0)],
+        nodes: vec![node("a", 1, 0), drained],
+        ..Fake::default()
+    };
+    let options = Options { ahead: 1, ..options() };
+    let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 1);
+    assert_eq!(releaser.step(15.0).unwrap().len(), 0);
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a"]);
 }
 
 #[test]

@@ -32,8 +32,8 @@ pub fn slurm(args: &Slurm) -> anyhow::Result<()> {
 
 fn files(args: &SlurmFiles) -> anyhow::Result<(PathBuf, PathBuf)> {
     let store = args.store.clone().map_or_else(default_store, Ok)?;
-    let beside = || store.with_file_name("slurm.jsonl");
-    let decisions = args.decisions.clone().unwrap_or_else(beside);
+    let next_to_it = || store.with_file_name("slurm.jsonl");
+    let decisions = args.decisions.clone().unwrap_or_else(next_to_it);
     Ok((store, decisions))
 }
 
@@ -56,6 +56,7 @@ fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<
             priority_spread: args.spread,
             ..Rules::default()
         },
+        ahead: args.ahead.into(),
         first_come: args.first_come,
         dry_run: args.dry_run,
     };

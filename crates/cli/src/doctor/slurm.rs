@@ -1,0 +1,203 @@
+//! What a Slurm that is set up on this machine leaves to be chosen.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Serialize;
+
+/// Where distributions keep it.
+const PLACES: [&str; 3] =
+    ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
+/// How the plugin says which Slurm it was built for.
+const BUILT_FOR: &str = "symbiont-spank built for Slurm ";
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct SlurmFinding {
+    /// The configuration.
+    configuration: PathBuf,
+    /// May the daemon choose CPUs for the tasks of jobs?
+    leaves_a_choice: bool,
+    /// What it means for Symbiont, and which setting changes it.
+    notes: Vec<String>,
+}
+
+/// Looks at Slurm's configuration; none: Slurm is not set up here.
+pub fn look() -> Option<SlurmFinding> {
+    let given = std::env::var_os("SLURM_CONF").map(PathBuf::from);
+    let places = given.into_iter().chain(PLACES.map(PathBuf::from));
+    let configuration = places.into_iter().find(|path| path.is_file())?;
+    let read = |path: &Path| symbiont_input::read_to_string(path).ok();
+    let Some(text) = read(&configuration) else {
+        let notes = vec!["it cannot be read by this user".to_owned()];
+        return Some(SlurmFinding { configuration, leaves_a_choice: false, notes });
+    };
+    let cgroup = read(&configuration.with_file_name("cgroup.conf")).unwrap_or_default();
+    let (leaves_a_choice, mut notes) = advice(&text, &cgroup);
+    let plugstack = value(&text, "PlugStackConfig").map(PathBuf::from);
+    let plugstack = plugstack.unwrap_or_else(|| configuration.with_file_name("plugstack.conf"));
+    let plugin = plugin_in(&read(&plugstack).unwrap_or_default());
+    let built_for = plugin.as_deref().and_then(built_for);
+    notes.push(plugin_note(plugin.as_deref(), built_for.as_deref(), version().as_deref()));
+    Some(SlurmFinding { configuration, leaves_a_choice, notes })
+}
+
+impl SlurmFinding {
+    /// For people.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("Slurm ({})", self.configuration.display())];
+        lines.extend(self.notes.iter().map(|note| super::text::wrapped(note, 2)));
+        lines.push(String::new());
+        lines
+    }
+}
+
+/// Is a choice left, and what is to be known.
+fn advice(slurm: &str, cgroup: &str) -> (bool, Vec<String>) {
+    let words = |key: &str| -> Vec<String> {
+        let value = value(slurm, key).unwrap_or_default().to_ascii_lowercase();
+        value.split(',').map(|word| word.trim().trim_start_matches("task/").to_owned()).collect()
+    };
+    let has = |key: &str, wanted: &str| words(key).iter().any(|word| word == wanted);
+    let mut notes = Vec::new();
+    let is_bound = has("TaskPlugin", "affinity") && !has("TaskPluginParam", "none");
+    if is_bound {
+        notes.push(
+            "TaskPlugin=task/affinity binds each task to its CPUs: a task of one CPU has one place, and \
+             there is nothing to choose. TaskPluginParam=None leaves the choice, or srun --cpu-bind=none \
+             for one job."
+                .to_owned(),
+        );
+    }
+    let constrains = value(cgroup, "ConstrainCores")
+        .is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "yes" | "true" | "1"));
+    let is_confined = has("TaskPlugin", "cgroup") && constrains;
+    if is_confined {
+        notes.push(
+            "TaskPlugin=task/cgroup with ConstrainCores=yes confines each job to the cores it was given; \
+             they are never widened, so threads are placed within a job only. ConstrainCores=no in \
+             cgroup.conf leaves the choice among all jobs of a node."
+                .to_owned(),
+        );
+    }
+    if !is_bound && !is_confined {
+        notes.push("tasks may run on all CPUs of the node: the daemon chooses".to_owned());
+    }
+    let unit = words("SelectTypeParameters");
+    let whole = |prefix: &str| unit.iter().any(|word| word.starts_with(prefix));
+    if whole("cr_core") || whole("cr_socket") {
+        notes.push(
+            "SelectTypeParameters gives jobs whole cores, so no two jobs share one: what partners of \
+             `symbiont slurm` share are caches and memory. CR_CPU, with CPUs= hardware threads and no \
+             ThreadsPerCore= of the nodes, has jobs share cores."
+                .to_owned(),
+        );
+    }
+    if !has("JobSubmitPlugins", "lua") {
+        notes.push(
+            "JobSubmitPlugins has no lua: `symbiont slurm` finds no job whose start is left to it"
+                .to_owned(),
+        );
+    }
+    (!is_bound && !is_confined, notes)
+}
+
+/// The value of a key, which are not case-sensitive; the last one counts.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    let of_key = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case(key));
+    of_key.map(|(_, value)| value.trim()).next_back()
+}
+
+/// The plugin's file, by plugstack.conf.
+fn plugin_in(plugstack: &str) -> Option<PathBuf> {
+    let lines = plugstack.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let files = lines.filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_loaded = matches!(words.next(), Some("optional" | "required"));
+        words.next().filter(|_| is_loaded)
+    });
+    let mut files = files.map(PathBuf::from);
+    files.find(|file| file.file_name().is_some_and(|name| name == "symbiont_spank.so"))
+}
+
+/// The Slurm that a plugin was built for.
+fn built_for(plugin: &Path) -> Option<String> {
+    let bytes = symbiont_input::read(plugin).ok()?;
+    let at = bytes.windows(BUILT_FOR.len()).position(|window| window == BUILT_FOR.as_bytes())?;
+    let rest = bytes.get(at + BUILT_FOR.len()..)?;
+    let version: Vec<u8> = rest.iter().copied().take_while(|byte| *byte != 0).take(16).collect();
+    String::from_utf8(version).ok()
+}
+
+/// The Slurm that is installed, e.g. `22.05`.
+fn version() -> Option<String> {
+    let output = Command::new("sinfo").arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let number = text.split_whitespace().last()?;
+    Some(number.split('.').take(2).collect::<Vec<_>>().join("."))
+}
+
+fn plugin_note(plugin: Option<&Path>, built_for: Option<&str>, version: Option<&str>) -> String {
+    match (plugin, built_for, version) {
+        (None, ..) => {
+            "plugstack.conf loads no symbiont_spank.so: the daemon is not given the tasks of \
+                       jobs"
+                .to_owned()
+        }
+        (Some(plugin), None, _) => format!("{} is no plugin of Symbiont", plugin.display()),
+        (Some(plugin), Some(built), Some(installed)) if built != installed => format!(
+            "{} was built for Slurm {built}, and {installed} is installed, which does not load it: build \
+             it anew",
+            plugin.display()
+        ),
+        (Some(plugin), Some(built), _) => {
+            format!("{} (for Slurm {built}) gives the daemon the tasks of jobs", plugin.display())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_is_bound_leaves_no_choice_and_the_setting_is_named() {
+        let (choice, notes) =
+            advice("TaskPlugin=task/affinity,task/cgroup\n", "ConstrainCores=yes\n");
+        assert!(!choice);
+        assert!(notes[0].contains("TaskPluginParam=None"), "{notes:?}");
+        assert!(notes[1].contains("ConstrainCores=no"), "{notes:?}");
+        let (choice, _) =
+            advice("taskplugin = affinity # bound\nTaskPluginParam=None\n", "ConstrainCores=yes");
+        assert!(choice);
+        assert!(advice("TaskPlugin=task/none\n", "").0);
+        assert!(advice("TaskPlugin=task/cgroup\n", "#ConstrainCores=yes\n").0);
+        assert!(!advice("TaskPlugin=task/cgroup\n", "constraincores=YES\n").0);
+    }
+
+    #[test]
+    fn whole_cores_and_a_missing_filter_are_noted() {
+        let (_, notes) = advice("SelectTypeParameters=CR_Core_Memory\n", "");
+        assert!(notes.iter().any(|note| note.contains("CR_CPU")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("no lua")), "{notes:?}");
+        let (_, notes) = advice("SelectTypeParameters=CR_CPU\nJobSubmitPlugins=lua\n", "");
+        assert_eq!(notes.len(), 1);
+    }
+
+    #[test]
+    fn a_plugin_for_another_slurm_is_named_with_both_versions() {
+        let stack =
+            "# a comment\noptional /usr/lib/x.so\noptional /usr/lib/symbiont_spank.so socket=/x\n";
+        let plugin = plugin_in(stack).unwrap();
+        assert_eq!(plugin, Path::new("/usr/lib/symbiont_spank.so"));
+        let note = plugin_note(Some(&plugin), Some("22.05"), Some("24.11"));
+        assert!(note.contains("22.05") && note.contains("24.11"), "{note}");
+        assert!(plugin_note(None, None, Some("24.11")).contains("no symbiont_spank.so"));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("symbiont_spank.so");
+        std::fs::write(&file, b"\x7fELF\0symbiont-spank built for Slurm 22.05\0more").unwrap();
+        assert_eq!(built_for(&file).as_deref(), Some("22.05"));
+    }
+}

@@ -1,0 +1,19 @@
+//! What Slurm's commands write, and its lists of nodes.
+#![no_main]
+
+use symbiont_fuzz::fuzz_target;
+use symbiont_jobs::slurm::{MOST_HOSTS, hosts, parse_ended, parse_jobs, parse_nodes};
+
+fuzz_target!(|text: &str| {
+    let lines = text.lines().count();
+    let (jobs, errors) = parse_jobs(text);
+    assert!(jobs.len() + errors.len() <= lines);
+    assert!(jobs.iter().all(|job| job.cpus > 0 && job.runs_on.len() <= MOST_HOSTS));
+    let (nodes, _) = parse_nodes(text);
+    assert!(nodes.iter().all(|node| node.idle <= node.cpus && !node.name.is_empty()));
+    assert!(nodes.windows(2).all(|two| two[0].name < two[1].name));
+    let _ = parse_ended(text);
+    if let Ok(all) = hosts(text) {
+        assert!(!all.is_empty() && all.len() <= MOST_HOSTS);
+    }
+});
