@@ -88,6 +88,10 @@ install_all() {
         put "$file" "$share/doc/symbiont/$file"
     done
     put packaging/grafana-dashboard.json "$share/symbiont/grafana-dashboard.json"
+    # The plugin is built for the Slurm that is there: docs/queues.md.
+    for file in symbiont_spank.c Makefile job_submit.lua; do
+        put "slurm/$file" "$share/symbiont/slurm/$file"
+    done
     for profile in profiles/*.profile; do
         put "$profile" "$share/symbiont/$profile"
     done
