@@ -22,6 +22,9 @@ use self::summary::{JobSummary, Summary};
 use crate::args::Batch;
 use crate::identity::{Identities, Identity};
 
+/// How long a job may take to start, seconds.
+const START_S: f64 = 0.02;
+
 /// Runs the jobs of a file.
 pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let lines = job_file::read(&args.jobs)?;
@@ -181,7 +184,8 @@ impl Execution {
         if exit_code == 0 {
             let ended_s =
                 SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-            let run = Run { ended_s, work: job.work, elapsed_s, cpu_s: Some(cpu_s), co_runners };
+            let (work, error_s, cpu_s) = (job.work, START_S, Some(cpu_s));
+            let run = Run { ended_s, work, elapsed_s, error_s, cpu_s, co_runners };
             let Identity { key, name } = &job.identity;
             match self.store.update(|known| known.add_run(key, name, run)) {
                 Ok(known) => self.schedule.learn(known),

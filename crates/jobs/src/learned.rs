@@ -11,6 +11,8 @@
 //! and disturbs as much, as the average one; a pair that never ran together is the sum of its parts; and
 //! a work that ran once says nothing, as nothing says how long it takes otherwise.
 //!
+//! A run counts the less, the larger the error of its time is against [`NOISE`].
+//!
 //! What follows from CPU time alone is taken off beforehand: programs that together use more CPUs than
 //! there are share them evenly ([`Demand`]).
 //!
@@ -45,6 +47,8 @@ pub struct CoRun {
     pub work: u64,
     /// How long it took, seconds.
     pub elapsed_s: f64,
+    /// How far that may be from what it took, seconds.
+    pub error_s: f64,
     /// How many jobs of each other program ran meanwhile, averaged over its time.
     pub co_runners: Vec<(Program, f64)>,
 }
@@ -123,12 +127,14 @@ impl Learned {
             shares && run.elapsed_s.is_finite() && run.elapsed_s > 0.0
         };
         let mut columns: BTreeMap<Term, Vec<(usize, f64)>> = BTreeMap::new();
-        let mut rest = Vec::new();
+        let (mut rest, mut weights) = (Vec::new(), Vec::new());
         for (at, run) in runs.iter().filter(usable).enumerate() {
             let used =
                 run.co_runners.iter().map(|(other, share)| demand.of(*other, average) * share);
             let used = demand.of(run.program, average) + used.sum::<f64>();
             rest.push(run.elapsed_s.ln() - demand.slowdown(used).ln());
+            let error = run.error_s.max(0.0) / run.elapsed_s;
+            weights.push(NOISE.powi(2) / (NOISE.powi(2) + error.powi(2)));
             columns.entry(Term::Work(run.work)).or_default().push((at, 1.0));
             let shares: f64 = run.co_runners.iter().map(|(_, share)| share).sum();
             let none = Program::default();
@@ -148,7 +154,7 @@ impl Learned {
             demand,
             average,
         };
-        for (term, value) in solve(&columns, &mut rest) {
+        for (term, value) in solve(&columns, &weights, &mut rest) {
             let Term::Effect(kind, one, other) = term else { continue };
             match kind {
                 Kind::General => learned.general = value,
@@ -180,7 +186,11 @@ impl Predict for Learned {
 }
 
 /// Ridge regression, one term after the other until none changes; `rest` is what is not explained.
-fn solve(columns: &BTreeMap<Term, Vec<(usize, f64)>>, rest: &mut [f64]) -> BTreeMap<Term, f64> {
+fn solve(
+    columns: &BTreeMap<Term, Vec<(usize, f64)>>,
+    weights: &[f64],
+    rest: &mut [f64],
+) -> BTreeMap<Term, f64> {
     let mut values: BTreeMap<Term, f64> = columns.keys().map(|term| (*term, 0.0)).collect();
     for _ in 0..PASSES {
         let mut most = 0.0_f64;
@@ -188,8 +198,9 @@ fn solve(columns: &BTreeMap<Term, Vec<(usize, f64)>>, rest: &mut [f64]) -> BTree
             let of = |at: usize| rest.get(at).copied().unwrap_or(0.0);
             let (mut toward, mut size) = (0.0, term.ridge());
             for &(at, x) in column {
-                toward += x * (of(at) + x * *value);
-                size += x * x;
+                let weight = weights.get(at).copied().unwrap_or(0.0);
+                toward += weight * x * (of(at) + x * *value);
+                size += weight * x * x;
             }
             let new = if size > 0.0 { toward / size } else { 0.0 };
             let change = new - *value;
@@ -218,7 +229,13 @@ mod tests {
 
     fn run(program: u32, elapsed_s: f64, other: Option<u32>) -> CoRun {
         let co_runners = other.map(|other| (Program(other), 1.0)).into_iter().collect();
-        CoRun { program: Program(program), work: program.into(), elapsed_s, co_runners }
+        CoRun {
+            program: Program(program),
+            work: program.into(),
+            elapsed_s,
+            error_s: 0.0,
+            co_runners,
+        }
     }
 
     /// Slowdowns of victims 0 to 3 next to 0 to 3, that are sums of parts as logarithms.
@@ -267,6 +284,17 @@ mod tests {
     fn a_work_that_ran_once_says_nothing() {
         let learned = Learned::fit(&[run(0, 90.0, Some(1)), run(1, 3.0, Some(0))], demand(2.0));
         assert!((learned.slowdown(Program(0), &[Program(1)]) - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_run_whose_time_is_not_known_well_counts_less() {
+        let slowdown = |error_s| {
+            let coarse = |run: CoRun| CoRun { error_s, ..run };
+            let runs = [coarse(run(0, 1.0, None)), coarse(run(0, 2.0, Some(1)))];
+            Learned::fit(&runs, demand(2.0)).slowdown(Program(0), &[Program(1)])
+        };
+        let (exact, coarse) = (slowdown(0.0), slowdown(1.0));
+        assert!(exact > 1.8 && coarse < 1.4, "{exact} {coarse}");
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub struct Run {
     pub work: u64,
     /// How long it took.
     pub elapsed_s: f64,
+    /// How far that may be from what it took.
+    #[serde(default)]
+    pub error_s: f64,
     /// CPU time of all its processes, where known.
     pub cpu_s: Option<f64>,
     /// How many jobs of each program ran meanwhile, averaged over its time.
@@ -262,7 +265,8 @@ pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) 
             let work = *works.entry((program, run.work)).or_insert(next);
             let others = run.co_runners.iter();
             let co_runners = others.map(|(key, share)| (numbering.number(key), *share)).collect();
-            runs.push(CoRun { program, work, elapsed_s: run.elapsed_s, co_runners });
+            let (elapsed_s, error_s) = (run.elapsed_s, run.error_s);
+            runs.push(CoRun { program, work, elapsed_s, error_s, co_runners });
         }
     }
     let record = |key| observations.programs.get(key);
@@ -281,7 +285,8 @@ mod tests {
 
     fn run(ended_s: u64, elapsed_s: f64, co_runners: &[(&str, f64)]) -> Run {
         let co_runners = co_runners.iter().map(|(digest, share)| (key(digest), *share)).collect();
-        Run { ended_s, work: 7, elapsed_s, cpu_s: Some(elapsed_s), co_runners }
+        let cpu_s = Some(elapsed_s);
+        Run { ended_s, work: 7, elapsed_s, error_s: 0.0, cpu_s, co_runners }
     }
 
     #[test]

@@ -166,7 +166,8 @@ mod tests {
 
     fn add(observations: &mut Observations, digest: &str, at: u64) {
         let co_runners = vec![(key("ff"), 0.5)];
-        let run = Run { ended_s: at, work: u64::MAX, elapsed_s: 1.25, cpu_s: None, co_runners };
+        let (work, elapsed_s, error_s) = (u64::MAX, 1.25, 1.0);
+        let run = Run { ended_s: at, work, elapsed_s, error_s, cpu_s: None, co_runners };
         observations.add_run(&key(digest), "x", run);
         let stack = Stack { components: [("base".to_owned(), 0.3)].into(), counted_s: 2.0 };
         observations.add_stack(&key(digest), "x", at, &stack);

@@ -168,7 +168,8 @@ mod tests {
         let pairs = [("a", "a", 15.0), ("a", "b", 10.0), ("b", "a", 10.0), ("b", "b", 15.0)];
         for (at, (program, other, elapsed_s)) in (0..).zip(pairs.repeat(3)) {
             let co_runners = vec![(key(other), 1.0)];
-            let run = Run { ended_s: at, work: 1, elapsed_s, cpu_s: Some(elapsed_s), co_runners };
+            let (error_s, cpu_s) = (0.0, Some(elapsed_s));
+            let run = Run { ended_s: at, work: 1, elapsed_s, error_s, cpu_s, co_runners };
             all.add_run(&key(program), program, run);
         }
         all
@@ -199,8 +200,14 @@ mod tests {
     #[test]
     fn a_job_as_long_as_the_rest_starts_at_once() {
         let mut known = known();
-        let run =
-            Run { ended_s: 99, work: 1, elapsed_s: 90.0, cpu_s: None, co_runners: Vec::new() };
+        let run = Run {
+            ended_s: 99,
+            work: 1,
+            elapsed_s: 90.0,
+            error_s: 0.0,
+            cpu_s: None,
+            co_runners: Vec::new(),
+        };
         known.add_run(&key("c"), "c", run);
         let jobs = [waiting(1, "b"), waiting(2, "a"), waiting(3, "c")];
         let schedule = Schedule::new(Order::Partners, 2, 8.0, known);

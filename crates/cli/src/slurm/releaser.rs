@@ -18,6 +18,8 @@ use crate::identity::{Identities, Identity};
 
 /// How long a released job may wait for its node, seconds.
 const START_TIMEOUT_S: f64 = 60.0;
+/// Slurm gives times in whole seconds.
+const TIME_ERROR_S: f64 = 1.0;
 /// Scripts that are read at each look; programs of further jobs are taken for average meanwhile.
 const MOST_SCRIPTS: usize = 500;
 /// Calls that may fail in one look.
@@ -192,7 +194,8 @@ impl<C: Cluster> Releaser<C> {
             Ok(_) | Err(_) => return,
         };
         let (ended_s, elapsed_s) = (now_s.max(0.0) as u64, ended.elapsed_s);
-        let run = Run { ended_s, work, elapsed_s, cpu_s: None, co_runners: ran.co_runners };
+        let (error_s, co_runners) = (TIME_ERROR_S, ran.co_runners);
+        let run = Run { ended_s, work, elapsed_s, error_s, cpu_s: None, co_runners };
         match self.store.update(|known| known.add_run(&key, &name, run)) {
             Ok(known) => {
                 self.known = known;

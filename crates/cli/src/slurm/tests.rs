@@ -144,7 +144,8 @@ fn what_earlier_jobs_have_shown_decides_and_is_given_as_the_reason() {
         .zip([("x", "x", 16.0), ("x", "y", 10.0), ("y", "x", 10.0), ("y", "y", 16.0)].repeat(3))
     {
         let co_runners = vec![(key(other), 1.0)];
-        let run = Run { ended_s: at, work: 1, elapsed_s, cpu_s: None, co_runners };
+        let (work, error_s) = (1, 0.0);
+        let run = Run { ended_s: at, work, elapsed_s, error_s, cpu_s: None, co_runners };
         known.add_run(&key(name), name, run);
     }
     let mut cluster = Fake {
