@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""README's table of published results beside ours, and its pictures.
+"""README's table of published results next to ours, and its pictures.
 
     scripts/figures.py FOLDER... take the values from reports of `symbiont reproduce`,
                                  each figure from the last that has it, and write

@@ -1,4 +1,4 @@
-//! Tells the code that makes tables from earlier and later code, so that tables which were kept
+//! Distinguishes the code that makes tables from earlier and later code, so that tables which were kept
 //! on disk are used by the very code that made them only.
 //!
 //! What they follow from is in `src/physics`, but for the fixed point, which asks tables and makes

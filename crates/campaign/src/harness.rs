@@ -7,10 +7,10 @@
 //!
 //! # Approach
 //! [`run`] starts a program in a session of its own (so that it shares CPU
-//! time, by autogroup, with nobody), waits with a bound, and ends the whole
+//! time, by autogroup, with no other), waits with a bound, and ends the whole
 //! tree if the bound is passed or the campaign is cancelled. [`Journal`] keeps
-//! one JSON line per finished run. [`Progress`] tells a user interface, which
-//! lives elsewhere, how far a campaign is. [`Managed`] is what the manager told
+//! one JSON line per finished run. [`Progress`] reports to a user interface, which
+//! lives elsewhere, how far a campaign is. [`Managed`] is what the manager reported
 //! of a run, [`Machine`] what the results depend on, a [`Check`] what they have
 //! to show.
 //!
@@ -48,13 +48,13 @@ pub use journal::Journal;
 pub use managed::{Costs, Lateness, Managed, Moves};
 pub use process::{Finished, run};
 
-pub use daemon::{Daemon, PATIENCE};
+pub use daemon::{Daemon, TIMEOUT};
 pub use journal::read_json;
 pub use lead::Lead;
 pub use managed::read_report;
 pub use slow::{Slow, words as slow_cpus};
 
-/// Told how a campaign goes; a terminal, a log, or nobody (`()`).
+/// Notified how a campaign goes; a terminal, a log, or nothing (`()`).
 pub trait Progress {
     /// The campaign begins: how many runs there are, how many of them were
     /// done before, and how long the rest should take.
@@ -97,7 +97,7 @@ impl Programs {
     ///
     /// # Errors
     /// When that folder is unknown or one of them is not in it.
-    pub fn beside_this_one() -> Result<Self, Error> {
+    pub fn next_to_this_one() -> Result<Self, Error> {
         let this = std::env::current_exe()
             .map_err(|source| Error::Io { path: "/proc/self/exe".into(), source })?;
         let folder = this.parent().unwrap_or(Path::new("/"));

@@ -11,7 +11,7 @@ use crate::harness::{Error, Programs, Progress, read_json};
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl Site {
-    /// Measured once, and kept beside the runs that rest on it.
+    /// Measured once, and kept next to the runs that rest on it.
     pub fn rate(&self, programs: &Programs, progress: &mut dyn Progress) -> Result<Rate, Error> {
         let rounds = Rounds { repeats: Repeats::exactly(1), seed: 0 };
         let once = Self { folder: self.folder.clone(), machine: self.machine.clone(), rounds };

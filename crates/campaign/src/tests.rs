@@ -74,9 +74,9 @@ impl Experiment for Toy {
 }
 
 /// Stops after so many runs.
-struct Patience(u32, AtomicU32);
+struct StopsAfter(u32, AtomicU32);
 
-impl Progress for Patience {
+impl Progress for StopsAfter {
     fn begin(&mut self, _: usize, _: usize, _: Duration) {}
     fn running(&mut self, _: &str) {}
     fn done(&mut self) {
@@ -99,8 +99,8 @@ fn an_interrupted_experiment_ends_with_the_same_records() {
     assert!(whole.len() >= 6);
     let (parts, mut interruptions) = (folder.path().join("parts"), 0);
     let done = loop {
-        let mut patience = Patience(1, AtomicU32::new(0));
-        match carry_out(&Toy::new(&[1, 2, 3]), &parts, 1, &mut patience) {
+        let mut progress = StopsAfter(1, AtomicU32::new(0));
+        match carry_out(&Toy::new(&[1, 2, 3]), &parts, 1, &mut progress) {
             Ok(done) => break done,
             Err(Error::Cancelled) => interruptions += 1,
             Err(error) => panic!("{error}"),
@@ -173,7 +173,7 @@ fn repeats_end_when_the_interval_decides() {
     assert_eq!(repeats.wanted(2, || true), 3, "fewer than the fewest");
     assert_eq!(repeats.wanted(3, || true), 3);
     assert_eq!(repeats.wanted(3, || false), 6);
-    assert_eq!(repeats.wanted(4, || true), 6, "nobody looks there");
+    assert_eq!(repeats.wanted(4, || true), 6, "no one looks there");
     assert_eq!(repeats.wanted(10, || false), 10, "the cap");
     assert_eq!(Repeats::exactly(5).looks().collect::<Vec<_>>(), [5]);
 }
@@ -228,7 +228,7 @@ fn gains_are_paired_by_repeat() {
     assert!(gains.iter().all(|gain| (gain - 0.2).abs() < 1e-12), "{gains:?}");
     let slower = rows.gains("w", "own", "os", Metric::Antt);
     assert!((mean(&slower).unwrap() - (1.0 / 1.2 - 1.0)).abs() < 1e-12);
-    let gain = rows.gain("w", "nobody", Metric::Stp, 1);
+    let gain = rows.gain("w", "absent", Metric::Stp, 1);
     assert!(gain.is_err());
 }
 

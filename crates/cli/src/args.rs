@@ -312,7 +312,7 @@ pub struct Stat {
     /// kernel to share the counters out
     #[arg(long)]
     pub rotate: bool,
-    /// Tell also meanwhile, each time over the time since
+    /// Report also meanwhile, each time over the time since
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub interval: Option<Duration>,
     /// Stop watching after this time
@@ -329,7 +329,7 @@ pub struct Stat {
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// Tell what this machine offers
+/// Show what this machine offers
 ///
 /// Topology; how programs are watched; what can be counted; what can be enforced
 /// and restored; which policies can run here, and why the others cannot. With
@@ -337,7 +337,7 @@ pub struct Stat {
 /// on any other machine. Changes nothing.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Tell the event catalogue NAME (zen4, power8, ...): events, groups, formulas, signals
+    /// Show the event catalogue NAME (zen4, power8, ...): events, groups, formulas, signals
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
     /// Write JSON
@@ -355,7 +355,7 @@ pub struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_long_help = crate::policies::all_parameters())]
 pub struct Policies {
-    /// Tell all about this one
+    /// Show all about this one
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Write JSON

@@ -39,24 +39,24 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
                 (false, true) => "phases-asymmetric-all-ratios",
             };
             let output = folder(output, name, short);
-            let programs = Programs::beside_this_one()?;
-            let options = phases::Options::new(programs, output, size, seed).slowed(slow_cpu);
+            let programs = Programs::next_to_this_one()?;
+            let options = phases::PhasesOptions::new(programs, output, size, seed).slowed(slow_cpu);
             let report = phases::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Latency(BenchLatency { output, short, seed, json }) => {
             let output = folder(output, "latency", short);
-            let programs = Programs::beside_this_one()?;
+            let programs = Programs::next_to_this_one()?;
             let (repeats, time) = latency::size(short);
-            let options = latency::Options { programs, output, repeats, time, seed };
+            let options = latency::LatencyOptions { programs, output, repeats, time, seed };
             let report = latency::run(&options, &mut progress)?;
             (report, options.output, json)
         }
         Bench::Detection(BenchDetection { output, short, seed, json }) => {
             let size = if short { detection::Size::short() } else { detection::Size::full() };
             let output = folder(output, "detection", short);
-            let programs = Programs::beside_this_one()?;
-            let options = detection::Options { programs, output, size, seed };
+            let programs = Programs::next_to_this_one()?;
+            let options = detection::DetectionOptions { programs, output, size, seed };
             let report = detection::run(&options, &mut progress)?;
             (report, options.output, json)
         }
@@ -73,8 +73,8 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
         Bench::Seniority(BenchSeniority { output, short, seed, json }) => {
             let size = if short { seniority::Size::short() } else { seniority::Size::full() };
             let output = folder(output, "seniority", short);
-            let programs = Programs::beside_this_one()?;
-            let options = seniority::Options { programs, output, size, seed };
+            let programs = Programs::next_to_this_one()?;
+            let options = seniority::SeniorityOptions { programs, output, size, seed };
             let report = seniority::run(&options, &mut progress)?;
             (report, options.output, json)
         }
@@ -93,18 +93,18 @@ fn own(
         OwnCost::Overhead => {
             let size = if short { overhead::Size::short() } else { overhead::Size::full() };
             let output = named("overhead");
-            let programs = Programs::beside_this_one()?;
-            let options = overhead::Options { programs, output, size, seed };
+            let programs = Programs::next_to_this_one()?;
+            let options = overhead::OverheadOptions { programs, output, size, seed };
             (overhead::run(&options, progress)?, options.output)
         }
         OwnCost::Counters => {
             let size = if short { counting::Size::short() } else { counting::Size::full() };
-            let options = counting::Options { output: named("counters"), size, seed };
+            let options = counting::CountingOptions { output: named("counters"), size, seed };
             (counting::run(&options, progress)?, options.output)
         }
         OwnCost::Decision => {
             let size = if short { decision::Size::short() } else { decision::Size::full() };
-            let options = decision::Options { output: named("decision"), size, seed };
+            let options = decision::DecisionOptions { output: named("decision"), size, seed };
             (decision::run(&options, progress)?, options.output)
         }
     })
@@ -148,8 +148,8 @@ fn kernels_in_pairs(
             size.groupings.extend(args.sessions.contains(&session).then_some(grouping));
         }
     }
-    let options = openmp::Options {
-        programs: Programs::beside_this_one()?,
+    let options = openmp::OpenmpOptions {
+        programs: Programs::next_to_this_one()?,
         compiler: args.compiler.clone(),
         output: output.to_owned(),
         size,
@@ -170,7 +170,7 @@ const IN_SHORT: [&str; 13] = [
     "checks",
     "contenders",
     "detection-alone",
-    "detection-beside",
+    "detection-co-running",
     "summary",
     "times",
     "turns",

@@ -23,9 +23,9 @@ use crate::prepare::Bar;
 use crate::simulate::machine;
 use crate::traces;
 
-/// What is told.
+/// What is printed.
 #[derive(Debug, Serialize)]
-struct Told {
+struct Comparison {
     /// Always true: nothing of this was measured on hardware.
     simulated: bool,
     machine: String,
@@ -45,7 +45,7 @@ const LIMITS: &str = "the cycle level replays the micro-traces of the most frequ
                       tables are not the programs' own";
 
 /// The same where captured traces are run.
-const SAME: &str = "of programs with captured traces both levels are told of the same window: how \
+const SAME: &str = "of programs with captured traces both levels are shown the same window: how \
                     well a profile stands for its program is not checked";
 
 /// Instructions that are counted of a thread that replays micro-traces, and of a captured one.
@@ -54,7 +54,7 @@ const CAPTURED: u64 = 1_000_000;
 /// The worst cases of each figure that the text names; JSON has all.
 const NAMED: usize = 3;
 
-/// Compares the levels and tells how far they differ.
+/// Compares the levels and reports how far they differ.
 pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     if let Some(file) = &args.pairs {
         return pairs::run(args, file);
@@ -103,10 +103,10 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     let width = description.topology.smt_width();
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
     let sample = Sample { counted, ..Sample::default() };
-    let mut referee = CycleReference::new(description.clone(), CycleOptions::default(), sample);
+    let mut reference = CycleReference::new(description.clone(), CycleOptions::default(), sample);
     for (name, window) in windows {
         if let Some(phase) = same.get(&name) {
-            referee.trace(phase, window);
+            reference.trace(phase, window);
         }
     }
     let bar = Bar::new()?;
@@ -114,20 +114,22 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     for threads in args.smt.iter().map(|threads| usize::from(*threads)) {
         anyhow::ensure!(threads <= width, "its cores have {width} hardware threads");
         let plan = Plan::new(names.clone(), threads, args.groups, args.seed);
-        let workshop = TableBuilder::new(description.clone());
-        let mut fast = workshop.fast(Switches::default());
-        let mut told = |done, of| bar.step("fast level", done, of).is_continue();
-        let of_windows = measure(&mut fast, &plan, &phases, home, &mut told)?.context("stopped")?;
-        let mut told = |done, of| bar.step("cycle level", done, of).is_continue();
-        let cycle = measure(&mut referee, &plan, &phases, home, &mut told)?.context("stopped")?;
-        traces::whole(&referee)?;
+        let builder = TableBuilder::new(description.clone());
+        let mut fast = builder.fast(Switches::default());
+        let mut progress = |done, of| bar.step("fast level", done, of).is_continue();
+        let of_windows =
+            measure(&mut fast, &plan, &phases, home, &mut progress)?.context("stopped")?;
+        let mut progress = |done, of| bar.step("cycle level", done, of).is_continue();
+        let cycle =
+            measure(&mut reference, &plan, &phases, home, &mut progress)?.context("stopped")?;
+        traces::whole(&reference)?;
         compared.push(compare(&plan, &of_windows, &cycle));
     }
     bar.end();
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let day = now.get(..10).unwrap_or_default();
     let checked = mark(&compared, &Gates::default(), names.len(), day);
-    let told = Told {
+    let found = Comparison {
         simulated: true,
         machine: description.name,
         title: description.title,
@@ -138,28 +140,28 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
         checked,
     };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&told)?);
+        say!("{}", serde_json::to_string_pretty(&found)?);
     } else {
-        tell(&told);
+        show(&found);
     }
     Ok(())
 }
 
-fn tell(told: &Told) {
-    say!("simulated on {} ({}): fast level against cycle level", told.machine, told.title);
-    say!("{} programs: {}", told.programs.len(), told.programs.join(", "));
-    say!("{} instructions of each thread counted", told.counted);
-    for (program, trace) in &told.traced {
+fn show(found: &Comparison) {
+    say!("simulated on {} ({}): fast level against cycle level", found.machine, found.title);
+    say!("{} programs: {}", found.programs.len(), found.programs.join(", "));
+    say!("{} instructions of each thread counted", found.counted);
+    for (program, trace) in &found.traced {
         say!("{program}: {trace}");
     }
-    if !told.traced.is_empty() {
+    if !found.traced.is_empty() {
         say!("{SAME}");
     }
-    if told.traced.len() < told.programs.len() {
-        let replayed = told.programs.len() - told.traced.len();
+    if found.traced.len() < found.programs.len() {
+        let replayed = found.programs.len() - found.traced.len();
         say!("of {replayed} programs without captured traces {LIMITS}");
     }
-    for compared in &told.compared {
+    for compared in &found.compared {
         let Compared { threads, groups, .. } = compared;
         say!("\nSMT{threads}, {groups} groups");
         line("CPI alone", &compared.alone, Clone::clone);
@@ -190,7 +192,7 @@ fn tell(told: &Told) {
         let missed = Gates::default().missed(compared);
         say!("gates: {}", missed.as_deref().unwrap_or("passed"));
     }
-    if let Some(checked) = &told.checked {
+    if let Some(checked) = &found.checked {
         say!("\nthe description may say: checked = \"{checked}\"");
     }
 }

@@ -1,7 +1,7 @@
 //! `symbiont bench COMMAND…`: a user's own programs under several policies.
 
 use symbiont_campaign::Repeats;
-use symbiont_experiment::bench::{self, BASELINE, Options};
+use symbiont_experiment::bench::{self, BASELINE, BenchOptions};
 use symbiont_report::Report;
 
 use crate::args::Compare;
@@ -31,7 +31,7 @@ pub fn run(args: &Compare, progress: &mut Terminal) -> anyhow::Result<Report> {
             contenders.push(policy);
         }
     }
-    let options = Options {
+    let options = BenchOptions {
         symbiont: std::env::current_exe()?,
         state_dir: args.state.given()?,
         commands: args.commands.clone(),

@@ -117,7 +117,7 @@ fn log(line: &str) {
     let _ = writeln!(std::io::stderr(), "symbiontd: {line}");
 }
 
-/// Tells the service manager, where there is one.
+/// Notifies the service manager, where there is one.
 fn notify_service(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }

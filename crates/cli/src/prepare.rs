@@ -18,7 +18,7 @@ use symbiont_simulated::Cache;
 
 use crate::args::Kept;
 
-/// Makes the tables of some programs' phases, for cores with so many threads. Tells which of the
+/// Makes the tables of some programs' phases, for cores with so many threads. Reports which of the
 /// programs have phases of few micro-traces.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn prepare<'p>(
     Ok(())
 }
 
-/// Tells which programs have phases of few micro-traces; nothing where none has any.
+/// Reports which programs have phases of few micro-traces; nothing where none has any.
 pub fn report_thin<'p>(profiles: impl IntoIterator<Item = &'p Profile>, progress: &Bar) {
     if let Some(warning) = thin(profiles) {
         progress.say(&warning);

@@ -85,7 +85,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         said => notice(&said.to_string()),
     };
     let timeouts = args.patience.map_or_else(Timeouts::default, Timeouts::of);
-    // Who disturbed what is measured is known at the end.
+    // What disturbed the measurement is known at the end.
     let is_measured = args.class() == Class::Alone;
     let speaks_at_the_end =
         args.jobs.is_some() || form.is_some() || args.record.is_some() || is_measured;
@@ -236,7 +236,7 @@ fn notice(line: &str) {
     note!("symbiont: {line}");
 }
 
-/// What a user should know who asked for no report.
+/// What a user should know without having asked for a report.
 fn report_trouble(outcome: &Supervised) {
     match &outcome.report {
         Ok(bytes) => {

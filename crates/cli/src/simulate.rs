@@ -14,7 +14,8 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::{Errors, Fidelity, Switches};
 use symbiont_simulated::{
-    Decision, Kind, Library, Outcome, Provenance, Setup, Told, Workload, check, fill, simulate,
+    Decision, Kind, Library, Outcome, Provenance, RepeatsDone, Setup, Workload, check, fill,
+    simulate,
 };
 
 use crate::args::{self, Private, Simulate};
@@ -114,7 +115,7 @@ impl<'p> Job<'p> {
         progress: &Bar,
         timeline: Option<&mut dyn Write>,
     ) -> anyhow::Result<Outcome> {
-        let mut report = |done: Told| progress.step("runs", done.done, done.of);
+        let mut report = |done: RepeatsDone| progress.step("runs", done.done, done.of);
         let Self { workload, profiles, setup } = self;
         Ok(simulate(level, workload, profiles, setup, source, &mut report, timeline)?)
     }

@@ -12,7 +12,7 @@ use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
 use symbiont_simulated::training::real::{Real, Trainee};
 use symbiont_simulated::training::simulated::{NOPS, Simulated, nops};
-use symbiont_simulated::training::{self, Captured, Evaluation, Options, Site, Size};
+use symbiont_simulated::training::{self, Captured, Evaluation, Site, Size, TrainingOptions};
 use symbiont_simulated::{Kind, Library};
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 use symbiont_training::Predictor;
@@ -41,12 +41,19 @@ pub fn run(args: &Train) -> anyhow::Result<()> {
     }
 }
 
-fn options(args: &Train, machine: &str, programs: Vec<String>) -> Options {
+fn options(args: &Train, machine: &str, programs: Vec<String>) -> TrainingOptions {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let standard = || Path::new("training").join(machine.chars().map(plain).collect::<String>());
     let size = Size { quantum: args.quantum, quanta: args.quanta.max(1), fours: args.fours };
     let output = args.output.clone().unwrap_or_else(standard);
-    Options { output, programs, rulers: Vec::new(), stack: args.stack, size, seed: args.seed }
+    TrainingOptions {
+        output,
+        programs,
+        rulers: Vec::new(),
+        stack: args.stack,
+        size,
+        seed: args.seed,
+    }
 }
 
 fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
@@ -130,7 +137,12 @@ fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
     train(&site, &options, Figures::Measured, args.json)
 }
 
-fn train(site: &dyn Site, options: &Options, figures: Figures, json: bool) -> anyhow::Result<()> {
+fn train(
+    site: &dyn Site,
+    options: &TrainingOptions,
+    figures: Figures,
+    json: bool,
+) -> anyhow::Result<()> {
     let (evaluated, report) = training::train(site, options, &mut Terminal::new(figures)?)?;
     if json {
         say!("{}", report.to_json()?);

@@ -159,7 +159,7 @@ impl Policy for Settler {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let seen = view.threads.iter().filter_map(|t| Some((t.id, t.in_force?.clone())));
+        let seen = view.threads.iter().filter_map(|t| Some((t.id, t.applied?.clone())));
         self.0.lock().unwrap().push(seen.collect());
         let on = |at: usize| Assignment::on([PuId(at as u32 % 2)].into_iter().collect(), "settled");
         view.threads.iter().enumerate().map(|(at, thread)| (thread.id, on(at))).collect()

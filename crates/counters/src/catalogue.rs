@@ -95,7 +95,7 @@ pub struct Smt {
 /// The counters of a hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pmu {
-    /// Who counts.
+    /// The unit that counts.
     pub kind: PmuType,
     /// Numbers of the programmable counters, as the vendor numbers them.
     pub counters: Vec<u32>,

@@ -66,7 +66,7 @@ pub struct CycleOptions {
     pub fetch: Fetch,
     /// How predictors find their counters.
     pub indexing: Indexing,
-    /// Who has a predictor's table.
+    /// The threads that have a predictor's table.
     pub tables: Tables,
     /// Do prefetchers work?
     pub prefetching: bool,

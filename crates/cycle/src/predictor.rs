@@ -27,7 +27,7 @@ pub enum Indexing {
     History,
 }
 
-/// Who has a table.
+/// The threads that have a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tables {
     /// The core has one.

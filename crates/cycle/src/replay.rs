@@ -36,7 +36,7 @@ use crate::op::{Branch, Op};
 /// How a phase is to be replayed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setup {
-    /// Tells threads apart: they share no address. Below 256.
+    /// Distinguishes threads: they share no address. Below 256.
     pub space: u8,
     /// Bytes of the machine's lines: 128 or more, or less.
     pub line: u32,

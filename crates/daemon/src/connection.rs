@@ -68,7 +68,7 @@ impl Connection {
         Self { socket, peer, received, descriptors, unsent, deadline: now + IDLE }
     }
 
-    /// Who it is.
+    /// Its credentials.
     pub fn peer(&self) -> Peer {
         self.peer
     }

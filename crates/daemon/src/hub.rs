@@ -35,7 +35,7 @@ pub struct ConnectionId(u64);
 pub struct Pending {
     /// Where the answer goes.
     pub connection: ConnectionId,
-    /// Who asks.
+    /// The client that asks.
     pub peer: Peer,
     /// What for.
     pub request: Request,

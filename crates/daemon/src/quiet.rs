@@ -1,4 +1,4 @@
-//! Who else runs on the cores of programs that are measured.
+//! Which other threads run on the cores of programs that are measured.
 //!
 //! # Problem
 //! A program of class `alone` has cores on which no other managed program runs. Threads that are not

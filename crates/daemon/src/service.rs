@@ -45,7 +45,7 @@ pub struct Service {
     pub enrolments: enrolments::File,
     /// What is counted for Prometheus.
     pub metrics: Metrics,
-    /// Who else runs on the cores of programs that are measured.
+    /// Which other threads run on the cores of programs that are measured.
     quiet: Watch,
     own_cpus: OwnCpus,
     /// The last moves; shown by `top`.

@@ -36,14 +36,14 @@ fn estimate(center: f64, spread: f64, n: u32) -> Result<Estimate, StatsError> {
 fn sample() -> Result<Report, Failure> {
     let mut report = Report::new(
         "Sample of a report",
-        "Does a serial program keep its core beside a parallel one?",
+        "Does a serial program keep its core while a parallel one runs?",
     );
     report.fact("Machine", "2 hardware threads, 2 cores, 1 package");
     report.fact("Command", "symbiont bench phases --runs 30 --seconds 5 --seed 1");
     report.fact("Seed", "1");
     report.push(Block::Heading("What was measured".into()));
     report.push(Block::Prose(
-        "A serial program, (1:∞), ran beside a parallel one, (∞:1), under two policies. All \
+        "A serial program, (1:∞), co-ran with a parallel one, (∞:1), under two policies. All \
          figures on this page are made up.\n\nSpeedup is the rate of work together over alone."
             .into(),
     ));
@@ -96,7 +96,7 @@ fn dots() -> Result<Plot, Failure> {
     let twice = |two: [Option<f64>; 2]| [two, two].concat();
     Ok(Plot::new(
         "speedup-by-policy",
-        "A serial program beside a parallel one",
+        "A serial program co-running with a parallel one",
         "Speedup of each program, with both in one session group and each in its own.",
         Chart::Dots(Dots {
             mark: Mark::Dot,

@@ -19,7 +19,7 @@
 //!
 //! # Properties
 //! - Two equal contenders are seldom found different, and a difference of 5 % is mostly found
-//!   (`equal_policies_are_not_told_apart_and_unequal_ones_are`).
+//!   (`equal_policies_are_not_distinguished_and_unequal_ones_are`).
 //! - A program that fails is named with what it wrote (`a_program_that_fails_is_named`).
 //! - An interrupted comparison goes on, and rounds end when all is decided
 //!   (`rounds_end_when_all_is_decided`).
@@ -51,7 +51,7 @@ use symbiont_report::Report;
 
 /// What is compared, and how.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct BenchOptions {
     /// `symbiont` itself.
     pub symbiont: PathBuf,
     /// Its state directory, unless the default.
@@ -101,7 +101,7 @@ impl fmt::Display for Run {
 
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct BenchRecord {
     /// Time of each program, in the order of the commands.
     pub seconds: Vec<f64>,
     /// What disturbed it.
@@ -113,7 +113,7 @@ pub struct Record {
 /// # Errors
 /// When a contender cannot run here, a program fails, the folder cannot be used or the user stops it; finished
 /// runs are kept.
-pub fn bench(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn bench(options: &BenchOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     fs::create_dir_all(&options.output).map_err(Error::io(&options.output))?;
     let machine = Machine::read();
     let comparison = Comparison { options, machine: &machine };
@@ -127,7 +127,7 @@ pub fn bench(options: &Options, progress: &mut dyn Progress) -> Result<Report, E
 }
 
 struct Comparison<'a> {
-    options: &'a Options,
+    options: &'a BenchOptions,
     machine: &'a Machine,
 }
 
@@ -180,7 +180,7 @@ impl Comparison<'_> {
         contender: &str,
         commands: &[&String],
         stop: &AtomicBool,
-    ) -> Result<Record, Error> {
+    ) -> Result<BenchRecord, Error> {
         let folder = scratch(&self.options.output)?;
         let jobs = folder.path().join("jobs.toml");
         let unwritable = |error: toml::ser::Error| Error::Evaluation(error.to_string());
@@ -203,7 +203,7 @@ impl Comparison<'_> {
         let managed = read_report(&report)?;
         let noise = watch.end(Duration::from_nanos(managed.manager.cpu_ns));
         let ended: Jobs = read_json(&report)?;
-        Ok(Record { seconds: ended.jobs.iter().map(|job| job.wall_s).collect(), noise })
+        Ok(BenchRecord { seconds: ended.jobs.iter().map(|job| job.wall_s).collect(), noise })
     }
 }
 
@@ -245,7 +245,7 @@ impl<'a> JobFile<'a> {
 
 impl Experiment for Comparison<'_> {
     type Run = Run;
-    type Record = Record;
+    type Record = BenchRecord;
 
     fn name(&self) -> String {
         "runs".to_owned()
@@ -260,7 +260,7 @@ impl Experiment for Comparison<'_> {
     }
 
     fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
-        let Options { contenders, repeats, seed, .. } = self.options;
+        let BenchOptions { contenders, repeats, seed, .. } = self.options;
         let each = self.distinct().len() + contenders.len();
         let rounds = (done.len() / each) as u32;
         let wanted = repeats.wanted(rounds, || decided(self.options, done));
@@ -276,7 +276,7 @@ impl Experiment for Comparison<'_> {
         (rounds..wanted).flat_map(runs).collect()
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
+    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<BenchRecord, Error> {
         match run {
             Run::Alone { command, .. } => self.time(BASELINE, &[command], stop),
             Run::Together { contender, .. } => {
@@ -295,13 +295,13 @@ impl Experiment for Comparison<'_> {
 pub const BASELINE: &str = "stay";
 
 /// What the rounds say of each contender but the first, in their order.
-fn decisions(options: &Options, rows: &Rows) -> Vec<Decision> {
+fn decisions(options: &BenchOptions, rows: &Rows) -> Vec<Decision> {
     let (first, others) = options.contenders.split_first().map_or(("", &[][..]), |(f, o)| (f, o));
     let gains = |own: &String| rows.gains(WORKLOAD, own, first, Metric::Stp);
     others.iter().map(|own| options.repeats.decide(&gains(own))).collect()
 }
 
-fn decided(options: &Options, done: &[Done<Comparison<'_>>]) -> bool {
+fn decided(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> bool {
     !decisions(options, &rows(options, done)).contains(&Decision::Undecided)
 }
 
@@ -309,7 +309,7 @@ fn decided(options: &Options, done: &[Done<Comparison<'_>>]) -> bool {
 const WORKLOAD: &str = "programs";
 
 /// Speedups of each round and contender.
-fn rows(options: &Options, done: &[Done<Comparison<'_>>]) -> Rows {
+fn rows(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> Rows {
     let alone = |at: u32, of: &String| {
         let mut runs = done.iter();
         runs.find_map(|done| match &done.run {

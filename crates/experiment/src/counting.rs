@@ -30,7 +30,7 @@ mod measure;
 pub mod page;
 pub mod plan;
 
-pub use campaign::{Options, run};
+pub use campaign::{CountingOptions, run};
 pub use evaluate::{Evaluation, evaluate};
 pub use measure::Done;
 pub use measure::{Costs, measure};

@@ -8,13 +8,13 @@
 //! # Approach
 //! The product's own loop (`symbiont_control`) on 16 to 1,024 threads, on cores that run two and four
 //! of them, by the coarse stack of POWER8 and by its fine one. The threads are made up ([`Load`]):
-//! stacks that lean to one or the other component and change by some percent each quantum, told as
+//! stacks that lean to one or the other component and change by some percent each quantum, shown as
 //! raw counts of groups that take turns, and every twentieth thread enters a new phase; moves are
 //! carried out at no cost. Taking in a quantum's
 //! counts and carrying moves out on Linux are other experiments (`counters`, `overhead`).
 //!
 //! Each run makes so many decisions; its figure is their median. The first one, for which there are no
-//! groups yet, is told apart. Loads are interleaved: each round holds each of them once, in random
+//! groups yet, is distinguished. Loads are interleaved: each round holds each of them once, in random
 //! order.
 //!
 //! # Terms and units
@@ -26,14 +26,14 @@
 //! - All threads are grouped in each decision that is timed (`real_decisions_are_timed`).
 
 mod campaign;
-mod crowd;
 pub mod evaluate;
 mod measure;
 pub mod page;
 pub mod plan;
+mod synthetic_threads;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Options, run};
+pub use campaign::{DecisionOptions, run};
 pub use evaluate::{Evaluation, evaluate};
 pub use plan::{Load, Size};

@@ -4,20 +4,20 @@
 //! # Problem
 //! Serial phases can only be preferred while they are known. The manager reads
 //! the scheduler's accounts once per quantum, so it is late by up to a quantum
-//! and blind for shorter phases; the scheduler's tracepoints tell each change at
+//! and blind for shorter phases; the scheduler's tracepoints report each change at
 //! once. How much of a program's time is it taken for what it is?
 //!
 //! # Approach
 //! The synthetic benchmark alternates between serial and parallel phases (1:1)
-//! of a mean length from 1 ms to 1 s and tells when each of them was. Meanwhile
+//! of a mean length from 1 ms to 1 s and reports when each of them was. Meanwhile
 //! the program is watched by
 //! - the *manager* of `symbiont run` under `phases`, in a dry run, so that it
-//!   changes nothing. Its recording tells what it took the program for. It looks
+//!   changes nothing. Its recording shows what it took the program for. It looks
 //!   once per quantum, or is also woken by tracepoints (`--see-by`).
 //! - the *tracepoints alone*: [`symbiont_linux::switches`], in this process. What
 //!   it had read at a moment is what it could have known then.
 //!
-//! Each length is tried alone, and beside a program that is parallel all the
+//! Each length is tried alone, and co-running with a program that is parallel all the
 //! time, which is when it matters.
 //!
 //! # Terms and units
@@ -41,7 +41,7 @@ mod plan;
 mod readers;
 
 pub(crate) use campaign::Done;
-pub use campaign::{Options, run};
+pub use campaign::{DetectionOptions, run};
 pub use judge::{Belief, Judged, judge};
 pub use plan::Size;
 

@@ -47,7 +47,7 @@ pub enum NoPairs {
     /// A column is missing.
     #[error("no column is called '{0}': the first line names program, co_runner and slowdown")]
     Column(&'static str),
-    /// A line lacks one, or the slowdown is no positive number.
+    /// A line has none, or the slowdown is no positive number.
     #[error("line {0}: a program, a co-runner and a positive slowdown are expected")]
     Line(usize),
     /// There is none.

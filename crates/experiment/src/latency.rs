@@ -5,7 +5,7 @@
 //! however busy batch programs keep the machine.
 //!
 //! # Approach
-//! The request loop of `symbiont-synth requests` runs beside twice as many busy threads as there are
+//! The request loop of `symbiont-synth requests` runs co-running with twice as many busy threads as there are
 //! CPUs, all managed by one daemon under `stay`, which moves no thread: [`Case`] by case only classes
 //! differ. Cases are interleaved: each round holds each of them once, in random order; a round is
 //! compared with itself.
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_synth::{many, requests};
 
 use symbiont_campaign::harness::{
-    self, Check, Daemon, Error, PATIENCE, Programs, Progress, Verdict, read_json,
+    self, Check, Daemon, Error, Programs, Progress, TIMEOUT, Verdict, read_json,
 };
 use symbiont_campaign::{Decision, Finished, InRound, Measure, Place, Repeats, Site};
 use symbiont_report::stats::{Estimate, Interval, StatsError, mean_estimate};
@@ -54,7 +54,7 @@ impl Case {
             Self::Stay => "no classes (stay)",
             Self::Latency => "requests: class latency",
             Self::Batch => "busy threads: class batch",
-            Self::Idle => "nothing beside it",
+            Self::Idle => "nothing else running",
         }
     }
 }
@@ -67,7 +67,7 @@ impl fmt::Display for Case {
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct LatencyOptions {
     /// The programs to run.
     pub programs: Programs,
     /// Folder of the report and of the raw runs.
@@ -96,7 +96,7 @@ const AROUND: Duration = Duration::from_secs(2);
 
 /// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct LatencyRecord {
     /// Of the request loop.
     pub requests: requests::Report,
     /// Iterations of the busy threads per second; none without them.
@@ -104,13 +104,13 @@ pub struct Record {
 }
 
 type Run = InRound<Case>;
-type Done = Finished<InRound<Case>, Record>;
+type Done = Finished<InRound<Case>, LatencyRecord>;
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///
 /// # Errors
 /// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &LatencyOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     let site = Site::new(&options.output, options.repeats, options.seed)?;
     let done = site.carry_out(options, progress)?;
     let mut report = page(&done)?;
@@ -121,9 +121,9 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     Ok(report)
 }
 
-impl Measure for Options {
+impl Measure for LatencyOptions {
     type Cell = Case;
-    type Record = Record;
+    type Record = LatencyRecord;
 
     const NAME: &'static str = "latency";
 
@@ -145,7 +145,7 @@ impl Measure for Options {
     }
 
     /// A daemon, the busy threads, and the request loop; the others end with the loop.
-    fn measure(&self, run: &Run, place: &Place<'_>) -> Result<Record, Error> {
+    fn measure(&self, run: &Run, place: &Place<'_>) -> Result<LatencyRecord, Error> {
         let InRound { round, cell: case } = *run;
         let (options, cpus) = (self, place.machine.cpus);
         let daemon = Daemon::new(&options.programs.symbiont, place.folder());
@@ -155,7 +155,7 @@ impl Measure for Options {
             let program = ["--".to_owned(), synth].into_iter().chain(words);
             daemon.command("run").into_iter().chain(class).chain(program).collect::<Vec<_>>()
         };
-        let limit = options.time + WARM_UP + PATIENCE;
+        let limit = options.time + WARM_UP + TIMEOUT;
         let count = 2 * cpus;
         let busy = ["threads", "--json", &format!("--count={count}"), &format!("--busy={count}")];
         let busy: Vec<String> = busy.map(str::to_owned).into_iter().chain([time(limit)]).collect();
@@ -197,7 +197,7 @@ impl Measure for Options {
                 Some(load.busy_iterations as f64 / load.elapsed_s)
             }
         };
-        Ok(Record { requests: read_json(&answered)?, throughput })
+        Ok(LatencyRecord { requests: read_json(&answered)?, throughput })
     }
 }
 
@@ -205,7 +205,7 @@ fn time(time: Duration) -> String {
     format!("--duration={}ms", time.as_millis())
 }
 
-type Of = fn(&Record) -> Option<f64>;
+type Of = fn(&LatencyRecord) -> Option<f64>;
 type Figure = (&'static str, Of);
 
 const FIGURES: [Figure; 4] = [
@@ -275,7 +275,7 @@ fn page(done: &[Done]) -> Result<Report, Error> {
     }
     let mut report = Report::new(
         "What a class does for requests",
-        "A request loop beside busy threads, under stay: measured on this machine",
+        "A request loop co-running with busy threads, under stay: measured on this machine",
     );
     report.push(Block::Heading("What it has to show".to_owned()));
     report.push(Check::table(&checks));
@@ -295,7 +295,7 @@ fn shorter(name: &str, ratio: Estimate) -> Check {
     Check {
         requirement: format!("class latency: the {name} is shorter than without classes"),
         measured: Some(ratio),
-        beside: "1: no difference".to_owned(),
+        reference: "1: no difference".to_owned(),
         verdict,
     }
 }
@@ -314,7 +314,7 @@ mod tests {
             histogram: Vec::new(),
         };
         let throughput = (case != Case::Idle).then_some(1e6);
-        Done { run: InRound { round, cell: case }, record: Record { requests, throughput } }
+        Done { run: InRound { round, cell: case }, record: LatencyRecord { requests, throughput } }
     }
 
     #[test]

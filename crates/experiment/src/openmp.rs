@@ -11,7 +11,7 @@
 //! in all pairs, each pair in both orders at the same time ([`crate::orders`]), under
 //! `stay` and `phases`, interleaved, in one session and in sessions of their own.
 //! As in the paper (section 3) loops are scheduled dynamically. Threads sleep while
-//! they wait (`OMP_WAIT_POLICY=passive`): who polls looks ready, so that its serial
+//! they wait (`OMP_WAIT_POLICY=passive`): a thread that polls looks ready, so that its serial
 //! phases cannot be seen.
 //!
 //! Their parallel regions last milliseconds. With regions of a tenth of that, three kernels took longer
@@ -41,6 +41,6 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Options, run};
+pub use campaign::{OpenmpOptions, run};
 pub use kernels::KERNELS;
 pub use plan::Size;

@@ -18,7 +18,7 @@ use symbiont_report::stats::{self, Estimate, StatsError, mean};
 
 /// What a round of both orders took, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Took {
+pub struct OrderTimes {
     /// Of each program, its time in each of the two sequences.
     pub programs: [[f64; 2]; 2],
     /// Until both sequences were through.
@@ -45,16 +45,16 @@ pub struct Compared {
 
 /// Completion under the baseline over that under the policy, of the rounds with these numbers.
 #[must_use]
-pub fn completion(rounds: Under<&[Took]>, taken: &[usize]) -> f64 {
+pub fn completion(rounds: Under<&[OrderTimes]>, taken: &[usize]) -> f64 {
     let [stay, tried] = rounds.map(|rounds| mean_of(rounds, taken, |took| took.completion));
     stay / tried
 }
 
-fn of_rounds(rounds: &[Took], taken: &[usize], of: impl Fn(&Took) -> f64) -> Vec<f64> {
+fn of_rounds(rounds: &[OrderTimes], taken: &[usize], of: impl Fn(&OrderTimes) -> f64) -> Vec<f64> {
     taken.iter().filter_map(|round| rounds.get(*round)).map(of).collect()
 }
 
-fn mean_of(rounds: &[Took], taken: &[usize], of: impl Fn(&Took) -> f64) -> f64 {
+fn mean_of(rounds: &[OrderTimes], taken: &[usize], of: impl Fn(&OrderTimes) -> f64) -> f64 {
     mean(&of_rounds(rounds, taken, of)).unwrap_or(f64::NAN)
 }
 
@@ -63,9 +63,10 @@ fn mean_of(rounds: &[Took], taken: &[usize], of: impl Fn(&Took) -> f64) -> f64 {
 ///
 /// # Errors
 /// When there is no round, or a program did not run alone.
-pub fn compare(alone: [&[f64]; 2], rounds: Under<&[Took]>) -> Result<Compared, StatsError> {
+pub fn compare(alone: [&[f64]; 2], rounds: Under<&[OrderTimes]>) -> Result<Compared, StatsError> {
     let count = rounds[0].len().min(rounds[1].len());
-    let own = |program: usize| move |took: &Took| took.programs[program].iter().sum::<f64>() / 2.0;
+    let own =
+        |program: usize| move |took: &OrderTimes| took.programs[program].iter().sum::<f64>() / 2.0;
     let speedup = |policy: usize, program: usize, taken: &[usize], apart: &[usize]| {
         let apart: Vec<f64> =
             apart.iter().filter_map(|run| alone[program].get(*run).copied()).collect();
@@ -112,8 +113,8 @@ pub fn compare(alone: [&[f64]; 2], rounds: Under<&[Took]>) -> Result<Compared, S
 mod tests {
     use super::*;
 
-    fn took(a: [f64; 2], b: [f64; 2]) -> Took {
-        Took { programs: [a, b], completion: (a[0] + b[0]).max(a[1] + b[1]) }
+    fn took(a: [f64; 2], b: [f64; 2]) -> OrderTimes {
+        OrderTimes { programs: [a, b], completion: (a[0] + b[0]).max(a[1] + b[1]) }
     }
 
     #[test]
@@ -135,7 +136,7 @@ mod tests {
         let alone: [&[f64]; 2] = [&[1.0], &[1.0]];
         let compared = compare(alone, [&stay, &stay]).unwrap();
         assert_eq!(compared.jitter[0].value, 0.25);
-        assert_eq!(compared.speedup[0][0].interval, None, "once alone tells no spread");
+        assert_eq!(compared.speedup[0][0].interval, None, "once alone has no spread");
         assert!(compare(alone, [&stay, &[]]).is_err());
         assert!(compare([&[1.0], &[]], [&stay, &stay]).is_err());
     }

@@ -8,13 +8,13 @@
 //!
 //! # Approach
 //! Programs of 8 to 2,048 threads run under `phases`, by the product's own
-//! command line; the manager tells at the end what it used. Two loads:
+//! command line; the manager reports at the end what it used. Two loads:
 //! - *sleepers*: each thread wakes ten times a second, at a moment of its own,
 //!   and works for about 20 µs: many threads, each active in part of the
 //!   quanta, as in servers. The whole load stays below half a CPU.
 //! - *busy*: no thread ever sleeps, as in numeric programs; for lateness.
 //!
-//! Beside them sleepers that nobody manages, and a bare loop that does the
+//! With them unmanaged sleepers, and a bare loop that does the
 //! least that any manager of threads does: wake, and read two files of each.
 //!
 //! Cells are interleaved: each round holds each of them once, in random order.
@@ -36,10 +36,10 @@ pub mod page;
 pub mod plan;
 mod record;
 
-pub use campaign::{Options, run};
+pub use campaign::{OverheadOptions, run};
 pub use evaluate::{Evaluation, evaluate};
 pub use plan::{Load, Size};
-pub use record::{Done, Record};
+pub use record::{Done, OverheadRecord};
 
 #[cfg(test)]
 mod tests;

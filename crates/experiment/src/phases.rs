@@ -48,10 +48,10 @@ pub mod plan;
 pub mod real;
 mod record;
 
-pub use campaign::{Options, run};
+pub use campaign::{PhasesOptions, run};
 pub use evaluate::{Cpus, Evaluation, evaluate};
-pub use plan::{Grouping, Part, Program, Run, Size, What, plan};
-pub use record::Record;
+pub use plan::{Grouping, Part, Program, Run, RunKind, Size, plan};
+pub use record::PhasesRecord;
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! The experiment `symbiont bench seniority`: turns of parallel programs, and that
-//! nobody starves.
+//! no program starves.
 //!
 //! # Problem
 //! Two programs that both want all of the machine only take it from each other; so
 //! `phases` boosts one of them, and after a timeout the next (Morad et al., section 6).
 //! Does the boost act, does it spare context switches, are the turns as long as they
-//! should be, and does everybody get on, also beside a serial program without an end?
+//! should be, and does each program get on, also co-running with a serial program without an end?
 //!
 //! # Approach
 //! Programs that are parallel all the time, with as many threads as CPUs, run side by
@@ -24,7 +24,7 @@
 //! *Holder*: the program that is boosted. *Share*: a program's part of the CPU time that
 //! all of the run's parallel programs got meanwhile, 0 to 1; k programs have 1/k each
 //! under `stay`. *Turn*: how long a program held the boost until the next one got it.
-//! *Wait*: how long a program was without it, counting only time in which somebody had
+//! *Wait*: how long a program was without it, counting only time in which a program had
 //! it. *Reaction*: from the decision that a program's turn has come until it got more
 //! than half of a quantum's CPU time.
 //!
@@ -32,8 +32,8 @@
 //! - Turns, waits and shares follow from the recording alone
 //!   (`turns_waits_and_shares_follow_from_who_held_the_boost`).
 //! - On a simulated machine each of three programs gets its turn for ten minutes, and
-//!   an endless serial program stops nobody (`nobody_starves_on_a_simulated_machine`).
-//! - Who never gets on is found (`a_program_that_stands_still_is_found`).
+//!   an endless serial program stops no other program (`no_program_starves_on_a_simulated_machine`).
+//! - A program that never gets on is found (`a_program_that_stands_still_is_found`).
 
 mod campaign;
 mod judge;
@@ -43,6 +43,6 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{Options, run};
+pub use campaign::{SeniorityOptions, run};
 pub use judge::{Judged, Moment, Story, judge};
 pub use plan::Size;

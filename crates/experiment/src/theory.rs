@@ -1,3 +1,3 @@
-//! What published models predict, to be put beside what was measured.
+//! What published models predict, to be put next to what was measured.
 
 pub mod phases;

@@ -41,8 +41,8 @@ pub use digest::{digest, digest_of_text, work};
 pub use learned::{CoRun, Demand, Learned};
 pub use modelled::Modelled;
 pub use observed::{
-    MOST_PROGRAMS, MOST_RUNS, NotAKey, Numbering, Observations, ProgramKey, Record, Run, Stack,
-    learn,
+    MOST_PROGRAMS, MOST_RUNS, NotAKey, Numbering, Observations, ProgramKey, ProgramRecord, Run,
+    Stack, learn,
 };
 pub use predict::{Flat, Predict};
 pub use queue::{Job, Node, Program, Reason, Release, Rules};

@@ -96,7 +96,7 @@ const STACK_MEMORY_S: f64 = 600.0;
 
 /// All that is known of one program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct ProgramRecord {
     /// What people call it.
     pub name: String,
     /// When it was last seen.
@@ -110,11 +110,11 @@ pub struct Record {
 /// What is known of all programs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observations {
-    programs: BTreeMap<ProgramKey, Record>,
+    programs: BTreeMap<ProgramKey, ProgramRecord>,
 }
 
 impl Observations {
-    pub(crate) fn from_records(programs: BTreeMap<ProgramKey, Record>) -> Self {
+    pub(crate) fn from_records(programs: BTreeMap<ProgramKey, ProgramRecord>) -> Self {
         let mut all = Self { programs };
         for record in all.programs.values_mut() {
             record.bound();
@@ -125,7 +125,7 @@ impl Observations {
 
     /// What is known of each program, by its key.
     #[must_use]
-    pub fn records(&self) -> &BTreeMap<ProgramKey, Record> {
+    pub fn records(&self) -> &BTreeMap<ProgramKey, ProgramRecord> {
         &self.programs
     }
 
@@ -159,7 +159,7 @@ impl Observations {
         self.forget_old();
     }
 
-    fn seen(&mut self, key: &ProgramKey, name: &str, at_s: u64) -> &mut Record {
+    fn seen(&mut self, key: &ProgramKey, name: &str, at_s: u64) -> &mut ProgramRecord {
         let record = self.programs.entry(key.clone()).or_default();
         if !name.is_empty() {
             record.name = name.chars().take(64).collect();
@@ -182,7 +182,7 @@ impl Observations {
     }
 }
 
-impl Record {
+impl ProgramRecord {
     fn bound(&mut self) {
         while self.runs.len() > MOST_RUNS {
             self.runs.pop_front();
@@ -270,7 +270,7 @@ pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) 
         }
     }
     let record = |key| observations.programs.get(key);
-    let used = numbering.keys.iter().map(|key| record(key).and_then(Record::cpus)).collect();
+    let used = numbering.keys.iter().map(|key| record(key).and_then(ProgramRecord::cpus)).collect();
     Learned::fit(&runs, Demand { used, cpus })
 }
 

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::observed::{Observations, ProgramKey, Record};
+use crate::observed::{Observations, ProgramKey, ProgramRecord};
 
 /// Of the format.
 const VERSION: u32 = 1;
@@ -110,7 +110,7 @@ impl Store {
         if head.version != VERSION {
             return Err(StoreError::Version { path: self.path.clone(), version: head.version });
         }
-        let contents: Contents<BTreeMap<ProgramKey, Record>> =
+        let contents: Contents<BTreeMap<ProgramKey, ProgramRecord>> =
             serde_json::from_slice(text).map_err(|error| self.malformed(&error))?;
         Ok(Observations::from_records(contents.programs))
     }

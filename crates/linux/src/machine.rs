@@ -348,7 +348,7 @@ impl<W: Wait> LinuxMachine<W> {
         Cost::now(self.thread_quanta)
     }
 
-    /// Who lets time pass.
+    /// The clock that lets time pass.
     pub fn waiter_mut(&mut self) -> &mut W {
         &mut self.waiter
     }

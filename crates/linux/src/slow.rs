@@ -178,7 +178,7 @@ impl Slowed {
     /// When one has ended.
     pub fn check(&mut self) -> Result<(), SlowError> {
         for (slow, child) in &mut self.children {
-            // Who cannot be asked about is as good as gone.
+            // A process that cannot be asked about is as good as gone.
             if !matches!(child.try_wait(), Ok(None)) {
                 return Err(ended(*slow, child));
             }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Experience, Form, Interference, Model, Objective, Shares, SmtMode, StackError};
+use crate::{CoRunObservation, Form, Interference, Model, Objective, Shares, SmtMode, StackError};
 
 /// Predicted costs of all groups that a set of threads can form.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,13 +47,14 @@ impl Costs {
 
     /// The same, corrected by what was measured of groups that ran, in the table of each one's mode.
     #[must_use]
-    pub fn recalling(self, experiences: &[Experience]) -> Self {
-        let recall = |(mode, table): (SmtMode, Interference)| {
-            let of_mode =
-                |experience: &&Experience| SmtMode::of(experience.others.len() + 1) == Some(mode);
-            (mode, table.recalling(experiences.iter().filter(of_mode)))
+    pub fn corrected_by(self, observations: &[CoRunObservation]) -> Self {
+        let correct = |(mode, table): (SmtMode, Interference)| {
+            let of_mode = |observation: &&CoRunObservation| {
+                SmtMode::of(observation.others.len() + 1) == Some(mode)
+            };
+            (mode, table.corrected_by(observations.iter().filter(of_mode)))
         };
-        Self { tables: self.tables.into_iter().map(recall).collect(), ..self }
+        Self { tables: self.tables.into_iter().map(correct).collect(), ..self }
     }
 
     /// May groups of different SMT modes, and threads alone, be compared? If
@@ -151,9 +152,10 @@ mod tests {
     fn what_was_measured_corrects_the_table_of_its_mode() {
         let mut model = model();
         model.modes.insert(SmtMode::Smt4, model.modes[&SmtMode::Smt2].clone());
-        let pair = |other, ipc| Experience { victim: 0, others: vec![other], quanta: 9.0, ipc };
+        let pair =
+            |other, ipc| CoRunObservation { victim: 0, others: vec![other], quanta: 9.0, ipc };
         let plain = costs(&model, &SmtMode::ALL);
-        let corrected = plain.clone().recalling(&[pair(1, 1.0), pair(2, 3.0)]);
+        let corrected = plain.clone().corrected_by(&[pair(1, 1.0), pair(2, 3.0)]);
         assert!(corrected.pair(0, 1) > plain.pair(0, 1) && corrected.pair(0, 2) < plain.pair(0, 2));
         assert_eq!(corrected.pair(0, 3), plain.pair(0, 3));
         assert_eq!(corrected.cost(&[0, 1, 2]), plain.cost(&[0, 1, 2]));
@@ -168,15 +170,15 @@ mod tests {
         for size in 1..=union.len() {
             let masks: Vec<u8> =
                 (0..32_u8).filter(|mask| mask.count_ones() as usize == size).collect();
-            let mut told = Vec::new();
-            costs.parts(&union, size, &masks, &mut told);
-            for (told, mask) in told.iter().zip(&masks) {
+            let mut reported = Vec::new();
+            costs.parts(&union, size, &masks, &mut reported);
+            for (reported, mask) in reported.iter().zip(&masks) {
                 let named = (0..union.len()).filter(|at| mask >> at & 1 == 1);
                 let part: Vec<usize> = named.map(|at| union[at]).collect();
                 let cost = costs.cost(&part);
-                assert!(*told == cost || close(*told, cost), "{part:?} {told} {cost}");
+                assert!(*reported == cost || close(*reported, cost), "{part:?} {reported} {cost}");
             }
-            assert_eq!(told.len(), masks.len());
+            assert_eq!(reported.len(), masks.len());
         }
     }
 

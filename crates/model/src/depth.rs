@@ -1,11 +1,11 @@
 //! How finely a CPI stack is split.
 //!
 //! # Problem
-//! The five components that two groups of events tell (Feliu et al., Table 1) lump units,
+//! The five components that two groups of events give (Feliu et al., Table 1) lump units,
 //! caches and memory in one: threads that need quite different things look alike, and
-//! who should go with whom lies in just that. Nor do stalls tell what a thread does to others:
-//! lines that a prefetcher brings in time hold nobody up, and push out data all the same. A
-//! finer stack tells all that, but takes more groups, which share the counters: its counts
+//! which threads should share a core lies in just that. Nor do stalls show what a thread does to others:
+//! lines that a prefetcher brings in time hold no thread up, and push out data all the same. A
+//! finer stack shows all that, but takes more groups, which share the counters: its counts
 //! are older and noisier (section 4.1).
 
 use std::fmt;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn components_tell_what_has_to_be_counted_for_them() {
+    fn components_say_what_has_to_be_counted_for_them() {
         let power8 = Catalogue::named("power8").unwrap().unwrap();
         for depth in Depth::ALL {
             let components = Components::of(&power8, depth.sum()).unwrap();

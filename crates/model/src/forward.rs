@@ -4,7 +4,7 @@
 //!
 //! x′ⱼᵢ = αᵢ + βᵢ xⱼᵢ + γᵢ Σₖ xₖᵢ + δᵢ xⱼᵢ Σₖ xₖᵢ, the sums over the co-runners k ≠ j.
 //!
-//! x′ is the component in company, normalised to the throttled CPI; the sum
+//! x′ is the component with co-runners, normalised to the throttled CPI; the sum
 //! of a thread's components is its slowdown. Base, resource and miss
 //! components have the same form, so one type serves all three.
 //!
@@ -30,7 +30,7 @@ pub(crate) const TOO_LARGE: f64 = 1e12;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// Constant cost of company.
+    /// Constant cost of a co-runner.
     pub alpha: f64,
     /// What remains of the thread's own component.
     pub beta: f64,
@@ -41,7 +41,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The component in company, from the own one and the sum of the
+    /// The component with co-runners, from the own one and the sum of the
     /// co-runners'.
     #[must_use]
     pub fn predict(&self, own: f64, others: f64) -> f64 {
@@ -58,7 +58,7 @@ pub struct Coefficients(Vec<Terms>);
 pub struct Prediction {
     /// Components over throttled CPI; not negative.
     pub parts: Vec<f64>,
-    /// CPI in company over throttled CPI.
+    /// co-running CPI over throttled CPI.
     pub slowdown: f64,
     /// Components that came out negative and were set to 0.
     pub clamped: usize,

@@ -1,15 +1,15 @@
 //! What every thread would cost every other: the table that decisions use.
 //!
-//! Co-runners only add up in equations 1 to 3 ([`Coefficients`]), so n² numbers tell the
+//! Co-runners only add up in equations 1 to 3 ([`Coefficients`]), so n² numbers give the
 //! slowdown of every thread in every group: own + Σ impact of the co-runners.
 //! Making the table takes n² r multiplications for r factors; a pair's cost is
-//! two look-ups then, and a group of g threads g (g − 1). Who splits a union of threads in all ways
+//! two look-ups then, and a group of g threads g (g − 1). A search that splits a union of threads in all ways
 //! asks for all of its parts at once ([`Interference::parts`]). What was measured of groups that ran
-//! corrects what is predicted of them ([`Interference::recalling`]).
+//! corrects what is predicted of them ([`Interference::corrected_by`]).
 
-mod recall;
+mod correction;
 
-pub use recall::Experience;
+pub use correction::CoRunObservation;
 
 use crate::forward::{Coefficients, LEAST_SLOWDOWN, Terms, check};
 use crate::{Objective, Shares, StackError};
@@ -100,7 +100,7 @@ impl Interference {
         self.own.is_empty()
     }
 
-    /// CPI in company over throttled CPI of a thread in a group. Members that
+    /// co-running CPI over throttled CPI of a thread in a group. Members that
     /// are not in the table count for nothing; a thread alone has slowdown 1.
     #[must_use]
     pub fn slowdown(&self, thread: usize, group: &[usize]) -> f64 {

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum Objective {
     /// Σ slowdown against throttled speed (Feliu et al., section 3.2).
     Slowdown,
-    /// −STP: −Σ isolated CPI / CPI in company.
+    /// −STP: −Σ isolated CPI / co-running CPI.
     Stp,
-    /// ANTT times the number of threads: Σ CPI in company / isolated CPI. Where
+    /// ANTT times the number of threads: Σ co-running CPI / isolated CPI. Where
     /// no thread is throttled, or all are alike, it orders coschedules as
     /// [`Objective::Slowdown`] does.
     Antt,

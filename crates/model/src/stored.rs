@@ -1,14 +1,14 @@
 //! Model files: text, versioned, and refused where they do not fit.
 //!
 //! # Problem
-//! Coefficients hold for one microarchitecture, one sort of core, one way of
+//! Coefficients hold for one microarchitecture, one core type, one way of
 //! reading its counters. Used elsewhere they give numbers that look right.
 //!
 //! # Approach
-//! A model file says where it comes from: machine, sort of core, catalogue,
+//! A model file says where it comes from: machine, core type, catalogue,
 //! the formulas of its components, the programs it was trained on, when, and
 //! how large its errors are. [`Model::load`] compares that with what is here. A
-//! checksum (FNV-1a, 64 bits, over all that follows its line) tells damage and
+//! checksum (FNV-1a, 64 bits, over all that follows its line) shows damage and
 //! edits. TOML, so that people can read it.
 //!
 //! What a formula means is compared by its text. An event whose encoding was
@@ -47,7 +47,7 @@ pub const VERSION: u32 = 5;
 pub struct Model {
     /// The machine, as its owner or its firmware names it.
     pub machine: String,
-    /// The sort of core.
+    /// The core type.
     pub core: CoreKind,
     /// Name of the event catalogue.
     pub catalogue: String,
@@ -85,7 +85,7 @@ pub struct Trained {
     pub scores: Vec<Score>,
 }
 
-/// What a fold's training set lacks.
+/// What is left out of a fold's training set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holdout {
@@ -118,7 +118,7 @@ pub struct Score {
 pub struct Here<'a> {
     /// Its name.
     pub machine: &'a str,
-    /// Its sorts of core.
+    /// Its core types.
     pub sorts: &'a [CoreKind],
     /// The catalogue that its counters are read by.
     pub catalogue: &'a Catalogue,
@@ -138,18 +138,17 @@ impl Model {
         Ok(model)
     }
 
-    /// Writes a model file: beside its place first, and then there in one go,
-    /// so that nobody ever reads half of it.
+    /// Writes a model file: to another name first, which is then renamed, so that no reader ever sees half of it.
     ///
     /// # Errors
     /// When the file cannot be written, or a number is not finite.
     pub fn save(&self, path: &Path) -> Result<(), ModelError> {
         let wrong = |problem| ModelError { path: path.to_owned(), problem };
         let text = self.to_text().map_err(wrong)?;
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        std::fs::write(&beside, text)
-            .and_then(|()| std::fs::rename(&beside, path))
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(".new");
+        std::fs::write(&unfinished, text)
+            .and_then(|()| std::fs::rename(&unfinished, path))
             .map_err(|e| wrong(Problem::Io(e)))
     }
 

@@ -1,5 +1,5 @@
 //! Figure 2 of Feliu et al., worked through by an independent script: from
-//! stacks in company to the weights of all pairs. The numbers are our own.
+//! co-running stacks to the weights of all pairs. The numbers are our own.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::fmt::Write;
@@ -21,14 +21,15 @@ fn figure_2_is_reproduced() {
     let terms = terms.map(|(alpha, beta, gamma)| Terms { alpha, beta, gamma, delta: 0.0 });
     let coefficients = Coefficients::new(terms.to_vec()).unwrap();
     // A shares a core with B, C with D.
-    let company = [[0.60, 1.20, 0.20], [0.75, 0.45, 0.30], [0.80, 2.40, 0.80], [0.90, 0.18, 0.12]];
-    let company = company.map(|parts| CpiStack::new(parts.to_vec()).unwrap());
+    let co_running =
+        [[0.60, 1.20, 0.20], [0.75, 0.45, 0.30], [0.80, 2.40, 0.80], [0.90, 0.18, 0.12]];
+    let co_running = co_running.map(|parts| CpiStack::new(parts.to_vec()).unwrap());
 
-    let mut text = String::from("base  stall  empty\n\n(a) in company, cycles per instruction\n");
-    for (name, stack) in NAMES.iter().zip(&company) {
+    let mut text = String::from("base  stall  empty\n\n(a) co-running, cycles per instruction\n");
+    for (name, stack) in NAMES.iter().zip(&co_running) {
         row(&mut text, name, stack.parts());
     }
-    let shares: Vec<Shares> = company.iter().map(CpiStack::shares).collect();
+    let shares: Vec<Shares> = co_running.iter().map(CpiStack::shares).collect();
     let inverted: Vec<_> = (shares.chunks(2))
         .map(|pair| {
             let pair: Vec<&Shares> = pair.iter().collect();

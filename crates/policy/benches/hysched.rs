@@ -1,8 +1,8 @@
 //! Time of one decision of `hysched`. `cargo bench -p symbiont-policy`.
 //!
 //! Threads of the nine categories, some of which change theirs each quantum; each
-//! decision is in force when the next one is made. The first decision, when nobody
-//! has a place yet, is told apart.
+//! decision is applied when the next one is made. The first decision, when no thread
+//! has a place yet, is distinguished.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot run stops")]
 
 use std::hint::black_box;
@@ -62,7 +62,7 @@ fn main() {
         let sample = Sample { threads: (0..threads).map(runs).collect(), ..Sample::default() };
         let did = Characterizations::new();
         let mut policy = Hysched::new(Variant::TopB2M3L);
-        let mut in_force = Placement::new();
+        let mut applied = Placement::new();
         let mut times = Vec::new();
         let outputs = outputs();
         for quantum in 0..QUANTA {
@@ -73,14 +73,14 @@ fn main() {
                 measured(&outputs, category as usize, f64::from(number % 97) / 50.0)
             };
             let known: Vec<Measured> = (0..threads).map(of).collect();
-            let mut view = View::new(&machine, &sample, &did, &in_force);
+            let mut view = View::new(&machine, &sample, &did, &applied);
             for (thread, known) in view.threads.iter_mut().zip(&known) {
                 thread.measured = Some(known);
             }
             let begin = Instant::now();
             let placement = black_box(policy.place(black_box(&view)));
             times.push(begin.elapsed().as_secs_f64() * 1e6);
-            in_force = placement;
+            applied = placement;
         }
         let first = times.remove(0);
         times.sort_by(f64::total_cmp);

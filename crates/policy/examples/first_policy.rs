@@ -175,8 +175,8 @@ mod negative_control {
         let measurements: Measurements =
             threads.iter().zip(ipc).map(|(thread, ipc)| (thread.id, measured(*ipc))).collect();
         let sample = Sample { threads, ..Sample::default() };
-        let (did, in_force) = (Characterizations::new(), Placement::new());
-        let view = View::new(machine, &sample, &did, &in_force).measured(&measurements);
+        let (did, applied) = (Characterizations::new(), Placement::new());
+        let view = View::new(machine, &sample, &did, &applied).measured(&measurements);
         let placement = (ENTRY.make)(settings).place(&view);
         let cpus = |thread: &symbiont_machine::ThreadSample| match &placement[&thread.id].target {
             Target::Cpus(cpus) => cpus.clone(),

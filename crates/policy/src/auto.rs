@@ -8,7 +8,7 @@
 //! # Approach
 //! Four levels, each above the next:
 //! 1. `unmanaged`: CPUs that are shared with unmanaged load are avoided.
-//! 2. `phases` ([`Phases`]): beside a parallel program, a serial thread gets a core of its own, the
+//! 2. `phases` ([`Phases`]): co-running with a parallel program, a serial thread gets a core of its own, the
 //!    fastest first.
 //! 3. `domains`: each program stays in one LLC domain or NUMA node where its ready threads fit, and
 //!    domains are balanced.
@@ -259,7 +259,7 @@ impl Decision<'_> {
 
     /// The CPUs that a thread without a core of its own shares with others; empty if none is left.
     fn within(&self, view: &View<'_>, thread: &ThreadView<'_>) -> CpuSet {
-        let allowed = thread.limit.intersection(&self.usable.cpus);
+        let allowed = thread.allowed.intersection(&self.usable.cpus);
         let allowed = if allowed.is_empty() { view.allowed(thread) } else { allowed };
         let rest = match allowed.intersection(&self.rest) {
             none if none.is_empty() => allowed,
@@ -296,7 +296,7 @@ impl Decision<'_> {
             None => "one domain".to_owned(),
         };
         if !self.owned.is_empty() {
-            reason += "; beside cores of serial threads";
+            reason += "; next to cores of serial threads";
         }
         if self.avoids {
             reason += "; CPUs with unmanaged load are avoided";
@@ -455,7 +455,7 @@ impl Policy for Auto {
     }
 }
 
-/// Do serial threads get cores of their own? Only beside parallel programs: among serial ones none
+/// Do serial threads get cores of their own? Only co-running with parallel programs: among serial ones none
 /// holds up more than itself.
 fn asks_phases(programs: &BTreeMap<ProgramId, ProgramPhase>) -> bool {
     programs.values().any(|program| program.phase == Phase::Parallel)

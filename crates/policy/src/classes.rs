@@ -148,9 +148,10 @@ fn show<T>(
         return look(view);
     }
     let rest: Vec<_> = view.threads.iter().filter(|t| !grants.contains_key(&t.program)).collect();
-    let limits: Vec<CpuSet> = rest.iter().map(|t| spared(t.limit, view, &granted)).collect();
+    let limits: Vec<CpuSet> = rest.iter().map(|t| spared(t.allowed, view, &granted)).collect();
     let threads = rest.into_iter().zip(&limits);
-    let threads = threads.map(|(thread, limit)| ThreadView { limit, ..thread.clone() }).collect();
+    let threads =
+        threads.map(|(thread, allowed)| ThreadView { allowed, ..thread.clone() }).collect();
     look(&View {
         topology: view.topology,
         online: view.online.clone(),

@@ -11,10 +11,10 @@
 //! first thread of a group decides on the core, which is the emptiest that it
 //! may use, and the group stays there for the entire execution. The place of a
 //! thread that ended is free for the next one of that name, so that a program
-//! that is launched again comes back. Who has no place is left to the OS.
+//! that is launched again comes back. A thread without a place is left to the OS.
 //!
 //! # Properties
-//! - Who was named together shares a core (`who_was_named_together_shares_a_core`)
+//! - Programs that were named together share a core (`programs_that_were_named_together_share_a_core`)
 //!   and stays there, whoever ends (`a_relaunched_program_gets_its_place_back`).
 //! - With the names shuffled between threads partners are as by chance
 //!   (`shuffled_names_make_random_pairs`).
@@ -135,7 +135,7 @@ impl Fixed {
         Some(place)
     }
 
-    /// The hardware threads of a group's core; the first who asks chooses it.
+    /// The hardware threads of a group's core; the first that asks chooses it.
     fn core_of(&mut self, group: usize, view: &View<'_>, allowed: &CpuSet) -> Option<CpuSet> {
         let cores = view.topology.cores();
         let at = match self.cores.get(&group) {
@@ -160,7 +160,9 @@ impl Fixed {
         };
         let program = view.program_name(thread);
         let Some((group, _)) = self.place_of(thread.id, program) else {
-            return Assignment::os(format!("'{program}' was named with nobody (any more)"));
+            return Assignment::os(format!(
+                "'{program}' was named with no other program (any more)"
+            ));
         };
         match self.core_of(group, view, &allowed) {
             None => Assignment::os("its group's core lies outside its limit"),
@@ -205,8 +207,8 @@ mod tests {
     }
 
     fn place(policy: &mut Fixed, machine: &Topology, sample: &Sample) -> Vec<Assignment> {
-        let (known, in_force) = (Characterizations::new(), Placement::new());
-        let placement = policy.place(&View::new(machine, sample, &known, &in_force));
+        let (known, applied) = (Characterizations::new(), Placement::new());
+        let placement = policy.place(&View::new(machine, sample, &known, &applied));
         sample.threads.iter().map(|t| placement[&t.id].clone()).collect()
     }
 
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_named_together_shares_a_core() {
+    fn programs_that_were_named_together_share_a_core() {
         let machine = Topology::synthetic("core:2 smt:2").unwrap();
         let sample = sample(&machine, &["mcf", "calculix", "mcf", "calculix", "gcc"], 0);
         let core = |line: &str| Target::Cpus(line.parse().unwrap());
@@ -232,7 +234,7 @@ mod tests {
             let expected: Vec<Target> = expected.into_iter().cloned().chain([Target::Os]).collect();
             assert_eq!(targets(&placed), expected, "{text}");
             assert!(placed[0].reason.starts_with("named together: mcf with "), "{placed:?}");
-            assert_eq!(placed[4].reason, "'gcc' was named with nobody (any more)");
+            assert_eq!(placed[4].reason, "'gcc' was named with no other program (any more)");
         }
     }
 
@@ -287,8 +289,8 @@ mod tests {
                     names.shuffle(&mut random);
                 }
                 let sample = sample(&machine, &names, 0);
-                let seats = targets(&place(&mut policy("a+b,a+b,a+b,a+b"), &machine, &sample));
-                let others = |at: usize| (0..8).find(|&o| o != at && seats[o] == seats[at]);
+                let slots = targets(&place(&mut policy("a+b,a+b,a+b,a+b"), &machine, &sample));
+                let others = |at: usize| (0..8).find(|&o| o != at && slots[o] == slots[at]);
                 met +=
                     (0..8).filter(|&at| others(at).is_some_and(|o| truth[o] != truth[at])).count();
             }

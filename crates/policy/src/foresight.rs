@@ -1,4 +1,4 @@
-//! The placement that a policy chose, and the best one beside it.
+//! The placement that a policy chose, and the best one to compare it with.
 //!
 //! # Problem
 //! "Why does this thread run here?" is answered well by what else could have been done, and what that

@@ -12,7 +12,7 @@
 //! ([`slots`]). The OS places all other threads; a thread that leaves the top is released.
 //! A core of the topology is a set of FPUs: a Bulldozer module, a POWER7 core in any SMT mode, an
 //! SMT core of today. The number of top threads on each differs by one at most, so that no core
-//! holds FPU-hungry threads only where another one lacks one.
+//! holds FPU-hungry threads only where another one has none.
 //! The history counts the periods of each thread on each hardware thread, for as long as it lives.
 //! A thread that stays in the top stays where it was; one that enters it prefers, of equally good
 //! hardware threads, those of its history.
@@ -45,7 +45,7 @@ use symbiont_topology::PuId;
 
 use crate::parameter::Parameters;
 use crate::{Entry, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
-use slots::{Wish, assign};
+use slots::{Request, assign};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fpu",
@@ -192,15 +192,15 @@ impl Policy for Fpu {
         }
         let top = self.top(view, candidates);
         let nothing = History::new();
-        let wishes: Vec<Wish<'_>> = top
+        let requests: Vec<Request<'_>> = top
             .iter()
-            .map(|candidate| Wish {
+            .map(|candidate| Request {
                 allowed: view.allowed(candidate.thread),
                 before: self.before.get(&candidate.thread.id).copied(),
                 history: self.history.get(&candidate.thread.id).unwrap_or(&nothing),
             })
             .collect();
-        let given = assign(view.topology, &wishes);
+        let given = assign(view.topology, &requests);
         self.before.clear();
         let count = top.len();
         for ((rank, candidate), slot) in (1..).zip(&top).zip(given) {

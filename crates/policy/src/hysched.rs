@@ -2,15 +2,13 @@
 //! IPC (Navarro et al., "Hy-Sched").
 //!
 //! # Problem
-//! Two threads that wait for the same part of a core slow each other down. A
-//! model of that takes training, and its predictions grow with the number of
-//! pairs.
+//! Two threads that wait for the same part of a core slow each other down. A model of that takes training.
 //!
 //! # Approach
 //! The three steps of section 5, once a quantum: each thread's dominant
 //! category is the one with the largest share of its issue slots, ties to the
 //! first of the catalogue's list; threads are sorted by category and IPC; and
-//! Algorithm 1 ([`pairing`]) makes pairs. The [`Variant`] tells which
+//! Algorithm 1 ([`pairing`]) makes pairs. The [`Variant`] says which
 //! categories are looked at.
 //!
 //! Where the paper is silent:
@@ -21,7 +19,7 @@
 //!   category is the dominant one of the sum of its shares, its IPC the sum.
 //! - More threads than hardware threads: threads that take turns are grouped as if
 //!   they ran together, pairs of pairs and so on, until each group has a core.
-//! - Where a machine lacks a variant's categories, the deepest that it has are
+//! - Where a machine has not a variant's categories, the deepest that it has are
 //!   taken.
 //! - Only threads that ran during the quantum take part; the others, and those
 //!   without a measurement, are left to the OS.
@@ -33,8 +31,8 @@
 //!   many cores as possible are used (`no_core_is_idle_while_others_are_shared`).
 //! - A machine with fewer levels is made do with
 //!   (`the_deepest_categories_there_are_are_taken`).
-//! - It tells how often categories changed, and how many pairs are of one category
-//!   beside the fewest possible (`pairs_and_changes_are_counted`).
+//! - It reports how often categories changed, and how many pairs are of one category
+//!   and how few could be (`pairs_and_changes_are_counted`).
 //! - Threads that take turns meet others of other categories, too
 //!   (`threads_that_take_turns_are_paired_too`).
 //! - With the signal shuffled between threads the pairs are no better than
@@ -50,8 +48,8 @@ use std::time::Duration;
 use symbiont_machine::{Ability, Placement, RunState, Signal, Support, ThreadId};
 use symbiont_topology::Topology;
 
+use crate::core_slots::{CoreSlots, Group, pools};
 use crate::parameter::Parameters;
-use crate::seats::{Group, Seats, pools};
 use crate::{
     Entry, Finding, Kind, Parameter, Policy, Requirements, ThreadView, Typed, Value, View,
 };
@@ -92,7 +90,7 @@ impl Variant {
     /// All of them, from coarse to fine.
     pub const ALL: [Self; 4] = [Self::TopL, Self::TopB2L, Self::TopB2M3L, Self::All3L];
 
-    /// The signal that tells these categories.
+    /// The signal that gives these categories.
     #[must_use]
     pub fn signal(self) -> Signal {
         match self {
@@ -300,7 +298,7 @@ pub fn dominant(shares: impl IntoIterator<Item = f64>) -> usize {
     first.0
 }
 
-/// Pairs parties until each has a core of its own; `judge` tells the category of
+/// Pairs parties until each has a core of its own; `judge` gives the category of
 /// several threads, and its name.
 fn form<'a>(
     mut parties: Vec<Party<'a>>,
@@ -360,14 +358,14 @@ impl Policy for Hysched {
         }
     }
 
-    /// The deepest variant that the machine tells, not deeper than the one
-    /// asked for; that one if it tells none.
+    /// The deepest variant that the machine measures, not deeper than the one
+    /// asked for; that one if it measures none.
     fn adapt(&mut self, offered: &Support, _topology: &Topology) -> Option<String> {
-        let told = |variant: &&Variant| {
+        let reported = |variant: &&Variant| {
             offered.signals.get(&variant.signal()).is_some_and(Ability::exists)
         };
         let reachable = Variant::ALL.iter().filter(|variant| **variant <= self.variant);
-        let deepest = *reachable.rev().find(told)?;
+        let deepest = *reachable.rev().find(reported)?;
         let asked = std::mem::replace(&mut self.variant, deepest);
         (asked != deepest).then(|| {
             format!("{asked} is not measured here; {deepest} are the deepest categories there are")
@@ -388,15 +386,15 @@ impl Policy for Hysched {
         self.last = now.collect();
         self.last.sort_unstable();
         let signal = self.variant.signal();
-        let mut seats = Seats::new(view.topology);
+        let mut slots = CoreSlots::new(view.topology);
         for pool in &pools {
             let members =
                 pool.threads.iter().filter_map(|&thread| parties.get_mut(thread)?.take()).collect();
             let judge = |members: &[usize]| together(view, signal, members);
-            let formed = form(members, seats.cores(pool), &mut self.tally, judge);
+            let formed = form(members, slots.cores(pool), &mut self.tally, judge);
             let group = |party: Party<'_>| Group { members: party.members, reason: party.reason };
             let groups: Vec<Group> = formed.into_iter().map(group).collect();
-            seats.seat(view, pool, &groups, &mut placement);
+            slots.assign(view, pool, &groups, &mut placement);
         }
         placement
     }

@@ -11,11 +11,11 @@
 //! SMT2 that is the published pairing, highest with lowest
 //! (`with_smt2_the_highest_meets_the_lowest`); with SMT4 and beyond it is the
 //! greedy balance that they extend it by. A thread that fits several cores
-//! equally well stays on the one where it ran, so that equal quanta move nobody
-//! (`nobody_moves_when_nothing_changes`).
+//! equally well stays on the one where it ran, so that equal quanta move no thread
+//! (`no_thread_moves_when_nothing_changes`).
 //!
 //! A thread that was not measured, as one just born, is taken for the mean of
-//! those that were. Sleeping threads come last: they disturb nobody now.
+//! those that were. Sleeping threads come last: they disturb no other thread now.
 //!
 //! Negative control: with the signal shuffled between threads the true sums are
 //! no more balanced than by lot (`a_shuffled_signal_balances_nothing`).
@@ -44,18 +44,18 @@ pub(crate) const ENTRY: Entry = Entry {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct L1Bandwidth;
 
-/// A core of the machine, and who is to run there.
-struct Seat {
+/// A core of the machine, and what is to run there.
+struct CoreLoad {
     cpus: CpuSet,
     taken: usize,
     sum: f64,
 }
 
-/// A thread to be seated.
+/// A thread to be assigned.
 struct Candidate<'a> {
     thread: &'a ThreadView<'a>,
     allowed: CpuSet,
-    /// What it asks of a cache, or why nobody knows.
+    /// What it asks of a cache, or why it is not known.
     measured: Result<(f64, String), Unmeasured>,
     demand: f64,
 }
@@ -85,21 +85,21 @@ impl Policy for L1Bandwidth {
         });
 
         let cores = view.topology.cores().iter();
-        let mut seats: Vec<Seat> =
-            cores.map(|core| Seat { cpus: core.cpus.clone(), taken: 0, sum: 0.0 }).collect();
-        let mut seated: Vec<(ThreadId, usize, &Candidate<'_>)> = Vec::new();
+        let mut slots: Vec<CoreLoad> =
+            cores.map(|core| CoreLoad { cpus: core.cpus.clone(), taken: 0, sum: 0.0 }).collect();
+        let mut assigned: Vec<(ThreadId, usize, &Candidate<'_>)> = Vec::new();
         for candidate in &candidates {
-            if let Some(at) = best(&seats, candidate) {
-                seats[at].taken += 1;
-                seats[at].sum += candidate.demand;
-                seated.push((candidate.thread.id, at, candidate));
+            if let Some(at) = best(&slots, candidate) {
+                slots[at].taken += 1;
+                slots[at].sum += candidate.demand;
+                assigned.push((candidate.thread.id, at, candidate));
             }
         }
-        for (id, at, candidate) in seated {
-            let cpus = seats[at].cpus.intersection(&candidate.allowed);
+        for (id, at, candidate) in assigned {
+            let cpus = slots[at].cpus.intersection(&candidate.allowed);
             let reason = match &candidate.measured {
                 Ok((value, unit)) => {
-                    format!("L1D bandwidth {value:.3} {unit}; {:.3} on its core", seats[at].sum)
+                    format!("L1D bandwidth {value:.3} {unit}; {:.3} on its core", slots[at].sum)
                 }
                 Err(why) => {
                     format!("L1D bandwidth taken for the mean of the others: {why}")
@@ -118,7 +118,7 @@ fn measure(thread: &ThreadView<'_>) -> Result<(f64, String), Unmeasured> {
     Ok((measurement.value, measurement.unit.to_string()))
 }
 
-/// Takes who was not measured for the mean of the others.
+/// Takes a thread that was not measured for the mean of the others.
 fn guess(candidates: &mut [Candidate<'_>]) {
     let known: Vec<f64> =
         candidates.iter().filter(|c| c.measured.is_ok()).map(|c| c.demand).collect();
@@ -129,14 +129,14 @@ fn guess(candidates: &mut [Candidate<'_>]) {
 }
 
 /// The core where a thread balances best.
-fn best(seats: &[Seat], candidate: &Candidate<'_>) -> Option<usize> {
-    let fits = |seat: &Seat| !seat.cpus.intersection(&candidate.allowed).is_empty();
-    let open = seats.iter().enumerate().filter(|(_, seat)| fits(seat));
+fn best(slots: &[CoreLoad], candidate: &Candidate<'_>) -> Option<usize> {
+    let fits = |load: &CoreLoad| !load.cpus.intersection(&candidate.allowed).is_empty();
+    let open = slots.iter().enumerate().filter(|(_, load)| fits(load));
     let best = open.min_by(|(_, a), (_, b)| {
         // Hardware threads of a core that its limit leaves out are no places.
-        let places = |seat: &Seat| seat.cpus.intersection(&candidate.allowed).len();
-        let rounds = |seat: &Seat| seat.taken / places(seat).max(1);
-        let away = |seat: &Seat| candidate.thread.cpu.is_none_or(|pu| !seat.cpus.contains(pu));
+        let places = |load: &CoreLoad| load.cpus.intersection(&candidate.allowed).len();
+        let rounds = |load: &CoreLoad| load.taken / places(load).max(1);
+        let away = |load: &CoreLoad| candidate.thread.cpu.is_none_or(|pu| !load.cpus.contains(pu));
         (rounds(a).cmp(&rounds(b)))
             .then(a.sum.total_cmp(&b.sum))
             .then(a.taken.cmp(&b.taken))

@@ -32,6 +32,7 @@
 pub mod activity;
 mod auto;
 mod classes;
+mod core_slots;
 mod fixed;
 mod foresight;
 mod fpu;
@@ -46,7 +47,6 @@ mod random;
 mod registry;
 mod requirements;
 mod runnable;
-mod seats;
 mod settings;
 mod stay;
 mod symbiotic;

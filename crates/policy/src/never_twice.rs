@@ -1,20 +1,20 @@
 //! `never-twice`: never the same program twice on a core, as far as that is
 //! possible. A baseline that costs nothing.
 //!
-//! Copies of a program want the same things of a core. Who parts them needs no
+//! Copies of a program want the same things of a core. A policy that parts them needs no
 //! counters, so what a policy gains by measuring is what it gains beyond this.
 //!
 //! Threads are dealt to cores program by program, the one with the most threads
 //! first; each goes to a core that has the fewest threads for its hardware
 //! threads, among these to the one with the fewest threads of its program, among
-//! these to the one where it is. So equal quanta move nobody
-//! (`nobody_moves_when_nothing_changes`). A program is known by its name, and all
+//! these to the one where it is. So equal quanta move no thread
+//! (`no_thread_moves_when_nothing_changes`). A program is known by its name, and all
 //! its threads count as that program.
 //!
 //! Properties: with SMT2 and equal limits no pairing has fewer pairs of one
 //! program (`pairs_of_one_program_are_as_few_as_possible`). With the names
 //! shuffled between threads there are as many as by chance
-//! (`shuffled_names_part_nobody`).
+//! (`shuffled_names_part_no_threads`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,15 +38,15 @@ pub(crate) const ENTRY: Entry = Entry {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NeverTwice;
 
-/// A core and who is to run there.
-struct Seat<'a> {
+/// A core and what is to run there.
+struct CoreLoad<'a> {
     cpus: &'a CpuSet,
     taken: usize,
     /// Threads by program.
     programs: BTreeMap<&'a str, usize>,
 }
 
-/// A thread to be seated.
+/// A thread to be assigned.
 struct Candidate<'a> {
     thread: &'a ThreadView<'a>,
     program: &'a str,
@@ -72,19 +72,19 @@ impl Policy for NeverTwice {
             let asleep = c.thread.state != RunState::Runnable;
             (asleep, std::cmp::Reverse(size), c.program, c.thread.id)
         });
-        let seat = |cpus| Seat { cpus, taken: 0, programs: BTreeMap::new() };
-        let mut seats: Vec<Seat<'_>> =
-            view.topology.cores().iter().map(|core| seat(&core.cpus)).collect();
+        let load = |cpus| CoreLoad { cpus, taken: 0, programs: BTreeMap::new() };
+        let mut slots: Vec<CoreLoad<'_>> =
+            view.topology.cores().iter().map(|core| load(&core.cpus)).collect();
         for candidate in candidates {
-            if let Some(seat) = best(&mut seats, &candidate) {
-                seat.taken += 1;
-                let same = seat.programs.entry(candidate.program).or_default();
+            if let Some(load) = best(&mut slots, &candidate) {
+                load.taken += 1;
+                let same = load.programs.entry(candidate.program).or_default();
                 let reason = match *same {
                     0 => format!("no other thread of '{}' on its core", candidate.program),
                     n => format!("{n} other of '{}' on its core: all have some", candidate.program),
                 };
                 *same += 1;
-                let cpus = seat.cpus.intersection(&candidate.allowed);
+                let cpus = load.cpus.intersection(&candidate.allowed);
                 placement.insert(candidate.thread.id, Assignment::on(cpus, reason));
             }
         }
@@ -93,13 +93,16 @@ impl Policy for NeverTwice {
 }
 
 /// The core where a thread goes.
-fn best<'s, 'a>(seats: &'s mut [Seat<'a>], candidate: &Candidate<'_>) -> Option<&'s mut Seat<'a>> {
-    let fits = |seat: &&mut Seat<'_>| !seat.cpus.intersection(&candidate.allowed).is_empty();
-    seats.iter_mut().filter(fits).min_by_key(|seat| {
-        let rounds = seat.taken / seat.cpus.len().max(1);
-        let filled = seat.taken * 1024 / seat.cpus.len().max(1);
-        let same = seat.programs.get(candidate.program).copied().unwrap_or(0);
-        let away = candidate.thread.cpu.is_none_or(|pu| !seat.cpus.contains(pu));
+fn best<'s, 'a>(
+    slots: &'s mut [CoreLoad<'a>],
+    candidate: &Candidate<'_>,
+) -> Option<&'s mut CoreLoad<'a>> {
+    let fits = |load: &&mut CoreLoad<'_>| !load.cpus.intersection(&candidate.allowed).is_empty();
+    slots.iter_mut().filter(fits).min_by_key(|load| {
+        let rounds = load.taken / load.cpus.len().max(1);
+        let filled = load.taken * 1024 / load.cpus.len().max(1);
+        let same = load.programs.get(candidate.program).copied().unwrap_or(0);
+        let away = candidate.thread.cpu.is_none_or(|pu| !load.cpus.contains(pu));
         (rounds, filled, same, away)
     })
 }
@@ -130,8 +133,8 @@ mod tests {
 
     /// The core of each thread.
     fn cores(machine: &Topology, sample: &Sample) -> Vec<CoreId> {
-        let (known, in_force) = (Characterizations::new(), Placement::new());
-        let placement = NeverTwice.place(&View::new(machine, sample, &known, &in_force));
+        let (known, applied) = (Characterizations::new(), Placement::new());
+        let placement = NeverTwice.place(&View::new(machine, sample, &known, &applied));
         let core = |t: &ThreadSample| match &placement[&t.id].target {
             Target::Cpus(cpus) => machine.core_of(cpus.first().unwrap()).unwrap().id,
             Target::Os => panic!("{t:?} is left to the OS"),
@@ -139,7 +142,7 @@ mod tests {
         sample.threads.iter().map(core).collect()
     }
 
-    /// Pairs on one core of one program, which `truth` tells.
+    /// Pairs on one core of one program, which `truth` names.
     fn same(cores: &[CoreId], truth: &[usize]) -> usize {
         let pairs = (0..cores.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
         pairs.filter(|&(a, b)| cores[a] == cores[b] && truth[a] == truth[b]).count()
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_moves_when_nothing_changes() {
+    fn no_thread_moves_when_nothing_changes() {
         let machine = Topology::synthetic("core:4 smt:2").unwrap();
         let mut sample = sample(&machine, &[0, 0, 1, 1, 2, 2, 3, 3]);
         // They start in another order than the policy would deal them by itself.
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffled_names_part_nobody() {
+    fn shuffled_names_part_no_threads() {
         let machine = Topology::synthetic("core:4 smt:2").unwrap();
         let mut truth = [0, 0, 0, 0, 1, 1, 1, 1];
         let mut random = Pcg64Mcg::seed_from_u64(1);
@@ -184,9 +187,9 @@ mod tests {
         for _ in 0..500 {
             truth.shuffle(&mut random);
             assert_eq!(same(&cores(&machine, &sample(&machine, &truth)), &truth), 0);
-            let mut told = truth;
-            told.shuffle(&mut random);
-            pairs += same(&cores(&machine, &sample(&machine, &told)), &truth);
+            let mut reported = truth;
+            reported.shuffle(&mut random);
+            pairs += same(&cores(&machine, &sample(&machine, &reported)), &truth);
         }
         // By chance three of the seven others are of the same program.
         assert!((pairs as f64 / 2000.0 - 3.0 / 7.0).abs() < 0.05, "{pairs}");

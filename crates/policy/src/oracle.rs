@@ -15,7 +15,7 @@ use symbiont_machine::{Assignment, Placement, ProgramId, RunState, Signal};
 use symbiont_matching::{Request, group};
 use symbiont_model::{Interference, Objective};
 
-use crate::seats::{Group, Pool, Seats, pools};
+use crate::core_slots::{CoreSlots, Group, Pool, pools};
 use crate::{Entry, MissingInput, Policy, Requirements, View};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -34,7 +34,7 @@ const SLOWDOWNS: MissingInput =
 /// Threads of a group at most.
 const WIDTH: usize = 2;
 
-/// Mean slowdowns of programs beside each other, against running alone.
+/// Mean slowdowns of co-running programs, against running alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct PairSlowdowns {
@@ -53,7 +53,7 @@ struct Written {
 /// A table that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "slowdowns of pairs need one positive number for each program beside each, themselves included"
+    "slowdowns of pairs need one positive number for each pair of programs, each with itself included"
 )]
 pub struct PairSlowdownsError;
 
@@ -113,7 +113,7 @@ impl PairSlowdowns {
         &self.written.slowdowns
     }
 
-    /// Slowdown of one program beside another, if both are known.
+    /// Slowdown of one program co-running with another, if both are known.
     #[must_use]
     pub fn slowdown(&self, victim: &str, other: &str) -> Option<f64> {
         let row = self.written.slowdowns.get(*self.places.get(victim)?)?;
@@ -165,11 +165,11 @@ impl Policy for Oracle {
         let asleep = |thread: &crate::ThreadView<'_>| thread.state != RunState::Runnable;
         let (pools, mut placement) =
             pools(view, |_, thread| asleep(thread).then(|| "asleep".into()));
-        let mut seats = Seats::new(view.topology);
+        let mut slots = CoreSlots::new(view.topology);
         for pool in &pools {
-            match pairs(slowdowns, view, pool, (seats.cores(pool), seats.width(pool))) {
+            match pairs(slowdowns, view, pool, (slots.cores(pool), slots.width(pool))) {
                 Ok((groups, known)) => {
-                    seats.seat(view, pool, &groups, &mut placement);
+                    slots.assign(view, pool, &groups, &mut placement);
                     for (index, slowdown) in known {
                         let thread = view.threads.get(index).map(|thread| thread.id);
                         if let Some(assignment) = thread.and_then(|id| placement.get_mut(&id)) {
@@ -210,7 +210,7 @@ fn pairs(
     let grouping = group(&request, |members| table.cost(Objective::Stp, members))
         .map_err(|why| format!("the oracle knows pairs only: {why}"))?;
     let mut known = Vec::with_capacity(programs.len());
-    let told = |members: Vec<usize>| {
+    let reported = |members: Vec<usize>| {
         let slowdowns: Vec<f64> = members.iter().map(|&at| table.slowdown(at, &members)).collect();
         let each: Vec<String> = slowdowns.iter().map(|slowdown| format!("{slowdown:.2}")).collect();
         let reason = format!("known slowdowns {}", each.join(", "));
@@ -219,7 +219,7 @@ fn pairs(
         known.extend(members.iter().copied().zip(slowdowns));
         Group { members, reason: reason.into() }
     };
-    let groups = grouping.groups.into_iter().map(told).collect();
+    let groups = grouping.groups.into_iter().map(reported).collect();
     Ok((groups, known))
 }
 

@@ -162,7 +162,7 @@ impl<T: Typed + fmt::Debug + Sync> Declared for Parameter<T> {
             default: default.clone().unwrap_or_else(|| self.described.to_owned()),
             help: self.help,
             example: match (self.kind, default) {
-                // A share of 0 tells little.
+                // A share of 0 shows little.
                 (Kind::Share, _) | (_, None) => self.kind.example(),
                 (_, Some(default)) => default,
             },

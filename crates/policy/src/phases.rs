@@ -1,93 +1,39 @@
-//! `phases`: threads in a serial phase before threads in a parallel one, and
-//! one parallel program at a time before the others (Morad, Kolodny and Weiser,
-//! "Multiple multithread applications on asymmetric and symmetric chip
-//! multiprocessors", 2008, section 6).
+//! `phases`: threads in a serial phase before threads in a parallel one, and one parallel program at a time
+//! before the others (Morad, Kolodny and Weiser, "Multiple multithread applications on asymmetric and symmetric
+//! chip multiprocessors", 2008, section 6).
 //!
 //! # Problem
-//! A thread that runs alone in its program holds up all of the program. Beside
-//! a parallel program the OS gives it a mere share of a hardware thread,
-//! although the parallel program would hardly miss that. And two programs that
-//! both want all of the machine only take it from each other.
+//! A thread that runs alone in its program holds up all of the program; with a parallel co-runner the OS gives
+//! it a mere share of a hardware thread. And two programs that both want all of the machine only take it from
+//! each other.
 //!
 //! # Approach
-//! Once per quantum each program is put in a phase by its mean number of
-//! ready threads. *Parallel*: above the threshold (two, as in the paper; where
-//! there are only one or two hardware threads, which could never pass it, 1.1).
-//! *Serial*: not above it, with a busy thread (ready for at least half of the
-//! quantum). *Idle*: without one.
+//! Once per quantum each program is put in a phase by its mean number of ready threads. *Parallel*: above the
+//! threshold (two; 1.1 where there are only one or two hardware threads). *Serial*: not above it, with a busy
+//! thread (ready for at least half of the quantum). *Idle*: without one.
 //!
-//! - Each busy thread of a serial program gets a core of its own, all hardware
-//!   threads of it, and ten priority levels more: on machines with several
-//!   speeds of core the fastest that is free; else the core that it had last,
-//!   or the one that others kept least busy. Who became serial first chooses
-//!   first; but where there are more serial threads than fastest cores, they take
-//!   turns: short phases first, who gains most by the core first where instructions
-//!   are counted, and nobody waits for longer than the timeout.
-//! - All threads of parallel programs share the rest. One whose limit leaves
-//!   it nothing of the rest keeps its whole limit.
-//! - *Seniority*: where there are several parallel programs, and each of them
-//!   has at least as many ready threads as there are hardware threads, all
-//!   threads of the one that entered its parallel phase first gain ten priority
-//!   levels, until the state ends or, after a timeout, the next one's turn comes.
-//!   Not while a serial thread is without a core: it would have to compete.
-//! - Everybody else is left to the OS: a sleeping thread takes nothing from
-//!   anybody, moving it costs, and its children would inherit its mask. If it
-//!   wakes for long, it is busy in the next quantum.
+//! - Each busy thread of a serial program gets a core of its own and ten priority levels more: the fastest that
+//!   is free, else the core that it had last, or the one that others kept least busy; the one that became serial
+//!   first chooses first. Where it has none it is boosted only, as is one whose program starts, and a single one
+//!   with no thread to keep away where all cores are alike.
+//! - All threads of parallel programs share the rest, or keep their allowed CPUs if nothing of it is among them.
+//! - *Seniority*: where each of several parallel programs has at least as many ready threads as there are
+//!   hardware threads, the one that entered its phase first is boosted, until the next one's turn comes.
+//! - All others are left to the OS. Programs that Symbiont does not manage are not reckoned with, and a thread
+//!   that polls while it waits looks as if it worked (`OMP_WAIT_POLICY=passive`).
 //!
-//! A core is given away only while another one stays for the busy threads that
-//! have none of their own, if there are any. A serial thread that gets no core
-//! is boosted only, and may run anywhere: so serial threads that outnumber the
-//! cores share them about evenly, while parallel threads stay out of the way.
-//! While its program starts, and may count the CPUs that it is given, a thread is
-//! boosted only, too.
-//! A single serial thread with nobody to keep away is not pinned either,
-//! unless some cores are faster: the OS can then still move it away from
-//! programs that Symbiont does not manage. Of those it knows nothing: how busy they keep a core is not
-//! reckoned with, so whatever keeps cores busy beside is to be managed, too, or kept to others
-//! (`--job`, cpusets).
-//!
-//! `phases-online` differs where there are more serial threads than fastest cores: they take turns (`turns`),
-//! the thread that gains most by the core first where instructions are counted (`speeds`). The paper leaves
-//! the sharing of the large core in state (S,S) to future work.
-//!
-//! Unlike the paper: a program is all processes of a command, not one thread
-//! group; the count is a mean over a quantum, not the number at a moment; a
-//! serial thread stays on the core that it was given; and the half quantum that makes a thread busy, the
-//! order of the serial ones, the timeout's length and what a third program means for seniority are ours. Where the machine cannot
-//! boost, seniority does nothing: there is no other way to prefer one of two
-//! programs that both use every hardware thread.
-//!
-//! # What it cannot see
-//! A thread that polls while it waits is ready all the time: it looks as if it
-//! worked. OpenMP and MPI libraries poll by default for a while or for ever; a
-//! program that does so through its serial phases is taken for parallel, and
-//! gets neither a core nor a boost. Run states do not tell the difference. Let
-//! such programs sleep (`OMP_WAIT_POLICY=passive`, `GOMP_SPINCOUNT=0`,
-//! `KMP_BLOCKTIME=0`).
-//!
-//! # Terms and units
-//! *Reach*: the hardware threads that at least one thread of the view may use.
-//! Where a mask or a cpuset holds all programs to a part of the machine, that
-//! part is the machine. *Ready threads* of a program: sum over its threads of the share of the
-//! quantum in which each was ready; threads not yet measured do not count.
+//! Unlike the paper, a program is all processes of a command, and the count is a mean over a quantum; the half
+//! quantum of a busy thread, the order of serial ones, the timeout and a third program's seniority are ours.
+//! `phases-online` adds turns (`turns`) and learned speeds (`speeds`).
 //!
 //! # Properties
-//! - Two threads never get the same core, and no parallel thread is sent to a
-//!   core that was given away unless its limit leaves nothing else
-//!   (`cores_given_away_are_kept_free`).
-//! - Programs that are confined to a part of a machine are placed as on a
-//!   machine of that size
-//!   (`programs_confined_to_a_part_of_a_machine_are_placed_as_on_one_of_that_size`).
-//! - A thread keeps its core as long as nothing changes, turns apart
-//!   (`the_same_view_gives_the_same_placement_again`).
-//! - The first serial thread keeps the fastest core (`the_first_serial_thread_keeps_the_fast_core`); with
-//!   turns no serial thread is kept from it for longer than a timeout
-//!   (`nobody_waits_for_the_fast_core_longer_than_a_timeout`).
-//! - At most one parallel program is boosted, and only where all parallel ones
-//!   want all of the machine (`at_most_one_parallel_program_is_boosted`).
-//! - Nobody starves on a machine that shares CPU time by priority
-//!   (`each_of_many_parallel_programs_gets_its_turn`,
-//!   `others_progress_beside_an_endless_serial_program`).
+//! - Two threads never get the same core, and no parallel thread is sent to a core that was given away unless
+//!   nothing else is allowed (`cores_given_away_are_kept_free`); where a mask confines programs, that part is
+//!   the machine (`programs_confined_to_a_part_of_a_machine_are_placed_as_on_one_of_that_size`).
+//! - A thread keeps its core as long as nothing changes (`the_same_view_gives_the_same_placement_again`), the
+//!   first the fastest (`the_first_serial_thread_keeps_the_fast_core`).
+//! - At most one parallel program is boosted (`at_most_one_parallel_program_is_boosted`), and none starves
+//!   (`each_of_many_parallel_programs_gets_its_turn`, `others_progress_with_an_endless_serial_program`).
 
 mod seniority;
 mod serial;
@@ -424,8 +370,8 @@ pub(crate) fn reach(view: &View<'_>) -> CpuSet {
     let mut limits = CpuSet::new();
     // Most threads share one limit, which is no news then.
     for thread in &view.threads {
-        if !thread.limit.is_subset(&limits) {
-            limits = limits.union(thread.limit);
+        if !thread.allowed.is_subset(&limits) {
+            limits = limits.union(thread.allowed);
         }
     }
     limits.intersection(&view.online)

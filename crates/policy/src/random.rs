@@ -4,7 +4,7 @@
 //! It deals the threads to hardware threads like cards: in random order, each
 //! to a hardware thread that has the fewest so far; among those to one whose
 //! core has the fewest, so that idle cores fill before siblings share one.
-//! Only *who meets whom* is left to chance: a partition that leaves cores idle
+//! Only *which programs share a core* is left to chance: a partition that leaves cores idle
 //! would lose for a reason that has nothing to do with co-runners.
 //!
 //! Runnable threads are dealt before sleeping ones, so that those that run are
@@ -113,8 +113,8 @@ mod tests {
 
     fn place(policy: &mut Random, machine: &Topology, threads: &[ThreadSample]) -> Placement {
         let sample = Sample { threads: threads.to_vec(), ..Sample::default() };
-        let (known, in_force) = (Characterizations::new(), Placement::new());
-        policy.place(&View::new(machine, &sample, &known, &in_force))
+        let (known, applied) = (Characterizations::new(), Placement::new());
+        policy.place(&View::new(machine, &sample, &known, &applied))
     }
 
     fn slot(placement: &Placement, of: &ThreadSample) -> PuId {

@@ -79,7 +79,7 @@ pub fn policies() -> &'static [Entry] {
 /// The policy with this name.
 ///
 /// # Errors
-/// When there is none; the error tells the nearest names.
+/// When there is none; the error names the nearest names.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     POLICIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_the_nearest() {
+    fn an_unknown_name_is_given_the_nearest() {
         let error = find("phase").unwrap_err();
         assert_eq!(error.near, ["phases"]);
         let all = policies().iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");

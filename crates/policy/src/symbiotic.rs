@@ -1,80 +1,48 @@
-//! `symbiotic`: puts threads together that an interference model predicts to
-//! disturb each other least (Feliu et al., section 4).
+//! `symbiotic`: puts threads together that an interference model predicts to disturb each other least (Feliu
+//! et al., section 4).
 //!
 //! # Problem
-//! Which threads should share a core shows only once they do; there are too
-//! many combinations to try, and programs change their behaviour meanwhile.
+//! Which threads should share a core shows only once they do; there are too many combinations to try.
 //!
 //! # Approach
-//! The six steps of section 4.2, once a quantum:
+//! The six steps of section 4.2, once a quantum: stacks of the last quantum, with co-runners, and the inverse
+//! model (`estimate`); slowdowns of all pairs, cheapest matching, pairs of pairs, and groups rearranged where
+//! that pays (`choose`); the best schedule runs (`crate::core_slots`), a group on the core where most of it is.
+//! A thread may be alone on its core: costs of different SMT modes are compared by estimated ratios of throttled
+//! to isolated speed (`symbiont_model::Throttling`). Each core type has a model of its own, and threads stay on
+//! theirs (`core_types`; section 7).
 //!
-//! | step | here |
-//! |---|---|
-//! | 1. CPI stacks of the last quantum, in company | `estimate` |
-//! | 2. the inverse model: stacks alone, throttled to the SMT mode | `estimate` |
-//! | 3. slowdowns of all pairs, cheapest matching | `choose` |
-//! | 4. slowdowns of pairs of pairs, matched again | `choose` |
-//! | 5. each two groups rearranged where that pays | `choose` |
-//! | 6. the best schedule runs | `crate::seats` |
-//!
-//! Steps 4 and 5 are done for cores that run more than two threads. Where there
-//! are fewer threads than hardware threads, one may be alone on its core: costs
-//! of groups of different SMT modes are compared by each thread's estimated
-//! ratio of throttled to isolated speed (`symbiont_model::Throttling`).
-//!
-//! The machine is taken as uniform (section 6.2): groups fill cores in
-//! increasing order, except that a group keeps the core where most of it is.
-//! `symbiotic-numa` differs in just that step.
-//!
-//! On a machine with several sorts of core each has its own model, and threads stay on the sort that
-//! they are on (`sorts`; section 7).
-//!
-//! Threads that take turns on a hardware thread are grouped as if they ran
-//! together: their caches meet, and their turns meet those of others. What they
-//! measure is taken as it is, for it is not known when who met whom.
-//!
-//! Who did not run in the quantum is left to the OS and disturbs nobody. Who ran
-//! but was not measured is taken for the mean of those that were. Until
-//! anybody was measured, nothing is decided.
+//! Threads that take turns on a hardware thread are grouped as if they ran together. A thread that did not run
+//! is left to the OS; one that ran but was not measured is taken for the mean of those that were.
 //!
 //! # What the paper leaves open
-//! - Which forward model steps 3 to 5 use: equations 1 to 3 with their δ, for without it the sum of slowdowns
-//!   is the same for every schedule; the inverse of step 2 goes without, as the paper says.
-//! - What is least: the sum of slowdowns against throttled speed (section 3.2: "minimal slowdown"); throughput
-//!   or turnaround time can be set ([`Symbiotic::OBJECTIVE`]).
-//! - The stack is that of the model; the paper's is the coarse one.
+//! - Steps 3 to 5 use equations 1 to 3 with δ, for without it every schedule has the same sum of slowdowns; the
+//!   inverse goes without, as the paper says.
+//! - What is least: the sum of slowdowns against throttled speed (section 3.2); throughput or turnaround time
+//!   can be set ([`Symbiotic::OBJECTIVE`]). The stack is that of the model; the paper's is the coarse one.
 //! - Section 4.3 lets the OS place threads while a decision is computed; here they stay.
 //!
-//! `symbiotic-online` decides by the same steps with other predictions (`crate::symbiotic_online`).
-//!
 //! # Properties
-//! - Slowdowns are predicted from stacks in company alone
-//!   (`predicted_slowdowns_come_true`); steps a to e of figure 2 are tested where
-//!   they are done (`symbiont_model`, `figure_2_is_reproduced`).
-//! - Slowdowns of the last quantum are estimated from the same (`achieved_slowdowns_are_the_true_ones`).
-//! - Other placements are predicted alike
+//! - Slowdowns are predicted from co-running stacks alone (`predicted_slowdowns_come_true`), those of the last
+//!   quantum estimated from the same (`achieved_slowdowns_are_the_true_ones`), other placements alike
 //!   (`what_is_foreseen_is_what_was_predicted_and_no_other_placement_is_better`).
-//! - Threads that interfere are kept apart, from their stacks in company
-//!   (`threads_that_need_the_same_are_kept_apart`, also for groups of four).
-//! - A thread is alone where that pays (`a_thread_is_alone_where_that_pays`).
-//! - Nobody moves when nothing changes (`nobody_moves_when_nothing_changes`).
-//! - Whatever is measured, every thread gets an assignment
-//!   (`degenerate_stacks_are_survived`, `measurements_that_are_none_are_taken_for_the_mean`,
-//!   `where_nobody_is_measured_nothing_is_decided`, and the tests over all policies), however many
-//!   threads there are (`any_number_of_threads_is_seated`), and copies of a program stay
-//!   (`copies_of_a_program_stay_where_they_are`).
-//! - With several sorts of core, threads that interfere are kept apart on each by its own model
-//!   (`each_sort_of_core_has_its_own_model`).
+//! - Threads that interfere are kept apart (`threads_that_need_the_same_are_kept_apart`), on each core type by
+//!   its own model (`each_core_type_has_its_own_model`); one is alone where that pays
+//!   (`a_thread_is_alone_where_that_pays`); none moves when nothing changes
+//!   (`no_thread_moves_when_nothing_changes`).
+//! - Whatever is measured, every thread gets an assignment (`degenerate_stacks_are_survived`,
+//!   `measurements_that_are_none_are_taken_for_the_mean`, `where_no_thread_is_measured_nothing_is_decided`),
+//!   however many there are (`any_number_of_threads_is_assigned`).
 //! - With stacks shuffled between threads the pairs are no better than chance
 //!   (`shuffled_stacks_make_random_pairs`).
 
 mod choose;
 mod co_runs;
+mod core_types;
 #[cfg(test)]
 mod degenerate_tests;
 mod estimate;
 mod foresee;
-mod sorts;
 #[cfg(test)]
 mod tests;
 
@@ -86,13 +54,13 @@ use symbiont_machine::{Placement, Signal, ThreadId};
 use symbiont_model::{Form, Model, Objective};
 use symbiont_topology::{CoreId, CoreKind};
 
+use crate::core_slots::{CoreSlots, Group, Pool, pools};
 use crate::parameter::{Kind, Parameter, Parameters, Typed, Value};
-use crate::seats::{Group, Pool, Seats, pools};
 use crate::{Entry, Foresight, MissingInput, Policy, Requirements, Settings, ThreadView, View};
 use choose::{Chosen, choose};
+use core_types::{Part, parts};
 use estimate::Estimates;
 use foresee::Foreseen;
-use sorts::{Part, parts};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic",
@@ -146,7 +114,7 @@ pub(crate) struct Symbiosis {
     pub form: Form,
     /// What a schedule is judged by.
     pub objective: Objective,
-    /// Does what groups did correct what is predicted of them ([`symbiont_model::Interference::recalling`])?
+    /// Does what groups did correct what is predicted of them ([`symbiont_model::Interference::corrected_by`])?
     pub feedback: bool,
 }
 
@@ -199,30 +167,30 @@ impl Symbiotic {
         Self { symbiosis: symbiosis.map(Arc::new), estimates: Estimates::default() }
     }
 
-    /// Decides; `seat` puts the groups of a pool on cores.
+    /// Decides; `load` puts the groups of a pool on cores.
     pub(crate) fn decide(
         &mut self,
         view: &View<'_>,
-        mut seat: impl FnMut(&mut Seats, &Pool, &[Group], &mut Placement),
+        mut load: impl FnMut(&mut CoreSlots, &Pool, &[Group], &mut Placement),
     ) -> Placement {
         let Some(symbiosis) = self.symbiosis.clone() else {
             return pools(view, |_, _| Some(MODEL.to_string().into())).1;
         };
         self.estimates.take(&symbiosis, view);
-        let nobody = self.estimates.is_empty();
+        let none = self.estimates.is_empty();
         let (pools, mut placement) = pools(view, |_, thread| {
-            let why = if nobody { "nobody was measured yet" } else { "asleep" };
-            (nobody || !ran(thread)).then(|| why.into())
+            let why = if none { "no thread was measured yet" } else { "asleep" };
+            (none || !ran(thread)).then(|| why.into())
         });
-        let mut seats = Seats::new(view.topology);
-        for Part { sort, pool } in pools.into_iter().flat_map(|pool| parts(view, pool)) {
+        let mut slots = CoreSlots::new(view.topology);
+        for Part { core_type, pool } in pools.into_iter().flat_map(|pool| parts(view, pool)) {
             let pool = &pool;
             let stacks = self.estimates.of(&symbiosis, view, &pool.threads);
-            let (cores, width) = (seats.cores(pool), seats.width(pool));
-            match choose(&symbiosis, sort, &stacks, (cores, width), &together(view, pool)) {
+            let (cores, width) = (slots.cores(pool), slots.width(pool));
+            match choose(&symbiosis, core_type, &stacks, (cores, width), &together(view, pool)) {
                 Ok(chosen) => {
-                    let (groups, predicted) = told(view, pool, &chosen);
-                    seat(&mut seats, pool, &groups, &mut placement);
+                    let (groups, predicted) = groups_with_predictions(view, pool, &chosen);
+                    load(&mut slots, pool, &groups, &mut placement);
                     for (thread, slowdown) in predicted {
                         if let Some(assignment) = placement.get_mut(&thread) {
                             assignment.predicted_slowdown = Some(slowdown);
@@ -254,8 +222,8 @@ impl Policy for Symbiotic {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        self.decide(view, |seats, pool, groups, placement| {
-            seats.seat(view, pool, groups, placement);
+        self.decide(view, |slots, pool, groups, placement| {
+            slots.assign(view, pool, groups, placement);
         })
     }
 
@@ -293,7 +261,11 @@ fn ids<'v>(view: &'v View<'_>, indices: &'v [usize]) -> impl Iterator<Item = Thr
 
 /// Groups with their reasons, by index in the view, and each thread's
 /// predicted slowdown against running alone.
-fn told(view: &View<'_>, pool: &Pool, chosen: &Chosen) -> (Vec<Group>, Vec<(ThreadId, f64)>) {
+fn groups_with_predictions(
+    view: &View<'_>,
+    pool: &Pool,
+    chosen: &Chosen,
+) -> (Vec<Group>, Vec<(ThreadId, f64)>) {
     let mut groups = Vec::with_capacity(chosen.groups.len());
     let mut predicted = Vec::with_capacity(pool.threads.len());
     for (members, slowdowns) in &chosen.groups {

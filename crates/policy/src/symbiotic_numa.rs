@@ -6,7 +6,7 @@
 //! equal ones those that are there already come first. A thread that was not
 //! measured counts with the mean of the others.
 //!
-//! Where all nodes have memory nobody knows which of them a program uses, and
+//! Where all nodes have memory it is not known which of them a program uses, and
 //! it decides as `symbiotic` does (`with_memory_everywhere_it_is_symbiotic`). A
 //! node of which it is not known counts as having memory.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 use symbiont_machine::{Placement, Signal};
 use symbiont_topology::{CpuSet, Topology};
 
-use crate::seats::{Group, Pool, Seats};
+use crate::core_slots::{CoreSlots, Group, Pool};
 use crate::{Entry, Foresight, Policy, Requirements, Symbiotic, View, symbiotic};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -68,8 +68,8 @@ impl Policy for SymbioticNuma {
 pub(crate) fn place_near_memory(policy: &mut Symbiotic, view: &View<'_>) -> Placement {
     let demand = demand(view);
     let near = near(view.topology);
-    policy.decide(view, |seats, pool, groups, placement| {
-        seat(view, (&near, &demand), (seats, pool), groups, placement);
+    policy.decide(view, |slots, pool, groups, placement| {
+        assign(view, (&near, &demand), (slots, pool), groups, placement);
     })
 }
 
@@ -82,21 +82,21 @@ fn near(topology: &Topology) -> CpuSet {
 /// Requests to memory of each thread of the view, in a unit that is the same
 /// for all.
 fn demand(view: &View<'_>) -> Vec<f64> {
-    let told = |name: &str| -> Vec<Option<f64>> {
+    let reported = |name: &str| -> Vec<Option<f64>> {
         let value = |thread: &crate::ThreadView<'_>| thread.measured?.value(name);
         view.threads.iter().map(value).collect()
     };
-    let rates = told("memory_request_rate");
-    let known = if rates.iter().any(Option::is_some) { rates } else { told("memory_requests") };
+    let rates = reported("memory_request_rate");
+    let known = if rates.iter().any(Option::is_some) { rates } else { reported("memory_requests") };
     let there: Vec<f64> = known.iter().flatten().copied().collect();
     let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
     known.into_iter().map(|demand| demand.unwrap_or(mean)).collect()
 }
 
-fn seat(
+fn assign(
     view: &View<'_>,
     (near, demand): (&CpuSet, &[f64]),
-    (seats, pool): (&mut Seats, &Pool),
+    (slots, pool): (&mut CoreSlots, &Pool),
     groups: &[Group],
     placement: &mut Placement,
 ) {
@@ -104,9 +104,9 @@ fn seat(
     let close = part(pool.allowed.intersection(near));
     let far = part(pool.allowed.difference(near));
     if close.allowed.is_empty() || far.allowed.is_empty() {
-        return seats.seat(view, pool, groups, placement);
+        return slots.assign(view, pool, groups, placement);
     }
-    let (close_cores, far_cores) = (seats.cores(&close), seats.cores(&far));
+    let (close_cores, far_cores) = (slots.cores(&close), slots.cores(&far));
     let of = |group: &Group| -> f64 {
         group.members.iter().filter_map(|&member| demand.get(member)).sum()
     };
@@ -123,8 +123,8 @@ fn seat(
     for group in &mut ranked {
         group.reason = format!("near the memory; {}", group.reason).into();
     }
-    seats.seat(view, &close, &ranked, placement);
-    seats.seat(view, &far, &rest, placement);
+    slots.assign(view, &close, &ranked, placement);
+    slots.assign(view, &far, &rest, placement);
 }
 
 /// Does a node with CPUs have no memory?

@@ -7,7 +7,7 @@
 //! # Approach
 //! The six steps of `symbiotic`, with three parameters:
 //! - [`SymbioticOnline::FEEDBACK`]: measured speeds of groups that ran correct what is predicted of them, with a
-//!   half-life of ten quanta (`symbiont_model::Experience`). A group that was predicted too well is tried, and
+//!   half-life of ten quanta (`symbiont_model::CoRunObservation`). A group that was predicted too well is tried, and
 //!   known from then on.
 //! - [`SymbioticOnline::OBJECTIVE`]: schedules are judged by throughput.
 //! - [`SymbioticOnline::FORM`]: what predicts a slowdown. `delta` are equations 1 to 3 as published, `linear` those

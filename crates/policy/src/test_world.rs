@@ -1,4 +1,4 @@
-//! Threads whose stacks in company are made by the equations of the model, for
+//! Threads whose co-running stacks are made by the equations of the model, for
 //! tests of what predicts by them.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn law() -> Coefficients {
     Coefficients::new(World::law(STACK.len(), 0.6)).unwrap()
 }
 
-/// A model that was trained on made-up programs under that law, without noise.
+/// A model that was trained on synthetic programs under that law, without noise.
 pub(crate) fn model() -> Model {
     static MODEL: LazyLock<Model> = LazyLock::new(train);
     MODEL.clone()
@@ -48,9 +48,9 @@ fn train() -> Model {
         }
     };
     Model {
-        machine: "a made-up machine".into(),
+        machine: "a synthetic machine".into(),
         core: CoreKind::Performance,
-        catalogue: "made-up".into(),
+        catalogue: "synthetic".into(),
         components: Components::named(STACK).unwrap(),
         training: Training {
             date: "2026-01-02T03:04:05Z".into(),
@@ -62,7 +62,7 @@ fn train() -> Model {
     }
 }
 
-/// A machine with threads that always run; the first ones sit on its first
+/// A machine with threads that always run; the first ones are on its first
 /// hardware threads.
 pub(crate) struct Bench {
     world: World,
@@ -70,7 +70,7 @@ pub(crate) struct Bench {
     stacks: Vec<Shares>,
     cpus: Vec<PuId>,
     asleep: Vec<bool>,
-    told: Vec<BTreeMap<&'static str, f64>>,
+    reported: Vec<BTreeMap<&'static str, f64>>,
     placement: Placement,
 }
 
@@ -83,8 +83,15 @@ impl Bench {
         let cpus = (0..stacks.len()).map(|at| online[at % online.len()]).collect();
         let world = World::new(1, 1, law(), 1);
         let asleep = vec![false; stacks.len()];
-        let mut bench =
-            Self { world, machine, stacks, cpus, asleep, told: vec![], placement: BTreeMap::new() };
+        let mut bench = Self {
+            world,
+            machine,
+            stacks,
+            cpus,
+            asleep,
+            reported: vec![],
+            placement: BTreeMap::new(),
+        };
         bench.measure();
         bench
     }
@@ -97,12 +104,12 @@ impl Bench {
 
     /// Measures what threads do to each other where they are.
     pub(crate) fn measure(&mut self) {
-        self.told = vec![BTreeMap::new(); self.stacks.len()];
+        self.reported = vec![BTreeMap::new(); self.stacks.len()];
         for group in self.groups() {
             let shares: Vec<&Shares> = group.iter().map(|&at| &self.stacks[at]).collect();
             for (&at, parts) in group.iter().zip(self.world.truth(&shares)) {
                 let parts = if shares.len() == 1 { shares[0].parts().to_vec() } else { parts };
-                self.told[at] = STACK.into_iter().zip(parts).collect();
+                self.reported[at] = STACK.into_iter().zip(parts).collect();
             }
         }
     }
@@ -123,13 +130,13 @@ impl Bench {
         let mut measurements = Measurements::new();
         let mut threads = Vec::new();
         let online = self.machine.cpus();
-        for (at, told) in self.told.iter().enumerate() {
+        for (at, reported) in self.reported.iter().enumerate() {
             let mut t = thread(at as u32, at as u32, &online);
             let asleep = self.asleep[at];
             t.state = if asleep { RunState::Sleeping } else { RunState::Runnable };
             t.cpu = Some(self.cpus[at]);
             let value = |value: f64| Value { value, unit: Unit::Fraction };
-            let measured = Measured::of(told.iter().map(|(name, v)| (*name, value(*v))));
+            let measured = Measured::of(reported.iter().map(|(name, v)| (*name, value(*v))));
             measurements.insert(t.id, measured.with_stack(&STACK));
             threads.push(t);
         }
@@ -187,29 +194,29 @@ impl Bench {
     }
 
     pub(crate) fn set(&mut self, thread: usize, parts: [f64; 5]) {
-        self.told[thread].extend(STACK.into_iter().zip(parts));
+        self.reported[thread].extend(STACK.into_iter().zip(parts));
     }
 
     /// All parts of what was measured of a thread are so many times as long.
     pub(crate) fn stretch(&mut self, thread: usize, factor: f64) {
-        self.told[thread].values_mut().for_each(|part| *part *= factor);
+        self.reported[thread].values_mut().for_each(|part| *part *= factor);
     }
 
     /// Something else is measured of a thread too.
-    pub(crate) fn tell(&mut self, thread: usize, name: &'static str, value: f64) {
-        self.told[thread].insert(name, value);
+    pub(crate) fn set_signal(&mut self, thread: usize, name: &'static str, value: f64) {
+        self.reported[thread].insert(name, value);
     }
 
     pub(crate) fn forget(&mut self, thread: usize, names: &[&'static str]) {
-        self.told[thread].retain(|name, _| !names.contains(name));
+        self.reported[thread].retain(|name, _| !names.contains(name));
     }
 
     pub(crate) fn sleep(&mut self, thread: usize) {
         self.asleep[thread] = true;
     }
 
-    /// What is told of threads is told of others.
+    /// Each thread is shown what was measured of another one.
     pub(crate) fn shuffle(&mut self, random: &mut Pcg64Mcg) {
-        self.told.shuffle(random);
+        self.reported.shuffle(random);
     }
 }

@@ -147,7 +147,7 @@ fn story() -> impl Strategy<Value = Story> {
 fn settings(seed: u64) -> Settings {
     static MODELS: LazyLock<Arc<Models>> = LazyLock::new(|| Arc::new(test_world::model().into()));
     let names = (0..4).map(|n| format!("p{n}")).collect();
-    let slowdowns = PairSlowdowns::new("made-up".into(), names, vec![vec![1.3; 4]; 4]).unwrap();
+    let slowdowns = PairSlowdowns::new("synthetic".into(), names, vec![vec![1.3; 4]; 4]).unwrap();
     let (models, slowdowns) = (Some(Arc::clone(&MODELS)), Some(Arc::new(slowdowns)));
     // Of one of the four programs nothing is known.
     let interval = |n: u32| ActivityInterval {
@@ -159,31 +159,31 @@ fn settings(seed: u64) -> Settings {
     Settings { seed, models, slowdowns, activity, ..Settings::default() }
 }
 
-/// Tells the story to a policy; each placement is in force in the next quantum.
-fn tell(entry: &Entry, seed: u64, story: &Story) -> Vec<Placement> {
-    tell_to((entry.make)(&settings(seed)), story)
+/// Shows the story to a policy; each placement is applied in the next quantum.
+fn show(entry: &Entry, seed: u64, story: &Story) -> Vec<Placement> {
+    show_to((entry.make)(&settings(seed)), story)
 }
 
-fn tell_to(mut policy: Box<dyn Policy>, story: &Story) -> Vec<Placement> {
-    let mut in_force = Placement::new();
-    let mut told = Vec::new();
+fn show_to(mut policy: Box<dyn Policy>, story: &Story) -> Vec<Placement> {
+    let mut applied = Placement::new();
+    let mut reported = Vec::new();
     for (sample, known, counted) in &story.quanta {
-        let view = View::new(&story.machine, sample, known, &in_force).measured(counted);
-        in_force = policy.place(&view);
-        told.push(in_force.clone());
+        let view = View::new(&story.machine, sample, known, &applied).measured(counted);
+        applied = policy.place(&view);
+        reported.push(applied.clone());
     }
-    told
+    reported
 }
 
 /// Each policy's decisions, by itself and under classes, with the samples that they were made on.
 fn decisions(story: &Story) -> Vec<(&'static str, &Sample, Placement)> {
     let each = policies().iter().flat_map(|entry| {
         let classes = Classes::new((entry.make)(&settings(1)));
-        let both = [tell(entry, 1, story), tell_to(Box::new(classes), story)];
-        both.map(|told| (entry.name, told))
+        let both = [show(entry, 1, story), show_to(Box::new(classes), story)];
+        both.map(|reported| (entry.name, reported))
     });
-    each.flat_map(|(name, told)| {
-        let decided = told.into_iter().zip(&story.quanta);
+    each.flat_map(|(name, reported)| {
+        let decided = reported.into_iter().zip(&story.quanta);
         decided.map(move |(placement, (sample, ..))| (name, sample, placement))
     })
     .collect()
@@ -231,14 +231,14 @@ proptest! {
         let online = now.machine.cpus();
         for entry in policies() {
             let mut policy = (entry.make)(&settings(1));
-            let mut in_force = Placement::new();
+            let mut applied = Placement::new();
             for story in [&before, &now] {
                 for (sample, known, counted) in &story.quanta {
-                    let view = View::new(&story.machine, sample, known, &in_force).measured(counted);
-                    in_force = policy.place(&view);
+                    let view = View::new(&story.machine, sample, known, &applied).measured(counted);
+                    applied = policy.place(&view);
                 }
             }
-            for placed in in_force.values() {
+            for placed in applied.values() {
                 if let Target::Cpus(cpus) = &placed.target {
                     prop_assert!(cpus.is_subset(&online), "{}: {}", entry.name, cpus);
                 }
@@ -260,7 +260,7 @@ proptest! {
     #[test]
     fn policies_are_deterministic(story in story(), seed: u64) {
         for entry in policies() {
-            prop_assert_eq!(tell(entry, seed, &story), tell(entry, seed, &story));
+            prop_assert_eq!(show(entry, seed, &story), show(entry, seed, &story));
         }
     }
 

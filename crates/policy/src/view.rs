@@ -29,13 +29,13 @@ pub struct ThreadView<'a> {
     /// What it does now.
     pub state: RunState,
     /// Where the user and the cpuset let it run.
-    pub limit: &'a CpuSet,
+    pub allowed: &'a CpuSet,
     /// What of it may be set now.
     pub stage: Lifecycle,
     /// Where it runs or ran last, where known.
     pub cpu: Option<PuId>,
-    /// What Symbiont has in force for it; none if it is as the user left it.
-    pub in_force: Option<&'a Assignment>,
+    /// What Symbiont has applied for it; none if it is as the user left it.
+    pub applied: Option<&'a Assignment>,
     /// What it did over the last quantum; none if that is not known, as for a
     /// thread that was just born.
     pub did: Option<Characterization>,
@@ -101,16 +101,16 @@ impl<'a> View<'a> {
         topology: &'a Topology,
         sample: &'a Sample,
         known: &Characterizations,
-        in_force: &'a Placement,
+        applied: &'a Placement,
     ) -> Self {
         let thread = |t: &'a symbiont_machine::ThreadSample| ThreadView {
             id: t.id,
             program: t.program,
             state: t.state,
-            limit: &t.allowed,
+            allowed: &t.allowed,
             stage: t.lifecycle,
             cpu: t.cpu,
-            in_force: in_force.get(&t.id),
+            applied: applied.get(&t.id),
             did: known.get(&t.id).copied(),
             measured: None,
         };
@@ -132,18 +132,18 @@ impl<'a> View<'a> {
     }
 
     /// What people call the program that a thread belongs to; empty if the
-    /// sample does not tell.
+    /// sample does not say.
     #[must_use]
     pub fn program_name(&self, thread: &ThreadView<'_>) -> &'a str {
         let known = self.programs.iter().find(|program| program.id == thread.program);
         known.map_or("", |program| program.name.as_str())
     }
 
-    /// The online hardware threads within the thread's limit. Empty for a
-    /// thread whose whole limit went offline, until the OS widens it.
+    /// The online hardware threads within the thread's allowed CPUs. Empty for a
+    /// thread whose allowed CPUs all went offline, until the OS widens it.
     #[must_use]
     pub fn allowed(&self, thread: &ThreadView<'_>) -> CpuSet {
-        thread.limit.intersection(&self.online)
+        thread.allowed.intersection(&self.online)
     }
 }
 
@@ -167,8 +167,8 @@ mod tests {
             born(4, "1,7", Lifecycle::Settled),
         ];
         let sample = Sample { threads, ..Sample::default() };
-        let (known, in_force) = (Characterizations::new(), Placement::new());
-        let view = View::new(&machine, &sample, &known, &in_force);
+        let (known, applied) = (Characterizations::new(), Placement::new());
+        let view = View::new(&machine, &sample, &known, &applied);
         let (placeable, left) = view.placeable();
         let listed: Vec<_> =
             placeable.iter().map(|it| (it.index, it.allowed.to_string())).collect();

@@ -1,6 +1,6 @@
 //! The plugin as qemu sees it: callbacks that lead to the meters.
 //!
-//! # Who may touch what
+//! # Which threads may touch what
 //! A virtual CPU is a host thread; qemu calls back for it on that thread only.
 //! So the meter of a CPU is touched by one thread, until qemu has stopped all
 //! others for the exit callback. Blocks are made under qemu's translation

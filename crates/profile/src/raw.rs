@@ -42,7 +42,7 @@ pub enum Kind {
     Caches = 7,
 }
 
-/// Who writes this file.
+/// The program that writes this file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// [`LAYOUT`].

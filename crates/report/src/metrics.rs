@@ -12,7 +12,7 @@
 //! # Terms and units
 //! A *rate* is work per time (iterations/s), a *time* is a duration; both
 //! arguments of a ratio have the same unit. *Alone*: by itself on the whole
-//! machine. *Together*: beside the other programs. Equations are those of
+//! machine. *Together*: co-running with the other programs. Equations are those of
 //! Morad et al. unless said otherwise. All figures but [`throughput`] are
 //! ratios without unit.
 //!

@@ -47,11 +47,11 @@ pub fn spread(estimate: &Estimate) -> Option<String> {
     spread_to(estimate, places(estimate))
 }
 
-/// Value and spread as above, but without digits that do not show beside a figure
+/// Value and spread as above, but without digits that do not show next to a figure
 /// of this `size`, i.e. beyond its third: an interval of hardly any width would
 /// have many.
 #[must_use]
-pub fn beside(estimate: &Estimate, size: f64) -> (String, Option<String>) {
+pub fn next_to(estimate: &Estimate, size: f64) -> (String, Option<String>) {
     let own = places(estimate).unwrap_or_else(|| decimals(estimate.value.abs(), 3));
     let most = decimals(size, 3);
     if own <= most {
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_larger_figure_digits_that_do_not_show_are_left_out() {
-        let (value, spread) = beside(&with(0.008_335, 0.008_334_999, 0.008_335_001), 11.6);
+    fn next_to_a_larger_figure_digits_that_do_not_show_are_left_out() {
+        let (value, spread) = next_to(&with(0.008_335, 0.008_334_999, 0.008_335_001), 11.6);
         assert_eq!((value.as_str(), spread.as_deref()), ("0.0", Some("±0.0")));
-        let (value, spread) = beside(&with(0.983, 0.978, 0.988), 0.12);
+        let (value, spread) = next_to(&with(0.983, 0.978, 0.988), 0.12);
         assert_eq!((value.as_str(), spread.as_deref()), ("0.983", Some("±0.005")));
-        assert_eq!(beside(&with(3.0, -1.0, 11.0), 11.6).1.as_deref(), Some("[−1, 11]"));
-        assert_eq!(beside(&Estimate::exact(0.016_47), 11.6), ("0.0".to_owned(), None));
-        assert_eq!(beside(&Estimate::exact(1.5e9), 2e9), ("1.50×10⁹".to_owned(), None));
+        assert_eq!(next_to(&with(3.0, -1.0, 11.0), 11.6).1.as_deref(), Some("[−1, 11]"));
+        assert_eq!(next_to(&Estimate::exact(0.016_47), 11.6), ("0.0".to_owned(), None));
+        assert_eq!(next_to(&Estimate::exact(1.5e9), 2e9), ("1.50×10⁹".to_owned(), None));
     }
 
     #[test]

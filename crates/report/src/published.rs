@@ -1,4 +1,4 @@
-//! Figures that papers print, to be put beside ours.
+//! Figures that papers print, to be put next to ours.
 //!
 //! # Problem
 //! A reproduction must show what was published next to what was measured, and
@@ -13,7 +13,7 @@
 //! Percentages are kept as printed (16 for 16 %). *Gain*: speedup − 1.
 //!
 //! # Properties
-//! - Averages and improvements that a paper prints beside its cells follow
+//! - Averages and improvements that a paper prints next to its cells follow
 //!   from the cells as kept here, within the rounding of the print
 //!   (`printed_averages_follow_from_the_cells`,
 //!   `printed_improvements_follow_from_the_cells`).

@@ -1,9 +1,7 @@
 //! Estimates from repeated runs, with 95 % confidence intervals.
 //!
 //! # Problem
-//! A measured figure without its spread says little. Runs are few (5 to 50),
-//! so normal quantiles are too narrow, and some figures (jitter, ratios) are
-//! skewed.
+//! A figure without its spread says little. Runs are few (5 to 50) and some figures are skewed.
 //!
 //! # Approach
 //! | figure | method |
@@ -16,8 +14,7 @@
 //! | anything of cells that share rows and columns | the same, rows and columns drawn apart |
 //!
 //! Workloads that are drawn from the same programs are no runs apart: a program that is easy to
-//! place is so in all of them. Where such cells are drawn as if they were, an interval is too narrow
-//! however many workloads there are. [`crossed`] draws workloads and programs, each with
+//! place is so in all of them. [`crossed`] draws workloads and programs, each with
 //! replacement, and a cell counts as often as both together (Owen, *The pigeonhole bootstrap*,
 //! Annals of Applied Statistics 1(2), 2007; Owen and Eckles, *Bootstrapping data arrays of arbitrary
 //! order*, ibid. 6(3), 2012). No bootstrap is exact there; this one errs towards wide intervals.
@@ -28,12 +25,10 @@
 //! estimate of variance*, Annals of Statistics 9(3), 1981). Samples that were drawn apart add theirs, with
 //! Welch's degrees of freedom. Of a mean, and of a difference of two, that is Student's and Welch's interval.
 //!
-//! An interval that the data can't give (fewer than two values) is absent,
-//! never of width zero. Random draws come from a stated seed.
+//! An interval that the data can't give is absent. Random draws come from a stated seed.
 //!
 //! # Terms and units
-//! All values carry the unit of the samples. Intervals are two-sided, 95 %
-//! ([`LEVEL`]).
+//! Values carry the unit of the samples. Intervals are two-sided, 95 % ([`LEVEL`]).
 //!
 //! # Properties
 //! - The interval of a mean contains it (`interval_contains_the_mean`).
@@ -42,7 +37,7 @@
 //! - A jackknife of means is Student's and Welch's (`a_jackknife_of_means_is_students_and_welchs`),
 //!   and of five runs it misses about as often as it says (`few_runs_are_judged_at_the_stated_level`).
 //! - More workloads of the same programs do not make an interval narrow
-//!   (`many_rows_of_few_columns_tell_little_of_columns`).
+//!   (`many_rows_of_few_columns_say_little_of_columns`).
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;

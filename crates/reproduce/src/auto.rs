@@ -1,4 +1,4 @@
-//! `auto` beside the OS and each policy that it could have chosen, on simulated machines.
+//! `auto` against the OS and each policy that it could have chosen, on simulated machines.
 //!
 //! No paper has this. `auto` decides where no policy is asked for, so it must not lose to the OS on any
 //! load, and should do about as well as the best policy for the machine. Mixes fill half of the hardware
@@ -115,8 +115,8 @@ impl Source for Auto {
             let description = super::described(name)?.restricted(None, smt).map_err(failed)?;
             let known = knowledge(&description, &profiles, context, progress)?;
             let ready = Ready::new(description, &profiles, &[1, 2], context)?;
-            let description = ready.workshop.description();
-            let (able, unable) = able(description, &support(&ready.workshop)?, &known.settings);
+            let description = ready.builder.description();
+            let (able, unable) = able(description, &support(&ready.builder)?, &known.settings);
             let mix = |at: usize| mix(description, at * NUMBERS / count, &programs, context.seed);
             let comparison = Comparison {
                 name: format!("symbiont-auto-{name}"),
@@ -161,10 +161,10 @@ fn knowledge(
     Ok(Knowledge::of(&train(core, 2, profiles, &TRAINING, context, progress)?))
 }
 
-fn support(workshop: &TableBuilder<'_>) -> Result<Support, Error> {
-    let fast = workshop.fast(Switches::default());
+fn support(builder: &TableBuilder<'_>) -> Result<Support, Error> {
+    let fast = builder.fast(Switches::default());
     let options = SimOptions::default();
-    let machine = SimMachine::new(workshop.description(), fast, Vec::new(), &[], options);
+    let machine = SimMachine::new(builder.description(), fast, Vec::new(), &[], options);
     Ok(machine.map_err(SimulateError::from)?.support().clone())
 }
 
@@ -213,7 +213,7 @@ fn contenders(able: &[&'static Entry], known: &Knowledge) -> Vec<Contender> {
     }
     let others = able.iter().filter(|entry| ![OS, OWN].contains(&name(entry)));
     all.extend(others.map(|entry| once(modelled(entry.name, entry.name))));
-    all.push(once(Contender { shown: Shown::Exchanged, ..plain(SHUFFLED) }));
+    all.push(once(Contender { shown: Shown::Shuffled, ..plain(SHUFFLED) }));
     all.push(private(plain(PRIVATE)));
     all.push(private(Contender::new(OS_PRIVATE, "stay")));
     all
@@ -308,8 +308,8 @@ mod tests {
 
     #[test]
     fn policies_that_cannot_run_are_named() {
-        let workshop = TableBuilder::new(machine());
-        let support = support(&workshop).unwrap();
+        let builder = TableBuilder::new(machine());
+        let support = support(&builder).unwrap();
         let (able, unable) = able(&machine(), &support, &Settings::default());
         let names: Vec<&str> = able.iter().map(|entry| name(entry)).collect();
         assert!([OS, OWN, "phases"].iter().all(|name| names.contains(name)), "{names:?}");

@@ -12,14 +12,14 @@ use super::Context;
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Finished, Repeats, Rows, carry_out, digest};
 use symbiont_simulated::code::{CODE, machine, profile};
-use symbiont_simulated::mixes::{Contender, Mix, Mixes, Record, Run, rows};
+use symbiont_simulated::mixes::{Contender, Mix, MixRecord, Mixes, Run, rows};
 use symbiont_simulated::training::Models;
 
 /// A machine that is ready for its programs.
 #[derive(Debug)]
 pub struct Ready<'p> {
     /// The machine.
-    pub workshop: TableBuilder<'p>,
+    pub builder: TableBuilder<'p>,
     profiles: &'p BTreeMap<String, Profile>,
     basis: (String, BTreeMap<String, String>),
 }
@@ -47,7 +47,7 @@ pub struct Compared {
     /// The mixes.
     pub mixes: Vec<Mix>,
     /// All runs.
-    pub finished: Vec<Finished<Run, Record>>,
+    pub finished: Vec<Finished<Run, MixRecord>>,
     /// The same, for comparisons.
     pub rows: Rows,
 }
@@ -60,11 +60,11 @@ impl<'p> Ready<'p> {
         modes: &[u32],
         context: &Context<'_>,
     ) -> Result<Self, Error> {
-        let workshop = TableBuilder::new(description);
-        (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), modes)?;
-        let common = digest(&[CODE, &machine(workshop.description())]);
+        let builder = TableBuilder::new(description);
+        (context.prepare)(&builder, &profiles.values().collect::<Vec<_>>(), modes)?;
+        let common = digest(&[CODE, &machine(builder.description())]);
         let digests = profiles.iter().map(|(name, of)| (name.clone(), profile(of))).collect();
-        Ok(Self { workshop, profiles, basis: (common, digests) })
+        Ok(Self { builder, profiles, basis: (common, digests) })
     }
 
     /// The profile of a program.
@@ -89,7 +89,7 @@ impl<'p> Ready<'p> {
         let Comparison { name, mixes, contenders, repeats, alone, models } = comparison;
         let experiment = Mixes {
             name,
-            workshop: &self.workshop,
+            builder: &self.builder,
             profiles: self.profiles,
             mixes,
             contenders,

@@ -58,7 +58,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Cores of the mixes of which it is shown who shared a core (the paper's have five).
+    /// Cores of the mixes of which it is shown which programs shared a core (the paper's have five).
     fn watched(&self) -> usize {
         self.cores.iter().copied().find(|cores| *cores >= 5).unwrap_or_default()
     }
@@ -110,9 +110,9 @@ impl Source for Symbiotic {
         let (mut by_width, mut schedules) = (BTreeMap::new(), BTreeMap::new());
         for width in [2, 4] {
             let counts = (size.cores, size.workloads);
-            let mut mixes = mixes(counts, width, &programs, &ready.workshop, context.seed);
+            let mut mixes = mixes(counts, width, &programs, &ready.builder, context.seed);
             if width == 4 {
-                let core = ready.workshop.description().clone();
+                let core = ready.builder.description().clone();
                 let (of, pairs) = ((core, &profiles, &size.training), &trained.slowdowns);
                 with_groups(&mut mixes, width, of, pairs, context, progress)?;
             }
@@ -143,7 +143,7 @@ impl Source for Symbiotic {
         let [forward, inverse] = accuracy::histograms(&trained);
         reproduced.points.insert("feliu-fig5-errors", forward);
         reproduced.points.insert("feliu-fig6-errors", inverse);
-        reproduced.facts.push(described(ready.workshop.description()));
+        reproduced.facts.push(described(ready.builder.description()));
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         let Size { workloads, repeats, alone, .. } = size;
         let said = format!(
@@ -189,7 +189,7 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
         switches: Switches { private_units: true, private_caches: true, ..warm },
         ..free(contender)
     };
-    let shuffled = Contender { shown: Shown::Exchanged, ..symbiotic(SHUFFLED, "symbiotic") };
+    let shuffled = Contender { shown: Shown::Shuffled, ..symbiotic(SHUFFLED, "symbiotic") };
     let mut all = vec![
         Contender::new(RANDOM, "random"),
         Contender::new(OS, "stay"),
@@ -221,13 +221,13 @@ pub(super) fn mixes(
     (counts, workloads): (&[usize], usize),
     width: usize,
     programs: &[String],
-    workshop: &TableBuilder<'_>,
+    builder: &TableBuilder<'_>,
     seed: u64,
 ) -> Vec<Mix> {
     let mix = |number: usize, cores: usize| {
         let place = (number as u64) << 16 | (cores as u64) << 8 | width as u64;
         let dealt = deal(programs, width * cores, seed.rotate_left(32) ^ place);
-        let taken = workshop.description().topology.cores().iter().take(cores);
+        let taken = builder.description().topology.cores().iter().take(cores);
         let limit = taken.flat_map(|core| core.cpus.iter().take(width)).collect();
         Mix {
             name: name(width, cores, number),

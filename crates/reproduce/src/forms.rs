@@ -128,7 +128,7 @@ impl Source for Forms {
         for (width, cores) in size.cores {
             let counts = (cores, size.workloads);
             let mut mixes =
-                feliu::mixes(counts, width, &programs, &ready.workshop, context.seed ^ 0x6f6e);
+                feliu::mixes(counts, width, &programs, &ready.builder, context.seed ^ 0x6f6e);
             mixes.retain(|mix| models.iter().all(|it| it.can_do_without(&mix.programs, width)));
             if mixes.is_empty() {
                 continue;
@@ -154,7 +154,7 @@ impl Source for Forms {
                 .facts
                 .push((format!("Mixes in SMT{width}"), format!("{count} on {cores:?} cores")));
         }
-        reproduced.facts.push(described(ready.workshop.description()));
+        reproduced.facts.push(described(ready.builder.description()));
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         Ok(reproduced)
     }
@@ -198,7 +198,7 @@ fn contenders(width: usize, known: &[Knowledge]) -> Result<Vec<Contender>, Error
             all.push(with(Form::Constant, true)?);
             all.push(left_out(known.contender(PUBLISHED, "symbiotic")));
             let own = left_out(known.contender(SHUFFLED, "symbiotic-online"));
-            all.push(free(Contender { shown: Shown::Exchanged, ..own }));
+            all.push(free(Contender { shown: Shown::Shuffled, ..own }));
             all.push(private(Contender::new(RANDOM_PRIVATE, "random")));
             all.push(private(left_out(known.contender(PRIVATE, "symbiotic-online"))));
             if width == 2 {

@@ -1,4 +1,4 @@
-//! `symbiont reproduce`: published tables and figures beside ours.
+//! `symbiont reproduce`: published tables and figures next to ours.
 //!
 //! # Problem
 //! Researchers judge a scheduler by figures. They want to see what was published next to what comes out
@@ -21,7 +21,7 @@
 //! # Properties
 //! - Ids are unique, and name paper, kind and number (`ids_are_unique_and_name_their_paper`).
 //! - A verdict follows from the side of the neutral value (`points_agree_by_side`).
-//! - A page shows every figure, with the published values beside (`the_page_shows_every_figure`).
+//! - A page shows every figure, with the published values next to them (`the_page_shows_every_figure`).
 
 mod absent;
 pub mod activity;
@@ -135,7 +135,7 @@ pub trait Source: Sync {
     }
 
     /// What it cannot do without and is not there, and how to get it; none: it can be carried out.
-    fn lacks(&self, context: &Context<'_>) -> Option<String> {
+    fn missing(&self, context: &Context<'_>) -> Option<String> {
         let _ = context;
         None
     }
@@ -201,7 +201,7 @@ pub fn reproduce(
         if figures.is_empty() {
             continue;
         }
-        match source.lacks(context) {
+        match source.missing(context) {
             Some(what) => {
                 progress.note(&format!("{}: left out, as {what}", source.name()));
                 lacking.extend(figures.into_iter().map(|figure| (figure, what.clone())));

@@ -14,7 +14,8 @@ use symbiont_report::published::hysched::{CHANGES, GAIN, L1_GAIN, TABLE_1, TABLE
 use symbiont_report::stats::Estimate;
 use symbiont_simulated::code::{CODE, described, machine, profile};
 use symbiont_simulated::hysched::{
-    BEST, Contender, FINEST, Record, Run, Size, Trial, alone, categories, finding, premises, rows,
+    BEST, Contender, FINEST, HyschedRecord, Run, Size, Trial, alone, categories, finding, premises,
+    rows,
 };
 
 /// Hy-Sched, simulated.
@@ -113,21 +114,21 @@ impl Source for Hysched {
             Effort::Full => Size::full(context.programs()),
         };
         let profiles = context.profiles(&size.needed())?;
-        let workshop = TableBuilder::new(super::described(XEON)?);
-        (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &[1, 2])?;
-        let machine = machine(workshop.description());
+        let builder = TableBuilder::new(super::described(XEON)?);
+        (context.prepare)(&builder, &profiles.values().collect::<Vec<_>>(), &[1, 2])?;
+        let machine = machine(builder.description());
         let digests: BTreeMap<&String, String> =
             profiles.iter().map(|(name, of)| (name, profile(of))).collect();
         let basis = |programs: &[String]| {
             let own = programs.iter().filter_map(|name| digests.get(name).map(String::as_str));
             digest(&[CODE, &machine].into_iter().chain(own).collect::<Vec<_>>())
         };
-        let trial = Trial::new(&workshop, &profiles, &size, context.seed, &basis);
+        let trial = Trial::new(&builder, &profiles, &size, context.seed, &basis);
         let finished = carry_out(&trial, &context.records, context.workers, progress)?;
         let mut reproduced = points(&finished, context.seed);
         let drawn = alone(&finished).into_iter().filter(|(name, _)| size.programs.contains(name));
         factors::add(&profiles, &drawn.collect(), (context, progress), &mut reproduced)?;
-        reproduced.facts.push(described(workshop.description()));
+        reproduced.facts.push(described(builder.description()));
         reproduced.facts.push(("Programs".to_owned(), size.programs.join(", ")));
         let (mixes, repeats, alone) = (size.mixes, size.repeats, size.alone);
         let said =
@@ -137,12 +138,12 @@ impl Source for Hysched {
     }
 }
 
-fn points(finished: &[Finished<Run, Record>], seed: u64) -> Reproduced {
+fn points(finished: &[Finished<Run, HyschedRecord>], seed: u64) -> Reproduced {
     let rows = rows(finished);
     let os = Contender::Os.to_string();
     let mixes = rows.only(|row| row.workload.starts_with("wk") && !row.workload.contains(','));
-    let gain = |rows: &Rows, who: Contender| {
-        rows.gain(&who.to_string(), &os, Metric::Stp, seed).ok().map(Estimate::percent)
+    let gain = |rows: &Rows, contender: Contender| {
+        rows.gain(&contender.to_string(), &os, Metric::Stp, seed).ok().map(Estimate::percent)
     };
     let best = Contender::Hysched(BEST);
     let mut reproduced = Reproduced::default();
@@ -173,23 +174,26 @@ fn points(finished: &[Finished<Run, Record>], seed: u64) -> Reproduced {
     });
     put("navarro-tab1", pinned.collect());
 
-    let printed = |who: Contender| match who {
+    let printed = |contender: Contender| match contender {
         Contender::Hysched(BEST) => Some(GAIN.value),
         Contender::L1Bandwidth => Some(L1_GAIN.value),
         _ => None,
     };
     let policies = || Contender::FIGURE_2.into_iter().skip(1);
-    let means = policies().filter_map(|who| {
-        let point = Point::new("mean over the mixes", who.to_string(), gain(&mixes, who)?);
-        Some(point.published(printed(who)))
+    let means = policies().filter_map(|contender| {
+        let point =
+            Point::new("mean over the mixes", contender.to_string(), gain(&mixes, contender)?);
+        Some(point.published(printed(contender)))
     });
     put("navarro-fig2", means.collect());
 
     let mut by_mix = Vec::new();
-    for who in policies() {
+    for contender in policies() {
         for mix in mixes.workloads() {
             let own = mixes.only(|row| row.workload == mix);
-            by_mix.extend(gain(&own, who).map(|gain| Point::new(who.to_string(), mix, gain)));
+            by_mix.extend(
+                gain(&own, contender).map(|gain| Point::new(contender.to_string(), mix, gain)),
+            );
         }
     }
     put("navarro-fig2-mixes", by_mix);
@@ -208,10 +212,10 @@ fn points(finished: &[Finished<Run, Record>], seed: u64) -> Reproduced {
     put("navarro-tab2", made.chain(printed).collect());
 
     let name = "threads whose category changed, per quantum";
-    let changes = policies().filter_map(|who| {
-        let ours = finding(finished, who, name)?.percent();
-        let printed = (who == Contender::Hysched(FINEST)).then_some(CHANGES.value);
-        Some(Point::new("threads", who.to_string(), ours).published(printed))
+    let changes = policies().filter_map(|contender| {
+        let ours = finding(finished, contender, name)?.percent();
+        let printed = (contender == Contender::Hysched(FINEST)).then_some(CHANGES.value);
+        Some(Point::new("threads", contender.to_string(), ours).published(printed))
     });
     put("navarro-changes", changes.collect());
 

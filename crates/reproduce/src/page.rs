@@ -13,7 +13,7 @@ use symbiont_report::{
 #[must_use]
 pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
     let mut report = Report::new(
-        "Published figures beside ours",
+        "Published figures next to ours",
         "Each with its interval, and whether both point the same way",
     );
     report.push(summary(outcome));

@@ -63,7 +63,7 @@ const PROGRAMS: &str = "network, gnugo, x264, glpk, lbm and cg stand for mcf, go
                         sphinx3; milc and tonto have no counterpart.";
 const SPEEDUP: &str = "Sums of speedups over alone (STP) instead of the time until all have ended: programs are \
                        started anew until each has ended once.";
-const CAUSES: &str = "Misses of the L2 per instruction stand beside each gain: what they explain is not due to the \
+const CAUSES: &str = "Misses of the L2 per instruction stand next to each gain: what they explain is not due to the \
                       floating-point units.";
 const LEVELS: &str = "Held against the cycle level (`symbiont check-sim --groups 16`), the simulated Bulldozer errs by \
                       2.8 % in STP and ranks slowdowns alike to 0.86; the POWER7 by 5.4 % and to 0.84 in SMT2, by \

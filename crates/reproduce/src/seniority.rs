@@ -1,4 +1,4 @@
-//! What seniority does to fairness, by its timeout and by the length of phases, on a simulated machine of
+//! RunKind seniority does to fairness, by its timeout and by the length of phases, on a simulated machine of
 //! eight cores that are all alike.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use symbiont_experiment::phases::plan::BASELINE;
 use symbiont_report::metrics::fairness;
 use symbiont_report::stats::{mean, mean_estimate};
 use symbiont_simulated::code::{self, CODE, machine};
-use symbiont_simulated::phases::{MACHINES, Part, Record, Run, Stage, What};
+use symbiont_simulated::phases::{CalibratedMachine, MACHINES, Part, PhasesRecord, Run, RunKind};
 
 /// Seconds; 0: none is senior.
 const TIMEOUTS: [f64; 5] = [0.0, 0.1, 0.3, 1.0, 3.0];
@@ -46,7 +46,7 @@ const FIGURES: &[Figure] = &[Figure {
 }];
 
 struct Sweep<'p> {
-    stage: Stage<'p>,
+    runner: CalibratedMachine<'p>,
     rounds: u32,
     seed: u64,
     profile: String,
@@ -66,14 +66,14 @@ fn contender(timeout: f64) -> String {
 
 impl Experiment for Sweep<'_> {
     type Run = Run;
-    type Record = Record;
+    type Record = PhasesRecord;
 
     fn name(&self) -> String {
         "seniority".to_owned()
     }
 
     fn basis(&self, _: &Run) -> String {
-        digest(&[CODE, &machine(self.stage.description()), &self.profile])
+        digest(&[CODE, &machine(self.runner.description()), &self.profile])
     }
 
     fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
@@ -92,17 +92,19 @@ impl Experiment for Sweep<'_> {
             };
             for ratios in pairs() {
                 let contenders = TIMEOUTS.map(contender).into_iter().chain([BASELINE.to_owned()]);
-                runs.extend(contenders.map(|contender| run(What::Together { ratios, contender })));
+                runs.extend(
+                    contenders.map(|contender| run(RunKind::Together { ratios, contender })),
+                );
             }
             let alone =
                 BTreeMap::from_iter(pairs().flatten().map(|ratio| (ratio.to_string(), ratio)));
-            runs.extend(alone.into_values().map(|ratio| run(What::Alone { ratio })));
+            runs.extend(alone.into_values().map(|ratio| run(RunKind::Alone { ratio })));
         }
         if done.is_empty() { runs } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Record, Error> {
-        Ok(self.stage.carry_out(run)?)
+    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<PhasesRecord, Error> {
+        Ok(self.runner.carry_out(run)?)
     }
 
     fn cost(&self, run: &Run) -> Duration {
@@ -127,28 +129,28 @@ impl Source for Seniority {
         let unusable = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         let profile = context.library.load(CALCULATION).map_err(|error| unusable(&error))?;
         let description = Description::named(MACHINES[0].0).map_err(|error| unusable(&error))?;
-        let stage = Stage::new(description, &profile)?;
+        let runner = CalibratedMachine::new(description, &profile)?;
         let rounds = if context.effort == Effort::Quick { 2 } else { 8 };
-        let sweep = Sweep { stage, rounds, seed: context.seed, profile: code::profile(&profile) };
+        let sweep = Sweep { runner, rounds, seed: context.seed, profile: code::profile(&profile) };
         let done = carry_out(&sweep, &context.records, context.workers, progress)?;
         let mut reproduced = Reproduced::default();
         reproduced.points.insert(FIGURES[0].id, points(&done, rounds)?);
-        reproduced.facts.push(code::described(sweep.stage.description()));
+        reproduced.facts.push(code::described(sweep.runner.description()));
         reproduced.facts.push(("Runs".to_owned(), done.len().to_string()));
         Ok(reproduced)
     }
 }
 
 fn points(done: &[Done<Sweep<'_>>], rounds: u32) -> Result<Vec<Point>, Error> {
-    let find = |round, phase: f64, what: &What| {
+    let find = |round, phase: f64, what: &RunKind| {
         let is = |run: &Run| {
             (run.round, run.phase) == (round, Duration::from_secs_f64(phase)) && run.what == *what
         };
         done.iter().find(|done| is(&done.run)).map(|done| &done.record.performance)
     };
     let fair = |round, phase, ratios: [Ratio; 2], contender: String| {
-        let together = find(round, phase, &What::Together { ratios, contender })?;
-        let alone = |at: usize| find(round, phase, &What::Alone { ratio: ratios[at] })?.first();
+        let together = find(round, phase, &RunKind::Together { ratios, contender })?;
+        let alone = |at: usize| find(round, phase, &RunKind::Alone { ratio: ratios[at] })?.first();
         fairness(&[together.first()? / alone(0)?, together.get(1)? / alone(1)?])
     };
     let mut points = Vec::new();

@@ -14,7 +14,8 @@ use symbiont_report::published::phases as published;
 use symbiont_report::stats::Estimate;
 use symbiont_simulated::code::{self, CODE, machine};
 use symbiont_simulated::phases::{
-    CONTENDERS, Figure as OfPair, MACHINES, Pair, Record, Run, Runs, Size, Stage, plan, stages,
+    CONTENDERS, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run, Runs, Size,
+    plan, stages,
 };
 
 /// The calculation that the programs make: as in the paper, one that fits into the cache.
@@ -82,7 +83,7 @@ const FIGURES: &[Figure] = &[
 ];
 
 struct Trial<'a, 'p> {
-    stages: &'a [Stage<'p>],
+    stages: &'a [CalibratedMachine<'p>],
     size: Size,
     seed: u64,
     profile: String,
@@ -90,7 +91,7 @@ struct Trial<'a, 'p> {
 
 impl Experiment for Trial<'_, '_> {
     type Run = Run;
-    type Record = Record;
+    type Record = PhasesRecord;
 
     fn name(&self) -> String {
         "serial-phases".to_owned()
@@ -106,7 +107,7 @@ impl Experiment for Trial<'_, '_> {
         if done.is_empty() { plan(&self.size, self.seed) } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Record, Error> {
+    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<PhasesRecord, Error> {
         let missing = || Error::Evaluation(format!("there is no machine {}", run.machine));
         Ok(self.stages.get(run.machine).ok_or_else(missing)?.carry_out(run)?)
     }
@@ -140,7 +141,7 @@ impl Source for SerialPhases {
         let digested = code::profile(&profile);
         let trial = Trial { stages: &stages, size, seed: context.seed, profile: digested };
         let finished = carry_out(&trial, &context.records, context.workers, progress)?;
-        let factors: Vec<f64> = stages.iter().map(Stage::factor).collect();
+        let factors: Vec<f64> = stages.iter().map(CalibratedMachine::factor).collect();
         let runs = Runs { finished: &finished, factors: &factors, seed: context.seed };
         let mut reproduced = Reproduced::default();
         for (id, machine, at) in [("morad-fig6", 0, 0), ("morad-fig7", 0, 1)] {
@@ -153,7 +154,7 @@ impl Source for SerialPhases {
             means.extend(means_of(&runs, machine, &pairs)?);
         }
         reproduced.points.insert("morad-tab5", means);
-        let machines = stages.iter().map(|stage| code::described(stage.description()));
+        let machines = stages.iter().map(|runner| code::described(runner.description()));
         reproduced.facts.extend(machines);
         reproduced.facts.push(("Calculation".to_owned(), format!("{CALCULATION} in all programs")));
         reproduced.facts.push(("Runs".to_owned(), finished.len().to_string()));

@@ -93,7 +93,7 @@ const PROGRAMS: &str = "povray, network, cg, particles, minisat, gawk and perl s
                         parser and perlbmk; gzip and bzip2 for themselves, of today.";
 const SAMPLES: &str = "Samples of 0.25 (quick: 0.1) instead of 5 million cycles, from the middle of each program, instead of \
                        a billion instructions.";
-const CONTROLS: &str = "How much of a gain is the vectors' is told by `settle-controls`.";
+const CONTROLS: &str = "How much of a gain is the vectors' is shown by `settle-controls`.";
 const ORDER: &str = "In what order jobs begin is not stated: drawn.";
 const OPEN: &str = "The paper does not say above which count a bit is set, how many super-sets there are, how factors \
                     are weighted and how long a sample of the scheduler is: chosen on mixes that are not shown \
@@ -262,7 +262,7 @@ impl Source for ActivityVectors {
         FIGURES
     }
 
-    fn lacks(&self, context: &Context<'_>) -> Option<String> {
+    fn missing(&self, context: &Context<'_>) -> Option<String> {
         let missing: Vec<&str> = programs()
             .into_iter()
             .filter(|name| !play::path(&context.traces, name).exists())

@@ -63,7 +63,7 @@ impl Source for Smt8 {
         let narrow = Contender { width: Some(WIDTH / 2), ..Contender::new(SMT4, "stay") };
         let comparison = Comparison {
             name: "feliu-smt8".to_owned(),
-            mixes: feliu::mixes(counts, WIDTH, &programs, &ready.workshop, context.seed),
+            mixes: feliu::mixes(counts, WIDTH, &programs, &ready.builder, context.seed),
             contenders: vec![narrow, Contender::new(SMT8, "stay")],
             repeats: Repeats::exactly(1),
             alone: Duration::from_secs(alone),
@@ -78,7 +78,7 @@ impl Source for Smt8 {
         };
         let mut reproduced = Reproduced::default();
         reproduced.points.insert("feliu-sec5", STATED.into_iter().filter_map(point).collect());
-        reproduced.facts.push(described(ready.workshop.description()));
+        reproduced.facts.push(described(ready.builder.description()));
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         Ok(reproduced)
     }

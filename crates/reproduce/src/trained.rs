@@ -28,14 +28,14 @@ fn on_core<T>(
     profiles: &BTreeMap<String, Profile>,
     (size, stack): (&Size, Depth),
     context: &Context<'_>,
-    then: impl FnOnce(&Simulated<'_, '_>, &training::Options) -> Result<T, Error>,
+    then: impl FnOnce(&Simulated<'_, '_>, &training::TrainingOptions) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let workshop = TableBuilder::new(machine.restricted(Some(1), Some(width)).map_err(failed)?);
+    let builder = TableBuilder::new(machine.restricted(Some(1), Some(width)).map_err(failed)?);
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= width as u32).collect();
-    (context.prepare)(&workshop, &profiles.values().collect::<Vec<_>>(), &modes)?;
+    (context.prepare)(&builder, &profiles.values().collect::<Vec<_>>(), &modes)?;
     let by = (Errors::default(), context.seed, context.workers);
-    let site = Simulated::new(&workshop, profiles, by).map_err(failed)?;
-    let options = training::Options {
+    let site = Simulated::new(&builder, profiles, by).map_err(failed)?;
+    let options = training::TrainingOptions {
         output: context.records.clone(),
         programs: profiles.keys().cloned().collect(),
         rulers: Vec::new(),

@@ -143,7 +143,7 @@ impl Source for Unknown {
                 (cores, size.workloads),
                 width,
                 &programs,
-                &ready.workshop,
+                &ready.builder,
                 context.seed,
             );
             mixes.retain(|mix| models.can_do_without(&mix.programs, width));
@@ -165,7 +165,7 @@ impl Source for Unknown {
             let said = format!("{count} on {cores:?} cores");
             reproduced.facts.push((format!("Mixes in SMT{width}"), said));
         }
-        reproduced.facts.push(described(ready.workshop.description()));
+        reproduced.facts.push(described(ready.builder.description()));
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));
         Ok(reproduced)
     }
@@ -191,7 +191,7 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
         online(ONLINE_KNOWN),
         left_out(online(ONLINE_LEFT_OUT)),
         free(Contender::new(RANDOM_FREE, "random")),
-        free(left_out(Contender { shown: Shown::Exchanged, ..online(SHUFFLED) })),
+        free(left_out(Contender { shown: Shown::Shuffled, ..online(SHUFFLED) })),
         taking(LATE, false),
         taking(RESERVED, true),
     ];

@@ -205,7 +205,7 @@ pub struct SimMachine<'p, C> {
     born: u64,
     random: Pcg64Mcg,
     noise: Pcg64Mcg,
-    /// Who runs on each hardware thread, by index into `threads`.
+    /// The thread that runs on each hardware thread, by index into `threads`.
     current: Vec<Option<usize>>,
     /// Set-up mode of each core: threads that ran there last.
     modes: Vec<usize>,

@@ -14,7 +14,7 @@
 //! # Properties
 //! - Tables do not depend on the number of workers, nor on the cache
 //!   (`workers_and_shelves_change_no_table`).
-//! - Who stops keeps what was made (`what_was_made_before_a_stop_is_kept`).
+//! - A stop keeps what was made (`what_was_made_before_a_stop_is_kept`).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::physics::pipeline::CoreSharing;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::response::ResponseTable;
 
-/// Tells the code that makes tables from any other: a digest of its source.
+/// Distinguishes the code that makes tables from any other: a digest of its source.
 pub const CODE: &str = env!("SYMBIONT_TABLE_CODE");
 
 /// SHA-256 of all that a phase holds.

@@ -2,14 +2,14 @@
 //!
 //! # Problem
 //! Making tables takes far longer than using them; a wrong one would spoil results
-//! without anybody noticing.
+//! unnoticed.
 //!
 //! # Approach
 //! One file for each table. Its name is the SHA-256 of all that the table follows from
 //! ([`TableName`], and the code that made it), which the file repeats; so a table for
-//! another phase, machine or version is never found. A file is written beside its place and
+//! another phase, machine or version is never found. A file is written next to its place and
 //! renamed: whole, or not there. One that is damaged all the same, or is not what its name says,
-//! is told of, made anew and replaced.
+//! is reported, made anew and replaced.
 //!
 //! Files lie in a folder for each version of the code; a new version's removes those to
 //! which nothing was added for a week, so that two versions can be compared.
@@ -24,7 +24,7 @@
 //! # Properties
 //! - What was kept is found again, by what it follows from alone
 //!   (`a_table_is_found_by_what_it_follows_from`).
-//! - A damaged file is told of and made anew (`damage_anywhere_is_told_and_mended`).
+//! - A damaged file is reported and made anew (`damage_anywhere_is_reported_and_mended`).
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::io::Write;
@@ -148,10 +148,10 @@ fn table(bytes: &[u8], name: &[u8; 32]) -> Option<ResponseTable> {
 /// How long nothing was added to a folder that is removed.
 const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Removes what other versions of the code kept long ago beside `folder`, as far as possible.
+/// Removes what other versions of the code kept long ago next to `folder`, as far as possible.
 fn remove_others(folder: &Path) {
-    let beside = folder.parent().and_then(|beside| fs::read_dir(beside).ok());
-    for entry in beside.into_iter().flatten().flatten() {
+    let neighbours = folder.parent().and_then(|neighbours| fs::read_dir(neighbours).ok());
+    for entry in neighbours.into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let version = name.len() == CODE.len() && name.bytes().all(|b| b.is_ascii_hexdigit());
@@ -176,13 +176,13 @@ mod tests {
 
     /// How many tables of a phase must be made on this machine.
     fn made(cache: &Cache, machine: &str, phase: &Phase) -> usize {
-        let workshop = TableBuilder::new(Description::named(machine).unwrap());
+        let builder = TableBuilder::new(Description::named(machine).unwrap());
         let of = Mutex::new(0);
-        let tell = |made: symbiont_sim::ready::Made| {
+        let report = |made: symbiont_sim::ready::Made| {
             *of.lock().unwrap() = made.of;
             ControlFlow::Continue(())
         };
-        assert!(workshop.make_ready(&[phase], &[1], 1, Some(cache), &tell).unwrap().is_continue());
+        assert!(builder.make_ready(&[phase], &[1], 1, Some(cache), &report).unwrap().is_continue());
         of.into_inner().unwrap()
     }
 
@@ -211,11 +211,11 @@ mod tests {
         }
         let latest = Cache::of_code(folder.path(), "fedcba9876543210");
         assert_eq!(made(&latest, "xsim", &phase), 1);
-        assert!(!cache.folder.exists() && !later.folder.exists(), "tables that nobody uses");
+        assert!(!cache.folder.exists() && !later.folder.exists(), "unused tables");
     }
 
     #[test]
-    fn damage_anywhere_is_told_and_mended() {
+    fn damage_anywhere_is_reported_and_mended() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path());
         let phase = test_support::cache_resident().phases.remove(0);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_told() {
+    fn what_cannot_be_kept_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();

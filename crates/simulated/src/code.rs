@@ -1,4 +1,4 @@
-//! What simulated records follow from, beside the runs.
+//! What simulated records follow from, next to the runs.
 
 use sha2::{Digest, Sha256};
 use symbiont_profile::Profile;
@@ -10,7 +10,7 @@ use symbiont_campaign::digest;
 /// A digest of the code that simulated records follow from.
 pub const CODE: &str = env!("SYMBIONT_RECORD_CODE");
 
-/// A digest of what decides beside that where it runs cycle by cycle.
+/// A digest of what decides besides that where it runs cycle by cycle.
 pub const CYCLE_CODE: &str = env!("SYMBIONT_CYCLE_CODE");
 
 /// A digest of a machine.

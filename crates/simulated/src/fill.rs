@@ -1,4 +1,4 @@
-//! A workload that nobody named.
+//! A workload whose programs are not named.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

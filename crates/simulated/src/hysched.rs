@@ -19,9 +19,9 @@
 //! | pinned | two copies of two programs on two cores, pinned and under the OS | Table 1 |
 //! | mixes | eight programs, drawn with replacement, on four cores | Fig. 2, Table 2, section 6.1 |
 //!
-//! Two references tell how much there is to gain: `random`, and pairs fixed by exact
+//! Two references show how much there is to gain: `random`, and pairs fixed by exact
 //! matching over the measured STP of all pairs, which knows more than any policy
-//! may. Negative controls: the measurements are exchanged between the programs
+//! may. Negative controls: the measurements are shuffled between the programs
 //! ([`Contender::Shuffled`]); or execution units and caches are made private to
 //! each thread, so that there is nothing to gain. Reading order: all programs start
 //! at once, so that only the order in which the OS reads them differs between
@@ -36,7 +36,7 @@
 //! # Properties
 //! - A trial has every part, and is repeated by its seed (`a_trial_has_every_part`).
 //! - A program without any effect gains nothing (`private_resources_leave_no_gain`).
-//! - Exchanged measurements are those of another program, for good
+//! - Shuffled measurements are those of another program, for good
 //!   (`measurements_are_exchanged_between_programs`).
 
 mod evaluate;
@@ -49,6 +49,6 @@ mod watch;
 
 pub use evaluate::{Premise, alone, categories, finding, premises, rows};
 pub use plan::{BEST, Contender, FINEST, Part, Run, Scene, Size, Start, plan};
-pub use play::Record;
+pub use play::HyschedRecord;
 pub use trial::Trial;
 pub use watch::{Alone, Seen};

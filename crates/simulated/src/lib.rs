@@ -11,7 +11,7 @@
 //! all run together under a policy; whoever reaches its target is launched again,
 //! so that the load stays, and the run goes on until all have reached it once.
 //! The first completion counts. Starting together is a coincidence that decides
-//! who meets whom, so each repeat lets every program begin with a part that does
+//! which programs share a core, so each repeat lets every program begin with a part that does
 //! not count, of random length.
 //!
 //! Figures are STP, ANTT and fairness of each repeat ([`symbiont_report::metrics`]), given as
@@ -27,9 +27,8 @@
 //!   (`programs_that_share_nothing_are_not_slowed`).
 
 mod cache;
+mod co_runs;
 pub mod code;
-mod company;
-mod exchanged;
 mod fill;
 pub mod hysched;
 mod library;
@@ -39,8 +38,9 @@ pub mod multithreading;
 mod outcome;
 pub mod phases;
 mod run;
+mod runner;
 pub mod sanity;
-mod stage;
+mod shuffled;
 pub mod steady;
 #[cfg(test)]
 mod tests;
@@ -49,12 +49,12 @@ pub mod training;
 mod workload;
 
 pub use cache::{Cache, Trouble};
-pub use exchanged::Exchanged;
-pub use exchanged::Shown;
 pub use fill::fill;
 pub use library::{Kind, Library, LibraryError, Listed};
 pub use outcome::{AppOutcome, Outcome, Provenance, held};
 pub use run::alternating;
-pub use run::{Decision, Setup, SimulateError, Told, check, simulate};
-pub use stage::{Once, Stage, Steered};
+pub use run::{Decision, RepeatsDone, Setup, SimulateError, check, simulate};
+pub use runner::{Once, Runner, Steered};
+pub use shuffled::Shown;
+pub use shuffled::Shuffled;
 pub use workload::{App, Form, Workload, WorkloadError};

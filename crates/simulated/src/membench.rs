@@ -84,7 +84,7 @@ const KERNELS: [Kernel; 4] = [
 pub fn measure(description: &Description, sizes: &[u64]) -> Result<Memory, SimError<PrepareError>> {
     let chases: Vec<Profile> = sizes.iter().map(|bytes| chase(*bytes)).collect();
     let kernels: Vec<Profile> = KERNELS.iter().map(stream).collect();
-    let workshop = TableBuilder::new(description.clone());
+    let builder = TableBuilder::new(description.clone());
     let nodes: Vec<&NumaNode> =
         description.topology.nodes().iter().filter(|node| !node.cpus.is_empty()).collect();
     // One hardware thread of each core.
@@ -94,7 +94,7 @@ pub fn measure(description: &Description, sizes: &[u64]) -> Result<Memory, SimEr
     for (profile, bytes) in chases.iter().zip(sizes) {
         let one = |node: &&NumaNode| {
             let first: CpuSet = node.cpus.first().into_iter().collect();
-            speed(&workshop, profile, &first).map(|speed| 1.0 / speed)
+            speed(&builder, profile, &first).map(|speed| 1.0 / speed)
         };
         latency
             .push(Latency { bytes: *bytes, ns: nodes.iter().map(one).collect::<Result<_, _>>()? });
@@ -104,7 +104,7 @@ pub fn measure(description: &Description, sizes: &[u64]) -> Result<Memory, SimEr
         let accesses = profile.phases.first().map_or(0.0, |p| p.per_instruction(p.mix.memory()));
         let all = |node: &&NumaNode| {
             let cpus = node.cpus.intersection(&cores);
-            speed(&workshop, profile, &cpus).map(|speed| speed * accesses * WIDTH as f64)
+            speed(&builder, profile, &cpus).map(|speed| speed * accesses * WIDTH as f64)
         };
         let gbps = nodes.iter().map(all).collect::<Result<_, _>>()?;
         bandwidth.push(Bandwidth { kernel, gbps });
@@ -126,7 +126,7 @@ fn inputs(description: &Description) -> Vec<(String, String)> {
 
 /// Instructions per nanosecond of all hardware threads of a set together.
 fn speed<'p>(
-    workshop: &TableBuilder<'p>,
+    builder: &TableBuilder<'p>,
     profile: &'p Profile,
     cpus: &CpuSet,
 ) -> Result<f64, SimError<PrepareError>> {
@@ -141,8 +141,8 @@ fn speed<'p>(
         one_memory: true,
         ..SimOptions::default()
     };
-    let fast = workshop.fast(Switches::default());
-    let mut machine = SimMachine::new(workshop.description(), fast, programs, &[], options)?;
+    let fast = builder.fast(Switches::default());
+    let mut machine = SimMachine::new(builder.description(), fast, programs, &[], options)?;
     // The caches fill first.
     machine.wait(TIME)?;
     let retired = |machine: &SimMachine<'_, _>| -> f64 {

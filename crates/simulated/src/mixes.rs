@@ -16,7 +16,7 @@
 //!
 //! # Properties
 //! - Each program is dealt as often as any other (`each_program_is_dealt_as_often_as_any_other`).
-//! - A contender that leaves programs out is told a model that knows none of the mix's
+//! - A contender that leaves programs out is given a model that knows none of the mix's
 //!   (`a_model_with_programs_left_out_knows_none_of_the_mix`).
 //! - All contenders of a repeat meet the same starts, and equal contenders give equal records
 //!   (`equal_contenders_give_equal_records`).
@@ -45,8 +45,8 @@ use symbiont_sim::program::{Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
-use super::company::Company;
-use super::{Decision, Setup, Shown, SimulateError, Stage, alternating};
+use super::co_runs::CoRuns;
+use super::{Decision, Runner, Setup, Shown, SimulateError, alternating};
 use crate::training::Models;
 use symbiont_campaign::harness::Error;
 use symbiont_campaign::{Done, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
@@ -157,7 +157,7 @@ impl fmt::Display for Run {
 
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct MixRecord {
     /// T_alone / T_together of each program; none if not all completed in time.
     pub speedups: Option<Vec<f64>>,
     /// Moves per quantum.
@@ -176,7 +176,7 @@ pub struct Mixes<'a, 'p> {
     /// Its name.
     pub name: String,
     /// The machine, made ready for the programs.
-    pub workshop: &'a TableBuilder<'p>,
+    pub builder: &'a TableBuilder<'p>,
     /// The programs' profiles, by name.
     pub profiles: &'p BTreeMap<String, Profile>,
     /// The mixes.
@@ -235,10 +235,10 @@ impl Misses {
 
 /// Rows of all runs that ended, for comparisons.
 #[must_use]
-pub fn rows(mixes: &[Mix], finished: &[Finished<Run, Record>]) -> Rows {
+pub fn rows(mixes: &[Mix], finished: &[Finished<Run, MixRecord>]) -> Rows {
     let programs =
         |name: &str| mixes.iter().find(|mix| mix.name == name).map(|m| m.programs.clone());
-    let row = |Finished { run, record }: &Finished<Run, Record>| {
+    let row = |Finished { run, record }: &Finished<Run, MixRecord>| {
         Some(Row {
             workload: run.mix.clone(),
             programs: programs(&run.mix)?,
@@ -280,7 +280,7 @@ impl<'p> Mixes<'_, 'p> {
             return Ok(settings);
         };
         let missing = || Error::Evaluation("there are no models without programs".to_owned());
-        let cores = self.workshop.description().topology.cores().iter();
+        let cores = self.builder.description().topology.cores().iter();
         let width = cores.map(|core| core.cpus.intersection(&mix.limit).len()).max().unwrap_or(1);
         let mut models = self.models.iter();
         let models = models.find(|models| models.components() == &known.first.components);
@@ -290,7 +290,7 @@ impl<'p> Mixes<'_, 'p> {
 
     /// Hardware threads that the contender's programs may use.
     fn limit(&self, mix: &Mix, contender: &Contender) -> CpuSet {
-        let cores = self.workshop.description().topology.cores().iter();
+        let cores = self.builder.description().topology.cores().iter();
         let of_core = |cpus: CpuSet| {
             cpus.iter().take(contender.width.unwrap_or(usize::MAX)).collect::<Vec<_>>()
         };
@@ -328,9 +328,9 @@ impl<'p> Mixes<'_, 'p> {
             Some(target) => target,
             None => {
                 let setup = Setup { alone: self.alone, seed: self.seed, ..Setup::default() };
-                let wishes = Signals::new();
-                let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
-                let target = stage.alone(&program)? as u64;
+                let signals = Signals::new();
+                let runner = Runner { level: self.builder, setup: &setup, signals: &signals };
+                let target = runner.alone(&program)? as u64;
                 targets().insert(name, target);
                 target
             }
@@ -356,7 +356,7 @@ impl<'p> Mixes<'_, 'p> {
 
 impl Experiment for Mixes<'_, '_> {
     type Run = Run;
-    type Record = Record;
+    type Record = MixRecord;
 
     fn name(&self) -> String {
         self.name.clone()
@@ -401,7 +401,7 @@ impl Experiment for Mixes<'_, '_> {
         runs
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
+    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<MixRecord, Error> {
         let (mix, contender) = (self.mix(&run.mix)?, self.contender(&run.contender)?);
         let phased = mix.phased.iter().copied().map(Some).chain(std::iter::repeat(None));
         let programs = mix.programs.iter().zip(phased).map(|(name, by)| self.program(name, by));
@@ -410,24 +410,24 @@ impl Experiment for Mixes<'_, '_> {
         let seed = self.seed_of(run);
         let policy = (entry.make)(&Settings { seed, ..self.settings(mix, contender)? });
         let policy = contender.shown.to(policy, seed);
-        let (setup, wishes) = (self.setup(mix, contender), Signals::new());
-        let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
-        let mut company = Company::default();
+        let (setup, signals) = (self.setup(mix, contender), Signals::new());
+        let runner = Runner { level: self.builder, setup: &setup, signals: &signals };
+        let mut co_runs = CoRuns::default();
         let mut misses = Misses::default();
         let quantum = contender.quantum.unwrap_or(entry.quantum);
-        let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {
+        let once = runner.once(&programs, policy, quantum, seed, &mut |controller| {
             if contender.watched {
-                company.add(controller.machine());
+                co_runs.add(controller.machine());
             }
             misses.note(controller.machine());
             if stop.load(Ordering::Relaxed) { Err(SimulateError::Stopped) } else { Ok(()) }
         })?;
         let moves = once.moves as f64 / once.quanta.max(1) as f64;
         let together = match contender.watched {
-            true => company.shares(programs.len()),
+            true => co_runs.shares(programs.len()),
             false => Vec::new(),
         };
-        Ok(Record { speedups: once.speedups, moves, l2_mpki: misses.mpki(), together })
+        Ok(MixRecord { speedups: once.speedups, moves, l2_mpki: misses.mpki(), together })
     }
 
     fn cost(&self, run: &Run) -> Duration {

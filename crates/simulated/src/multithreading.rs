@@ -1,4 +1,4 @@
-//! What simultaneous multithreading gains on a machine, beside what was published.
+//! What simultaneous multithreading gains on a machine, next to what was published.
 //!
 //! *Gain*: the speeds of the threads of a group, each over its speed alone on the machine, summed
 //! (STP); per core where all cores are busy. *Copies*: n copies of one program on one core.
@@ -133,12 +133,12 @@ const PUBLISHED: [(&str, &str); 8] = [
 /// A phase of a program: indices.
 type Drawn = (usize, usize);
 
-struct Look<'s> {
+struct SmtTrial<'s> {
     steady: &'s Steady,
     alone: &'s [Vec<f64>],
 }
 
-impl Look<'_> {
+impl SmtTrial<'_> {
     /// Gain of groups, one on each core, per core.
     fn gain(&self, groups: &[Vec<Drawn>]) -> f64 {
         let phase = |&(program, phase): &Drawn| -> Option<&Prepared> {
@@ -167,7 +167,7 @@ pub fn look(
     let ipc = |(program, cpis): (&Resident, &Vec<f64>)| {
         1.0 / program.phases.iter().zip(cpis).map(|(phase, cpi)| phase.weight * cpi).sum::<f64>()
     };
-    let look = Look { steady: &steady, alone: &alone };
+    let look = SmtTrial { steady: &steady, alone: &alone };
     let width = description.topology.smt_width();
     let cores = description.topology.cores().iter().filter(|core| core.cpus.len() == width).count();
     let mut random = Pcg64Mcg::seed_from_u64(1);

@@ -29,9 +29,9 @@ pub struct Provenance {
     pub hardware_threads: usize,
     /// Cores that took part.
     pub cores: usize,
-    /// Values of the description, and how many of them nobody published.
+    /// Values of the description, and how many of them are unpublished.
     pub values: usize,
-    /// Those that nobody published.
+    /// The unpublished ones.
     pub assumed: usize,
     /// Resources that each thread got for itself, to show what sharing them
     /// causes.

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //! The published gains of serial phases first (sections 5 to 7) are of eight
-//! cores, alike and not. Few who try the policy have such a machine at hand, and
+//! cores, alike and not. Few users that try the policy have such a machine at hand, and
 //! on two cores most of the effects cannot show.
 //!
 //! # Approach
@@ -39,6 +39,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use carry_out::{Record, Stage, stages};
+pub use carry_out::{CalibratedMachine, PhasesRecord, stages};
 pub use evaluate::{Figure, Pair, Runs};
-pub use plan::{CONTENDERS, MACHINES, Part, Run, Size, What, plan};
+pub use plan::{CONTENDERS, MACHINES, Part, Run, RunKind, Size, plan};

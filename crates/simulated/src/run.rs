@@ -17,9 +17,9 @@ use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
-use super::company::Company;
-use super::exchanged::Shown;
-use super::stage::{Once, Stage};
+use super::co_runs::CoRuns;
+use super::runner::{Once, Runner};
+use super::shuffled::Shown;
 use super::timeline::Timeline;
 use super::{App, AppOutcome, Form, Outcome, Provenance, Workload};
 use symbiont_report::metrics;
@@ -107,7 +107,7 @@ impl Default for Setup {
 
 /// How far an experiment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct RepeatsDone {
     /// Runs that are done, those alone included.
     pub done: usize,
     /// All runs.
@@ -125,10 +125,10 @@ pub enum SimulateError {
     Set(#[from] SetError),
     /// The policy was not given what it cannot do without.
     #[error("policy '{policy}' cannot run: {why}")]
-    Lacks {
+    Missing {
         /// The policy.
         policy: &'static str,
-        /// What it lacks.
+        /// What is missing.
         why: symbiont_policy::MissingInput,
     },
     /// More threads than hardware threads.
@@ -190,7 +190,7 @@ pub fn check<'p, L: Fidelity<'p>>(
 ) -> Result<usize, SimulateError> {
     let policy = find(&setup.policy)?;
     if let Some(why) = (policy.make)(&setup.settings).requirements().missing_input {
-        return Err(SimulateError::Lacks { policy: policy.name, why });
+        return Err(SimulateError::Missing { policy: policy.name, why });
     }
     if level.begin(setup.switches).is_none() {
         return Err(SimulateError::Shared(L::NAME));
@@ -206,8 +206,8 @@ pub fn check<'p, L: Fidelity<'p>>(
     Ok(threads)
 }
 
-/// Runs a workload under a policy on a level of the machine. `profiles` are by program; `source` tells
-/// where each comes from; `tell` is asked again and again whether to go on.
+/// Runs a workload under a policy on a level of the machine. `profiles` are by program; `source` says
+/// where each comes from; `go_on` is asked again and again whether to go on.
 ///
 /// # Errors
 /// See [`SimulateError`].
@@ -217,13 +217,13 @@ pub fn simulate<'p, L: Fidelity<'p>>(
     profiles: &'p BTreeMap<String, Profile>,
     setup: &Setup,
     source: &dyn Fn(&str) -> String,
-    tell: &mut dyn FnMut(Told) -> ControlFlow<()>,
+    go_on: &mut dyn FnMut(RepeatsDone) -> ControlFlow<()>,
     timeline: Option<&mut dyn Write>,
 ) -> Result<Outcome, SimulateError> {
     check(workload, profiles, level, setup)?;
     let policy = find(&setup.policy)?;
-    let wishes = Signals::new();
-    let stage = Stage { level, setup, wishes: &wishes };
+    let signals = Signals::new();
+    let runner = Runner { level, setup, signals: &signals };
     let quantum = setup.quantum.unwrap_or(policy.quantum);
     let places = places(level.description(), setup);
     let programs = workload.apps.iter().map(|app| program(app, profiles, places));
@@ -233,14 +233,18 @@ pub fn simulate<'p, L: Fidelity<'p>>(
     kinds.dedup();
     let of = kinds.len() + setup.repeats.max(1) as usize;
     let mut step = |done| {
-        if tell(Told { done, of }).is_break() { Err(SimulateError::Stopped) } else { Ok(()) }
+        if go_on(RepeatsDone { done, of }).is_break() {
+            Err(SimulateError::Stopped)
+        } else {
+            Ok(())
+        }
     };
     step(0)?;
     let mut targets: BTreeMap<String, f64> = BTreeMap::new();
     for (app, program) in workload.apps.iter().zip(&mut programs) {
         let kind = app.to_string();
         if !targets.contains_key(&kind) {
-            targets.insert(kind.clone(), stage.alone(program)?);
+            targets.insert(kind.clone(), runner.alone(program)?);
             step(targets.len())?;
         }
         let target = targets.get(&kind).copied().unwrap_or_default();
@@ -254,10 +258,10 @@ pub fn simulate<'p, L: Fidelity<'p>>(
         let policy = setup.shown.to(policy, seed);
         let mut timeline = timeline.take();
         let done = targets.len() + repeat as usize;
-        let company = &mut sums.company;
-        let once = stage.once(&programs, policy, quantum, seed, &mut |controller| {
+        let co_runs = &mut sums.co_runs;
+        let once = runner.once(&programs, policy, quantum, seed, &mut |controller| {
             step(done)?;
-            company.add(controller.machine());
+            co_runs.add(controller.machine());
             let Some(timeline) = timeline.as_mut() else { return Ok(()) };
             Ok(timeline.add(controller.machine(), controller.machine().now())?)
         })?;
@@ -318,7 +322,7 @@ struct Sums {
     unfinished: usize,
     quanta: u64,
     moves: u64,
-    company: Company,
+    co_runs: CoRuns,
 }
 
 impl Sums {
@@ -387,7 +391,7 @@ impl Sums {
             quanta: self.quanta,
             moves: self.moves,
             unsettled: mean(&self.unsettled).unwrap_or_default(),
-            together: self.company.shares(apps.len()),
+            together: self.co_runs.shares(apps.len()),
             apps,
         })
     }

@@ -1,6 +1,6 @@
 //! Is a simulated machine within reason? What each program does on it, alone and in copies.
 //!
-//! This is a look, not a proof: no limit is enforced. What multithreading gains is told by
+//! This is a look, not a proof: no limit is enforced. What multithreading gains is shown by
 //! [`super::multithreading`].
 
 use std::collections::BTreeMap;
@@ -60,16 +60,16 @@ pub fn look(
     description: &Description,
     profiles: &BTreeMap<String, Profile>,
 ) -> Result<Sanity, SimError<PrepareError>> {
-    let workshop = TableBuilder::new(description.clone());
+    let builder = TableBuilder::new(description.clone());
     let all: Vec<(&str, &Profile)> = profiles.iter().map(|(n, p)| (n.as_str(), p)).collect();
     let fastest = description.topology.cores_by_speed();
     let everywhere = description.topology.cpus();
     let core: CpuSet = fastest.first().map(|core| core.cpus.clone()).unwrap_or_default();
     let mut alone = Vec::new();
     for program in &all {
-        let done = run(&workshop, &[*program], &core)?;
+        let done = run(&builder, &[*program], &core)?;
         let Some(done) = done.first() else { continue };
-        let copies = run(&workshop, &vec![*program; everywhere.len()], &everywhere)?;
+        let copies = run(&builder, &vec![*program; everywhere.len()], &everywhere)?;
         alone.push(Alone {
             contention: contention(&copies),
             copies_per_core: copies.iter().map(|copy| copy.instructions).sum::<f64>()
@@ -83,7 +83,7 @@ pub fn look(
 
 /// What programs do together on a core in the second half of a run, by program.
 fn run<'p>(
-    workshop: &TableBuilder<'p>,
+    builder: &TableBuilder<'p>,
     programs: &[(&str, &'p Profile)],
     core: &CpuSet,
 ) -> Result<Vec<Activity>, SimError<PrepareError>> {
@@ -96,12 +96,12 @@ fn run<'p>(
             target: None,
         })
         .collect();
-    // One hardware thread for each, so that nobody shares one.
+    // One hardware thread for each, so that no thread shares one.
     let limit: CpuSet = core.iter().take(programs.len()).collect();
     let options =
         SimOptions { seed: 1, errors: Errors::NONE, limit: Some(limit), ..SimOptions::default() };
-    let fast = workshop.fast(Switches::default());
-    let mut machine = SimMachine::new(workshop.description(), fast, programs, &[], options)?;
+    let fast = builder.fast(Switches::default());
+    let mut machine = SimMachine::new(builder.description(), fast, programs, &[], options)?;
     let done = |machine: &SimMachine<'p, _>| {
         machine.truth().map(|truth| (truth.slot, truth.done)).collect::<BTreeMap<_, _>>()
     };

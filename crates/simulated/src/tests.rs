@@ -39,10 +39,10 @@ const MIX: &str = "synthetic-streaming,synthetic-integer,synthetic-float,synthet
 fn run(machine: Description, list: &str, setup: &Setup) -> Result<Outcome, SimulateError> {
     let workload = Workload::from_list(list).unwrap();
     let profiles = profiles(&workload);
-    let workshop = TableBuilder::new(machine);
+    let builder = TableBuilder::new(machine);
     let source = |name: &str| library().source(name);
     let mut go_on = |_| ControlFlow::Continue(());
-    simulate(&workshop, &workload, &profiles, setup, &source, &mut go_on, None)
+    simulate(&builder, &workload, &profiles, setup, &source, &mut go_on, None)
 }
 
 /// A scenario as a test on each level of the machine: `fn(level, profiles)` for a list of programs.
@@ -103,7 +103,7 @@ fn a_core_is_shared_and_said_to_be_simulated<'p, L: Fidelity<'p>>(
     }
 }
 
-/// Two programs whose CPI beside each other is `slowed` times that alone, as a level sees them.
+/// Two programs whose co-running CPI is `slowed` times that alone, as a level sees them.
 fn level(slowed: f64) -> Matrix {
     let of = |cpi: f64| Measured { cpi, shares: [0.1; symbiont_sim::activity::CYCLES] };
     let single = || [1.0, 2.0].map(of).to_vec();
@@ -162,7 +162,7 @@ fn programs_that_share_nothing_are_not_slowed() {
     assert_eq!(outcome.provenance.made_private, ["units", "caches", "bandwidth", "predictor"]);
 }
 
-/// On eight cores. What others take from the serial program under the OS it gets back; where nobody
+/// On eight cores. What others take from the serial program under the OS it gets back; where no thread
 /// takes anything from it there is nothing to get back.
 #[test]
 fn serial_phases_first_helps_the_serial_program() {
@@ -171,35 +171,37 @@ fn serial_phases_first_helps_the_serial_program() {
         let list = format!("synthetic-integer@1:inf,{others}");
         run(morad, &list, &setup(policy, 1)).unwrap().apps[0].speedup.value
     };
-    let beside = |others: &str| ["stay", "phases"].map(|policy| speedup(others, policy));
+    let with = |others: &str| ["stay", "phases"].map(|policy| speedup(others, policy));
     // Nine threads: under the OS the serial one may share its core with a parallel one.
-    let [stay, phases] = beside("synthetic-integer@inf:1");
+    let [stay, phases] = with("synthetic-integer@inf:1");
     assert!(phases > 0.97, "{phases}");
     assert!(phases >= stay - 0.01, "{stay} {phases}");
     // Seventeen: under the OS two or three are on each core, in turns. With a core of its own the
     // serial one loses what passes until it is known as one.
-    let [stay, phases] = beside("synthetic-integer@inf:1*2");
+    let [stay, phases] = with("synthetic-integer@inf:1*2");
     assert!((0.3..0.6).contains(&stay), "{stay}");
     assert!(phases > 0.9, "{phases}");
     // Negative control: eight, each on a core of its own anyway.
-    let [stay, phases] = beside("synthetic-integer*7");
+    let [stay, phases] = with("synthetic-integer*7");
     assert!(stay > 0.97 && (phases - stay).abs() < 0.02, "{stay} {phases}");
 }
 
 #[test]
 fn bad_input_is_one_clear_line() {
-    let told = |list: &str, setup: &Setup| {
+    let reported = |list: &str, setup: &Setup| {
         let error = run(machine(1, 2), list, setup).unwrap_err().to_string();
         assert_eq!(error.lines().count(), 1, "{error}");
         error
     };
     assert_eq!(
-        told("synthetic-integer*3", &setup("stay", 1)),
+        reported("synthetic-integer*3", &setup("stay", 1)),
         "3 threads for 2 hardware threads; name fewer programs, or let them share (--share)"
     );
-    assert!(told("synthetic-integer", &setup("stya", 1)).contains("no policy is called 'stya'"));
+    assert!(
+        reported("synthetic-integer", &setup("stya", 1)).contains("no policy is called 'stya'")
+    );
     let short = Setup { until: Duration::from_millis(100), ..setup("stay", 1) };
-    assert!(told("synthetic-integer", &short).starts_with("no repeat ended within 100ms"));
+    assert!(reported("synthetic-integer", &short).starts_with("no repeat ended within 100ms"));
     let unknown = library().load("synthetic-streming").unwrap_err().to_string();
     assert!(unknown.contains("the nearest: synthetic-streaming"), "{unknown}");
 }
@@ -208,13 +210,13 @@ fn bad_input_is_one_clear_line() {
 fn a_timeline_has_a_line_for_each_quantum() {
     let workload = Workload::from_list(MIX).unwrap();
     let profiles = profiles(&workload);
-    let workshop = TableBuilder::new(machine(2, 2));
+    let builder = TableBuilder::new(machine(2, 2));
     let mut lines = Vec::new();
     let source = |_: &str| String::new();
     let mut go_on = |_| ControlFlow::Continue(());
     let setup = Setup { repeats: 1, ..setup("random", 1) };
     let outcome =
-        simulate(&workshop, &workload, &profiles, &setup, &source, &mut go_on, Some(&mut lines))
+        simulate(&builder, &workload, &profiles, &setup, &source, &mut go_on, Some(&mut lines))
             .unwrap();
     let lines = String::from_utf8(lines).unwrap();
     assert_eq!(lines.lines().count() as u64, outcome.quanta);
@@ -241,9 +243,9 @@ fn drawn_workloads_fill_the_machine_evenly() {
 fn memory_looks_as_feliu_et_al_measured_it() {
     let sizes = [16 << 10, 256 << 10, 4 << 20, 1792 << 20];
     let memory = membench::measure(&Description::named("power8-s812l").unwrap(), &sizes).unwrap();
-    let told = serde_json::to_value(&memory.provenance).unwrap();
-    assert_eq!(told["simulated"], true);
-    assert_eq!(told["machine"], "power8-s812l");
+    let reported = serde_json::to_value(&memory.provenance).unwrap();
+    assert_eq!(reported["simulated"], true);
+    assert_eq!(reported["machine"], "power8-s812l");
     let ns: Vec<&Vec<f64>> = memory.latency.iter().map(|latency| &latency.ns).collect();
     // Fig. 4: equal from both nodes as long as the array fits the caches …
     for (cached, cycles) in ns.iter().zip([3.0, 13.0, 27.0]) {

@@ -83,7 +83,7 @@ pub struct Phases {
     /// Seed of the lengths of the phases
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Tell in the JSON report when each phase began and ended (CLOCK_MONOTONIC)
+    /// Add to the JSON report when each phase began and ended (CLOCK_MONOTONIC)
     #[arg(long, requires = "json")]
     pub log: bool,
     /// Report as JSON

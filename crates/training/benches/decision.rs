@@ -37,12 +37,12 @@ fn main() {
         let model = fit(mode, &training.observe(&groups, 5, 3)).unwrap().model;
         for threads in [40, 160, 1024] {
             let world = World::new(threads, 1, law.clone(), 4);
-            let company: Vec<Shares> =
+            let co_running: Vec<Shares> =
                 world.programs.iter().map(|(_, phases)| phases[0].clone()).collect();
             for inversion in Inversion::ALL {
                 let (invert, stacks) = time(|| {
                     let mut stacks = Vec::with_capacity(threads);
-                    for group in company.chunks(mode.threads()) {
+                    for group in co_running.chunks(mode.threads()) {
                         let group: Vec<&Shares> = group.iter().collect();
                         stacks.extend(model.invert(inversion, &group).unwrap().stacks);
                     }

@@ -1,7 +1,7 @@
-//! Aligning runs: the same instructions, alone and in company.
+//! Aligning runs: the same instructions, alone and co-running.
 //!
 //! # Problem
-//! Quanta are fixed times, so quantum 7 of a thread in company covers other
+//! Quanta are fixed times, so quantum 7 of a thread with co-runners covers other
 //! instructions than quantum 7 of its run alone. A slowdown compares equal
 //! instructions.
 //!
@@ -178,7 +178,7 @@ pub struct Aligned {
     pub observations: Vec<Observation>,
     /// Quanta in which a thread slept or was not measured.
     pub idle: usize,
-    /// Quanta in which a thread ran where its run alone tells nothing.
+    /// Quanta in which a thread ran where its run alone shows nothing.
     pub uncovered: usize,
 }
 
@@ -262,11 +262,11 @@ mod tests {
     #[test]
     fn a_quantum_in_which_a_thread_slept_is_left_out_for_all() {
         let alone = profile();
-        let company =
+        let co_running =
             [quantum(30.0, &[2.0, 2.0]), quantum(0.0, &[1.0, 1.0]), quantum(30.0, &[2.0, 2.0])];
         let busy = vec![quantum(40.0, &[2.0, 2.0]); 3];
         let thread = |quanta| Together { program: "a", alone: &alone, start: 0.0, quanta };
-        let aligned = align(&[thread(&company), thread(&busy)]);
+        let aligned = align(&[thread(&co_running), thread(&busy)]);
         assert_eq!((aligned.observations.len(), aligned.idle, aligned.uncovered), (2, 1, 0));
         assert_eq!(aligned.observations[0].threads()[0].slowdown(), 2.0);
     }

@@ -70,7 +70,8 @@ impl Baseline {
         if !known {
             return self.mean;
         }
-        let effect = |of: &BTreeMap<Arc<str>, f64>, who| of.get(who).copied().unwrap_or(0.0);
+        let effect =
+            |of: &BTreeMap<Arc<str>, f64>, program| of.get(program).copied().unwrap_or(0.0);
         let done: f64 = others.iter().map(|other| effect(&self.does, other)).sum();
         self.constant + effect(&self.suffers, victim) + done
     }

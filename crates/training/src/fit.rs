@@ -65,7 +65,7 @@ pub enum FitError {
     #[error("the observations cannot be solved for coefficients")]
     Unsolvable,
     /// Whoever asked for it wants it no longer.
-    #[error("the fit was told to stop")]
+    #[error("the fit was asked to stop")]
     Stopped,
 }
 

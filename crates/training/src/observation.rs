@@ -1,5 +1,5 @@
 //! What models are fitted on: groups that ran together, quantum by quantum,
-//! each thread beside its own stack alone.
+//! each thread next to its own stack alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// CPI in company over throttled CPI.
+    /// co-running CPI over throttled CPI.
     #[must_use]
     pub fn slowdown(&self) -> f64 {
         self.together.cpi() / self.alone.cpi()
     }
 
-    /// The components in company over throttled CPI; they sum to the slowdown.
+    /// The components with co-runners over throttled CPI; they sum to the slowdown.
     #[must_use]
     pub fn relative(&self) -> Vec<f64> {
         self.together.relative_to(self.alone.cpi())
@@ -118,7 +118,7 @@ impl Observation {
         self.0.iter().map(|thread| thread.alone.shares()).collect()
     }
 
-    /// Shares of all threads in company.
+    /// Shares of all threads with co-runners.
     #[must_use]
     pub fn together(&self) -> Vec<Shares> {
         self.0.iter().map(|thread| thread.together.shares()).collect()

@@ -1,4 +1,4 @@
-//! Runs of made-up programs, for tests and benches of whatever uses a model.
+//! Runs of synthetic programs, for tests and benches of whatever uses a model.
 //!
 //! # Problem
 //! That a fit recovers what is there, and how noise spoils it, shows only where
@@ -7,7 +7,7 @@
 //! # Approach
 //! A [`World`] has programs with phases, each a stack, and a contention law:
 //! equations 1 to 3 with known coefficients, plus, if wanted, something that
-//! the equations do not know ([`World::saturation`]): co-runners that crowd the
+//! the equations do not know ([`World::saturation`]): co-runners that ask for the
 //! same component slow each other down by the square of the excess. It gives
 //! observations, from a seed, with multiplicative noise on every measured
 //! component.
@@ -74,20 +74,20 @@ impl World {
         (0..components).map(terms).collect()
     }
 
-    /// The true components of a group in company, over throttled CPI.
+    /// The true components of a group with co-runners, over throttled CPI.
     #[must_use]
     pub fn truth(&self, group: &[&Shares]) -> Vec<Vec<f64>> {
         let terms = self.coefficients.terms();
         let all = component_sums(group, terms.len());
         let one = |((terms, own), all): ((&Terms, &f64), &f64)| {
-            let crowd = (all - 1.0).max(0.0);
-            (terms.predict(*own, all - own) + self.saturation * own * crowd * crowd).max(0.0)
+            let excess = (all - 1.0).max(0.0);
+            (terms.predict(*own, all - own) + self.saturation * own * excess * excess).max(0.0)
         };
         let of = |own: &&Shares| terms.iter().zip(own.parts()).zip(&all).map(one).collect();
         group.iter().map(of).collect()
     }
 
-    /// True slowdown of one thread of each program beside each other, first
+    /// True slowdown of one thread of each program co-running with one of each other, first
     /// phases.
     #[must_use]
     pub fn pair_slowdowns(&self) -> Vec<Vec<f64>> {

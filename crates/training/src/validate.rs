@@ -14,9 +14,9 @@
 //! through the observations again.
 //!
 //! Predictions of different folds must not be compared with each other, as a
-//! matching would. Two folds lack different observations, and what each lacks
+//! matching would. Two folds leave out different observations, and what each leaves out
 //! is just what it is tested on: summed over the pairs of a matching, even the
-//! plain mean of each fold's training set tells the true cost of that matching.
+//! plain mean of each fold's training set shows the true cost of that matching.
 //! What pairing gains is measured within one fold: all programs of a workload are left
 //! out together ([`TrainingSet::leave_out`]).
 //!
@@ -162,7 +162,7 @@ impl<'a> TrainingSet<'a> {
     ///
     /// # Errors
     /// [`FitError::Empty`] when nothing is left to fit on, [`FitError::Unsolvable`] when
-    /// observations are not finite, [`FitError::Stopped`] when it was told to stop.
+    /// observations are not finite, [`FitError::Stopped`] when it was asked to stop.
     pub fn fit_without(&self, programs: &BTreeSet<Arc<str>>) -> Result<Fit, FitError> {
         let keep = |group: &BTreeSet<Arc<str>>| group.is_disjoint(programs);
         let (moments, _) = self.train(keep)?.ok_or(FitError::Empty)?;

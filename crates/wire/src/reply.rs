@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What this service is, as every varlink service says it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Info {
-    /// Who makes it.
+    /// The program that provides it.
     pub vendor: String,
     /// Its name.
     pub product: String,

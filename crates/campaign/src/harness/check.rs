@@ -13,7 +13,7 @@ pub enum Verdict {
     Pass,
     /// No.
     Fail,
-    /// The runs are too few or too spread to tell.
+    /// The runs are too few or too spread to decide.
     Undecided,
 }
 
@@ -35,11 +35,11 @@ impl Verdict {
     }
 }
 
-/// How a measured change stands to one that a model tells.
+/// How a measured change stands to one that a model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goes {
     /// It goes the same way.
-    AsTold,
+    AsPredicted,
     /// Its interval holds zero.
     Either,
     /// It goes the other way.
@@ -47,13 +47,13 @@ pub enum Goes {
 }
 
 impl Goes {
-    /// None where the model tells less than `least`, or where the measured change has no interval.
+    /// None where the model predicts less than `least`, or where the measured change has no interval.
     #[must_use]
-    pub fn of(told: f64, least: f64, measured: &Estimate) -> Option<Self> {
-        let interval = measured.interval.filter(|_| told.abs() >= least)?;
+    pub fn of(predicted: f64, least: f64, measured: &Estimate) -> Option<Self> {
+        let interval = measured.interval.filter(|_| predicted.abs() >= least)?;
         Some(match (interval.low > 0.0, interval.high < 0.0) {
-            (true, _) if told > 0.0 => Self::AsTold,
-            (_, true) if told < 0.0 => Self::AsTold,
+            (true, _) if predicted > 0.0 => Self::AsPredicted,
+            (_, true) if predicted < 0.0 => Self::AsPredicted,
             (false, false) => Self::Either,
             _ => Self::Against,
         })
@@ -67,8 +67,8 @@ pub struct Check {
     pub requirement: String,
     /// The figure that decides, where it is one figure.
     pub measured: Option<Estimate>,
-    /// What stands beside it.
-    pub beside: String,
+    /// What it is compared with.
+    pub reference: String,
     /// Whether it holds.
     pub verdict: Verdict,
 }
@@ -80,7 +80,7 @@ impl Check {
         let columns = vec![
             Column::text("Requirement"),
             Column::number("Measured"),
-            Column::text("Beside it"),
+            Column::text("Reference"),
             Column::text("Verdict"),
         ];
         let mut table = Table::new("checks", "What the experiment has to show", columns);
@@ -93,7 +93,7 @@ impl Check {
             table.row(vec![
                 check.requirement.clone().into(),
                 check.measured.into(),
-                check.beside.clone().into(),
+                check.reference.clone().into(),
                 Cell::from(check.verdict.name()).highlight(highlight),
             ]);
         }
@@ -107,17 +107,17 @@ mod tests {
     use symbiont_report::stats::Interval;
 
     #[test]
-    fn a_change_goes_as_told_either_way_or_against() {
-        let goes = |told, low, high| {
+    fn a_change_goes_as_predicted_either_way_or_against() {
+        let goes = |predicted, low, high| {
             let interval = Some(Interval { low, high });
-            Goes::of(told, 0.01, &Estimate { interval, ..Estimate::exact(0.0) })
+            Goes::of(predicted, 0.01, &Estimate { interval, ..Estimate::exact(0.0) })
         };
-        assert_eq!(goes(0.1, 0.02, 0.05), Some(Goes::AsTold));
-        assert_eq!(goes(-0.1, -0.05, -0.02), Some(Goes::AsTold));
+        assert_eq!(goes(0.1, 0.02, 0.05), Some(Goes::AsPredicted));
+        assert_eq!(goes(-0.1, -0.05, -0.02), Some(Goes::AsPredicted));
         assert_eq!(goes(0.1, -0.05, 0.02), Some(Goes::Either));
         assert_eq!(goes(0.1, -0.05, -0.02), Some(Goes::Against));
         assert_eq!(goes(-0.1, 0.02, 0.05), Some(Goes::Against));
-        assert_eq!(goes(0.001, 0.02, 0.05), None, "too little is told");
+        assert_eq!(goes(0.001, 0.02, 0.05), None, "too little is predicted");
         assert_eq!(Goes::of(0.1, 0.01, &Estimate::exact(0.2)), None);
     }
 }

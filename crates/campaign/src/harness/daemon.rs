@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Error, run};
 
 /// For the daemon to start or end.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A daemon of one run, with a state directory of its own.
 pub struct Daemon {
@@ -61,7 +61,7 @@ impl Daemon {
             let socket = self.state().join("symbiontd.sock");
             let begin = Instant::now();
             while UnixStream::connect(&socket).is_err()
-                && begin.elapsed() < PATIENCE
+                && begin.elapsed() < TIMEOUT
                 && !serving.is_finished()
             {
                 std::thread::sleep(Duration::from_millis(20));

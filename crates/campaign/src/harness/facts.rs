@@ -8,7 +8,7 @@ use symbiont_linux::perf::processor_name;
 
 use crate::digest;
 
-/// The machine as it is now; what it does not tell is absent.
+/// The machine as it is now; what it does not report is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Seconds since 1970.
@@ -23,7 +23,7 @@ pub struct Machine {
     pub autogroup: Option<bool>,
     /// Load averages over 1, 5 and 15 minutes.
     pub load: Option<String>,
-    /// The machine is a virtual one, as far as the processor tells.
+    /// The machine is a virtual one, as far as the processor reports.
     pub virtual_machine: bool,
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_told_is_said_to_be_unknown() {
+    fn what_is_not_reported_is_said_to_be_unknown() {
         let facts = Machine::default().facts();
         assert!(facts.contains(&("Kernel".to_owned(), "unknown".to_owned())));
     }

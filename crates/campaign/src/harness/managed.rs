@@ -1,4 +1,4 @@
-//! What `symbiont run --report json` tells of a run.
+//! What `symbiont run --report json` reports of a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub struct Costs {
     pub quanta: u64,
     /// Managed threads, summed over the quanta.
     pub thread_quanta: u64,
-    /// Most memory that it ever had, in KiB; absent where the kernel does not tell.
+    /// Most memory that it ever had, in KiB; absent where the kernel does not report it.
     pub rss_kb: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ pub struct Lateness {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Moves {
-    /// In force.
+    /// Applied.
     pub done: u64,
     /// The machine said no.
     pub refused: u64,

@@ -103,7 +103,7 @@ fn handle(pid: u32) -> Option<OwnedFd> {
 /// Ends a child and all that it started: first SIGTERM to the child, which
 /// lets `symbiont` put everything back, then SIGKILL to what is left.
 fn end(child: &mut Child) {
-    // Handles, not numbers, so that nobody else is hit if a number is used again.
+    // Handles, not numbers, so that no other process is hit if a number is used again.
     let held = |root| started(root, &processes()).into_iter().filter_map(handle);
     let mut all: Vec<OwnedFd> = held(child.id()).collect();
     if let Some(child) = handle(child.id()) {
@@ -111,7 +111,7 @@ fn end(child: &mut Child) {
     }
     let begin = Instant::now();
     while wait(child, GRACE.saturating_sub(begin.elapsed())).is_none() && begin.elapsed() < GRACE {}
-    // Fails for those that are gone. Who is stopped starts nothing more in place of what is
+    // Fails for those that are gone. A stopped process starts nothing more in place of what is
     // killed.
     let send = |signal, all: &[OwnedFd]| {
         for one in all {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_tells_status_and_reason() {
+    fn a_failure_reports_status_and_reason() {
         let (result, _) = in_folder(&["sh", "-c", "echo broken >&2; exit 3"], LONG, &|| false);
         let text = result.unwrap_err().to_string();
         assert!(text.contains("exit status: 3") && text.contains("broken"), "{text}");
@@ -209,13 +209,13 @@ mod tests {
         assert!(matches!(result, Err(Error::TimedOut { .. })), "{result:?}");
         let shell = out.trim().parse().unwrap();
         let begin = Instant::now();
-        // Dead ones are there until somebody has waited for them.
+        // Dead ones are there until some process has waited for them.
         let lives = |pid: &u32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
             stat.is_ok_and(|stat| !stat.contains(") Z "))
         };
         while started(shell, &processes()).iter().any(lives) {
-            assert!(begin.elapsed() < LONG, "somebody still lives");
+            assert!(begin.elapsed() < LONG, "a process still lives");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

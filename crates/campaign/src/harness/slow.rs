@@ -20,7 +20,7 @@ impl Slow {
         Ok(Self(Mutex::new(Slowed::start(symbiont, cpus, LONGEST)?)))
     }
 
-    /// Are all still slow? A run beside one that is not was of another machine.
+    /// Are all still slow? A run co-running with one that is not was of another machine.
     pub fn check(&self) -> Result<(), Error> {
         Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).check()?)
     }

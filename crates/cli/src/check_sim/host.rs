@@ -155,8 +155,8 @@ fn simulated(
 ) -> anyhow::Result<[Measured; 2]> {
     let phase = most_frequent(profile).context("an empty profile")?;
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
-    let workshop = TableBuilder::new(description.clone());
-    let mut fast = workshop.fast(Switches::default());
+    let builder = TableBuilder::new(description.clone());
+    let mut fast = builder.fast(Switches::default());
     let sample = Sample { counted, ..Sample::default() };
     let mut cycle = CycleReference::new(description.clone(), CycleOptions::default(), sample);
     let fast = alone(&mut fast, phase, home)?.context("nothing was simulated")?;

@@ -24,13 +24,13 @@ struct Report {
     title: String,
     measured: String,
     programs: Vec<String>,
-    levels: Vec<Level>,
+    levels: Vec<LevelErrors>,
     /// The description's `held`.
     held: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Level {
+struct LevelErrors {
     name: &'static str,
     /// Instructions per cycle of each program alone, simulated.
     ipc: Vec<f64>,
@@ -59,8 +59,8 @@ pub fn run(args: &CheckSim, file: &Path) -> anyhow::Result<()> {
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
     let plan = Plan::new(names.clone(), 2, usize::MAX, args.seed);
     let bar = Bar::new()?;
-    let workshop = TableBuilder::new(description.clone());
-    let mut fast = workshop.fast(Switches::default());
+    let builder = TableBuilder::new(description.clone());
+    let mut fast = builder.fast(Switches::default());
     let mut step = |done, of| bar.step("fast level", done, of).is_continue();
     let fast = measure(&mut fast, &plan, &phases, home, &mut step)?.context("stopped")?;
     let sample = Sample { counted: args.counted.unwrap_or(REPLAYED), ..Sample::default() };
@@ -72,7 +72,7 @@ pub fn run(args: &CheckSim, file: &Path) -> anyhow::Result<()> {
     for (name, matrix) in [("fast", &fast), ("cycle", &cycle)] {
         let held = hold_against(measured.slowdowns(), &slowdowns(&plan, matrix), args.seed)?;
         let ipc = matrix.alone.iter().map(|alone| 1.0 / alone.cpi).collect();
-        levels.push(Level { name, ipc, held });
+        levels.push(LevelErrors { name, ipc, held });
     }
     let (machine, title) = (description.name, description.title);
     let measured = file.display().to_string();
@@ -105,11 +105,11 @@ fn slowdowns(plan: &Plan, matrix: &Matrix) -> Vec<Vec<f64>> {
 }
 
 /// What a description may say of itself on a day (`2026-01-31`).
-fn said(levels: &[Level], day: &str) -> String {
-    let Some(Level { held, .. }) = levels.first() else { return String::new() };
+fn said(levels: &[LevelErrors], day: &str) -> String {
+    let Some(LevelErrors { held, .. }) = levels.first() else { return String::new() };
     let rank =
         |held: &HeldAgainst| held.rank.map_or("none".to_owned(), |rank| format!("{rank:.2}"));
-    let each = levels.iter().map(|Level { name, held, .. }| {
+    let each = levels.iter().map(|LevelErrors { name, held, .. }| {
         format!("{name} level {:.2} (rank {})", held.error, rank(held))
     });
     format!(
@@ -124,7 +124,7 @@ fn show(report: &Report) {
     let Report { machine, title, measured, programs, levels, held } = report;
     say!("simulated on {machine} ({title}), held against {measured}");
     say!("{} programs: {}", programs.len(), programs.join(", "));
-    let Some(Level { held: first, .. }) = levels.first() else { return };
+    let Some(LevelErrors { held: first, .. }) = levels.first() else { return };
     say!(
         "\n{} ordered pairs, measured: mean slowdown {:.3}; guessing the mean errs by {:.3}, sums of victim and \
          co-runner by {:.3}; the best pairing gains {:.1} % STP over all",
@@ -134,7 +134,7 @@ fn show(report: &Report) {
         first.error_of_sums,
         first.headroom * 100.0
     );
-    for Level { name, ipc, held } in levels {
+    for LevelErrors { name, ipc, held } in levels {
         let or_none =
             |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
         say!(

@@ -144,8 +144,8 @@ fn compared(
     description: &Description,
 ) -> anyhow::Result<Ran> {
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
-    let workshop = TableBuilder::new(description.clone());
-    let mut fast = workshop.fast(Switches::default());
+    let builder = TableBuilder::new(description.clone());
+    let mut fast = builder.fast(Switches::default());
     let (mut simulated, mut spent) = (0.0, [0.0; CYCLES]);
     for (number, phase) in profile.phases.iter().enumerate() {
         let spans = profile.threads.iter().flat_map(|thread| &thread.sequence);

@@ -24,7 +24,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub const LASTS: u32 = 10;
 /// Long compared with a time slice: on a busy machine, too, all run in most quanta.
 pub const QUANTUM: Duration = Duration::from_millis(100);
-/// Who ran less since it was counted before need not have had a page fault, hungry or not.
+/// A thread that ran less since it was counted before need not have had a page fault, hungry or not.
 const ENOUGH: Duration = Duration::from_millis(2);
 
 pub fn skip(why: &str) {

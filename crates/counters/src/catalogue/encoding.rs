@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::CatalogueError;
 use super::document::Section;
 
-/// Who the kernel asks to count an event (`perf_event_attr.type`).
+/// The unit that the kernel asks to count an event (`perf_event_attr.type`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PmuType {

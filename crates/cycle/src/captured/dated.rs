@@ -3,7 +3,7 @@
 //! # Problem
 //! A window begins with a list of the lines that had been used before, the least recently used
 //! first, without times. A simulated cache needs their order alone: it holds the last ones.
-//! Who reckons with reuse times needs times that lead to the same: a cache of C lines must be found to
+//! A model of reuse times needs times that lead to the same: a cache of C lines must be found to
 //! reach back just to the C-th last line.
 //!
 //! # Approach

@@ -355,7 +355,7 @@ impl<'s> Thread<'s> {
         self.user
     }
 
-    /// Tells when it can go on.
+    /// Returns when it can go on.
     pub(super) fn next(&self, at: &mut impl FnMut(u64)) {
         if let Some(oldest) = self.oldest() {
             if oldest.done != NEVER {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Comparison, Options, Record, Run, WORKLOAD, decisions, rows};
+use super::{BenchOptions, BenchRecord, Comparison, Run, WORKLOAD, decisions, rows};
 use symbiont_campaign::harness::{Error, Machine};
 use symbiont_campaign::{Decision, Done, Metric, Rows};
 use symbiont_report::metrics;
@@ -18,7 +18,11 @@ const OTHERS: f64 = 0.02;
 const STOLEN: f64 = 0.01;
 const SPREAD: f64 = 0.05;
 
-pub(super) fn page(options: &Options, machine: &Machine, done: &Runs<'_>) -> Result<Report, Error> {
+pub(super) fn page(
+    options: &BenchOptions,
+    machine: &Machine,
+    done: &Runs<'_>,
+) -> Result<Report, Error> {
     let wrong = |error: StatsError| Error::Evaluation(error.to_string());
     let rows = rows(options, done);
     let rounds = rows.gains(WORKLOAD, first(options), first(options), Metric::Stp).len();
@@ -42,11 +46,11 @@ pub(super) fn page(options: &Options, machine: &Machine, done: &Runs<'_>) -> Res
     Ok(report)
 }
 
-fn first(options: &Options) -> &str {
+fn first(options: &BenchOptions) -> &str {
     options.contenders.first().map_or("", String::as_str)
 }
 
-fn terms(options: &Options) -> String {
+fn terms(options: &BenchOptions) -> String {
     format!(
         "STP: sum over programs of time alone / time together; higher is better. ANTT: mean of time \
          together / time alone; lower is better. Fairness: least ratio of two programs' speedups; 1 is \
@@ -68,7 +72,7 @@ fn verdict(decision: Decision, gain: &Estimate) -> (&'static str, Highlight) {
     }
 }
 
-fn contenders(options: &Options, done: &Runs<'_>, rows: &Rows) -> Result<Table, StatsError> {
+fn contenders(options: &BenchOptions, done: &Runs<'_>, rows: &Rows) -> Result<Table, StatsError> {
     let columns = vec![
         Column::text("Policy"),
         Column::number("STP"),
@@ -108,7 +112,7 @@ fn contenders(options: &Options, done: &Runs<'_>, rows: &Rows) -> Result<Table, 
 }
 
 /// The runs of a contender.
-fn together<'d>(done: &'d Runs<'_>, of: &'d str) -> impl Iterator<Item = &'d Record> {
+fn together<'d>(done: &'d Runs<'_>, of: &'d str) -> impl Iterator<Item = &'d BenchRecord> {
     done.iter().filter_map(move |done| match &done.run {
         Run::Together { contender, .. } if contender == of => Some(&done.record),
         _ => None,
@@ -124,7 +128,7 @@ fn seconds(done: &Runs<'_>, of: &str, program: usize) -> Vec<f64> {
     together(done, of).filter_map(|record| record.seconds.get(program).copied()).collect()
 }
 
-fn jitter(options: &Options, done: &Runs<'_>, of: &str) -> Option<f64> {
+fn jitter(options: &BenchOptions, done: &Runs<'_>, of: &str) -> Option<f64> {
     let each = (0..options.commands.len()).map(|at| metrics::jitter(&seconds(done, of, at)));
     mean(&each.collect::<Option<Vec<f64>>>()?)
 }
@@ -140,7 +144,7 @@ fn alone<'d>(done: &'d Runs<'_>) -> BTreeMap<&'d str, Vec<f64>> {
     times
 }
 
-fn times(options: &Options, done: &Runs<'_>) -> Table {
+fn times(options: &BenchOptions, done: &Runs<'_>) -> Table {
     let mut columns = vec![Column::text("Program"), Column::number("Alone").unit("s")];
     columns.extend(options.contenders.iter().map(|name| Column::number(name).unit("s")));
     let mut table = Table::new("times", "Mean time of each program, alone and together", columns);
@@ -156,7 +160,7 @@ fn times(options: &Options, done: &Runs<'_>) -> Table {
 }
 
 /// Time together over the mean time alone.
-fn slowdowns(options: &Options, done: &Runs<'_>) -> Plot {
+fn slowdowns(options: &BenchOptions, done: &Runs<'_>) -> Plot {
     let alone = alone(done);
     let of = |name: &str, at: usize, command: &String| {
         let alone = mean(alone.get(command.as_str())?)?;
@@ -183,7 +187,7 @@ fn slowdowns(options: &Options, done: &Runs<'_>) -> Plot {
 fn warnings(machine: &Machine, done: &Runs<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let cpus = f64::from(machine.cpus.max(1));
-    let share = |of: fn(&Record) -> f64| {
+    let share = |of: fn(&BenchRecord) -> f64| {
         mean(&done.iter().map(|done| of(&done.record)).collect::<Vec<_>>()).unwrap_or(0.0) / cpus
     };
     let others = share(|record| record.noise.others_cpus);

@@ -9,9 +9,14 @@ use symbiont_campaign::harness::stand_in::script;
 
 const ROUNDS: Repeats = Repeats { least: 4, most: 16, narrow: 0.02 };
 
-fn options(output: &Path, commands: &[&str], contenders: &[&str], repeats: Repeats) -> Options {
+fn options(
+    output: &Path,
+    commands: &[&str],
+    contenders: &[&str],
+    repeats: Repeats,
+) -> BenchOptions {
     let all = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    Options {
+    BenchOptions {
         symbiont: output.join("symbiont"),
         state_dir: None,
         commands: all(commands),
@@ -53,7 +58,7 @@ impl Trial<'_> {
                 };
                 done.push(Done::<Comparison<'_>> {
                     run,
-                    record: Record { seconds, noise: Noise::default() },
+                    record: BenchRecord { seconds, noise: Noise::default() },
                 });
             }
         }
@@ -70,7 +75,7 @@ fn decision(factor: f64, noise: f64, seed: u64) -> (Decision, usize) {
 }
 
 #[test]
-fn equal_policies_are_not_told_apart_and_unequal_ones_are() {
+fn equal_policies_are_not_distinguished_and_unequal_ones_are() {
     let count = |factor: f64, is: fn(Decision) -> bool| {
         (0..100).filter(|seed| is(decision(factor, 0.05, *seed).0)).count()
     };
@@ -127,7 +132,7 @@ fn a_program_that_fails_is_named() {
 }
 
 #[test]
-fn a_policy_that_cannot_run_here_is_told_before_anything_runs() {
+fn a_policy_that_cannot_run_here_is_reported_before_anything_runs() {
     let folder = TempDir::new().unwrap();
     script(folder.path(), "symbiont", "#!/bin/sh\necho no model >&2; exit 125\n");
     let options = options(folder.path(), &["true"], &["symbiotic"], Repeats::exactly(1));
@@ -146,7 +151,7 @@ proptest! {
         let runs = comparison.next(&[]);
         let done: Vec<Done<Comparison<'_>>> = runs.into_iter().zip(times.iter().cycle()).map(|(run, time)| {
             let noise = Noise { others_cpus: *time, stolen_cpus: *time };
-            Done::<Comparison<'_>> { run, record: Record { seconds: vec![*time], noise } }
+            Done::<Comparison<'_>> { run, record: BenchRecord { seconds: vec![*time], noise } }
         }).collect();
         prop_assert!(page::page(&options, &machine, &done).is_ok());
     }

@@ -15,7 +15,7 @@ use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CountingOptions {
     /// Folder of the report and of the raw runs.
     pub output: PathBuf,
     /// How large.
@@ -28,7 +28,7 @@ pub struct Options {
 ///
 /// # Errors
 /// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &CountingOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     if let Err(why) = raise_descriptor_limit() {
         progress.note(&format!("the limit of open files cannot be raised: {why}"));
     }
@@ -41,7 +41,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     Ok(report)
 }
 
-impl Measure for Options {
+impl Measure for CountingOptions {
     type Cell = Load;
     type Record = Costs;
 

@@ -91,7 +91,7 @@ fn check(row: &Row) -> Check {
             row.load
         ),
         measured: Some(row.read_us),
-        beside: format!("{percent} % of one CPU at {} ms", QUANTUM.as_millis()),
+        reference: format!("{percent} % of one CPU at {} ms", QUANTUM.as_millis()),
         verdict: Verdict::of(row.read_us.value <= READ_US && row.counted == row.load.threads),
     }
 }

@@ -18,7 +18,7 @@ use symbiont_campaign::{Finished, InRound};
 
 /// Events that each thread is counted by.
 pub const EVENTS: u32 = 6;
-/// Descriptors that this process needs beside those of counters.
+/// Descriptors that this process needs besides those of counters.
 const OTHERS: usize = 64;
 
 /// What counting took. Times are CPU time of the counting thread in µs, for
@@ -158,11 +158,11 @@ struct Thread {
 
 impl Thread {
     fn spawn() -> Result<Self, Error> {
-        let (tell, told) = channel();
+        let (report, reported) = channel();
         let (stir, stirs) = channel::<()>();
         let (done, stirred) = channel();
         let body = move || {
-            let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
+            let _ = report.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
             for () in stirs {
                 let _ = done.send(());
             }
@@ -170,7 +170,7 @@ impl Thread {
         let failed = |source| Error::Start { program: "a thread".to_owned(), source };
         let thread =
             std::thread::Builder::new().stack_size(64 << 10).spawn(body).map_err(failed)?;
-        let number = told.recv().map_err(|_| failed(std::io::ErrorKind::NotFound.into()))?;
+        let number = reported.recv().map_err(|_| failed(std::io::ErrorKind::NotFound.into()))?;
         Ok(Self { number, stir: Some(stir), stirred, thread: Some(thread) })
     }
 

@@ -80,7 +80,7 @@ fn the_report_is_made_from_what_was_kept() {
     }
     let folder = tempfile::tempdir().unwrap();
     let size = Size { rounds: 1, quanta: 1 };
-    let options = Options { output: folder.path().to_owned(), size, seed: 1 };
+    let options = CountingOptions { output: folder.path().to_owned(), size, seed: 1 };
     let first = run(&options, &mut ()).unwrap();
     assert!(folder.path().join("read.svg").is_file());
     let lines = || {

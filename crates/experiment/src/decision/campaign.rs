@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::evaluate::evaluate;
-use super::measure::Known;
+use super::measure::FittedModels;
 use super::page;
 use super::plan::{Load, Size};
 use symbiont_campaign::harness::{Error, Progress};
@@ -14,7 +14,7 @@ use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DecisionOptions {
     /// Folder of the report and of the raw runs.
     pub output: PathBuf,
     /// How large.
@@ -26,17 +26,17 @@ pub struct Options {
 /// Decisions are timed one after the other, by models that are fitted when they are needed.
 struct Decisions<'a> {
     size: &'a Size,
-    known: Mutex<Known>,
+    known: Mutex<FittedModels>,
 }
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///
 /// # Errors
 /// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &DecisionOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     let Size { rounds, quanta } = options.size;
     let site = Site::new(&options.output, Repeats::exactly(rounds), options.seed)?;
-    let decisions = Decisions { size: &options.size, known: Mutex::new(Known::new()?) };
+    let decisions = Decisions { size: &options.size, known: Mutex::new(FittedModels::new()?) };
     let mut report = page::page(&evaluate(&site.carry_out(&decisions, progress)?)?);
     let loads = Load::all().len();
     report.fact("Runs", format!("{rounds} rounds of {loads} loads, {quanta} decisions each"));

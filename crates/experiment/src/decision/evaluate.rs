@@ -77,7 +77,7 @@ fn check(row: &Row) -> Option<Check> {
     Some(Check {
         requirement: format!("{}: a decision takes at most {limit_ms} ms", row.load),
         measured: Some(row.median_ms),
-        beside: format!(
+        reference: format!(
             "the longest took {} ms, the first one, before anything was grouped, {} ms",
             number::plain(row.most_ms),
             number::plain(row.first_ms.value)

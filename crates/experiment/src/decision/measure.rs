@@ -16,8 +16,8 @@ use symbiont_topology::{CoreKind, Topology};
 use symbiont_training::fit;
 use symbiont_training::synthetic::World;
 
-use super::crowd::Crowd;
 use super::plan::Load;
+use super::synthetic_threads::SyntheticThreads;
 use symbiont_campaign::harness::Error;
 
 /// Whose events are counted.
@@ -27,7 +27,7 @@ const FIRST: u32 = 1;
 const QUANTUM: Duration = Duration::from_millis(100);
 
 /// What decisions are made by, for each stack that was asked for.
-pub(super) struct Known {
+pub(super) struct FittedModels {
     catalogue: Catalogue,
     models: BTreeMap<Depth, Arc<Models>>,
 }
@@ -36,7 +36,7 @@ fn wrong(why: impl std::fmt::Display) -> Error {
     Error::Evaluation(why.to_string())
 }
 
-impl Known {
+impl FittedModels {
     pub fn new() -> Result<Self, Error> {
         let catalogue = Catalogue::named(CATALOGUE);
         let catalogue = catalogue.ok_or_else(|| wrong(format!("no catalogue '{CATALOGUE}'")))?;
@@ -53,9 +53,10 @@ impl Known {
         let topology = Topology::synthetic(&line).map_err(wrong)?;
         let places = topology.cpus().len();
         let policy = SymbioticOnline::with(&Settings { models, ..Settings::default() });
-        let crowd = Crowd::new(topology, &self.catalogue, &policy.requirements().required);
+        let threads =
+            SyntheticThreads::new(topology, &self.catalogue, &policy.requirements().required);
         let planner = Planner::new(Bounds::none());
-        let mut controller = Controller::new(crowd, Box::new(policy), planner);
+        let mut controller = Controller::new(threads, Box::new(policy), planner);
         let mut times = Vec::with_capacity(quanta as usize);
         for quantum in 0..=quanta + FIRST {
             let begin = Instant::now();

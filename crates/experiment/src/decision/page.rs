@@ -17,7 +17,7 @@ pub fn page(evaluation: &Evaluation) -> Report {
     report.push(Check::table(&evaluation.checks));
     report.push(Block::Heading("How it grows".to_owned()));
     report.push(Block::Prose(
-        "The product's own loop on made-up threads that all run, with stacks that change by some \
+        "The product's own loop on synthetic threads that all run, with stacks that change by some \
          percent each quantum and a new phase in every twentieth thread. Reading counters and setting masks on Linux are not in it."
             .to_owned(),
     ));

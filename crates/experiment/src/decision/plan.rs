@@ -16,7 +16,7 @@ const EACH: Duration = Duration::from_nanos(250);
 /// What is decided about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Load {
-    /// Which stack tells of threads.
+    /// Which stack describes threads.
     pub stack: Depth,
     /// Threads that a core runs.
     pub smt: u32,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use symbiont_model::Depth;
 
-use super::measure::Known;
+use super::measure::FittedModels;
 use super::plan::Done;
 use super::*;
 use symbiont_campaign::InRound;
@@ -36,7 +36,7 @@ fn verdicts_follow_the_runs() {
 
 #[test]
 fn real_decisions_are_timed() {
-    let mut known = Known::new().unwrap();
+    let mut known = FittedModels::new().unwrap();
     for (smt, threads) in [(2, 16), (4, 16)] {
         let load = Load { stack: Depth::Coarse, smt, threads };
         let times = known.measure(load, 3).unwrap();

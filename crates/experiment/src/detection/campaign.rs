@@ -11,7 +11,7 @@ use symbiont_topology::HostTopology;
 
 use super::judge::{Judged, judge};
 use super::page;
-use super::plan::{AROUND, Beside, Cell, Manager, Size};
+use super::plan::{AROUND, Cell, CoRunner, Manager, Size};
 use super::readers::{Tracepoints, recorded};
 use crate::phases::Grouping;
 use crate::phases::command::job_file;
@@ -21,7 +21,7 @@ use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DetectionOptions {
     /// The programs to run.
     pub programs: Programs,
     /// Folder of the report and of the finished runs.
@@ -33,13 +33,13 @@ pub struct Options {
 }
 
 /// Time that a run may take beyond what it should.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Programs start so long after the command: the manager has to be there first.
 const LEAD: Duration = Duration::from_millis(700);
 
 /// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct DetectionRecord {
     /// How good the manager was.
     pub manager: Judged,
     /// How good the scheduler's tracepoints were by themselves, or why they were
@@ -54,7 +54,7 @@ pub(crate) type Done = Measured<Detection<'static>>;
 
 /// The experiment on this machine.
 pub(crate) struct Detection<'a> {
-    options: &'a Options,
+    options: &'a DetectionOptions,
     host: HostTopology,
     iterations_per_s: f64,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Detection<'a> {
 ///
 /// # Errors
 /// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &DetectionOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     let host = HostTopology::read()
         .map_err(|error| Error::Evaluation(format!("this machine's topology: {error}")))?;
     let site = Site::new(&options.output, Repeats::exactly(options.size.rounds), options.seed)?;
@@ -77,7 +77,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
 
 impl Measure for Detection<'_> {
     type Cell = Cell;
-    type Record = Record;
+    type Record = DetectionRecord;
 
     const NAME: &'static str = "detection";
 
@@ -93,10 +93,10 @@ impl Measure for Detection<'_> {
         cell.time + AROUND
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<Record, Error> {
+    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<DetectionRecord, Error> {
         let (options, cell) = (self.options, run.cell);
         let file = |name: &str| place.file(name);
-        let (out, other, report) = (file("watched.json"), file("beside.json"), file("report.json"));
+        let (out, other, report) = (file("watched.json"), file("other.json"), file("report.json"));
         let (recording, jobs) = (file("recording.jsonl"), file("jobs.toml"));
         let start = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + LEAD;
         let seed = options.seed.wrapping_add(u64::from(run.round));
@@ -105,7 +105,7 @@ impl Measure for Detection<'_> {
             self.synth(threads, cell.time, (ratio, length, seed, start))
         };
         let mut programs = vec![(program("1:1", cell.length), out.as_path())];
-        if cell.beside == Beside::Parallel {
+        if cell.co_runner == CoRunner::Parallel {
             programs.push((program("inf:1", Duration::from_millis(200)), other.as_path()));
         }
         let text = job_file(&programs, Grouping::OneSession)
@@ -127,7 +127,7 @@ impl Measure for Detection<'_> {
         ];
         let apart = cell.manager == Manager::Accounts;
         let tracepoints = apart.then(|| Tracepoints::start(&self.host.cpus()));
-        place.run(&words, &file("stdout"), LEAD + cell.time + PATIENCE)?;
+        place.run(&words, &file("stdout"), LEAD + cell.time + TIMEOUT)?;
         let seen = tracepoints.map(|started| started.map(Tracepoints::stop));
         read_report(&report)?;
         let phases = read_json::<symbiont_synth::Report>(&out)?.log.unwrap_or_default();
@@ -135,7 +135,7 @@ impl Measure for Detection<'_> {
             .map_err(|error| Error::Evaluation(error.to_string()))?;
         let nothing = || Error::Evaluation(format!("{run}: the program had no phases"));
         let threshold = Phases::new(None).threshold(&self.host.cpus());
-        Ok(Record {
+        Ok(DetectionRecord {
             manager: judge(&phases, &recorded.beliefs).ok_or_else(nothing)?,
             lost: seen.as_ref().and_then(|seen| seen.as_ref().ok()).map_or(0, |seen| seen.lost),
             tracepoints: match seen {

@@ -61,8 +61,8 @@ pub fn judge(phases: &[Span], beliefs: &[Belief]) -> Option<Judged> {
         let before = number.checked_sub(1).and_then(|before| phases.get(before));
         if let Some(before) = before.filter(|before| before.parallel != span.parallel) {
             changes += 1;
-            // Threads go to sleep a little before their phase is over. Who was
-            // right then, and changed its mind in that phase, was early; who
+            // Threads go to sleep a little before their phase is over. A reader that was
+            // right then, and changed its mind in that phase, was early; one that
             // says always the same did not notice anything.
             let since = first.checked_sub(1).and_then(|at| beliefs.get(at)).map(|b| b.at_ns);
             let early = right_before && since.is_some_and(|since| since >= before.begin_ns);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Done;
 use super::judge::Judged;
-use super::plan::{Beside, Manager};
+use super::plan::{CoRunner, Manager};
 use symbiont_campaign::harness::Error;
 use symbiont_report::stats::{self, Estimate};
 use symbiont_report::{Axis, Block, Chart, Column, Line, Lines, Plot, Report, Table};
@@ -26,8 +26,8 @@ fn by_manager(done: &Done, manager: Manager) -> Option<Judged> {
 /// A figure of a reader.
 type Figure = fn(&Judged) -> Option<f64>;
 
-/// Finished runs by what ran beside and by the phases' length.
-type Cells<'a> = BTreeMap<(Beside, Duration), Vec<&'a Done>>;
+/// Finished runs by co-runner and by the phases' length.
+type Cells<'a> = BTreeMap<(CoRunner, Duration), Vec<&'a Done>>;
 
 /// The report of the experiment, without facts.
 ///
@@ -36,7 +36,7 @@ type Cells<'a> = BTreeMap<(Beside, Duration), Vec<&'a Done>>;
 pub(super) fn page(runs: &[Done]) -> Result<Report, Error> {
     let mut cells = Cells::new();
     for done in runs {
-        cells.entry((done.run.cell.beside, done.run.cell.length)).or_default().push(done);
+        cells.entry((done.run.cell.co_runner, done.run.cell.length)).or_default().push(done);
     }
     if cells.is_empty() {
         return Err(Error::Evaluation("no run has finished".to_owned()));
@@ -52,40 +52,40 @@ pub(super) fn page(runs: &[Done]) -> Result<Report, Error> {
     if lost > 0 {
         report.push(Block::Warning(format!("{lost} events of the scheduler were lost.")));
     }
-    for beside in [Beside::Nothing, Beside::Parallel] {
-        if !cells.keys().any(|(at, _)| *at == beside) {
+    for co_runner in [CoRunner::Nothing, CoRunner::Parallel] {
+        if !cells.keys().any(|(at, _)| *at == co_runner) {
             continue;
         }
-        report.push(Block::Heading(format!("The program {beside}")));
+        report.push(Block::Heading(format!("The program {co_runner}")));
         let right = plot(
-            (&format!("right-{}", id(beside)), "Share of time in which the phase was known"),
+            (&format!("right-{}", id(co_runner)), "Share of time in which the phase was known"),
             Axis::new("Right"),
             &cells,
-            beside,
+            co_runner,
             |judged| Some(judged.right),
         );
         let reaction = plot(
-            (&format!("reaction-{}", id(beside)), "Time until a change was noticed (median)"),
+            (&format!("reaction-{}", id(co_runner)), "Time until a change was noticed (median)"),
             Axis::new("Reaction").unit("ms").log(),
             &cells,
-            beside,
+            co_runner,
             // A logarithmic axis has no 0.
             |judged| judged.reaction_median_ms.filter(|ms| *ms > 0.0),
         );
         right.into_iter().chain(reaction).for_each(|plot| report.push(plot));
-        report.push(table(&cells, beside));
+        report.push(table(&cells, co_runner));
     }
     Ok(report)
 }
 
-fn id(beside: Beside) -> &'static str {
-    match beside {
-        Beside::Nothing => "alone",
-        Beside::Parallel => "beside",
+fn id(co_runner: CoRunner) -> &'static str {
+    match co_runner {
+        CoRunner::Nothing => "alone",
+        CoRunner::Parallel => "co-running",
     }
 }
 
-/// The mean over runs; absent if no run tells it.
+/// The mean over runs; absent if no run reports it.
 fn mean(runs: &[&Done], reader: Reader, figure: Figure) -> Option<Estimate> {
     let values: Vec<f64> = runs.iter().filter_map(|done| figure(&(reader.1)(done)?)).collect();
     stats::mean_estimate(&values).ok()
@@ -96,11 +96,11 @@ fn plot(
     (id, title): (&str, &str),
     y: Axis,
     cells: &Cells<'_>,
-    beside: Beside,
+    co_runner: CoRunner,
     figure: Figure,
 ) -> Option<Plot> {
     let of = |reader: Reader| {
-        let points = cells.iter().filter(|((at, _), _)| *at == beside);
+        let points = cells.iter().filter(|((at, _), _)| *at == co_runner);
         let points = points.filter_map(|((_, length), runs)| {
             Some((length.as_secs_f64() * 1e3, mean(runs, reader, figure)?))
         });
@@ -113,7 +113,7 @@ fn plot(
     shown.then(|| Plot::new(id, title, "", Chart::Lines(Lines { x, y, series })))
 }
 
-fn table(cells: &Cells<'_>, beside: Beside) -> Table {
+fn table(cells: &Cells<'_>, co_runner: CoRunner) -> Table {
     let columns = vec![
         Column::number("Mean phase").unit("ms"),
         Column::text("Read by"),
@@ -122,9 +122,9 @@ fn table(cells: &Cells<'_>, beside: Beside) -> Table {
         Column::number("Reaction, median").unit("ms"),
         Column::number("Reaction, 95th percentile").unit("ms"),
     ];
-    let caption = format!("What was seen of the program {beside}");
-    let mut table = Table::new(format!("detection-{}", id(beside)), caption, columns);
-    for ((_, length), runs) in cells.iter().filter(|((at, _), _)| *at == beside) {
+    let caption = format!("What was seen of the program {co_runner}");
+    let mut table = Table::new(format!("detection-{}", id(co_runner)), caption, columns);
+    for ((_, length), runs) in cells.iter().filter(|((at, _), _)| *at == co_runner) {
         for reader in READERS {
             let figures: [Figure; 4] = [
                 |judged| Some(judged.right),
@@ -139,13 +139,13 @@ fn table(cells: &Cells<'_>, beside: Beside) -> Table {
     }
     table.note(
         "Right: share of the time of all phases. Noticed: share of the changes after which the \
-         reader came to the right phase before the next change; who says always the same is right \
+         reader came to the right phase before the next change; a reader that always says the same is right \
          for about half of the time and notices none. Noticed a little early, as when threads go to \
          sleep before their phase is over, counts as a reaction of 0.",
     );
-    if beside == Beside::Parallel {
+    if co_runner == CoRunner::Parallel {
         table.note(
-            "Beside another program a thread that was woken for a short parallel phase may still \
+            "With a co-running program a thread that was woken for a short parallel phase may still \
              wait for a CPU when the phase is over without it. It is ready, so what counts ready \
              threads says parallel while the program says serial.",
         );

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Time that a run takes beside its measurement.
+/// Time that a run takes besides its measurement.
 pub(super) const AROUND: Duration = Duration::from_millis(1200);
 
-/// What runs beside the program that is watched.
+/// What co-runs with the program that is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beside {
+pub enum CoRunner {
     /// Nothing.
     Nothing,
     /// A program that is parallel all the time.
     Parallel,
 }
 
-impl fmt::Display for Beside {
+impl fmt::Display for CoRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "alone",
-            Self::Parallel => "beside a parallel program",
+            Self::Parallel => "co-running with a parallel program",
         })
     }
 }
@@ -78,9 +78,9 @@ impl Size {
     pub fn cells(&self) -> Vec<Cell> {
         let of_length = |&length: &Duration| {
             let time = (length * self.phases).clamp(self.time.0, self.time.1);
-            let both = [Beside::Nothing, Beside::Parallel]
-                .map(|beside| [Manager::Accounts, Manager::Woken].map(|m| (beside, m)));
-            let cell = move |(beside, manager)| Cell { length, beside, manager, time };
+            let both = [CoRunner::Nothing, CoRunner::Parallel]
+                .map(|co_runner| [Manager::Accounts, Manager::Woken].map(|m| (co_runner, m)));
+            let cell = move |(co_runner, manager)| Cell { length, co_runner, manager, time };
             both.into_iter().flatten().map(cell)
         };
         self.lengths.iter().flat_map(of_length).collect()
@@ -92,8 +92,8 @@ impl Size {
 pub struct Cell {
     /// Mean length of a phase.
     pub length: Duration,
-    /// What runs beside.
-    pub beside: Beside,
+    /// The co-runner.
+    pub co_runner: CoRunner,
     /// How the manager sees.
     pub manager: Manager,
     /// How long.
@@ -102,6 +102,6 @@ pub struct Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "phases of {} ms, {}", self.length.as_secs_f64() * 1e3, self.beside)
+        write!(f, "phases of {} ms, {}", self.length.as_secs_f64() * 1e3, self.co_runner)
     }
 }

@@ -13,7 +13,7 @@ use symbiont_trace::TraceError;
 
 use super::Belief;
 
-/// What a recording tells of a program.
+/// What a recording shows of a program.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     /// What the policy took it for at the end of each quantum.
@@ -27,13 +27,13 @@ pub(super) fn recorded(path: &Path, program: ProgramId) -> Result<Recorded, Trac
     let mut reader = symbiont_trace::Reader::open(path)?;
     let topology = reader.header().topology.clone();
     let policy = Phases::new(None);
-    let in_force = Placement::new();
+    let applied = Placement::new();
     let mut found = Recorded::default();
     let mut before: Option<Sample> = None;
     while let Some(quantum) = reader.next_quantum()? {
         let now = quantum.sample;
         let known = before.as_ref().map_or_else(Characterizations::new, |b| characterize(b, &now));
-        let phases = policy.programs(&View::new(&topology, &now, &known, &in_force));
+        let phases = policy.programs(&View::new(&topology, &now, &known, &applied));
         let phase = phases.get(&program).map_or(Phase::Unknown, |program| program.phase);
         found.beliefs.push(Belief { at_ns: now.at.0, phase });
         let of_it = now.threads.iter().filter(|thread| thread.program == program);
@@ -53,9 +53,9 @@ pub(super) struct Tracepoints {
     log: Arc<Mutex<Log>>,
 }
 
-/// What they told.
+/// What they logged.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ReaderLog {
     log: Log,
     /// Events that were lost.
     pub lost: u64,
@@ -72,15 +72,15 @@ impl Tracepoints {
         Ok(Self { reader, log })
     }
 
-    pub fn stop(self) -> Told {
+    pub fn stop(self) -> ReaderLog {
         let lost = self.reader.lost();
         drop(self.reader);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        Told { log: std::mem::take(&mut log), lost }
+        ReaderLog { log: std::mem::take(&mut log), lost }
     }
 }
 
-impl Told {
+impl ReaderLog {
     /// What these threads' program would have been taken for. A belief lasts
     /// from when it was read.
     pub fn beliefs(&self, threads: &BTreeSet<u32>, threshold: f64) -> Vec<Belief> {
@@ -123,8 +123,8 @@ mod tests {
             (Timestamp(300), vec![sleep(250, 9)]),
             (Timestamp(400), vec![sleep(310, 2), sleep(390, 1)]),
         ];
-        let told = Told { log, lost: 0 };
-        let beliefs = told.beliefs(&[1, 2].into(), 1.1);
+        let reported = ReaderLog { log, lost: 0 };
+        let beliefs = reported.beliefs(&[1, 2].into(), 1.1);
         let found: Vec<_> = beliefs.iter().map(|belief| (belief.at_ns, belief.phase)).collect();
         assert_eq!(found, [(100, Phase::Serial), (200, Phase::Parallel), (400, Phase::Idle)]);
     }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use symbiont_policy::Phase;
 use symbiont_synth::Span;
 
-use super::campaign::Record;
-use super::plan::{Beside, Cell, Manager};
+use super::campaign::DetectionRecord;
+use super::plan::{Cell, CoRunner, Manager};
 use super::*;
 use symbiont_campaign::{Finished, InRound};
 
@@ -123,10 +123,10 @@ fn a_report_is_made_of_runs_without_tracepoints_too() {
         reaction_p95_ms: Some(20.0),
     };
     let record = |round, tracepoints| {
-        let beside = Beside::Parallel;
+        let co_runner = CoRunner::Parallel;
         let (length, time) = (Duration::from_millis(50), Duration::from_secs(1));
-        let cell = Cell { length, beside, manager: Manager::Accounts, time };
-        let record = Record { manager: judged, tracepoints: Some(tracepoints), lost: 0 };
+        let cell = Cell { length, co_runner, manager: Manager::Accounts, time };
+        let record = DetectionRecord { manager: judged, tracepoints: Some(tracepoints), lost: 0 };
         Finished { run: InRound { round, cell }, record }
     };
     let without = [record(0, Err("no permission".to_owned()))];

@@ -54,7 +54,7 @@ fn rounds(kernel: &Kernel, memory: &Memory) -> u64 {
     rounds
 }
 
-/// The clock beside which others are timed.
+/// The clock next to which others are timed.
 #[derive(Debug)]
 pub struct Clock {
     adds: Kernel,

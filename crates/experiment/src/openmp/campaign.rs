@@ -9,8 +9,8 @@ use symbiont_linux::slow::SlowCpu;
 use super::evaluate::evaluate;
 use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
-use super::plan::{AROUND, Size, What};
-use super::record::Record;
+use super::plan::{AROUND, RunKind, Size};
+use super::record::OpenmpRecord;
 use crate::phases::{Cpus, Grouping, command};
 use symbiont_campaign::harness::{Error, Lead, Programs, Progress, Slow, read_report, slow_cpus};
 use symbiont_campaign::{InRound, Measure, Place, Repeats, Rounds, Site, digest};
@@ -18,7 +18,7 @@ use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct OpenmpOptions {
     /// The programs to run.
     pub programs: Programs,
     /// The C compiler.
@@ -38,7 +38,7 @@ const LEAD: Duration = Duration::from_millis(400);
 /// A run that begins later than this is made again.
 const LATE: Duration = Duration::from_millis(50);
 /// Time that a run may take, in times of its programs alone, and beyond that.
-const PATIENCE: (u32, Duration) = (40, Duration::from_secs(30));
+const TIMEOUT: (u32, Duration) = (40, Duration::from_secs(30));
 /// Runs two kernels, one after the other.
 const SEQUENCE: &str = r#""$0" "$1" "$2" "$5" && exec "$0" "$3" "$4" 0"#;
 
@@ -48,7 +48,7 @@ const SEQUENCE: &str = r#""$0" "$1" "$2" "$5" && exec "$0" "$3" "$4" 0"#;
 /// # Errors
 /// When the kernels cannot be built, a run fails, the folder cannot be used, or the user stops it; finished
 /// runs are kept in each case.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &OpenmpOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     let Size { rounds, time, .. } = options.size;
     let site = Site::new(&options.output, Repeats::exactly(rounds), options.seed)?;
     let program = kernels::build(&options.compiler, &site.folder, progress)?;
@@ -80,7 +80,7 @@ pub(super) fn in_order(names: &[String], fitted: &[Kernel]) -> Vec<Kernel> {
 
 /// Kernels alone, and in all pairs.
 pub(super) struct Pairs<'a> {
-    options: &'a Options,
+    options: &'a OpenmpOptions,
     program: &'a Path,
     kernels: &'a [Kernel],
     slow: &'a Slow,
@@ -88,12 +88,12 @@ pub(super) struct Pairs<'a> {
 }
 
 impl Measure for Pairs<'_> {
-    type Cell = What;
-    type Record = Record;
+    type Cell = RunKind;
+    type Record = OpenmpRecord;
 
     const NAME: &'static str = "openmp";
 
-    fn cells(&self) -> Vec<What> {
+    fn cells(&self) -> Vec<RunKind> {
         self.options.size.cells()
     }
 
@@ -101,25 +101,25 @@ impl Measure for Pairs<'_> {
         digest(&[&format!("{:?}", self.kernels), &format!("{:?}", self.options.slow)])
     }
 
-    fn cost(&self, what: &What) -> Duration {
+    fn cost(&self, what: &RunKind) -> Duration {
         let time = self.options.size.time;
         match what {
-            What::Alone { .. } => time + AROUND,
+            RunKind::Alone { .. } => time + AROUND,
             // Four programs' work; by the model up to a third less than one after the other.
-            What::Both { .. } => time * 4 + AROUND,
+            RunKind::Both { .. } => time * 4 + AROUND,
         }
     }
 
-    fn measure(&self, run: &InRound<What>, place: &Place<'_>) -> Result<Record, Error> {
+    fn measure(&self, run: &InRound<RunKind>, place: &Place<'_>) -> Result<OpenmpRecord, Error> {
         let record = match &run.cell {
-            What::Alone { kernel } => {
+            RunKind::Alone { kernel } => {
                 let (kernel, threads) = (self.kernel(kernel)?, place.machine.cpus);
                 let outcome =
                     kernels::run(self.program, &kernel.name, kernel.steps, threads, place)?;
                 kernel.check(&outcome)?;
-                Record { outcomes: vec![outcome], managed: None }
+                OpenmpRecord { outcomes: vec![outcome], managed: None }
             }
-            What::Both { kernels: [a, b], policy, grouping } => {
+            RunKind::Both { kernels: [a, b], policy, grouping } => {
                 let both = [self.kernel(a)?, self.kernel(b)?];
                 self.lead.heed(self.both(both, (policy, *grouping), place))?
             }
@@ -141,7 +141,7 @@ impl Pairs<'_> {
         [a, b]: [&Kernel; 2],
         (policy, grouping): (&str, Grouping),
         place: &Place<'_>,
-    ) -> Result<Record, Error> {
+    ) -> Result<OpenmpRecord, Error> {
         let (options, lead) = (self.options, self.lead.get());
         let file = |name: &str| place.file(name);
         let start = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + lead;
@@ -163,7 +163,7 @@ impl Pairs<'_> {
         fs::write(&jobs, text).map_err(Error::io(&jobs))?;
         let symbiont = &options.programs.symbiont;
         let words = command::symbiont(symbiont, policy, &options.slow, &jobs, &report);
-        let limit = lead + options.size.time * PATIENCE.0 + PATIENCE.1;
+        let limit = lead + options.size.time * TIMEOUT.0 + TIMEOUT.1;
         place.run(&words, &file("stdout"), limit)?;
         let mut outcomes = Vec::new();
         for (path, order) in [(ab, [a, b]), (ba, [b, a])] {
@@ -181,6 +181,6 @@ impl Pairs<'_> {
             }
             outcomes.extend(both);
         }
-        Ok(Record { outcomes, managed: Some(read_report(&report)?) })
+        Ok(OpenmpRecord { outcomes, managed: Some(read_report(&report)?) })
     }
 }

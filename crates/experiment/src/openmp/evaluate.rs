@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::kernels::Kernel;
-use super::plan::{Size, What, pairs};
+use super::plan::{RunKind, Size, pairs};
 use super::record::{Done, Spent};
-use crate::orders::{self, Compared, Took, Under};
+use crate::orders::{self, Compared, OrderTimes, Under};
 use crate::phases::plan::{BASELINE, TRIED};
 use crate::phases::{Cpus, Grouping};
 use crate::theory::phases as theory;
@@ -56,7 +56,7 @@ pub(super) fn evaluate(
     let mut alone = Vec::new();
     let mut known = BTreeMap::new();
     for kernel in kernels {
-        let is = |run: &&Done| matches!(&run.run.cell, What::Alone { kernel: name } if *name == kernel.name);
+        let is = |run: &&Done| matches!(&run.run.cell, RunKind::Alone { kernel: name } if *name == kernel.name);
         let runs = done.iter().filter(is).filter_map(|run| run.record.outcomes.first());
         let times: Vec<f64> = runs.map(|outcome| outcome.end - outcome.begin).collect();
         let time = stats::mean_estimate(&times).map_err(no_estimate)?;
@@ -64,16 +64,16 @@ pub(super) fn evaluate(
         alone.push((kernel.clone(), time));
     }
     let mut cells = Vec::new();
-    let mut tooks: BTreeMap<Grouping, Vec<Under<Vec<Took>>>> = BTreeMap::new();
+    let mut tooks: BTreeMap<Grouping, Vec<Under<Vec<OrderTimes>>>> = BTreeMap::new();
     for kernels in pairs(&size.kernels) {
         for &grouping in &size.groupings {
             let runs = |policy: &str| -> Vec<&Done> {
                 let wanted =
-                    What::Both { kernels: kernels.clone(), policy: policy.to_owned(), grouping };
+                    RunKind::Both { kernels: kernels.clone(), policy: policy.to_owned(), grouping };
                 done.iter().filter(|run| run.run.cell == wanted).collect()
             };
             let both = [runs(BASELINE), runs(TRIED)];
-            let took = |runs: &Vec<&Done>| -> Vec<Took> {
+            let took = |runs: &Vec<&Done>| -> Vec<OrderTimes> {
                 runs.iter().filter_map(|run| run.record.took()).collect()
             };
             let [stay, phases] = both.each_ref().map(took);
@@ -93,12 +93,13 @@ pub(super) fn evaluate(
 }
 
 /// Each round holds each pair once, so whole rounds are left out.
-fn over_pairs(pairs: &[Under<Vec<Took>>]) -> Result<Estimate, StatsError> {
+fn over_pairs(pairs: &[Under<Vec<OrderTimes>>]) -> Result<Estimate, StatsError> {
     let rounds = pairs.iter().flatten().map(Vec::len).min().unwrap_or_default();
     stats::jackknife(&[rounds], |taken| {
         let Some(taken) = taken.first() else { return f64::NAN };
-        let of =
-            |pair: &Under<Vec<Took>>| orders::completion(pair.each_ref().map(Vec::as_slice), taken);
+        let of = |pair: &Under<Vec<OrderTimes>>| {
+            orders::completion(pair.each_ref().map(Vec::as_slice), taken)
+        };
         stats::mean(&pairs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     })
 }

@@ -15,7 +15,7 @@ pub const KERNELS: [&str; 10] =
 /// Their source.
 const SOURCE: &str = include_str!("kernels.c");
 /// Time that building or one kernel may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// CPU time from which a trial shows how fast a kernel is, in seconds.
 const TRIAL_S: f64 = 0.05;
 
@@ -66,7 +66,7 @@ pub fn build(compiler: &Path, folder: &Path, progress: &dyn Progress) -> Result<
         "-lm".to_owned(),
     ];
     let (out, err) = (folder.join("build.out"), folder.join("build.err"));
-    harness::run(&words, &out, &err, PATIENCE, &|| progress.cancelled())?;
+    harness::run(&words, &out, &err, TIMEOUT, &|| progress.cancelled())?;
     Ok(program)
 }
 
@@ -145,7 +145,7 @@ pub(super) fn run(
     place: &Place<'_>,
 ) -> Result<Outcome, Error> {
     let out = place.file("kernel.json");
-    place.run(&command(program, name, steps, threads), &out, PATIENCE)?;
+    place.run(&command(program, name, steps, threads), &out, TIMEOUT)?;
     read_json(&out)
 }
 

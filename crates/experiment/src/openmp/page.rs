@@ -63,7 +63,7 @@ fn matrix(evaluation: &Evaluation, grouping: Grouping) -> Plot {
         "Above 1 phases is faster; the paper's Table 6 is of this kind.",
         Chart::Matrix(Matrix {
             row: "program".to_owned(),
-            column: "beside".to_owned(),
+            column: "co-runner".to_owned(),
             rows: names.clone(),
             columns: names.clone(),
             cells: names.iter().map(row).collect(),
@@ -124,7 +124,7 @@ fn summary(evaluation: &Evaluation, groupings: &[Grouping]) -> Table {
         Column::number("One alone at the end, stay").unit("s"),
         Column::number("One alone at the end, phases").unit("s"),
     ];
-    let mut table = Table::new("summary", "Tables 6 and 7 beside ours", columns);
+    let mut table = Table::new("summary", "Tables 6 and 7 next to ours", columns);
     for &grouping in groupings {
         let over = |figure: &dyn Fn(&Cell) -> f64| mean_over(evaluation, grouping, figure);
         let mut row = vec![format!("here, {}", grouping.name()).into()];
@@ -257,7 +257,7 @@ fn no_faster(evaluation: &Evaluation) -> Option<String> {
     let named: Vec<&str> = slow.map(|(kernel, _)| kernel.name.as_str()).collect();
     (!named.is_empty()).then(|| {
         format!(
-            "No faster with a thread on each CPU than with one thread: {}. Who lets their threads run at \
+            "No faster with a thread on each CPU than with one thread: {}. A user that lets threads run at \
              the same time does these no good.",
             named.join(", ")
         )
@@ -272,7 +272,7 @@ fn checks(evaluation: &Evaluation, groupings: &[Grouping]) -> Vec<Check> {
         Check {
             requirement: format!("{}: both orders are through sooner on average", grouping.name()),
             measured: mean,
-            beside: format!("{slower} of {all} pairs are slower beyond their interval"),
+            reference: format!("{slower} of {all} pairs are slower beyond their interval"),
             verdict: verdict(mean),
         }
     };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::phases::Grouping;
 use crate::phases::plan::POLICIES;
 
-/// Time that a run takes beside its measurement.
+/// Time that a run takes besides its measurement.
 pub(super) const AROUND: Duration = Duration::from_millis(700);
 
 /// How large an experiment is.
@@ -45,15 +45,18 @@ impl Size {
 
     /// The cells of a round: each kernel alone, and each pair under each policy.
     #[must_use]
-    pub fn cells(&self) -> Vec<What> {
-        let alone = self.kernels.iter().map(|kernel| What::Alone { kernel: kernel.clone() });
+    pub fn cells(&self) -> Vec<RunKind> {
+        let alone = self.kernels.iter().map(|kernel| RunKind::Alone { kernel: kernel.clone() });
         let pair = |kernels: [String; 2]| {
             let both = POLICIES.into_iter().flat_map(|policy| {
                 let policy = policy.to_owned();
                 self.groupings.iter().map(move |&grouping| (policy.clone(), grouping))
             });
-            let cell =
-                move |(policy, grouping)| What::Both { kernels: kernels.clone(), policy, grouping };
+            let cell = move |(policy, grouping)| RunKind::Both {
+                kernels: kernels.clone(),
+                policy,
+                grouping,
+            };
             both.map(cell).collect::<Vec<_>>()
         };
         alone.chain(pairs(&self.kernels).into_iter().flat_map(pair)).collect()
@@ -63,7 +66,7 @@ impl Size {
 /// What runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum RunKind {
     /// One kernel, not managed.
     Alone {
         /// Which.
@@ -80,7 +83,7 @@ pub enum What {
     },
 }
 
-impl fmt::Display for What {
+impl fmt::Display for RunKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alone { kernel } => write!(f, "{kernel} alone"),

@@ -5,12 +5,12 @@ use symbiont_campaign::harness::Managed;
 use symbiont_campaign::{Finished, InRound};
 
 use super::kernels::Outcome;
-use super::plan::What;
-use crate::orders::Took;
+use super::plan::RunKind;
+use crate::orders::OrderTimes;
 
 /// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct OpenmpRecord {
     /// What the kernels report: of one alone that one; of two in both orders the first
     /// and second of the one sequence, then those of the other.
     pub outcomes: Vec<Outcome>,
@@ -18,15 +18,15 @@ pub struct Record {
     pub managed: Option<Managed>,
 }
 
-impl Record {
+impl OpenmpRecord {
     /// What both orders took; none for a kernel alone.
     #[must_use]
-    pub fn took(&self) -> Option<Took> {
+    pub fn took(&self) -> Option<OrderTimes> {
         let [ab_a, ab_b, ba_b, ba_a] = self.outcomes.as_slice() else { return None };
         let seconds = |outcome: &Outcome| outcome.end - outcome.begin;
         let programs = [[seconds(ab_a), seconds(ba_a)], [seconds(ab_b), seconds(ba_b)]];
         let end = ab_b.end.max(ba_a.end);
-        Some(Took { programs, completion: end - ab_a.begin.min(ba_b.begin) })
+        Some(OrderTimes { programs, completion: end - ab_a.begin.min(ba_b.begin) })
     }
 
     /// Where its time went; none for a kernel alone.
@@ -48,4 +48,4 @@ pub struct Spent {
 }
 
 /// A finished run.
-pub type Done = Finished<InRound<What>, Record>;
+pub type Done = Finished<InRound<RunKind>, OpenmpRecord>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::campaign::in_order;
 use super::kernels::{Kernel, Outcome};
-use super::record::{Record, Spent};
+use super::record::{OpenmpRecord, Spent};
 use super::*;
 use crate::phases::Grouping;
 use symbiont_campaign::harness::Programs;
@@ -78,9 +78,9 @@ fn a_record_shows_where_time_went() {
         sum: String::new(),
     };
     let outcomes = vec![of(2.0, 1.5), of(4.0, 1.0), of(2.5, 0.5), of(4.75, 2.0)];
-    let both = Record { outcomes, managed: None };
+    let both = OpenmpRecord { outcomes, managed: None };
     assert_eq!(both.spent(), Some(Spent { cpu_s: 5.0, alone_s: 0.75 }));
-    let alone = Record { outcomes: vec![of(1.0, 1.0)], managed: None };
+    let alone = OpenmpRecord { outcomes: vec![of(1.0, 1.0)], managed: None };
     assert_eq!(alone.spent(), None);
 }
 
@@ -96,7 +96,7 @@ json.dump(report, open(option["--report-file"], "w"))
 sys.exit(status)
 "#;
 
-fn options(folder: &Path, compiler: PathBuf) -> Options {
+fn options(folder: &Path, compiler: PathBuf) -> OpenmpOptions {
     let manager = script(folder, "manager", MANAGER);
     let programs = Programs { symbiont: manager.clone(), synth: manager };
     let size = Size {
@@ -105,7 +105,14 @@ fn options(folder: &Path, compiler: PathBuf) -> Options {
         rounds: 2,
         time: Duration::from_millis(20),
     };
-    Options { programs, compiler, output: folder.join("out"), size, seed: 1, slow: Vec::new() }
+    OpenmpOptions {
+        programs,
+        compiler,
+        output: folder.join("out"),
+        size,
+        seed: 1,
+        slow: Vec::new(),
+    }
 }
 
 #[test]
@@ -132,7 +139,7 @@ fn two_kernels_go_on_where_they_stopped() {
     assert_eq!(again.lines().count(), 16);
     assert!(again.lines().zip(&kept).all(|(line, kept)| line == *kept));
     // Of the first round alone; nothing is run for that, and nothing lost.
-    let one = Options { size: Size { rounds: 1, ..options.size.clone() }, ..options.clone() };
+    let one = OpenmpOptions { size: Size { rounds: 1, ..options.size.clone() }, ..options.clone() };
     let report = run(&one, &mut ()).unwrap();
     assert!(report.facts.contains(&("Runs".to_owned(), "8".to_owned())), "{:?}", report.facts);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), again);

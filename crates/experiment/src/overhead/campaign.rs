@@ -9,7 +9,7 @@ use symbiont_synth::watch::Watched;
 use super::evaluate::evaluate;
 use super::page;
 use super::plan::{AROUND, Load, QUANTUM, Size, WAKES_PER_S, WORK};
-use super::record::Record;
+use super::record::OverheadRecord;
 use symbiont_campaign::harness::{
     Costs, Error, Managed, Programs, Progress, read_json, read_report,
 };
@@ -18,7 +18,7 @@ use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct OverheadOptions {
     /// The programs to run.
     pub programs: Programs,
     /// Folder of the report and of the raw runs.
@@ -30,13 +30,13 @@ pub struct Options {
 }
 
 /// Time that a run may take beyond what it should.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///
 /// # Errors
 /// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &OverheadOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     let Size { rounds, time } = options.size;
     let site = Site::new(&options.output, Repeats::exactly(rounds), options.seed)?;
     let mut report = page::page(&evaluate(&site.carry_out(options, progress)?)?);
@@ -45,9 +45,9 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     Ok(report)
 }
 
-impl Measure for Options {
+impl Measure for OverheadOptions {
     type Cell = Load;
-    type Record = Record;
+    type Record = OverheadRecord;
 
     const NAME: &'static str = "overhead";
 
@@ -63,9 +63,9 @@ impl Measure for Options {
         self.size.time + AROUND
     }
 
-    fn measure(&self, run: &InRound<Load>, place: &Place<'_>) -> Result<Record, Error> {
+    fn measure(&self, run: &InRound<Load>, place: &Place<'_>) -> Result<OverheadRecord, Error> {
         let (out, report) = (place.file("load.json"), place.file("report.json"));
-        let finished = place.run(&words(self, *run, &report), &out, self.size.time + PATIENCE)?;
+        let finished = place.run(&words(self, *run, &report), &out, self.size.time + TIMEOUT)?;
         let load: many::Report = read_json(&out)?;
         let managed = match run.cell {
             Load::Sleepers(_) | Load::Busy(_) => read_report(&report)?,
@@ -73,7 +73,7 @@ impl Measure for Options {
                 Error::Evaluation("this kernel does not report a thread's CPU time".to_owned())
             })?,
         };
-        Ok(Record { wall_s: finished.wall.as_secs_f64(), load, managed })
+        Ok(OverheadRecord { wall_s: finished.wall.as_secs_f64(), load, managed })
     }
 }
 
@@ -84,8 +84,8 @@ fn bare(watched: Option<Watched>) -> Option<Managed> {
     Some(Managed { manager, ..Managed::default() })
 }
 
-fn words(options: &Options, run: InRound<Load>, report: &Path) -> Vec<String> {
-    let Options { programs, size, seed, .. } = options;
+fn words(options: &OverheadOptions, run: InRound<Load>, report: &Path) -> Vec<String> {
+    let OverheadOptions { programs, size, seed, .. } = options;
     let count = run.cell.threads();
     let (busy, watch) = match run.cell {
         Load::Sleepers(_) => (0, None),

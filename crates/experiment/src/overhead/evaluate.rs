@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Load;
-use super::record::{Done, Record};
+use super::record::{Done, OverheadRecord};
 use symbiont_campaign::harness::{Check, Costs, Error, Verdict};
 use symbiont_report::number;
 use symbiont_report::stats::{self, Estimate};
@@ -17,7 +17,7 @@ pub const COST_US: f64 = 10.0;
 pub const GROWTH: f64 = 1.25;
 /// Memory that is allowed: so many KiB, and so many more for each thread.
 pub const MEMORY_KB: (f64, f64) = (20.0 * 1024.0, 4.0);
-/// Median lateness that is allowed beside busy threads, in ms.
+/// Median lateness that is allowed co-running with busy threads, in ms.
 pub const LATENESS_MS: f64 = 5.0;
 
 /// All figures of the experiment.
@@ -48,7 +48,7 @@ pub struct Row {
     pub start_ms: Estimate,
     /// Share of one CPU that the manager takes, starting included.
     pub share: Estimate,
-    /// KiB; absent where the kernel does not tell.
+    /// KiB; absent where the kernel does not report it.
     pub memory_kb: Option<Estimate>,
     /// Median lateness of a run, mean over runs, in ms.
     pub lateness_median_ms: Option<Estimate>,
@@ -88,7 +88,7 @@ impl Line {
 /// # Errors
 /// When there are none, or one of them managed no thread.
 pub fn evaluate(done: &[Done]) -> Result<Evaluation, Error> {
-    let mut by_load: BTreeMap<Load, Vec<&Record>> = BTreeMap::new();
+    let mut by_load: BTreeMap<Load, Vec<&OverheadRecord>> = BTreeMap::new();
     for done in done {
         by_load.entry(done.run.cell).or_default().push(&done.record);
     }
@@ -111,19 +111,19 @@ pub fn evaluate(done: &[Done]) -> Result<Evaluation, Error> {
     })
 }
 
-fn row(load: Load, runs: &[&Record]) -> Result<Row, Error> {
-    let mean = |of: &dyn Fn(&Record) -> f64| {
+fn row(load: Load, runs: &[&OverheadRecord]) -> Result<Row, Error> {
+    let mean = |of: &dyn Fn(&OverheadRecord) -> f64| {
         let values: Vec<f64> = runs.iter().map(|record| of(record)).collect();
         stats::mean_estimate(&values).map_err(|error| Error::Evaluation(format!("{load}: {error}")))
     };
     // Absent for all runs if it is for one.
-    let mean_if_told = |of: &dyn Fn(&Record) -> Option<f64>| {
+    let mean_if_reported = |of: &dyn Fn(&OverheadRecord) -> Option<f64>| {
         let values: Option<Vec<f64>> = runs.iter().map(|record| of(record)).collect();
         values.and_then(|values| stats::mean_estimate(&values).ok())
     };
-    let lateness = |record: &Record| record.managed.lateness_ms;
-    let quanta = |record: &Record| record.managed.manager.quanta as f64;
-    let thread_quanta = |record: &Record| record.managed.manager.thread_quanta as f64;
+    let lateness = |record: &OverheadRecord| record.managed.lateness_ms;
+    let quanta = |record: &OverheadRecord| record.managed.manager.quanta as f64;
+    let thread_quanta = |record: &OverheadRecord| record.managed.manager.thread_quanta as f64;
     Ok(Row {
         load,
         threads: mean(&|record| thread_quanta(record) / quanta(record))?,
@@ -131,9 +131,9 @@ fn row(load: Load, runs: &[&Record]) -> Result<Row, Error> {
         quantum_us: mean(&|record| cpu_us(record) / quanta(record))?,
         start_ms: mean(&|record| record.managed.manager.start_ns as f64 / 1e6)?,
         share: mean(&|record| record.managed.manager.cpu_ns as f64 / 1e9 / record.wall_s)?,
-        memory_kb: mean_if_told(&|record| Some(record.managed.manager.rss_kb? as f64)),
-        lateness_median_ms: mean_if_told(&|record| Some(lateness(record)?.median)),
-        lateness_p95_ms: mean_if_told(&|record| Some(lateness(record)?.p95)),
+        memory_kb: mean_if_reported(&|record| Some(record.managed.manager.rss_kb? as f64)),
+        lateness_median_ms: mean_if_reported(&|record| Some(lateness(record)?.median)),
+        lateness_p95_ms: mean_if_reported(&|record| Some(lateness(record)?.p95)),
         missed: runs.iter().filter_map(|r| Some(lateness(r)?.missed as f64)).sum::<f64>()
             / runs.iter().map(|record| quanta(record)).sum::<f64>(),
         lateness_max_ms: runs
@@ -144,7 +144,7 @@ fn row(load: Load, runs: &[&Record]) -> Result<Row, Error> {
 }
 
 /// Cost per thread at 2,048 sleepers over that at 512.
-fn growth(by_load: &BTreeMap<Load, Vec<&Record>>) -> Option<Estimate> {
+fn growth(by_load: &BTreeMap<Load, Vec<&OverheadRecord>>) -> Option<Estimate> {
     let costs = |load| -> Option<Vec<f64>> {
         Some(by_load.get(&load)?.iter().map(|record| cost_us(record)).collect())
     };
@@ -153,13 +153,13 @@ fn growth(by_load: &BTreeMap<Load, Vec<&Record>>) -> Option<Estimate> {
 }
 
 /// From the first quantum to the last.
-fn cpu_us(record: &Record) -> f64 {
+fn cpu_us(record: &OverheadRecord) -> f64 {
     let Costs { cpu_ns, start_ns, .. } = record.managed.manager;
     cpu_ns.saturating_sub(start_ns) as f64 / 1e3
 }
 
 /// µs per thread and quantum.
-fn cost_us(record: &Record) -> f64 {
+fn cost_us(record: &OverheadRecord) -> f64 {
     cpu_us(record) / record.managed.manager.thread_quanta as f64
 }
 
@@ -169,7 +169,7 @@ fn checks(rows: &[Row], growth: Option<Estimate>) -> Vec<Check> {
         checks.push(Check {
             requirement: format!("{}: at most {COST_US} µs per thread and quantum", row.load),
             measured: Some(row.cost_us),
-            beside: beside(row, rows),
+            reference: reference(row, rows),
             verdict: at_most(Some(row.cost_us), COST_US),
         });
     }
@@ -180,7 +180,7 @@ fn checks(rows: &[Row], growth: Option<Estimate>) -> Vec<Check> {
                  most {GROWTH} times"
             ),
             measured: Some(growth),
-            beside: "1 is exactly linear".to_owned(),
+            reference: "1 is exactly linear".to_owned(),
             verdict: at_most(Some(growth), GROWTH),
         });
     }
@@ -193,7 +193,7 @@ fn checks(rows: &[Row], growth: Option<Estimate>) -> Vec<Check> {
                 row.load
             ),
             measured: row.memory_kb,
-            beside: "KiB".to_owned(),
+            reference: "KiB".to_owned(),
             verdict: at_most(row.memory_kb, allowed),
         });
     }
@@ -203,7 +203,7 @@ fn checks(rows: &[Row], growth: Option<Estimate>) -> Vec<Check> {
         checks.push(Check {
             requirement: format!("{}: median lateness at most {LATENESS_MS} ms", row.load),
             measured: row.lateness_median_ms,
-            beside: format!(
+            reference: format!(
                 "95th percentile {p95} ms, largest {max} ms; {:.1} % of the quanta were over \
                  before the loop came to wait for their end",
                 100.0 * row.missed
@@ -215,7 +215,7 @@ fn checks(rows: &[Row], growth: Option<Estimate>) -> Vec<Check> {
 }
 
 /// What a bare loop costs for the same threads, where that was measured.
-fn beside(row: &Row, rows: &[Row]) -> String {
+fn reference(row: &Row, rows: &[Row]) -> String {
     let quantum = format!("{} µs per quantum", number::estimate(&row.quantum_us));
     let bare = Load::Bare(row.load.threads());
     match rows.iter().find(|row| row.load == bare) {

@@ -56,7 +56,7 @@ fn load_text() -> String {
         "Sleepers wake {WAKES_PER_S} times a second, each at a moment of its own, and work for \
          about {WORK} µs; busy threads never sleep. CPU time is that of all threads of the \
          manager, by the scheduler's nanosecond account, from the first quantum to the last; \
-         starting is told apart, putting back is not in it. The bare loop manages nothing: it \
+         starting is distinguished, putting back is not in it. The bare loop manages nothing: it \
          wakes as often and reads the same two files of each thread, which is the part that the \
          kernel takes in any case. The dashed line is the straight line through CPU time per quantum over \
          threads (least squares), per thread: what is fixed counts less the more threads there are."

@@ -12,7 +12,7 @@ pub const WORK: u32 = 20;
 /// Quantum of `phases`, and of the bare loop.
 pub const QUANTUM: Duration = Duration::from_millis(50);
 
-/// Time that a run takes beside its measurement.
+/// Time that a run takes besides its measurement.
 pub(super) const AROUND: Duration = Duration::from_millis(700);
 
 /// What the managed program does.
@@ -23,7 +23,7 @@ pub enum Load {
     Sleepers(u32),
     /// Threads that never sleep.
     Busy(u32),
-    /// Sleepers that nobody manages: a bare loop does nothing but read them.
+    /// Unmanaged sleepers: a bare loop does nothing but read them.
     Bare(u32),
 }
 
@@ -40,7 +40,7 @@ impl Load {
         Self::Bare(512),
     ];
 
-    /// Threads beside the program's main one.
+    /// Threads besides the program's main one.
     #[must_use]
     pub fn threads(self) -> u32 {
         match self {

@@ -9,7 +9,7 @@ use super::plan::Load;
 
 /// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct OverheadRecord {
     /// Seconds that it took, with everything around it.
     pub wall_s: f64,
     /// What the load reported.
@@ -19,4 +19,4 @@ pub struct Record {
 }
 
 /// A finished run.
-pub type Done = Finished<InRound<Load>, Record>;
+pub type Done = Finished<InRound<Load>, OverheadRecord>;

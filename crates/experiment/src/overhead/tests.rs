@@ -29,7 +29,7 @@ fn records(cost_us: impl Fn(f64) -> f64, rss_kb: u64, late_ms: f64) -> Vec<Done>
                 "wakes": 1, "busy_iterations": 0, "cpu_s": null,
             });
             let load = serde_json::from_value(load).unwrap();
-            Done { run, record: Record { wall_s: 1.5, load, managed } }
+            Done { run, record: OverheadRecord { wall_s: 1.5, load, managed } }
         })
         .collect()
 }
@@ -73,7 +73,7 @@ fn a_line_is_found_again() {
 }
 
 #[test]
-fn what_the_kernel_does_not_tell_is_undecided() {
+fn what_the_kernel_does_not_report_is_undecided() {
     let mut runs = records(|n| n, 9_000, 1.0);
     runs[0].record.managed.manager.rss_kb = None;
     let evaluation = evaluate(&runs).unwrap();
@@ -94,19 +94,19 @@ fn the_experiment_runs_goes_on_and_writes_the_report() {
         "count": 8, "busy": 0, "wakes_per_s": 10.0, "work": 20, "elapsed_s": 1.0,
         "wakes": 1, "busy_iterations": 0, "cpu_s": 0.1,
     });
-    let told = json!({
+    let reported = json!({
         "manager": {"cpu_ns": 1000, "quanta": 10, "thread_quanta": 80, "rss_kb": 4000},
         "lateness_ms": {"median": 0.1, "p95": 0.2, "max": 0.3}, "more": [1, 2, 3],
     });
     let text = format!(
         "#!/bin/sh\necho '{load}'\nfor word in \"$@\"; do case $word in\n\
-         --report-file=*) echo '{told}' > \"${{word#*=}}\" ;;\nesac; done\n"
+         --report-file=*) echo '{reported}' > \"${{word#*=}}\" ;;\nesac; done\n"
     );
     let symbiont = script(folder.path(), "symbiont", &text);
     let mut watched = load;
     watched["watched"] = json!({"quanta": 10, "thread_quanta": 90, "cpu_ns": 900_000});
     let synth = script(folder.path(), "symbiont-synth", &format!("#!/bin/sh\necho '{watched}'\n"));
-    let options = Options {
+    let options = OverheadOptions {
         programs: Programs { symbiont, synth },
         output: folder.path().join("out"),
         size: Size { rounds: 1, time: Duration::from_millis(10) },

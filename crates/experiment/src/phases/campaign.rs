@@ -11,9 +11,9 @@ use symbiont_synth::calibrate::Rate;
 use super::command::{self, Ask};
 use super::evaluate::{Cpus, evaluate};
 use super::page;
-use super::plan::{self, Part, Program, Run, Size, What};
+use super::plan::{self, Part, Program, Run, RunKind, Size};
 use super::real::{self, Prepare};
-use super::record::{self, Record};
+use super::record::{self, PhasesRecord};
 use symbiont_campaign::harness::{
     self, Error, Lead, Programs, Progress, Slow, read_json, read_report, slow_cpus,
 };
@@ -22,7 +22,7 @@ use symbiont_report::{Block, Report};
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct PhasesOptions {
     /// The programs to run.
     pub programs: Programs,
     /// Folder of the report and of the finished runs.
@@ -39,7 +39,7 @@ pub struct Options {
     pub slow: Vec<SlowCpu>,
 }
 
-impl Options {
+impl PhasesOptions {
     /// With phases of 200 ms on average.
     #[must_use]
     pub fn new(programs: Programs, output: PathBuf, size: Size, seed: u64) -> Self {
@@ -58,7 +58,7 @@ impl Options {
 /// Time between the start of a run and the start of its programs' work, at first.
 const LEAD: Duration = Duration::from_millis(400);
 /// Time that a run may take beyond what it should.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Carries out all runs that are not kept yet, evaluates all of them, and writes the report, `runs.csv` and
 /// `real-runs.csv`.
@@ -66,7 +66,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// When a run fails again and again, the folder cannot be used, or the user stops it; finished runs are kept
 /// in each case.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &PhasesOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     // Rounds are those of the plan.
     let site = Site::new(&options.output, Repeats::exactly(1), options.seed)?;
     let rate = site.rate(&options.programs, progress)?;
@@ -102,7 +102,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     };
     let done = carry_out(&phases, &site.folder, 1, progress)?;
     drop(phases);
-    let records: Vec<Record> = done.into_iter().map(|done| done.record).collect();
+    let records: Vec<PhasesRecord> = done.into_iter().map(|done| done.record).collect();
     let csv = site.folder.join("runs.csv");
     fs::write(&csv, record::csv(&records)).map_err(Error::io(&csv))?;
     let csv = site.folder.join("real-runs.csv");
@@ -120,7 +120,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
 
 /// The experiment on this machine.
 struct Phases<'a> {
-    options: &'a Options,
+    options: &'a PhasesOptions,
     site: &'a Site,
     plan: &'a [Run],
     rate: Rate,
@@ -131,14 +131,14 @@ struct Phases<'a> {
 
 impl Experiment for Phases<'_> {
     type Run = Run;
-    type Record = Record;
+    type Record = PhasesRecord;
 
     fn name(&self) -> String {
         "phases".to_owned()
     }
 
     fn basis(&self, _: &Run) -> String {
-        let Options { phase, slow, seed, .. } = self.options;
+        let PhasesOptions { phase, slow, seed, .. } = self.options;
         let (rate, work) = (&self.rate, &self.work);
         self.site.machine.basis(&[&format!("{seed} {phase:?} {slow:?} {rate:?} {work:?}")])
     }
@@ -147,7 +147,7 @@ impl Experiment for Phases<'_> {
         if done.is_empty() { self.plan.to_vec() } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
+    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<PhasesRecord, Error> {
         let record = self.lead.heed(self.measure(run, &|| stop.load(Ordering::Relaxed)))?;
         self.slow.check()?;
         Ok(record)
@@ -163,7 +163,7 @@ impl Experiment for Phases<'_> {
 }
 
 impl Phases<'_> {
-    fn measure(&self, run: &Run, cancelled: &dyn Fn() -> bool) -> Result<Record, Error> {
+    fn measure(&self, run: &Run, cancelled: &dyn Fn() -> bool) -> Result<PhasesRecord, Error> {
         let options = self.options;
         let scratch = harness::scratch(&self.site.folder)?;
         let file = |name: &str| scratch.path().join(name);
@@ -176,7 +176,7 @@ impl Phases<'_> {
             start: now + lead,
         };
         let synth = |program: Program| command::synth(&options.programs.synth, program, ask);
-        let limit = lead + run.time + PATIENCE;
+        let limit = lead + run.time + TIMEOUT;
         let start = |words: &[String], stdout: &Path| {
             harness::run(words, stdout, &file("stderr"), limit, cancelled)
         };
@@ -194,22 +194,22 @@ impl Phases<'_> {
         };
         let mut timed = None;
         let (finished, count, managed) = match &run.what {
-            What::Alone { program } => (start(&synth(*program), &outputs[0])?, 1, None),
-            What::Together { programs: [a, b], policy, grouping } => {
+            RunKind::Alone { program } => (start(&synth(*program), &outputs[0])?, 1, None),
+            RunKind::Together { programs: [a, b], policy, grouping } => {
                 let commands = [(synth(*a), &*outputs[0]), (synth(*b), &*outputs[1])];
                 let text = command::job_file(&commands, *grouping)
                     .map_err(|error| Error::Evaluation(error.to_string()))?;
                 let (finished, managed) = manage(text, policy)?;
                 (finished, 2, managed)
             }
-            What::RealAlone => {
+            RunKind::RealAlone => {
                 let real = real()?;
                 let (words, stdout) = real.alone();
                 let finished = start(&words, stdout)?;
                 timed = Some(real.serial()?);
                 (finished, 0, None)
             }
-            What::RealTogether { policy, grouping } => {
+            RunKind::RealTogether { policy, grouping } => {
                 let real = real()?;
                 let (finished, managed) = manage(real.job_file(*grouping)?, policy)?;
                 timed = Some(real.serial()?);
@@ -220,11 +220,11 @@ impl Phases<'_> {
         let programs =
             outputs.iter().take(count).map(|path| read_json(path)).collect::<Result<_, _>>()?;
         let wall_s = finished.wall.as_secs_f64();
-        Ok(Record { run: run.clone(), wall_s, programs, real: timed, managed })
+        Ok(PhasesRecord { run: run.clone(), wall_s, programs, real: timed, managed })
     }
 }
 
-fn facts(options: &Options, rate: Rate, records: &[Record]) -> Vec<(String, String)> {
+fn facts(options: &PhasesOptions, rate: Rate, records: &[PhasesRecord]) -> Vec<(String, String)> {
     let size = &options.size;
     let runs = |part| records.iter().filter(|record| record.run.part == part).count();
     let part = |rounds: u32, time: Duration, what: &str, part: Part| {

@@ -38,7 +38,7 @@ pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
     checks.push(Check {
         requirement: format!("all runs take at most {:.0} min", WALL_S / 60.0),
         measured: Some(Estimate::exact(wall_s / 60.0)),
-        beside: "minutes, summed over the runs".to_owned(),
+        reference: "minutes, summed over the runs".to_owned(),
         verdict: Verdict::of(wall_s <= WALL_S),
     });
     checks
@@ -58,11 +58,11 @@ fn serial_runs_at_full_speed(cell: &Cell, serial: usize) -> Check {
     let measured = of(&cell.tried);
     Check {
         requirement: format!(
-            "beside a parallel program in one session, the serial program's mean speedup under \
+            "co-running with a parallel program in one session, the serial program's mean speedup under \
              phases is at least {SERIAL_SPEEDUP}"
         ),
         measured: Some(measured),
-        beside: format!("stay: {}{model}", number::estimate(&of(&cell.baseline))),
+        reference: format!("stay: {}{model}", number::estimate(&of(&cell.baseline))),
         verdict: Verdict::of(measured.value >= SERIAL_SPEEDUP),
     }
 }
@@ -76,7 +76,7 @@ fn jitter_is_lower(cell: &Cell, serial: usize) -> Check {
     Check {
         requirement: "its jitter is lower under phases (difference below zero)".to_owned(),
         measured: change,
-        beside: format!(
+        reference: format!(
             "stay: {}, phases: {}",
             text(cell.baseline.jitter[serial]),
             text(cell.tried.jitter[serial])
@@ -98,7 +98,7 @@ fn no_worse_in_own_sessions(cell: &Cell, serial: usize) -> Check {
                       below stay beyond the interval"
             .to_owned(),
         measured: Some(change),
-        beside: format!(
+        reference: format!(
             "stay: {}, phases: {}",
             number::estimate(&cell.baseline.speedup[serial]),
             number::estimate(&cell.tried.speedup[serial])
@@ -125,7 +125,7 @@ fn throughput_is_kept(matrix: &[&Cell]) -> Check {
         requirement: "no cell of the matrix has a throughput below stay beyond the interval"
             .to_owned(),
         measured: None,
-        beside: if worse.is_empty() {
+        reference: if worse.is_empty() {
             format!("none of {} cells", matrix.len())
         } else {
             format!("{} (by chance about one of 40 cells is named)", worse.join("; "))
@@ -139,22 +139,22 @@ fn throughput_is_kept(matrix: &[&Cell]) -> Check {
 }
 
 /// Least change of fairness in the tables that says where the measured one goes.
-const TOLD: f64 = 0.01;
+const LEAST_CHANGE: f64 = 0.01;
 
 /// Fairness rises only where Tables 1 and 3 predict it, and falls elsewhere.
 fn fairness_follows_the_tables<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<Check> {
     let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
     for cell in cells {
         let of = |outcome: &Outcome| outcome.prediction.map(|prediction| prediction.fairness);
-        let told = of(&cell.tried)? - of(&cell.baseline)?;
+        let reported = of(&cell.tried)? - of(&cell.baseline)?;
         let change = cell.change.fairness;
-        match Goes::of(told, TOLD, &change) {
+        match Goes::of(reported, LEAST_CHANGE, &change) {
             None => {}
-            Some(Goes::AsTold) => right += 1,
+            Some(Goes::AsPredicted) => right += 1,
             Some(Goes::Either) => open += 1,
             Some(Goes::Against) => {
                 let change = number::estimate(&change);
-                wrong.push(format!("{}: {change}, tables {told:+.3}", cell.name()));
+                wrong.push(format!("{}: {change}, tables {reported:+.3}", cell.name()));
             }
         }
     }
@@ -162,7 +162,7 @@ fn fairness_follows_the_tables<'c>(cells: impl Iterator<Item = &'c Cell>) -> Opt
     Some(Check {
         requirement: "in one session, no pair's fairness goes against Tables 1 and 3".to_owned(),
         measured: None,
-        beside: format!("as they say in {right} pairs, within chance in {open}, {against}"),
+        reference: format!("as they say in {right} pairs, within chance in {open}, {against}"),
         verdict: match (wrong.is_empty(), right) {
             (false, _) => Verdict::Fail,
             (true, 0) => Verdict::Undecided,
@@ -171,7 +171,7 @@ fn fairness_follows_the_tables<'c>(cells: impl Iterator<Item = &'c Cell>) -> Opt
     })
 }
 
-/// Why a cell got slower, as far as its figures tell.
+/// Why a cell got slower, as far as its figures show.
 fn why(cell: &Cell) -> String {
     let predicted = cell.outcomes().map(|(_, outcome)| outcome.prediction.map(|p| p.throughput));
     let lost = [0, 1].map(|slot| cell.change.speedup[slot].value < -LITTLE);

@@ -8,9 +8,9 @@ use symbiont_synth::Ratio;
 
 use super::checks::checks;
 use super::managers::{Managers, managers};
-use super::plan::{BASELINE, Grouping, POLICIES, Part, TRIED, What};
+use super::plan::{BASELINE, Grouping, POLICIES, Part, RunKind, TRIED};
 use super::real::{self, Real};
-use super::record::Record;
+use super::record::PhasesRecord;
 use crate::theory::phases as theory;
 use symbiont_campaign::harness::{Check, Error};
 use symbiont_report::metrics;
@@ -66,7 +66,7 @@ pub struct Evaluation {
     pub cells: Vec<Cell>,
     /// The real programs; absent if they were left out.
     pub real: Option<Real>,
-    /// What the managers told, by policy.
+    /// What the managers reported, by policy.
     pub managers: Vec<Managers>,
     /// What the experiment has to show, and whether it does.
     pub checks: Vec<Check>,
@@ -114,7 +114,7 @@ pub struct Outcome {
     /// Iterations per second of both, in units of one thread on the idle machine.
     pub throughput: Estimate,
     /// Share of the CPU time left to programs that neither of them used; absent
-    /// where the kernel does not tell.
+    /// where the kernel does not report it.
     pub idle: Option<Estimate>,
     /// What the model says; absent on machines with one CPU.
     pub prediction: Option<Prediction>,
@@ -181,19 +181,24 @@ struct Runs {
 /// # Errors
 /// When there are no runs to evaluate: for a cell that was run, each policy
 /// and each program alone must have finished at least once.
-pub fn evaluate(records: &[Record], cpus: Cpus, rate: f64, seed: u64) -> Result<Evaluation, Error> {
+pub fn evaluate(
+    records: &[PhasesRecord],
+    cpus: Cpus,
+    rate: f64,
+    seed: u64,
+) -> Result<Evaluation, Error> {
     let mut alone: BTreeMap<(Part, String), AloneRuns> = BTreeMap::new();
     let mut together: BTreeMap<CellKey, Runs> = BTreeMap::new();
     let mut order: Vec<CellKey> = Vec::new();
     for record in records {
         match (&record.run.what, record.programs.as_slice()) {
-            (What::Alone { program }, [report]) => {
+            (RunKind::Alone { program }, [report]) => {
                 let key = (record.run.part, program.ratio.to_string());
                 let runs = alone.entry(key).or_default();
                 runs.progress.push(report.progress_per_s());
                 runs.throughput.push(report.iterations_per_s / rate);
             }
-            (What::Together { programs, policy, grouping }, [a, b]) => {
+            (RunKind::Together { programs, policy, grouping }, [a, b]) => {
                 let ratios = programs.map(|program| program.ratio);
                 let key = (record.run.part, ratios.map(|r| r.to_string()), *grouping);
                 if !together.contains_key(&key) {
@@ -208,7 +213,7 @@ pub fn evaluate(records: &[Record], cpus: Cpus, rate: f64, seed: u64) -> Result<
                     used: a.cpu_s.zip(b.cpu_s).map(|(x, y)| x / a.elapsed_s + y / b.elapsed_s),
                 });
             }
-            (What::RealAlone | What::RealTogether { .. }, _) => {}
+            (RunKind::RealAlone | RunKind::RealTogether { .. }, _) => {}
             _ => return Err(Error::Evaluation(format!("{} has no results", record.run.id()))),
         }
     }
@@ -226,7 +231,7 @@ pub fn evaluate(records: &[Record], cpus: Cpus, rate: f64, seed: u64) -> Result<
             let references = [of_alone(*part, ratios[0])?, of_alone(*part, ratios[1])?];
             let runs = [BASELINE, TRIED].map(|policy| by_policy.get(policy));
             let [Some(baseline), Some(tried)] = runs else {
-                let cell = format!("{} beside {}", ratios[0], ratios[1]);
+                let cell = format!("{} co-running with {}", ratios[0], ratios[1]);
                 return Err(Error::Evaluation(format!("{cell} has not run under each policy")));
             };
             cell((*part, *grouping), ratios, references, (baseline, tried), cpus, seed)
@@ -318,7 +323,7 @@ fn fairness(runs: &[Pair], alone: [&[f64]; 2], taken: &[Vec<usize>]) -> f64 {
     metrics::fairness(&speedups).unwrap_or(f64::NAN)
 }
 
-/// Mean share of the CPU time that nobody used; absent if a run does not tell.
+/// Mean share of the unused CPU time; absent if a run does not report it.
 fn idle(runs: &[Pair], cpus: Cpus) -> Result<Option<Estimate>, Error> {
     let used: Option<Vec<f64>> = runs.iter().map(|run| run.used).collect();
     used.map(|used| {
@@ -468,10 +473,10 @@ impl Cell {
         [(baseline, &self.baseline), (tried, &self.tried)]
     }
 
-    /// "inf:1 beside 1:inf".
+    /// "inf:1 co-running with 1:inf".
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{} beside {}", label(self.ratios[0]), label(self.ratios[1]))
+        format!("{} co-running with {}", label(self.ratios[0]), label(self.ratios[1]))
     }
 }
 

@@ -1,10 +1,10 @@
-//! What the managers told of the runs.
+//! What the managers reported of the runs.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::record::Record;
+use super::record::PhasesRecord;
 use symbiont_campaign::harness::Managed;
 use symbiont_report::stats::{self, Estimate};
 
@@ -15,14 +15,14 @@ pub struct Managers {
     pub policy: String,
     /// Share of one CPU that the manager took.
     pub cpu_share: Estimate,
-    /// Moves in force, per second.
+    /// Moves applied, per second.
     pub moves_per_s: Estimate,
     /// Moves that the machine refused, in all runs.
     pub refused: u64,
     /// Why moves were refused, and how often. Of reasons that differ in
     /// numbers only, one stands for all.
     pub reasons: BTreeMap<String, u64>,
-    /// Median lateness of a run, mean over runs, in ms; absent if not told.
+    /// Median lateness of a run, mean over runs, in ms; absent if not reported.
     pub lateness_ms: Option<Estimate>,
     /// Runs in which nothing was moved.
     pub idle_runs: u64,
@@ -34,11 +34,11 @@ pub struct Managers {
 
 /// Summed up by policy.
 #[must_use]
-pub fn managers(records: &[Record]) -> Vec<Managers> {
+pub fn managers(records: &[PhasesRecord]) -> Vec<Managers> {
     let mut by_policy: BTreeMap<&str, Vec<(f64, &Managed)>> = BTreeMap::new();
     for record in records {
-        if let (Some((policy, _)), Some(told)) = (record.run.what.managed(), &record.managed) {
-            by_policy.entry(policy).or_default().push((record.wall_s, told));
+        if let (Some((policy, _)), Some(reported)) = (record.run.what.managed(), &record.managed) {
+            by_policy.entry(policy).or_default().push((record.wall_s, reported));
         }
     }
     by_policy.into_iter().rev().filter_map(|(policy, runs)| sum_up(policy, &runs)).collect()
@@ -46,24 +46,25 @@ pub fn managers(records: &[Record]) -> Vec<Managers> {
 
 fn sum_up(policy: &str, runs: &[(f64, &Managed)]) -> Option<Managers> {
     let mean = |of: &dyn Fn(f64, &Managed) -> f64| {
-        let values: Vec<f64> = runs.iter().map(|(wall_s, told)| of(*wall_s, told)).collect();
+        let values: Vec<f64> =
+            runs.iter().map(|(wall_s, reported)| of(*wall_s, reported)).collect();
         stats::mean_estimate(&values).ok()
     };
     let lateness: Vec<f64> =
-        runs.iter().filter_map(|(_, told)| Some(told.lateness_ms?.median)).collect();
+        runs.iter().filter_map(|(_, reported)| Some(reported.lateness_ms?.median)).collect();
     let mut trouble = BTreeMap::new();
-    for text in runs.iter().flat_map(|(_, told)| &told.trouble) {
+    for text in runs.iter().flat_map(|(_, reported)| &reported.trouble) {
         *trouble.entry(text.clone()).or_default() += 1;
     }
-    let reasons = alike(runs.iter().flat_map(|(_, told)| &told.moves.reasons));
+    let reasons = alike(runs.iter().flat_map(|(_, reported)| &reported.moves.reasons));
     Some(Managers {
         policy: policy.to_owned(),
-        cpu_share: mean(&|wall_s, told| told.manager.cpu_ns as f64 / 1e9 / wall_s)?,
-        moves_per_s: mean(&|wall_s, told| told.moves.done as f64 / wall_s)?,
-        refused: runs.iter().map(|(_, told)| told.moves.refused).sum(),
+        cpu_share: mean(&|wall_s, reported| reported.manager.cpu_ns as f64 / 1e9 / wall_s)?,
+        moves_per_s: mean(&|wall_s, reported| reported.moves.done as f64 / wall_s)?,
+        refused: runs.iter().map(|(_, reported)| reported.moves.refused).sum(),
         reasons,
         lateness_ms: stats::mean_estimate(&lateness).ok(),
-        idle_runs: runs.iter().filter(|(_, told)| told.moves.done == 0).count() as u64,
+        idle_runs: runs.iter().filter(|(_, reported)| reported.moves.done == 0).count() as u64,
         runs: runs.len() as u64,
         trouble,
     })
@@ -87,9 +88,10 @@ mod tests {
 
     #[test]
     fn reasons_that_differ_in_numbers_only_are_one() {
-        let told = [("processes 12 and 345 differ", 6), ("processes 7 and 8 differ", 4), ("no", 1)]
-            .map(|(text, count)| (text.to_owned(), count));
-        let summed = alike(told.iter().map(|(text, count)| (text, count)));
+        let reported =
+            [("processes 12 and 345 differ", 6), ("processes 7 and 8 differ", 4), ("no", 1)]
+                .map(|(text, count)| (text.to_owned(), count));
+        let summed = alike(reported.iter().map(|(text, count)| (text, count)));
         let expected = [("no".to_owned(), 1), ("processes 12 and 345 differ".to_owned(), 10)];
         assert_eq!(summed, expected.into());
     }

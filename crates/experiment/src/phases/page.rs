@@ -24,14 +24,22 @@ pub fn page(evaluation: &Evaluation, size: &Size) -> Report {
     report.push(Check::table(&evaluation.checks));
     let headline: Vec<&Cell> = of_part(evaluation, Part::Headline);
     if !headline.is_empty() {
-        report.push(Block::Heading("A parallel program beside a serial one".to_owned()));
+        report.push(Block::Heading("A parallel program co-running with a serial one".to_owned()));
         report.push(Block::Prose(HEADLINE.to_owned()));
-        report.push(tables::programs("headline", "∞:1 beside 1:∞: each program", &headline));
+        report.push(tables::programs(
+            "headline",
+            "∞:1 co-running with 1:∞: each program",
+            &headline,
+        ));
         report.push(speedup_plot(&headline));
         if let Some(plot) = jitter_plot(&headline) {
             report.push(plot);
         }
-        report.push(tables::pairs("headline-pairs", "∞:1 beside 1:∞: both together", &headline));
+        report.push(tables::pairs(
+            "headline-pairs",
+            "∞:1 co-running with 1:∞: both together",
+            &headline,
+        ));
     }
     real::section(&mut report, evaluation);
     let matrix = of_part(evaluation, Part::Matrix);
@@ -222,7 +230,10 @@ fn speedup_matrix(
     let title = format!("Speedup under {policy}");
     heat_map(
         (format!("speedup-{policy}-{}", grouping.id()), &title),
-        format!("{}: speedup of the row's program beside the column's.", capital(grouping)),
+        format!(
+            "{}: speedup of the row's program co-running with the column's.",
+            capital(grouping)
+        ),
         "Speedup",
         ratios,
         figure,
@@ -248,7 +259,7 @@ fn heat_map(
     let names: Vec<String> = ratios.iter().copied().map(label).collect();
     let chart = Matrix {
         row: "Program".to_owned(),
-        column: "Beside".to_owned(),
+        column: "Co-runner".to_owned(),
         rows: names.clone(),
         columns: names,
         cells: ratios

@@ -19,13 +19,13 @@ pub const POLICIES: [&str; 2] = [BASELINE, TRIED];
 /// The paper's ratios (Table 4).
 pub const NINE: [&str; 9] = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"];
 
-/// Time that a run takes beside its measurement: starting, enrolling, ending.
+/// Time that a run takes besides its measurement: starting, enrolling, ending.
 const AROUND: Duration = Duration::from_millis(550);
 
 /// How large it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Size {
-    /// Rounds of the headline cell, (∞:1) beside (1:∞).
+    /// Rounds of the headline cell, (∞:1) co-running with (1:∞).
     pub headline_rounds: u32,
     /// Length of its runs.
     pub headline_time: Duration,
@@ -140,7 +140,7 @@ impl Grouping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// (∞:1) beside (1:∞), many rounds.
+    /// (∞:1) co-running with (1:∞), many rounds.
     Headline,
     /// All pairs of ratios, few rounds.
     Matrix,
@@ -172,7 +172,7 @@ pub struct Program {
 /// What runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum RunKind {
     /// One program, not managed.
     Alone {
         /// Which.
@@ -198,7 +198,7 @@ pub enum What {
     },
 }
 
-impl What {
+impl RunKind {
     /// Policy and sessions of a managed run.
     #[must_use]
     pub fn managed(&self) -> Option<(&str, Grouping)> {
@@ -221,7 +221,7 @@ pub struct Run {
     /// How long it measures; of real programs, what the serial one takes alone.
     pub time: Duration,
     /// What runs.
-    pub what: What,
+    pub what: RunKind,
 }
 
 impl Run {
@@ -229,12 +229,12 @@ impl Run {
     #[must_use]
     pub fn id(&self) -> String {
         let what = match &self.what {
-            What::Alone { program } => format!("alone-{}", program.ratio),
-            What::Together { programs: [a, b], policy, grouping } => {
+            RunKind::Alone { program } => format!("alone-{}", program.ratio),
+            RunKind::Together { programs: [a, b], policy, grouping } => {
                 format!("{}-{}-{policy}-{}", a.ratio, b.ratio, grouping.id())
             }
-            What::RealAlone => "alone".to_owned(),
-            What::RealTogether { policy, grouping } => format!("{policy}-{}", grouping.id()),
+            RunKind::RealAlone => "alone".to_owned(),
+            RunKind::RealTogether { policy, grouping } => format!("{policy}-{}", grouping.id()),
         };
         format!("{}-{:03}-{}", self.part.id(), self.round, what.replace(':', "to"))
     }
@@ -243,12 +243,12 @@ impl Run {
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
-            What::Alone { program } => write!(f, "{} alone", program.ratio),
-            What::Together { programs: [a, b], policy, grouping } => {
-                write!(f, "{} beside {}, {policy}, {}", a.ratio, b.ratio, grouping.name())
+            RunKind::Alone { program } => write!(f, "{} alone", program.ratio),
+            RunKind::Together { programs: [a, b], policy, grouping } => {
+                write!(f, "{} co-running with {}, {policy}, {}", a.ratio, b.ratio, grouping.name())
             }
-            What::RealAlone => f.write_str("real program alone"),
-            What::RealTogether { policy, grouping } => {
+            RunKind::RealAlone => f.write_str("real program alone"),
+            RunKind::RealTogether { policy, grouping } => {
                 write!(f, "real programs, {policy}, {}", grouping.name())
             }
         }
@@ -285,12 +285,12 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
 /// About how long runs take, one after the other.
 #[must_use]
 pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
-    let beside_others = |run: &Run| match run.what {
-        // Fixed work beside others: by the model, at most half as long again.
-        What::RealTogether { .. } => run.time * 3 / 2 + AROUND,
+    let with_others = |run: &Run| match run.what {
+        // Fixed work co-running with others: by the model, at most half as long again.
+        RunKind::RealTogether { .. } => run.time * 3 / 2 + AROUND,
         _ => run.time + AROUND,
     };
-    runs.into_iter().map(beside_others).sum()
+    runs.into_iter().map(with_others).sum()
 }
 
 fn one_round(
@@ -304,14 +304,14 @@ fn one_round(
     // Seeds stay below 2⁵³, so that any reader of JSON gets them right.
     let mut program = |ratio: Ratio| Program { ratio, seed: u64::from(rng.random::<u32>()) };
     for &ratio in ratios {
-        let what = What::Alone { program: program(ratio) };
+        let what = RunKind::Alone { program: program(ratio) };
         runs.push(Run { part, round, time, what });
     }
     for &(a, b) in cells {
         let programs = [program(a), program(b)];
         for policy in POLICIES {
             for &grouping in groupings {
-                let what = What::Together { programs, policy: policy.to_owned(), grouping };
+                let what = RunKind::Together { programs, policy: policy.to_owned(), grouping };
                 runs.push(Run { part, round, time, what });
             }
         }
@@ -321,11 +321,11 @@ fn one_round(
 }
 
 fn real_round(round: u32, time: Duration, rng: &mut Pcg64) -> Vec<Run> {
-    let mut whats = vec![What::RealAlone];
+    let mut whats = vec![RunKind::RealAlone];
     for policy in POLICIES {
         whats.extend(
             Grouping::ALL
-                .map(|grouping| What::RealTogether { policy: policy.to_owned(), grouping }),
+                .map(|grouping| RunKind::RealTogether { policy: policy.to_owned(), grouping }),
         );
     }
     whats.shuffle(rng);
@@ -375,9 +375,9 @@ mod tests {
     fn policies_meet_the_same_programs() {
         let runs = plan(&Size::full(), 1);
         for (i, run) in runs.iter().enumerate() {
-            let What::Together { programs, .. } = &run.what else { continue };
+            let RunKind::Together { programs, .. } = &run.what else { continue };
             for other in runs.iter().skip(i) {
-                let What::Together { programs: theirs, .. } = &other.what else { continue };
+                let RunKind::Together { programs: theirs, .. } = &other.what else { continue };
                 let same_cell = programs.map(|p| p.ratio) == theirs.map(|p| p.ratio);
                 if same_cell && (run.part, run.round) == (other.part, other.round) {
                     assert_eq!(programs, theirs);
@@ -396,7 +396,7 @@ mod tests {
     fn the_order_within_a_round_is_random() {
         let first_is_alone = (0..20)
             .map(|seed| plan(&Size::short(), seed))
-            .filter(|runs| matches!(runs.first().map(|r| &r.what), Some(What::Alone { .. })))
+            .filter(|runs| matches!(runs.first().map(|r| &r.what), Some(RunKind::Alone { .. })))
             .count();
         assert!((1..20).contains(&first_is_alone));
     }

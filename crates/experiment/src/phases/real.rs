@@ -9,12 +9,12 @@
 //! Python, computing a chain of SHA-256 digests: fixed work, one thread. The
 //! *parallel* one is `xz` with a thread per hardware thread, which compresses
 //! seeded text, fed to it again and again until the serial one is done. So the
-//! serial program has n busy threads beside it from its first digest to its
+//! serial program has n busy threads co-running with it from its first digest to its
 //! last, and Morad et al.'s two orders of programs (eq. 5) are not needed.
 //!
 //! Only the serial program is measured. The parallel one's progress is known
 //! to a block of its input at best, which is too coarse for runs this short;
-//! what a parallel program pays, the synthetic ones tell.
+//! what a parallel program pays, the synthetic ones show.
 //!
 //! Both outputs are checked after each run: the digest against that of an
 //! unmanaged run, what `xz` wrote against its input. A machine without one of
@@ -26,7 +26,7 @@
 //! alone over mean time side by side (eq. 5).
 //!
 //! # Properties
-//! - Speedup is time alone over time together, and stands beside the model
+//! - Speedup is time alone over time together, and stands next to the model
 //!   (`real_programs_are_judged_by_their_times`).
 //! - A wrong output fails the run (`a_wrong_output_of_a_real_program_fails_the_run`).
 //! - A missing program leaves the part out

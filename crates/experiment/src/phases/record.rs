@@ -9,7 +9,7 @@ use symbiont_campaign::harness::Managed;
 
 /// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct PhasesRecord {
     /// Which run.
     pub run: Run,
     /// Seconds that it took, with everything around it.
@@ -25,8 +25,8 @@ pub struct Record {
 
 /// All synthetic runs as a CSV table: a line for each program of each run.
 #[must_use]
-pub fn csv(records: &[Record]) -> String {
-    let head = "run,part,round,policy,grouping,ratio,beside,seed,elapsed_s,iterations_per_s,\
+pub fn csv(records: &[PhasesRecord]) -> String {
+    let head = "run,part,round,policy,grouping,ratio,co_runner,seed,elapsed_s,iterations_per_s,\
                 serial_per_s,parallel_per_s,progress_per_s,cpu_s,sleeps,preemptions\n";
     let mut text = head.to_owned();
     for record in records {
@@ -34,7 +34,7 @@ pub fn csv(records: &[Record]) -> String {
         let (policy, grouping) =
             record.run.what.managed().map_or(("", ""), |(policy, g)| (policy, g.id()));
         for (slot, program) in record.programs.iter().enumerate() {
-            let beside = record
+            let co_runner = record
                 .programs
                 .iter()
                 .enumerate()
@@ -48,7 +48,7 @@ pub fn csv(records: &[Record]) -> String {
                 policy.to_owned(),
                 grouping.to_owned(),
                 program.ratio.to_string(),
-                beside,
+                co_runner,
                 program.seed.to_string(),
                 program.elapsed_s.to_string(),
                 program.iterations_per_s.to_string(),

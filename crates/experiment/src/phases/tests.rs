@@ -31,12 +31,12 @@ fn reported(ratio: Ratio, progress: f64) -> Report {
 
 /// Headline and matrix of pure programs, each run's progress given by a function
 /// of policy, grouping, own ratio and the other's; 1 alone; a little noise by round.
-fn records(of: impl Fn(&str, Grouping, Ratio, Ratio) -> f64) -> Vec<Record> {
+fn records(of: impl Fn(&str, Grouping, Ratio, Ratio) -> f64) -> Vec<PhasesRecord> {
     records_by_round(|_, policy, grouping, own, other| of(policy, grouping, own, other))
 }
 
 /// The same, with the round as well.
-fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Vec<Record> {
+fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Vec<PhasesRecord> {
     let size = Size {
         headline_rounds: 6,
         headline_time: Duration::from_secs(1),
@@ -52,10 +52,10 @@ fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Ve
         .map(|run| {
             let noise = 1.0 + f64::from(run.round % 3) * 1e-3;
             let programs = match &run.what {
-                What::Alone { program } => {
+                RunKind::Alone { program } => {
                     vec![reported(program.ratio, noise)]
                 }
-                What::Together { programs: [a, b], policy, grouping } => [(a, b), (b, a)]
+                RunKind::Together { programs: [a, b], policy, grouping } => [(a, b), (b, a)]
                     .map(|(own, other)| {
                         let progress = of(run.round, policy, *grouping, own.ratio, other.ratio);
                         // No two measurements are equal.
@@ -67,7 +67,7 @@ fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Ve
                         reported(own.ratio, progress * (noise + own_noise))
                     })
                     .into(),
-                What::RealAlone | What::RealTogether { .. } => Vec::new(),
+                RunKind::RealAlone | RunKind::RealTogether { .. } => Vec::new(),
             };
             let real = (run.part == Part::Real).then(|| {
                 let progress = run.what.managed().map_or(1.0, |(policy, grouping)| {
@@ -75,7 +75,7 @@ fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Ve
                 });
                 real::Timed { seconds: 2.0 / progress, digest: "d1".to_owned() }
             });
-            Record { run, wall_s: 1.5, programs, real, managed: None }
+            PhasesRecord { run, wall_s: 1.5, programs, real, managed: None }
         })
         .collect()
 }
@@ -99,14 +99,14 @@ fn predicted() -> &'static Evaluation {
 }
 
 /// The runs of one cell, and those alone.
-fn few() -> Vec<Record> {
+fn few() -> Vec<PhasesRecord> {
     let mut runs = records(as_predicted);
     runs.retain(|record| match &record.run.what {
-        What::Together { grouping, .. } => {
+        RunKind::Together { grouping, .. } => {
             record.run.part == Part::Headline && *grouping == Grouping::OneSession
         }
-        What::Alone { .. } => true,
-        What::RealAlone | What::RealTogether { .. } => false,
+        RunKind::Alone { .. } => true,
+        RunKind::RealAlone | RunKind::RealTogether { .. } => false,
     });
     runs
 }
@@ -124,7 +124,7 @@ fn verdict<'a>(evaluation: &'a Evaluation, words: &str) -> &'a symbiont_campaign
 }
 
 #[test]
-fn speedups_are_together_over_alone_and_stand_beside_the_model() {
+fn speedups_are_together_over_alone_and_stand_next_to_the_model() {
     let evaluation = predicted();
     let cell = headline(evaluation, Grouping::OneSession);
     assert_eq!(cell.ratios, [Ratio::PARALLEL, Ratio::SERIAL]);
@@ -187,8 +187,16 @@ fn verdicts_follow_the_runs() {
     assert_eq!(verdict(&bad, "in sessions of their own").verdict, Verdict::Fail);
     let cells = verdict(&bad, "no cell");
     assert_eq!(cells.verdict, Verdict::Fail);
-    assert!(cells.beside.contains("∞:1 beside ∞:1, own sessions"), "{}", cells.beside);
-    assert!(!cells.beside.contains("∞:1 beside ∞:1, one session"), "{}", cells.beside);
+    assert!(
+        cells.reference.contains("∞:1 co-running with ∞:1, own sessions"),
+        "{}",
+        cells.reference
+    );
+    assert!(
+        !cells.reference.contains("∞:1 co-running with ∞:1, one session"),
+        "{}",
+        cells.reference
+    );
 }
 
 #[test]
@@ -216,12 +224,12 @@ fn the_order_of_finished_runs_does_not_matter() {
 #[test]
 fn missing_runs_are_an_error_that_says_which() {
     let mut runs = records(as_predicted);
-    runs.retain(|record| !matches!(&record.run.what, What::Alone { .. }));
+    runs.retain(|record| !matches!(&record.run.what, RunKind::Alone { .. }));
     let error = evaluate(&runs, Cpus::alike(2), RATE, 1).unwrap_err().to_string();
     assert!(error.contains("alone"), "{error}");
     let mut runs = records(as_predicted);
     runs.retain(
-        |record| !matches!(&record.run.what, What::Together { policy, .. } if policy == TRIED),
+        |record| !matches!(&record.run.what, RunKind::Together { policy, .. } if policy == TRIED),
     );
     let error = evaluate(&runs, Cpus::alike(2), RATE, 1).unwrap_err().to_string();
     assert!(error.contains("each policy"), "{error}");
@@ -268,7 +276,7 @@ fn cpu_time_that_neither_program_used_is_idle() {
 }
 
 #[test]
-fn a_disturbed_machine_is_told_of() {
+fn a_disturbed_machine_is_reported() {
     let warns = |rate: f64| {
         let evaluation = evaluate(&few(), Cpus::alike(2), rate, 1).unwrap();
         let blocks = page::page(&evaluation, &Size::short()).blocks;
@@ -300,7 +308,7 @@ fn the_report_holds_checks_plots_and_matrices() {
     }
 }
 
-/// Counts what it is told; stops the campaign after some runs.
+/// Counts what it is notified of; stops the campaign after some runs.
 #[derive(Default)]
 struct Watcher {
     begun: Vec<(usize, usize)>,
@@ -326,11 +334,11 @@ impl Progress for Watcher {
 }
 
 /// Stand-ins for the two programs: shell scripts that write canned results.
-/// `symbiont` fails as long as a file `broken` stands beside it.
+/// `symbiont` fails as long as a file `broken` stands next to it.
 fn stand_ins(folder: &Path) -> Programs {
     let canned = serde_json::to_string(&reported(Ratio::SERIAL, 1.0)).unwrap();
     let rate = json!({"iterations_per_s": 1e6, "median_share": 0.5, "samples": 1});
-    let told = json!({
+    let reported = json!({
         "manager": {"cpu_ns": 1_000_000, "quanta": 5, "thread_quanta": 20, "rss_kb": 900},
         "lateness_ms": null, "moves": {"done": 3, "refused": 1}, "trouble": ["a test of trouble"],
     });
@@ -340,7 +348,7 @@ fn stand_ins(folder: &Path) -> Programs {
     let symbiont = format!(
         "#!/bin/sh\n[ -e \"${{0%/*}}/broken\" ] && {{ echo out of order >&2; exit 1; }}\n\
          for word in \"$@\"; do case $word in\n\
-         --report-file=*) echo '{told}' > \"${{word#*=}}\" ;;\n\
+         --report-file=*) echo '{reported}' > \"${{word#*=}}\" ;;\n\
          --job=*) sed -n 's/^stdout = \"\\(.*\\)\"/\\1/p' \"${{word#*=}}\" |\n\
          while read -r out; do case $out in\n\
          */serial.json) \"${{0%/*}}/python3\" > \"$out\" ;;\n\
@@ -353,7 +361,7 @@ fn stand_ins(folder: &Path) -> Programs {
     }
 }
 
-fn options(folder: &Path) -> Options {
+fn options(folder: &Path) -> PhasesOptions {
     let size = Size {
         headline_rounds: 2,
         headline_time: Duration::from_millis(10),
@@ -369,7 +377,7 @@ fn options(folder: &Path) -> Options {
     let xz = "#!/bin/sh\n[ \"$1\" = --version ] || cat \"$2\"\n";
     let tools =
         real::Tools { python: script(folder, "python3", python), xz: script(folder, "xz", xz) };
-    Options { tools, ..Options::new(stand_ins(folder), folder.join("out"), size, 3) }
+    PhasesOptions { tools, ..PhasesOptions::new(stand_ins(folder), folder.join("out"), size, 3) }
 }
 
 fn leaves_no_scratch(folder: &Path) -> bool {
@@ -434,7 +442,7 @@ fn another_seed_is_another_experiment() {
     let folder = tempfile::tempdir().unwrap();
     let first = options(folder.path());
     run(&first, &mut ()).unwrap();
-    let second = Options { seed: first.seed + 1, ..first };
+    let second = PhasesOptions { seed: first.seed + 1, ..first };
     let mut watcher = Watcher::default();
     run(&second, &mut watcher).unwrap();
     // The rate is the same; what xz gets follows from the seed as well.

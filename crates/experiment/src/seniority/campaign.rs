@@ -10,7 +10,7 @@ use symbiont_synth::Ratio;
 use super::judge::{judge, moments};
 use super::page::page;
 use super::plan::{AROUND, Cell, Size};
-use super::record::Record;
+use super::record::SeniorityRecord;
 use crate::phases::Program;
 use crate::phases::command::{self, Ask};
 use symbiont_campaign::harness::{Error, Programs, Progress, read_report};
@@ -19,7 +19,7 @@ use symbiont_report::Report;
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SeniorityOptions {
     /// The programs to run.
     pub programs: Programs,
     /// Folder of the report and of the finished runs.
@@ -31,7 +31,7 @@ pub struct Options {
 }
 
 /// Time that a run may take beyond what it should.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Programs start so long after the command: the manager has to be there first.
 const LEAD: Duration = Duration::from_millis(500);
 /// Mean length of a phase: none ends within a run.
@@ -39,7 +39,7 @@ const PHASE: Duration = Duration::from_secs(100_000);
 
 /// Some cells of the experiment.
 pub(super) struct Turns<'a> {
-    options: &'a Options,
+    options: &'a SeniorityOptions,
     cells: Vec<Cell>,
     iterations_per_s: f64,
 }
@@ -48,7 +48,7 @@ pub(super) struct Turns<'a> {
 ///
 /// # Errors
 /// When a run fails, the folder cannot be used, or the user stops it; finished runs are kept.
-pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Error> {
+pub fn run(options: &SeniorityOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     let size = &options.size;
     let site = Site::new(&options.output, Repeats::exactly(size.rounds), options.seed)?;
     let iterations_per_s = site.rate(&options.programs, progress)?.iterations_per_s;
@@ -58,7 +58,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
     let once = Rounds { repeats: Repeats::exactly(1), ..site.rounds };
     let mut long = Site { rounds: once, ..site.clone() }.carry_out(&starvation, progress)?;
     // They ran in random order.
-    long.sort_by_key(|done| (done.run.cell.parallel, done.run.cell.beside_serial));
+    long.sort_by_key(|done| (done.run.cell.parallel, done.run.cell.with_serial));
     done.extend(long);
     let mut report = page(&done, site.machine.cpus)?;
     report.fact("Runs", done.len().to_string());
@@ -68,7 +68,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<Report, Err
 
 impl Measure for Turns<'_> {
     type Cell = Cell;
-    type Record = Record;
+    type Record = SeniorityRecord;
 
     const NAME: &'static str = "seniority";
 
@@ -84,7 +84,7 @@ impl Measure for Turns<'_> {
         cell.time + AROUND
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<Record, Error> {
+    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<SeniorityRecord, Error> {
         let (options, cell, file) = (self.options, run.cell, |name: &str| place.file(name));
         let ask = Ask {
             threads: place.machine.cpus,
@@ -92,7 +92,7 @@ impl Measure for Turns<'_> {
             time: cell.time,
             start: SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + LEAD,
         };
-        let programs = cell.parallel + u32::from(cell.beside_serial);
+        let programs = cell.parallel + u32::from(cell.with_serial);
         let outputs: Vec<PathBuf> = (0..programs).map(|n| file(&format!("{n}.json"))).collect();
         let commands: Vec<(Vec<String>, &Path)> = (outputs.iter().zip(0_u32..))
             .map(|(output, number)| {
@@ -113,12 +113,12 @@ impl Measure for Turns<'_> {
         if let Some(timeout) = cell.timeout {
             words.push(format!("--set={}", Phases::SENIORITY.written(&timeout)));
         }
-        place.run(&words, &file("stdout"), LEAD + cell.time + PATIENCE)?;
+        place.run(&words, &file("stdout"), LEAD + cell.time + TIMEOUT)?;
         let managed = read_report(&report)?;
         let seen = moments(&recording).map_err(|error| Error::Evaluation(error.to_string()))?;
         let parallel: Vec<u32> = (0..cell.parallel).collect();
         let judged = judge(&seen, &parallel)
             .ok_or_else(|| Error::Evaluation(format!("{run}: nothing was recorded")))?;
-        Ok(Record { quantum_ms: managed.quantum_ms, judged })
+        Ok(SeniorityRecord { quantum_ms: managed.quantum_ms, judged })
     }
 }

@@ -19,10 +19,10 @@ pub struct Moment {
     /// Seconds since some moment.
     pub at: f64,
     /// CPU seconds of each program so far.
-    pub ran: BTreeMap<u32, f64>,
+    pub run_time: BTreeMap<u32, f64>,
     /// Context switches of all threads so far.
     pub switches: u64,
-    /// Who is boosted as a parallel program from now on.
+    /// The program that is boosted as a parallel program from now on.
     pub holder: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ pub struct Judged {
     /// How many of the parallel programs held the boost at some time.
     #[serde(default)]
     pub holders: usize,
-    /// Part of the time in which somebody held the boost.
+    /// Part of the time in which a program held the boost.
     pub held_part: f64,
     /// Seconds of each turn that another one followed.
     pub turns: Vec<f64>,
@@ -70,7 +70,7 @@ impl Story {
         }
         let mut moment = Moment { at: sample.at.0 as f64 / 1e9, ..Moment::default() };
         for (ProgramId(program), ran, switches) in self.known.values() {
-            *moment.ran.entry(*program).or_default() += ran.as_secs_f64();
+            *moment.run_time.entry(*program).or_default() += ran.as_secs_f64();
             moment.switches += switches;
         }
         let boosted = sample.threads.iter().find(|thread| {
@@ -98,12 +98,12 @@ pub(super) fn moments(path: &Path) -> Result<Vec<Moment>, TraceError> {
 #[must_use]
 pub fn judge(moments: &[Moment], parallel: &[u32]) -> Option<Judged> {
     // Once all are there.
-    let there = |moment: &&Moment| parallel.iter().all(|p| moment.ran.contains_key(p));
+    let there = |moment: &&Moment| parallel.iter().all(|p| moment.run_time.contains_key(p));
     let moments: Vec<&Moment> = moments.iter().filter(there).collect();
     let (first, last) = (*moments.first()?, *moments.last()?);
     let over = last.at - first.at;
     let ran = |from: &Moment, to: &Moment, program: u32| {
-        let of = |moment: &Moment| moment.ran.get(&program).copied().unwrap_or_default();
+        let of = |moment: &Moment| moment.run_time.get(&program).copied().unwrap_or_default();
         (of(to) - of(from)).max(0.0)
     };
     let all = |from: &Moment, to: &Moment| parallel.iter().map(|p| ran(from, to, *p)).sum::<f64>();
@@ -151,12 +151,12 @@ pub fn judge(moments: &[Moment], parallel: &[u32]) -> Option<Judged> {
     for to in &moments {
         // The latest moment that lies a window back.
         while let Some(start) = from.peek().filter(|start| to.at - start.at >= WINDOW_S) {
-            let fewest = to.ran.keys().map(|p| ran(start, to, *p)).reduce(f64::min);
+            let fewest = to.run_time.keys().map(|p| ran(start, to, *p)).reduce(f64::min);
             least = least.into_iter().chain(fewest).reduce(f64::min);
             from.next();
         }
     }
-    let everything: f64 = last.ran.keys().map(|program| ran(first, last, *program)).sum();
+    let everything: f64 = last.run_time.keys().map(|program| ran(first, last, *program)).sum();
     Some(Judged {
         shares: parallel.iter().map(|program| ran(first, last, *program) / total).collect(),
         held_share: (meanwhile > 0.0).then(|| own / meanwhile),

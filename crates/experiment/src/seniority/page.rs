@@ -127,7 +127,7 @@ fn long(runs: &[Done]) -> Table {
         Column::number("Wait allowed").unit("s"),
         Column::number("Least CPU time in 5 s").unit("s"),
     ];
-    let mut table = Table::new("starvation", "Nobody starves", columns);
+    let mut table = Table::new("starvation", "No program starves", columns);
     for done in starvation(runs) {
         let judged = &done.record.judged;
         table.row(vec![
@@ -166,7 +166,7 @@ fn checks(runs: &[Done], two: &[&Done], part: f64) -> Vec<Check> {
                  running alone, is above stay's by more than 0.2"
             ),
             measured: held,
-            beside: format!("stay: {}", text(share)),
+            reference: format!("stay: {}", text(share)),
             verdict: match (held, share) {
                 (Some(held), Some(share)) => Verdict::of(held.value > share.value + 0.2),
                 _ => Verdict::Undecided,
@@ -179,7 +179,7 @@ fn checks(runs: &[Done], two: &[&Done], part: f64) -> Vec<Check> {
                 "one session, turns of {timeout:?}: fewer context switches per CPU second than stay"
             ),
             measured: with,
-            beside: format!("stay: {}", text(without)),
+            reference: format!("stay: {}", text(without)),
             verdict: match (with, without) {
                 (Some(with), Some(without)) if part >= UNDISTURBED => {
                     Verdict::of(with.value < without.value)
@@ -194,7 +194,7 @@ fn checks(runs: &[Done], two: &[&Done], part: f64) -> Vec<Check> {
         checks.push(Check {
             requirement: format!("turns of {timeout:?} last at most two quanta longer (s)"),
             measured: longest.map(Estimate::exact),
-            beside: format!("allowed: {most:.3}"),
+            reference: format!("allowed: {most:.3}"),
             verdict: longest.map_or(Verdict::Undecided, |longest| Verdict::of(longest <= most)),
         });
     }
@@ -202,16 +202,16 @@ fn checks(runs: &[Done], two: &[&Done], part: f64) -> Vec<Check> {
         let wait = done.record.judged.longest_wait;
         let most = allowed(done).unwrap_or_default();
         let (least, holders) = (done.record.judged.least, done.record.judged.holders);
-        // Beside a serial program that never ends none is senior: not all are parallel.
-        let turns = done.run.cell.beside_serial || holders == done.run.cell.parallel as usize;
-        let what = match done.run.cell.beside_serial {
-            true => "nobody waits for a turn too long, and each gets on in any 5 s",
+        // Co-running with a serial program that never ends none is senior: not all are parallel.
+        let turns = done.run.cell.with_serial || holders == done.run.cell.parallel as usize;
+        let what = match done.run.cell.with_serial {
+            true => "no thread waits for a turn too long, and each gets on in any 5 s",
             false => "each gets its turn in time, and each gets on in any 5 s",
         };
         checks.push(Check {
             requirement: format!("{}, {:?}: {what}", done.run.cell, done.run.cell.time),
             measured: Some(Estimate::exact(wait)),
-            beside: format!(
+            reference: format!(
                 "longest wait (s), allowed: {most:.2}; {holders} of {} had turns; least CPU time in 5 s: \
                  {:.3} s",
                 done.run.cell.parallel,

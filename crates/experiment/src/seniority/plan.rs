@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::phases::Grouping;
 
-/// Time that a run takes beside its measurement.
+/// Time that a run takes besides its measurement.
 pub(super) const AROUND: Duration = Duration::from_millis(1200);
 
 /// How large an experiment is.
@@ -19,7 +19,7 @@ pub struct Size {
     pub time: Duration,
     /// Timeouts that are tried.
     pub timeouts: Vec<Duration>,
-    /// Length of the runs in which nobody may starve.
+    /// Length of the runs in which no program may starve.
     pub long: Duration,
     /// Parallel programs of these.
     pub many: Vec<u32>,
@@ -58,7 +58,7 @@ impl Size {
             let cell = move |timeout| Cell {
                 part: Part::Turns,
                 parallel: 2,
-                beside_serial: false,
+                with_serial: false,
                 timeout,
                 grouping,
                 time: self.time,
@@ -72,10 +72,10 @@ impl Size {
     #[must_use]
     pub fn starvation(&self) -> Vec<Cell> {
         let of = |&parallel: &u32| {
-            [false, true].map(|beside_serial| Cell {
+            [false, true].map(|with_serial| Cell {
                 part: Part::Starvation,
                 parallel,
-                beside_serial,
+                with_serial,
                 timeout: Some(Duration::from_secs(1)),
                 grouping: Grouping::OneSession,
                 time: self.long,
@@ -91,7 +91,7 @@ impl Size {
 pub enum Part {
     /// Two programs, against `stay`.
     Turns,
-    /// Many programs for long: does anybody starve?
+    /// Many programs for long: does a program starve?
     Starvation,
 }
 
@@ -103,7 +103,7 @@ pub struct Cell {
     /// Programs that are parallel all the time.
     pub parallel: u32,
     /// Is there also one that is serial all the time?
-    pub beside_serial: bool,
+    pub with_serial: bool,
     /// The timeout of `phases`; none: under `stay`.
     pub timeout: Option<Duration>,
     /// In whose sessions.
@@ -122,7 +122,7 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let serial = if self.beside_serial { " beside a serial one" } else { "" };
+        let serial = if self.with_serial { " co-running with a serial one" } else { "" };
         write!(f, "{} parallel programs{serial}, {}", self.parallel, self.policy())?;
         if let Some(timeout) = self.timeout {
             write!(f, " with turns of {timeout:?}")?;

@@ -8,7 +8,7 @@ use super::plan::Cell;
 
 /// What a run gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct SeniorityRecord {
     /// Length of a quantum, in ms.
     pub quantum_ms: Option<f64>,
     /// What it showed.
@@ -16,4 +16,4 @@ pub struct Record {
 }
 
 /// A finished run.
-pub type Done = Finished<InRound<Cell>, Record>;
+pub type Done = Finished<InRound<Cell>, SeniorityRecord>;

@@ -3,15 +3,15 @@ use std::time::Duration;
 
 use super::page::page;
 use super::plan::{Cell, Part};
-use super::record::Record;
+use super::record::SeniorityRecord;
 use super::*;
 use crate::phases::Grouping;
 use symbiont_campaign::{Finished, InRound};
 
-/// Moments every 100 ms; for each quantum who holds the boost and what each of two
+/// Moments every 100 ms; for each quantum which program holds the boost and what each of two
 /// programs runs.
 fn story(quanta: &[(Option<u32>, [f64; 2])]) -> Vec<Moment> {
-    let mut moment = Moment { ran: [(0, 0.0), (1, 0.0)].into(), ..Moment::default() };
+    let mut moment = Moment { run_time: [(0, 0.0), (1, 0.0)].into(), ..Moment::default() };
     let mut moments = Vec::new();
     for (holder, ran) in quanta {
         moment.holder = *holder;
@@ -19,7 +19,7 @@ fn story(quanta: &[(Option<u32>, [f64; 2])]) -> Vec<Moment> {
         moment.at += 0.1;
         moment.switches += 10;
         for (program, ran) in (0..).zip(ran) {
-            *moment.ran.get_mut(&program).unwrap() += ran;
+            *moment.run_time.get_mut(&program).unwrap() += ran;
         }
     }
     moment.holder = None;
@@ -79,7 +79,7 @@ fn a_round_holds_each_cell_once_and_takes_what_it_says() {
 }
 
 #[test]
-fn a_report_tells_whether_the_boost_acts() {
+fn a_report_says_whether_the_boost_acts() {
     let judged = |held_share: Option<f64>, turns: Vec<f64>| Judged {
         shares: vec![0.5, 0.5],
         held_share,
@@ -96,12 +96,12 @@ fn a_report_tells_whether_the_boost_acts() {
         let cell = Cell {
             part: Part::Turns,
             parallel: 2,
-            beside_serial: false,
+            with_serial: false,
             timeout,
             grouping: Grouping::OneSession,
             time: Duration::from_secs(6),
         };
-        let record = Record { quantum_ms: Some(20.0), judged };
+        let record = SeniorityRecord { quantum_ms: Some(20.0), judged };
         Finished { run: InRound { round: 0, cell }, record }
     };
     let second = Some(Duration::from_secs(1));
@@ -113,20 +113,20 @@ fn a_report_tells_whether_the_boost_acts() {
         page(&records, 2).unwrap().html().unwrap().matches(">pass<").count()
     };
     let record_of = |timeout: Option<Duration>| record(timeout, judged(None, Vec::new()));
-    // Where each shall get its turn, somebody has to have one.
-    let starved = |holders, beside_serial| {
+    // Where each shall get its turn, a program has to have one.
+    let starved = |holders, with_serial| {
         let long = Judged { holders, least: Some(0.5), ..judged(None, Vec::new()) };
         let mut record = record(second, long);
-        (record.run.cell.part, record.run.cell.beside_serial) = (Part::Starvation, beside_serial);
+        (record.run.cell.part, record.run.cell.with_serial) = (Part::Starvation, with_serial);
         let turns = [None, second].map(record_of);
         let records = [&turns[..], &[record]].concat();
         page(&records, 2).unwrap().html().unwrap().matches(">pass<").count()
     };
     let without = page(&[None, second].map(record_of), 2).unwrap().html().unwrap();
     let without = without.matches(">pass<").count();
-    let more = |holders, beside_serial| starved(holders, beside_serial) - without;
+    let more = |holders, with_serial| starved(holders, with_serial) - without;
     assert_eq!([more(2, false), more(1, false), more(0, false)], [1, 0, 0]);
-    assert_eq!(more(0, true), 1, "beside a serial program none is senior");
+    assert_eq!(more(0, true), 1, "co-running with a serial program none is senior");
     // The long runs bear a busy machine, those of two do not.
     let disturbed = |two: f64, long: f64| {
         let mut records = [None, second, second].map(record_of);

@@ -2,7 +2,7 @@
 //! model of Morad et al., sections 5 and 6, and our extension to whole runs.
 //!
 //! # Problem
-//! How fast does each of two programs run beside the other, with a scheduler
+//! How fast does each of two co-running programs run, with a scheduler
 //! that treats all threads as equal ([`Scheduler::Baseline`]), and with one
 //! that grants a serial thread a core of its own ([`Scheduler::Proposed`])?
 //!
@@ -21,10 +21,8 @@
 //! | [`predict`] | ours, see there |
 //! | [`mix`] | ours: any cores, any number of ready threads and programs |
 //!
-//! The text before eq. (17) gives the probability that the serial thread
-//! shares its core as 2(n−1)⁻¹; the printed formula uses 2/(n+1), which is
-//! what follows from two of n+1 threads sharing, and what leads to the result
-//! n/(n+1) · P_S of the paper. We use 2/(n+1).
+//! The text before eq. (17) gives the probability that the serial thread shares its core as 2(n−1)⁻¹; the
+//! printed formula uses 2/(n+1), which leads to the result n/(n+1) · P_S of the paper. We use 2/(n+1).
 //!
 //! # Terms and units
 //! Speedups are relative to the same phase of the same program alone on the
@@ -58,7 +56,7 @@ pub enum Phase {
     Parallel,
 }
 
-/// Phases of the program looked at ("A") and of the one beside it ("B").
+/// Phases of the program looked at ("A") and of the one co-running with it ("B").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JointState {
     /// Phase of the program whose speedup is asked for.

@@ -228,7 +228,7 @@ impl Actuator {
         }
     }
 
-    /// Tells which processes compete for the machine: a nice value acts only
+    /// Finds which processes compete for the machine: a nice value acts only
     /// if all of these share a scheduling group. By default, all adopted ones.
     pub fn contend(&self, busy: BTreeSet<u32>) {
         self.state().busy = Some(busy);

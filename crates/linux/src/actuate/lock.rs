@@ -1,7 +1,7 @@
 //! One manager at a time for each state directory.
 //!
 //! The lock is a `flock` on a file that no other user may open, so that no other user
-//! else can hold it; the kernel lets it go when its holder dies. Who manages
+//! else can hold it; the kernel lets it go when its holder dies. A process that manages
 //! what is published in another file, which everybody may read
 //! ([`super::managers`]).
 
@@ -47,7 +47,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a state directory, which is made if missing. Who has
+    /// Takes the lock of a state directory, which is made if missing. A process that has
     /// it is published there and, where that is possible, in the others: there
     /// programs that use another state directory find their manager.
     ///

@@ -1,4 +1,4 @@
-//! Who manages which programs: a public record of each living manager.
+//! Which manager manages which programs: a public record of each living manager.
 //!
 //! # Problem
 //! A program that is managed already must not get a second manager, whatever

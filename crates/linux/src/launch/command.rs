@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_tell_apart_not_found_and_not_executable() {
+    fn errors_distinguish_not_found_from_not_executable() {
         let error = |program: &str, raw| ExecError {
             program: program.to_owned(),
             source: io::Error::from_raw_os_error(raw),

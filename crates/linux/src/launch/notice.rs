@@ -9,7 +9,7 @@ use super::Unmanaged;
 pub enum Notice<'a> {
     /// The programs are managed; the manager noted this.
     Managed(&'a str),
-    /// The programs are about to run unmanaged. Who does not want that ends this process: programs
+    /// The programs are about to run unmanaged. A user that does not want that ends this process: programs
     /// that are held back end with it.
     Unmanaged(&'a Unmanaged),
     /// A job could not be run.

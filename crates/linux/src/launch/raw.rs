@@ -216,11 +216,11 @@ impl SignalSet {
 pub(super) struct Received {
     /// Its number.
     pub(super) signal: i32,
-    /// Who sent it.
+    /// The process that sent it.
     pub(super) sender: Sender,
 }
 
-/// Who sent a signal.
+/// The process that sent a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sender {
     /// The kernel: the terminal, a timer, a child's change.

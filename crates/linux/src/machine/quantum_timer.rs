@@ -18,7 +18,7 @@ use super::ticker::{Lateness, Ticker};
 use crate::launch::Wake;
 use crate::switches::{Alarm, Member};
 
-/// How long a new phase is looked at: several switches long, of which each is accounted for. Who runs
+/// How long a new phase is looked at: several switches long, of which each is accounted for. A program that runs
 /// through it without one is accounted for at the next tick, which may come later.
 const SHORT_WAIT: Duration = Duration::from_millis(2);
 /// Alarms that are heard in a quantum.

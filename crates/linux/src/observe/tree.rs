@@ -1,4 +1,4 @@
-//! Who is enrolled: a pure state machine over events and scans.
+//! Which threads are enrolled: a pure state machine over events and scans.
 //!
 //! # Problem
 //! Events of the whole machine come in, some of them late, some twice (a scan

@@ -53,7 +53,7 @@ impl Choice {
     }
 }
 
-/// Who counts a catalogue's events.
+/// The unit that counts a catalogue's events.
 struct Home {
     kind: u32,
     /// The hardware threads on which it counts, if not on all.

@@ -18,7 +18,7 @@ const RAW: u32 = 4;
 pub struct UnknownEvent {
     /// The name.
     pub name: String,
-    /// Who was asked and what they said.
+    /// Which units were asked and what they answered.
     pub tried: Vec<String>,
 }
 

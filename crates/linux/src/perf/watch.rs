@@ -52,7 +52,7 @@ pub fn descriptor_budget(others: usize) -> usize {
 /// A thread that lives at a quantum's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alive {
-    /// Who.
+    /// The thread.
     pub thread: ThreadId,
     /// Its CPU time so far.
     pub run_time: Duration,

@@ -1,4 +1,4 @@
-//! Tells when a program's number of ready threads crosses a threshold.
+//! Reports when a program's number of ready threads crosses a threshold.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +88,7 @@ impl Alarm {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
     }
 
-    /// Who reads the tracepoints.
+    /// The thread that reads the tracepoints.
     #[must_use]
     pub fn reader(&self) -> &Reader {
         &self.reader

@@ -59,7 +59,7 @@ pub fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
-        Trial::test("exit_127_and_126_tell_why_a_program_did_not_run", || {
+        Trial::test("exit_127_and_126_say_why_a_program_did_not_run", || {
             let file = tempfile::NamedTempFile::new()?;
             let file = file.path().to_str().expect("a path in UTF-8");
             for (name, way) in &WAYS[1..] {

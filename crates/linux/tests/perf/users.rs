@@ -1,4 +1,4 @@
-//! Who may count what.
+//! Which users may count what.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};

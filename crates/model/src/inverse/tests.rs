@@ -15,7 +15,7 @@ fn coefficients(m: usize, delta: f64) -> impl Strategy<Value = Coefficients> {
     prop::collection::vec(terms, m).prop_map(|terms| Coefficients::new(terms).unwrap())
 }
 
-/// The group as it would be measured in company.
+/// The group as it would be measured with co-runners.
 fn together(coefficients: &Coefficients, group: &[Shares]) -> (Vec<Shares>, Vec<f64>) {
     let group: Vec<&Shares> = group.iter().collect();
     let predictions = coefficients.forward(&group).unwrap();
@@ -28,9 +28,9 @@ fn distance(a: &[Shares], b: &[Shares]) -> f64 {
 }
 
 fn round_trip(method: Inversion, coefficients: &Coefficients, alone: &[Shares]) -> (f64, f64) {
-    let (company, slowdowns) = together(coefficients, alone);
-    let company: Vec<&Shares> = company.iter().collect();
-    let inverted = invert(method, coefficients, &company).unwrap();
+    let (co_running, slowdowns) = together(coefficients, alone);
+    let co_running: Vec<&Shares> = co_running.iter().collect();
+    let inverted = invert(method, coefficients, &co_running).unwrap();
     let errors = inverted.slowdowns.iter().zip(&slowdowns).map(|(a, b)| (a - b).abs());
     (distance(&inverted.stacks, alone), errors.fold(0.0, f64::max))
 }
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn the_published_inverse_is_nearer_than_the_stack_in_company_on_average(
+    fn the_published_inverse_is_nearer_than_the_co_running_stack_on_average(
         c in coefficients(5, 0.0),
         groups in prop::collection::vec(prop::collection::vec(shares(5), 2), 40),
     ) {
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn where_threads_cannot_be_told_apart_the_first_estimate_decides() {
+fn where_threads_cannot_be_distinguished_the_first_estimate_decides() {
     let terms = Terms { beta: 0.6, gamma: 0.6, ..Terms::default() };
     let mut regularised = 0;
     let got = solve(&terms, &[0.66, 0.54], &[0.7, 0.4], &mut regularised);

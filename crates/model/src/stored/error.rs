@@ -40,12 +40,12 @@ pub enum Problem {
         /// This machine.
         here: String,
     },
-    /// It was trained on another sort of core.
+    /// It was trained on another core type.
     #[error("trained on {found:?} cores, and the cores here are {here:?}; train one for them")]
     Core {
-        /// Sort of core of the model.
+        /// Core type of the model.
         found: CoreKind,
-        /// Sorts of core here.
+        /// Core types here.
         here: Vec<CoreKind>,
     },
     /// It was trained with another catalogue.

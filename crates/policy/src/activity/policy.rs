@@ -43,7 +43,7 @@ use symbiont_topology::{PuId, Topology};
 
 use super::known::Course;
 use super::{Job, KnownActivity, Vector, Weights, score};
-use crate::seats::{Pool, Seats, pools};
+use crate::core_slots::{CoreSlots, Pool, pools};
 use crate::{
     Entry, Kind, MissingInput, Parameter, Policy, Requirements, Settings, ThreadView, View,
 };
@@ -202,7 +202,7 @@ impl Activity {
         let mut asked = view.threads.iter().filter(|thread| waits(&thread.id)).peekable();
         if asked.peek().is_some() {
             let idle = |thread: &ThreadView<'_>| {
-                thread.in_force.is_some_and(|it| it.priority == Priority::Idle)
+                thread.applied.is_some_and(|it| it.priority == Priority::Idle)
             };
             self.unheeded = if asked.any(idle) { 0 } else { self.unheeded + 1 };
         }
@@ -318,10 +318,10 @@ impl Policy for Activity {
         let asleep = |thread: &ThreadView<'_>| thread.state != RunState::Runnable;
         let (pools, mut placement) =
             pools(view, |_, thread| asleep(thread).then(|| "asleep".into()));
-        let mut seats = Seats::new(view.topology);
+        let mut slots = CoreSlots::new(view.topology);
         for pool in &pools {
             if pool.threads.len() <= pool.allowed.len() {
-                self.together(view, pool, &mut seats, &mut placement);
+                self.together(view, pool, &mut slots, &mut placement);
             } else {
                 self.in_turn(view, pool, &mut placement);
             }

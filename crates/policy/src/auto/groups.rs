@@ -60,7 +60,7 @@ impl Groups {
         self.shown = now;
         self.decisions += 1;
         let threads: Vec<ThreadView<'_>> = (shown.iter())
-            .filter_map(|(at, cpus)| Some(ThreadView { limit: cpus, ..thread(*at)?.clone() }))
+            .filter_map(|(at, cpus)| Some(ThreadView { allowed: cpus, ..thread(*at)?.clone() }))
             .collect();
         let online = view.online.clone();
         let narrow = View { topology: view.topology, online, threads, programs: view.programs };

@@ -1,7 +1,7 @@
 //! Does a program's placement pay?
 //!
 //! # Approach
-//! What a placement gains shows only beside what happens without it. So all programs are left to the OS
+//! What a placement gains shows only next to what happens without it. So all programs are left to the OS
 //! for a moment ([`TRIAL`]) now and then, and each program's *progress* before, during and after that
 //! is compared. Where it was lower by [`MARGIN`] both before and after than it was during, the placement
 //! does not pay, and the program is released for [`RELEASE`], twice as long each further time. Both
@@ -85,7 +85,7 @@ impl Mean {
 
 /// What is kept of a program.
 #[derive(Debug, Clone, Copy, Default)]
-struct Record {
+struct TrialRecord {
     gauge: Option<Gauge>,
     before: Mean,
     during: Mean,
@@ -100,7 +100,7 @@ struct Record {
 
 /// Where the trial is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum TrialState {
     /// Not yet, or over and evaluated.
     #[default]
     Before,
@@ -108,7 +108,7 @@ enum Stage {
     After,
 }
 
-/// Predicted beside achieved slowdowns of a program: sums over quanta in which both are known.
+/// Predicted and achieved slowdowns of a program: sums over quanta in which both are known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Slowdowns {
     pub predicted: f64,
@@ -119,9 +119,9 @@ pub(super) struct Slowdowns {
 /// Whether placements pay.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pays {
-    records: BTreeMap<ProgramId, Record>,
-    stage: Stage,
-    /// How long the stage has lasted.
+    records: BTreeMap<ProgramId, TrialRecord>,
+    state: TrialState,
+    /// How long the state has lasted.
     lasted: Duration,
     interval: Duration,
     /// Ready threads at the last trial.
@@ -149,7 +149,7 @@ impl Pays {
         self.records.retain(|program, _| alive(program));
         self.slowdowns.retain(|program, _| alive(program));
         for thread in &view.threads {
-            let predicted = thread.in_force.and_then(|applied| applied.predicted_slowdown);
+            let predicted = thread.applied.and_then(|applied| applied.predicted_slowdown);
             if let (Some(predicted), Some(achieved)) = (predicted, achieved(thread.id)) {
                 let slowdowns = self.slowdowns.entry(thread.program).or_default();
                 slowdowns.predicted += predicted;
@@ -160,27 +160,27 @@ impl Pays {
         if std::mem::take(&mut self.changed) {
             return;
         }
-        let stage = self.stage;
+        let state = self.state;
         for (program, progress) in progress(view, achieved) {
             let record = self.records.entry(program).or_default();
             if record.gauge != Some(progress.gauge) {
-                let Record { released, releases, .. } = *record;
-                *record = Record { released, releases, ..Record::default() };
+                let TrialRecord { released, releases, .. } = *record;
+                *record = TrialRecord { released, releases, ..TrialRecord::default() };
                 record.gauge = Some(progress.gauge);
             }
             if record.released.is_zero() {
-                match stage {
-                    Stage::Before => record.before.add(progress.rate, over),
-                    Stage::During => record.during.add(progress.rate, over),
-                    Stage::After => record.after.add(progress.rate, over),
+                match state {
+                    TrialState::Before => record.before.add(progress.rate, over),
+                    TrialState::During => record.during.add(progress.rate, over),
+                    TrialState::After => record.after.add(progress.rate, over),
                 }
             }
         }
         let is_placed = |applied: &Assignment| {
             applied.target != Target::Os || applied.priority != Priority::Normal
         };
-        let any = view.threads.iter().any(|thread| thread.in_force.is_some_and(is_placed));
-        if !any && self.stage == Stage::Before {
+        let any = view.threads.iter().any(|thread| thread.applied.is_some_and(is_placed));
+        if !any && self.state == TrialState::Before {
             self.lasted = Duration::ZERO;
         }
         self.pass(ready, over);
@@ -198,33 +198,33 @@ impl Pays {
         if self.interval.is_zero() || again || (!self.hastened && most > CHANGED * least) {
             (self.interval, self.hastened) = (FIRST, true);
         }
-        if again && self.stage == Stage::Before {
+        if again && self.state == TrialState::Before {
             // Progress before the trial must be known.
             self.lasted = Duration::ZERO;
         }
-        match self.stage {
-            Stage::Before if self.lasted >= self.interval => {
-                self.begin(Stage::During);
+        match self.state {
+            TrialState::Before if self.lasted >= self.interval => {
+                self.begin(TrialState::During);
                 (self.load, self.hastened) = (ready, false);
                 self.trials += 1;
                 for record in self.records.values_mut() {
                     (record.during, record.after) = (Mean::default(), Mean::default());
                 }
             }
-            Stage::During if self.lasted >= TRIAL => self.begin(Stage::After),
-            Stage::After if self.lasted >= COMPARED => {
+            TrialState::During if self.lasted >= TRIAL => self.begin(TrialState::After),
+            TrialState::After if self.lasted >= COMPARED => {
                 let released = self.judge();
-                self.begin(Stage::Before);
+                self.begin(TrialState::Before);
                 self.interval = if released { FIRST } else { (2 * self.interval).min(LONGEST) };
             }
-            Stage::Before | Stage::During | Stage::After => {}
+            TrialState::Before | TrialState::During | TrialState::After => {}
         }
     }
 
-    fn begin(&mut self, stage: Stage) {
+    fn begin(&mut self, state: TrialState) {
         // In these the placement changes.
-        self.changed = stage != Stage::Before;
-        (self.stage, self.lasted) = (stage, Duration::ZERO);
+        self.changed = state != TrialState::Before;
+        (self.state, self.lasted) = (state, Duration::ZERO);
     }
 
     /// Releases the programs whose placement does not pay; were there any?
@@ -277,7 +277,7 @@ impl Pays {
                 record.released.as_secs_f64()
             ));
         }
-        (self.stage == Stage::During)
+        (self.state == TrialState::During)
             .then(|| "left to the OS for a moment, to compare with its placement".to_owned())
     }
 

@@ -109,7 +109,7 @@ fn waited(view: &View<'_>, thread: &ThreadView<'_>) -> Option<f64> {
 }
 
 fn placed<'a>(thread: &ThreadView<'a>) -> Option<&'a CpuSet> {
-    match &thread.in_force?.target {
+    match &thread.applied?.target {
         Target::Cpus(cpus) => Some(cpus),
         Target::Os => None,
     }

@@ -1,4 +1,4 @@
-//! Who has cores for itself, and what the others keep away from.
+//! Which program has cores for itself, and what the others keep away from.
 
 use proptest::prelude::*;
 use symbiont_counters::{Characterization, Characterizations};

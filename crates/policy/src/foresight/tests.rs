@@ -26,7 +26,7 @@ impl Foresight for Pairs<'_> {
     }
 }
 
-/// Threads 0 to 3: thread 0 is beside 1, 2 beside 3.
+/// Threads 0 to 3: thread 0 shares a core with 1, 2 with 3.
 const TABLE: [[f64; 4]; 4] =
     [[0.0, 1.2, 1.5, 2.0], [1.1, 0.0, 1.3, 1.4], [1.6, 1.2, 0.0, 1.25], [1.8, 1.5, 1.25, 0.0]];
 

@@ -15,7 +15,7 @@ use symbiont_topology::{CoreId, CpuSet, PuId, Topology};
 use super::History;
 
 /// What a top thread may have and would like.
-pub(super) struct Wish<'a> {
+pub(super) struct Request<'a> {
     pub allowed: CpuSet,
     /// Its hardware thread of the last period, if it was in the top.
     pub before: Option<PuId>,
@@ -30,18 +30,18 @@ pub(super) struct Slot {
     pub on_core: usize,
 }
 
-/// The slot of each wish, in order; none where nothing is allowed.
-pub(super) fn assign(topology: &Topology, wishes: &[Wish<'_>]) -> Vec<Option<Slot>> {
+/// The slot of each request, in order; none where nothing is allowed.
+pub(super) fn assign(topology: &Topology, requests: &[Request<'_>]) -> Vec<Option<Slot>> {
     let mut loads = Loads::default();
-    let allowed = wishes.iter().fold(CpuSet::new(), |all, wish| all.union(&wish.allowed));
+    let allowed = requests.iter().fold(CpuSet::new(), |all, request| all.union(&request.allowed));
     let offers = |core: &&symbiont_topology::Core| !core.cpus.is_disjoint(&allowed);
     let cores = topology.cores().iter().filter(offers).count().max(1);
-    let (share, mut with_more) = (wishes.len() / cores, wishes.len() % cores);
-    let on_each = wishes.len().div_ceil(allowed.len().max(1));
-    let mut given = vec![None; wishes.len()];
-    for (wish, given) in wishes.iter().zip(&mut given) {
+    let (share, mut with_more) = (requests.len() / cores, requests.len() % cores);
+    let on_each = requests.len().div_ceil(allowed.len().max(1));
+    let mut given = vec![None; requests.len()];
+    for (request, given) in requests.iter().zip(&mut given) {
         let kept =
-            wish.before.filter(|cpu| wish.allowed.contains(*cpu) && loads.on(*cpu) < on_each);
+            request.before.filter(|cpu| request.allowed.contains(*cpu) && loads.on(*cpu) < on_each);
         let Some((cpu, core)) = kept.and_then(|cpu| Some((cpu, topology.core_of(cpu)?.id))) else {
             continue;
         };
@@ -53,9 +53,10 @@ pub(super) fn assign(topology: &Topology, wishes: &[Wish<'_>]) -> Vec<Option<Slo
         loads.add(cpu, core);
         *given = Some(cpu);
     }
-    for (wish, given) in wishes.iter().zip(&mut given).filter(|(_, given)| given.is_none()) {
-        let offered = wish.allowed.iter().filter_map(|cpu| Some((cpu, topology.core_of(cpu)?.id)));
-        let history = |cpu| Reverse(wish.history.get(&cpu).copied().unwrap_or(0));
+    for (request, given) in requests.iter().zip(&mut given).filter(|(_, given)| given.is_none()) {
+        let offered =
+            request.allowed.iter().filter_map(|cpu| Some((cpu, topology.core_of(cpu)?.id)));
+        let history = |cpu| Reverse(request.history.get(&cpu).copied().unwrap_or(0));
         let best =
             offered.min_by_key(|&(cpu, core)| (loads.of(core), loads.on(cpu), history(cpu), cpu));
         if let Some((cpu, core)) = best {

@@ -83,7 +83,7 @@ impl Bench {
 
 #[test]
 fn the_papers_optimal_allocations() {
-    // Fig. 1b: four FPU-hungry threads on four modules, beside four integer ones.
+    // Fig. 1b: four FPU-hungry threads on four modules, co-running with four integer ones.
     let mut bulldozer = Bench::new("core:4 smt:2", Fpu::default());
     let loads = [0.01, 0.9, 0.02, 0.8, 0.85, 0.0, 0.01, 0.95].map(hungry);
     let cpus = bulldozer.period(&loads);

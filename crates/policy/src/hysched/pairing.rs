@@ -44,9 +44,9 @@ pub enum Criterion {
 /// Pairs, by index into the applications.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairing {
-    /// Who is with whom, and why, in the order in which they were made.
+    /// Which parties share a core, and why, in the order in which they were made.
     pub pairs: Vec<(usize, usize, Criterion)>,
-    /// Who is left over, if their number is odd.
+    /// The party that is left over, if their number is odd.
     pub alone: Option<usize>,
 }
 

@@ -32,8 +32,8 @@ fn place(policy: &mut Hysched, machine: &Topology, of: &[(usize, f64)]) -> (Samp
     let threads = (0..).zip(of).map(|(number, _)| runs(machine, number)).collect();
     let sample = Sample { threads, ..Sample::default() };
     let known: Vec<Measured> = of.iter().map(|&(category, ipc)| measured(category, ipc)).collect();
-    let (did, in_force) = (Characterizations::new(), Placement::new());
-    let mut view = View::new(machine, &sample, &did, &in_force);
+    let (did, applied) = (Characterizations::new(), Placement::new());
+    let mut view = View::new(machine, &sample, &did, &applied);
     for (thread, known) in view.threads.iter_mut().zip(&known) {
         thread.measured = Some(known);
     }
@@ -41,7 +41,7 @@ fn place(policy: &mut Hysched, machine: &Topology, of: &[(usize, f64)]) -> (Samp
     (sample.clone(), placement)
 }
 
-/// Who shares a core, by index.
+/// Which threads share a core, by index.
 fn groups(machine: &Topology, sample: &Sample, placement: &Placement) -> Vec<Vec<usize>> {
     let mut cores: BTreeMap<CoreId, Vec<usize>> = BTreeMap::new();
     for (index, thread) in sample.threads.iter().enumerate() {
@@ -117,9 +117,9 @@ fn pairs_and_changes_are_counted() {
     assert!(policy.findings().is_empty());
     place(&mut policy, &machine, &[(0, 1.0), (0, 2.0), (0, 3.0), (3, 0.1)]);
     place(&mut policy, &machine, &[(3, 1.0), (0, 2.0), (0, 3.0), (3, 0.1)]);
-    let told: Vec<f64> = policy.findings().iter().map(|finding| finding.value).collect();
+    let reported: Vec<f64> = policy.findings().iter().map(|finding| finding.value).collect();
     // One of four changed; of four pairs one was of one category, as it had to be.
-    assert_eq!(told, [0.25, 0.25, 0.25]);
+    assert_eq!(reported, [0.25, 0.25, 0.25]);
 }
 
 #[test]
@@ -141,13 +141,14 @@ fn who_cannot_be_judged_is_left_to_the_os() {
     let (mut asleep, unknown) = (runs(&machine, 0), runs(&machine, 1));
     asleep.state = RunState::Sleeping;
     let sample = Sample { threads: vec![asleep, unknown], ..Sample::default() };
-    let (did, in_force) = (Characterizations::new(), Placement::new());
-    let placement = topl().place(&View::new(&machine, &sample, &did, &in_force));
-    let told: Vec<(&Target, &str)> = placement.values().map(|a| (&a.target, &*a.reason)).collect();
-    assert_eq!(told, [(&Target::Os, "asleep"), (&Target::Os, "not measured yet")]);
+    let (did, applied) = (Characterizations::new(), Placement::new());
+    let placement = topl().place(&View::new(&machine, &sample, &did, &applied));
+    let reported: Vec<(&Target, &str)> =
+        placement.values().map(|a| (&a.target, &*a.reason)).collect();
+    assert_eq!(reported, [(&Target::Os, "asleep"), (&Target::Os, "not measured yet")]);
     // Measured, but not with these categories.
     let known = measured(0, 1.0);
-    let mut view = View::new(&machine, &sample, &did, &in_force);
+    let mut view = View::new(&machine, &sample, &did, &applied);
     view.threads[1].measured = Some(&known);
     let placement = Hysched::new(Variant::TopB2L).place(&view);
     let reason = &placement[&sample.threads[1].id].reason;
@@ -168,7 +169,7 @@ fn the_deepest_categories_there_are_are_taken() {
     assert_eq!(policy.variant, Variant::TopB2L);
     assert!(note.starts_with("All3L is not measured here; TopB2L"), "{note}");
     assert_eq!(policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
-    // A machine tells only of what it was asked for.
+    // A machine measures only what it was asked for.
     assert_eq!(policy.requirements().alternatives, [Signal::TopL, Signal::TopB2L].into());
     let mut coarse = topl();
     assert_eq!(coarse.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
@@ -191,7 +192,7 @@ fn a_category_is_kept_within_the_margin() {
 }
 
 /// Share of pairs of different categories when half of 16 threads are of one
-/// and half of another; `seen` tells what the policy believes.
+/// and half of another; `seen` shows what the policy believes.
 fn mixed(seed: u64, seen: impl Fn(usize) -> usize) -> f64 {
     let machine = Topology::synthetic("core:8 smt:2").unwrap();
     let ipc = |n: usize| ((n as u64).wrapping_mul(seed | 1) % 97) as f64;

@@ -31,8 +31,8 @@ fn threads(machine: &Topology, demands: &[Option<f64>]) -> (Vec<ThreadSample>, M
 
 fn place(machine: &Topology, threads: &[ThreadSample], known: &Measurements) -> Placement {
     let sample = Sample { threads: threads.to_vec(), ..Sample::default() };
-    let (did, in_force) = (Characterizations::new(), Placement::new());
-    L1Bandwidth.place(&View::new(machine, &sample, &did, &in_force).measured(known))
+    let (did, applied) = (Characterizations::new(), Placement::new());
+    L1Bandwidth.place(&View::new(machine, &sample, &did, &applied).measured(known))
 }
 
 fn core(machine: &Topology, placement: &Placement, id: &ThreadId) -> CoreId {
@@ -91,7 +91,7 @@ fn a_limit_to_some_threads_of_each_core_is_filled_evenly() {
 }
 
 #[test]
-fn nobody_moves_when_nothing_changes() {
+fn no_thread_moves_when_nothing_changes() {
     let machine = Topology::synthetic("core:4 smt:2").unwrap();
     let demands = [0.9, 0.8, 0.7, 0.6, 0.2, 0.2, 0.2, 0.2].map(Some);
     let (mut threads, known) = threads(&machine, &demands);
@@ -120,8 +120,8 @@ fn who_was_not_measured_is_taken_for_the_mean() {
 }
 
 /// Difference between the largest and the smallest sum of the true demands.
-fn spread(machine: &Topology, demands: &[Option<f64>], told: &[Option<f64>]) -> f64 {
-    let (threads, known) = threads(machine, told);
+fn spread(machine: &Topology, demands: &[Option<f64>], reported: &[Option<f64>]) -> f64 {
+    let (threads, known) = threads(machine, reported);
     let placement = place(machine, &threads, &known);
     let sum = |group: &Vec<u32>| group.iter().filter_map(|&n| demands[n as usize]).sum::<f64>();
     let sums: Vec<f64> = groups(machine, &placement).iter().map(sum).collect();
@@ -132,18 +132,18 @@ fn spread(machine: &Topology, demands: &[Option<f64>], told: &[Option<f64>]) -> 
 fn a_shuffled_signal_balances_nothing() {
     let machine = Topology::synthetic("core:4 smt:2").unwrap();
     let mut rng = Pcg64Mcg::seed_from_u64(1);
-    let (mut told, mut shuffled, mut lot) = (0.0, 0.0, 0.0);
+    let (mut reported, mut shuffled, mut lot) = (0.0, 0.0, 0.0);
     for _ in 0..200 {
         let mut demands: Vec<_> = (1..=8).map(|n| Some(f64::from(n) / 8.0)).collect();
         demands.shuffle(&mut rng);
         let mut others = demands.clone();
         others.shuffle(&mut rng);
-        told += spread(&machine, &demands, &demands);
+        reported += spread(&machine, &demands, &demands);
         shuffled += spread(&machine, &demands, &others);
         // By lot: nothing is known, and the threads come in random order.
         lot += spread(&machine, &demands, &[None; 8]);
     }
-    assert!(told < 1e-9, "{told}");
+    assert!(reported < 1e-9, "{reported}");
     assert!(shuffled > 0.9 * lot && shuffled < 1.1 * lot, "{shuffled} {lot}");
 }
 

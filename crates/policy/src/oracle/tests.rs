@@ -8,11 +8,11 @@ use crate::test_world::Bench;
 
 const LIKE: [f64; 5] = [40.0, 30.0, 10.0, 10.0, 10.0];
 
-/// `slow` tells the slowdown of two programs beside each other.
+/// `slow` gives the slowdown of two co-running programs.
 fn oracle(programs: usize, slow: impl Fn(usize, usize) -> f64) -> Oracle {
     let names = (0..programs).map(|at| format!("program-{at}")).collect();
     let rows = (0..programs).map(|a| (0..programs).map(|b| slow(a, b)).collect()).collect();
-    Oracle::new(Some(Arc::new(PairSlowdowns::new("made-up".into(), names, rows).unwrap())))
+    Oracle::new(Some(Arc::new(PairSlowdowns::new("synthetic".into(), names, rows).unwrap())))
 }
 
 /// Odd ones hurt odd ones, even ones even ones.
@@ -30,7 +30,7 @@ fn groups(oracle: &mut Oracle, machine: &str, count: usize) -> Vec<Vec<usize>> {
 fn pairs_are_matched_on_known_slowdowns() {
     let pairs = groups(&mut oracle(6, parity), "core:3 smt:2", 6);
     assert!(pairs.iter().all(|pair| pair.len() == 2 && (pair[0] + pair[1]) % 2 == 1), "{pairs:?}");
-    // Alone is better than in any company.
+    // Alone is better than with any co-runner.
     assert_eq!(groups(&mut oracle(6, parity), "core:6 smt:2", 6).len(), 6);
 }
 
@@ -54,7 +54,7 @@ fn what_is_not_known_is_left_to_the_os_with_the_reason() {
 fn a_program_may_be_there_several_times() {
     let names = ["a", "b"].map(str::to_owned).to_vec();
     let rows = vec![vec![3.0, 1.2], vec![1.5, 2.0]];
-    let known = PairSlowdowns::new("made-up".into(), names, rows).unwrap();
+    let known = PairSlowdowns::new("synthetic".into(), names, rows).unwrap();
     let table = known.among(&["a", "a", "b", "a"]).unwrap();
     assert_eq!((table.slowdown(0, &[0, 1]), table.slowdown(3, &[1, 3])), (3.0, 3.0));
     assert_eq!((table.slowdown(1, &[1, 2]), table.slowdown(2, &[1, 2])), (1.2, 1.5));

@@ -1,5 +1,5 @@
 //! The policy on a machine that shares CPU time by priority, quantum by
-//! quantum: who progresses, and who would not without it.
+//! quantum: which programs progress, and which would not without it.
 //!
 //! The machine is a caricature of Linux: each ready thread goes to the allowed
 //! hardware thread with the least weight on it, and each hardware thread is
@@ -22,7 +22,7 @@ use crate::Stay;
 pub(super) const QUANTUM: Duration = Duration::from_millis(20);
 
 #[derive(PartialEq)]
-enum Told {
+enum Shown {
     Truth,
     Shuffled,
 }
@@ -32,9 +32,9 @@ pub(super) struct Fluid {
     pub(super) machine: Topology,
     pub(super) threads: Vec<(ThreadSample, bool)>,
     random: Pcg64Mcg,
-    /// Is the policy told each thread's program, or somebody else's?
-    told: Told,
-    in_force: Placement,
+    /// Is the policy shown each thread's program, or another one's?
+    shown: Shown,
+    applied: Placement,
     known: Characterizations,
     /// Of each program, CPU time in quanta so far.
     got: BTreeMap<u32, f64>,
@@ -55,8 +55,8 @@ impl Fluid {
             machine,
             threads,
             random: Pcg64Mcg::seed_from_u64(7),
-            told: Told::Truth,
-            in_force: Placement::new(),
+            shown: Shown::Truth,
+            applied: Placement::new(),
             known: Characterizations::new(),
             got: BTreeMap::new(),
         }
@@ -65,16 +65,16 @@ impl Fluid {
     /// One quantum under a policy.
     pub(super) fn quantum(&mut self, policy: &mut dyn Policy) -> Placement {
         let mut threads: Vec<_> = self.threads.iter().map(|(t, _)| t.clone()).collect();
-        if self.told == Told::Shuffled {
+        if self.shown == Shown::Shuffled {
             let mut programs: Vec<_> = threads.iter().map(|t| t.program).collect();
             programs.shuffle(&mut self.random);
             threads.iter_mut().zip(programs).for_each(|(t, program)| t.program = program);
         }
         let sample = Sample { threads, ..Sample::default() };
-        let view = View::new(&self.machine, &sample, &self.known, &self.in_force);
+        let view = View::new(&self.machine, &sample, &self.known, &self.applied);
         let placement = policy.place(&view);
         self.run(&placement);
-        self.in_force = placement.clone();
+        self.applied = placement.clone();
         placement
     }
 
@@ -171,7 +171,7 @@ fn windows(machine: &str, programs: &[(u32, u32)], window: u32) -> Vec<Vec<f64>>
 }
 
 #[test]
-fn others_progress_beside_an_endless_serial_program() {
+fn others_progress_with_an_endless_serial_program() {
     // Two seniority timeouts long.
     for got in windows("core:4", &[(1, 3), (4, 0), (4, 0)], 100) {
         assert!(got[0] > 0.9, "the serial one has a core: {got:?}");
@@ -202,11 +202,11 @@ fn the_senior_progresses_faster_and_turns_even_out() {
     assert!((over_both - 1.0).abs() < 0.05, "{over_both}");
 }
 
-/// Share of a hardware thread that the serial program gets beside a parallel
+/// Share of a hardware thread that the serial program gets co-running with a parallel
 /// one with so many threads.
-fn serial_share(policy: &mut dyn Policy, told: Told, threads: u32) -> f64 {
+fn serial_share(policy: &mut dyn Policy, shown: Shown, threads: u32) -> f64 {
     let mut fluid = Fluid::new("core:4", &[(1, 3), (threads, 0)]);
-    fluid.told = told;
+    fluid.shown = shown;
     let quanta = 2000;
     for _ in 0..quanta {
         fluid.quantum(policy);
@@ -217,9 +217,9 @@ fn serial_share(policy: &mut dyn Policy, told: Told, threads: u32) -> f64 {
 /// Negative control: which threads make a program, dealt out anew each quantum.
 #[test]
 fn with_shuffled_programs_the_gain_vanishes() {
-    let stay = serial_share(&mut Stay, Told::Truth, 4);
-    let phases = serial_share(&mut Phases::new(None), Told::Truth, 4);
-    let shuffled = serial_share(&mut Phases::new(None), Told::Shuffled, 4);
+    let stay = serial_share(&mut Stay, Shown::Truth, 4);
+    let phases = serial_share(&mut Phases::new(None), Shown::Truth, 4);
+    let shuffled = serial_share(&mut Phases::new(None), Shown::Shuffled, 4);
     assert!(phases > stay + 0.15, "{phases} {stay}");
     assert!(shuffled < stay + 0.03, "{shuffled} {stay}");
 }
@@ -227,8 +227,8 @@ fn with_shuffled_programs_the_gain_vanishes() {
 /// Negative control: nothing to compete for.
 #[test]
 fn without_contention_there_is_no_gain() {
-    let stay = serial_share(&mut Stay, Told::Truth, 3);
-    let phases = serial_share(&mut Phases::new(None), Told::Truth, 3);
+    let stay = serial_share(&mut Stay, Shown::Truth, 3);
+    let phases = serial_share(&mut Phases::new(None), Shown::Truth, 3);
     assert!((phases - stay).abs() < 1e-3, "{phases} {stay}");
 }
 

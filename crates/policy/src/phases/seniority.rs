@@ -140,7 +140,7 @@ mod tests {
         seniority.turn(&[A], true, QUANTUM);
         assert_eq!(seniority.turn(&[A, B], true, QUANTUM), Some(A));
         assert_eq!(seniority.turn(&[B], true, QUANTUM), None);
-        // Who comes back is the junior now.
+        // A program that comes back is the junior now.
         assert_eq!(seniority.turn(&[A, B], true, QUANTUM), Some(B));
         assert_eq!(seniority.turn(&[A, B], false, QUANTUM), None);
         assert_eq!(seniority.turns().begun, 2);

@@ -40,7 +40,7 @@ impl SerialThreads {
     }
 
     /// The settled serial threads in the order in which they choose a core: where
-    /// cores differ by whose turn it is, then by who became serial first. `over`:
+    /// cores differ by whose turn it is, then by which became serial first. `over`:
     /// the quantum that has passed.
     pub(super) fn queue<'v, 'a>(
         &mut self,
@@ -179,7 +179,7 @@ fn is_of(core: &Core, fastest: Option<&CpuSet>) -> bool {
 
 /// How busy a core was kept over the last quantum by threads without a core of
 /// their own, in quarters of a hardware thread: less is noise, and no reason to
-/// move. (Who has a core may be told to be elsewhere, from before it moved.)
+/// move. (A thread that has a core may be shown as elsewhere, from before it moved.)
 fn load(view: &View<'_>, core: &Core, serial: &BTreeMap<ThreadId, Serial>) -> u64 {
     let there = |t: &&ThreadView<'_>| {
         !serial.contains_key(&t.id) && t.cpu.is_some_and(|pu| core.cpus.contains(pu))

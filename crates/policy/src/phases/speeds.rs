@@ -6,9 +6,9 @@
 //! second of running, of its threads while they stayed there for a quantum, of
 //! which they ran half or more: an exponential mean over about eight quanta. Only quanta count in
 //! which the program was serial: its parallel code is other code, and runs on other cores.
-//! The types are told apart by
+//! The types are distinguished by
 //! capacity. A program that was serial on the fastest and on the slowest type has
-//! a gain: the quotient of the two speeds. Who was not is taken to gain as much
+//! a gain: the quotient of the two speeds. A program that was not is taken to gain as much
 //! as the capacities say.
 
 use std::collections::BTreeMap;
@@ -113,8 +113,8 @@ mod tests {
         let (known, measured): (Characterizations, Measurements) =
             ([(t.id, did)].into(), [(t.id, measured)].into());
         let sample = Sample { threads: vec![t], ..Sample::default() };
-        let in_force = Placement::new();
-        let view = View::new(&machine, &sample, &known, &in_force).measured(&measured);
+        let applied = Placement::new();
+        let view = View::new(&machine, &sample, &known, &applied).measured(&measured);
         let programs = Phases::new(None).programs(&view);
         assert_eq!(programs[&ProgramId(program)].phase, Phase::Serial);
         speeds.learn(&view, &programs);
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(gain(&speeds), 2.0);
         quantum(&mut speeds, 1, 1, 2e7, false);
         assert_eq!(gain(&speeds), 1.5);
-        let told: Vec<_> = speeds.iter().collect();
-        assert_eq!(told, [(P, 512, 1e9), (P, 1024, 1.5e9)]);
+        let reported: Vec<_> = speeds.iter().collect();
+        assert_eq!(reported, [(P, 512, 1e9), (P, 1024, 1.5e9)]);
     }
 
     #[test]
@@ -185,8 +185,8 @@ mod tests {
         };
         let known: Characterizations = threads.iter().map(|t| (t.id, did)).collect();
         let sample = Sample { threads, ..Sample::default() };
-        let in_force = Placement::new();
-        let placement = policy.place(&View::new(&machine, &sample, &known, &in_force));
+        let applied = Placement::new();
+        let placement = policy.place(&View::new(&machine, &sample, &known, &applied));
         let cpus: Vec<_> = placement.values().map(|a| a.target.clone()).collect();
         assert_eq!(cpus, ["1", "0"].map(|cpu| Target::Cpus(cpu.parse().unwrap())));
     }

@@ -9,7 +9,7 @@ use symbiont_machine::ProgramId;
 
 use super::{Phase, ProgramPhase};
 
-/// More different joint states than this are not told apart.
+/// More different joint states than this are not distinguished.
 const MOST: usize = 256;
 
 /// The phase of each program at one time.
@@ -48,7 +48,7 @@ impl fmt::Display for JointState {
 pub struct JointStates {
     /// Time in each.
     pub time: BTreeMap<JointState, Duration>,
-    /// Time in states beyond those that are told apart.
+    /// Time in states beyond those that are distinguished.
     pub beyond: Duration,
     /// Times that one joint state followed another.
     pub changes: u64,

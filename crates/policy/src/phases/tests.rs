@@ -56,21 +56,21 @@ impl Scene {
             threads.push(ThreadSample { state, ..t.clone() });
         }
         let sample = Sample { threads, ..Sample::default() };
-        let in_force = Placement::new();
-        self.policy.place(&View::new(&self.machine, &sample, &known, &in_force))
+        let applied = Placement::new();
+        self.policy.place(&View::new(&self.machine, &sample, &known, &applied))
     }
 
     /// Each thread's hardware threads ("os" if left to it), with a `+` if it
     /// is boosted.
     fn outcome(&mut self) -> Vec<(u32, String)> {
-        let tell = |a: &Assignment| {
+        let shown = |a: &Assignment| {
             let place = match &a.target {
                 Target::Os => "os".to_owned(),
                 Target::Cpus(cpus) => cpus.to_string(),
             };
             place + if a.priority == BOOST { "+" } else { "" }
         };
-        self.place().iter().map(|(id, a)| (id.thread, tell(a))).collect()
+        self.place().iter().map(|(id, a)| (id.thread, shown(a))).collect()
     }
 
     #[track_caller]
@@ -85,12 +85,12 @@ const FOUR: &str = "core:4";
 const ONE_FAST: &str = "core:2 capacity:512 | core:1 | core:1 capacity:512";
 
 #[test]
-fn serial_beside_serial_each_gets_a_core() {
+fn serial_with_serial_each_gets_a_core() {
     Scene::on(TWO).thread(10, 1.0).thread(20, 1.0).gives(&[(10, "0+"), (20, "1+")]);
 }
 
 #[test]
-fn serial_beside_parallel_gets_a_core_and_the_other_the_rest() {
+fn serial_with_parallel_gets_a_core_and_the_other_the_rest() {
     let parallel = |scene: Scene| scene.thread(20, 1.0).thread(21, 1.0).thread(22, 0.9);
     parallel(Scene::on(TWO).thread(10, 1.0).at(10, 1)).gives(&[
         (10, "1+"),
@@ -107,7 +107,7 @@ fn serial_beside_parallel_gets_a_core_and_the_other_the_rest() {
 }
 
 #[test]
-fn parallel_beside_serial_is_the_same_seen_from_the_other_side() {
+fn parallel_with_serial_is_the_same_seen_from_the_other_side() {
     Scene::on(TWO).thread(10, 1.0).thread(11, 1.0).thread(20, 1.0).gives(&[
         (10, "1"),
         (11, "1"),
@@ -116,7 +116,7 @@ fn parallel_beside_serial_is_the_same_seen_from_the_other_side() {
 }
 
 #[test]
-fn parallel_beside_parallel_the_senior_is_boosted() {
+fn parallel_with_parallel_the_senior_is_boosted() {
     let mut scene = Scene::on(TWO).thread(20, 1.0).thread(21, 1.0);
     scene.gives(&[(20, "os"), (21, "os")]);
     scene.set(10, 1.0);
@@ -200,11 +200,11 @@ fn joint_states_are_counted() {
     scene.set(21, 0.0);
     scene.place();
     let states = scene.policy.joint_states();
-    let told: Vec<_> = states.time.iter().map(|(s, t)| (s.to_string(), *t)).collect();
+    let reported: Vec<_> = states.time.iter().map(|(s, t)| (s.to_string(), *t)).collect();
     let quantum = ENTRY.quantum;
-    assert_eq!(told.len(), 2);
-    assert!(told.contains(&("S,P".to_owned(), 2 * quantum)));
-    assert!(told.contains(&("S,S".to_owned(), quantum)));
+    assert_eq!(reported.len(), 2);
+    assert!(reported.contains(&("S,P".to_owned(), 2 * quantum)));
+    assert!(reported.contains(&("S,S".to_owned(), quantum)));
     assert_eq!(states.changes, 1);
     assert!(Phases::new(None).findings().iter().all(|f| f.value == 0.0));
     let findings = scene.policy.findings();
@@ -228,7 +228,7 @@ fn the_threshold_can_be_set() {
 }
 
 #[test]
-fn one_serial_thread_with_nobody_to_keep_away_is_only_boosted() {
+fn one_serial_thread_with_no_thread_to_keep_away_is_only_boosted() {
     Scene::on(FOUR).thread(10, 1.0).thread(20, 0.1).gives(&[(10, "os+"), (20, "os")]);
 }
 
@@ -360,7 +360,7 @@ fn a_serial_thread_makes_room_for_parallel_threads_with_a_limit() {
 }
 
 #[test]
-fn who_waits_for_a_fast_core_displaces_nobody_from_a_slow_one() {
+fn a_thread_that_waits_for_a_fast_core_displaces_no_thread_from_a_slow_one() {
     let mut scene = Scene::on("core:1 | core:2 kind:efficiency capacity:600");
     for number in [10, 20, 30, 40] {
         scene = scene.thread(number, 1.0);
@@ -405,7 +405,7 @@ fn an_unsettled_serial_thread_keeps_its_turn_but_gets_no_core() {
 }
 
 #[test]
-fn reasons_tell_the_numbers() {
+fn reasons_give_the_numbers() {
     let mut scene = Scene::on(TWO).thread(10, 1.0).thread(20, 1.0).thread(21, 0.75);
     let reasons: Vec<_> = scene.place().into_values().map(|a| a.reason.into_owned()).collect();
     assert_eq!(
@@ -423,8 +423,8 @@ fn nothing_is_done_before_anything_is_known() {
     let machine = Topology::synthetic(TWO).unwrap();
     let threads = vec![thread(0, 1, &machine.cpus()), thread(1, 2, &machine.cpus())];
     let sample = Sample { threads, ..Sample::default() };
-    let (known, in_force) = (Characterizations::new(), Placement::new());
-    let view = View::new(&machine, &sample, &known, &in_force);
+    let (known, applied) = (Characterizations::new(), Placement::new());
+    let view = View::new(&machine, &sample, &known, &applied);
     let placement = Phases::new(None).place(&view);
     assert!(placement.values().all(|a| *a == Assignment::os("not measured yet")));
 }

@@ -1,4 +1,4 @@
-//! Who among serial threads has the fastest cores, where there are too few of
+//! Which serial threads have the fastest cores, where there are too few of
 //! them for all.
 //!
 //! # Problem
@@ -14,7 +14,7 @@
 //! Turns, ours: three rules in this order.
 //! 1. Whoever was moved there stays for a *hold* at least, a tenth of the timeout,
 //!    if it stays serial that long: each move costs cache contents.
-//! 2. Whoever has waited so long that all who wait could hardly be served within the
+//! 2. Whoever has waited so long that all that wait could hardly be served within the
 //!    timeout is *due*: the longest wait goes first.
 //! 3. *Fresh* threads, which have had the fastest cores for less than a timeout in
 //!    this serial phase, go before the others: most serial phases are shorter than
@@ -27,9 +27,9 @@
 //! fastest core and without one, while others have them all.
 //!
 //! # Properties
-//! - With up to ten serial threads nobody waits for longer than a timeout and a
+//! - With up to ten serial threads no thread waits for longer than a timeout and a
 //!   quantum; with more, for longer than a hold for each of the others
-//!   (`nobody_waits_for_the_fast_core_longer_than_a_timeout`).
+//!   (`no_thread_waits_for_the_fast_core_longer_than_a_timeout`).
 //! - No thread loses a fastest core within a hold
 //!   (`the_fast_core_changes_hands_no_faster_than_the_hold`).
 

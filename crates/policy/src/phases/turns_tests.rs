@@ -74,7 +74,7 @@ impl Story {
         }
         let placement = self.fluid.quantum(&mut self.policy);
         self.now += 1;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for program in 0..self.phases.len() {
             let first = thread(program as u32, 100 * program as u32, &CpuSet::new()).id;
             let assignment = &placement[&first];
@@ -83,11 +83,11 @@ impl Story {
                 Target::Cpus(cpus) => cpus.is_subset(&self.fast),
                 Target::Os => false,
             };
-            told.push((serial, serial && fast));
+            reported.push((serial, serial && fast));
         }
-        let taken = told.iter().filter(|(_, fast)| *fast).count();
+        let taken = reported.iter().filter(|(_, fast)| *fast).count();
         assert!(taken <= self.fast.len());
-        for (program, (serial, fast)) in told.into_iter().enumerate() {
+        for (program, (serial, fast)) in reported.into_iter().enumerate() {
             if serial && !fast {
                 assert_eq!(taken, self.fast.len(), "a fastest core is left unused");
                 if self.holding[program] > 0 {
@@ -104,7 +104,7 @@ impl Story {
         }
     }
 
-    fn told(machine: &str, phases: &[Vec<u32>], timeout: Duration, quanta: u32) -> Self {
+    fn of(machine: &str, phases: &[Vec<u32>], timeout: Duration, quanta: u32) -> Self {
         let mut story = Self::new(machine, phases, timeout);
         (0..quanta).for_each(|_| story.quantum());
         story
@@ -113,7 +113,7 @@ impl Story {
 
 #[test]
 fn two_endless_serial_programs_share_the_fast_core() {
-    let story = Story::told(ONE_FAST, &[vec![1], vec![1]], TIMEOUT * QUANTUM, 2000);
+    let story = Story::of(ONE_FAST, &[vec![1], vec![1]], TIMEOUT * QUANTUM, 2000);
     for (with, without) in story.got {
         assert!((0.9..1.1).contains(&(f64::from(with) / f64::from(without))), "{with} {without}");
     }
@@ -133,7 +133,7 @@ fn the_first_serial_thread_keeps_the_fast_core() {
 
 #[test]
 fn without_the_timeout_the_second_would_wait_for_ever() {
-    let story = Story::told(ONE_FAST, &[vec![1], vec![1]], Duration::MAX, 2000);
+    let story = Story::of(ONE_FAST, &[vec![1], vec![1]], Duration::MAX, 2000);
     assert_eq!(story.got[1].0, 0);
     assert!(story.longest_wait > 1990);
 }
@@ -141,13 +141,13 @@ fn without_the_timeout_the_second_would_wait_for_ever() {
 /// An endless serial program does not slow down one with short serial phases.
 #[test]
 fn short_serial_phases_have_the_fast_core_before_an_endless_one() {
-    let story = Story::told(ONE_FAST, &[vec![1], vec![13, 7]], TIMEOUT * QUANTUM, 2000);
+    let story = Story::of(ONE_FAST, &[vec![1], vec![13, 7]], TIMEOUT * QUANTUM, 2000);
     let share = |(with, without): (u32, u32)| f64::from(with) / f64::from(with + without);
     assert!(share(story.got[1]) > 0.85, "{:?}", story.got);
     assert!(share(story.got[0]) > 0.3, "{:?}", story.got);
 }
 
-/// Negative control: where cores are alike nobody moves for a turn.
+/// Negative control: where cores are alike no thread moves for a turn.
 #[test]
 fn without_faster_cores_there_are_no_turns() {
     let placements = |quanta: u32| {
@@ -163,11 +163,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn nobody_waits_for_the_fast_core_longer_than_a_timeout(
+    fn no_thread_waits_for_the_fast_core_longer_than_a_timeout(
         machine in prop::sample::select(&[ONE_FAST, TWO_FAST][..]),
         phases in prop::collection::vec(prop::collection::vec(1..120_u32, 1..6), 1..7),
     ) {
-        let story = Story::told(machine, &phases, TIMEOUT * QUANTUM, 400);
+        let story = Story::of(machine, &phases, TIMEOUT * QUANTUM, 400);
         prop_assert!(story.longest_wait <= TIMEOUT + 1, "{}", story.longest_wait);
     }
 
@@ -176,7 +176,7 @@ proptest! {
         machine in prop::sample::select(&[ONE_FAST, TWO_FAST][..]),
         phases in prop::collection::vec(prop::collection::vec(1..120_u32, 1..6), 1..13),
     ) {
-        let story = Story::told(machine, &phases, TIMEOUT * QUANTUM, 400);
+        let story = Story::of(machine, &phases, TIMEOUT * QUANTUM, 400);
         prop_assert!(story.shortest_hold >= HOLD, "{}", story.shortest_hold);
         // More than ten: a hold for each of the others.
         let most = TIMEOUT.max(HOLD * phases.len() as u32) + HOLD;

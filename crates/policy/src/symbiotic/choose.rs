@@ -16,7 +16,7 @@ const RESOLUTION: f64 = 1.0 / 8192.0;
 /// Costs in whole steps of [`RESOLUTION`].
 struct InSteps<'c>(&'c Costs);
 
-/// The nearest whole number of steps; what is no number stays so. Beside this much, floats have no
+/// The nearest whole number of steps; what is no number stays so. Co-running with this much, floats have no
 /// smaller digits than a step (two operations, where rounding takes a call on many a CPU).
 fn in_steps(cost: f64) -> f64 {
     const MUCH: f64 = RESOLUTION * 1.5 / f64::EPSILON;
@@ -75,9 +75,9 @@ impl Predictions {
         modes: &[SmtMode],
         stacks: &Stacks,
     ) -> Result<Self, StackError> {
-        let Stacks { throttled, experiences } = stacks;
+        let Stacks { throttled, observations } = stacks;
         let judged = (symbiosis.form, symbiosis.objective);
-        let costs = Costs::predict(model, judged, modes, throttled)?.recalling(experiences);
+        let costs = Costs::predict(model, judged, modes, throttled)?.corrected_by(observations);
         let ratios =
             |throttling: &Throttling| throttled.iter().map(|s| throttling.ratio(s)).collect();
         let known = model.modes.iter().filter(|(mode, _)| modes.contains(mode));
@@ -104,21 +104,21 @@ impl Predictions {
 /// Chooses groups for a number of cores, each of some places. Where there are
 /// more threads than places, groups become as wide as the model knows, and their
 /// threads take turns; where that is not wide enough, whole groups do. Where
-/// costs do not tell groups apart, those of before stay.
+/// costs do not distinguish groups, those of before stay.
 pub(super) fn choose(
     symbiosis: &Symbiosis,
-    sort: CoreKind,
+    core_type: CoreKind,
     stacks: &Stacks,
     (cores, places): (usize, usize),
     previous: &[Vec<usize>],
 ) -> Result<Chosen, Undecided> {
     let &Symbiosis { form, objective, .. } = symbiosis;
     let threads = stacks.throttled.len();
-    let model = match symbiosis.models.of(sort) {
+    let model = match symbiosis.models.of(core_type) {
         Some(model) => model,
-        // Where nobody shares a core, nothing is predicted.
+        // Where no thread shares a core, nothing is predicted.
         None if places <= 1 => &symbiosis.models.first,
-        None => return Err(Undecided::Sort(sort)),
+        None => return Err(Undecided::Sort(core_type)),
     };
     let wanted = threads.div_ceil(cores.max(1)).next_power_of_two();
     let width = width(model, places.max(wanted));

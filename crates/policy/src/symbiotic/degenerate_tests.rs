@@ -30,7 +30,7 @@ fn assert_decided(bench: &Bench, count: usize) {
 }
 
 #[test]
-fn any_number_of_threads_is_seated() {
+fn any_number_of_threads_is_assigned() {
     for (machine, places, width) in [("core:2 smt:4", 8, 4), ("core:3 smt:2", 6, 2)] {
         for count in 1..=places + 3 {
             let (mut bench, mut policy) = (Bench::new(machine, &stacks(count)), policy());
@@ -43,13 +43,13 @@ fn any_number_of_threads_is_seated() {
                 (0..count).filter_map(|thread| bench.cpus(thread).first()).collect();
             assert_eq!(taken.len(), count, "{machine}: two on one hardware thread");
             assert!(bench.groups().iter().all(|group| group.len() <= width));
-            // Nobody shares where there is a core for each.
+            // No thread shares where there is a core for each.
             assert!(count * width > places || bench.groups().len() == count, "{machine} {count}");
         }
     }
 }
 
-/// Copies of a program are all the same: nobody is better off elsewhere.
+/// Copies of a program are all the same: no thread is better off elsewhere.
 #[test]
 fn copies_of_a_program_stay_where_they_are() {
     for (machine, count) in [("core:3 smt:2", 6), ("core:2 smt:4", 8)] {
@@ -81,7 +81,7 @@ fn measurements_that_are_none_are_taken_for_the_mean() {
 }
 
 #[test]
-fn where_nobody_is_measured_nothing_is_decided() {
+fn where_no_thread_is_measured_nothing_is_decided() {
     let spoil: [fn(&mut Bench, usize); 3] = [
         |bench, thread| bench.set(thread, [0.0; 5]),
         |bench, thread| bench.forget(thread, &STACK[4..]),
@@ -93,9 +93,9 @@ fn where_nobody_is_measured_nothing_is_decided() {
             bench.measure();
             (0..count).for_each(|thread| spoil(&mut bench, thread));
             bench.decide(&mut policy());
-            let told = bench.placement().values();
-            assert!(told.clone().all(|a| a.target == Target::Os && !a.reason.is_empty()));
-            assert_eq!(told.count(), count);
+            let reported = bench.placement().values();
+            assert!(reported.clone().all(|a| a.target == Target::Os && !a.reason.is_empty()));
+            assert_eq!(reported.count(), count);
         }
     }
 }

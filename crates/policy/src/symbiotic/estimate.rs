@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::ThreadId;
-use symbiont_model::{CpiStack, Experience, Form, Inversion, Shares, SmtMode};
+use symbiont_model::{CoRunObservation, CpiStack, Form, Inversion, Shares, SmtMode};
 use symbiont_topology::{Core, CoreId, CoreKind};
 
 use super::co_runs::CoRuns;
@@ -28,7 +28,7 @@ pub(super) struct Stacks {
     /// Throttled.
     pub throttled: Vec<Shares>,
     /// What they did with each other, if that corrects predictions.
-    pub experiences: Vec<Experience>,
+    pub observations: Vec<CoRunObservation>,
 }
 
 impl Estimates {
@@ -65,11 +65,11 @@ impl Estimates {
         }
         let crowds = cores.values().map(|(core, group)| (group, core.kind, core.cpus.len()));
         let alone = alone.iter().map(|group| (group, CoreKind::default(), 1));
-        for (group, sort, places) in crowds.chain(alone) {
+        for (group, core_type, places) in crowds.chain(alone) {
             let together: Vec<&Shares> = (group.iter())
                 .map(|&at| measured.get(at).and_then(Option::as_ref).unwrap_or(&mean))
                 .collect();
-            let inverted = invert(symbiosis, sort, &together, places);
+            let inverted = invert(symbiosis, core_type, &together, places);
             for (&at, (stack, slowdown)) in group.iter().zip(inverted) {
                 let was_measured = measured.get(at).is_some_and(Option::is_some);
                 if let Some(thread) = view.threads.get(at).filter(|_| was_measured) {
@@ -78,7 +78,7 @@ impl Estimates {
                 }
             }
             if symbiosis.feedback && group.len() <= places.max(1) {
-                self.note(view, (sort, group), &read);
+                self.note(view, (core_type, group), &read);
             }
         }
     }
@@ -114,13 +114,13 @@ impl Estimates {
         let known = |&at: &usize| self.known.get(&view.threads.get(at)?.id).cloned();
         let throttled =
             threads.iter().map(|at| known(at).unwrap_or_else(|| mean.clone())).collect();
-        let experiences =
-            if symbiosis.feedback { self.experiences(view, threads) } else { Vec::new() };
-        Stacks { throttled, experiences }
+        let observations =
+            if symbiosis.feedback { self.observations(view, threads) } else { Vec::new() };
+        Stacks { throttled, observations }
     }
 
     /// What some threads of the view did with each other, numbered by their place among them.
-    fn experiences(&self, view: &View<'_>, threads: &[usize]) -> Vec<Experience> {
+    fn observations(&self, view: &View<'_>, threads: &[usize]) -> Vec<CoRunObservation> {
         let ids = threads.iter().filter_map(|&at| view.threads.get(at)).map(|thread| thread.id);
         let places: BTreeMap<ThreadId, usize> = ids.zip(0..).collect();
         let mut all = Vec::new();
@@ -129,7 +129,7 @@ impl Estimates {
             for (others, quanta, ipc) in runs.all() {
                 let others: Option<Vec<usize>> =
                     others.iter().map(|other| places.get(other).copied()).collect();
-                all.extend(others.map(|others| Experience { victim, others, quanta, ipc }));
+                all.extend(others.map(|others| CoRunObservation { victim, others, quanta, ipc }));
             }
         }
         all
@@ -147,13 +147,13 @@ fn read(symbiosis: &Symbiosis, thread: &ThreadView<'_>) -> Option<CpiStack> {
 /// their stacks as they are, and their slowdowns stay unknown.
 fn invert(
     symbiosis: &Symbiosis,
-    sort: CoreKind,
+    core_type: CoreKind,
     together: &[&Shares],
     places: usize,
 ) -> Vec<(Shares, Option<f64>)> {
     let as_they_are = || together.iter().map(|&shares| (shares.clone(), None)).collect();
     let mode = SmtMode::of(together.len()).filter(|_| together.len() <= places.max(1));
-    let trained = mode.and_then(|mode| symbiosis.models.of(sort)?.modes.get(&mode));
+    let trained = mode.and_then(|mode| symbiosis.models.of(core_type)?.modes.get(&mode));
     let Some(trained) = trained else {
         return as_they_are();
     };

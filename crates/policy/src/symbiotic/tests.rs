@@ -52,7 +52,7 @@ fn threads_that_need_the_same_are_kept_apart() {
 }
 
 #[test]
-fn each_sort_of_core_has_its_own_model() {
+fn each_core_type_has_its_own_model() {
     let hybrid = "core:2 smt:2 | core:2 smt:2 kind:efficiency capacity:500";
     let of_small = || Model { core: CoreKind::Efficiency, ..model() };
     let with = |others| by(Models { others, ..model().into() });
@@ -155,7 +155,7 @@ fn a_thread_is_alone_where_that_pays() {
 }
 
 #[test]
-fn nobody_moves_when_nothing_changes() {
+fn no_thread_moves_when_nothing_changes() {
     for (machine, half) in [("core:3 smt:2", 3), ("core:2 smt:4", 4)] {
         let stacks = [vec![EAGER; half], vec![WAITING; half]].concat();
         let mut bench = bench(machine, &stacks);
@@ -191,11 +191,11 @@ fn degenerate_stacks_are_survived() {
         let asleep = bench.placement().values().filter(|a| a.target == Target::Os).count();
         assert!(asleep <= 1);
     }
-    // Nobody measured at all: nothing is decided, and the reason is told.
+    // No thread measured at all: nothing is decided, and the reason is given.
     let mut dark = bench("core:3 smt:2", &stacks);
     (0..stacks.len()).for_each(|at| dark.forget(at, &STACK));
     dark.decide(&mut policy());
-    assert!(dark.placement().values().all(|a| a.reason == "nobody was measured yet"));
+    assert!(dark.placement().values().all(|a| a.reason == "no thread was measured yet"));
     for (machine, count) in [("core:1 smt:2", 1), ("core:4 smt:4", 1), ("core:1 smt:2", 5)] {
         let mut bench = bench(machine, &stacks[..count]);
         let mut policy = policy();
@@ -237,7 +237,7 @@ fn threads_that_take_turns_are_grouped_too() {
     assert!(mixed(&bench, 2), "{:?}", bench.groups());
 }
 
-/// Without throttling ratios a thread alone counts as fast as in company
+/// Without throttling ratios a thread alone counts as fast as with co-runners
 /// without interference; it is still decided.
 #[test]
 fn a_model_without_throttling_decides_too() {
@@ -254,14 +254,14 @@ fn a_model_without_throttling_decides_too() {
 #[test]
 fn shuffled_stacks_make_random_pairs() {
     let mut random = Pcg64Mcg::seed_from_u64(3);
-    let (mut told, mut shuffled, mut lot, mut worst) = (0.0, 0.0, 0.0, f64::MAX);
+    let (mut reported, mut shuffled, mut lot, mut worst) = (0.0, 0.0, 0.0, f64::MAX);
     for _ in 0..150 {
         let mut stacks = [vec![EAGER; 4], vec![WAITING; 4]].concat();
         stacks.shuffle(&mut random);
         let mut right = bench("core:4 smt:2", &stacks);
         right.step(&mut policy());
-        told += right.stp();
-        // Each is told what another one measures.
+        reported += right.stp();
+        // Each is shown what another one measures.
         let mut wrong = bench("core:4 smt:2", &stacks);
         wrong.measure();
         wrong.shuffle(&mut random);
@@ -272,9 +272,9 @@ fn shuffled_stacks_make_random_pairs() {
         lot += chance.stp();
         worst = worst.min(chance.stp());
     }
-    let gain = told - lot;
-    assert!(gain > 0.02 * lot, "{told} {lot}");
-    assert!((shuffled - lot).abs() < 0.2 * gain, "{told} {shuffled} {lot}");
+    let gain = reported - lot;
+    assert!(gain > 0.02 * lot, "{reported} {lot}");
+    assert!((shuffled - lot).abs() < 0.2 * gain, "{reported} {shuffled} {lot}");
     assert!(worst < lot / 150.0);
 }
 
@@ -285,7 +285,7 @@ fn threads_that_end_are_forgotten() {
     bench.step(&mut policy);
     assert!(!policy.estimates.is_empty());
     let machine = Topology::synthetic("core:2 smt:2").unwrap();
-    let (sample, known, in_force) = (Sample::default(), BTreeMap::new(), Placement::new());
-    policy.place(&View::new(&machine, &sample, &known, &in_force));
+    let (sample, known, applied) = (Sample::default(), BTreeMap::new(), Placement::new());
+    policy.place(&View::new(&machine, &sample, &known, &applied));
     assert!(policy.estimates.is_empty());
 }

@@ -16,14 +16,14 @@ fn symbiotic() -> Symbiotic {
     Symbiotic::published(&Settings { models, ..Settings::default() })
 }
 
-/// Steps until where threads are no longer depends on where they began; who
-/// asks for memory, four of eight, is told by `hungry`.
+/// Steps until where threads are no longer depends on where they began; which
+/// asks for memory, four of eight, is shown by `hungry`.
 fn run(machine: &str, hungry: impl Fn(usize) -> bool, policy: &mut dyn Policy) -> Bench {
     let mut bench = Bench::new(machine, &[LIKE; 8]);
     for _ in 0..3 {
         bench.measure();
         for at in 0..8 {
-            bench.tell(at, "memory_request_rate", if hungry(at) { 0.02 } else { 0.0 });
+            bench.set_signal(at, "memory_request_rate", if hungry(at) { 0.02 } else { 0.0 });
         }
         bench.decide(policy);
     }
@@ -72,9 +72,9 @@ fn with_memory_everywhere_it_is_symbiotic() {
     assert_eq!(uniform.targets(), aware.targets());
 }
 
-/// Negative control: where all ask alike nobody moves.
+/// Negative control: where all ask alike no thread moves.
 #[test]
-fn equal_demand_moves_nobody() {
+fn equal_demand_moves_no_thread() {
     let uniform = run(ONE_MEMORY, |_| true, &mut symbiotic());
     let aware = run(ONE_MEMORY, |_| true, &mut SymbioticNuma::new(symbiotic()));
     let cores = |bench: &Bench| bench.groups();

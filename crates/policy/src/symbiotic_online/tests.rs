@@ -62,7 +62,7 @@ fn a_new_phase_is_followed() {
     let (mut bench, mut policy) = (Bench::new("core:2 smt:2", &stacks), policy());
     (0..20).for_each(|_| bench.step(&mut policy));
     assert!(mixed(&bench, 2));
-    // Who shares a core does the same from now on.
+    // Threads that share a core do the same from now on.
     let groups = bench.groups();
     let phases: Vec<[f64; 5]> =
         (0..4).map(|at| if groups[0].contains(&at) { EAGER } else { WAITING }).collect();
@@ -73,7 +73,7 @@ fn a_new_phase_is_followed() {
 }
 
 #[test]
-fn whatever_is_measured_everybody_is_seated() {
+fn whatever_is_measured_every_thread_is_assigned() {
     for odd in [f64::NAN, f64::INFINITY, f64::MAX, 1e300, 0.0, -1.0] {
         for (machine, count) in [("core:2 smt:2", 4), ("core:1 smt:4", 4), ("core:3 smt:2", 5)] {
             let stacks: Vec<[f64; 5]> = [EAGER, WAITING].into_iter().cycle().take(count).collect();
@@ -95,13 +95,13 @@ fn whatever_is_measured_everybody_is_seated() {
 #[test]
 fn shuffled_stacks_make_random_pairs() {
     let mut random = Pcg64Mcg::seed_from_u64(3);
-    let (mut told, mut shuffled, mut lot) = (0.0, 0.0, 0.0);
+    let (mut reported, mut shuffled, mut lot) = (0.0, 0.0, 0.0);
     for _ in 0..150 {
         let mut stacks = [vec![EAGER; 4], vec![WAITING; 4]].concat();
         stacks.shuffle(&mut random);
         let mut right = Bench::new("core:4 smt:2", &stacks);
         right.step(&mut policy());
-        told += right.stp();
+        reported += right.stp();
         let mut wrong = Bench::new("core:4 smt:2", &stacks);
         wrong.measure();
         wrong.shuffle(&mut random);
@@ -111,12 +111,12 @@ fn shuffled_stacks_make_random_pairs() {
         chance.step(&mut crate::Random::new(rand::Rng::random(&mut random)));
         lot += chance.stp();
     }
-    let gain = told - lot;
-    assert!(gain > 0.02 * lot, "{told} {lot}");
-    assert!((shuffled - lot).abs() < 0.2 * gain, "{told} {shuffled} {lot}");
+    let gain = reported - lot;
+    assert!(gain > 0.02 * lot, "{reported} {lot}");
+    assert!((shuffled - lot).abs() < 0.2 * gain, "{reported} {shuffled} {lot}");
 }
 
-/// Two threads suffer from each other as from nobody else, and their stacks do not show it.
+/// Two threads suffer from each other as from no other, and their stacks do not show it.
 #[test]
 fn what_no_stack_shows_is_learned_from_what_groups_did() {
     let often_together = |feedback: bool, other: usize| {
@@ -137,7 +137,7 @@ fn what_no_stack_shows_is_learned_from_what_groups_did() {
         }
         met > 4
     };
-    // Whom of the two equal ones it was put beside at first, it stays beside.
+    // Which of the two equal ones it was put next to at first, it stays with it.
     assert!([2, 3].iter().any(|&other| often_together(false, other)));
     assert!(![2, 3].iter().any(|&other| often_together(true, other)));
 }

@@ -130,7 +130,7 @@ fn floating_point_work_is_counted_by_value() {
 }
 
 #[test]
-fn super_sets_tell_where_in_the_cache_a_program_is_active() {
+fn super_sets_show_where_in_the_cache_a_program_is_active() {
     or_skip!();
     // Lines whose number is 5 modulo 128: one super-set of a cache of 128 sets.
     let phase = main_phase(

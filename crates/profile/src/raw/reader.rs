@@ -25,7 +25,7 @@ pub struct IntervalAt {
 #[derive(Debug)]
 pub struct RawFile {
     path: PathBuf,
-    /// Who wrote it.
+    /// The program that wrote it.
     pub start: Start,
     /// Whole intervals, in the order in which they ended.
     pub intervals: Vec<IntervalAt>,

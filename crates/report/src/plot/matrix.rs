@@ -155,11 +155,11 @@ fn draw_cell(
     let (across, down) = ((x + right) / 2, (y + below) / 2);
     let center = (HPos::Center, VPos::Center);
     let room = f64::from(right - x - 4);
-    let (value, spread) = number::beside(value, span);
+    let (value, spread) = number::next_to(value, span);
     let tall = below - y >= HEIGHTS.1;
     let spread = spread.filter(|spread| tall && text::width(spread, LEAST) < room);
     let above = if spread.is_some() { 7 } else { 0 };
-    // The colour alone tells, where no digits fit.
+    // Only the colour shows the value, where no digits fit.
     let sizes = [LABEL, SMALL, LEAST, LEAST - 2.0];
     if let Some(size) = sizes.into_iter().find(|size| text::width(&value, *size) <= room + 2.0) {
         canvas.text(&value, (across, down - above), style(size, Role::Text, center))?;

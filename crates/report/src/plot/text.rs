@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn breaks_between_words_and_within_long_ones() {
-        assert_eq!(wrap("serial beside parallel", 10.0, 90.0), ["serial beside", "parallel"]);
+        assert_eq!(wrap("serial next to parallel", 10.0, 90.0), ["serial next to", "parallel"]);
         assert_eq!(wrap("aaaaaaaaaa", 10.0, 31.0), ["aaaaa", "aaaaa"]);
         assert_eq!(wrap("", 10.0, 50.0), [""]);
     }

@@ -3,7 +3,7 @@
 //! Charts are drawn with a stand-in colour for each role; [`inline`] turns
 //! these into CSS variables, [`standalone`] into the light palette on white.
 //! The series' colours are of Okabe and Ito's palette, which colour-blind
-//! readers can tell apart, shifted where needed for contrast on the ground.
+//! readers can distinguish, shifted where needed for contrast on the ground.
 
 use plotters::style::RGBColor;
 

@@ -88,7 +88,7 @@ fn extent(
     values: impl Iterator<Item = f64>,
     range: Option<(f64, f64)>,
 ) -> (f64, f64) {
-    // Differences of what is left can be told; the rest is kept at the edge.
+    // Differences of what is left can be seen; the rest is kept at the edge.
     const MOST: f64 = f64::MAX / 8.0;
     let wider = |(l, h): (f64, f64), v: f64| (l.min(v), h.max(v));
     let values = values.map(|v| v.clamp(-MOST, MOST));

@@ -4,7 +4,7 @@
 //!
 //! Two remarks on the print. The abstract speaks of throughput gains "as much
 //! as 16 %" and the conclusions of "more than 16 %"; the largest cell of Table 4
-//! is 18 % ((1:8) beside (1:4)). Table 5's jitter is stated to be multiplied by
+//! is 18 % ((1:8) co-running with (1:4)). Table 5's jitter is stated to be multiplied by
 //! 1000; Table 7 does not say whether its is. Fig. 8 (the symmetric
 //! counterpart of Table 4) is a contour plot without numbers.
 
@@ -131,7 +131,7 @@ pub const TABLE_5: FairnessAndJitter = FairnessAndJitter {
     improvement: row((19.5, 59.7), (1.4, 35.1)),
 };
 
-/// Table 7: SPEC OMP2001; jitter of 5 runs of equake beside art.
+/// Table 7: SPEC OMP2001; jitter of 5 runs of equake co-running with art.
 pub const TABLE_7: FairnessAndJitter = FairnessAndJitter {
     place: "Table 7",
     programs: "SPEC OMP2001",

@@ -133,7 +133,7 @@ fn few_runs_are_judged_at_the_stated_level() {
 
 /// Two columns, of 0 and of 1, in a hundred rows: as above, whatever the number of rows.
 #[test]
-fn many_rows_of_few_columns_tell_little_of_columns() {
+fn many_rows_of_few_columns_say_little_of_columns() {
     let of = |rows: usize| {
         crossed((rows, 2), 5, |rows, columns| {
             let rows: f64 = rows.iter().sum();

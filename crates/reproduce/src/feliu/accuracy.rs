@@ -38,7 +38,7 @@ pub fn forward(trained: &Evaluated) -> Vec<Point> {
 }
 
 /// Fig. 6: mean absolute errors of each component of the throttled stacks, and shares within 5 %. The
-/// published ones are of the completion stalls, the largest component there; they stand beside our largest.
+/// published ones are of the completion stalls, the largest component there; they stand next to our largest.
 pub fn inverse(trained: &Evaluated) -> Vec<Point> {
     let mut points = Vec::new();
     for (mode, at, mean, within) in

@@ -10,7 +10,7 @@ use crate::Reproduced;
 use crate::figure::{Drawn, Figure, Paper, Point};
 use symbiont_campaign::{Finished, Metric, Rows};
 use symbiont_report::stats::Estimate;
-use symbiont_simulated::mixes::{Mix, Record, Run};
+use symbiont_simulated::mixes::{Mix, MixRecord, Run};
 
 const OTHERS: &str = "Other programs than the paper's SPEC CPU2006, with shorter targets; the programs are known to \
                       the model, as in the paper.";
@@ -18,13 +18,13 @@ const COUNTS: &str = "Of the counts of cores that were run: quick experiments ru
 const SERIES: &str = "\"symbiotic\" and \"symbiotic-numa\" are the paper's; \"symbiotic-online\" is ours: its predictions \
                       are corrected by measured feedback.";
 const LARGEST: &str = "The published values are of the completion stalls, the largest component there; they stand \
-                       beside the largest of ours.";
+                       next to the largest of ours.";
 const FOUND: &str = "The best static grouping found, by a search over groups of four that were measured on one core, is ours: \
                      the paper has no oracle for SMT4. It rests on measurements that no scheduler has beforehand, and \
                      follows neither phases nor memory: on cores of both nodes others may do better.";
 const ENDS: &str = "Errors of 50 % and more on either side are not drawn.";
 const SHARES: &str = "Of the published symbiotic scheduler on the fewest cores of at least five that were run. The \
-                      paper prints no numbers beside two pairs of one SMT2 workload, which share a core in 66 % \
+                      paper prints no numbers except for two pairs of one SMT2 workload, which share a core in 66 % \
                       and 70 % of the quanta.";
 
 const fn figure(id: &'static str, place: &'static str, title: &'static str) -> Figure {
@@ -225,7 +225,7 @@ pub const ANTT: &[Said] = &[
 
 /// Fig. 9 and 10: how often the programs of a mix share a core, over all repeats of a contender that was
 /// watched.
-pub fn together(mix: &Mix, finished: &[Finished<Run, Record>]) -> Vec<Point> {
+pub fn together(mix: &Mix, finished: &[Finished<Run, MixRecord>]) -> Vec<Point> {
     let names: Vec<String> = (mix.programs.iter().enumerate())
         .map(|(at, name)| match mix.programs.iter().take(at).filter(|one| *one == name).count() {
             0 => name.clone(),

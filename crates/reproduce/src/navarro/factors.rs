@@ -1,5 +1,5 @@
 //! On what Hy-Sched's gain depends: how many programs are bound by the back end, the quantum, and how programs
-//! start, beside what is there to gain.
+//! start, next to what is there to gain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) const FIGURES: [Figure; 2] = [
     Figure {
         id: "symbiont-hysched-factors",
         paper: Paper::Symbiont,
-        place: "beside section 6.1 of Navarro et al.",
+        place: "next to section 6.1 of Navarro et al.",
         title: "Gain of Hy-Sched over the OS by quantum, start and mix, simulated",
         quantity: "Gain in STP over the OS",
         unit: Some("%"),
@@ -46,7 +46,7 @@ pub(super) const FIGURES: [Figure; 2] = [
     Figure {
         id: "symbiont-hysched-headroom",
         paper: Paper::Symbiont,
-        place: "beside section 6.1 of Navarro et al.",
+        place: "next to section 6.1 of Navarro et al.",
         title: "Gain over random pairs by mix, simulated",
         quantity: "Gain in STP over random",
         unit: Some("%"),
@@ -74,7 +74,7 @@ pub(super) fn add(
     };
     let known = Knowledge::of(&train(described(XEON)?, 2, profiles, &TRAINING, context, progress)?);
     let ready = Ready::new(described(XEON)?, profiles, &[1, 2], context)?;
-    let cores = ready.workshop.description().topology.cores().iter().take(CORES);
+    let cores = ready.builder.description().topology.cores().iter().take(CORES);
     let limit: CpuSet = cores.flat_map(|core| core.cpus.iter()).collect();
     let comparison = Comparison {
         name: "hysched-factors".to_owned(),

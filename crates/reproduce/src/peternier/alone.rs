@@ -17,7 +17,7 @@ use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Done, Experiment, carry_out, digest};
 use symbiont_report::published::workover::TABLES;
 use symbiont_report::stats::{Estimate, mean};
-use symbiont_simulated::{Setup, SimulateError, Stage};
+use symbiont_simulated::{Runner, Setup, SimulateError};
 
 /// Multiplications of small matrices, as the paper calls them.
 const MATRICES: [(&str, &str); 2] =
@@ -44,7 +44,7 @@ impl Experiment for Alone<'_, '_> {
     type Record = Usage;
 
     fn name(&self) -> String {
-        format!("peternier-alone-{}", self.ready.workshop.description().name)
+        format!("peternier-alone-{}", self.ready.builder.description().name)
     }
 
     fn basis(&self, run: &String) -> String {
@@ -57,7 +57,7 @@ impl Experiment for Alone<'_, '_> {
     }
 
     fn carry_out(&self, run: &String, _: &AtomicBool) -> Result<Usage, Error> {
-        Ok(observe(&self.ready.workshop, self.ready.profile(run)?, self.time, self.seed)?)
+        Ok(observe(&self.ready.builder, self.ready.profile(run)?, self.time, self.seed)?)
     }
 
     fn cost(&self, _: &String) -> Duration {
@@ -67,20 +67,20 @@ impl Experiment for Alone<'_, '_> {
 
 /// Runs a program by itself, counted as for the policy.
 pub(super) fn observe<'p>(
-    workshop: &TableBuilder<'p>,
+    builder: &TableBuilder<'p>,
     profile: &'p symbiont_profile::Profile,
     time: Duration,
     seed: u64,
 ) -> Result<Usage, SimulateError> {
     let policy = find("fpu")?;
     let setup = Setup { alone: time, until: time, seed, ..Setup::default() };
-    let wishes = Signals::new();
-    let stage = Stage { level: workshop, setup: &setup, wishes: &wishes };
+    let signals = Signals::new();
+    let runner = Runner { level: builder, setup: &setup, signals: &signals };
     let name = profile.program.clone();
     let program = Program { name, profile, shape: Shape::Single, target: None };
     let (mut usage, mut done) = (Vec::new(), (0.0, 0.0));
     let made = (policy.make)(&Settings { seed, ..Settings::default() });
-    stage.once(&[program], made, policy.quantum, seed, &mut |controller| {
+    runner.once(&[program], made, policy.quantum, seed, &mut |controller| {
         let measured = controller.last().and_then(|step| step.measurements.values().next());
         usage.extend(measured.and_then(|measured| measured.value("fpu_usage")));
         let truth = controller.machine().truth().next();

@@ -68,7 +68,7 @@ pub(super) fn contenders(bulldozer: bool) -> Vec<Contender> {
         Contender::new(OS, "stay"),
         Contender::new(SUBOPTIMAL, "static"),
         Contender::new(OWN, "fpu"),
-        Contender { shown: Shown::Exchanged, ..Contender::new(SHUFFLED, "fpu") },
+        Contender { shown: Shown::Shuffled, ..Contender::new(SHUFFLED, "fpu") },
         Contender { switches: private, ..Contender::new(OWN_PRIVATE, "fpu") },
         Contender { switches: private, ..Contender::new(OS_PRIVATE, "stay") },
     ];
@@ -96,7 +96,7 @@ pub(super) fn add(
     let modes: Vec<u32> =
         [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
     let ready = Ready::new(description, &profiles, &modes, context)?;
-    let topology = &ready.workshop.description().topology;
+    let topology = &ready.builder.description().topology;
     let (cores, limit) = (topology.cores().len(), topology.cpus().iter().collect());
     let mixes = case.pairs.iter().filter_map(|pair| mix(pair, cores, case.width, &limit));
     let comparison = Comparison {
@@ -113,7 +113,7 @@ pub(super) fn add(
     for (id, points) in more(case, &compared, context.seed) {
         reproduced.points.entry(id).or_default().extend(points);
     }
-    reproduced.facts.push(code::described(ready.workshop.description()));
+    reproduced.facts.push(code::described(ready.builder.description()));
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::{Drawn, Figure, Paper, Point};
 use crate::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{self, Daemon, Error, PATIENCE, Programs, Progress, read_json};
+use symbiont_campaign::harness::{self, Daemon, Error, Programs, Progress, TIMEOUT, read_json};
 use symbiont_campaign::{Decision, InRound, Measure, Measured, Place, Repeats, Site, digest};
 use symbiont_report::stats::mean_estimate;
 
@@ -116,7 +116,7 @@ impl Trial {
             words.extend(self.words(threads, rounds));
             words
         };
-        daemon.serve(&settings, 2 * LIMIT + PATIENCE, &|| place.cancelled(), || {
+        daemon.serve(&settings, 2 * LIMIT + TIMEOUT, &|| place.cancelled(), || {
             let over = AtomicBool::new(false);
             let enrolled = std::thread::scope(|scope| {
                 let asking = scope.spawn(|| most_enrolled(&daemon, place, &over));
@@ -221,7 +221,7 @@ impl Source for Overhead {
         let words: Vec<String> = words.chain(["-lm", "-pthread"].map(str::to_owned)).collect();
         let (out, err) = (site.folder.join("cc.out"), site.folder.join("cc.err"));
         harness::run(&words, &out, &err, LIMIT, &|| progress.cancelled())?;
-        let trial = Trial { symbiont: Programs::beside_this_one()?.symbiont, kernels, repeats };
+        let trial = Trial { symbiont: Programs::next_to_this_one()?.symbiont, kernels, repeats };
         let done = site.carry_out(&trial, progress)?;
         let first = done.first().map(|done| &done.record.kernels);
         if done.iter().any(|done| Some(&done.record.kernels) != first) {

@@ -124,7 +124,7 @@ pub(super) fn add(
             [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
         let ready = Ready::new(description, &profiles, &modes, context)?;
         let limit: symbiont_topology::CpuSet =
-            ready.workshop.description().topology.cpus().iter().collect();
+            ready.builder.description().topology.cpus().iter().collect();
         let mix = |(name, programs): (&str, Vec<String>)| Mix {
             name: name.to_owned(),
             programs,

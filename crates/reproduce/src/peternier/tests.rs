@@ -14,7 +14,7 @@ use symbiont_topology::{CoreId, PuId, Topology};
 
 use super::{BULLDOZER, POWER7};
 use crate::described;
-use symbiont_simulated::{Library, Setup, Stage};
+use symbiont_simulated::{Library, Runner, Setup};
 
 const INTEGER: &str = "synthetic-integer";
 const FLOAT: &str = "synthetic-float";
@@ -30,12 +30,12 @@ fn run(
 ) {
     let profiles = Library::default().load_all([INTEGER, FLOAT]).unwrap();
     let description = described(machine).unwrap().restricted(Some(cores), Some(width)).unwrap();
-    let workshop = TableBuilder::new(description);
+    let builder = TableBuilder::new(description);
     let entry = find(policy).unwrap();
     let until = Duration::from_secs(periods.into());
     let setup = Setup { until, errors, ..Setup::default() };
-    let wishes = Signals::from([Signal::FpuUsage]);
-    let stage = Stage { level: &workshop, setup: &setup, wishes: &wishes };
+    let signals = Signals::from([Signal::FpuUsage]);
+    let runner = Runner { level: &builder, setup: &setup, signals: &signals };
     let program = |name: &&str| Program {
         name: (*name).to_owned(),
         profile: &profiles[*name],
@@ -45,7 +45,7 @@ fn run(
     let programs: Vec<Program<'_>> = programs.iter().map(program).collect();
     let made = (entry.make)(&Settings::default());
     let quantum = Duration::from_secs(1);
-    let once = stage.once(&programs, made, quantum, 1, &mut |controller| {
+    let once = runner.once(&programs, made, quantum, 1, &mut |controller| {
         if let Some(step) = controller.last() {
             each(step, controller.machine().topology());
         }

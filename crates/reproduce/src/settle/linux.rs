@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Players;
 use super::alone::Alone;
-use super::play::{CacheCounts, Record, Run, Sampled, Schedule, Scoring, weighted};
+use super::play::{CacheCounts, PlayRecord, Run, Sampled, Schedule, Scoring, weighted};
 use super::queues::{Queues, pick};
 use crate::figure::Point;
 use symbiont_campaign::Done;
@@ -275,7 +275,7 @@ fn evaluate(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)
     ])
 }
 
-/// Adds the mean over workloads beside the published one.
+/// Adds the mean over workloads next to the published one.
 fn add_mean(points: &mut Vec<Point>, series: &str, published: f64) -> Result<(), StatsError> {
     let of = points.iter().filter(|point| point.series == series);
     let values: Vec<f64> = of.filter_map(|point| point.ours).map(|it| it.value).collect();
@@ -324,14 +324,14 @@ impl Judged {
 }
 
 /// Misses of the L2.
-fn misses(record: &Record) -> f64 {
+fn misses(record: &PlayRecord) -> f64 {
     let turns = record.samples.iter().flat_map(|sample| &sample.turns);
     let l2 = turns.filter_map(|turn| turn.caches.last());
     l2.map(|cache| cache.misses.iter().map(|count| f64::from(*count)).sum::<f64>()).sum()
 }
 
 /// When each job was complete, cycles.
-fn finished(record: &Record, jobs: usize) -> Vec<f64> {
+fn finished(record: &PlayRecord, jobs: usize) -> Vec<f64> {
     let mut times = vec![f64::NAN; jobs];
     let mut before = 0.0;
     for Sampled { cycles, turns } in &record.samples {
@@ -349,7 +349,7 @@ type Points = (Vec<Point>, Vec<Point>, Vec<Point>);
 
 fn compared<'r>(
     workloads: &[(String, Vec<String>)],
-    find: &dyn Fn(&[String], &str) -> Option<&'r Record>,
+    find: &dyn Fn(&[String], &str) -> Option<&'r PlayRecord>,
 ) -> Result<Points, StatsError> {
     let (mut gains, mut finish, mut controls) = (Vec::new(), Vec::new(), Vec::new());
     let (mut fewer, mut late) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);

@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::alone::Alone;
-use super::play::{Record, Run, Sampled, Schedule, Scoring, VECTORS};
+use super::play::{PlayRecord, Run, Sampled, Schedule, Scoring, VECTORS};
 use super::{Players, Size, counterpart};
 use crate::figure::Point;
 use symbiont_campaign::Done;
@@ -115,7 +115,7 @@ pub fn runs(mixes: &[Mix], size: &Size, scoring: &Scoring, alone: &Alone) -> Vec
 }
 
 /// Misses of lines that another job had displaced: of the L2, and of all caches.
-pub fn kicked_out(record: &Record) -> [f64; 2] {
+pub fn kicked_out(record: &PlayRecord) -> [f64; 2] {
     let turns = || record.samples.iter().flat_map(|sample| &sample.turns);
     let l2 = turns().filter_map(|turn| turn.caches.last()).map(|it| f64::from(it.kicked_out)).sum();
     let all = turns().flat_map(|turn| &turn.caches).map(|it| f64::from(it.kicked_out)).sum();
@@ -123,7 +123,7 @@ pub fn kicked_out(record: &Record) -> [f64; 2] {
 }
 
 /// Jobs that enter per sample.
-fn changes(record: &Record) -> f64 {
+fn changes(record: &PlayRecord) -> f64 {
     let mut before: Vec<usize> = Vec::new();
     let entered = |sample: &Sampled| {
         let now: Vec<usize> = sample.turns.iter().map(|turn| turn.job).collect();
@@ -135,7 +135,7 @@ fn changes(record: &Record) -> f64 {
 }
 
 /// Gain in IPC by one run over another of the same work.
-pub fn gain(own: &Record, base: &Record, jobs: usize) -> Option<f64> {
+pub fn gain(own: &PlayRecord, base: &PlayRecord, jobs: usize) -> Option<f64> {
     Some(base.makespan(jobs)? / own.makespan(jobs)? - 1.0)
 }
 

@@ -142,14 +142,14 @@ impl Sampled {
 
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct PlayRecord {
     /// The samples in their order.
     pub samples: Vec<Sampled>,
     /// What the scheduler of Linux chose from.
     pub decisions: Vec<Decision>,
 }
 
-impl Record {
+impl PlayRecord {
     /// Cycles until all jobs were complete; none if some were not.
     #[must_use]
     pub fn makespan(&self, jobs: usize) -> Option<f64> {
@@ -271,7 +271,7 @@ pub fn path(folder: &Path, name: &str) -> std::path::PathBuf {
 
 impl Experiment for Players<'_> {
     type Run = Run;
-    type Record = Record;
+    type Record = PlayRecord;
 
     fn name(&self) -> String {
         self.name.clone()
@@ -291,7 +291,7 @@ impl Experiment for Players<'_> {
         if done.is_empty() { self.runs.clone() } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
+    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<PlayRecord, Error> {
         play(self, run, stop)
     }
 
@@ -307,7 +307,7 @@ fn hardware_threads(topology: &Topology) -> Vec<HardwareThread> {
     vec![HardwareThread { core: core.id, mode: mode as u32, home: 0 }; mode]
 }
 
-fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<Record, Error> {
+fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<PlayRecord, Error> {
     let Players { machine, traces, intervals, .. } = players;
     let unusable = |error: &dyn fmt::Display| Error::Evaluation(format!("{run}: {error}"));
     let mut streams: Vec<Stream<'_>> = Vec::new();
@@ -388,7 +388,7 @@ fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<Record, E
         }
     }
     let decisions = linux.map(|linux| linux.decisions).unwrap_or_default();
-    Ok(Record { samples, decisions })
+    Ok(PlayRecord { samples, decisions })
 }
 
 fn weights(scoring: &Scoring) -> Weights {

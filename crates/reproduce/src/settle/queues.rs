@@ -74,7 +74,7 @@ impl Queues {
     }
 }
 
-/// The place in a pool of the job to run, given the cost of each beside the job on the other CPU, the default's first.
+/// The place in a pool of the job to run, given the cost of each with the job on the other CPU, the default's first.
 pub fn pick(costs: &[f64]) -> usize {
     let best = costs.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(&b.0)));
     best.map_or(0, |(at, _)| at)

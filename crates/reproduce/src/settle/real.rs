@@ -120,7 +120,7 @@ impl Source for OnThisMachine {
         false
     }
 
-    fn lacks(&self, _: &Context<'_>) -> Option<String> {
+    fn missing(&self, _: &Context<'_>) -> Option<String> {
         let found = |program: &str| {
             let path = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -139,7 +139,7 @@ impl Source for OnThisMachine {
         let (pairs, rounds) = if quick { (2, 2) } else { (3, 10) };
         let site = Site::new(&context.records, Repeats::exactly(rounds), context.seed)?;
         let folder = site.folder.join("settle-real-programs");
-        let symbiont = Programs::beside_this_one()?.symbiont;
+        let symbiont = Programs::next_to_this_one()?.symbiont;
         let cpus = two_cpus()?;
         programs::build(&folder, &|| progress.cancelled())?;
         let capture = Capture { symbiont: &symbiont, folder: &folder, machine: &site.machine };

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::linux::{By, Intervals};
 use super::mixes::{gain, kicked_out};
 use super::play::{
-    CacheCounts, FINEST, Players, Record, Run, Schedule, Scoring, Traces, VECTORS, path,
+    CacheCounts, FINEST, PlayRecord, Players, Run, Schedule, Scoring, Traces, VECTORS, path,
 };
 use symbiont_campaign::Experiment;
 
@@ -97,7 +97,7 @@ fn mix(schedule: Schedule, private: bool) -> Run {
 }
 
 /// Carries runs out on the simulated core.
-fn played(runs: Vec<Run>, intervals: &Intervals) -> Vec<Record> {
+fn played(runs: Vec<Run>, intervals: &Intervals) -> Vec<PlayRecord> {
     let (_folder, traces) = synthetic();
     let machine = Description::named("xsim").unwrap();
     let name = "synthetic".to_owned();
@@ -130,7 +130,7 @@ fn jobs_that_use_other_sets_run_together_and_gain() {
         ],
         &Intervals::new(),
     );
-    let by_turns = |own: &Record, base: &Record| gain(own, base, 4).unwrap();
+    let by_turns = |own: &PlayRecord, base: &PlayRecord| gain(own, base, 4).unwrap();
     let [base, own, shuffled, elsewhere, base_private, own_private] = records.as_slice() else {
         panic!()
     };
@@ -195,14 +195,14 @@ fn linux_gains_by_vectors_that_are_known_beforehand() {
     let [base, own, others, elsewhere, base_private, own_private] = records.as_slice() else {
         panic!()
     };
-    let gained = |own: &Record, base: &Record| gain(own, base, 4).unwrap();
+    let gained = |own: &PlayRecord, base: &PlayRecord| gain(own, base, 4).unwrap();
     assert!(gained(own, base) > 0.1, "{}", gained(own, base));
     assert!(gained(own, others) > 0.1, "{}", gained(own, others));
     assert!(gained(own, elsewhere) > 0.1, "{}", gained(own, elsewhere));
     // One of them ends a sample later, that is all.
     let private = gained(own_private, base_private);
     assert!(private.abs() < 0.1 && private.abs() < 0.1 * gained(own, base), "{private}");
-    let kept = |record: &Record| record.decisions.iter().filter(|it| it.chosen == 0).count();
+    let kept = |record: &PlayRecord| record.decisions.iter().filter(|it| it.chosen == 0).count();
     assert_eq!(kept(base), base.decisions.len());
     assert!(kept(own) < own.decisions.len());
 }

@@ -167,7 +167,7 @@ impl Latencies {
     }
 }
 
-/// Who shares a cache or buffer.
+/// Which threads share a cache or buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Each hardware thread has one.
@@ -191,7 +191,7 @@ pub struct Cache {
     pub line: u32,
     /// Cycles from a load's issue to its data.
     pub latency: u32,
-    /// Who shares an instance.
+    /// Which threads share an instance.
     pub scope: Scope,
 }
 
@@ -225,6 +225,6 @@ pub struct Tlb {
 pub struct TlbEntries {
     /// How many.
     pub entries: u32,
-    /// Who shares them.
+    /// Which threads share them.
     pub scope: Scope,
 }

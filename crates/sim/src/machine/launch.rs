@@ -194,7 +194,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.unbalanced = true;
     }
 
-    /// Who is in which queue.
+    /// Which threads are in which queue.
     pub(super) fn queues(&self) -> Queues {
         let ready = self.threads.iter().filter(|thread| thread.ready);
         Queues::new(&self.map, ready.map(|thread| thread.at))

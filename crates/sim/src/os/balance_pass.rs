@@ -164,7 +164,7 @@ impl<'a> Now<'a> {
         }
         queue.sort_by(|&a, &b| self.ready[a].turn.total_cmp(&self.ready[b].turn));
         let now = queue.iter().copied().find(|&one| self.ready[one].runs);
-        // Who has come at this tick does not run yet.
+        // A thread that has come at this tick does not run yet.
         let next = queue.iter().copied().find(|&one| self.ready[one].task.at == from);
         let runs = if switched { next } else { now };
         let strangers = queue.iter().any(|&one| self.ready[one].task.home != here.node);

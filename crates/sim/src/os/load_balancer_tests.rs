@@ -25,7 +25,7 @@ impl<'a> Played<'a> {
         (0..self.at.len()).filter(|&one| self.at[one] == at).collect()
     }
 
-    /// Who runs on each hardware thread: whoever ran least.
+    /// The thread that runs on each hardware thread: the one that ran least.
     fn runners(&self) -> Vec<usize> {
         let queues = (0..self.map.len()).map(|at| self.queue(at));
         queues.filter_map(|queue| queue.into_iter().min_by_key(|&one| self.run_time[one])).collect()
@@ -138,7 +138,7 @@ proptest! {
                 weight: 1024,
                 used: 0.5,
                 runs: first(one) == Some(one),
-                // Who runs is next, too.
+                // The thread that runs is next, too.
                 turn: one as f64,
             })
             .collect();

@@ -53,7 +53,7 @@ pub struct Span<'a> {
 pub type Reaches = [f64; REACHES];
 
 /// Sets the reaches of those that share each of the `groups` for which `wanted` says so;
-/// `speeds` are log₂ of instructions per ns. Tells in `after` what is held at
+/// `speeds` are log₂ of instructions per ns. Writes into `after` what is held at
 /// the end of the span. `reaches` hold the last ones, from which the search begins.
 pub(super) fn set<'g>(
     groups: impl Iterator<Item = Group<'g>>,

@@ -110,7 +110,7 @@ pub(super) struct CoreSlot {
     mode: u32,
     sharing: CoreSharing,
     peers: usize,
-    /// Tells where its pages lie from elsewhere.
+    /// Distinguishes where its pages lie from elsewhere.
     pages: u64,
 }
 

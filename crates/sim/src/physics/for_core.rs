@@ -51,7 +51,7 @@ pub struct ForCore {
     pub footprints: [Footprint; REACHES],
     /// Lines that the prefetcher brings in vain; they are in those of the L2 and the last level.
     pub overshoot: Footprint,
-    /// Tells phases apart: what is equal has equal ones.
+    /// Distinguishes phases: what is equal has equal ones.
     pub fingerprint: u64,
     /// Which lines of code it touches.
     pub code: CodeSketch,

@@ -1,4 +1,4 @@
-//! Who shares which cache, core by core.
+//! Which threads share which cache, core by core.
 //!
 //! # Approach
 //! Most caches are those of one core; some several cores share. The fixed point settles each core
@@ -32,7 +32,7 @@ pub struct Groups {
 pub type Group<'g> = (CacheLevel, f64, &'g [usize]);
 
 impl Groups {
-    /// Who shares which instance. With `private` everyone has all of one.
+    /// Which threads share which instance. With `private` everyone has all of one.
     /// What is still right is kept.
     pub fn update(&mut self, physics: &Physics, tasks: &[Task<'_>], private: bool) {
         let cores = || tasks.iter().map(|task| task.core);

@@ -112,7 +112,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Who uses what. With `private` everyone is alone.
+    /// Which threads use what. With `private` everyone is alone.
     pub fn lay_out(&mut self, physics: &Physics, tasks: &[Task<'_>], private: bool) {
         self.servers.clear();
         self.users.clear();

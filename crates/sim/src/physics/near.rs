@@ -30,7 +30,7 @@ pub(super) const SAME: f64 = 1e-3;
 /// Reaches that differ by more octaves always differ: micro-traces have cliffs that footprints do
 /// not show.
 const FAR: f64 = 0.1;
-/// Who takes no more than this part of what memory grants does not wait for that.
+/// A thread that takes no more than this part of what memory grants does not wait for that.
 const FREELY: f64 = 0.4;
 
 /// By what share the CPI of a thread changes at most, about. `cares`: inputs that do anything

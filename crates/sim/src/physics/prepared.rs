@@ -91,7 +91,7 @@ impl Prepared {
         })
     }
 
-    /// Takes a kept table; one that is there already stays. Tells whether the table
+    /// Takes a kept table; one that is there already stays. Returns whether the table
     /// could be one.
     pub fn put_table(
         &self,

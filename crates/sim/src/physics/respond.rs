@@ -1,4 +1,4 @@
-//! Who answers how a thread does in an environment.
+//! What answers how a thread does in an environment.
 
 use super::domains::Physics;
 use super::local::Local;

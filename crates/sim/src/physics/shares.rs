@@ -66,7 +66,7 @@ impl Scarce {
         } else {
             f64::INFINITY
         };
-        // Who demands less has a lower level: each search goes on where the last one ended.
+        // A thread that demands less has a lower level: each search goes on where the last one ended.
         let mut cut = Cut { below: total, above: 1.0, left: order.len() };
         for &(demand, user) in order.iter().rev() {
             offers[user] = if demand >= full { full } else { cut.level(capacity + demand, order) };

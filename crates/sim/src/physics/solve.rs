@@ -113,7 +113,7 @@ impl State {
         self.spanned = ns;
     }
 
-    /// Who does not run loses what others bring into its caches meanwhile.
+    /// A thread that does not run loses what others bring into its caches meanwhile.
     fn wear(&mut self, physics: &Physics) {
         if !self.memos.is_empty() && !self.switches.private_caches {
             let brought = self.columns.brought(physics);

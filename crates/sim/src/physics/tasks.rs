@@ -90,7 +90,7 @@ pub struct Task<'a> {
     pub pages: &'a [f64],
 }
 
-/// All threads, those of a core next to each other. Who has its units for itself is as good as alone
+/// All threads, those of a core next to each other. A thread that has its units for itself is as good as alone
 /// in its core.
 pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>], switches: Switches) -> Vec<Task<'a>> {
     let mut tasks = Vec::with_capacity(loads.iter().map(|load| load.threads.len()).sum());

@@ -134,7 +134,7 @@ impl Scene {
     }
 }
 
-/// Who decides.
+/// What decides.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contender {
@@ -144,7 +144,7 @@ pub enum Contender {
     Hysched(usize),
     /// The same, with hysteresis.
     Steady(usize),
-    /// The same as the first, with the measurements exchanged between programs.
+    /// The same as the first, with the measurements shuffled between programs.
     Shuffled(usize),
     /// The L1-bandwidth aware baseline.
     L1Bandwidth,
@@ -198,7 +198,7 @@ impl fmt::Display for Contender {
             Self::Os => f.write_str("OS"),
             Self::Hysched(_) => f.write_str(&variant),
             Self::Steady(_) => write!(f, "{variant}, hysteresis {MARGIN}"),
-            Self::Shuffled(_) => write!(f, "{variant}, exchanged"),
+            Self::Shuffled(_) => write!(f, "{variant}, shuffled"),
             Self::L1Bandwidth => f.write_str("L1 bandwidth"),
             Self::Random => f.write_str("random"),
             Self::NeverTwice => f.write_str("never twice"),
@@ -223,7 +223,7 @@ pub enum Start {
 pub struct Run {
     /// What runs.
     pub scene: Scene,
-    /// Under whom.
+    /// Under which contender.
     pub contender: Contender,
     /// How it starts.
     pub start: Start,

@@ -16,12 +16,12 @@ use symbiont_topology::CpuSet;
 
 use super::plan::{Contender, Part, Run, Size, Start};
 use super::watch::{self, Alone, Pairs};
-use crate::{Exchanged, Once, Setup, SimulateError, Stage};
+use crate::{Once, Runner, Setup, Shuffled, SimulateError};
 use symbiont_campaign::Finished;
 
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct HyschedRecord {
     /// Speedups in the order of the scene's programs; none if not all completed.
     pub speedups: Option<Vec<f64>>,
     /// Simulated time, s.
@@ -40,7 +40,7 @@ pub struct Record {
     pub alone: Option<Alone>,
 }
 
-impl Record {
+impl HyschedRecord {
     /// STP; none if not all completed.
     #[must_use]
     pub fn stp(&self) -> Option<f64> {
@@ -59,7 +59,7 @@ impl PairStp {
     }
 
     /// Of finished runs of pairs.
-    pub fn of_runs(finished: &[Finished<Run, Record>]) -> Self {
+    pub fn of_runs(finished: &[Finished<Run, HyschedRecord>]) -> Self {
         let mut all = Self::default();
         for Finished { run, record } in finished {
             if let (Part::Pair, [one, other], Some(stp)) =
@@ -93,7 +93,7 @@ impl PairStp {
 
 /// What runs need.
 pub(super) struct Player<'a, 'p> {
-    pub workshop: &'a TableBuilder<'p>,
+    pub builder: &'a TableBuilder<'p>,
     pub profiles: &'p BTreeMap<String, Profile>,
     pub size: &'a Size,
     pub seed: u64,
@@ -103,19 +103,19 @@ pub(super) struct Player<'a, 'p> {
 
 impl<'a, 'p> Player<'a, 'p> {
     pub fn new(
-        workshop: &'a TableBuilder<'p>,
+        builder: &'a TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
         size: &'a Size,
         seed: u64,
     ) -> Self {
-        Self { workshop, profiles, size, seed, targets: Mutex::default() }
+        Self { builder, profiles, size, seed, targets: Mutex::default() }
     }
 
-    pub fn play(&self, run: &Run) -> Result<Record, SimulateError> {
+    pub fn play(&self, run: &Run) -> Result<HyschedRecord, SimulateError> {
         let setup = self.setup(run);
         let alone = run.scene.part == Part::Alone;
-        let wishes: Signals = if alone { categories() } else { Signals::new() };
-        let stage = Stage { level: self.workshop, setup: &setup, wishes: &wishes };
+        let signals: Signals = if alone { categories() } else { Signals::new() };
+        let runner = Runner { level: self.builder, setup: &setup, signals: &signals };
         let mut programs = Vec::new();
         for name in &run.scene.programs {
             programs.push(self.program(name)?);
@@ -124,7 +124,7 @@ impl<'a, 'p> Player<'a, 'p> {
         let policy = policy(run, seed)?;
         let variant = run.contender.variant().map(|(variant, _)| variant);
         let (mut pairs, mut sums) = (Pairs::new(), watch::Sums::default());
-        let once = stage.once(&programs, policy, self.size.quantum, seed, &mut |controller| {
+        let once = runner.once(&programs, policy, self.size.quantum, seed, &mut |controller| {
             if let Some(variant) = variant {
                 watch::pairs(controller, variant, &mut pairs);
             }
@@ -134,7 +134,7 @@ impl<'a, 'p> Player<'a, 'p> {
             Ok(())
         })?;
         let Once { speedups, length_s, quanta, moves, unsettled, findings } = once;
-        Ok(Record {
+        Ok(HyschedRecord {
             speedups,
             length_s,
             quanta,
@@ -147,7 +147,7 @@ impl<'a, 'p> Player<'a, 'p> {
     }
 
     fn setup(&self, run: &Run) -> Setup {
-        let cores = self.workshop.description().topology.cores();
+        let cores = self.builder.description().topology.cores();
         let limit: CpuSet =
             cores.iter().take(run.scene.cores()).flat_map(|core| core.cpus.iter()).collect();
         let private = Switches { private_units: true, private_caches: true, ..Switches::default() };
@@ -179,9 +179,9 @@ impl<'a, 'p> Player<'a, 'p> {
             Some(target) => target,
             None => {
                 let setup = Setup { alone: self.size.alone, seed: self.seed, ..Setup::default() };
-                let (workshop, wishes) = (self.workshop, Signals::new());
-                let stage = Stage { level: workshop, setup: &setup, wishes: &wishes };
-                let target = stage.alone(&program)?;
+                let (builder, signals) = (self.builder, Signals::new());
+                let runner = Runner { level: builder, setup: &setup, signals: &signals };
+                let target = runner.alone(&program)?;
                 let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
                 targets.insert(name.to_owned(), target);
                 target
@@ -210,12 +210,12 @@ fn policy(run: &Run, seed: u64) -> Result<Box<dyn Policy>, SimulateError> {
     }
     let policy = (find(name)?.make)(&settings);
     Ok(match run.contender {
-        Contender::Shuffled(_) => Box::new(Exchanged::new(policy, seed)),
+        Contender::Shuffled(_) => Box::new(Shuffled::new(policy, seed)),
         _ => policy,
     })
 }
 
-/// All that tells categories, and the IPC.
+/// All that gives categories, and the IPC.
 fn categories() -> Signals {
     Variant::ALL.map(Variant::signal).into_iter().chain([Signal::Ipc]).collect()
 }

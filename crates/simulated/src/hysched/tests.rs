@@ -12,7 +12,7 @@ use symbiont_sim::fast::TableBuilder;
 use symbiont_topology::Topology;
 
 use super::*;
-use crate::{Exchanged, Library};
+use crate::{Library, Shuffled};
 use symbiont_campaign::{Finished, Metric, carry_out};
 
 fn tiny() -> Size {
@@ -26,12 +26,12 @@ fn tiny() -> Size {
     }
 }
 
-fn finished(folder: &Path, size: &Size) -> Vec<Finished<Run, Record>> {
+fn finished(folder: &Path, size: &Size) -> Vec<Finished<Run, HyschedRecord>> {
     let library = Library::open(Path::new("/nonexistent")).unwrap();
     let needed = size.needed();
     let profiles = library.load_all(needed.iter().map(String::as_str)).unwrap();
-    let workshop = TableBuilder::new(Description::named("xeon-e5-2620v4").unwrap());
-    let trial = Trial::new(&workshop, &profiles, size, 1, &|_| String::new());
+    let builder = TableBuilder::new(Description::named("xeon-e5-2620v4").unwrap());
+    let trial = Trial::new(&builder, &profiles, size, 1, &|_| String::new());
     carry_out(&trial, folder, 2, &mut ()).unwrap()
 }
 
@@ -84,7 +84,7 @@ fn private_resources_leave_no_gain() {
     assert!(stps.len() == 4 && most / least < 1.03, "{stps:?}");
 }
 
-/// Tells what it was shown, as reasons.
+/// Returns what it was shown, as reasons.
 struct Teller;
 
 impl Policy for Teller {
@@ -93,11 +93,11 @@ impl Policy for Teller {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let told = |t: &symbiont_policy::ThreadView<'_>| {
+        let reported = |t: &symbiont_policy::ThreadView<'_>| {
             let ipc = t.measured.and_then(|measured| measured.value("ipc"));
             (t.id, Assignment::os(format!("{ipc:?}")))
         };
-        view.threads.iter().map(told).collect()
+        view.threads.iter().map(reported).collect()
     }
 }
 
@@ -114,14 +114,14 @@ fn measurements_are_exchanged_between_programs() {
         })
         .collect();
     let sample = Sample { threads, programs, ..Sample::default() };
-    let (did, in_force) = (Characterizations::new(), Placement::new());
-    let view = View::new(&machine, &sample, &did, &in_force).measured(&known);
-    let mut shuffled = Exchanged::new(Box::new(Teller), 1);
-    let told = |placement: Placement| {
+    let (did, applied) = (Characterizations::new(), Placement::new());
+    let view = View::new(&machine, &sample, &did, &applied).measured(&known);
+    let mut shuffled = Shuffled::new(Box::new(Teller), 1);
+    let reported = |placement: Placement| {
         placement.into_values().map(|a| a.reason.into_owned()).collect::<Vec<_>>()
     };
-    let (first, again) = (told(shuffled.place(&view)), told(shuffled.place(&view)));
-    let plain = told(Teller.place(&view));
+    let (first, again) = (reported(shuffled.place(&view)), reported(shuffled.place(&view)));
+    let plain = reported(Teller.place(&view));
     assert_eq!(first, again, "the same as long as it lives");
     assert_ne!(first, plain);
     let sorted = |mut list: Vec<String>| {

@@ -8,7 +8,7 @@ use symbiont_profile::Profile;
 use symbiont_sim::fast::TableBuilder;
 
 use super::plan::{Contender, Run, Size, plan};
-use super::play::{PairStp, Player, Record, cost};
+use super::play::{HyschedRecord, PairStp, Player, cost};
 use symbiont_campaign::harness::Error;
 use symbiont_campaign::{Done, Experiment};
 
@@ -28,19 +28,19 @@ impl std::fmt::Debug for Trial<'_, '_> {
 impl<'a, 'p> Trial<'a, 'p> {
     /// On a machine that was made ready for these programs.
     pub fn new(
-        workshop: &'a TableBuilder<'p>,
+        builder: &'a TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
         size: &'a Size,
         seed: u64,
         basis: &'a (dyn Fn(&[String]) -> String + Sync),
     ) -> Self {
-        Self { player: Player::new(workshop, profiles, size, seed), basis }
+        Self { player: Player::new(builder, profiles, size, seed), basis }
     }
 }
 
 impl Experiment for Trial<'_, '_> {
     type Run = Run;
-    type Record = Record;
+    type Record = HyschedRecord;
 
     fn name(&self) -> String {
         "hysched".to_owned()
@@ -68,7 +68,7 @@ impl Experiment for Trial<'_, '_> {
         matched.into_iter().filter_map(pairs).collect()
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Record, Error> {
+    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<HyschedRecord, Error> {
         Ok(self.player.play(run)?)
     }
 

@@ -1,4 +1,4 @@
-//! What can be seen of a run from outside: categories, and who shares a core.
+//! What can be seen of a run from outside: categories, and which threads share a core.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Seen {
 /// Pairs by the categories of both, the first in the alphabet first.
 pub(super) type Pairs = BTreeMap<(String, String), u64>;
 
-/// Adds who shares a core after the last decision, by their categories.
+/// Adds which threads share a core after the last decision, by their categories.
 pub(super) fn pairs(controller: &Steered<'_, '_>, variant: Variant, pairs: &mut Pairs) {
     let Some(step) = controller.last() else { return };
     let topology = controller.machine().topology();

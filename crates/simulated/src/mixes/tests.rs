@@ -3,7 +3,7 @@ use symbiont_topology::PuId;
 
 use super::*;
 use crate::Library;
-use crate::training::made_up;
+use crate::training::synthetic;
 use symbiont_campaign::carry_out;
 
 #[test]
@@ -21,15 +21,15 @@ fn each_program_is_dealt_as_often_as_any_other() {
 fn equal_contenders_give_equal_records() {
     let names = ["synthetic-integer", "synthetic-chasing", "synthetic-float", "synthetic-branchy"];
     let profiles = Library::default().load_all(names).unwrap();
-    let workshop = TableBuilder::new(Description::named("xeon-e5-2620v4").unwrap());
+    let builder = TableBuilder::new(Description::named("xeon-e5-2620v4").unwrap());
     let limit: CpuSet = {
-        let cores = workshop.description().topology.cores().iter().take(2);
+        let cores = builder.description().topology.cores().iter().take(2);
         cores.flat_map(|core| core.cpus.iter()).collect()
     };
     let programs: Vec<String> = names.map(str::to_owned).to_vec();
     let mixes = Mixes {
         name: "test".to_owned(),
-        workshop: &workshop,
+        builder: &builder,
         profiles: &profiles,
         mixes: vec![Mix {
             name: "m".to_owned(),
@@ -55,7 +55,7 @@ fn equal_contenders_give_equal_records() {
     let folder = tempfile::tempdir().unwrap();
     let finished = carry_out(&mixes, folder.path(), 2, &mut ()).unwrap();
     assert_eq!(finished.len(), 6, "equal after the fewest repeats");
-    let of = |name: &str| -> Vec<&Record> {
+    let of = |name: &str| -> Vec<&MixRecord> {
         finished.iter().filter(|it| it.run.contender == name).map(|it| &it.record).collect()
     };
     assert_eq!(of("one"), of("same"));
@@ -70,12 +70,12 @@ fn equal_contenders_give_equal_records() {
 
 #[test]
 fn a_model_with_programs_left_out_knows_none_of_the_mix() {
-    let observed = made_up::training(8, 0, 1);
+    let observed = synthetic::training(8, 0, 1);
     let models = observed.models().unwrap();
     let known = Model::clone(&models.without(&[], 2).unwrap());
     let settings = Settings { models: Some(Arc::new(known.into())), ..Settings::default() };
     let contender = Contender { settings, left_out: true, ..Contender::new("own", "symbiotic") };
-    let programs = made_up::names(8)[..4].to_vec();
+    let programs = synthetic::names(8)[..4].to_vec();
     let mix = Mix {
         name: "m".to_owned(),
         programs: programs.clone(),
@@ -83,12 +83,12 @@ fn a_model_with_programs_left_out_knows_none_of_the_mix() {
         groups: Vec::new(),
         limit: (0..2).map(PuId).collect(),
     };
-    let workshop = TableBuilder::new(Description::named("power8-s812l").unwrap());
+    let builder = TableBuilder::new(Description::named("power8-s812l").unwrap());
     let profiles = BTreeMap::new();
     let left_out = [&models];
     let mixes = |models: usize| Mixes {
         name: "test".to_owned(),
-        workshop: &workshop,
+        builder: &builder,
         profiles: &profiles,
         mixes: Vec::new(),
         contenders: Vec::new(),
@@ -99,11 +99,11 @@ fn a_model_with_programs_left_out_knows_none_of_the_mix() {
         targets: Mutex::default(),
         models: &left_out[..models],
     };
-    let told = |contender: &Contender| {
+    let reported = |contender: &Contender| {
         let settings = mixes(1).settings(&mix, contender).unwrap();
         settings.models.unwrap().first.training.programs.clone()
     };
-    assert_eq!(told(&contender), made_up::names(8)[4..]);
-    assert_eq!(told(&Contender { left_out: false, ..contender.clone() }), made_up::names(8));
+    assert_eq!(reported(&contender), synthetic::names(8)[4..]);
+    assert_eq!(reported(&Contender { left_out: false, ..contender.clone() }), synthetic::names(8));
     assert!(mixes(0).settings(&mix, &contender).is_err(), "never a model that knows them");
 }

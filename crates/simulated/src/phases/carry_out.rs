@@ -32,8 +32,8 @@ const TRIAL: Duration = Duration::from_millis(200);
 
 /// A machine, the calculation that the programs make, and how fast its cores do it.
 #[derive(Debug)]
-pub struct Stage<'p> {
-    workshop: TableBuilder<'p>,
+pub struct CalibratedMachine<'p> {
+    builder: TableBuilder<'p>,
     profile: &'p Profile,
     /// Instructions per nanosecond of one thread on the slowest core.
     small: f64,
@@ -43,7 +43,7 @@ pub struct Stage<'p> {
 
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct PhasesRecord {
     /// Of each program, instructions per time, in threads on a small core.
     pub performance: Vec<f64>,
     /// Share of the cores' time in which they ran nothing.
@@ -56,31 +56,31 @@ pub struct Record {
 ///
 /// # Errors
 /// When one cannot run the profile.
-pub fn stages(profile: &Profile) -> Result<Vec<Stage<'_>>, Error> {
+pub fn stages(profile: &Profile) -> Result<Vec<CalibratedMachine<'_>>, Error> {
     let no_result = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
-    let stage = |(name, _): &(&str, f64)| {
+    let machine_under_test = |(name, _): &(&str, f64)| {
         let description = Description::named(name).map_err(|error| no_result(&error))?;
-        Stage::new(description, profile).map_err(|error| no_result(&error))
+        CalibratedMachine::new(description, profile).map_err(|error| no_result(&error))
     };
-    MACHINES.iter().map(stage).collect()
+    MACHINES.iter().map(machine_under_test).collect()
 }
 
-impl<'p> Stage<'p> {
+impl<'p> CalibratedMachine<'p> {
     /// Measures a thread's speed on the machine's slowest and fastest core.
     ///
     /// # Errors
     /// When the machine cannot run the profile.
     pub fn new(description: Description, profile: &'p Profile) -> Result<Self, SimulateError> {
-        let workshop = TableBuilder::new(description);
-        let mut stage = Self { workshop, profile, small: 1.0, large: 1.0 };
-        let mut cores: Vec<_> = stage.workshop.description().topology.cores().to_vec();
+        let builder = TableBuilder::new(description);
+        let mut machine_under_test = Self { builder, profile, small: 1.0, large: 1.0 };
+        let mut cores: Vec<_> = machine_under_test.builder.description().topology.cores().to_vec();
         cores.sort_by_key(|core| core.capacity);
         let speed = |core: Option<&Core>| -> Result<f64, SimulateError> {
             let limit = core.map(|core| core.cpus.clone());
             let program =
                 Program { name: "trial".into(), profile, shape: Shape::Single, target: None };
             let options = SimOptions { limit, errors: Errors::NONE, ..SimOptions::default() };
-            let mut machine = stage.machine(vec![program], options)?;
+            let mut machine = machine_under_test.machine(vec![program], options)?;
             machine.wait(TRIAL)?;
             let before = machine.retired(0).unwrap_or_default();
             machine.wait(TRIAL)?;
@@ -88,8 +88,8 @@ impl<'p> Stage<'p> {
             if speed > 0.0 { Ok(speed) } else { Err(SimulateError::Idle(profile.program.clone())) }
         };
         let (small, large) = (speed(cores.first())?, speed(cores.last())?);
-        (stage.small, stage.large) = (small, large);
-        Ok(stage)
+        (machine_under_test.small, machine_under_test.large) = (small, large);
+        Ok(machine_under_test)
     }
 
     /// How many times as fast the fastest core is as the slowest: the a of the paper.
@@ -101,7 +101,7 @@ impl<'p> Stage<'p> {
     /// The machine.
     #[must_use]
     pub fn description(&self) -> &Description {
-        self.workshop.description()
+        self.builder.description()
     }
 
     fn machine(
@@ -109,8 +109,8 @@ impl<'p> Stage<'p> {
         programs: Vec<Program<'p>>,
         options: SimOptions,
     ) -> Result<SimMachine<'p, Fast<'_, 'p>>, SimulateError> {
-        let fast = self.workshop.fast(Switches::default());
-        Ok(SimMachine::new(self.workshop.description(), fast, programs, &[], options)?)
+        let fast = self.builder.fast(Switches::default());
+        Ok(SimMachine::new(self.builder.description(), fast, programs, &[], options)?)
     }
 
     /// The synthetic benchmark, without an end.
@@ -130,7 +130,7 @@ impl<'p> Stage<'p> {
     ///
     /// # Errors
     /// When the machine cannot run it.
-    pub fn carry_out(&self, run: &Run) -> Result<Record, SimulateError> {
+    pub fn carry_out(&self, run: &Run) -> Result<PhasesRecord, SimulateError> {
         let (mut controller, quantum) = self.begin(run)?;
         let mut goes_on = |time: Duration| -> Result<(Vec<f64>, f64, Duration), SimulateError> {
             let mut now = Duration::ZERO;
@@ -149,7 +149,7 @@ impl<'p> Stage<'p> {
         let per_ns = |(after, before): (&f64, &f64)| (after - before) / over.as_nanos() as f64;
         let speeds = after.iter().zip(&before).map(per_ns);
         let busy = (ran - ran_before) / over.as_secs_f64() / f64::from(run.cores);
-        Ok(Record {
+        Ok(PhasesRecord {
             performance: speeds.map(|speed| speed / self.small).collect(),
             idle: 1.0 - busy,
             moves: controller.tally().done,

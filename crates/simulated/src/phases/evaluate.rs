@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use symbiont_synth::Ratio;
 
-use super::carry_out::Record;
-use super::plan::{CORES, MACHINES, Part, Run, What};
+use super::carry_out::PhasesRecord;
+use super::plan::{CORES, MACHINES, Part, Run, RunKind};
 use symbiont_campaign::Finished;
 use symbiont_campaign::harness::Error;
 use symbiont_experiment::theory::phases as theory;
@@ -16,7 +16,7 @@ use symbiont_report::stats::{self, Estimate, StatsError, mean};
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'r> {
     /// The runs.
-    pub finished: &'r [Finished<Run, Record>],
+    pub finished: &'r [Finished<Run, PhasesRecord>],
     /// How many times as fast as the others the large core is, by machine.
     pub factors: &'r [f64],
     /// Seed of the bootstraps.
@@ -43,12 +43,16 @@ fn no_estimate(error: StatsError) -> Error {
 
 impl<'r> Runs<'r> {
     /// Records of a part, by round.
-    fn of(&self, (part, machine, cores): (Part, usize, u32), what: &What) -> Vec<&'r Record> {
-        let is = |finished: &&Finished<Run, Record>| {
+    fn of(
+        &self,
+        (part, machine, cores): (Part, usize, u32),
+        what: &RunKind,
+    ) -> Vec<&'r PhasesRecord> {
+        let is = |finished: &&Finished<Run, PhasesRecord>| {
             let run = &finished.run;
             (run.part, run.machine, run.cores) == (part, machine, cores) && run.what == *what
         };
-        let by_round: BTreeMap<u32, &Record> =
+        let by_round: BTreeMap<u32, &PhasesRecord> =
             self.finished.iter().filter(is).map(|f| (f.run.round, &f.record)).collect();
         by_round.into_values().collect()
     }
@@ -74,7 +78,7 @@ impl<'r> Runs<'r> {
         contender: &str,
     ) -> Result<Estimate, Error> {
         let ratios = [Ratio::PARALLEL, Ratio::SERIAL];
-        let what = What::Together { ratios, contender: contender.to_owned() };
+        let what = RunKind::Together { ratios, contender: contender.to_owned() };
         let alone = self
             .model(machine, cores)
             .map_or(1.0, |model| model.performance_alone(theory::Phase::Serial));
@@ -90,7 +94,7 @@ impl<'r> Runs<'r> {
     pub fn pairs(&self, machine: usize, ratios: &[Ratio]) -> Result<Vec<Pair>, Error> {
         let place = (Part::Matrix, machine, CORES);
         let alone = |ratio: Ratio| {
-            let runs = self.of(place, &What::Alone { ratio });
+            let runs = self.of(place, &RunKind::Alone { ratio });
             let all: Vec<f64> =
                 runs.iter().filter_map(|r| r.performance.first().copied()).collect();
             let missing = || Error::Evaluation(format!("no run of {ratio} alone has finished"));
@@ -103,8 +107,8 @@ impl<'r> Runs<'r> {
                 let mut runs = BTreeMap::new();
                 for contender in super::plan::CONTENDERS {
                     let contender = contender.to_owned();
-                    let what = What::Together { ratios: pair, contender: contender.clone() };
-                    let of = |run: &&Record| {
+                    let what = RunKind::Together { ratios: pair, contender: contender.clone() };
+                    let of = |run: &&PhasesRecord| {
                         Some((run.performance.get(..2)?.try_into().ok()?, run.idle))
                     };
                     runs.insert(contender, self.of(place, &what).iter().filter_map(of).collect());

@@ -69,7 +69,7 @@ impl Size {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// A serial program beside a parallel one, by number of cores.
+    /// A serial program co-running with a parallel one, by number of cores.
     Cores,
     /// All pairs of ratios.
     Matrix,
@@ -78,7 +78,7 @@ pub enum Part {
 /// What runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum RunKind {
     /// One program, under the OS.
     Alone {
         /// Which.
@@ -111,7 +111,7 @@ pub struct Run {
     /// Seed of all that is random.
     pub seed: u64,
     /// What runs.
-    pub what: What,
+    pub what: RunKind,
 }
 
 impl Run {
@@ -119,8 +119,8 @@ impl Run {
     #[must_use]
     pub fn ratios(&self) -> Vec<Ratio> {
         match &self.what {
-            What::Alone { ratio } => vec![*ratio],
-            What::Together { ratios, .. } => ratios.to_vec(),
+            RunKind::Alone { ratio } => vec![*ratio],
+            RunKind::Together { ratios, .. } => ratios.to_vec(),
         }
     }
 
@@ -128,13 +128,13 @@ impl Run {
     #[must_use]
     pub fn contender(&self) -> Option<&str> {
         match &self.what {
-            What::Alone { .. } => None,
-            What::Together { contender, .. } => Some(contender),
+            RunKind::Alone { .. } => None,
+            RunKind::Together { contender, .. } => Some(contender),
         }
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for RunKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alone { ratio } => write!(f, "{ratio} alone"),
@@ -157,7 +157,7 @@ impl fmt::Display for Run {
 pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut runs = Vec::new();
-    let mut add = |part, machine, cores, round, time, what: Vec<What>| {
+    let mut add = |part, machine, cores, round, time, what: Vec<RunKind>| {
         // Below 2⁵³, so that any reader of JSON gets it right.
         let seed = u64::from(rng.random::<u32>());
         let run = |what| Run { part, machine, cores, round, time, phase: PHASE, seed, what };
@@ -174,7 +174,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
         for round in 0..size.matrix_rounds {
             let (ratios, time) = (&size.matrix_ratios, size.matrix_time);
             for &ratio in ratios {
-                add(Part::Matrix, machine, CORES, round, time, vec![What::Alone { ratio }]);
+                add(Part::Matrix, machine, CORES, round, time, vec![RunKind::Alone { ratio }]);
             }
             for (i, a) in ratios.iter().enumerate() {
                 for b in ratios.iter().skip(i) {
@@ -187,7 +187,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
 }
 
 /// Under each contender.
-fn together(ratios: [Ratio; 2], contenders: &[&str]) -> Vec<What> {
-    let what = |contender: &&str| What::Together { ratios, contender: (*contender).to_owned() };
+fn together(ratios: [Ratio; 2], contenders: &[&str]) -> Vec<RunKind> {
+    let what = |contender: &&str| RunKind::Together { ratios, contender: (*contender).to_owned() };
     contenders.iter().map(what).collect()
 }

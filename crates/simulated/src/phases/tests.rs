@@ -14,7 +14,9 @@ use symbiont_synth::Ratio;
 use symbiont_topology::{CoreKind, CpuSet};
 
 use super::plan::CORES;
-use super::{CONTENDERS, Pair, Part, Record, Run, Runs, Size, Stage, What, plan, stages};
+use super::{
+    CONTENDERS, CalibratedMachine, Pair, Part, PhasesRecord, Run, RunKind, Runs, Size, plan, stages,
+};
 use crate::Library;
 use symbiont_campaign::Finished;
 use symbiont_experiment::phases::plan::ratios;
@@ -73,11 +75,11 @@ fn serial_phases_first_gain_on_eight_simulated_cores() {
     let profile = calculation();
     let stages = stages(&profile).unwrap();
     let finish = |run: Run| {
-        let record: Record = stages[run.machine].carry_out(&run).unwrap();
+        let record: PhasesRecord = stages[run.machine].carry_out(&run).unwrap();
         Finished { run, record }
     };
     let finished: Vec<_> = plan(&small(), 1).into_iter().map(finish).collect();
-    let factors: Vec<f64> = stages.iter().map(Stage::factor).collect();
+    let factors: Vec<f64> = stages.iter().map(CalibratedMachine::factor).collect();
     assert!((factors[0] - 1.0).abs() < 0.01 && (factors[1] - 2.0).abs() < 0.1, "{factors:?}");
     let runs = Runs { finished: &finished, factors: &factors, seed: 1 };
     let [os, own, _] = CONTENDERS;
@@ -113,7 +115,7 @@ fn without_serial_phases_there_is_no_gain() {
             time: Duration::from_secs(2),
             phase: Duration::from_millis(200),
             seed: 3,
-            what: What::Together { ratios: [Ratio::PARALLEL; 2], contender: policy.to_owned() },
+            what: RunKind::Together { ratios: [Ratio::PARALLEL; 2], contender: policy.to_owned() },
         };
         stages[0].carry_out(&run).unwrap().performance.iter().sum()
     };
@@ -124,7 +126,7 @@ fn without_serial_phases_there_is_no_gain() {
 /// What becomes of programs on two cores over some seconds, with turns of a timeout.
 fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
     let profile = calculation();
-    let workshop = TableBuilder::new(Description::named("morad-8-symmetric").unwrap());
+    let builder = TableBuilder::new(Description::named("morad-8-symmetric").unwrap());
     // Phases that do not end.
     let shape = |ratio: Ratio| {
         let serial = if ratio == Ratio::SERIAL { f64::INFINITY } else { 0.0 };
@@ -144,8 +146,8 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
         ..SimOptions::default()
     };
     let programs = programs.iter().map(program).collect();
-    let fast = workshop.fast(Switches::default());
-    let machine = SimMachine::new(workshop.description(), fast, programs, &[], options).unwrap();
+    let fast = builder.fast(Switches::default());
+    let machine = SimMachine::new(builder.description(), fast, programs, &[], options).unwrap();
     let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
     let entry = symbiont_policy::find("phases").unwrap();
     let planner = Planner::new(Bounds::none());
@@ -161,7 +163,7 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
 }
 
 #[test]
-fn nobody_starves_on_a_simulated_machine() {
+fn no_program_starves_on_a_simulated_machine() {
     let second = Duration::from_secs(1);
     let quantum = 0.02;
     // Ten minutes.
@@ -174,7 +176,7 @@ fn nobody_starves_on_a_simulated_machine() {
     assert!(judged.held_share.unwrap() > 0.8, "{judged:?}");
 
     let judged = turns(&[Ratio::PARALLEL, Ratio::PARALLEL, Ratio::SERIAL], 20, second);
-    assert!(judged.least.unwrap() > 1.0, "the serial one stops nobody: {judged:?}");
+    assert!(judged.least.unwrap() > 1.0, "the serial one stops no other program: {judged:?}");
     assert!(judged.cpus > 1.98, "{judged:?}");
     // Without the timeout the second would wait for ever.
     let judged = turns(&[Ratio::PARALLEL; 2], 20, 3600 * second);
@@ -189,8 +191,8 @@ fn nobody_starves_on_a_simulated_machine() {
 #[test]
 fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     let profile = calculation();
-    let workshop = TableBuilder::new(Description::named("alder-lake").unwrap());
-    let topology = &workshop.description().topology;
+    let builder = TableBuilder::new(Description::named("alder-lake").unwrap());
+    let topology = &builder.description().topology;
     let [fast, slow] = [CoreKind::Performance, CoreKind::Efficiency].map(|kind| {
         let cores = topology.cores().iter().filter(|core| core.kind == kind);
         cores.map(|core| core.cpus.clone()).collect::<Vec<CpuSet>>()
@@ -204,8 +206,8 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     };
     let programs = [f64::INFINITY, f64::INFINITY, 0.0].map(program).into();
     let options = SimOptions { limit: Some(limit), errors: Errors::NONE, ..SimOptions::default() };
-    let physics = workshop.fast(Switches::default());
-    let machine = SimMachine::new(workshop.description(), physics, programs, &[], options).unwrap();
+    let physics = builder.fast(Switches::default());
+    let machine = SimMachine::new(builder.description(), physics, programs, &[], options).unwrap();
     let entry = symbiont_policy::find("phases-online").unwrap();
     let timeout = Duration::from_millis(500);
     let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
@@ -226,7 +228,7 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     let [one, other, parallel] = quanta;
     assert!(one + other > 450 && one.min(other) > 200, "{quanta:?}");
     assert_eq!(parallel, 0, "the fast core is kept for serial threads");
-    // On each sort of core it was learned how fast they are there.
+    // On each core type it was learned how fast they are there.
     let findings = controller.policy().findings();
     let speed = |program: u32, capacity: u32| {
         let name = format!("serial speed of program {program} on cores of capacity {capacity}");

@@ -39,7 +39,7 @@ pub trait Site: Sync {
     /// Runs that may be carried out at a time.
     fn workers(&self) -> usize;
 
-    /// Can what processes of no-operations cost be told from what the SMT mode costs, in which they
+    /// Can what processes of no-operations cost be distinguished from what the SMT mode costs, in which they
     /// keep the core?
     fn tells_nops(&self) -> bool;
 
@@ -55,7 +55,7 @@ pub trait Site: Sync {
 
 /// What to train.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct TrainingOptions {
     /// Folder of the finished runs, and of all that is written.
     pub output: PathBuf,
     /// The programs.
@@ -70,7 +70,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Options {
+impl TrainingOptions {
     pub(super) fn components(&self, site: &dyn Site) -> Result<Components, Error> {
         Components::of(site.catalogue(), self.stack.sum()).map_err(wrong)
     }
@@ -136,10 +136,10 @@ impl Experiment for Trial<'_> {
 /// case. When the programs are too few to judge a model, before anything runs.
 pub fn observe(
     site: &dyn Site,
-    options: &Options,
+    options: &TrainingOptions,
     progress: &mut dyn Progress,
 ) -> Result<BTreeMap<Run, Ran>, Error> {
-    let Options { programs, rulers, size, seed, .. } = options;
+    let TrainingOptions { programs, rulers, size, seed, .. } = options;
     let mut runs = plan(programs, rulers, size, *seed);
     enough(&runs, options)?;
     if site.tells_nops() {
@@ -154,7 +154,7 @@ pub fn observe(
 /// Carries out what is not kept yet of the runs that `next` asks for.
 pub(super) fn carry_out_as(
     site: &dyn Site,
-    options: &Options,
+    options: &TrainingOptions,
     next: &Next<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Finished<Run, Ran>>, Error> {
@@ -164,7 +164,7 @@ pub(super) fn carry_out_as(
 }
 
 /// Are there programs enough to judge what is fitted?
-fn enough(runs: &[Run], options: &Options) -> Result<(), Error> {
+fn enough(runs: &[Run], options: &TrainingOptions) -> Result<(), Error> {
     let Some(width) = unjudged(runs, &options.rulers, &options.size) else { return Ok(()) };
     let why = ValidationError::TooFew { programs: options.programs.len() };
     let instead = if width > 2 { ", or train pairs only (--fours 0)" } else { "" };
@@ -177,7 +177,7 @@ fn enough(runs: &[Run], options: &Options) -> Result<(), Error> {
 /// When no model can be fitted, or the user stops it.
 pub fn judge(
     site: &dyn Site,
-    options: &Options,
+    options: &TrainingOptions,
     runs: &BTreeMap<Run, Ran>,
     progress: &mut dyn Progress,
 ) -> Result<Evaluated, Error> {
@@ -206,7 +206,7 @@ pub fn judge(
 /// As [`observe`] and [`judge`], or when a file cannot be written.
 pub fn train(
     site: &dyn Site,
-    options: &Options,
+    options: &TrainingOptions,
     progress: &mut dyn Progress,
 ) -> Result<(Evaluated, Report), Error> {
     let runs = observe(site, options, progress)?;
@@ -216,7 +216,12 @@ pub fn train(
     Ok((evaluated, report))
 }
 
-fn report(site: &dyn Site, options: &Options, runs: usize, evaluated: &Evaluated) -> Report {
+fn report(
+    site: &dyn Site,
+    options: &TrainingOptions,
+    runs: usize,
+    evaluated: &Evaluated,
+) -> Report {
     let mut report = page::page(evaluated);
     for (name, value) in site.facts() {
         report.fact(name, value);

@@ -48,7 +48,7 @@ pub struct Evaluation {
     /// Mean throttled over isolated CPI.
     pub throttled: f64,
     /// By how much processes of no-operations slow each program down, in parts of its throttled
-    /// speed; nothing where that cannot be told.
+    /// speed; nothing where that cannot be known.
     pub nops: Vec<f64>,
 }
 
@@ -161,7 +161,7 @@ pub(super) fn profile<'p>(
     profiles.get(program).ok_or_else(|| wrong(format!("there is no run of {program} alone")))
 }
 
-/// Quanta of groups beside the same instructions alone; how many were idle and
+/// Quanta of groups aligned with the same instructions alone; how many were idle and
 /// how many not covered.
 pub(super) fn observe(
     runs: &BTreeMap<Run, Ran>,
@@ -238,10 +238,10 @@ pub(super) fn slowdowns(
     for (run, ran) in runs {
         let (Run::Together(pair), [a, b]) = (run, ran.programs.as_slice()) else { continue };
         let [one, other] = pair.as_slice() else { continue };
-        for (victim, beside, quanta) in [(one, other, a), (other, one, b)] {
+        for (victim, co_runner, quanta) in [(one, other, a), (other, one, b)] {
             let slowdown = mean_slowdown(quanta, profile(isolated, victim)?)
                 .ok_or_else(|| wrong(format!("{run}: {victim} was not measured")))?;
-            let cell = place(victim).zip(place(beside));
+            let cell = place(victim).zip(place(co_runner));
             let cell = cell.and_then(|(row, column)| table.get_mut(row)?.get_mut(column));
             if let Some(cell) = cell {
                 *cell = slowdown;
@@ -251,7 +251,7 @@ pub(super) fn slowdowns(
     PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table).map_err(wrong)
 }
 
-/// Cycles in company over cycles alone of the same instructions.
+/// Cycles with co-runners over cycles alone of the same instructions.
 pub(super) fn mean_slowdown(quanta: &[symbiont_training::Quantum], alone: &Profile) -> Option<f64> {
     let (mut at, mut together, mut apart) = (0.0, 0.0, 0.0);
     for quantum in quanta {

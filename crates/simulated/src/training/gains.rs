@@ -1,12 +1,12 @@
 //! How much of what pairing can gain a trained model captures.
 //!
-//! Workloads of eight programs are drawn; who pairs by a predictor is rated by the mean slowdowns
+//! Workloads of eight programs are drawn; pairing by a predictor is rated by the mean slowdowns
 //! that were observed, against throttled speed. *Left out*: the
 //! model is trained without any of the workload's programs. *Known*: it is trained on all, the
 //! published case. *Shuffled*: each program of a workload left out is predicted by the stack of
 //! another one, drawn at random; a control, for nothing may be gained by that.
 //!
-//! Stacks are *profiled*, measured alone; or *inverted* from what was measured in company, where
+//! Stacks are *profiled*, measured alone; or *inverted* from what was measured with co-runners, where
 //! programs ran in pairs that were drawn at random; or *normalised*, taken from there as they are
 //! (Feliu et al., section 3.3). Only the first are the model's own affair; the second are what a
 //! scheduler has.
@@ -57,7 +57,7 @@ impl Stacks {
         }
     }
 
-    /// How stacks in company become them; none where they were measured alone.
+    /// How co-running stacks become them; none where they were measured alone.
     fn inversion(self) -> Option<Inversion> {
         match self {
             Self::Profiled => None,
@@ -117,7 +117,7 @@ pub(super) fn captured(
                     let order = order.unwrap_or(&drawn.workload.order);
                     let fold = of(drawn);
                     let predicted = predicted(fold, predictor, stacks, &drawn.partners)?;
-                    let guess = Interference::measured(&exchanged(&predicted, order)?)?;
+                    let guess = Interference::measured(&shuffled(&predicted, order)?)?;
                     let measured = fold.pairs(Predictor::Constant)?.measured;
                     rooms(&measured, &guess, objective, &drawn.workload.places)
                 });
@@ -182,7 +182,7 @@ struct Drawn {
     left_out: Fold,
     known: Fold,
     workload: Workload,
-    /// Beside whom each ran when it was measured in company.
+    /// The co-runner of each when it was measured.
     partners: Vec<usize>,
 }
 
@@ -212,12 +212,12 @@ fn predicted(
         Predictor::Constant | Predictor::VictimPlusAggressor => None,
     };
     match stacks.inversion().zip(form) {
-        Some((inversion, form)) => from_company(fold, form, inversion, partners),
+        Some((inversion, form)) => from_co_running(fold, form, inversion, partners),
         None => fold.pairs(predictor).map(|tables| tables.predicted),
     }
 }
 
-fn from_company(
+fn from_co_running(
     fold: &Fold,
     form: Form,
     inversion: Inversion,
@@ -233,7 +233,7 @@ fn from_company(
 }
 
 /// Each program is taken for the one at its place in `order`.
-fn exchanged(table: &[Vec<f64>], order: &[usize]) -> Option<Vec<Vec<f64>>> {
+fn shuffled(table: &[Vec<f64>], order: &[usize]) -> Option<Vec<Vec<f64>>> {
     let row = |&victim: &usize| -> Option<Vec<f64>> {
         let row = table.get(victim)?;
         order.iter().map(|&other| row.get(other).copied()).collect()
@@ -286,7 +286,7 @@ fn matched(table: &Interference, objective: Objective) -> Vec<(usize, usize)> {
     groups.iter().filter_map(|g| Some((*g.first()?, *g.get(1)?))).collect()
 }
 
-/// Speed of each program beside its partner, in parts of its throttled speed.
+/// Speed of each program co-running with its partner, in parts of its throttled speed.
 fn speeds(slowdowns: &[Vec<f64>], pairs: &[(usize, usize)]) -> Vec<f64> {
     let mut speeds = vec![1.0; slowdowns.len()];
     for &(a, b) in pairs {

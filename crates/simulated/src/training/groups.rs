@@ -1,12 +1,12 @@
 //! Groups that are measured on one core as a search asks for them.
 //!
 //! # Properties
-//! - A search is told the throughput of what it asked for, and ends when it asks for nothing new
-//!   (`a_search_is_told_what_it_asked_for`).
+//! - A search is given the throughput of what it asked for, and ends when it asks for nothing new
+//!   (`a_search_is_given_what_it_asked_for`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::campaign::{Options, Site, carry_out_as};
+use super::campaign::{Site, TrainingOptions, carry_out_as};
 use super::evaluate::{alone, mean_slowdown, profile};
 use super::plan::Run;
 use super::watch::Ran;
@@ -24,7 +24,7 @@ pub type Throughputs = BTreeMap<Vec<String>, f64>;
 /// As [`super::observe`].
 pub fn explore(
     site: &dyn Site,
-    options: &Options,
+    options: &TrainingOptions,
     next: &(dyn Fn(&Throughputs) -> BTreeSet<Vec<String>> + Sync),
     progress: &mut dyn Progress,
 ) -> Result<Throughputs, Error> {

@@ -1,4 +1,4 @@
-//! Slowdowns of all pairs as matrices: measured, and beside it predicted.
+//! Slowdowns of all pairs as matrices: measured, and next to it predicted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use symbiont_training::{Predictor, Validation};
 use symbiont_report::stats::Estimate;
 use symbiont_report::{Chart, Matrix, Plot};
 
-/// Measured and predicted slowdown of a victim beside another program.
+/// Measured and predicted slowdown of a victim co-running with another program.
 type Cells = BTreeMap<(Arc<str>, Arc<str>), Cell>;
 
 /// Measured, predicted.
@@ -38,7 +38,7 @@ fn cells(validation: &Validation, form: Form) -> Cells {
             tables.programs.iter().zip(&tables.measured).zip(&tables.predicted)
         {
             let others = tables.programs.iter().zip(measured.iter().zip(predicted));
-            // A program beside itself has a fold of its own.
+            // A program co-running with itself has a fold of its own.
             for (other, (measured, predicted)) in others.filter(|(o, _)| (*o == victim) == alone) {
                 cells.insert((Arc::clone(victim), Arc::clone(other)), (*measured, *predicted));
             }
@@ -57,7 +57,7 @@ fn matrix(cells: &Cells, (kind, of): (&str, Pick), form: Form) -> Plot {
     let names: Vec<String> = programs.iter().map(ToString::to_string).collect();
     let chart = Matrix {
         row: "victim".to_owned(),
-        column: "beside".to_owned(),
+        column: "co-runner".to_owned(),
         rows: names.clone(),
         columns: names,
         cells: programs.iter().map(row).collect(),
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_is_told_both_ways() {
+    fn each_pair_is_reported_both_ways() {
         let law = Coefficients::new(World::law(3, 0.5)).unwrap();
         let world = World::new(6, 1, law, 1);
         let mut groups = world.all_pairs();

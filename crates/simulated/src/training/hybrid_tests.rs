@@ -1,4 +1,4 @@
-//! A machine with two sorts of core that run two threads each: a model of either, and both at work.
+//! A machine with two core types that run two threads each: a model of either, and both at work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -17,7 +17,7 @@ use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
 
 use super::simulated::{Simulated, catalogue, machine_name};
-use super::{Options, Size, train};
+use super::{Size, TrainingOptions, train};
 use crate::{Library, Setup, Workload, simulate};
 
 const PROGRAMS: [&str; 4] =
@@ -49,10 +49,10 @@ fn hybrid() -> Description {
 
 fn trained(sort: CoreKind, profiles: &BTreeMap<String, Profile>) -> Model {
     let machine = hybrid().of_type(sort).unwrap().restricted(Some(1), None).unwrap();
-    let workshop = TableBuilder::new(machine);
-    let site = Simulated::new(&workshop, profiles, (Errors::default(), 1, 2)).unwrap();
+    let builder = TableBuilder::new(machine);
+    let site = Simulated::new(&builder, profiles, (Errors::default(), 1, 2)).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let options = Options {
+    let options = TrainingOptions {
         output: folder.path().to_owned(),
         programs: PROGRAMS.map(str::to_owned).to_vec(),
         rulers: Vec::new(),
@@ -64,7 +64,7 @@ fn trained(sort: CoreKind, profiles: &BTreeMap<String, Profile>) -> Model {
 }
 
 #[test]
-fn each_sort_of_core_is_trained_and_scheduled_by_its_own_model() {
+fn each_core_type_is_trained_and_scheduled_by_its_own_model() {
     let profiles = profiles();
     let models = SORTS.map(|sort| trained(sort, &profiles));
     assert_eq!(models.each_ref().map(|model| model.core), SORTS);
@@ -100,7 +100,7 @@ fn each_sort_of_core_is_trained_and_scheduled_by_its_own_model() {
     let [first, small] = models;
     let both = Models { first, others: vec![small] };
     let (random, chosen) = (run("random", None), run("symbiotic-online", Some(both)));
-    // Nobody changes over to the other sort.
+    // No thread changes over to the other core type.
     let on_fast = |quantum: &Quantum| -> BTreeSet<usize> {
         let fast = quantum.threads.iter().filter(|thread| thread.cpu.is_some_and(|cpu| cpu < 4));
         fast.map(|thread| thread.slot).collect()

@@ -21,7 +21,7 @@ use symbiont_model::{Components, Model, Shares, SmtMode, Trained};
 use symbiont_policy::PairSlowdowns;
 use symbiont_training::{Observation, TrainingSet, fit_throttling};
 
-use super::campaign::{Options, Site};
+use super::campaign::{Site, TrainingOptions};
 use super::evaluate::{alone, observe, ratios, slowdowns, wrong};
 use super::plan::Run;
 use super::watch::Ran;
@@ -54,7 +54,7 @@ impl LeftOut {
     /// When some are missing.
     pub fn new(
         site: &dyn Site,
-        options: &Options,
+        options: &TrainingOptions,
         runs: &BTreeMap<Run, Ran>,
     ) -> Result<Self, Error> {
         let isolated = alone(runs, 1)?;

@@ -32,13 +32,13 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
     );
     report.push(Block::Prose(
         "Errors are relative, per thread and quantum. Published figures are of another machine \
-         and other programs (Feliu et al., section 6.1): they stand beside ours for orientation."
+         and other programs (Feliu et al., section 6.1): they stand next to ours for orientation."
             .to_owned(),
     ));
     for (mode, evaluation) in &evaluated.modes {
         let names: Vec<&str> = evaluated.model.components.names().collect();
         report.push(Block::Heading(format!("Groups of {}", mode.threads())));
-        report.push(Block::Prose(told(evaluation)));
+        report.push(Block::Prose(prose(evaluation)));
         report.push(slowdowns(*mode, evaluation));
         if !evaluation.captured.is_empty() {
             report.push(gains(*mode, evaluation));
@@ -55,10 +55,10 @@ pub(super) fn page(evaluated: &Evaluated) -> Report {
     report
 }
 
-fn told(evaluation: &Evaluation) -> String {
+fn prose(evaluation: &Evaluation) -> String {
     let (idle, uncovered) = evaluation.left_out;
     let nops = match evaluation.nops.as_slice() {
-        [] => "What processes of no-operations cost besides cannot be told here.".to_owned(),
+        [] => "What processes of no-operations cost besides cannot be known here.".to_owned(),
         costs => format!(
             "Processes of no-operations in the other places cost it {:.1} % more on average, {:.1} % \
              at most (published: negligible).",
@@ -152,7 +152,7 @@ fn slowdowns(mode: SmtMode, evaluation: &Evaluation) -> Table {
     table
 }
 
-/// Low errors alone say nothing about who should go with whom.
+/// Low errors alone say nothing about which threads should share a core.
 fn gains(mode: SmtMode, evaluation: &Evaluation) -> Table {
     let columns = vec![
         Column::text("predictor"),
@@ -181,21 +181,21 @@ fn gains(mode: SmtMode, evaluation: &Evaluation) -> Table {
     table
 }
 
-/// What is left of it when stacks have to be told from company.
+/// What is left of it when stacks have to be inverted from co-running ones.
 fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
     let mut columns = vec![Column::text("form")];
-    for whom in ["left out", "known"] {
-        let named = |stacks: Stacks| Column::number(format!("{}, {whom}", stacks.name()));
+    for held_out in ["left out", "known"] {
+        let named = |stacks: Stacks| Column::number(format!("{}, {held_out}", stacks.name()));
         columns.extend(Stacks::ALL.map(named));
     }
     let caption = "Share of the oracle's gain captured for STP, by where stacks come from";
     let mut table = Table::new(format!("{mode}-captured-by-stacks"), caption, columns);
     for predictor in Predictor::ALL.into_iter().filter(of_stacks) {
-        let of = |stacks: Stacks, whom: fn(&Captured) -> Estimate| -> Cell {
+        let of = |stacks: Stacks, held_out: fn(&Captured) -> Estimate| -> Cell {
             let wanted = |c: &&Captured| {
                 (c.predictor, c.stacks, c.objective) == (predictor, stacks, Objective::Stp)
             };
-            evaluation.captured.iter().find(wanted).map(whom).into()
+            evaluation.captured.iter().find(wanted).map(held_out).into()
         };
         let mut cells: Vec<Cell> = vec![predictor.name().into()];
         cells.extend(Stacks::ALL.map(|stacks| of(stacks, |captured| captured.left_out)));
@@ -225,7 +225,7 @@ fn inverses(mode: SmtMode, evaluation: &Evaluation, names: &[&str]) -> Table {
     let mut table = Table::new(
         format!("{mode}-inverse"),
         format!(
-            "Error of {name}, the largest component, estimated from stacks in company; programs left out"
+            "Error of {name}, the largest component, estimated from co-running stacks; programs left out"
         ),
         columns,
     );
@@ -243,7 +243,7 @@ fn inverses(mode: SmtMode, evaluation: &Evaluation, names: &[&str]) -> Table {
             none.into(),
         ]);
     }
-    table.note("normalised: the stack in company as it is; published: as the paper inverts");
+    table.note("normalised: the co-running stack as it is; published: as the paper inverts");
     table
 }
 
@@ -295,10 +295,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_judged_is_told() {
-        let told = |without_training| {
+    fn what_is_not_judged_is_reported() {
+        let reported = |without_training| {
             let validation = |without_training| Validation { folds: Vec::new(), without_training };
-            told(&Evaluation {
+            prose(&Evaluation {
                 observations: Vec::new(),
                 left_out: (0, 0),
                 programs: validation(without_training),
@@ -309,7 +309,7 @@ mod tests {
                 nops: Vec::new(),
             })
         };
-        assert!(told(3).contains(" Not judged: 3 of 3 sets of programs"), "{}", told(3));
-        assert!(!told(0).contains("Not judged"), "{}", told(0));
+        assert!(reported(3).contains(" Not judged: 3 of 3 sets of programs"), "{}", reported(3));
+        assert!(!reported(0).contains("Not judged"), "{}", reported(0));
     }
 }

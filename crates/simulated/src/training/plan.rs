@@ -23,7 +23,7 @@ pub enum Run {
     },
     /// Programs that share the core.
     Together(Vec<String>),
-    /// A program beside so many processes of no-operations that as many threads run.
+    /// A program co-running with so many processes of no-operations that as many threads run.
     Nops {
         /// The program.
         program: String,
@@ -108,7 +108,7 @@ impl Size {
     }
 }
 
-/// The runs that tell what processes of no-operations cost whom they run beside.
+/// The runs that show what processes of no-operations cost their co-runners.
 #[must_use]
 pub fn nops(programs: &[String], size: &Size) -> Vec<Run> {
     let widths = size.widths();
@@ -146,7 +146,7 @@ fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
     let mut deck: Vec<&String> = Vec::new();
     let (mut fours, mut drawn) = (Vec::new(), BTreeSet::new());
     // Groups that were drawn before are not drawn again, as long as there are others.
-    let mut patience = 20 * count;
+    let mut attempts = 20 * count;
     while fours.len() < count && !programs.is_empty() {
         let mut group = Vec::with_capacity(4);
         while group.len() < 4 {
@@ -157,8 +157,8 @@ fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
             group.extend(deck.pop().cloned());
         }
         group.sort();
-        patience = patience.saturating_sub(1);
-        if drawn.insert(group.clone()) || patience == 0 {
+        attempts = attempts.saturating_sub(1);
+        if drawn.insert(group.clone()) || attempts == 0 {
             fours.push(group);
         }
     }

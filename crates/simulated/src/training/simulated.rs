@@ -3,7 +3,7 @@
 //! One core with as many hardware threads as the widest groups need. Alone, it
 //! is set up for more threads than run, which is what processes of
 //! no-operations are for on a real machine. What these take of it besides is left out
-//! there, and measured by itself: each program runs beside them too ([`NOPS`]). All memory is on the
+//! there, and measured by itself: each program runs co-running with them too ([`NOPS`]). All memory is on the
 //! core's own node.
 
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ pub fn catalogue(
 
 /// A simulated core.
 pub struct Simulated<'w, 'p> {
-    workshop: &'w TableBuilder<'p>,
+    builder: &'w TableBuilder<'p>,
     profiles: &'p BTreeMap<String, Profile>,
     catalogue: Catalogue,
     errors: Errors,
@@ -66,21 +66,21 @@ pub struct Simulated<'w, 'p> {
 }
 
 impl<'w, 'p> Simulated<'w, 'p> {
-    /// On a workshop of one core; `profiles` are by program. With that of [`nops`] among them it is
+    /// On a builder of one core; `profiles` are by program. With that of [`nops`] among them it is
     /// measured too what no-operations cost.
     ///
     /// # Errors
     /// When the machine's catalogue cannot be read.
     pub fn new(
-        workshop: &'w TableBuilder<'p>,
+        builder: &'w TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
         (errors, seed, workers): (Errors, u64, usize),
     ) -> Result<Self, CatalogueError> {
-        let catalogue = catalogue(workshop.description())?;
-        let machine = digest(&[CODE, &machine(workshop.description())]);
+        let catalogue = catalogue(builder.description())?;
+        let machine = digest(&[CODE, &machine(builder.description())]);
         let of = |(name, of): (&String, &Profile)| (name.clone(), profile(of));
         let digests = (machine, profiles.iter().map(of).collect());
-        Ok(Self { workshop, profiles, catalogue, errors, seed, workers, digests })
+        Ok(Self { builder, profiles, catalogue, errors, seed, workers, digests })
     }
 
     fn program(&self, name: &str) -> Result<Program<'p>, Error> {
@@ -93,11 +93,11 @@ impl<'w, 'p> Simulated<'w, 'p> {
 
 impl Site for Simulated<'_, '_> {
     fn machine(&self) -> String {
-        machine_name(self.workshop.description())
+        machine_name(self.builder.description())
     }
 
     fn facts(&self) -> Vec<(String, String)> {
-        let description = self.workshop.description();
+        let description = self.builder.description();
         let checked = description.checked.as_deref().unwrap_or("unchecked");
         let assumed = description.assumed().count();
         let fact = |name: &str, value: String| (name.to_owned(), value);
@@ -114,7 +114,7 @@ impl Site for Simulated<'_, '_> {
     }
 
     fn core(&self) -> CoreKind {
-        self.workshop.description().core_types.first().map_or(CoreKind::default(), |c| c.kind)
+        self.builder.description().core_types.first().map_or(CoreKind::default(), |c| c.kind)
     }
 
     fn basis(&self, run: &Run) -> String {
@@ -148,13 +148,12 @@ impl Site for Simulated<'_, '_> {
         let names =
             run.programs().iter().map(String::as_str).chain(std::iter::repeat_n(NOPS, nops));
         let programs = names.map(|name| self.program(name)).collect::<Result<Vec<_>, _>>()?;
-        let fast = self.workshop.fast(Switches::default());
+        let fast = self.builder.fast(Switches::default());
         let (seed, errors) = (self.seed, self.errors);
         let options =
             SimOptions { seed, errors, least_mode, one_memory: true, ..SimOptions::default() };
-        let mut machine =
-            SimMachine::new(self.workshop.description(), fast, programs, &[], options)
-                .map_err(|why| wrong(why.to_string()))?;
+        let mut machine = SimMachine::new(self.builder.description(), fast, programs, &[], options)
+            .map_err(|why| wrong(why.to_string()))?;
         let (readings, stretch) = size.readings(run);
         watch(&mut machine, components, readings, stretch).map_err(|why| wrong(why.to_string()))
     }

@@ -37,7 +37,7 @@ fn changing() -> BTreeMap<String, Profile> {
         let (mut profile, other) = (both.remove(one).unwrap(), both.remove(other).unwrap());
         profile.program = format!("{}-and-{}", profile.program, other.program);
         profile.phases.extend(other.phases);
-        // Short beside a quantum, within which all instructions have the same speed.
+        // Short against a quantum, within which all instructions have the same speed.
         let cycle = [0, 1, 0, 0, 1, 1].map(|phase| Span { phase, instructions: 5_000_000 });
         profile.threads[0].sequence = cycle.to_vec();
         (profile.program.clone(), profile)
@@ -45,16 +45,16 @@ fn changing() -> BTreeMap<String, Profile> {
     PAIRS.map(of).into()
 }
 
-fn workshop<'p>() -> TableBuilder<'p> {
+fn builder<'p>() -> TableBuilder<'p> {
     let machine = Description::named("power8-s812l").unwrap();
     TableBuilder::new(machine.restricted(Some(1), Some(2)).unwrap())
 }
 
-fn options(folder: &Path) -> Options {
+fn options(folder: &Path) -> TrainingOptions {
     let size = Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 };
     let programs = PROGRAMS.map(str::to_owned).to_vec();
     let (output, rulers) = (folder.to_owned(), Vec::new());
-    Options { output, programs, rulers, stack: Depth::Coarse, size, seed: 1 }
+    TrainingOptions { output, programs, rulers, stack: Depth::Coarse, size, seed: 1 }
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn each_pair_is_planned_once() {
 }
 
 #[test]
-fn groups_that_nobody_can_judge_are_known_beforehand() {
+fn groups_that_cannot_be_judged_are_known_beforehand() {
     let programs: Vec<String> = "abcdefgh".chars().map(String::from).collect();
     let unjudged = |programs: &[String], rulers: &[String], fours| {
         let size = Size { fours, ..Size::default() };
@@ -101,12 +101,12 @@ fn groups_that_nobody_can_judge_are_known_beforehand() {
 
 #[test]
 fn too_few_programs_are_refused_before_anything_runs() {
-    let (profiles, workshop) = (profiles(), workshop());
-    let site = Simulated::new(&workshop, &profiles, (Errors::NONE, 1, 2)).unwrap();
+    let (profiles, builder) = (profiles(), builder());
+    let site = Simulated::new(&builder, &profiles, (Errors::NONE, 1, 2)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("training");
     let size = Size { fours: 3, ..options(&output).size };
-    let refused = train(&site, &Options { size, ..options(&output) }, &mut ());
+    let refused = train(&site, &TrainingOptions { size, ..options(&output) }, &mut ());
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("groups of 4: 4 programs are too few"), "{refused}");
     assert!(!output.exists());
@@ -147,13 +147,13 @@ impl Progress for WhenFitting {
 /// the end of what was recorded too. So no program gains from a co-run, with and without errors of counters.
 #[test]
 fn programs_that_change_their_phases_are_set_against_themselves() {
-    let (profiles, workshop) = (changing(), workshop());
+    let (profiles, builder) = (changing(), builder());
     for errors in [Errors::NONE, Errors::default()] {
         let folder = tempfile::tempdir().unwrap();
-        let site = Simulated::new(&workshop, &profiles, (errors, 1, 2)).unwrap();
+        let site = Simulated::new(&builder, &profiles, (errors, 1, 2)).unwrap();
         let programs = profiles.keys().cloned().collect();
         let size = Size { quanta: 12, ..options(folder.path()).size };
-        let options = Options { programs, size, ..options(folder.path()) };
+        let options = TrainingOptions { programs, size, ..options(folder.path()) };
         let (evaluated, _) = train(&site, &options, &mut ()).unwrap();
         let observations = &evaluated.modes[&SmtMode::Smt2].observations;
         let slowdowns = observations.iter().flat_map(Observation::threads).map(Observed::slowdown);
@@ -162,16 +162,16 @@ fn programs_that_change_their_phases_are_set_against_themselves() {
     }
 }
 
-/// Beside no-operations a program is hardly slower than with the core set up for as many threads.
+/// Co-running with no-operations a program is hardly slower than with the core set up for as many threads.
 #[test]
-fn what_no_operations_cost_is_measured_and_told() {
+fn what_no_operations_cost_is_measured_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut profiles = profiles();
     profiles.insert(simulated::NOPS.to_owned(), simulated::nops());
-    let workshop = workshop();
-    let site = Simulated::new(&workshop, &profiles, (Errors::NONE, 1, 2)).unwrap();
+    let builder = builder();
+    let site = Simulated::new(&builder, &profiles, (Errors::NONE, 1, 2)).unwrap();
     let size = Size { quanta: 3, ..options(folder.path()).size };
-    let options = Options { size, ..options(folder.path()) };
+    let options = TrainingOptions { size, ..options(folder.path()) };
     let (evaluated, report) = train(&site, &options, &mut ()).unwrap();
     let nops = &evaluated.modes[&SmtMode::Smt2].nops;
     assert_eq!(nops.len(), PROGRAMS.len());
@@ -184,10 +184,10 @@ fn what_no_operations_cost_is_measured_and_told() {
 }
 
 #[test]
-fn a_search_is_told_what_it_asked_for() {
+fn a_search_is_given_what_it_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let (profiles, workshop) = (profiles(), workshop());
-    let site = Simulated::new(&workshop, &profiles, (Errors::NONE, 1, 2)).unwrap();
+    let (profiles, builder) = (profiles(), builder());
+    let site = Simulated::new(&builder, &profiles, (Errors::NONE, 1, 2)).unwrap();
     let options = options(folder.path());
     let group = |names: [&str; 2]| names.map(|name| format!("synthetic-{name}")).to_vec();
     let (first, second) = (group(["float", "integer"]), group(["float", "streaming"]));
@@ -203,7 +203,7 @@ fn a_search_is_told_what_it_asked_for() {
 
 #[test]
 fn workloads_of_pairs_ask_for_no_groups_of_four() {
-    let (names, training) = (made_up::names(6), |fours| made_up::training(6, fours, 1));
+    let (names, training) = (synthetic::names(6), |fours| synthetic::training(6, fours, 1));
     let of_pairs = training(0);
     let models = of_pairs.models().unwrap();
     assert_eq!(
@@ -222,7 +222,7 @@ fn workloads_of_pairs_ask_for_no_groups_of_four() {
 }
 
 fn models_without_some_programs_are_fitted_on_the_others(
-    options: &Options,
+    options: &TrainingOptions,
     trained: &Evaluated,
     site: &dyn Site,
 ) {
@@ -242,8 +242,8 @@ fn models_without_some_programs_are_fitted_on_the_others(
     assert!(some.modes[mode].fit.observed < all.modes[mode].fit.observed);
     assert_ne!(some.modes[mode].throttling, all.modes[mode].throttling);
     assert_eq!(models.without(&["synthetic-float".to_owned()], 2).unwrap(), some);
-    let nobody = models.without(&PROGRAMS.map(str::to_owned), 2);
-    assert!(matches!(nobody, Err(Error::Evaluation(_))));
+    let none = models.without(&PROGRAMS.map(str::to_owned), 2);
+    assert!(matches!(none, Err(Error::Evaluation(_))));
     assert!(!models.can_do_without(&PROGRAMS.map(str::to_owned), 2));
     assert!(models.can_do_without(&["synthetic-float".to_owned()], 2));
 }
@@ -251,15 +251,15 @@ fn models_without_some_programs_are_fitted_on_the_others(
 #[test]
 fn training_gives_a_model_that_fits_and_goes_on_where_it_stopped() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (profiles, workshop) = (profiles(), workshop());
-    let site = Simulated::new(&workshop, &profiles, (Errors::default(), 1, 2)).unwrap();
+    let (profiles, builder) = (profiles(), builder());
+    let site = Simulated::new(&builder, &profiles, (Errors::default(), 1, 2)).unwrap();
     let (evaluated, report) = train(&site, &options(folder.path()), &mut ()).unwrap();
 
     // The model fits this machine, simulated, and no other.
     let sorts = [site.core()];
     let here = |machine| Here { machine, sorts: &sorts, catalogue: site.catalogue() };
     let file = folder.path().join("model.toml");
-    let name = machine_name(workshop.description());
+    let name = machine_name(builder.description());
     assert_eq!(Model::load(&file, &here(&name)).unwrap(), evaluated.model);
     let refused = Model::load(&file, &here("power8-s812l")).unwrap_err().to_string();
     assert!(refused.contains("trained on 'power8-s812l (simulated)'"), "{refused}");
@@ -289,7 +289,7 @@ fn training_gives_a_model_that_fits_and_goes_on_where_it_stopped() {
         &site,
     );
     // Other conditions: all of it runs again, and what was kept is used again when it fits.
-    let site = Simulated::new(&workshop, &profiles, (Errors::default(), 2, 2)).unwrap();
+    let site = Simulated::new(&builder, &profiles, (Errors::default(), 2, 2)).unwrap();
     let (changed, _) = train(&site, &options(other.path()), &mut ()).unwrap();
     assert_eq!(lines(), 2 * (8 + 10));
     assert_ne!(changed.model.modes, evaluated.model.modes);

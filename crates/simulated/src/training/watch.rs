@@ -1,4 +1,4 @@
-//! What programs did, quantum by quantum, as counters tell it.
+//! What programs did, quantum by quantum, as counters have it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,19 +49,20 @@ pub fn watch<M: Machine>(
         let measurements = history.take(&sample)?;
         programs = programs.max(sample.programs.len());
         for thread in sample.threads.iter().filter(|_| at > 0) {
-            let told = threads.entry((thread.program.0, thread.id)).or_default();
+            let reported = threads.entry((thread.program.0, thread.id)).or_default();
             // What ran before it was first seen is a gap.
-            told.resize(at - 1, NOTHING);
-            told.push(measurements.get(&thread.id).map_or(NOTHING, |m| read(m, components)));
+            reported.resize(at - 1, NOTHING);
+            reported.push(measurements.get(&thread.id).map_or(NOTHING, |m| read(m, components)));
         }
     }
-    let completed = |told: &[Quantum]| told.iter().map(|quantum| quantum.instructions).sum::<f64>();
+    let completed =
+        |reported: &[Quantum]| reported.iter().map(|quantum| quantum.instructions).sum::<f64>();
     let mut ran = vec![Vec::new(); programs];
-    for ((program, _), mut told) in threads {
-        told.resize(quanta, NOTHING);
+    for ((program, _), mut reported) in threads {
+        reported.resize(quanta, NOTHING);
         if let Some(best) = ran.get_mut(program as usize) {
-            if completed(&told) > completed(best) {
-                *best = told;
+            if completed(&reported) > completed(best) {
+                *best = reported;
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::Observation;
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
     /// For each component: features 1, own, others, own × others; target: the
-    /// component in company.
+    /// component with co-runners.
     pub(crate) components: Vec<Sums>,
     observed: u64,
 }

@@ -155,7 +155,7 @@ impl Fold {
     }
 
     /// Mean measured and predicted slowdowns of pairs. None if some pair was
-    /// not observed, except that a program beside itself may be missing: it
+    /// not observed, except that a program co-running with itself may be missing: it
     /// is 1 in both tables then.
     #[must_use]
     pub fn pairs(&self, predictor: Predictor) -> Option<PairTables> {
@@ -174,7 +174,7 @@ impl Fold {
     }
 
     /// Mean throttled stacks of the programs, in their order, as an inverse has them from what was
-    /// measured while each ran beside another one: `partners` are their places. None if some of
+    /// measured while each ran co-running with another one: `partners` are their places. None if some of
     /// these pairs was not observed.
     #[must_use]
     pub fn inverted(&self, inversion: Inversion, partners: &[usize]) -> Option<Vec<Shares>> {

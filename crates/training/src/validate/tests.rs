@@ -168,7 +168,7 @@ fn too_few_programs_are_refused() {
 }
 
 #[test]
-fn a_program_beside_itself_is_left_out_alone() {
+fn a_program_with_itself_is_left_out_alone() {
     let world = world(0.0);
     let mut groups = world.all_pairs();
     groups.push(vec![2, 2]);

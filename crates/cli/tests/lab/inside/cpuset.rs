@@ -69,7 +69,7 @@ pub fn shrinks(given: &Given) {
 }
 
 /// A core is taken from all by an isolated partition, and given back: no thread is
-/// placed there meanwhile, and all of it is used before and after. Who is sent there before
+/// placed there meanwhile, and all of it is used before and after. A thread that is sent there before
 /// any thread noticed is refused with EINVAL, which is counted; that is not so if the cpusets
 /// happen to be read at the very moment, so it may take another time.
 pub fn isolated(given: &Given) {

@@ -1,4 +1,4 @@
-//! Who asks most of memory runs near it, where a node has none.
+//! The threads that ask most of memory run near it, where a node has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -84,7 +84,7 @@ pub fn second(given: &Given) {
     goes(given, &place, &managed);
 }
 
-/// Two programs have a manager together. Who started all that is killed: they are managed on,
+/// Two programs have a manager together. The process that started all that is killed: they are managed on,
 /// until the manager is asked to go.
 pub fn orphaned(given: &Given) {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Who is placed on which siblings.
+//! Which threads are placed on which siblings.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -82,7 +82,7 @@ fn at_rest<T>(place: &Place, look: impl FnOnce() -> T) -> Option<T> {
 /// As many threads as hardware threads; half of them have page faults, which stand for
 /// accesses to the L1 cache: each core gets equally many of these, as pairs, quadruples or
 /// octuples. The threads rest most of the time, so that no host is too small for many of
-/// them. Who is about to be moved is not looked at.
+/// them. A thread that is about to be moved is not looked at.
 pub fn balanced(given: &Given) {
     balance(given, &["--policy", "l1-bandwidth"]);
 }

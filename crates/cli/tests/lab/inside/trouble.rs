@@ -39,7 +39,7 @@ fn wait_until_dealt_anew(program: &Program, times: u32) {
 fn ends_well(place: &Place, program: &Program) {
     place.signal_manager(Signal::TERM);
     let mut left = changed(program.id(), &own());
-    // Who is dead, and not yet reaped by his parent, keeps what he had.
+    // A dead process that its parent has not reaped yet keeps what it had.
     left.retain(|&thread, _| is_alive(thread));
     assert!(left.is_empty(), "{left:?}");
     assert!(place.journals().is_empty(), "{:?}", place.journals());

@@ -30,7 +30,7 @@ pub fn main() {
         let skipped = arguments.skip.iter().any(|skip| name.contains(skip));
         !skipped && arguments.filter.as_ref().is_none_or(|filter| name.contains(filter))
     };
-    // Who asks for more than the plain test command does is not content with nothing.
+    // A run with more than the plain test command asks for is not content with nothing.
     let content = !(arguments.include_ignored || arguments.ignored);
     let trials = |guest| trials(guest, &asked, content);
     let guests = guests::all().into_iter().map(trials).collect();

@@ -6,10 +6,10 @@ use crate::phases::real::{Outcome, Real, RealCell};
 use symbiont_report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
 
 const TEXT: &str = "A Python program that computes a chain of SHA-256 digests (one thread, fixed \
-work) beside xz with a thread for each hardware thread, which compresses text until the Python \
+work) co-running with xz with a thread for each hardware thread, which compresses text until the Python \
 program is done. Speedup is the Python program's time alone over its time side by side (eq. 5); \
-starting Python is not in it. Marks of the model are those of one serial thread beside n busy \
-ones, as above. The outputs of both were checked after each run. The progress of xz is not told: \
+starting Python is not in it. Marks of the model are those of one serial thread co-running with n busy \
+ones, as above. The outputs of both were checked after each run. The progress of xz is not reported: \
 it is known only to a block of its input, too coarse for runs this short.";
 
 /// The section, if there were real programs.
@@ -30,7 +30,8 @@ fn table(real: &Real) -> Table {
         Column::number("Model"),
         Column::number("Jitter"),
     ];
-    let mut table = Table::new("real", "A serial real program beside a parallel one", columns);
+    let mut table =
+        Table::new("real", "A serial real program co-running with a parallel one", columns);
     table.row(vec![
         "alone".into(),
         "not managed".into(),
@@ -71,7 +72,7 @@ fn plot(real: &Real) -> Plot {
     };
     Plot::new(
         "real-speedup",
-        "Speedup of a Python program beside xz",
+        "Speedup of a Python program co-running with xz",
         "Time alone over time side by side.",
         Chart::Dots(chart),
     )

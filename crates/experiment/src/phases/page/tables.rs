@@ -31,9 +31,9 @@ pub fn programs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
         for (slot, other) in [(0, 1), (1, 0)] {
             for (policy, outcome) in cell.outcomes() {
                 let range = outcome.prediction.and_then(|p| p.range).map(|range| range[slot]);
-                let [program, beside] = [slot, other].map(|slot| label(cell.ratios[slot]));
+                let [program, co_runner] = [slot, other].map(|slot| label(cell.ratios[slot]));
                 table.row(vec![
-                    format!("{program} (beside {beside})").into(),
+                    format!("{program} (with {co_runner})").into(),
                     cell.grouping.name().into(),
                     policy.into(),
                     outcome.speedup[slot].into(),
@@ -92,7 +92,7 @@ pub fn pairs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
     table
 }
 
-/// Means over the cells of the matrix, beside the paper's of a machine of the same kind.
+/// Means over the cells of the matrix, next to the paper's of a machine of the same kind.
 pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
     let columns = vec![
         Column::text("Means over all pairs"),

@@ -1,4 +1,4 @@
-# Computes a chain of SHA-256 digests from a given time of day on, tells how
+# Computes a chain of SHA-256 digests from a given time of day on, prints how
 # long that took and the last digest, and makes a file that says "done".
 import hashlib, json, sys, time
 

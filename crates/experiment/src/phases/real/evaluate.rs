@@ -5,7 +5,7 @@ use symbiont_synth::Ratio;
 
 use crate::phases::evaluate::{Cpus, no_estimate, prediction};
 use crate::phases::plan::{BASELINE, Grouping, Part, TRIED};
-use crate::phases::record::Record;
+use crate::phases::record::PhasesRecord;
 use crate::theory::phases::Scheduler;
 use symbiont_campaign::harness::Error;
 use symbiont_report::metrics;
@@ -20,7 +20,7 @@ pub struct Real {
     pub cells: Vec<RealCell>,
 }
 
-/// The serial program beside the parallel one in one grouping.
+/// The serial program co-running with the parallel one in one grouping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RealCell {
     /// In whose sessions.
@@ -31,7 +31,7 @@ pub struct RealCell {
     pub tried: Outcome,
 }
 
-/// The serial program beside the parallel one under one policy.
+/// The serial program co-running with the parallel one under one policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Its time, in seconds.
@@ -57,7 +57,7 @@ impl RealCell {
 ///
 /// # Errors
 /// When a run is missing: alone, or in a grouping under each policy.
-pub fn evaluate(records: &[Record], cpus: Cpus, seed: u64) -> Result<Option<Real>, Error> {
+pub fn evaluate(records: &[PhasesRecord], cpus: Cpus, seed: u64) -> Result<Option<Real>, Error> {
     let times = |wanted: Option<(&str, Grouping)>| -> Vec<f64> {
         let real = records.iter().filter(|record| record.run.part == Part::Real);
         real.filter(|record| record.run.what.managed() == wanted)

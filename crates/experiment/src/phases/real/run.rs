@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Timed;
 use crate::phases::command;
 use crate::phases::plan::Grouping;
-use crate::phases::record::Record;
+use crate::phases::record::PhasesRecord;
 use symbiont_campaign::harness::{self, Error, Progress, read_json};
 use symbiont_campaign::{Done, Experiment, Site, carry_out};
 
@@ -25,7 +25,7 @@ const TRIAL_STEPS: u64 = 100_000;
 /// Bytes of text that `xz` gets at a time.
 const TEXT_BYTES: usize = 1 << 20;
 /// Time that preparing may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where the real programs are; names without a slash are looked up in `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Experiment for Prepare<'_> {
         let [out, err, done] =
             ["real.json", "real.stderr", "real.done"].map(|name| scratch.path().join(name));
         let cancelled = || stop.load(Ordering::Relaxed);
-        let run = |words: &[String]| harness::run(words, &out, &err, PATIENCE, &cancelled);
+        let run = |words: &[String]| harness::run(words, &out, &err, TIMEOUT, &cancelled);
         let chain = |python: &Path, steps: u64| -> Result<Chained, Error> {
             run(&chain(python, steps, 0.0, &done))?;
             read_json(&out)
@@ -207,7 +207,7 @@ impl Started<'_> {
         let (out, err) = (self.parallel.with_extension("out"), self.parallel.with_extension("err"));
         let words = [&*self.work.xz, Path::new("-dc"), &self.parallel]
             .map(|word| word.display().to_string());
-        harness::run(&words, &out, &err, PATIENCE, cancelled)?;
+        harness::run(&words, &out, &err, TIMEOUT, cancelled)?;
         let text = fs::read(&self.work.text).map_err(Error::io(&self.work.text))?;
         let file = fs::File::open(&out).map_err(Error::io(&out))?;
         if repeats(&text, file).map_err(Error::io(&out))? {
@@ -234,7 +234,7 @@ fn repeats(text: &[u8], mut long: impl Read) -> std::io::Result<bool> {
 
 /// The runs of the real programs as a CSV table.
 #[must_use]
-pub fn csv(records: &[Record]) -> String {
+pub fn csv(records: &[PhasesRecord]) -> String {
     let mut text = "run,round,policy,grouping,seconds\n".to_owned();
     for record in records {
         let Some(timed) = &record.real else { continue };

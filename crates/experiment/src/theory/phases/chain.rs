@@ -125,7 +125,7 @@ impl Prediction {
     }
 }
 
-/// Speedups and throughput of `a` beside `b` in the long run.
+/// Speedups and throughput of `a` co-running with `b` in the long run.
 #[must_use]
 pub fn predict(
     scheduler: Scheduler,

@@ -2,7 +2,7 @@
 //! core and phases of 1 or n threads (the paper's future work, section 8).
 //!
 //! # Problem
-//! How fast does each program run beside the others on cores of any speeds,
+//! How fast does each program run co-running with the others on cores of any speeds,
 //! when each has any number of ready threads?
 //!
 //! # Approach
@@ -14,17 +14,15 @@
 //! - [`Scheduler::Proposed`]: where some threads are serial and others are
 //!   not, the serial ones have the fastest cores, one each, as long as one core
 //!   stays for the others, and both classes are spread evenly over theirs.
-//!   Within a class nobody is preferred, so where all programs are in the same
+//!   Within a class no thread is preferred, so where all programs are in the same
 //!   kind of phase it is the baseline.
 //!
-//! On average all threads of a class get the same, so a program's average is
-//! its share of what its class's cores give, whatever their speeds:
-//! `own / max(n, t)` of their sum. The extremes are found exactly, by dynamic
+//! On average a program gets its share of what its class's cores give: `own / max(n, t)` of their sum. The extremes are found exactly, by dynamic
 //! programming over the cores: per core, has it one more thread, and how many
 //! of its threads are this program's.
 //!
 //! Table 3 has an average of 1 in (S,S), that of the baseline, although the
-//! text beside it says that one serial thread has the large core; with n > 2
+//! text next to it says that one serial thread has the large core; with n > 2
 //! that would give (a+1)/2 · n/(n−1+a) on average. We follow the table.
 //!
 //! # Terms and units
@@ -104,7 +102,7 @@ impl Cores {
     }
 }
 
-/// Speedups of a program beside others.
+/// Speedups of a program co-running with others.
 pub fn speedups(
     scheduler: Scheduler,
     cores: &Cores,
@@ -118,27 +116,27 @@ pub fn speedups(
     let threads = |serial: bool| -> u64 {
         others.iter().filter(|o| o.serial == serial).map(|o| u64::from(o.ready)).sum()
     };
-    let beside = threads(own.serial);
+    let others = threads(own.serial);
     let apart = threads(!own.serial);
     let prefers = scheduler == Scheduler::Proposed && apart > 0;
-    let (cores, beside) = if prefers {
-        let serial = if own.serial { u64::from(own.ready) + beside } else { apart };
+    let (cores, others) = if prefers {
+        let serial = if own.serial { u64::from(own.ready) + others } else { apart };
         let given = usize::try_from(serial).unwrap_or(usize::MAX).min(all.len() - 1);
         let (fast, rest) = all.split_at(given);
         match (own.serial, given) {
             // One core alone cannot be divided between the classes.
-            (_, 0) => (all, beside + apart),
-            (true, _) => (fast, beside),
-            (false, _) => (rest, beside),
+            (_, 0) => (all, others + apart),
+            (true, _) => (fast, others),
+            (false, _) => (rest, others),
         }
     } else {
-        (all, beside + apart)
+        (all, others + apart)
     };
     let alone = average(all, own.ready, 0);
-    let (min, max) = extremes(cores, own.ready, beside)?;
+    let (min, max) = extremes(cores, own.ready, others)?;
     Ok(Speedups {
         min: min / alone,
-        avg: average(cores, own.ready, beside) / alone,
+        avg: average(cores, own.ready, others) / alone,
         max: max / alone,
     })
 }
@@ -147,7 +145,7 @@ pub fn speedups(
 /// one's least speedup over the other's largest.
 ///
 /// The two happen together. Within a class, the cores that are used give a sum
-/// that does not depend on who has what, or the threads have cores of their
+/// that does not depend on which thread has which, or the threads have cores of their
 /// own, and one program can have the slowest while the other has the fastest.
 /// Programs of two classes do not share cores.
 pub fn worst_fairness(
@@ -184,17 +182,17 @@ fn both(scheduler: Scheduler, cores: &Cores, [a, b]: [Load; 2]) -> Result<[Speed
     Ok([speedups(scheduler, cores, a, &[b])?, speedups(scheduler, cores, b, &[a])?])
 }
 
-/// Average performance of `own` threads beside `beside` equal ones.
-fn average(cores: &[f64], own: u32, beside: u64) -> f64 {
-    let threads = f64::from(own) + beside as f64;
+/// Average performance of `own` threads co-running with `others` equal ones.
+fn average(cores: &[f64], own: u32, others: u64) -> f64 {
+    let threads = f64::from(own) + others as f64;
     cores.iter().sum::<f64>() * f64::from(own) / threads.max(cores.len() as f64)
 }
 
-/// Least and largest performance of `own` threads beside `beside` equal ones.
-fn extremes(cores: &[f64], own: u32, beside: u64) -> Result<(f64, f64), MixError> {
+/// Least and largest performance of `own` threads co-running with `others` equal ones.
+fn extremes(cores: &[f64], own: u32, others: u64) -> Result<(f64, f64), MixError> {
     /// Steps of the search that take about a second.
     const MOST: u64 = 200_000_000;
-    let threads = u64::from(own) + beside;
+    let threads = u64::from(own) + others;
     let count = cores.len() as u64;
     let (each, extra) = (threads / count, threads % count);
     let steps = [count, extra + 1, u64::from(own) + 1, each.min(u64::from(own)) + 2];

@@ -145,7 +145,7 @@ fn programs_of_one_phase_give_the_tables_cells() {
 }
 
 #[test]
-fn a_serial_program_beside_a_mixed_one_is_a_two_state_chain() {
+fn a_serial_program_with_a_mixed_one_is_a_two_state_chain() {
     // n = 2, baseline: the mixed program runs at 1 in its serial and at 2/3 in
     // its parallel phases, each of length 1 alone: 1 and 3/2 together, so it is
     // parallel 3/5 of the time; the serial one gets 2/5 · 1 + 3/5 · 2/3 = 4/5.

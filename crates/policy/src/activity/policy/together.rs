@@ -7,7 +7,7 @@ use symbiont_matching::{GroupError, Request, group};
 
 use super::{Activity, Jobs};
 use crate::View;
-use crate::seats::{Group, Pool, Seats, home};
+use crate::core_slots::{CoreSlots, Group, Pool, home};
 
 impl Activity {
     /// Each ready thread has a hardware thread: those of a core overlap least.
@@ -15,7 +15,7 @@ impl Activity {
         &mut self,
         view: &View<'_>,
         pool: &Pool,
-        seats: &mut Seats,
+        slots: &mut CoreSlots,
         placement: &mut Placement,
     ) {
         let jobs = self.jobs(view, pool);
@@ -25,14 +25,14 @@ impl Activity {
                 state.resident += 1;
             }
         }
-        let width = seats.width(pool);
+        let width = slots.width(pool);
         if width <= 1 {
             let alone = Assignment::os("no two hardware threads that it may use share a core");
             placement.extend(jobs.ids.iter().map(|id| (*id, alone.clone())));
             return;
         }
-        match self.matched(view, pool, &jobs, (seats.cores(pool), width)) {
-            Ok(groups) => seats.seat(view, pool, &groups, placement),
+        match self.matched(view, pool, &jobs, (slots.cores(pool), width)) {
+            Ok(groups) => slots.assign(view, pool, &groups, placement),
             Err(why) => {
                 let left = Assignment::os(why.to_string());
                 placement.extend(jobs.ids.iter().map(|id| (*id, left.clone())));

@@ -8,7 +8,7 @@ use symbiont_topology::{CpuSet, PuId, Topology};
 use super::{Activity, Jobs, Turn};
 use crate::View;
 use crate::activity::{Job, choose};
-use crate::seats::Pool;
+use crate::core_slots::Pool;
 
 /// Quanta after which a machine that put no thread in the idle class is taken to refuse it.
 const TIMEOUT: u32 = 3;

@@ -67,13 +67,13 @@ fn without_smt_only_serial_phases_are_placed() {
 }
 
 #[test]
-fn a_serial_thread_gets_a_core_beside_groups() {
+fn a_serial_thread_gets_a_core_with_groups() {
     let parallel = [10, 11, 12, 13, 14, 15];
     let scene = Scene::on("core:4 smt:2", &TOP_DOWN).with([0]).with(parallel).run(3);
     let cores = scene.cores();
     assert!(parallel.iter().all(|number| cores[number] != cores[&0]), "{cores:?}");
     assert_eq!(scene.assignment(0).priority, Priority::Boosted(Phases::LEVELS));
-    assert!(scene.assignment(10).reason.contains("beside cores of serial threads"));
+    assert!(scene.assignment(10).reason.contains("next to cores of serial threads"));
 }
 
 #[test]

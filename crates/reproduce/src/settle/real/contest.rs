@@ -49,7 +49,7 @@ impl fmt::Display for Cell {
 
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct ContestRecord {
     /// Seconds of each program.
     pub seconds: Vec<f64>,
     /// Moves that were carried out.
@@ -177,7 +177,7 @@ fn recorded<T>(
 
 impl Measure for Contest {
     type Cell = Cell;
-    type Record = Record;
+    type Record = ContestRecord;
 
     const NAME: &'static str = "settle-real";
 
@@ -190,7 +190,7 @@ impl Measure for Contest {
         digest(&[&format!("{:?}", self.cpus), &format!("{PROGRAMS:?}"), &self.records.to_string()])
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<Record, Error> {
+    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<ContestRecord, Error> {
         let (jobs, report) = (place.file("jobs.toml"), place.file("report.json"));
         let recording = place.file("recording.jsonl");
         self.job_file(&jobs)?;
@@ -211,7 +211,11 @@ impl Measure for Contest {
         }
         let moves = read_report(&report)?.moves.done;
         let ended: Report = read_json(&report)?;
-        Ok(Record { seconds: ended.jobs.iter().map(|job| job.wall_s).collect(), moves, decisions })
+        Ok(ContestRecord {
+            seconds: ended.jobs.iter().map(|job| job.wall_s).collect(),
+            moves,
+            decisions,
+        })
     }
 
     fn cost(&self, _: &Cell) -> Duration {

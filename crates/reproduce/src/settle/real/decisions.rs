@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_are_of_jobs_that_were_ready_beside_one_that_runs() {
+    fn decisions_are_of_jobs_that_were_ready_while_one_that_runs() {
         let interval = |active: u32| ActivityInterval {
             instructions: 100,
             counts: vec![(0..4).map(|set| active >> set & 1).collect()],
@@ -117,7 +117,7 @@ mod tests {
         let wakeup = |thread| Event { at: Timestamp(0), kind: Kind::Wakeup { thread } };
         let none = [wakeup(1), wakeup(2), wakeup(3), switch(0, 0, true, 1), switch(0, 9, true, 8)];
         assert_eq!(follower.decisions(&none), []);
-        // Beside the first job the second one is chosen; the third would not overlap.
+        // Co-running with the first job the second one is chosen; the third would not overlap.
         let overlaps = |decisions: Vec<Decision>| -> Vec<Vec<f64>> {
             decisions.into_iter().map(|decision| decision.overlaps).collect()
         };

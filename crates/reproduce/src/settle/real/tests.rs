@@ -10,7 +10,7 @@ fn run(round: u32, cell: Cell, seconds: &[f64]) -> Measured<Contest> {
     } else {
         Vec::new()
     };
-    let record = contest::Record { seconds: seconds.to_vec(), moves: 0, decisions };
+    let record = contest::ContestRecord { seconds: seconds.to_vec(), moves: 0, decisions };
     Finished { run: InRound { round, cell }, record }
 }
 

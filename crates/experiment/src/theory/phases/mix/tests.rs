@@ -77,7 +77,7 @@ fn summary(performances: &[f64], alone: f64) -> Speedups {
     Speedups { min: least / alone, avg: avg / alone, max: most / alone }
 }
 
-/// Speedups by enumeration; under `Proposed` a serial thread beside a parallel
+/// Speedups by enumeration; under `Proposed` a serial thread co-running with a parallel
 /// program has the fastest core, and the others what is left.
 fn enumerated(scheduler: Scheduler, cores: &Cores, own: Load, other: Load) -> Speedups {
     let all = cores.speeds();
@@ -203,7 +203,7 @@ fn placements_by_kinds(large: Option<f64>, small: usize, [p, q]: [usize; 2]) -> 
 }
 
 /// Speedups of the first of two programs, and the least fairness of a placement. Under `Proposed` a
-/// serial program beside a parallel one has the large core, and the other one the small ones.
+/// serial program co-running with a parallel one has the large core, and the other one the small ones.
 fn enumerated_by_kinds(scheduler: Scheduler, n: u32, a: f64, state: JointState) -> (Speedups, f64) {
     let small = n as usize - 1;
     let loads = [load(state.own, n), load(state.other, n)];
@@ -259,7 +259,7 @@ fn it_equals_an_enumeration_by_kinds_of_core_up_to_64_cores() {
 
 #[test]
 fn three_types_of_core_and_half_parallel_programs() {
-    // Speeds 4, 2, 1, 1 and three threads beside two: five threads on four
+    // Speeds 4, 2, 1, 1 and three threads co-running with two: five threads on four
     // cores. Own average 3/5 of 8; alone 3/4 of 8.
     let cores = Cores::new(vec![1.0, 4.0, 1.0, 2.0]).unwrap();
     let own = Load { ready: 3, serial: false };

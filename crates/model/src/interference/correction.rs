@@ -1,13 +1,13 @@
 //! What was measured of groups that ran, over what is predicted of them.
 //!
 //! # Problem
-//! A model predicts what threads would do beside each other. Of groups that ran it is known what they did, and
+//! A model predicts what threads would do on one core. Of groups that ran it is known what they did, and
 //! a model that errs on a group would choose it again and again. But what is known is how many
 //! instructions a cycle gave, not how many it would give alone.
 //!
 //! # Approach
 //! A thread's instructions per cycle alone are taken to be so many that its predicted speeds are right on
-//! average over the company in which it was measured. What it did beyond what is predicted of a company is
+//! average over the co-runners with which it was measured. What it did beyond what is predicted of co-runners is
 //! shared alike among the co-runners, and counts the more the longer they were together: w/(w + 1) of it
 //! after w quanta, as if the prediction had been seen for one quantum ([`PREDICTED`]).
 //!
@@ -20,7 +20,7 @@
 //! - A pair that was together for long costs what it did (`a_pair_that_ran_is_judged_by_what_it_did`),
 //!   in whatever unit that was counted (`only_ratios_of_measurements_matter`). Of wider groups those
 //!   are blamed that were there when it was slow (`a_group_that_ran_is_judged_by_what_it_did`).
-//! - What is no experience changes nothing (`what_tells_nothing_changes_nothing`).
+//! - An observation that does not fit changes nothing (`an_observation_that_does_not_fit_changes_nothing`).
 
 use std::collections::BTreeMap;
 
@@ -29,9 +29,9 @@ use super::Interference;
 /// Quanta that a prediction counts for.
 const PREDICTED: f64 = 1.0;
 
-/// What a thread did beside others.
+/// What a thread did co-running with others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Experience {
+pub struct CoRunObservation {
     /// The thread, by its number in the table.
     pub victim: usize,
     /// Its co-runners.
@@ -43,22 +43,22 @@ pub struct Experience {
 }
 
 impl Interference {
-    /// The same, corrected by what was measured. An experience of threads that are not in the table,
+    /// The same, corrected by what was measured. An observation of threads that are not in the table,
     /// or of no co-runners, or with figures that are not positive, counts for nothing.
     #[must_use]
-    pub fn recalling<'e>(mut self, all: impl IntoIterator<Item = &'e Experience>) -> Self {
-        let mut met: BTreeMap<usize, Vec<&Experience>> = BTreeMap::new();
-        for experience in all.into_iter().filter(|experience| self.tells(experience)) {
-            met.entry(experience.victim).or_default().push(experience);
+    pub fn corrected_by<'e>(mut self, all: impl IntoIterator<Item = &'e CoRunObservation>) -> Self {
+        let mut by_victim: BTreeMap<usize, Vec<&CoRunObservation>> = BTreeMap::new();
+        for observation in all.into_iter().filter(|observation| self.fits(observation)) {
+            by_victim.entry(observation.victim).or_default().push(observation);
         }
-        for (victim, met) in met {
-            let of = |figure: &dyn Fn(&Experience) -> f64| -> f64 {
-                met.iter().map(|experience| experience.quanta * figure(experience)).sum()
+        for (victim, observed) in by_victim {
+            let of = |figure: &dyn Fn(&CoRunObservation) -> f64| -> f64 {
+                observed.iter().map(|observation| observation.quanta * figure(observation)).sum()
             };
-            let measured = of(&|experience| experience.ipc);
+            let measured = of(&|observation| observation.ipc);
             let alone = measured / of(&|e| self.slowdown(victim, &e.others).recip());
             let mut beyond: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-            for Experience { others, quanta, ipc, .. } in met {
+            for CoRunObservation { others, quanta, ipc, .. } in observed {
                 let more = alone / ipc - self.sum(victim, others);
                 for &other in others {
                     let (sum, weight) = beyond.entry(other).or_default();
@@ -74,8 +74,8 @@ impl Interference {
         self
     }
 
-    fn tells(&self, experience: &Experience) -> bool {
-        let &Experience { victim, ref others, quanta, ipc } = experience;
+    fn fits(&self, observation: &CoRunObservation) -> bool {
+        let &CoRunObservation { victim, ref others, quanta, ipc } = observation;
         let known = |&other: &usize| other < self.len() && other != victim;
         let positive = |figure: f64| figure > 0.0 && figure.is_finite();
         let there = victim < self.len() && !others.is_empty() && others.iter().all(known);
@@ -103,15 +103,15 @@ mod tests {
         Interference::measured(&vec![vec![1.5; 4]; 4]).unwrap()
     }
 
-    fn pair(victim: usize, other: usize, quanta: f64, ipc: f64) -> Experience {
-        Experience { victim, others: vec![other], quanta, ipc }
+    fn pair(victim: usize, other: usize, quanta: f64, ipc: f64) -> CoRunObservation {
+        CoRunObservation { victim, others: vec![other], quanta, ipc }
     }
 
     #[test]
     fn a_pair_that_ran_is_judged_by_what_it_did() {
         // Thread 0 is half as fast again with 2 as with 1.
         let ran = [pair(0, 1, LONG, 1.0), pair(0, 2, LONG, 1.5)];
-        let table = equal().recalling(&ran);
+        let table = equal().corrected_by(&ran);
         let speed = |other: usize| table.slowdown(0, &[0, other]).recip();
         assert!((speed(2) / speed(1) - 1.5).abs() < 1e-6);
         // On average it is as fast as was predicted.
@@ -119,27 +119,27 @@ mod tests {
         assert_eq!(table.slowdown(0, &[0, 3]), 1.5, "a pair that did not run is predicted");
         assert_eq!(table.slowdown(1, &[1, 0]), 1.5);
         // One quantum counts for half.
-        let once = equal().recalling(&ran.map(|ran| Experience { quanta: 1.0, ..ran }));
+        let once = equal().corrected_by(&ran.map(|ran| CoRunObservation { quanta: 1.0, ..ran }));
         let want = (1.5 + speed(2).recip()) / 2.0;
         assert!((once.slowdown(0, &[0, 2]) - want).abs() < 1e-6);
     }
 
     #[test]
     fn a_group_that_ran_is_judged_by_what_it_did() {
-        let group = |others: [usize; 2], ipc: f64| Experience {
+        let group = |others: [usize; 2], ipc: f64| CoRunObservation {
             victim: 0,
             others: others.into(),
             quanta: LONG,
             ipc,
         };
-        let table = equal().recalling(&[group([1, 2], 1.0), group([1, 3], 2.0)]);
+        let table = equal().corrected_by(&[group([1, 2], 1.0), group([1, 3], 2.0)]);
         let speed = |others: [usize; 2]| table.slowdown(0, &others).recip();
         // Of the two the one that both met is not to blame.
         assert!(speed([1, 3]) > speed([2, 3]) && speed([2, 3]) > speed([1, 2]));
     }
 
     #[test]
-    fn what_tells_nothing_changes_nothing() {
+    fn an_observation_that_does_not_fit_changes_nothing() {
         let odd = [
             pair(0, 9, 1.0, 1.0),
             pair(9, 0, 1.0, 1.0),
@@ -148,9 +148,9 @@ mod tests {
             pair(0, 1, 1.0, f64::NAN),
             pair(0, 1, f64::INFINITY, 1.0),
             pair(0, 1, 1.0, -1.0),
-            Experience { victim: 0, others: Vec::new(), quanta: 1.0, ipc: 1.0 },
+            CoRunObservation { victim: 0, others: Vec::new(), quanta: 1.0, ipc: 1.0 },
         ];
-        assert_eq!(equal().recalling(&odd), equal());
+        assert_eq!(equal().corrected_by(&odd), equal());
     }
 
     proptest! {
@@ -158,11 +158,11 @@ mod tests {
         fn only_ratios_of_measurements_matter(
             ipcs in prop::collection::vec(0.1..4.0_f64, 3), unit in 0.01..100.0_f64,
         ) {
-            let told = |unit: f64| -> Vec<Experience> {
+            let reported = |unit: f64| -> Vec<CoRunObservation> {
                 ipcs.iter().enumerate().map(|(at, ipc)| pair(0, at + 1, 3.0, unit * ipc)).collect()
             };
             let [one, other] =
-                [1.0, unit].map(|unit| equal().recalling(&told(unit)));
+                [1.0, unit].map(|unit| equal().corrected_by(&reported(unit)));
             for at in 1..4 {
                 let cost = |table: &Interference| table.pair_cost(Objective::Stp, 0, at);
                 prop_assert!((cost(&one) - cost(&other)).abs() < 1e-9);

@@ -11,18 +11,18 @@ fn place(
     machine: &Topology,
     threads: &[ThreadSample],
     groups: &[Vec<usize>],
-    in_force: &Placement,
+    applied: &Placement,
 ) -> Placement {
     let sample = Sample { threads: threads.to_vec(), ..Sample::default() };
     let known = Characterizations::new();
-    let view = View::new(machine, &sample, &known, in_force);
+    let view = View::new(machine, &sample, &known, applied);
     let (pools, mut placement) = pools(&view, |_, _| None);
     let [pool] = &pools[..] else { panic!("{pools:?}") };
     let groups: Vec<Group> = groups
         .iter()
         .map(|members| Group { members: members.clone(), reason: "test".into() })
         .collect();
-    Seats::new(machine).seat(&view, pool, &groups, &mut placement);
+    CoreSlots::new(machine).assign(&view, pool, &groups, &mut placement);
     placement
 }
 
@@ -33,7 +33,7 @@ fn seat_of(placement: &Placement, id: ThreadId) -> PuId {
     }
 }
 
-fn crowd(machine: &Topology, count: u32) -> Vec<ThreadSample> {
+fn threads_of(machine: &Topology, count: u32) -> Vec<ThreadSample> {
     (0..count).map(|number| thread(0, number, &machine.cpus())).collect()
 }
 
@@ -41,7 +41,7 @@ proptest! {
     #[test]
     fn groups_are_spread_evenly(cores in 1usize..6, smt in 1usize..5, count in 1usize..20) {
         let machine = Topology::synthetic(&format!("core:{cores} smt:{smt}")).unwrap();
-        let threads = crowd(&machine, u32::try_from(count).unwrap());
+        let threads = threads_of(&machine, u32::try_from(count).unwrap());
         let groups: Vec<Vec<usize>> =
             (0..count).collect::<Vec<_>>().chunks(smt).map(<[_]>::to_vec).collect();
         let placement = place(&machine, &threads, &groups, &Placement::new());
@@ -60,7 +60,7 @@ proptest! {
     fn what_need_not_move_stays(cores in 1usize..6, smt in 1usize..5, shift in 0usize..20) {
         let machine = Topology::synthetic(&format!("core:{cores} smt:{smt}")).unwrap();
         let count = cores * smt;
-        let threads = crowd(&machine, u32::try_from(count).unwrap());
+        let threads = threads_of(&machine, u32::try_from(count).unwrap());
         let mut groups: Vec<Vec<usize>> =
             (0..count).collect::<Vec<_>>().chunks(smt).map(<[_]>::to_vec).collect();
         let before = place(&machine, &threads, &groups, &Placement::new());
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn members_do_not_stack_up(cores in 1usize..5, smt in 1usize..5, seed in 0usize..100) {
         let machine = Topology::synthetic(&format!("core:{cores} smt:{smt}")).unwrap();
-        let threads = crowd(&machine, u32::try_from(cores * smt).unwrap());
+        let threads = threads_of(&machine, u32::try_from(cores * smt).unwrap());
         let mut order: Vec<usize> = (0..cores * smt).collect();
         let before = place(&machine, &threads, &[], &Placement::new());
         prop_assert!(before.is_empty());
@@ -89,7 +89,7 @@ proptest! {
 #[test]
 fn fast_cores_fill_first() {
     let machine = Topology::synthetic("core:2 capacity:512 | core:1").unwrap();
-    let threads = crowd(&machine, 1);
+    let threads = threads_of(&machine, 1);
     let placement = place(&machine, &threads, &[vec![0]], &Placement::new());
     let core = machine.core_of(seat_of(&placement, threads[0].id)).unwrap();
     assert_eq!(core.capacity, 1024);
@@ -100,14 +100,14 @@ fn a_pool_sees_what_a_narrower_one_took() {
     let machine = Topology::synthetic("core:2").unwrap();
     let (free, bound) = (thread(0, 0, &machine.cpus()), thread(0, 1, &"0".parse().unwrap()));
     let sample = Sample { threads: vec![free.clone(), bound.clone()], ..Sample::default() };
-    let (known, in_force) = (Characterizations::new(), Placement::new());
-    let view = View::new(&machine, &sample, &known, &in_force);
+    let (known, applied) = (Characterizations::new(), Placement::new());
+    let view = View::new(&machine, &sample, &known, &applied);
     let (pools, mut placement) = pools(&view, |_, _| None);
     assert_eq!(pools.iter().map(|pool| pool.allowed.len()).collect::<Vec<_>>(), [1, 2]);
-    let mut seats = Seats::new(&machine);
+    let mut slots = CoreSlots::new(&machine);
     for pool in &pools {
         let group = Group { members: pool.threads.clone(), reason: "test".into() };
-        seats.seat(&view, pool, &[group], &mut placement);
+        slots.assign(&view, pool, &[group], &mut placement);
     }
     assert_eq!(seat_of(&placement, bound.id), PuId(0));
     assert_eq!(seat_of(&placement, free.id), PuId(1));

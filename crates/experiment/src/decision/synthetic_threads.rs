@@ -1,4 +1,4 @@
-//! A machine of made-up threads: they count as they are told, and go where they are sent.
+//! A machine of synthetic threads: they count as they are set, and go where they are sent.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -45,7 +45,7 @@ impl Lean {
 }
 
 /// The machine.
-pub(super) struct Crowd {
+pub(super) struct SyntheticThreads {
     topology: Topology,
     support: Support,
     counting: Arc<Counting>,
@@ -56,7 +56,7 @@ pub(super) struct Crowd {
     random: Pcg64Mcg,
 }
 
-impl Crowd {
+impl SyntheticThreads {
     /// A thread for each hardware thread, each a program of its own, all of which run; where is not
     /// known before they are sent somewhere.
     pub fn new(topology: Topology, catalogue: &Catalogue, signals: &Signals) -> Self {
@@ -133,7 +133,7 @@ impl Crowd {
     }
 }
 
-impl Machine for Crowd {
+impl Machine for SyntheticThreads {
     type Error = Infallible;
 
     fn topology(&self) -> &Topology {

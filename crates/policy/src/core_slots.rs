@@ -1,16 +1,16 @@
 //! Which core each group of co-runners gets.
 //!
 //! # Problem
-//! A policy that chooses who shares a core ends with groups of threads. Where
+//! A policy that chooses which threads share a core ends with groups of threads. Where
 //! a group goes hardly matters for contention inside it, but every thread that
 //! moves loses its caches, and each thread may run only where its limit allows.
 //!
 //! # Approach
 //! Threads with equal limits form a [`Pool`]; groups are made within a pool.
-//! [`Seats`] first gives each group the core where most of its members are
+//! [`CoreSlots`] first gives each group the core where most of its members are
 //! already, then the free groups the emptiest of the other cores, the fastest
 //! first. Inside a core a thread keeps its hardware thread if it can. Pools
-//! with fewer places are seated first, and the others see what they took.
+//! with fewer places are assigned first, and the others see what they took.
 //!
 //! # Properties
 //! - Groups are spread evenly over equal cores (`groups_are_spread_evenly`).
@@ -48,8 +48,8 @@ pub(crate) fn pools<'a>(
     let mut last: Option<(&CpuSet, CpuSet)> = None;
     for (index, thread) in view.threads.iter().enumerate() {
         let (_, allowed) = match last.take() {
-            Some(before) if before.0 == thread.limit => last.insert(before),
-            _ => last.insert((thread.limit, view.allowed(thread))),
+            Some(before) if before.0 == thread.allowed => last.insert(before),
+            _ => last.insert((thread.allowed, view.allowed(thread))),
         };
         let refused = refused(thread, allowed).map(Cow::Borrowed);
         let reason = refused.or_else(|| spare(index, thread));
@@ -73,9 +73,9 @@ pub(crate) struct Group {
     pub reason: Cow<'static, str>,
 }
 
-/// The cores of a machine and who sits there.
+/// The cores of a machine and the threads on them.
 #[derive(Debug, Clone)]
-pub(crate) struct Seats {
+pub(crate) struct CoreSlots {
     cores: Vec<Core>,
 }
 
@@ -93,7 +93,7 @@ impl Core {
     }
 }
 
-impl Seats {
+impl CoreSlots {
     /// All free.
     pub fn new(topology: &Topology) -> Self {
         let core = |core: &symbiont_topology::Core| Core {
@@ -117,7 +117,7 @@ impl Seats {
     }
 
     /// Gives each group of a pool a core, and each member a hardware thread.
-    pub fn seat(
+    pub fn assign(
         &mut self,
         view: &View<'_>,
         pool: &Pool,
@@ -128,30 +128,30 @@ impl Seats {
             (0..self.cores.len()).filter(|&core| self.cores[core].offers(&pool.allowed)).collect();
         let taken: usize = offered.iter().map(|&core| self.cores[core].groups).sum();
         let quota = (taken + groups.len()).div_ceil(offered.len().max(1));
-        let mut seated = vec![false; groups.len()];
-        let mut seats = Vec::with_capacity(pool.threads.len());
-        for (group, core) in self.wishes(view, pool, groups) {
-            if !seated[group] && self.cores[core].groups < quota {
-                seated[group] = true;
-                self.sit(view, pool, &groups[group], core, &mut seats);
+        let mut assigned = vec![false; groups.len()];
+        let mut slots = Vec::with_capacity(pool.threads.len());
+        for (group, core) in self.preferences(view, pool, groups) {
+            if !assigned[group] && self.cores[core].groups < quota {
+                assigned[group] = true;
+                self.put_on(view, pool, &groups[group], core, &mut slots);
             }
         }
         let room = |core: &Core, at| (core.groups, Reverse(core.capacity), at);
         let mut rooms: BTreeSet<_> =
             offered.into_iter().map(|at| room(&self.cores[at], at)).collect();
-        for (group, _) in groups.iter().zip(&seated).filter(|(_, seated)| !**seated) {
+        for (group, _) in groups.iter().zip(&assigned).filter(|(_, assigned)| !**assigned) {
             if let Some((.., at)) = rooms.pop_first() {
-                self.sit(view, pool, group, at, &mut seats);
+                self.put_on(view, pool, group, at, &mut slots);
                 rooms.insert(room(&self.cores[at], at));
             }
         }
         // All at once: a tree is built from a sorted list much faster than by inserts.
-        placement.append(&mut seats.into_iter().collect());
+        placement.append(&mut slots.into_iter().collect());
     }
 
     /// Pairs of a group and a core where members of it are, most members first.
-    fn wishes(&self, view: &View<'_>, pool: &Pool, groups: &[Group]) -> Vec<(usize, usize)> {
-        let mut wishes = Vec::new();
+    fn preferences(&self, view: &View<'_>, pool: &Pool, groups: &[Group]) -> Vec<(usize, usize)> {
+        let mut preferences = Vec::new();
         for (number, group) in groups.iter().enumerate() {
             let mut homes: Vec<usize> = group
                 .members
@@ -162,19 +162,19 @@ impl Seats {
                 .collect();
             homes.sort_unstable();
             let counted = homes.chunk_by(|a, b| a == b);
-            wishes.extend(counted.map(|same| (Reverse(same.len()), number, same[0])));
+            preferences.extend(counted.map(|same| (Reverse(same.len()), number, same[0])));
         }
-        wishes.sort_unstable();
-        wishes.into_iter().map(|(_, group, core)| (group, core)).collect()
+        preferences.sort_unstable();
+        preferences.into_iter().map(|(_, group, core)| (group, core)).collect()
     }
 
-    fn sit(
+    fn put_on(
         &mut self,
         view: &View<'_>,
         pool: &Pool,
         group: &Group,
         core: usize,
-        seats: &mut Vec<(ThreadId, Assignment)>,
+        slots: &mut Vec<(ThreadId, Assignment)>,
     ) {
         let core = &mut self.cores[core];
         core.groups += 1;
@@ -186,7 +186,7 @@ impl Seats {
             let best = places.min_by_key(|(pu, load)| (*load, home != Some(*pu)));
             if let Some((pu, load)) = best {
                 *load += 1;
-                seats.push((id, Assignment::on((*pu).into(), group.reason.clone())));
+                slots.push((id, Assignment::on((*pu).into(), group.reason.clone())));
             }
         }
     }
@@ -194,7 +194,7 @@ impl Seats {
 
 /// The hardware thread that a thread was given, or else where it ran last.
 pub(crate) fn home(thread: &ThreadView<'_>) -> Option<PuId> {
-    match thread.in_force.map(|assignment| &assignment.target) {
+    match thread.applied.map(|assignment| &assignment.target) {
         Some(Target::Cpus(cpus)) => cpus.only().or(thread.cpu),
         _ => thread.cpu,
     }

@@ -19,7 +19,7 @@ pub enum Shown {
     /// Those of a program that is drawn, the same one throughout a repeat: a negative control. All orders
     /// are equally likely, also those that leave some in place, since just then whatever is chosen by
     /// what is shown is any grouping with the same probability.
-    Exchanged,
+    Shuffled,
 }
 
 impl Shown {
@@ -27,21 +27,21 @@ impl Shown {
     pub fn to(self, policy: Box<dyn Policy>, seed: u64) -> Box<dyn Policy> {
         match self {
             Self::Own => policy,
-            Self::Exchanged => Box::new(Exchanged::new(policy, seed)),
+            Self::Shuffled => Box::new(Shuffled::new(policy, seed)),
         }
     }
 }
 
 /// A policy that takes each program for another one, the same as long as it lives, so that it decides
 /// as steadily as it would otherwise.
-pub struct Exchanged {
+pub struct Shuffled {
     policy: Box<dyn Policy>,
     random: Pcg64Mcg,
     /// For each program the one whose measurements are shown.
     shown: BTreeMap<ProgramId, ProgramId>,
 }
 
-impl Exchanged {
+impl Shuffled {
     /// With an exchange that is drawn.
     pub fn new(policy: Box<dyn Policy>, seed: u64) -> Self {
         let random = Pcg64Mcg::seed_from_u64(seed);
@@ -49,7 +49,7 @@ impl Exchanged {
     }
 }
 
-impl Policy for Exchanged {
+impl Policy for Shuffled {
     fn name(&self) -> &'static str {
         self.policy.name()
     }
@@ -75,12 +75,12 @@ impl Policy for Exchanged {
         }
         let known: BTreeMap<ProgramId, &Measured> =
             view.threads.iter().filter_map(|t| Some((t.program, t.measured?))).collect();
-        let mut exchanged = view.clone();
-        for thread in &mut exchanged.threads {
+        let mut shuffled = view.clone();
+        for thread in &mut shuffled.threads {
             let other = self.shown.get(&thread.program);
             thread.measured = other.and_then(|other| known.get(other).copied());
         }
-        self.policy.place(&exchanged)
+        self.policy.place(&shuffled)
     }
 
     fn findings(&self) -> Vec<Finding> {

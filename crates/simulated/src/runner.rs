@@ -21,13 +21,13 @@ pub type Steered<'a, 'p, L = TableBuilder<'p>> =
 
 /// Where programs run, and how.
 #[derive(Debug)]
-pub struct Stage<'a, L> {
+pub struct Runner<'a, L> {
     /// The fidelity of the simulation.
     pub level: &'a L,
     /// Its policy and settings are not read here.
     pub setup: &'a Setup,
-    /// What is to be measured beside what the policy needs.
-    pub wishes: &'a Signals,
+    /// What is to be measured besides what the policy needs.
+    pub signals: &'a Signals,
 }
 
 /// What came out of one run.
@@ -47,15 +47,15 @@ pub struct Once {
     pub findings: Vec<Finding>,
 }
 
-impl<L> Clone for Stage<'_, L> {
+impl<L> Clone for Runner<'_, L> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<L> Copy for Stage<'_, L> {}
+impl<L> Copy for Runner<'_, L> {}
 
-impl<'a, L> Stage<'a, L> {
+impl<'a, L> Runner<'a, L> {
     fn machine<'p>(
         self,
         programs: Vec<Program<'p>>,
@@ -126,7 +126,7 @@ impl<'a, L> Stage<'a, L> {
         let deciding = self.deciding(quantum);
         let left = quantum.saturating_sub(deciding.takes);
         let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()))
-            .measuring(self.wishes)
+            .measuring(self.signals)
             .deciding(deciding);
         let mut speedups = vec![None; programs.len()];
         let mut now = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Who shared a core with whom, and how often.
+//! Which programs shared a core, and how often.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use symbiont_topology::CoreId;
 
 /// Counts quanta.
 #[derive(Debug, Default)]
-pub(super) struct Company {
+pub(super) struct CoRuns {
     quanta: u64,
     /// By the places of two programs in the workload, the lower one first.
     together: BTreeMap<(usize, usize), u64>,
 }
 
-impl Company {
+impl CoRuns {
     /// Adds the quantum that has just passed.
     pub fn add<'p, C: Contention<'p>>(&mut self, machine: &SimMachine<'p, C>) {
         let mut cores: BTreeMap<CoreId, BTreeSet<usize>> = BTreeMap::new();

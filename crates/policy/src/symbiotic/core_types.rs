@@ -1,20 +1,20 @@
-//! Machines with several sorts of core: each sort is decided about apart, by a model of its own.
+//! Machines with several core types: each core_type is decided about apart, by a model of its own.
 //!
-//! A model holds for one sort of core; section 7 of the paper thinks of several models for machines
-//! that have several. Which thread belongs on which sort no such model tells, since it knows what
-//! threads do to each other, not how fast each is elsewhere. So threads stay on the sort that they are
-//! on. How many each sort gets follows the rule by which an OS fills cores: the first hardware thread
-//! of all cores, the fastest sort first, then the second ones, and so on; where there are more threads
-//! than hardware threads, from the beginning again. Where a sort has more threads than that, the last
+//! A model holds for one core type; section 7 of the paper thinks of several models for machines
+//! that have several. Which thread belongs on which core_type no such model says, since it knows what
+//! threads do to each other, not how fast each is elsewhere. So threads stay on the core_type that they are
+//! on. How many each core_type gets follows the rule by which an OS fills cores: the first hardware thread
+//! of all cores, the fastest core_type first, then the second ones, and so on; where there are more threads
+//! than hardware threads, from the beginning again. Where a core_type has more threads than that, the last
 //! ones go where there is room.
 //!
 //! Threads that run there but are not to be decided about (new ones, those of other pools) take a
-//! place of their sort too: or else whoever is launched anew would drive others to and fro.
+//! place of their core_type too: or else whoever is launched anew would drive others to and fro.
 //!
 //! # Properties
-//! - Each sort gets as many threads as the rule says (`threads_are_divided_as_cores_are_filled`).
-//! - The parts hold each thread once, and only who finds no room on its sort changes over, whoever
-//!   else runs there (`nobody_changes_over_without_need`).
+//! - Each core_type gets as many threads as the rule says (`threads_are_divided_as_cores_are_filled`).
+//! - The parts hold each thread once, and only a thread that finds no room on its core_type changes over, whoever
+//!   else runs there (`no_thread_changes_over_without_need`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,16 +23,16 @@ use symbiont_topology::{CoreKind, CpuSet, Topology};
 
 use super::ran;
 use crate::View;
-use crate::seats::{Pool, home};
+use crate::core_slots::{Pool, home};
 
 /// The threads of a pool that are decided about together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
-    pub sort: CoreKind,
+    pub core_type: CoreKind,
     pub pool: Pool,
 }
 
-/// What a pool may use of a sort of core.
+/// What a pool may use of a core type.
 #[derive(Debug, Default)]
 struct Offer {
     capacity: u32,
@@ -41,50 +41,52 @@ struct Offer {
     places: Vec<usize>,
 }
 
-/// Divides a pool by sorts of core.
+/// Divides a pool by core types.
 pub(super) fn parts(view: &View<'_>, pool: Pool) -> Vec<Part> {
     let offers = offers(view.topology, &pool.allowed);
-    if let (Some((&sort, _)), true) = (offers.first_key_value(), offers.len() == 1) {
-        return vec![Part { sort, pool }];
+    if let (Some((&core_type, _)), true) = (offers.first_key_value(), offers.len() == 1) {
+        return vec![Part { core_type, pool }];
     }
-    let sort_of = |index: usize| {
+    let core_type_of = |index: usize| {
         let cpu = home(view.threads.get(index)?).filter(|cpu| pool.allowed.contains(*cpu))?;
         Some(view.topology.core_of(cpu)?.kind)
     };
-    let beside: Vec<CoreKind> = (0..view.threads.len())
+    let elsewhere: Vec<CoreKind> = (0..view.threads.len())
         .filter(|index| pool.threads.binary_search(index).is_err())
         .filter(|index| view.threads.get(*index).is_some_and(ran))
-        .filter_map(sort_of)
+        .filter_map(core_type_of)
         .collect();
-    let mut room = rooms(&offers, pool.threads.len() + beside.len());
-    for sort in beside {
-        room.entry(sort).and_modify(|left| *left = left.saturating_sub(1));
+    let mut room = rooms(&offers, pool.threads.len() + elsewhere.len());
+    for core_type in elsewhere {
+        room.entry(core_type).and_modify(|left| *left = left.saturating_sub(1));
     }
     let mut threads: BTreeMap<CoreKind, Vec<usize>> = BTreeMap::new();
     let mut others = Vec::new();
     for &index in &pool.threads {
-        let sort = sort_of(index);
-        match sort.and_then(|sort| Some((sort, room.get_mut(&sort).filter(|left| **left > 0)?))) {
-            Some((sort, left)) => {
+        let core_type = core_type_of(index);
+        match core_type.and_then(|core_type| {
+            Some((core_type, room.get_mut(&core_type).filter(|left| **left > 0)?))
+        }) {
+            Some((core_type, left)) => {
                 *left -= 1;
-                threads.entry(sort).or_default().push(index);
+                threads.entry(core_type).or_default().push(index);
             }
             None => others.push(index),
         }
     }
-    for (sort, left) in room {
+    for (core_type, left) in room {
         let rest = others.split_off(left.min(others.len()));
-        threads.entry(sort).or_default().append(&mut others);
+        threads.entry(core_type).or_default().append(&mut others);
         others = rest;
     }
-    // Where those beside crowd a sort, more are left than there is room.
-    for (sort, index) in offers.keys().cycle().zip(others) {
-        threads.entry(*sort).or_default().push(index);
+    // Where the threads that run elsewhere fill a core type, more are left than there is room.
+    for (core_type, index) in offers.keys().cycle().zip(others) {
+        threads.entry(*core_type).or_default().push(index);
     }
-    let part = |(sort, offer): (CoreKind, Offer)| {
-        let mut threads = threads.remove(&sort).unwrap_or_default();
+    let part = |(core_type, offer): (CoreKind, Offer)| {
+        let mut threads = threads.remove(&core_type).unwrap_or_default();
         threads.sort_unstable();
-        Part { sort, pool: Pool { allowed: offer.cpus, threads } }
+        Part { core_type, pool: Pool { allowed: offer.cpus, threads } }
     };
     offers.into_iter().map(part).filter(|part| !part.pool.threads.is_empty()).collect()
 }
@@ -103,20 +105,20 @@ fn offers(topology: &Topology, allowed: &CpuSet) -> BTreeMap<CoreKind, Offer> {
     offers
 }
 
-/// How many of some threads each sort gets.
+/// How many of some threads each core_type gets.
 fn rooms(offers: &BTreeMap<CoreKind, Offer>, threads: usize) -> BTreeMap<CoreKind, usize> {
     let mut order: Vec<(&CoreKind, &Offer)> = offers.iter().collect();
-    order.sort_by_key(|(sort, offer)| (Reverse(offer.capacity), **sort));
+    order.sort_by_key(|(core_type, offer)| (Reverse(offer.capacity), **core_type));
     let all: usize = offers.values().flat_map(|offer| &offer.places).sum();
     let (rounds, mut left) = (threads / all.max(1), threads % all.max(1));
     let of = |offer: &Offer| rounds * offer.places.iter().sum::<usize>();
     let mut rooms: BTreeMap<CoreKind, usize> =
-        offers.iter().map(|(sort, offer)| (*sort, of(offer))).collect();
+        offers.iter().map(|(core_type, offer)| (*core_type, of(offer))).collect();
     let widest = offers.values().flat_map(|offer| &offer.places).max();
     for place in 0..widest.copied().unwrap_or(0) {
-        for (sort, offer) in &order {
+        for (core_type, offer) in &order {
             let there = offer.places.iter().filter(|places| **places > place).count().min(left);
-            *rooms.entry(**sort).or_default() += there;
+            *rooms.entry(**core_type).or_default() += there;
             left -= there;
         }
     }
@@ -146,7 +148,7 @@ mod tests {
             let offers = offers(&topology, &topology.cpus());
             let rooms = rooms(&offers, threads);
             prop_assert_eq!(rooms.values().sum::<usize>(), threads);
-            // Thread by thread: always the least loaded place, by turns, the fastest sort first.
+            // Thread by thread: always the least loaded place, by turns, the fastest core_type first.
             let mut loads: Vec<(usize, CoreKind)> = Vec::new();
             for round in 0..=threads {
                 for place in 0..smt {
@@ -161,7 +163,7 @@ mod tests {
         }
 
         #[test]
-        fn nobody_changes_over_without_need(
+        fn no_thread_changes_over_without_need(
             threads in prop::collection::vec((0_u32..8, any::<bool>()), 1..20),
         ) {
             let topology = "core:2 smt:2 | core:4 kind:efficiency capacity:500";
@@ -191,13 +193,13 @@ mod tests {
             let home = |at: usize| topology.core_of(PuId(threads[at].0)).unwrap().kind;
             let rooms = rooms(&offers(&topology, &online), threads.len());
             for part in &parts {
-                for at in part.pool.threads.iter().filter(|at| home(**at) != part.sort) {
-                    let sort = home(*at);
-                    let beside = (0..threads.len()).filter(|at| !decided(at) && home(*at) == sort);
-                    let room = rooms[&sort].saturating_sub(beside.count());
-                    let own = parts.iter().find(|part| part.sort == sort);
+                for at in part.pool.threads.iter().filter(|at| home(**at) != part.core_type) {
+                    let core_type = home(*at);
+                    let elsewhere = (0..threads.len()).filter(|at| !decided(at) && home(*at) == core_type);
+                    let room = rooms[&core_type].saturating_sub(elsewhere.count());
+                    let own = parts.iter().find(|part| part.core_type == core_type);
                     let stayed = own.map_or(0, |part| {
-                        part.pool.threads.iter().filter(|at| home(**at) == sort).count()
+                        part.pool.threads.iter().filter(|at| home(**at) == core_type).count()
                     });
                     prop_assert_eq!(stayed, room);
                 }
