@@ -46,14 +46,7 @@ fn options(args: &Train, machine: &str, programs: Vec<String>) -> TrainingOption
     let standard = || Path::new("training").join(machine.chars().map(plain).collect::<String>());
     let size = Size { quantum: args.quantum, quanta: args.quanta.max(1), fours: args.fours };
     let output = args.output.clone().unwrap_or_else(standard);
-    TrainingOptions {
-        output,
-        programs,
-        rulers: Vec::new(),
-        stack: args.stack,
-        size,
-        seed: args.seed,
-    }
+    TrainingOptions { output, programs, stack: args.stack, size, seed: args.seed }
 }
 
 fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
@@ -67,11 +60,7 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
         "{} programs are too few to train on: at least 5 are needed, as two are left out at a time",
         programs.len()
     );
-    let mut options = options(args, name, programs);
-    if args.rulers {
-        let made = library.of_kind(Kind::Synthetic);
-        options.rulers = made.filter(|name| !options.programs.contains(name)).collect();
-    }
+    let options = options(args, name, programs);
     let description = of_type(machine(name)?, args.sort)?;
     let widest = options.size.widths().into_iter().max().unwrap_or(2);
     let smt = description.topology.smt_width();
@@ -81,8 +70,7 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
         if smt >= 2 { " (--fours 0 trains pairs only)" } else { "" }
     );
     let builder = TableBuilder::new(description.restricted(Some(1), Some(widest))?);
-    let everyone = options.programs.iter().chain(&options.rulers);
-    let mut profiles = library.load_all(everyone.map(String::as_str))?;
+    let mut profiles = library.load_all(options.programs.iter().map(String::as_str))?;
     profiles.insert(NOPS.to_owned(), nops());
     let bar = Bar::new()?;
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= widest as u32).collect();

@@ -1,9 +1,12 @@
 //! What a decision should rest on: which form of the model, of which stack, with or without measured feedback,
-//! on the simulated POWER8.
+//! of programs that the model knows or does not, and what a decision that takes time costs, on the simulated
+//! POWER8.
 //!
 //! No paper has this. Every form decides about the same mixes, by a model that was fitted without any of the
 //! mix's programs ([`symbiont_simulated::training::LeftOut`]); one form of it is the mean slowdown alone, so that what
-//! feedback gains by itself is known. `symbiotic`, as published, is among them.
+//! feedback gains by itself is known. `symbiotic`, as published, is among them, by a model that knows the
+//! programs, too. While a decision is taken, programs run on where they are, or are left to the OS on all cores
+//! but one, which is reserved for it (Feliu et al., section 4.3).
 
 use std::time::Duration;
 
@@ -23,7 +26,7 @@ use symbiont_report::stats::Estimate;
 use symbiont_simulated::code::described;
 use symbiont_simulated::mixes::Contender;
 use symbiont_simulated::training::{self, LeftOut};
-use symbiont_simulated::{Shown, SimulateError};
+use symbiont_simulated::{Decision, Shown, SimulateError};
 
 /// Forms of the model, with and without feedback, simulated.
 #[derive(Debug)]
@@ -35,8 +38,16 @@ const SHUFFLED: &str = "symbiotic-online, measurements shuffled";
 const PRIVATE: &str = "symbiotic-online, private units and caches";
 const RANDOM_PRIVATE: &str = "random (private units and caches)";
 const RANDOM_FREE: &str = "random (moves free)";
+const KNOWN: &str = "symbiotic, programs known";
+const ONLINE_KNOWN: &str = "symbiotic-online, programs known";
+const LATE: &str = "programs run on where they are";
+const RESERVED: &str = "programs run on all cores but one";
 
-const LEAVING: &str = "Each mix is predicted by a model that was fitted without any of its programs. Two controls, in which \
+/// Time of a decision where it takes some: that of one about 40 threads.
+const DECISION: Duration = Duration::from_millis(1);
+
+const LEAVING: &str = "Each mix is predicted by a model that was fitted without any of its programs, except where they are \
+                       known; mixes that leave too few groups to fit on are not run. Two controls, in which \
                        moves are free: with measurements shuffled between threads feedback can still end a schedule that \
                        is bad for all; with private units and caches nothing may be gained.";
 
@@ -70,6 +81,13 @@ const FIGURES: &[Figure] = &[
             "symbiont-forms-paired",
             "Forms of the model against delta, fine, feedback, simulated",
         )
+    },
+    Figure {
+        quantity: "STP over decisions that take no time",
+        deviations: &[
+            "Decisions of 1 ms, each quantum of 100 ms; programs are known to the model.",
+        ],
+        ..figure("symbiont-decisions", "What decisions cost that take time, simulated")
     },
 ];
 
@@ -197,6 +215,12 @@ fn contenders(width: usize, known: &[Knowledge]) -> Result<Vec<Contender>, Error
             // It looks at no stack, so one of them is enough.
             all.push(with(Form::Constant, true)?);
             all.push(left_out(known.contender(PUBLISHED, "symbiotic")));
+            all.push(known.contender(KNOWN, "symbiotic"));
+            all.push(known.contender(ONLINE_KNOWN, "symbiotic-online"));
+            for (name, reserved) in [(LATE, false), (RESERVED, true)] {
+                let decision = Decision { takes: DECISION, reserved };
+                all.push(Contender { decision, ..known.contender(name, "symbiotic") });
+            }
             let own = left_out(known.contender(SHUFFLED, "symbiotic-online"));
             all.push(free(Contender { shown: Shown::Shuffled, ..own }));
             all.push(private(Contender::new(RANDOM_PRIVATE, "random")));
@@ -216,13 +240,15 @@ fn points(width: usize, rows: &Rows, names: &[String], seed: u64, reproduced: &m
         let baseline = match own.as_str() {
             SHUFFLED => RANDOM_FREE,
             PRIVATE => RANDOM_PRIVATE,
+            LATE | RESERVED => KNOWN,
             _ => RANDOM,
         };
         let mut put = |id: &'static str, estimate: Option<Estimate>| {
             let point = |gain: Estimate| Point::new(own, at.clone(), gain.percent());
             reproduced.points.entry(id).or_default().extend(estimate.map(point));
         };
-        put("symbiont-forms", rows.gain(own, baseline, Metric::Stp, seed).ok());
+        let gain = rows.gain(own, baseline, Metric::Stp, seed).ok();
+        put(if baseline == KNOWN { "symbiont-decisions" } else { "symbiont-forms" }, gain);
         if baseline == RANDOM {
             put("symbiont-forms-headroom", rows.captured(own, RANDOM, ORACLE, seed));
             let best = name(BEST.0, BEST.1, BEST.2);

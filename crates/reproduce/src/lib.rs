@@ -40,7 +40,6 @@ mod smt8;
 #[cfg(test)]
 mod tests;
 mod trained;
-mod unknown;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -162,7 +161,6 @@ pub const SOURCES: &[&dyn Source] = &[
     &settle::OnThisMachine,
     &feliu::Symbiotic,
     &smt8::Smt8,
-    &unknown::Unknown,
     &forms::Forms,
     &auto::Auto,
 ];

@@ -38,7 +38,6 @@ fn on_core<T>(
     let options = training::TrainingOptions {
         output: context.records.clone(),
         programs: profiles.keys().cloned().collect(),
-        rulers: Vec::new(),
         stack,
         size: size.clone(),
         seed: context.seed,

@@ -20,11 +20,6 @@
 //! What pairing gains is measured within one fold: all programs of a workload are left
 //! out together ([`TrainingSet::leave_out`]).
 //!
-//! *Rulers* are programs with one trait each that only help to train: they stress one resource
-//! after the other, which real programs seldom do (Zhang et al., *SMiTe*, MICRO 2014; Mars et al.,
-//! *Bubble-Up*, MICRO 2011). They are in every training set, no fold is of them, and no baseline
-//! knows them ([`TrainingSet::with_rulers`]).
-//!
 //! [`Holdout::Combinations`] leaves out the combination only; its programs stay
 //! in the training set with other partners. That is the case in which the
 //! victim-plus-aggressor baseline knows the programs.
@@ -33,7 +28,6 @@
 //! - A fold's model has seen no observation of its programs
 //!   (`a_fold_knows_nothing_of_its_programs`).
 //! - Known coefficients give no error (`without_noise_there_is_no_error`).
-//! - Rulers are never left out and never judged (`rulers_train_and_are_not_judged`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,7 +65,6 @@ pub enum ValidationError {
 #[derive(Debug)]
 pub struct TrainingSet<'a> {
     components: usize,
-    rulers: BTreeSet<Arc<str>>,
     stop: Option<&'a AtomicBool>,
     groups: BTreeMap<BTreeSet<Arc<str>>, Group<'a>>,
 }
@@ -117,19 +110,7 @@ impl<'a> TrainingSet<'a> {
             }
             group.observations.push(observation);
         }
-        Ok(Self { components, rulers: BTreeSet::new(), stop: None, groups })
-    }
-
-    /// The same with some programs that only help to train.
-    #[must_use]
-    pub fn with_rulers(self, rulers: BTreeSet<Arc<str>>) -> Self {
-        Self { rulers, ..self }
-    }
-
-    /// The programs that only help to train.
-    #[must_use]
-    pub fn rulers(&self) -> &BTreeSet<Arc<str>> {
-        &self.rulers
+        Ok(Self { components, stop: None, groups })
     }
 
     /// The same; from when this becomes true, nothing more is fitted.
@@ -138,16 +119,10 @@ impl<'a> TrainingSet<'a> {
         Self { stop: Some(stop), ..self }
     }
 
-    /// All programs but rulers.
+    /// All programs.
     #[must_use]
     pub fn programs(&self) -> BTreeSet<Arc<str>> {
-        let programs = self.groups.keys().flatten();
-        programs.filter(|program| !self.rulers.contains(*program)).cloned().collect()
-    }
-
-    /// Is there no ruler among them?
-    fn without_rulers(&self, programs: &BTreeSet<Arc<str>>) -> bool {
-        programs.is_disjoint(&self.rulers)
+        self.groups.keys().flatten().cloned().collect()
     }
 
     /// The model of everything.
@@ -175,13 +150,10 @@ impl<'a> TrainingSet<'a> {
         self.groups_without(programs) > 0
     }
 
-    /// How many sets of programs that ran together remain without these programs; those with rulers do
-    /// not count.
+    /// How many sets of programs that ran together remain without these programs.
     #[must_use]
     pub fn groups_without(&self, programs: &BTreeSet<Arc<str>>) -> usize {
-        let remain =
-            |group: &&BTreeSet<Arc<str>>| group.is_disjoint(programs) && self.without_rulers(group);
-        self.groups.keys().filter(remain).count()
+        self.groups.keys().filter(|group| group.is_disjoint(programs)).count()
     }
 
     /// Leave-p-out over all sets of programs that ran together.
@@ -190,7 +162,7 @@ impl<'a> TrainingSet<'a> {
     /// [`ValidationError::TooFew`] when no fold has a training set left.
     pub fn cross_validate(&self, holdout: Holdout) -> Result<Validation, ValidationError> {
         let mut validation = Validation { folds: Vec::new(), without_training: 0 };
-        for left_out in self.groups.keys().filter(|programs| self.without_rulers(programs)) {
+        for left_out in self.groups.keys() {
             let fold = match holdout {
                 Holdout::Programs => self.fold(
                     left_out,
@@ -265,11 +237,8 @@ impl<'a> TrainingSet<'a> {
         }
         let mut moments = Moments::new(self.components);
         let mut cases: BTreeMap<&Case, (f64, f64)> = BTreeMap::new();
-        for (programs, group) in self.groups.iter().filter(|(programs, _)| keep(programs)) {
+        for (_, group) in self.groups.iter().filter(|(programs, _)| keep(programs)) {
             moments.merge(&group.moments);
-            if !self.without_rulers(programs) {
-                continue;
-            }
             for (case, (count, sum)) in &group.cases {
                 let total = cases.entry(case).or_default();
                 total.0 += count;

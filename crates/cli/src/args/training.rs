@@ -52,10 +52,6 @@ pub struct Train {
     /// Programs to train on, of those with a profile [default: all real ones]
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "machine")]
     pub programs: Vec<String>,
-    /// Train on synthetic programs with one trait each too, which are never left out and never
-    /// judged
-    #[arg(long, requires = "machine")]
-    pub rulers: bool,
     /// Folder of everything that is written [default: training/MACHINE]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,

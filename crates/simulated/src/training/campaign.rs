@@ -60,8 +60,6 @@ pub struct TrainingOptions {
     pub output: PathBuf,
     /// The programs.
     pub programs: Vec<String>,
-    /// Programs that only help to train, in pairs.
-    pub rulers: Vec<String>,
     /// Which stack the model is made of.
     pub stack: Depth,
     /// How large.
@@ -81,10 +79,7 @@ impl TrainingOptions {
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             programs: self.programs.clone(),
             quantum_ms: self.size.quantum.as_millis() as u64,
-            note: match self.rulers.as_slice() {
-                [] => String::new(),
-                rulers => format!("with rulers: {}", rulers.join(", ")),
-            },
+            note: String::new(),
         }
     }
 }
@@ -139,8 +134,8 @@ pub fn observe(
     options: &TrainingOptions,
     progress: &mut dyn Progress,
 ) -> Result<BTreeMap<Run, Ran>, Error> {
-    let TrainingOptions { programs, rulers, size, seed, .. } = options;
-    let mut runs = plan(programs, rulers, size, *seed);
+    let TrainingOptions { programs, size, seed, .. } = options;
+    let mut runs = plan(programs, size, *seed);
     enough(&runs, options)?;
     if site.tells_nops() {
         runs.extend(nops(programs, size));
@@ -165,7 +160,7 @@ pub(super) fn carry_out_as(
 
 /// Are there programs enough to judge what is fitted?
 fn enough(runs: &[Run], options: &TrainingOptions) -> Result<(), Error> {
-    let Some(width) = unjudged(runs, &options.rulers, &options.size) else { return Ok(()) };
+    let Some(width) = unjudged(runs, &options.size) else { return Ok(()) };
     let why = ValidationError::TooFew { programs: options.programs.len() };
     let instead = if width > 2 { ", or train pairs only (--fours 0)" } else { "" };
     Err(wrong(format!("groups of {width}: {why}; name more{instead}")))
@@ -187,7 +182,7 @@ pub fn judge(
     let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
     let (what, stop) = ((made, components, options.training()), AtomicBool::new(false));
     let evaluated = std::thread::scope(|scope| {
-        let evaluated = scope.spawn(|| evaluate(runs, &options.size, what, &options.rulers, &stop));
+        let evaluated = scope.spawn(|| evaluate(runs, &options.size, what, &stop));
         while !evaluated.is_finished() {
             stop.store(progress.cancelled(), Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(20));
@@ -227,15 +222,12 @@ fn report(
         report.fact(name, value);
     }
     let Size { quantum, quanta, fours } = &options.size;
-    let trained = options.programs.len() + options.rulers.len();
+    let trained = options.programs.len();
     let pairs = trained * (trained + 1) / 2;
     report.fact(
         "Runs",
         format!("{runs}: {pairs} pairs, {fours} groups of four; {quanta} quanta of {quantum:?}"),
     );
-    if !options.rulers.is_empty() {
-        report.fact("Rulers", format!("{}: trained on, never judged", options.rulers.join(", ")));
-    }
     report.fact("Stack", format!("{}: {}", options.stack, evaluated.model.components));
     report.fact("Seed", options.seed.to_string());
     report.fact("Version", env!("CARGO_PKG_VERSION"));

@@ -1,7 +1,6 @@
 //! From runs to a model, and how good it is.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;
 
@@ -52,9 +51,7 @@ pub struct Evaluation {
     pub nops: Vec<f64>,
 }
 
-/// Fits and validates. `made` names machine, core and catalogue, `rulers` the programs that only
-/// help to train. From when `stop` becomes true nothing
-/// more is fitted.
+/// Fits and validates. `made` names machine, core and catalogue. From when `stop` becomes true nothing more is fitted.
 ///
 /// # Errors
 /// When runs are missing, or no model can be fitted on them.
@@ -62,7 +59,6 @@ pub fn evaluate(
     runs: &BTreeMap<Run, Ran>,
     size: &Size,
     (made, components, training): ((String, CoreKind, String), Components, Training),
-    rulers: &[String],
     stop: &AtomicBool,
 ) -> Result<Evaluated, Error> {
     let isolated = alone(runs, 1)?;
@@ -79,12 +75,9 @@ pub fn evaluate(
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
         let (from_isolated, _) = observe(runs, width, &isolated)?;
         let (fit, programs, combinations, isolated, captured) = {
-            let set = TrainingSet::new(mode, &observations).map_err(wrong)?;
-            let rulers = rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect();
-            let set = set.with_rulers(rulers).until(stop);
+            let set = TrainingSet::new(mode, &observations).map_err(wrong)?.until(stop);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
-            let unthrottled = TrainingSet::new(mode, &from_isolated).map_err(wrong)?;
-            let unthrottled = unthrottled.with_rulers(set.rulers().clone()).until(stop);
+            let unthrottled = TrainingSet::new(mode, &from_isolated).map_err(wrong)?.until(stop);
             let pairs = width == 2;
             let workloads = if pairs { WORKLOADS } else { 0 };
             // All of them take long, and none needs another.

@@ -55,7 +55,6 @@ fn trained(sort: CoreKind, profiles: &BTreeMap<String, Profile>) -> Model {
     let options = TrainingOptions {
         output: folder.path().to_owned(),
         programs: PROGRAMS.map(str::to_owned).to_vec(),
-        rulers: Vec::new(),
         stack: Depth::Coarse,
         size: Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 },
         seed: 1,

@@ -34,7 +34,6 @@ pub struct LeftOut {
     pub(super) model: Model,
     /// Mean slowdowns of pairs against running alone.
     pub slowdowns: PairSlowdowns,
-    pub(super) rulers: BTreeSet<Arc<str>>,
     pub(super) modes: Vec<Observed>,
 }
 
@@ -75,7 +74,6 @@ impl LeftOut {
         };
         Ok(Self {
             slowdowns: slowdowns(runs, &options.programs, &model.machine, &isolated)?,
-            rulers: options.rulers.iter().map(|ruler| Arc::from(ruler.as_str())).collect(),
             model,
             modes,
         })
@@ -89,7 +87,6 @@ impl LeftOut {
         let mut sets = Vec::new();
         for observed in &self.modes {
             let set = TrainingSet::new(observed.mode, &observed.observations).map_err(wrong)?;
-            let set = set.with_rulers(self.rulers.clone());
             sets.push((observed, set));
         }
         Ok(Models { left_out: self, sets, known: Mutex::default() })

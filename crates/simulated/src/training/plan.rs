@@ -119,20 +119,19 @@ pub fn nops(programs: &[String], size: &Size) -> Vec<Run> {
     programs.iter().flat_map(of).collect()
 }
 
-/// The runs: alone first, then pairs, rulers among both; then groups of four, each as often with
-/// one program as with any other, but for one.
+/// The runs: alone first, then pairs; then groups of four, each as often with one program as with any other,
+/// but for one.
 #[must_use]
-pub fn plan(programs: &[String], rulers: &[String], size: &Size, seed: u64) -> Vec<Run> {
-    let everyone: Vec<&String> = programs.iter().chain(rulers).collect();
+pub fn plan(programs: &[String], size: &Size, seed: u64) -> Vec<Run> {
     let widths = [vec![1], size.widths()].concat();
-    let alone = everyone.iter().flat_map(|program| {
-        let one = |&width: &usize| Run::Alone { program: (*program).clone(), width };
+    let alone = programs.iter().flat_map(|program| {
+        let one = |&width: &usize| Run::Alone { program: program.clone(), width };
         widths.iter().map(one).collect::<Vec<_>>()
     });
     let mut runs: Vec<Run> = alone.collect();
-    for (at, one) in everyone.iter().enumerate() {
-        let others = everyone.iter().skip(at);
-        let pair = |other: &&String| Run::Together(vec![(*one).clone(), (*other).clone()]);
+    for (at, one) in programs.iter().enumerate() {
+        let others = programs.iter().skip(at);
+        let pair = |other: &String| Run::Together(vec![one.clone(), other.clone()]);
         runs.extend(others.map(pair));
     }
     runs.extend(fours(programs, size.fours, seed).into_iter().map(Run::Together));
@@ -166,15 +165,14 @@ fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
 }
 
 /// The width of whose groups none can be judged, if there is one: whichever group's programs are left
-/// out, no other group remains to fit on. Groups with rulers are not judged, and not enough to fit on.
-pub(super) fn unjudged(runs: &[Run], rulers: &[String], size: &Size) -> Option<usize> {
+/// out, no other group remains to fit on.
+pub(super) fn unjudged(runs: &[Run], size: &Size) -> Option<usize> {
     let groups = |width: usize| -> Vec<BTreeSet<&String>> {
         let of_width = runs.iter().filter_map(|run| match run {
             Run::Together(programs) if programs.len() == width => Some(programs),
             _ => None,
         });
-        let real = of_width.filter(|programs| !programs.iter().any(|one| rulers.contains(one)));
-        real.map(|programs| programs.iter().collect()).collect()
+        of_width.map(|programs| programs.iter().collect()).collect()
     };
     let judged = |groups: &[BTreeSet<&String>]| {
         groups.iter().any(|group| groups.iter().any(|other| other.is_disjoint(group)))

@@ -18,7 +18,7 @@ pub fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
     let law = Coefficients::new(World::law(components.len(), 0.5)).unwrap();
     let world = World::new(programs, 1, law, seed);
     let place = |name: &String| names.binary_search(name).unwrap();
-    let runs = plan(&names, &[], &size, seed);
+    let runs = plan(&names, &size, seed);
     let observed = |width: usize| {
         let groups: Vec<Vec<usize>> = (runs.iter())
             .filter_map(|run| match run {
@@ -37,7 +37,6 @@ pub fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
     let slowdowns = vec![vec![1.0; programs]; programs];
     LeftOut {
         slowdowns: PairSlowdowns::new("made up".to_owned(), names.clone(), slowdowns).unwrap(),
-        rulers: [].into(),
         modes: size.widths().into_iter().map(observed).collect(),
         model: Model {
             machine: "made up".to_owned(),

@@ -53,17 +53,17 @@ fn builder<'p>() -> TableBuilder<'p> {
 fn options(folder: &Path) -> TrainingOptions {
     let size = Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 };
     let programs = PROGRAMS.map(str::to_owned).to_vec();
-    let (output, rulers) = (folder.to_owned(), Vec::new());
-    TrainingOptions { output, programs, rulers, stack: Depth::Coarse, size, seed: 1 }
+    let output = folder.to_owned();
+    TrainingOptions { output, programs, stack: Depth::Coarse, size, seed: 1 }
 }
 
 #[test]
 fn each_pair_is_planned_once() {
     let programs = ["a", "b", "c", "d", "e"].map(str::to_owned);
     let size = Size { fours: 12, ..Size::default() };
-    let runs = plan(&programs, &[], &size, 3);
-    assert_eq!(runs, plan(&programs, &[], &size, 3));
-    assert_ne!(runs, plan(&programs, &[], &size, 4));
+    let runs = plan(&programs, &size, 3);
+    assert_eq!(runs, plan(&programs, &size, 3));
+    assert_ne!(runs, plan(&programs, &size, 4));
     let of = |threads: usize| runs.iter().filter(move |run| run.threads() == threads);
     assert_eq!((of(1).count(), of(2).count(), of(4).count()), (3 * 5, 15, 12));
     let mut pairs: Vec<&Run> = of(2).collect();
@@ -87,16 +87,15 @@ fn each_pair_is_planned_once() {
 #[test]
 fn groups_that_cannot_be_judged_are_known_beforehand() {
     let programs: Vec<String> = "abcdefgh".chars().map(String::from).collect();
-    let unjudged = |programs: &[String], rulers: &[String], fours| {
+    let unjudged = |programs: &[String], fours| {
         let size = Size { fours, ..Size::default() };
-        unjudged(&plan(programs, rulers, &size, 3), rulers, &size)
+        unjudged(&plan(programs, &size, 3), &size)
     };
     // The first two groups of four are of eight programs.
-    assert_eq!(unjudged(&programs, &[], 2), None);
-    assert_eq!(unjudged(&programs, &[], 1), Some(4), "there is no other group");
-    assert_eq!(unjudged(&programs[..4], &[], 9), Some(4), "each group is of all programs");
-    assert_eq!(unjudged(&programs[..4], &[], 0), None);
-    assert_eq!(unjudged(&programs[..1], &programs[1..], 0), Some(2), "rulers are not enough");
+    assert_eq!(unjudged(&programs, 2), None);
+    assert_eq!(unjudged(&programs, 1), Some(4), "there is no other group");
+    assert_eq!(unjudged(&programs[..4], 9), Some(4), "each group is of all programs");
+    assert_eq!(unjudged(&programs[..4], 0), None);
 }
 
 #[test]

@@ -123,29 +123,6 @@ fn a_fold_of_a_workload_has_the_mean_slowdowns_of_its_pairs() {
 }
 
 #[test]
-fn rulers_train_and_are_not_judged() {
-    let world = world(0.0);
-    let all = world.observe(&world.all_pairs(), 3, 5);
-    let rulers: BTreeSet<Arc<str>> = ["program-06".into(), "program-07".into()].into();
-    let real = all.iter().filter(|o| o.programs().is_disjoint(&rulers)).cloned();
-    let real: Vec<Observation> = real.collect();
-    let of = |all| TrainingSet::new(SmtMode::Smt2, all).unwrap();
-    let (ruled, plain) = (of(&all).with_rulers(rulers.clone()), of(&real));
-    assert_eq!(ruled.programs(), plain.programs());
-    assert_eq!(ruled.fit().unwrap().observed, of(&all).fit().unwrap().observed);
-    let validation = ruled.cross_validate(Holdout::Programs).unwrap();
-    assert_eq!(validation.folds.len(), 15);
-    assert!(validation.folds.iter().all(|fold| fold.programs.is_disjoint(&rulers)));
-    // Baselines are as without rulers, models are not.
-    let two: BTreeSet<Arc<str>> = ["program-04".into(), "program-05".into()].into();
-    let [ruled, plain] = [ruled, plain].map(|set| set.leave_out(&two).unwrap());
-    let predicted = |fold: &Fold, by| fold.pairs(by).unwrap().predicted[0][1];
-    let mean = Predictor::Constant;
-    assert!(close(predicted(&ruled, mean), predicted(&plain, mean)));
-    assert_ne!(ruled.model, plain.model);
-}
-
-#[test]
 fn too_few_programs_are_refused() {
     let observations = world(0.0).observe(&[vec![0, 1], vec![1, 2]], 3, 1);
     let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
@@ -160,10 +137,6 @@ fn too_few_programs_are_refused() {
         [&set.programs(), &last, &BTreeSet::new()].map(|p| set.groups_without(p)),
         [0, 1, 2]
     );
-    // Rulers alone are not enough.
-    let ruled = set.with_rulers(["program-00".into()].into());
-    assert!(!ruled.remains_without(&last));
-    assert_eq!(ruled.fit_without(&last), Err(FitError::Empty));
     assert_eq!(TrainingSet::new(SmtMode::Smt2, &[]).unwrap_err(), FitError::Empty);
 }
 
