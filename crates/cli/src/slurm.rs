@@ -17,7 +17,7 @@ use symbiont_jobs::{Rules, Store};
 
 use self::cluster::{Cluster, Commands};
 use self::decisions::Decisions;
-use self::releaser::{Options, Releaser};
+use self::releaser::{ReleaseOptions, Releaser};
 use crate::args::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use crate::identity::default_store;
 
@@ -47,7 +47,7 @@ fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<
             there.join(", ")
         );
     }
-    let options = Options {
+    let options = ReleaseOptions {
         partition: args.partition.clone(),
         qos: args.qos.clone(),
         rules: Rules {

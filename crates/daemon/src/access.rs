@@ -1,4 +1,4 @@
-//! Who may manage what.
+//! Which users may manage what.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Peer {
 /// Whose a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Who started it.
+    /// The user that started it.
     pub real: u32,
     /// Whose rights it has.
     pub effective: u32,

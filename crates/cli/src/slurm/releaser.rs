@@ -27,7 +27,7 @@ const MOST_ERRORS: usize = 3;
 
 /// What the releaser is to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ReleaseOptions {
     /// Jobs of this partition only.
     pub partition: Option<String>,
     /// Jobs of this QOS only.
@@ -53,7 +53,7 @@ struct Released {
 #[derive(Debug)]
 pub struct Releaser<C> {
     cluster: C,
-    options: Options,
+    options: ReleaseOptions,
     store: Store,
     known: Observations,
     /// Of what is known, for nodes of so many CPUs.
@@ -71,7 +71,7 @@ pub struct Releaser<C> {
 
 impl<C: Cluster> Releaser<C> {
     /// Knows what the store holds.
-    pub fn new(cluster: C, options: Options, store: Store, known: Observations) -> Self {
+    pub fn new(cluster: C, options: ReleaseOptions, store: Store, known: Observations) -> Self {
         let identities = Identities::new(&std::env::var("PATH").unwrap_or_default());
         let (programs, accounts, released) = Default::default();
         let (metrics, troubles, learned) = Default::default();
@@ -121,7 +121,7 @@ impl<C: Cluster> Releaser<C> {
     }
 
     fn waiting<'a>(&'a self, jobs: &'a [QueuedJob]) -> impl Iterator<Item = &'a QueuedJob> {
-        let Options { partition, qos, .. } = &self.options;
+        let ReleaseOptions { partition, qos, .. } = &self.options;
         let is_in = |job: &&QueuedJob| {
             partition.as_ref().is_none_or(|name| job.partition.split(',').any(|one| one == name))
                 && qos.as_ref().is_none_or(|name| job.qos == *name)

@@ -4,7 +4,7 @@ use symbiont_jobs::slurm::{EndedJob, LineError, NodeState, QueuedJob, State};
 use symbiont_jobs::{Observations, ProgramKey, Rules, Run, Store};
 
 use super::cluster::{Cluster, SlurmError};
-use super::releaser::{Options, Releaser};
+use super::releaser::{ReleaseOptions, Releaser};
 
 /// A cluster that does what it is asked for at once.
 #[derive(Debug, Default)]
@@ -82,9 +82,16 @@ fn node(name: &str, cpus: usize, idle: usize) -> NodeState {
     NodeState { name: name.to_owned(), cpus, idle, takes_jobs: true }
 }
 
-fn options() -> Options {
+fn options() -> ReleaseOptions {
     let rules = Rules { most_wait_s: 1800.0, ..Rules::default() };
-    Options { partition: None, qos: None, rules, ahead: 0, first_come: false, dry_run: false }
+    ReleaseOptions {
+        partition: None,
+        qos: None,
+        rules,
+        ahead: 0,
+        first_come: false,
+        dry_run: false,
+    }
 }
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -128,7 +135,7 @@ fn jobs_are_released_ahead_of_free_cpus_where_that_is_asked_for() {
         nodes: vec![node("a", 1, 0), drained],
         ..Fake::default()
     };
-    let options = Options { ahead: 1, ..options() };
+    let options = ReleaseOptions { ahead: 1, ..options() };
     let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
     assert_eq!(releaser.step(10.0).unwrap().len(), 1);
     assert_eq!(releaser.step(15.0).unwrap().len(), 0);
@@ -205,7 +212,7 @@ fn jobs_of_other_partitions_and_of_users_who_hold_them_are_left_alone() {
     let other = QueuedJob { partition: "q".to_owned(), ..waits(3, 0.0) };
     let mut cluster =
         Fake { jobs: vec![held, unmarked, other], nodes: vec![node("a", 4, 4)], ..Fake::default() };
-    let options = Options { partition: Some("p".to_owned()), ..options() };
+    let options = ReleaseOptions { partition: Some("p".to_owned()), ..options() };
     let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
     assert_eq!(releaser.step(10.0).unwrap(), []);
     drop(releaser);
@@ -217,7 +224,7 @@ fn a_dry_run_changes_nothing() {
     let (_folder, store) = store();
     let mut cluster =
         Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
-    let options = Options { dry_run: true, ..options() };
+    let options = ReleaseOptions { dry_run: true, ..options() };
     let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
     assert_eq!(releaser.step(10.0).unwrap().len(), 1);
     drop(releaser);
