@@ -168,6 +168,21 @@ done
 partners=$(grep -c "it suits what runs there" "$dir/releaser.log" || true)
 note "releases that preferred a partner: $partners; $(grep -v '^#' "$dir/symbiont.prom" | tr '\n' ' ')"
 
+note "the daemon manages a job as its user's, and delays none while it hangs"
+srun -p plain --uid=65534 --symbiont=batch sleep 3 &
+sleep 1.5
+"$symbiont" status --state-dir "$dir/state" --json >"$dir/status.json"
+wait $!
+grep -A8 '"name": "sleep"' "$dir/status.json" | grep -q '"uid": 65534' || fail "the job of user 65534 is not its own"
+grep -A8 '"name": "sleep"' "$dir/status.json" | grep -q '"class": "batch"' || fail "the class is lost"
+kill -STOP "$daemon"
+begin=$(date +%s%N)
+srun -p plain true
+took=$((($(date +%s%N) - begin) / 1000000))
+kill -CONT "$daemon"
+note "a task waited for the stopped daemon: srun took $took ms"
+[ $took -lt 2000 ] || fail "a job waits for the daemon"
+
 note "the daemon is killed midway"
 submit symbiont 8
 sleep 2
