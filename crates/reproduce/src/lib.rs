@@ -26,6 +26,7 @@
 mod absent;
 pub mod activity;
 mod auto;
+mod cluster;
 mod compared;
 mod feliu;
 mod figure;
@@ -163,6 +164,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &smt8::Smt8,
     &forms::Forms,
     &auto::Auto,
+    &cluster::Queue,
 ];
 
 /// Programs of `profiles/` with few phases, bound by memory, caches and execution units: they are soon

@@ -27,6 +27,7 @@
 //!   (`programs_that_share_nothing_are_not_slowed`).
 
 mod cache;
+pub mod cluster;
 mod co_runs;
 pub mod code;
 mod fill;

@@ -1,0 +1,142 @@
+use proptest::prelude::*;
+use symbiont_jobs::{Flat, Program, Rules};
+
+use super::*;
+
+/// Programs 0 and 1 are slow next to each other's like and fast next to the other kind.
+fn table() -> PairTable {
+    PairTable::new(&[vec![1.8, 1.1], vec![1.1, 1.8]]).unwrap()
+}
+
+fn flat(programs: usize) -> PairTable {
+    PairTable::new(&vec![vec![1.0; programs]; programs]).unwrap()
+}
+
+fn cluster(nodes: usize, table: &PairTable) -> Cluster<'_> {
+    Cluster { nodes, table, every_s: 10.0 }
+}
+
+fn job(id: u64, submitted_s: f64, run_s: f64, slots: usize, program: u32) -> SwfJob {
+    SwfJob { id, submitted_s, run_s, slots, requested_s: run_s, program }
+}
+
+fn rules() -> Rules {
+    Rules { most_wait_s: 50_000.0, ..Rules::default() }
+}
+
+#[test]
+fn jobs_run_for_as_long_as_their_slowdowns_say() {
+    let table = table();
+    let both = [job(1, 0.0, 100.0, 1, 0), job(2, 0.0, 400.0, 1, 0)];
+    let played = play(&cluster(1, &table), &both, &Scheduler::<Flat>::FirstCome);
+    // The first takes 180 s; the second did 100 of its 400 s by then, and is alone from then on.
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
+    close(played.times_s[0].1, 180.0);
+    close(played.times_s[1].1, 180.0 + 300.0);
+    close(played.slowdown, f64::midpoint(1.8, 480.0 / 400.0));
+    let wide = [job(1, 0.0, 100.0, 2, 1)];
+    close(play(&cluster(1, &table), &wide, &Scheduler::<Flat>::FirstCome).slowdown, 1.8);
+}
+
+#[test]
+fn backfilling_does_not_delay_the_first_job() {
+    let flat = flat(1);
+    // One node runs a job for 1,000 s; the next needs a whole node; then short jobs and long ones.
+    let mut jobs = vec![job(1, 0.0, 1000.0, 1, 0), job(2, 1.0, 500.0, 2, 0)];
+    jobs.push(job(3, 2.0, 2000.0, 1, 0));
+    jobs.push(job(4, 3.0, 100.0, 1, 0));
+    let start = |scheduler: Scheduler<'_, Flat>| {
+        let played = play(&cluster(1, &flat), &jobs, &scheduler);
+        played.times_s.iter().map(|(start, _)| *start).collect::<Vec<f64>>()
+    };
+    let [in_order, filled] = [start(Scheduler::FirstCome), start(Scheduler::Backfill)];
+    assert_eq!(in_order[1], filled[1], "the wide job starts when the node is free");
+    assert!(filled[3] < 20.0 && in_order[3] > 1000.0, "{filled:?} {in_order:?}");
+    assert!(filled[2] > filled[1], "a long job would delay it: {filled:?}");
+}
+
+#[test]
+fn without_interference_nothing_is_gained() {
+    let flat = flat(4);
+    let workload = generate(400, 4, 40, 1.5, 3);
+    let known = PairTable::new(&vec![vec![1.0; 4]; 4]).unwrap();
+    let by = |scheduler| play(&cluster(20, &flat), &workload, &scheduler).slowdown;
+    assert_eq!(by(Scheduler::Partners(&known, rules())), 1.0);
+    assert_eq!(by(Scheduler::FirstCome), 1.0);
+}
+
+#[test]
+fn partners_that_disturb_each_other_less_save_time() {
+    let table = table();
+    let workload = generate(600, 2, 40, 2.0, 5);
+    let by = |scheduler| play(&cluster(20, &table), &workload, &scheduler);
+    let backfill = by(Scheduler::Backfill);
+    let partners = by(Scheduler::Partners(&table, rules()));
+    assert!(partners.slowdown < 0.93 * backfill.slowdown, "{partners:?} {backfill:?}");
+    assert!(partners.throughput > backfill.throughput);
+}
+
+#[test]
+fn a_shuffled_table_is_that_of_other_programs() {
+    let rows: Vec<Vec<f64>> =
+        (0..6).map(|a| (0..6).map(|b| 1.0 + f64::from(10 * a + b) / 100.0).collect()).collect();
+    let table = PairTable::new(&rows).unwrap();
+    let shuffled = table.shuffled(1);
+    let own = |table: &PairTable| -> Vec<f64> {
+        (0..6).map(|at| table.slowdown_of(Program(at), Some(Program(at)))).collect()
+    };
+    assert_ne!(own(&table), own(&shuffled));
+    let sorted = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    assert_eq!(sorted(own(&table)), sorted(own(&shuffled)));
+    assert_eq!(PairTable::new(&[vec![1.0, 2.0]]), Err(TableError::Values));
+    assert_eq!(PairTable::new(&[vec![f64::NAN]]), Err(TableError::Values));
+}
+
+#[test]
+fn a_written_workload_is_read_back() {
+    let workload = generate(50, 7, 20, 1.0, 9);
+    assert_eq!(parse(&write(&workload)).unwrap(), workload);
+    assert_eq!(workload, generate(50, 7, 20, 1.0, 9));
+    assert_ne!(workload, generate(50, 7, 20, 1.0, 10));
+    let error = parse("; comment\n1 2 3\n").unwrap_err();
+    assert_eq!(error.to_string(), "line 2: 3 fields instead of 18");
+    assert_eq!(parse("1 x").unwrap_err().to_string(), "line 1: 'x' is no number");
+    let cancelled = "5 0 -1 -1 4 -1 -1 4 60 -1 5 1 1 1 -1 -1 -1 -1";
+    assert_eq!(parse(cancelled), Ok(Vec::new()));
+}
+
+#[test]
+fn the_load_is_what_was_asked_for() {
+    let workload = generate(5000, 3, 100, 1.25, 2);
+    let work: f64 = workload.iter().map(|job| job.run_s * job.slots as f64).sum();
+    let last = workload.last().unwrap().submitted_s;
+    let load = work / 100.0 / last;
+    assert!((load / 1.25 - 1.0).abs() < 0.1, "{load}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn never_more_than_the_slots(seed in any::<u64>(), nodes in 1_usize..6, load in 0.5_f64..3.0) {
+        let table = table();
+        let workload = generate(60, 2, 2 * nodes, load, seed);
+        let schedulers =
+            [Scheduler::FirstCome, Scheduler::Backfill, Scheduler::Partners(&table, rules())];
+        for scheduler in schedulers {
+            let played = play(&cluster(nodes, &table), &workload, &scheduler);
+            let jobs = || workload.iter().zip(&played.times_s);
+            for (job, (start, end)) in jobs() {
+                prop_assert!(*start >= job.submitted_s && *end >= start + job.run_s - 1e-6);
+            }
+            for (_, (at, _)) in jobs() {
+                let busy: usize =
+                    jobs().filter(|(_, (s, e))| s <= at && at < e).map(|(job, _)| job.slots).sum();
+                prop_assert!(busy <= 2 * nodes, "{busy} of {}", 2 * nodes);
+            }
+        }
+    }
+}
