@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use symbiont_campaign::harness::Programs;
-use symbiont_experiment::{
-    counting, decision, detection, latency, openmp, overhead, phases, seniority,
-};
+use symbiont_experiment::{counting, detection, latency, openmp, overhead, phases, seniority};
 use symbiont_report::{Block, Column, Report, Table, Value, number};
 
 use crate::args::{
@@ -101,11 +99,6 @@ fn own(
             let size = if short { counting::Size::short() } else { counting::Size::full() };
             let options = counting::CountingOptions { output: named("counters"), size, seed };
             (counting::run(&options, progress)?, options.output)
-        }
-        OwnCost::Decision => {
-            let size = if short { decision::Size::short() } else { decision::Size::full() };
-            let options = decision::DecisionOptions { output: named("decision"), size, seed };
-            (decision::run(&options, progress)?, options.output)
         }
     })
 }

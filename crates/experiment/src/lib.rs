@@ -8,7 +8,7 @@
 //! | [`seniority`] | do parallel programs take turns fairly? |
 //! | [`detection`] | how soon phases are seen |
 //! | [`latency`] | what classes do for requests |
-//! | [`overhead`], [`counting`], [`decision`] | what managing, counting and deciding cost |
+//! | [`overhead`], [`counting`] | what managing and counting cost |
 //! | [`hardware`] | simulated pairs, kernels and programs against measured ones |
 //!
 //! What they share: how runs are carried out ([`symbiont_campaign`]), orders of runs ([`orders`]), and what
@@ -16,7 +16,6 @@
 
 pub mod bench;
 pub mod counting;
-pub mod decision;
 pub mod detection;
 pub mod hardware;
 pub mod latency;

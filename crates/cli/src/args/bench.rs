@@ -207,6 +207,4 @@ pub enum OwnCost {
     Overhead,
     /// Counting events: CPU time and kernel memory at 16 to 1,024 threads (2 minutes)
     Counters,
-    /// A decision of `symbiotic-online` for 16 to 1,024 threads (4 minutes)
-    Decision,
 }

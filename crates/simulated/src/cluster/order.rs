@@ -9,7 +9,7 @@ pub enum Scheduler<'p, P> {
     /// In the order of the queue; a job that does not fit holds up those behind it.
     FirstCome,
     /// The same, but a later job starts where it does not delay the first that does not fit, as far as the
-    /// times that users asked for tell (EASY, with one reservation).
+    /// times that users asked for show (EASY, with one reservation).
     Backfill,
     /// Jobs whose predicted slowdowns together are least, by the rules of `symbiont slurm`.
     Partners(&'p P, Rules),

@@ -45,7 +45,7 @@ impl Lean {
 }
 
 /// The machine.
-pub(super) struct SyntheticThreads {
+pub struct SyntheticThreads {
     topology: Topology,
     support: Support,
     counting: Arc<Counting>,
