@@ -6,11 +6,11 @@ set -eu
 allowed=$(cd "$(dirname "$0")" && pwd)/words.allowed
 cd "${1:-$(dirname "$0")/..}"
 
-words='who|tells?|sits?|meets|lacks|recall(s|ing)?|company|beside|whom|nobody|somebody|anybody|told|in force|(put|puts|take|takes) back|sorts? of cores?|seats?|
+words='who|whoever|everybody|everyone|tells?|sits?|meets|lacks|recall(s|ing)?|company|beside|whom|nobody|somebody|anybody|told|in force|(put|puts|take|takes) back|sorts? of cores?|seats?|
 seated|roster|ledger|workshop|shelf|patience|crowd|taker|stray|astray|referee|made-up|exchanged|wishes'
 words=$(printf '%s' "$words" | tr -d '\n')
 # As parts of names, too, and types that are named by the thing itself.
-names='company|beside|whom|nobody|somebody|told|in_force|(put|puts|take|takes)_back|ledger|roster|workshop|crowd|
+names='company|everybody|everyone|whoever|beside|whom|nobody|somebody|told|in_force|(put|puts|take|takes)_back|ledger|roster|workshop|crowd|
 stray|referee|made_up|sorts?_of_cores?|seated'
 names=$(printf '%s' "$names" | tr -d '\n')
 types='(struct|enum|trait) (Record|Options|Experience|Told|Took|What|Known|Stage|Pace|Level|Crowd|Taker|Look|Book|Ledger|Roster|Patience|

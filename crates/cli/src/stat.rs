@@ -153,7 +153,7 @@ impl Session {
             show::text(&account, &self.plan.catalogue, &self.plan.sections, why)
         };
         match self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()) {
-            // Whoever read it has seen enough.
+            // The reader has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
             written => written.context("cannot write what was counted"),
         }

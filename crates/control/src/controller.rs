@@ -337,7 +337,7 @@ impl<M: Machine> Controller<M> {
         Ok(())
     }
 
-    /// Leaves the reserved hardware threads to whoever decides, and lets the decision's time pass. Gives
+    /// Leaves the reserved hardware threads to the decision, and lets the decision's time pass. Gives
     /// what was applied before, if that has changed.
     fn make_room(
         &mut self,

@@ -9,7 +9,7 @@ use symbiont_topology::CpuSet;
 /// do not slow the decision down, under the OS on all hardware threads but some.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deciding {
-    /// Hardware threads that are left to whoever decides; empty: none.
+    /// Hardware threads that are left to the decision; empty: none.
     pub reserved: CpuSet,
     /// How long it takes on a machine whose time is virtual. On a real one it takes what it takes.
     pub takes: Duration,

@@ -140,7 +140,7 @@ impl<'p> CycleReference<'p> {
     }
 
     fn known(&self) -> MutexGuard<'_, Answers<'p>> {
-        // What is in it is whole, whoever panicked meanwhile.
+        // What is in it is whole, even if a thread panicked meanwhile.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,7 +178,7 @@ impl<'p> CycleReference<'p> {
             space: slot as u8,
             line: core_type.l1d.line,
             lines,
-            // Whoever is alone has all of it, whatever its core is set up for.
+            // A thread that is alone has all of it, whatever its core is set up for.
             predictor: PredictorSize::nearest(
                 core_type.prediction,
                 f64::from(core_type.predictor) / peers.max(1) as f64,
@@ -205,13 +205,13 @@ impl<'p> CycleReference<'p> {
             origins.push(origin);
         }
         let mut chip = Chip::new(&self.machine, slots, &self.options).ok()?;
-        // The OS keeps the code of a program once, whoever runs it.
+        // The OS keeps the code of a program once, however many run it.
         for (slot, (key, origin)) in keys.iter().zip(&origins).enumerate() {
             let first = keys.iter().zip(&origins).find(|(other, _)| other.1 == key.1);
             let there = first.map_or(*origin, |(_, origin)| *origin);
             chip.levels_mut().move_code(slot, there.wrapping_sub(*origin));
         }
-        // What is longest ago goes first, whoever's it is.
+        // What is longest ago goes first, of whichever thread.
         loop {
             let ago = |(slot, (past, skimmed, speed)): (usize, &mut (_, u64, f64))| {
                 let past: &mut std::iter::Peekable<std::vec::IntoIter<Touch>> = past;

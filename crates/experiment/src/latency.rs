@@ -5,7 +5,7 @@
 //! however busy batch programs keep the machine.
 //!
 //! # Approach
-//! The request loop of `symbiont-synth requests` runs co-running with twice as many busy threads as there are
+//! The request loop of `symbiont-synth requests` runs together with twice as many busy threads as there are
 //! CPUs, all managed by one daemon under `stay`, which moves no thread: [`Case`] by case only classes
 //! differ. Cases are interleaved: each round holds each of them once, in random order; a round is
 //! compared with itself.

@@ -15,7 +15,7 @@
 //! phases cannot be seen.
 //!
 //! Their parallel regions last milliseconds. With regions of a tenth of that, three kernels took longer
-//! with two threads than with one on a machine of virtual CPUs, and whoever kept both of their threads
+//! with two threads than with one on a machine of virtual CPUs, and a policy that kept both of their threads
 //! running made them slower; the report names such kernels.
 //!
 //! Each kernel does the same work in every run; its checksum is compared with that of

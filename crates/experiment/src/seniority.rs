@@ -5,7 +5,7 @@
 //! Two programs that both want all of the machine only take it from each other; so
 //! `phases` boosts one of them, and after a timeout the next (Morad et al., section 6).
 //! Does the boost act, does it spare context switches, are the turns as long as they
-//! should be, and does each program get on, also co-running with a serial program without an end?
+//! should be, and does each program get on, also with a serial program without an end?
 //!
 //! # Approach
 //! Programs that are parallel all the time, with as many threads as CPUs, run side by
@@ -13,7 +13,7 @@
 //! keeps a recording, from which all figures come ([`judge()`]). What counts is CPU time
 //! as the scheduler accounts for it, so that the figures hold on a machine that has
 //! other things to do as well. Context switches are the exception: what other sessions
-//! run takes a CPU away after each of its slices, whoever of us has it. Fewer switches
+//! run takes a CPU away after each of its slices, whichever program has it. Fewer switches
 //! can show only on a quiet machine.
 //!
 //! The boost is a nice value, and nice values weigh threads of one session (autogroup)

@@ -8,7 +8,7 @@
 //! stay behind when a program is killed, and are missing in virtual machines.
 //!
 //! # Approach
-//! A process per CPU ([`run`]) is pinned to it and takes it away from everybody
+//! A process per CPU ([`run`]) is pinned to it and takes it away from all others
 //! else for a fixed part of each [`PERIOD`]: of a CPU that shall be F times as
 //! slow, the part 1 − 1/F. It runs in a real-time class, or where that is not
 //! permitted at nice −20, which takes CAP_SYS_NICE or a resource limit that

@@ -63,7 +63,7 @@ fn pin(cpu: PuId) {
     rustix::thread::sched_setaffinity(None, &cpus).expect("a CPU of this machine");
 }
 
-/// Wherever it sleeps, and whoever wakes it there.
+/// Wherever it sleeps, and whatever wakes it there.
 #[test]
 fn a_thread_that_sleeps_and_wakes_is_seen() {
     let cpus: Vec<_> = HostTopology::read().expect("a topology").cpus().iter().collect();

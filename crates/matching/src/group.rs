@@ -179,7 +179,7 @@ fn wide<C: GroupCosts>(
     Ok(if no_dearer { kept } else { built })
 }
 
-/// Divides the largest group, again and again, until no core idles, or everybody is alone.
+/// Divides the largest group, again and again, until no core idles, or every thread is alone.
 fn spread(mut groups: Vec<Vec<usize>>, cores: usize) -> Vec<Vec<usize>> {
     while groups.len() < cores {
         let largest = groups.iter_mut().max_by_key(|group| group.len());

@@ -97,7 +97,7 @@ impl Components {
     /// by formula `cpi`.
     ///
     /// # Errors
-    /// When the catalogue has not the sum or one of its formulas.
+    /// When the catalogue does not have the sum or one of its formulas.
     pub fn of(catalogue: &Catalogue, sum: &str) -> Result<Self, ComponentsError> {
         let known = || catalogue.sums().iter().map(|s| s.name.as_str()).collect::<Vec<_>>();
         let found = catalogue.sums().iter().find(|s| s.name == sum).ok_or_else(|| {

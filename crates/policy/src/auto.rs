@@ -8,7 +8,7 @@
 //! # Approach
 //! Four levels, each above the next:
 //! 1. `unmanaged`: CPUs that are shared with unmanaged load are avoided.
-//! 2. `phases` ([`Phases`]): co-running with a parallel program, a serial thread gets a core of its own, the
+//! 2. `phases` ([`Phases`]): where a parallel program runs, a serial thread gets a core of its own, the
 //!    fastest first.
 //! 3. `domains`: each program stays in one LLC domain or NUMA node where its ready threads fit, and
 //!    domains are balanced.
@@ -455,7 +455,7 @@ impl Policy for Auto {
     }
 }
 
-/// Do serial threads get cores of their own? Only co-running with parallel programs: among serial ones none
+/// Do serial threads get cores of their own? Only where parallel programs run: among serial ones none
 /// holds up more than itself.
 fn asks_phases(programs: &BTreeMap<ProgramId, ProgramPhase>) -> bool {
     programs.values().any(|program| program.phase == Phase::Parallel)

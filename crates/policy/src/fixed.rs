@@ -15,7 +15,7 @@
 //!
 //! # Properties
 //! - Programs that were named together share a core (`programs_that_were_named_together_share_a_core`)
-//!   and stays there, whoever ends (`a_relaunched_program_gets_its_place_back`).
+//!   and stays there, whichever other ends (`a_relaunched_program_gets_its_place_back`).
 //! - With the names shuffled between threads partners are as by chance
 //!   (`shuffled_names_make_random_pairs`).
 

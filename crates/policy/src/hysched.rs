@@ -19,7 +19,7 @@
 //!   category is the dominant one of the sum of its shares, its IPC the sum.
 //! - More threads than hardware threads: threads that take turns are grouped as if
 //!   they ran together, pairs of pairs and so on, until each group has a core.
-//! - Where a machine has not a variant's categories, the deepest that it has are
+//! - Where a machine does not have a variant's categories, the deepest that it has are
 //!   taken.
 //! - Only threads that ran during the quantum take part; the others, and those
 //!   without a measurement, are left to the OS.

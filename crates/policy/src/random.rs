@@ -14,7 +14,7 @@
 //! Properties: with equal limits, loads of hardware threads differ by at most
 //! one, and so do those of equal cores while there are no more threads than
 //! hardware threads (`loads_are_balanced`); any two threads meet in due
-//! course (`everyone_meets_everyone`).
+//! course (`every_program_shares_a_core_with_every_other`).
 
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_meets_everyone() {
+    fn every_program_shares_a_core_with_every_other() {
         let machine = Topology::synthetic("core:2 smt:2").unwrap();
         let threads: Vec<_> = (0..4).map(|n| thread(0, n, &machine.cpus())).collect();
         let mut policy = Random::new(7);

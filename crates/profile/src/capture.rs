@@ -26,7 +26,7 @@
 //! a program with several differ: instructions, micro-operations of each class,
 //! mispredictions and misses per instruction by at most 2 %, or by 0.0002 per
 //! instruction where that is more (`threads_are_observed_again_within_two_percent`).
-//! A program that spins while it waits, or hands out work to whoever asks first,
+//! A program that spins while it waits, or hands out work to the thread that asks first,
 //! may differ by any amount.
 
 mod cluster;

@@ -12,7 +12,7 @@
 //! # Terms and units
 //! A *rate* is work per time (iterations/s), a *time* is a duration; both
 //! arguments of a ratio have the same unit. *Alone*: by itself on the whole
-//! machine. *Together*: co-running with the other programs. Equations are those of
+//! machine. *Together*: while the other programs run. Equations are those of
 //! Morad et al. unless said otherwise. All figures but [`throughput`] are
 //! ratios without unit.
 //!

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use symbiont_jobs::{Predict, Rules};
-use symbiont_simulated::cluster::{Cluster, PairTable, Played, Scheduler, SwfJob, generate, play};
+use symbiont_simulated::cluster::{
+    Cluster, PairTable, Played, QueuedJob, Scheduler, generate, play,
+};
 
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::{Context, Effort, Reproduced, Source};
@@ -175,7 +177,7 @@ fn rules() -> Rules {
 fn by<P: Predict>(
     nodes: usize,
     table: &PairTable,
-    workload: &[SwfJob],
+    workload: &[QueuedJob],
     scheduler: &Scheduler<'_, P>,
 ) -> Played {
     play(&Cluster { nodes, table, every_s: EVERY_S }, workload, scheduler)

@@ -76,7 +76,7 @@ impl<'p> TableBuilder<'p> {
     }
 
     fn ready(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Prepared>>> {
-        // What is in it is whole, whoever panicked meanwhile.
+        // What is in it is whole, even if a thread panicked meanwhile.
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,8 +6,8 @@
 //! # Approach
 //! Nodes have two slots, the hardware threads of one core of a simulated machine. How fast a job runs there
 //! follows from the program in the other slot, by a table of slowdowns of pairs ([`PairTable`]) that the window
-//! model gives; a job of two slots runs next to itself. A workload has the form of the Standard Workload Format
-//! (Chapin et al., 1999) and is drawn from a seed ([`generate`]) or read ([`parse`]). [`play`] starts jobs as a
+//! model gives; a job of two slots runs next to itself. A workload has what the Standard Workload Format (Chapin
+//! et al., 1999) says of a job, and is drawn from a seed ([`generate`]). [`play`] starts jobs as a
 //! scheduler says, every few seconds ([`Scheduler`]): in the order of the queue, with backfilling (Lifka, *The
 //! ANL/IBM SP scheduling system*, 1995; one reservation), or as `symbiont slurm` does ([`symbiont_jobs::choose()`]).
 //!
@@ -22,7 +22,8 @@
 //!   (`backfilling_does_not_delay_the_first_job`).
 //! - Without interference the choice of partners gains nothing (`without_interference_nothing_is_gained`); where
 //!   programs disturb each other it does (`partners_that_disturb_each_other_less_save_time`).
-//! - What is written is read back (`a_written_workload_is_read_back`).
+//! - Equal seeds draw equal workloads (`equal_seeds_draw_equal_workloads`), at the load that was asked for
+//!   (`the_load_is_what_was_asked_for`).
 
 mod order;
 mod play;
@@ -34,4 +35,4 @@ mod workload;
 pub use order::Scheduler;
 pub use play::{Cluster, Played, play};
 pub use table::{PairTable, TableError};
-pub use workload::{SwfError, SwfJob, generate, parse, write};
+pub use workload::{QueuedJob, generate};

@@ -8,7 +8,7 @@
 //! # Approach
 //! Feliu et al., section 5. Each program first runs alone for a while
 //! ([`Setup::alone`]); the instructions that it retires are its target. Then
-//! all run together under a policy; whoever reaches its target is launched again,
+//! all run together under a policy; a program that reaches its target is launched again,
 //! so that the load stays, and the run goes on until all have reached it once.
 //! The first completion counts. Starting together is a coincidence that decides
 //! which programs share a core, so each repeat lets every program begin with a part that does

@@ -65,7 +65,7 @@ pub struct Setup {
     pub decision: Decision,
 }
 
-/// Programs run on while a decision is taken (Feliu et al., section 4.3). What whoever decides takes
+/// Programs run on while a decision is taken (Feliu et al., section 4.3). What the decision takes
 /// from a hardware thread that is not reserved for it is not simulated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Decision {

@@ -103,7 +103,7 @@ impl<'a, L> Runner<'a, L> {
         if retired >= 1.0 { Ok(retired) } else { Err(SimulateError::Idle(program.name.clone())) }
     }
 
-    /// Runs programs until everybody has completed once; `each` is shown every
+    /// Runs programs until each has completed once; `each` is shown every
     /// quantum after it has passed.
     pub fn once<'p>(
         self,

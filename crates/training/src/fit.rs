@@ -64,7 +64,7 @@ pub enum FitError {
     /// Observations are not finite, or so extreme that nothing can be solved.
     #[error("the observations cannot be solved for coefficients")]
     Unsolvable,
-    /// Whoever asked for it wants it no longer.
+    /// The caller wants it no longer.
     #[error("the fit was asked to stop")]
     Stopped,
 }

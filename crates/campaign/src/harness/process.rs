@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_end_is_ended_with_its_children() {
-        // Whoever of these is killed, another one comes while the shell lives.
+        // Whichever of these is killed, another one comes while the shell lives.
         let script = "(sleep 1000 &); echo $$; trap '' TERM; while :; do sleep 1000; done";
         let limit = Duration::from_millis(500);
         let (result, out) = in_folder(&["sh", "-c", script], limit, &|| false);

@@ -12,7 +12,7 @@ use super::{Knowledge, Parameters, VectorFiles, parse_duration, parse_limit};
 ///
 /// Each program first runs alone for a while; what it retires is its target. Then
 /// all run together, from random starts, until each has reached its target once;
-/// whoever is ahead starts again, so that the load stays (Feliu et al., section 5).
+/// a program that is ahead starts again, so that the load stays (Feliu et al., section 5).
 /// Prints STP, ANTT and fairness with 95 % intervals over the repeats.
 ///
 /// Nothing of this is measured on hardware: it is as good as the machine's

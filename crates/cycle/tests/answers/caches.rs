@@ -183,7 +183,7 @@ fn cores_share_their_last_level_only() {
             (chip.counts(slot).traffic.l1d_misses, chip.levels().sets(slot, Kind::L3)[0].accesses)
         })
     };
-    // Both miss their own lines once, whoever else is there; what each asked of the shared level
+    // Both miss their own lines once, whatever else is there; what each asked of the shared level
     // is its own code and data.
     assert_eq!(run([0, 1]), [(3, 4), (3, 4)]);
     assert_eq!(run([0, 0]), [(3, 4), (3, 3)]);

@@ -58,7 +58,7 @@ fn serial_runs_at_full_speed(cell: &Cell, serial: usize) -> Check {
     let measured = of(&cell.tried);
     Check {
         requirement: format!(
-            "co-running with a parallel program in one session, the serial program's mean speedup under \
+            "with a parallel program in one session, the serial program's mean speedup under \
              phases is at least {SERIAL_SPEEDUP}"
         ),
         measured: Some(measured),

@@ -123,10 +123,10 @@ pub fn judge(moments: &[Moment], parallel: &[u32]) -> Option<Judged> {
         let Some(holder) = from.holder else { continue };
         let time = to.at - from.at;
         holders.insert(holder);
-        let (mine, everybodys) = (ran(from, to, holder), all(from, to));
+        let (mine, all_programs) = (ran(from, to, holder), all(from, to));
         held += time;
         own += mine;
-        meanwhile += everybodys;
+        meanwhile += all_programs;
         turn = match turn {
             Some((before, length, felt)) if before == holder => Some((holder, length + time, felt)),
             Some((_, length, _)) => {
@@ -136,7 +136,7 @@ pub fn judge(moments: &[Moment], parallel: &[u32]) -> Option<Judged> {
             None => Some((holder, time, true)),
         };
         if let Some((_, length, felt)) = turn.as_mut().filter(|turn| !turn.2) {
-            if everybodys > 0.0 && mine > 0.5 * everybodys {
+            if all_programs > 0.0 && mine > 0.5 * all_programs {
                 reactions.push(*length);
                 *felt = true;
             }

@@ -27,7 +27,7 @@ pub struct Privilege {
     capable: bool,
     /// The most urgent nice value that its `RLIMIT_NICE` grants.
     floor: i8,
-    /// May it place any thread, whoever's it becomes?
+    /// May it place any thread, whichever user's it becomes?
     places_all: bool,
 }
 

@@ -181,7 +181,7 @@ impl Actuator {
         let mut state = self.state();
         state.newborn(maker, process, thread);
         if process == thread {
-            // Whoever had that number before is gone.
+            // The thread that had that number before is gone.
             state.parents.remove(&process);
             state.forked(parent_process);
         }

@@ -270,7 +270,7 @@ impl Journal {
     }
 
     /// An empty file that is locked and has its name. Until it is locked it
-    /// looks to whoever restores as if a dead manager had left it.
+    /// looks to a restoring process as if a dead manager had left it.
     fn locked_draft(dir: &StateDir, draft: &str) -> Result<File, StateDirError> {
         const TRIES: u32 = 1000;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND;
@@ -326,7 +326,7 @@ impl Journal {
         self.dir.remove(&self.name)
     }
 
-    /// Can whoever restores find it? Always, while it is not needed.
+    /// Can a restoring process find it? Always, while it is not needed.
     pub fn is_in_place(&self) -> bool {
         self.dir.is_in_place() && (self.removed || self.dir.still_names(&self.name, &self.file))
     }

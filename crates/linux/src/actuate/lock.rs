@@ -2,7 +2,7 @@
 //!
 //! The lock is a `flock` on a file that no other user may open, so that no other user
 //! else can hold it; the kernel lets it go when its holder dies. A process that manages
-//! what is published in another file, which everybody may read
+//! what is published in another file, which any user may read
 //! ([`super::managers`]).
 
 use std::fs::File;
@@ -105,7 +105,7 @@ impl Lock {
     /// removed (which is done to a user's runtime directory at logout).
     ///
     /// # Errors
-    /// When that cannot be done, or another manager was faster. Whoever goes
+    /// When that cannot be done, or another manager was faster. A process that goes
     /// on managing then does so concurrently with others.
     pub fn keep(&mut self) -> Result<(), LockError> {
         let is_held = self.dir.is_in_place() && self.dir.still_names(NAME, &self.file);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_may_read_a_record_and_only_its_owner_may_write_it() {
+    fn any_user_may_read_a_record_and_only_its_owner_may_write_it() {
         let (_dir, path, record) = published();
         let mode = |path: PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(path.join(FOLDER)), 0o755);

@@ -89,7 +89,7 @@ fn outer_uid(uid: u32, uid_map: &str) -> u32 {
 }
 
 /// May a directory of this owner name our manager? Root's and our own. Root
-/// may have no number in our user namespace: then it is whoever owns `/`.
+/// may have no number in our user namespace: then it is the user that owns `/`.
 pub(super) fn is_trusted(path: &Path, owner: u32) -> bool {
     let is_roots =
         || path == Path::new(ROOTS_DIR) && fs::metadata("/").is_ok_and(|root| root.uid() == owner);
@@ -190,7 +190,7 @@ impl StateDir {
         Ok(Some(inner))
     }
 
-    /// Opens a folder of this directory, which everybody may list, and makes
+    /// Opens a folder of this directory, which any user may list, and makes
     /// it where it is missing.
     pub fn create_public_folder(&self, name: &str) -> Result<Self, StateDirError> {
         let path = self.path_of(name);

@@ -207,7 +207,7 @@ impl Manager {
     /// The most pressing of the things that have happened.
     fn what_happened(&mut self) -> io::Result<Option<Wake>> {
         if is_readable(&self.signals)? {
-            // Left pending: whoever asks again gets the same answer.
+            // Left pending: the next caller gets the same answer.
             return Ok(Some(Wake::Terminate));
         }
         if self.awaits_finish && self.channel.as_ref().map_or(Ok(false), is_readable)? {

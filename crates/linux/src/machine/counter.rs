@@ -312,7 +312,7 @@ mod tests {
         fn files_and_counters_share_the_descriptors(all in 0usize..100_000, each in 1usize..60) {
             let (files, counters) = shares(all, each);
             prop_assert_eq!(2 * files + counters, all);
-            // Whoever has files has counters, and there is no room for one more.
+            // A thread that has files has counters, and there is no room for one more.
             prop_assert!(counters / each >= files);
             prop_assert!((files + 1) * (2 + each) > all);
         }

@@ -43,7 +43,7 @@ pub struct Exec {
 /// With the connector that is on the reader's thread, before the quantum's
 /// end, so that a newborn that inherited a narrowed mask can get its parent's
 /// saved mask back before its program looks at it. Calls come in order, never
-/// two at once, and with the watcher locked: whoever calls the watcher must
+/// two at once, and with the watcher locked: a caller of the watcher must
 /// not hold a lock that the hook takes. Work per call must be bounded and
 /// short: the reader may run at real-time priority.
 pub trait BirthHook: Send {

@@ -32,7 +32,7 @@ impl Running {
         let file = proc.file("loadavg").ok()?;
         let is_kernels = fstatfs(file.as_fd()).ok()?.f_type == PROC_SUPER_MAGIC;
         let running = Self(file);
-        // Whoever reads is ready.
+        // The thread that reads is ready.
         (is_kernels && running.count()? > 0).then_some(running)
     }
 

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn with_little_room_everybody_has_a_turn() {
+    fn with_little_room_every_thread_has_a_turn() {
         let mut rotation = Rotation::new();
         let mut quanta = [0; 10];
         for now in 0..200 {

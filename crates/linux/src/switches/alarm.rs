@@ -122,7 +122,7 @@ impl Watched {
             *self.counts.entry(member.program).or_default() += u32::from(ready);
         }
         let counts = &self.counts;
-        // Whoever asks to watch has just looked.
+        // The thread that asks to watch has just looked.
         self.above = counts.iter().map(|(id, count)| (*id, self.is_above(*count))).collect();
     }
 

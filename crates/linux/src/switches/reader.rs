@@ -60,7 +60,7 @@ impl Reader {
                         read(&layout, rings, sink, &theirs);
                     }
                 }
-                // Whoever asked hears it, or does not want to know any more.
+                // The thread that asked hears it, or does not want to know any more.
                 Err(error) => drop(sender.send(Err(error))),
             }
         };

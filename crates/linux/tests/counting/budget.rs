@@ -33,7 +33,7 @@ fn counted(sample: &Sample) -> impl Iterator<Item = ThreadId> + '_ {
     sample.threads.iter().filter(|t| t.counts.iter().all(Result::is_ok)).map(|t| t.id)
 }
 
-/// Everybody is sampled each quantum, and counted in turn.
+/// Every thread is sampled each quantum, and counted in turn.
 pub fn few_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(LIMIT), ..limit }).unwrap();
@@ -42,7 +42,7 @@ pub fn few_descriptors() {
     bench.worker.order(&format!("threads {THREADS}"));
     let mut seen: BTreeSet<ThreadId> = BTreeSet::new();
     let mut waited = false;
-    bench.until("everybody had a turn", |sample| {
+    bench.until("every thread had a turn", |sample| {
         assert!(open_descriptors() as u64 <= LIMIT);
         seen.extend(counted(sample));
         let whys = sample.threads.iter().flat_map(|t| &t.counts).filter_map(|c| c.as_ref().err());
@@ -66,7 +66,7 @@ pub fn two_thousand_threads() {
     bench.worker.order("threads 2000");
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let mut seen: BTreeSet<ThreadId> = BTreeSet::new();
-    bench.until("everybody was counted", |sample| {
+    bench.until("every thread was counted", |sample| {
         assert!(open_descriptors() as u64 <= limit);
         seen.extend(counted(sample));
         seen.len() == 2001

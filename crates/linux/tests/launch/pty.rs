@@ -55,7 +55,7 @@ impl Terminal {
 
         // Absent here?
         Command::new(shell).args(["-c", "exit"]).status().ok()?;
-        // Whoever starts the tests in the background ignores these, and a shell
+        // A shell that starts the tests in the background ignores these, and a shell
         // cannot change what it was started with.
         let mut command = Command::new("env");
         command

@@ -140,7 +140,7 @@ fn two_thousand_threads_share_the_budget() {
         assert!(watch.watched() <= budget / 6);
     }
     assert_eq!(watch.watched() + watch.waiting(), 2_000);
-    assert_eq!(counted.len(), 2_000, "everybody had a turn");
+    assert_eq!(counted.len(), 2_000, "every thread had a turn");
 }
 
 /// Set in the child that has few descriptors.
@@ -169,7 +169,7 @@ fn few_descriptors_are_enough() {
         assert!(quantum == 0 || watch.watched() > 0);
         std::fs::File::open("/proc/self/stat").expect("some descriptors are left to others");
     }
-    assert_eq!(counted.len(), 40, "everybody had a turn");
+    assert_eq!(counted.len(), 40, "every thread had a turn");
 }
 
 #[test]

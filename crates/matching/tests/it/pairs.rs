@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// Whoever has many partners that are nearly as good.
+/// A vertex that has many partners that are nearly as good.
 #[test]
 fn copies_of_few_programs_are_matched_at_least_cost() {
     for (threads, programs) in [(40, 1), (150, 3), (300, 14)] {

@@ -6,7 +6,7 @@
 //! them costs cache contents, and neither ends its phase early. So the senior
 //! is boosted, the one that entered its parallel phase first. Its boost ends
 //! when the state does, and at a timeout it passes to the next in seniority;
-//! whoever had a turn goes to the end of the queue.
+//! a program that had a turn goes to the end of the queue.
 //!
 //! A turn is counted over all of the senior's time as the holder, also when the
 //! state is left and entered again in between: so a program waits for its turn

@@ -115,7 +115,7 @@ impl SerialThreads {
             .filter(|allowed| *allowed != reach)
             .fold(CpuSet::new(), |all, allowed| all.union(&allowed));
 
-        // Whoever has to leave a fastest core has no home there any more.
+        // A thread that has to leave a fastest core has no home there any more.
         let turns = cores.iter().filter(|core| is_fastest(core)).count();
         let leaves = queue.iter().skip(turns).map(|t| t.id).collect::<BTreeSet<_>>();
         let homes: BTreeSet<CoreId> = (self.known.iter())

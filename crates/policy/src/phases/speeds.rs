@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(speeds.iter().map(|(program, ..)| program).collect::<Vec<_>>(), [ProgramId(2)]);
     }
 
-    /// The serial thread that gains more gets the fast core, whoever was first.
+    /// The serial thread that gains more gets the fast core, whichever was first.
     #[test]
     fn who_gains_most_from_the_fast_core_gets_it() {
         use crate::Policy;

@@ -7,14 +7,14 @@
 //! of the two and says no more: Table 3 keeps an average speedup of 1 for both, as
 //! if chance decided anew each time, and leaves it to future work to share the core
 //! as Fedorova et al. do (equal time for each thread, at the cost of moves).
-//! If whoever came first kept it, a serial program without an end would slow down
+//! If the thread that came first kept it, a serial program without an end would slow down
 //! every later one for ever.
 //!
 //! # Approach
 //! Turns, ours: three rules in this order.
-//! 1. Whoever was moved there stays for a *hold* at least, a tenth of the timeout,
+//! 1. A thread that was moved there stays for a *hold* at least, a tenth of the timeout,
 //!    if it stays serial that long: each move costs cache contents.
-//! 2. Whoever has waited so long that all that wait could hardly be served within the
+//! 2. A thread that has waited so long that all that wait could hardly be served within the
 //!    timeout is *due*: the longest wait goes first.
 //! 3. *Fresh* threads, which have had the fastest cores for less than a timeout in
 //!    this serial phase, go before the others: most serial phases are shorter than

@@ -1,19 +1,19 @@
-//! Machines with several core types: each core_type is decided about apart, by a model of its own.
+//! Machines with several core types: each core type is decided about by a model of its own.
 //!
 //! A model holds for one core type; section 7 of the paper thinks of several models for machines
-//! that have several. Which thread belongs on which core_type no such model says, since it knows what
-//! threads do to each other, not how fast each is elsewhere. So threads stay on the core_type that they are
-//! on. How many each core_type gets follows the rule by which an OS fills cores: the first hardware thread
-//! of all cores, the fastest core_type first, then the second ones, and so on; where there are more threads
-//! than hardware threads, from the beginning again. Where a core_type has more threads than that, the last
+//! that have several. Which thread belongs on which core type no such model says, since it knows what
+//! threads do to each other, not how fast each is elsewhere. So threads stay on the core type that they are
+//! on. How many each core type gets follows the rule by which an OS fills cores: the first hardware thread
+//! of all cores, the fastest core type first, then the second ones, and so on; where there are more threads
+//! than hardware threads, from the beginning again. Where a core type has more threads than that, the last
 //! ones go where there is room.
 //!
 //! Threads that run there but are not to be decided about (new ones, those of other pools) take a
-//! place of their core_type too: or else whoever is launched anew would drive others to and fro.
+//! place of their core type too: or else a thread that is launched anew would drive others to and fro.
 //!
 //! # Properties
-//! - Each core_type gets as many threads as the rule says (`threads_are_divided_as_cores_are_filled`).
-//! - The parts hold each thread once, and only a thread that finds no room on its core_type changes over, whoever
+//! - Each core type gets as many threads as the rule says (`threads_are_divided_as_cores_are_filled`).
+//! - The parts hold each thread once, and only a thread that finds no room on its core type changes over, whatever
 //!   else runs there (`no_thread_changes_over_without_need`).
 
 use std::cmp::Reverse;
@@ -105,7 +105,7 @@ fn offers(topology: &Topology, allowed: &CpuSet) -> BTreeMap<CoreKind, Offer> {
     offers
 }
 
-/// How many of some threads each core_type gets.
+/// How many of some threads each core type gets.
 fn rooms(offers: &BTreeMap<CoreKind, Offer>, threads: usize) -> BTreeMap<CoreKind, usize> {
     let mut order: Vec<(&CoreKind, &Offer)> = offers.iter().collect();
     order.sort_by_key(|(core_type, offer)| (Reverse(offer.capacity), **core_type));
@@ -148,7 +148,7 @@ mod tests {
             let offers = offers(&topology, &topology.cpus());
             let rooms = rooms(&offers, threads);
             prop_assert_eq!(rooms.values().sum::<usize>(), threads);
-            // Thread by thread: always the least loaded place, by turns, the fastest core_type first.
+            // Thread by thread: always the least loaded place, by turns, the fastest core type first.
             let mut loads: Vec<(usize, CoreKind)> = Vec::new();
             for round in 0..=threads {
                 for place in 0..smt {

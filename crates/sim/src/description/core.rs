@@ -97,7 +97,7 @@ pub enum SmtRule {
     Private,
     /// An n-th.
     Partitioned,
-    /// Whoever comes first takes it.
+    /// The thread that comes first takes it.
     Shared,
     /// Shared, but no thread may hold more than this fraction.
     Capped(f64),

@@ -105,7 +105,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
     }
 
-    /// Everybody does what can be done in `ns`.
+    /// Every thread does what can be done in `ns`.
     fn progress(&mut self, ns: f64) {
         let mut runs = std::mem::take(&mut self.marks);
         runs.clear();

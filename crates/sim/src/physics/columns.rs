@@ -13,7 +13,7 @@
 //! thread is now.
 //!
 //! A thread that waits keeps what it holds of its caches, less what others bring in there ([`Brought`]):
-//! whatever is brought in takes a line of everybody alike.
+//! whatever is brought in takes a line of all threads alike.
 
 use std::collections::BTreeMap;
 
@@ -298,7 +298,7 @@ impl Columns {
     }
 
     /// Takes up again where the last call ended, or where it began. `all`: everything may have
-    /// changed. Is everyone in the same phase as then?
+    /// changed. Is each thread in the same phase as then?
     pub(super) fn resume(
         &mut self,
         respond: &mut dyn Respond,

@@ -32,7 +32,7 @@ pub struct Groups {
 pub type Group<'g> = (CacheLevel, f64, &'g [usize]);
 
 impl Groups {
-    /// Which threads share which instance. With `private` everyone has all of one.
+    /// Which threads share which instance. With `private` each thread has all of one.
     /// What is still right is kept.
     pub fn update(&mut self, physics: &Physics, tasks: &[Task<'_>], private: bool) {
         let cores = || tasks.iter().map(|task| task.core);

@@ -112,7 +112,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Which threads use what. With `private` everyone is alone.
+    /// Which threads use what. With `private` each thread is alone.
     pub fn lay_out(&mut self, physics: &Physics, tasks: &[Task<'_>], private: bool) {
         self.servers.clear();
         self.users.clear();

@@ -54,7 +54,7 @@ const NOTABLE: f64 = 0.02;
 /// Where lines are in use above for less than this part of the time for which they are kept, all are as
 /// if for the mean time: what a spread adds to F is half its variance times F″, about 0.1 %.
 const BRIEF: f64 = 0.1;
-/// Misses per instruction that everybody has above.
+/// Misses per instruction that all threads have above.
 const RARELY: f64 = 1e-9;
 
 impl Older {
@@ -162,7 +162,7 @@ pub fn shared_reach(lines: f64, threads: &[Sharer<'_>], guess: Option<f64>) -> f
     // Every thread's own time lies in the curve over this range of τ.
     let slowest = threads.iter().map(|thread| thread.speed).fold(f64::INFINITY, f64::min);
     let (mut low, mut high) = (-8.0 - slowest.max(0.0), FOREVER - slowest);
-    // At that end everyone has touched all that it ever does.
+    // At that end each thread has touched all that it ever does.
     let most: f64 = threads.iter().map(Sharer::most).sum();
     if !slowest.is_finite() || most <= lines {
         return high;

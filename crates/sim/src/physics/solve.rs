@@ -15,7 +15,7 @@
 //!
 //! A core takes part in a round only if one of its threads is in another phase, or notices what
 //! cores leave each other by now; the others sleep. So when one thread enters another phase, that
-//! costs rounds of its core and of whoever notices it in shared caches and at memory.
+//! costs rounds of its core and of the threads that notice it in shared caches and at memory.
 //!
 //! Only where surroundings have moved far is a table looked up again; nearby, its slopes give the
 //! CPI ([`local`]). Once all has settled, full answers are asked for where they may differ notably

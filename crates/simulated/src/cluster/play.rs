@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use symbiont_jobs::{Job, Node, Predict, Program};
 
 use super::order::{Moment, Scheduler};
-use super::{PairTable, SwfJob};
+use super::{PairTable, QueuedJob};
 
 /// Slots of a node: the hardware threads of one core.
 const SLOTS: usize = 2;
@@ -55,7 +55,7 @@ pub struct Played {
 #[must_use]
 pub fn play<P: Predict>(
     cluster: &Cluster<'_>,
-    workload: &[SwfJob],
+    workload: &[QueuedJob],
     scheduler: &Scheduler<'_, P>,
 ) -> Played {
     let mut run = Run::new(cluster, workload);
@@ -72,7 +72,7 @@ pub fn play<P: Predict>(
 
 struct Run<'r> {
     cluster: &'r Cluster<'r>,
-    workload: &'r [SwfJob],
+    workload: &'r [QueuedJob],
     /// Jobs in the order of submission, and how many were submitted.
     order: Vec<usize>,
     submitted: usize,
@@ -87,7 +87,7 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(cluster: &'r Cluster<'r>, workload: &'r [SwfJob]) -> Self {
+    fn new(cluster: &'r Cluster<'r>, workload: &'r [QueuedJob]) -> Self {
         let mut order: Vec<usize> = (0..workload.len()).collect();
         order.sort_by(|&a, &b| workload[a].submitted_s.total_cmp(&workload[b].submitted_s));
         let node = |at: usize| Node {
@@ -146,7 +146,7 @@ impl<'r> Run<'r> {
             let at = id as usize;
             starts[at] = true;
             self.times_s[at].0 = now_s;
-            let SwfJob { requested_s, run_s, .. } = self.workload[at];
+            let QueuedJob { requested_s, run_s, .. } = self.workload[at];
             let job =
                 Running { job: at, program, slots, started_s: now_s, requested_s, left_s: run_s };
             self.running[node].push(job);

@@ -54,11 +54,11 @@ impl PairTable {
         profiles: &BTreeMap<String, Profile>,
     ) -> Result<Self, TableError> {
         let steady = Steady::new(machine, profiles)?;
-        let phases: Vec<_> = steady
-            .programs
-            .iter()
-            .filter_map(|program| Some(&program.phases.first()?.phase))
-            .collect();
+        let heaviest = steady.programs.iter().map(|program| program.phases.first());
+        let phases: Vec<_> = heaviest
+            .map(|phase| phase.map(|phase| &phase.phase))
+            .collect::<Option<_>>()
+            .ok_or(TableError::Values)?;
         let cpi = |mode, threads: &[usize]| -> Vec<f64> {
             let core = threads.iter().map(|&at| phases[at]).collect();
             steady.together(mode, &[core]).iter().map(|rates| rates.cpi).collect()
@@ -67,10 +67,11 @@ impl PairTable {
         let mut rows = vec![vec![1.0; phases.len()]; phases.len()];
         for one in 0..phases.len() {
             for other in one..phases.len() {
-                if let [first, second] = cpi(2, &[one, other])[..] {
-                    rows[one][other] = first / alone[one];
-                    rows[other][one] = second / alone[other];
-                }
+                let [first, second] = cpi(2, &[one, other])[..] else {
+                    return Err(TableError::Values);
+                };
+                rows[one][other] = first / alone[one];
+                rows[other][one] = second / alone[other];
             }
         }
         Self::new(&rows)

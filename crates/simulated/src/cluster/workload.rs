@@ -1,15 +1,10 @@
-//! Workloads in the Standard Workload Format.
-//!
-//! Of its 18 fields, job, submission, run time, allocated processors, requested time, user and executable are
-//! used; what is not known is −1, as the format says. Lines that begin with `;` are comments.
+//! Workloads, drawn from a seed.
 //!
 //! [`generate`] draws run times as Lublin and Feitelson model them (*The workload on parallel supercomputers*,
 //! JPDC 63(11), 2003: the exponential of a hyper-gamma variate, A1 to B2 as published, cut at [`LONGEST_S`]).
 //! Jobs ask for one slot or for two, so the model's sizes are not used, and its daily cycle is not either:
 //! jobs come at random, at a stated load. A user asks for up to five times of what the job takes, evenly
 //! (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001).
-
-use std::fmt::Write;
 
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp, Gamma};
@@ -29,7 +24,7 @@ const MOST_ASKED: f64 = 5.0;
 
 /// A job of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SwfJob {
+pub struct QueuedJob {
     /// Its number.
     pub id: u64,
     /// When it is submitted, s.
@@ -44,24 +39,14 @@ pub struct SwfJob {
     pub program: u32,
 }
 
-/// Why a text is no workload.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {why}")]
-pub struct SwfError {
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub why: String,
-}
-
 /// Draws `count` jobs of `programs` programs that ask for `load` times what `slots` slots can do.
 #[must_use]
-pub fn generate(count: usize, programs: u32, slots: usize, load: f64, seed: u64) -> Vec<SwfJob> {
+pub fn generate(count: usize, programs: u32, slots: usize, load: f64, seed: u64) -> Vec<QueuedJob> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut jobs: Vec<SwfJob> = (1..=count as u64)
+    let mut jobs: Vec<QueuedJob> = (1..=count as u64)
         .map(|id| {
             let run_s = run_time(&mut random);
-            SwfJob {
+            QueuedJob {
                 id,
                 submitted_s: 0.0,
                 run_s,
@@ -87,59 +72,4 @@ fn run_time(random: &mut Pcg64Mcg) -> f64 {
     let (shape, scale) = if random.random_bool(SHORT_SHARE) { SHORT } else { LONG };
     let log = Gamma::new(shape, scale).map_or(0.0, |gamma| gamma.sample(random));
     log.exp().clamp(1.0, LONGEST_S).ceil()
-}
-
-/// The text of a workload.
-#[must_use]
-pub fn write(jobs: &[SwfJob]) -> String {
-    let mut text = String::from("; Version: 2.2\n");
-    for job in jobs {
-        let SwfJob { id, submitted_s, run_s, slots, requested_s, program } = job;
-        let _ = writeln!(
-            text,
-            "{id} {submitted_s} -1 {run_s} {slots} -1 -1 {slots} {requested_s} -1 1 -1 -1 {} -1 -1 -1 -1",
-            program + 1
-        );
-    }
-    text
-}
-
-/// Reads a workload. Jobs that never ran (no time or no processors) are left out, as the format's users do.
-///
-/// # Errors
-/// The first line that does not have 18 numbers.
-pub fn parse(text: &str) -> Result<Vec<SwfJob>, SwfError> {
-    let mut jobs = Vec::new();
-    for (at, line) in
-        text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with(';'))
-    {
-        let wrong = |why: String| SwfError { line: at + 1, why };
-        let fields: Vec<f64> = line
-            .split_whitespace()
-            .map(|field| field.parse().map_err(|_| wrong(format!("'{field}' is no number"))))
-            .collect::<Result<_, _>>()?;
-        if fields.is_empty() {
-            continue;
-        }
-        let [id, submitted, _, run, used, _, _, asked, requested, _, _, _, _, program, ..] =
-            fields[..]
-        else {
-            return Err(wrong(format!("{} fields instead of 18", fields.len())));
-        };
-        if fields.len() != 18 || fields.iter().any(|field| !field.is_finite()) {
-            return Err(wrong(format!("{} fields instead of 18 finite ones", fields.len())));
-        }
-        let slots = if used > 0.0 { used } else { asked };
-        if run > 0.0 && slots > 0.0 {
-            jobs.push(SwfJob {
-                id: id.max(0.0) as u64,
-                submitted_s: submitted.max(0.0),
-                run_s: run,
-                slots: slots as usize,
-                requested_s: if requested > 0.0 { requested } else { run },
-                program: (program.max(1.0) as u32) - 1,
-            });
-        }
-    }
-    Ok(jobs)
 }

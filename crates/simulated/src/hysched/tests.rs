@@ -128,7 +128,7 @@ fn measurements_are_exchanged_between_programs() {
         list.sort();
         list
     };
-    assert_eq!(sorted(first), sorted(plain), "everybody's are shown");
+    assert_eq!(sorted(first), sorted(plain), "those of all programs are shown");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! One core with as many hardware threads as the widest groups need. Alone, it
 //! is set up for more threads than run, which is what processes of
 //! no-operations are for on a real machine. What these take of it besides is left out
-//! there, and measured by itself: each program runs co-running with them too ([`NOPS`]). All memory is on the
+//! there, and measured by itself: each program co-runs with them too ([`NOPS`]). All memory is on the
 //! core's own node.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! An observation weighs 1/slowdown², so that squares of relative errors are summed up:
 //! models are judged by those. Otherwise the few threads that suffer several times as much as
-//! all others decide alone, and everybody else is said to suffer from them.
+//! all others decide alone, and all others are said to suffer from them.
 
 use super::least_squares::Sums;
 use symbiont_model::{Shares, component_sums};

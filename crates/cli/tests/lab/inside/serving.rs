@@ -1,4 +1,4 @@
-//! One manager serves a user at a time, without whoever started it.
+//! One manager serves a user at a time, without the process that started it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

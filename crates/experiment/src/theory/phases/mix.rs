@@ -2,7 +2,7 @@
 //! core and phases of 1 or n threads (the paper's future work, section 8).
 //!
 //! # Problem
-//! How fast does each program run co-running with the others on cores of any speeds,
+//! How fast does each program run together with the others on cores of any speeds,
 //! when each has any number of ready threads?
 //!
 //! # Approach
