@@ -70,10 +70,11 @@ fn numbers(ranges: &str) -> Result<Vec<String>, String> {
             let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             digits.then(|| text.parse::<u64>().ok()).flatten()
         };
-        let (Some(low), Some(high)) = (number(first), number(last)) else {
+        let ends = number(first).zip(number(last)).filter(|(low, high)| low <= high);
+        let Some((low, high)) = ends else {
             return Err(format!("'{}' is no range of nodes", range.escape_debug()));
         };
-        if high.saturating_sub(low) >= MOST_HOSTS as u64 || all.len() >= MOST_HOSTS {
+        if high - low >= MOST_HOSTS as u64 || all.len() >= MOST_HOSTS {
             return Err(format!("more than {MOST_HOSTS} nodes"));
         }
         let width = first.len();

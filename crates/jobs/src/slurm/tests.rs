@@ -72,7 +72,19 @@ fn lists_of_nodes_are_expanded() {
     assert_eq!(hosts("n1").unwrap(), ["n1"]);
     assert_eq!(hosts("a[1-2,08-10]x,b").unwrap(), ["a1x", "a2x", "a08x", "a09x", "a10x", "b"]);
     assert_eq!(hosts("r[1-2]n[3,4]").unwrap(), ["r1n3", "r1n4", "r2n3", "r2n4"]);
-    for odd in ["", "a,", "a[", "a]", "a[]", "a[1-]", "a[x]", "a[1-99999999]", "[1-999][1-999]"] {
+    for odd in [
+        "n[3-1]",
+        "r[17-09]n[1-2]",
+        "",
+        "a,",
+        "a[",
+        "a]",
+        "a[]",
+        "a[1-]",
+        "a[x]",
+        "a[1-99999999]",
+        "[1-999][1-999]",
+    ] {
         assert!(hosts(odd).is_err(), "{odd}");
     }
 }
