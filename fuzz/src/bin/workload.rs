@@ -4,7 +4,6 @@
 use symbiont_fuzz::fuzz_target;
 
 // The experiments' crate as a whole takes minutes to build. What reads workloads is one file of it.
-#[expect(dead_code, reason = "the file also has what only the experiments use")]
 #[path = "../../../crates/simulated/src/workload.rs"]
 mod workload;
 
