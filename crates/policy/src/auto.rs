@@ -418,6 +418,10 @@ impl Policy for Auto {
         self.choice.groups.as_ref()?.1.achieved_slowdown(thread)
     }
 
+    fn stack_alone(&self, thread: ThreadId) -> Option<Vec<(&str, f64)>> {
+        self.choice.groups.as_ref()?.1.stack_alone(thread)
+    }
+
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         self.choice.groups.as_ref()?.1.foresight(view)
     }

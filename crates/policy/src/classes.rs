@@ -257,6 +257,10 @@ impl Policy for Classes {
         self.inner.achieved_slowdown(thread)
     }
 
+    fn stack_alone(&self, thread: ThreadId) -> Option<Vec<(&str, f64)>> {
+        self.inner.stack_alone(thread)
+    }
+
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         show(&self.grants, view, |rest| self.inner.foresight(rest))
     }

@@ -118,6 +118,14 @@ pub trait Policy: Send {
         None
     }
 
+    /// What a thread that ran in the quantum before the last decision needs when it runs alone: its CPI
+    /// stack without co-runners as shares of its CPI, by the names of its components, where the policy
+    /// estimates it.
+    fn stack_alone(&self, thread: ThreadId) -> Option<Vec<(&str, f64)>> {
+        let _ = thread;
+        None
+    }
+
     /// What it predicts of any threads that might share a core, from what it knew when it decided on
     /// this view last; none from a policy that predicts no slowdowns.
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {

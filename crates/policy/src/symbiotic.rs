@@ -231,6 +231,12 @@ impl Policy for Symbiotic {
         self.estimates.achieved(thread)
     }
 
+    fn stack_alone(&self, thread: ThreadId) -> Option<Vec<(&str, f64)>> {
+        let names = self.symbiosis.as_ref()?.models.first.components.names();
+        let stack = self.estimates.measured(thread)?;
+        Some(names.zip(stack.parts().iter().copied()).collect())
+    }
+
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         let symbiosis = self.symbiosis.as_ref()?;
         Some(Box::new(Foreseen::new(symbiosis, &self.estimates, view)))

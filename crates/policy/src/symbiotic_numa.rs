@@ -59,6 +59,10 @@ impl Policy for SymbioticNuma {
         self.0.achieved_slowdown(thread)
     }
 
+    fn stack_alone(&self, thread: symbiont_machine::ThreadId) -> Option<Vec<(&str, f64)>> {
+        self.0.stack_alone(thread)
+    }
+
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         self.0.foresight(view)
     }

@@ -147,6 +147,10 @@ impl Policy for SymbioticOnline {
         self.symbiotic.achieved_slowdown(thread)
     }
 
+    fn stack_alone(&self, thread: ThreadId) -> Option<Vec<(&str, f64)>> {
+        self.symbiotic.stack_alone(thread)
+    }
+
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         self.symbiotic.foresight(view)
     }

@@ -18,6 +18,8 @@ pub(super) struct Estimates {
     known: BTreeMap<ThreadId, Shares>,
     /// What they did with co-runners, where that corrects predictions.
     co_runs: BTreeMap<ThreadId, CoRuns>,
+    /// Threads that were measured in the last quantum.
+    measured: BTreeSet<ThreadId>,
     /// Slowdowns over the last quantum, where they were estimated.
     achieved: BTreeMap<ThreadId, f64>,
 }
@@ -43,12 +45,18 @@ impl Estimates {
         self.achieved.get(&thread).copied()
     }
 
+    /// The throttled stack of a thread that was measured in the last quantum.
+    pub fn measured(&self, thread: ThreadId) -> Option<&Shares> {
+        self.measured.get(&thread).and_then(|thread| self.known.get(thread))
+    }
+
     /// Takes the quantum that has just ended. A thread that did not run, or
     /// could not be measured, keeps what was known of it.
     pub fn take(&mut self, symbiosis: &Symbiosis, view: &View<'_>) {
         let here: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
         self.known.retain(|id, _| here.contains(id));
         self.co_runs.retain(|id, _| here.contains(id));
+        self.measured.clear();
         self.achieved.clear();
         let read: Vec<Option<CpiStack>> =
             view.threads.iter().map(|thread| read(symbiosis, thread)).collect();
@@ -74,6 +82,7 @@ impl Estimates {
                 let was_measured = measured.get(at).is_some_and(Option::is_some);
                 if let Some(thread) = view.threads.get(at).filter(|_| was_measured) {
                     self.known.insert(thread.id, stack);
+                    self.measured.insert(thread.id);
                     self.achieved.extend(slowdown.map(|slowdown| (thread.id, slowdown)));
                 }
             }

@@ -141,6 +141,33 @@ fn achieved_slowdowns_are_the_true_ones() {
 }
 
 #[test]
+fn stacks_alone_are_those_that_the_threads_have() {
+    let stacks = [EAGER, WAITING, [40.0, 30.0, 10.0, 10.0, 10.0], [5.0, 5.0, 80.0, 5.0, 5.0]];
+    let mut bench = bench("core:2 smt:2", &stacks);
+    let settings = Settings { models: Some(Arc::new(model().into())), ..Settings::default() };
+    for name in ["symbiotic", "symbiotic-numa", "symbiotic-online"] {
+        let mut policy = crate::Classes::new((crate::find(name).unwrap().make)(&settings));
+        let every = symbiont_machine::test_support::full_support();
+        policy.adapt(&every, &Topology::synthetic("core:2 smt:2").unwrap());
+        bench.step(&mut policy);
+        let ids: Vec<ThreadId> = bench.placement().keys().copied().collect();
+        for (id, truth) in ids.iter().zip(stacks) {
+            let stack = policy.stack_alone(*id).unwrap();
+            assert_eq!(stack.iter().map(|(name, _)| *name).collect::<Vec<_>>(), STACK, "{name}");
+            for ((component, share), truth) in stack.iter().zip(truth) {
+                let error = (share - truth / 100.0).abs();
+                assert!(error < 0.1, "{name}: {component} of {id:?}: {share} {truth}");
+            }
+        }
+        bench.measure();
+        bench.forget(0, &STACK);
+        bench.decide(&mut policy);
+        assert_eq!(policy.stack_alone(ids[0]), None, "{name}: it was not measured");
+        assert!(policy.stack_alone(ids[1]).is_some(), "{name}");
+    }
+}
+
+#[test]
 fn a_thread_is_alone_where_that_pays() {
     // As many cores as threads: sharing never pays.
     let mut idle = bench("core:4 smt:2", &[EAGER, EAGER, WAITING, WAITING]);
