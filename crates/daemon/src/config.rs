@@ -68,6 +68,9 @@ pub struct MetricsConfig {
     /// A port of this machine alone, for HTTP.
     #[serde(deserialize_with = "loopback")]
     pub listen: Option<SocketAddr>,
+    /// A port for HTTP, also of other machines, where the jobs of this node are reported.
+    #[serde(deserialize_with = "port")]
+    pub jobs: Option<SocketAddr>,
 }
 
 impl MetricsConfig {
@@ -157,17 +160,31 @@ fn absolute<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<PathBuf>
 }
 
 fn loopback<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
-    let address: SocketAddr = String::deserialize(from)?.parse().map_err(|_| {
-        serde::de::Error::custom("an address is written as 127.0.0.1:9920 or [::1]:9920")
-    })?;
-    match (address.ip().is_loopback(), address.port()) {
-        (true, 1..) => Ok(Some(address)),
-        (true, 0) => Err(serde::de::Error::custom("a port lies between 1 and 65535")),
-        (false, _) => Err(serde::de::Error::custom(format!(
+    let address = address(from)?;
+    match address.ip().is_loopback() {
+        true => with_port(address),
+        false => Err(serde::de::Error::custom(format!(
             "{} can be reached from other machines; metrics are served on loopback addresses only \
              (127.0.0.1, [::1])",
             address.ip()
         ))),
+    }
+}
+
+fn port<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    with_port(address(from)?)
+}
+
+fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    String::deserialize(from)?.parse().map_err(|_| {
+        serde::de::Error::custom("an address is written as 127.0.0.1:9920 or [::1]:9920")
+    })
+}
+
+fn with_port<E: serde::de::Error>(address: SocketAddr) -> Result<Option<SocketAddr>, E> {
+    match address.port() {
+        0 => Err(E::custom("a port lies between 1 and 65535")),
+        _ => Ok(Some(address)),
     }
 }
 
@@ -209,7 +226,10 @@ mod tests {
     fn metrics_are_published_nowhere_unless_it_is_set() {
         assert!(read("").unwrap().metrics.is_empty());
         let text = "[metrics]\nfile = \"/run/symbiont/symbiont.prom\"\nlisten = \"[::1]:9920\"\n";
-        let metrics = read(text).unwrap().metrics;
+        let jobs = "jobs = \"0.0.0.0:9921\"\n";
+        let metrics = read(&format!("{text}{jobs}")).unwrap().metrics;
+        assert_eq!(metrics.jobs.map(|address| address.port()), Some(9921));
+        assert_eq!(read(text).unwrap().metrics.jobs, None);
         assert_eq!(metrics.file.as_deref(), Some(Path::new("/run/symbiont/symbiont.prom")));
         assert_eq!(metrics.listen.map(|address| address.port()), Some(9920));
     }
@@ -237,6 +257,9 @@ mod tests {
             ("[metrics]\nlisten = \"0.0.0.0:9920\"", "0.0.0.0 can be reached from other machines"),
             ("[metrics]\nlisten = \"[::]:9920\"", ":: can be reached from other machines"),
             ("[metrics]\nlisten = \"192.0.2.1:9920\"", "192.0.2.1 can be reached"),
+            ("[metrics]\njobs = true", "line 2"),
+            ("[metrics]\njobs = \"node7:9921\"", "127.0.0.1:9920"),
+            ("[metrics]\njobs = \"0.0.0.0:0\"", "between 1 and 65535"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains("symbiontd.toml") && error.contains(part), "{text}: {error}");

@@ -36,6 +36,7 @@ mod connection;
 mod enrolments;
 mod explain;
 mod hub;
+mod jobs;
 mod metrics;
 mod notices;
 mod private;
@@ -53,6 +54,8 @@ pub use access::{Owner, Peer};
 pub use client::{Client, ClientError};
 pub use config::{Config, ConfigError, MetricsConfig};
 pub use hub::Hub;
+pub use jobs::{JobAccounts, JobOf};
+pub use metrics::{Published, Publisher};
 pub use private::{
     LatenessMs, ManagerCost, ManagerReport, Moves, Plan, RestoreOutcome, Wakes, manage,
 };

@@ -7,7 +7,7 @@
 //! # Approach
 //! [`Metrics::observe`] takes over, after each step of the loop, what the loop counted; once a second
 //! the text format (version 0.0.4) is made of it and given to a [`Publisher`], a thread that writes
-//! the file and answers the port. So neither a hung file system nor a slow client holds up the loop.
+//! the file and answers the ports. So neither a hung file system nor a slow client holds up the loop.
 //!
 //! # Terms and units
 //! Names begin with `symbiont_`; times are seconds, sizes bytes, slowdowns time together / time alone.
@@ -37,8 +37,10 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use symbiont_wire::jobs::NodeJobs;
+
 use crate::config::MetricsConfig;
-use publisher::Publisher;
+pub use publisher::{Published, Publisher};
 
 /// How often the figures are published at most.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -279,13 +281,21 @@ impl Metrics {
         self.trouble.iter().cloned().chain(published).collect()
     }
 
-    /// Adds a step of the loop under a policy; publishes once a second, with what `own` reads then.
+    /// Are jobs reported?
+    #[must_use]
+    pub fn reports_jobs(&self) -> bool {
+        self.config.jobs.is_some()
+    }
+
+    /// Adds a step of the loop under a policy; publishes once a second, with what `own` reads and `jobs`
+    /// reports then.
     pub fn observe(
         &mut self,
         policy: &str,
         figures: &Figures,
         slowdowns: &Slowdowns,
         own: impl FnOnce() -> Own,
+        jobs: impl FnOnce() -> NodeJobs,
     ) {
         self.count(policy, figures, slowdowns);
         let Some(publisher) = &self.publisher else { return };
@@ -294,7 +304,10 @@ impl Metrics {
         }
         self.published = Some(Instant::now());
         self.measure_own(own());
-        publisher.publish(self.text());
+        // Numbers that are finite can be written.
+        let text = || serde_json::to_string(&jobs()).unwrap_or_default();
+        let jobs = if self.reports_jobs() { text() } else { String::new() };
+        publisher.publish(Published { metrics: self.text(), jobs });
     }
 
     fn count(&mut self, policy: &str, figures: &Figures, slowdowns: &Slowdowns) {

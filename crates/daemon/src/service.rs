@@ -8,6 +8,7 @@ use serde::Serialize;
 use symbiont_control::Controller;
 use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::LinuxMachine;
+use symbiont_linux::perf::processor_name;
 use symbiont_machine::{Ability, Class, Machine, ProgramId, Sample, UnknownClass};
 use symbiont_policy::room_for_one;
 use symbiont_wire::{
@@ -17,6 +18,7 @@ use symbiont_wire::{
 
 use crate::explain::{self, Names, StepContext};
 use crate::hub::{Hub, Pending};
+use crate::jobs::{JobAccounts, JobOf};
 use crate::metrics::{Figures, Metrics, Own};
 use crate::process::owner_of;
 use crate::programs::{Program, Programs};
@@ -45,6 +47,10 @@ pub struct Service {
     pub enrolments: enrolments::File,
     /// What is counted for Prometheus.
     pub metrics: Metrics,
+    /// What jobs use and need.
+    jobs: JobAccounts,
+    /// The processor, as the firmware names it.
+    processor: Option<String>,
     /// Which other threads run on the cores of programs that are measured.
     quiet: Watch,
     own_cpus: OwnCpus,
@@ -104,6 +110,10 @@ impl Service {
             notes: Vec::new(),
             enrolments,
             metrics: Metrics::new(),
+            jobs: JobAccounts::default(),
+            processor: processor_name(
+                &std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default(),
+            ),
             quiet: Watch::default(),
             own_cpus: OwnCpus::default(),
             recent_moves: RecentMoves::default(),
@@ -508,7 +518,14 @@ impl Service {
         };
         let slowdowns = explain::slowdowns(step, managed.applied(), managed.policy());
         let own = || Own::read(machine.cost().cpu);
-        self.metrics.observe(&self.policy, &figures, &slowdowns, own);
+        let topology = machine.topology();
+        if self.metrics.reports_jobs() {
+            let job = |program: &Program| Some(JobOf { job: program.job?, user: program.owner });
+            let programs = self.programs.iter().filter_map(|(id, one)| Some((id, job(one)?)));
+            self.jobs.observe(step, topology, managed.policy(), &programs.collect());
+        }
+        let jobs = || self.jobs.report(self.processor.as_deref(), &self.policy, topology);
+        self.metrics.observe(&self.policy, &figures, &slowdowns, own, jobs);
     }
 
     /// Notes for the next start what is managed now.

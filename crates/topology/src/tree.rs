@@ -47,6 +47,17 @@ pub enum CoreKind {
     Efficiency,
 }
 
+impl CoreKind {
+    /// The word that files and messages use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Performance => "performance",
+            Self::Efficiency => "efficiency",
+        }
+    }
+}
+
 /// One online hardware thread and its place in the tree: the flat form that every
 /// reader (sysfs, hwloc, synthetic) produces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -15,7 +15,8 @@
 //! [`Request`] is a call of the interface with its parameters, [`Failure`] an error of it.
 //! [`INTERFACE`] describes both for generic clients; [`STATUS_SCHEMA`], [`WHY_SCHEMA`],
 //! [`SNAPSHOT_SCHEMA`] and [`ADVICE_SCHEMA`] are JSON schemas of what `symbiont status`, `why`, `top` and
-//! `advise` print with `--json`. [`advice`] is no message: it is made without a daemon.
+//! `advise` print with `--json`. [`advice`] is no message: it is made without a daemon. [`jobs`] is what the
+//! daemon of a node reports of its jobs over HTTP, described by [`JOBS_SCHEMA`].
 //!
 //! # Terms and units
 //! *Frame*: the bytes of one message without the zero byte, at most [`MOST_BYTES`]. *Descriptor*: an
@@ -35,6 +36,7 @@ pub mod advice;
 mod call;
 mod failure;
 mod frame;
+pub mod jobs;
 mod reply;
 mod request;
 mod snapshot;
@@ -61,6 +63,8 @@ pub const WHY_SCHEMA: &str = include_str!("why.schema.json");
 pub const SNAPSHOT_SCHEMA: &str = include_str!("snapshot.schema.json");
 /// JSON schema of [`advice::Advice`], as `symbiont advise --json` prints it.
 pub const ADVICE_SCHEMA: &str = include_str!("advice.schema.json");
+/// JSON schema of [`jobs::NodeJobs`], as the daemon answers `GET /jobs`.
+pub const JOBS_SCHEMA: &str = include_str!("jobs.schema.json");
 /// What `varlinkctl introspect` shows.
 pub const INTERFACE: &str = include_str!("io.symbiont.Manager.varlink");
 

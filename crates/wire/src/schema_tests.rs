@@ -19,6 +19,7 @@ fn the_schemas_are_those_of_the_types() {
         ("why", WHY_SCHEMA, schema::<Explanations>("symbiont why --json")),
         ("snapshot", SNAPSHOT_SCHEMA, schema::<Snapshot>("symbiont top --json")),
         ("advice", ADVICE_SCHEMA, schema::<advice::Advice>("symbiont advise --json")),
+        ("jobs", JOBS_SCHEMA, schema::<jobs::NodeJobs>("GET /jobs")),
     ] {
         let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
         if std::env::var_os("UPDATE_GOLDEN").is_some() {

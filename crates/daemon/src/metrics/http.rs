@@ -1,24 +1,48 @@
-//! Answers one client over HTTP/1: a scrape of Prometheus, or an operator with curl.
+//! Answers one client over HTTP/1: a scrape of Prometheus, the chooser of jobs, or an operator with curl.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-
-use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 
 /// How long a client may take for its request, and again for the answer.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// A longer request is none of ours.
 const MOST_BYTES: usize = 8192;
 
-/// Reads a request, and answers it with this text if it is for the metrics.
+/// What there is at a port.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// Its path; `/` gives it too.
+    pub path: &'static str,
+    /// What kind of text it is.
+    pub content_type: &'static str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Reads a request, and answers it with the page if it is for that.
 ///
 /// # Errors
 /// When the client is gone or too slow.
-pub fn answer(mut client: TcpStream, text: &str) -> io::Result<()> {
+pub fn answer(mut client: TcpStream, page: Page<'_>) -> io::Result<()> {
     let head = head(&mut client, Instant::now() + TIMEOUT)?;
-    client.set_write_timeout(Some(TIMEOUT))?;
-    client.write_all(response(&head, text).as_bytes())
+    write(&mut client, response(&head, page).as_bytes(), Instant::now() + TIMEOUT)
+}
+
+/// Writes all, however slowly the client reads, until a deadline.
+fn write(client: &mut TcpStream, mut rest: &[u8], deadline: Instant) -> io::Result<()> {
+    while !rest.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        client.set_write_timeout(Some(left))?;
+        match client.write(rest)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => rest = rest.get(count..).unwrap_or_default(),
+        }
+    }
+    Ok(())
 }
 
 /// The request up to the blank line.
@@ -39,14 +63,17 @@ fn head(client: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn response(head: &[u8], text: &str) -> String {
+fn response(head: &[u8], page: Page<'_>) -> String {
     let head = String::from_utf8_lossy(head);
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = target.split('?').next().unwrap_or_default();
+    let there = format!("there is {} only\n", page.path);
     let (status, kind, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics" | "/") => ("200 OK", CONTENT_TYPE, text),
-        ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "the metrics are at /metrics\n"),
+        ("GET" | "HEAD", path) if path == page.path || path == "/" => {
+            ("200 OK", page.content_type, page.text)
+        }
+        ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", there.as_str()),
         _ => ("405 Method Not Allowed", "text/plain", "only GET and HEAD are answered\n"),
     };
     let shown = if method == "HEAD" { "" } else { body };
@@ -63,11 +90,15 @@ mod tests {
 
     use super::*;
 
+    fn page(text: &str) -> Page<'_> {
+        Page { path: "/metrics", content_type: "text/plain; version=0.0.4", text }
+    }
+
     fn exchange(request: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(request.as_bytes()).unwrap();
-        answer(listener.accept().unwrap().0, "up 1\n").unwrap();
+        answer(listener.accept().unwrap().0, page("up 1\n")).unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).unwrap();
         answer
@@ -94,8 +125,19 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(b"GET /metrics").unwrap();
-        let cut = answer(listener.accept().unwrap().0, "up 1\n").unwrap_err();
+        let cut = answer(listener.accept().unwrap().0, page("up 1\n")).unwrap_err();
         assert!(matches!(cut.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{cut}");
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let begin = Instant::now();
+        let long = "x".repeat(64 << 20);
+        assert!(answer(listener.accept().unwrap().0, page(&long)).is_err());
+        assert!(begin.elapsed() < 8 * TIMEOUT, "{:?}", begin.elapsed());
     }
 
     #[test]
@@ -103,6 +145,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(&vec![b'x'; MOST_BYTES + 2048]).unwrap();
-        assert!(answer(listener.accept().unwrap().0, "up 1\n").is_err());
+        assert!(answer(listener.accept().unwrap().0, page("up 1\n")).is_err());
     }
 }

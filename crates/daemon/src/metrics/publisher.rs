@@ -1,4 +1,4 @@
-//! The thread that writes the file of metrics and answers the port.
+//! The thread that writes the file of metrics and answers the ports.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -9,10 +9,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use symbiont_linux::launch::be_normal;
 
-use super::http;
+use super::http::{self, Page};
 use crate::config::MetricsConfig;
 
 /// How long the end of the thread is waited for.
@@ -20,9 +21,18 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// After how long a port that could not be opened is tried again.
 const RETRY: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
-/// Publishes a text until it is dropped.
+/// What is published.
+#[derive(Debug, Clone, Default)]
+pub struct Published {
+    /// The metrics, for file and port.
+    pub metrics: String,
+    /// The jobs, for a port of their own.
+    pub jobs: String,
+}
+
+/// Publishes texts until it is dropped.
 #[derive(Debug)]
-pub(super) struct Publisher {
+pub struct Publisher {
     shared: Arc<Shared>,
     /// A byte: there is a new text. Closed: the end.
     wake: Option<UnixStream>,
@@ -33,9 +43,52 @@ pub(super) struct Publisher {
 /// What both threads know.
 #[derive(Debug, Default)]
 struct Shared {
-    text: Mutex<Arc<str>>,
+    published: Mutex<Arc<Published>>,
     file_trouble: Mutex<Option<String>>,
     port_trouble: Mutex<Option<String>>,
+    jobs_trouble: Mutex<Option<String>>,
+}
+
+/// What a port is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    Metrics,
+    Jobs,
+}
+
+impl Endpoint {
+    fn page(self, published: &Published) -> Page<'_> {
+        match self {
+            Self::Metrics => {
+                Page { path: "/metrics", content_type: CONTENT_TYPE, text: &published.metrics }
+            }
+            Self::Jobs => {
+                Page { path: "/jobs", content_type: "application/json", text: &published.jobs }
+            }
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Self::Metrics => "metrics are",
+            Self::Jobs => "jobs are",
+        }
+    }
+
+    fn trouble(self, shared: &Shared) -> &Mutex<Option<String>> {
+        match self {
+            Self::Metrics => &shared.port_trouble,
+            Self::Jobs => &shared.jobs_trouble,
+        }
+    }
+}
+
+/// A port.
+#[derive(Debug)]
+struct Port {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    listener: Option<TcpListener>,
 }
 
 impl Publisher {
@@ -54,8 +107,11 @@ impl Publisher {
             shared: Arc::clone(&shared),
             woken,
             file: config.file.clone(),
-            address: config.listen,
-            listener: None,
+            ports: [(Endpoint::Metrics, config.listen), (Endpoint::Jobs, config.jobs)]
+                .into_iter()
+                .filter_map(|(endpoint, address)| Some((endpoint, address?)))
+                .map(|(endpoint, address)| Port { endpoint, address, listener: None })
+                .collect(),
             _end: end,
         };
         std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
@@ -65,9 +121,9 @@ impl Publisher {
         Ok(Self { shared, wake: Some(wake), ended })
     }
 
-    /// Publishes this text from now on.
-    pub fn publish(&self, text: String) {
-        set(&self.shared.text, text.into());
+    /// Publishes this from now on.
+    pub fn publish(&self, published: Published) {
+        set(&self.shared.published, Arc::new(published));
         if let Some(mut wake) = self.wake.as_ref() {
             // Where the buffer is full, it is about to wake.
             let _ = wake.write(&[1]);
@@ -75,8 +131,10 @@ impl Publisher {
     }
 
     /// What hinders it, a line each.
+    #[must_use]
     pub fn trouble(&self) -> Vec<String> {
-        [&self.shared.file_trouble, &self.shared.port_trouble].into_iter().filter_map(get).collect()
+        let Shared { file_trouble, port_trouble, jobs_trouble, .. } = &*self.shared;
+        [file_trouble, port_trouble, jobs_trouble].into_iter().filter_map(get).collect()
     }
 }
 
@@ -100,8 +158,7 @@ struct Worker {
     shared: Arc<Shared>,
     woken: UnixStream,
     file: Option<PathBuf>,
-    address: Option<SocketAddr>,
-    listener: Option<TcpListener>,
+    ports: Vec<Port>,
     /// Dropped at the end.
     _end: Sender<()>,
 }
@@ -110,15 +167,15 @@ impl Worker {
     fn run(mut self) {
         loop {
             self.listen();
-            let Ok((news, client)) = self.sleep() else { break };
+            let Ok((news, clients)) = self.sleep() else { break };
             if news {
                 match self.drain() {
                     Ok(()) => self.write(),
                     Err(_) => break,
                 }
             }
-            if client {
-                self.attend();
+            for port in clients {
+                self.attend(port);
             }
         }
         if let Some(file) = &self.file {
@@ -127,34 +184,43 @@ impl Worker {
         }
     }
 
-    /// Opens the port, unless it is open.
+    /// Opens the ports that are not open.
     fn listen(&mut self) {
-        let Some(address) = self.address.filter(|_| self.listener.is_none()) else { return };
-        let opened = TcpListener::bind(address).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        });
-        let trouble = match opened {
-            Ok(listener) => {
-                self.listener = Some(listener);
-                None
-            }
-            Err(error) => Some(format!("metrics are not served at {address}: {error}")),
-        };
-        set(&self.shared.port_trouble, trouble);
+        for port in self.ports.iter_mut().filter(|port| port.listener.is_none()) {
+            let opened = TcpListener::bind(port.address).and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            });
+            let trouble = match opened {
+                Ok(listener) => {
+                    port.listener = Some(listener);
+                    None
+                }
+                Err(error) => Some(format!(
+                    "{} not served at {}: {error}",
+                    port.endpoint.what(),
+                    port.address
+                )),
+            };
+            set(port.endpoint.trouble(&self.shared), trouble);
+        }
     }
 
-    /// Waits for a new text or a client: which of them is there?
-    fn sleep(&self) -> io::Result<(bool, bool)> {
+    /// Waits for a new text or a client: is there one, and at which ports are clients?
+    fn sleep(&self) -> io::Result<(bool, Vec<usize>)> {
         let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
-        fds.extend(self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
-        let tries_again = self.address.is_some() && self.listener.is_none();
+        let open =
+            || (0..).zip(&self.ports).filter_map(|(at, port)| Some((at, port.listener.as_ref()?)));
+        fds.extend(open().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
+        let tries_again = self.ports.iter().any(|port| port.listener.is_none());
         match poll(&mut fds, tries_again.then_some(&RETRY)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok((is_ready(0), is_ready(1)))
+        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+        let news = ready.next().unwrap_or(false);
+        let clients = open().zip(ready).filter(|(_, ready)| *ready).map(|((at, _), _)| at);
+        Ok((news, clients.collect()))
     }
 
     /// Takes the bytes that woke it.
@@ -176,15 +242,17 @@ impl Worker {
 
     fn write(&self) {
         let Some(file) = &self.file else { return };
-        let written = replace(file, get(&self.shared.text).as_bytes());
+        let written = replace(file, get(&self.shared.published).metrics.as_bytes());
         let path = file.display();
         let trouble =
             written.err().map(|error| format!("metrics are not written to {path}: {error}"));
         set(&self.shared.file_trouble, trouble);
     }
 
-    fn attend(&mut self) {
-        let accepted = match &self.listener {
+    /// Answers a client of a port.
+    fn attend(&mut self, at: usize) {
+        let Some(port) = self.ports.get_mut(at) else { return };
+        let accepted = match &port.listener {
             Some(listener) => listener.accept(),
             None => return,
         };
@@ -195,14 +263,14 @@ impl Worker {
             Err(_) => {
                 // No descriptors, as a rule. It would be ready at once, again and again: what is
                 // wrong shows when the port is opened anew.
-                self.listener = None;
+                port.listener = None;
                 return;
             }
         };
-        let text = get(&self.shared.text);
+        let published = get(&self.shared.published);
         if client.set_nonblocking(false).is_ok() {
             // A client that is gone or too slow comes again.
-            let _ = http::answer(client, &text);
+            let _ = http::answer(client, port.endpoint.page(&published));
         }
     }
 }
@@ -235,11 +303,15 @@ mod tests {
     use super::*;
 
     fn file(path: &Path) -> MetricsConfig {
-        MetricsConfig { file: Some(path.to_owned()), listen: None }
+        MetricsConfig { file: Some(path.to_owned()), ..MetricsConfig::default() }
     }
 
     fn port(address: SocketAddr) -> MetricsConfig {
-        MetricsConfig { file: None, listen: Some(address) }
+        MetricsConfig { listen: Some(address), ..MetricsConfig::default() }
+    }
+
+    fn metrics(text: String) -> Published {
+        Published { metrics: text, jobs: String::new() }
     }
 
     fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -251,8 +323,12 @@ mod tests {
     }
 
     fn get_from(address: SocketAddr) -> Option<String> {
+        page_of(address, "/metrics")
+    }
+
+    fn page_of(address: SocketAddr, path: &str) -> Option<String> {
         let mut client = TcpStream::connect(address).ok()?;
-        client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").ok()?;
+        client.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).ok()?;
         let mut answer = String::new();
         client.read_to_string(&mut answer).ok()?;
         Some(answer.split_once("\r\n\r\n")?.1.to_owned())
@@ -263,7 +339,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("symbiont.prom");
         let publisher = Publisher::start(&file(&path)).unwrap();
-        publisher.publish("up 1\n".to_owned());
+        publisher.publish(metrics("up 1\n".to_owned()));
         wait_until("it is written", || {
             fs::read_to_string(&path).is_ok_and(|text| text == "up 1\n")
         });
@@ -299,12 +375,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing/symbiont.prom");
         let publisher = Publisher::start(&file(&path)).unwrap();
-        publisher.publish("up 1\n".to_owned());
+        publisher.publish(metrics("up 1\n".to_owned()));
         wait_until("it is reported", || !publisher.trouble().is_empty());
         let trouble = publisher.trouble().remove(0);
         assert!(trouble.ends_with("missing/symbiont.prom: entity not found"), "{trouble}");
         fs::create_dir(path.parent().unwrap()).unwrap();
-        publisher.publish("up 1\n".to_owned());
+        publisher.publish(metrics("up 1\n".to_owned()));
         wait_until("it is over", || publisher.trouble().is_empty() && path.exists());
     }
 
@@ -316,9 +392,23 @@ mod tests {
         wait_until("it is reported", || !publisher.trouble().is_empty());
         assert!(publisher.trouble()[0].contains(&address.to_string()), "{publisher:?}");
         drop(other);
-        publisher.publish("up 1\n".to_owned());
+        publisher.publish(metrics("up 1\n".to_owned()));
         wait_until("it is served", || get_from(address).is_some_and(|text| text == "up 1\n"));
         assert_eq!(publisher.trouble(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn jobs_are_served_at_their_own_port_only() {
+        let [metrics, jobs] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [listen, address] = [&metrics, &jobs].map(|free| free.local_addr().unwrap());
+        drop((metrics, jobs));
+        let config = MetricsConfig { file: None, listen: Some(listen), jobs: Some(address) };
+        let publisher = Publisher::start(&config).unwrap();
+        publisher.publish(Published { metrics: "up 1\n".to_owned(), jobs: "{}".to_owned() });
+        wait_until("it is served", || page_of(address, "/jobs").is_some_and(|text| text == "{}"));
+        wait_until("they are served", || get_from(listen).is_some_and(|text| text == "up 1\n"));
+        assert_eq!(page_of(listen, "/jobs").as_deref(), Some("there is /metrics only\n"));
+        assert_eq!(page_of(address, "/metrics").as_deref(), Some("there is /jobs only\n"));
     }
 
     #[test]
@@ -331,7 +421,7 @@ mod tests {
         wait_until("it listens", || TcpStream::connect(address).is_ok());
         let _silent: Vec<_> = (0..3).filter_map(|_| TcpStream::connect(address).ok()).collect();
         for round in 0..3 {
-            publisher.publish(format!("up {round}\n"));
+            publisher.publish(metrics(format!("up {round}\n")));
             assert_eq!(get_from(address), Some(format!("up {round}\n")));
         }
     }
