@@ -1,25 +1,35 @@
 //! `symbiont slurm`: which jobs of a cluster start together.
 
 mod cluster;
+mod daemons;
 mod decisions;
 mod metrics;
+mod nodes;
+mod predicting;
 mod releaser;
+mod stacks;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use symbiont_jobs::{Rules, Store};
+use symbiont_model::{Model, ModelError, Problem};
 
 use self::cluster::{Cluster, Commands};
+use self::daemons::Daemons;
 use self::decisions::Decisions;
+use self::nodes::Poller;
 use self::releaser::{ReleaseOptions, Releaser};
 use crate::args::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use crate::identity::default_store;
+
+/// How often the daemons of nodes are asked.
+const ASKED_EVERY: Duration = Duration::from_secs(30);
 
 /// Releases jobs, or says why some were.
 pub fn slurm(args: &Slurm) -> anyhow::Result<()> {
@@ -62,6 +72,10 @@ fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<
     };
     let known = store.read()?;
     let mut releaser = Releaser::new(commands, options, store, known);
+    if let Some(path) = &args.model {
+        let poller = Poller::start(args.node_port, ASKED_EVERY)?;
+        releaser = releaser.with_daemons(Daemons::new(read_model(path)?, poller));
+    }
     let ends = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&ends))?;
@@ -105,6 +119,13 @@ fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<
         pause(args.interval, &ends);
     }
     Ok(())
+}
+
+/// The model of the nodes' processor, which need not be this machine's.
+fn read_model(path: &Path) -> anyhow::Result<Model> {
+    let wrong = |problem| ModelError { path: path.to_owned(), problem };
+    let text = symbiont_input::read_to_string(path).map_err(|error| wrong(Problem::Io(error)))?;
+    Ok(Model::parse(&text).map_err(wrong)?)
 }
 
 /// Sleeps, in pieces, so that a signal ends it soon.

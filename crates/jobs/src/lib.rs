@@ -14,6 +14,7 @@
 //! | the slowdown of a program next to others | [`Predict`] |
 //! | by the interference model, where CPI stacks are counted | [`Modelled`] |
 //! | from runs that took longer next to some than to others, where not | [`Learned`] |
+//! | whichever of the two is known more of | [`Combined`] |
 //! | what is known of each program of each user, in a file | [`Observations`], [`Store`] |
 //! | what ran next to what | [`Account`] |
 //! | queue and nodes as Slurm's commands write them | [`slurm`] |
@@ -26,6 +27,7 @@
 
 mod account;
 mod choose;
+mod combined;
 mod digest;
 mod learned;
 mod modelled;
@@ -37,6 +39,7 @@ mod store;
 
 pub use account::{Account, Ran};
 pub use choose::choose;
+pub use combined::{Basis, Combined};
 pub use digest::{digest, digest_of_text, work};
 pub use learned::{CoRun, Demand, Learned};
 pub use modelled::Modelled;

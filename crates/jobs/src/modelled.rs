@@ -1,15 +1,20 @@
 //! Slowdowns by the interference model, where CPI stacks of programs were counted.
+//!
+//! A program is one thread, as the model has it: of one with several threads, the mean one. Where more programs
+//! run on a node than share a core, each is as likely as any other to be on a core with the victim.
 
-use symbiont_model::{Coefficients, Interference, Shares, StackError};
+use std::collections::BTreeMap;
 
-use crate::{Predict, Program};
+use symbiont_model::{Coefficients, Interference, Model, Shares, SmtMode, StackError, Throttling};
 
-/// Predicts from CPI stacks. A program without one has the average of the others.
+use crate::Program;
+
+/// Predicts from CPI stacks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Modelled {
-    /// Victims, then co-runners.
-    table: Interference,
-    programs: usize,
+    modes: BTreeMap<SmtMode, (Coefficients, Option<Throttling>)>,
+    /// By program.
+    stacks: Vec<Option<Shares>>,
     /// Programs that share a core at most.
     width: usize,
 }
@@ -19,69 +24,101 @@ impl Modelled {
     /// share.
     ///
     /// # Errors
-    /// [`StackError`] when a stack has another number of components than the model.
+    /// [`StackError::Length`] when a stack has another number of components than the model.
     pub fn new(
-        coefficients: &Coefficients,
-        stacks: &[Option<Shares>],
+        model: &Model,
+        stacks: Vec<Option<Shares>>,
         width: usize,
     ) -> Result<Self, StackError> {
-        let components = coefficients.terms().len();
-        let known: Vec<&Shares> = stacks.iter().flatten().collect();
-        let mean = |at: usize| match known.len() {
-            0 => 1.0,
-            _ => known.iter().filter_map(|stack| stack.parts().get(at)).sum::<f64>(),
-        };
-        let average = Shares::new((0..components).map(mean).collect())?;
-        let each = || stacks.iter().map(|stack| stack.as_ref().unwrap_or(&average).clone());
-        // Each twice, as a victim and as a co-runner: two jobs of one program may share a core.
-        let table = Interference::predict(coefficients, &each().chain(each()).collect::<Vec<_>>())?;
-        Ok(Self { table, programs: stacks.len(), width: width.max(1) })
-    }
-}
-
-impl Predict for Modelled {
-    /// Where more programs run on the node than share a core, the mean over groups of as many
-    /// co-runners as share one.
-    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
-        let victim = victim.0 as usize;
-        let others: Vec<usize> =
-            co_runners.iter().map(|other| self.programs + other.0 as usize).collect();
-        let at_once = (self.width - 1).min(others.len());
-        if at_once == others.len() || at_once == 0 {
-            let on_the_core = others.get(..at_once).unwrap_or_default();
-            return self.table.slowdown(victim, on_the_core);
+        let want = model.components.len();
+        let mut lengths = stacks.iter().flatten().map(|stack| stack.parts().len());
+        if let Some(got) = lengths.find(|got| *got != want) {
+            return Err(StackError::Length { got, want });
         }
+        let modes = model.modes.iter().map(|(mode, trained)| {
+            (*mode, (trained.fit.model.delta().clone(), trained.throttling.clone()))
+        });
+        let modes: BTreeMap<_, _> = modes.collect();
+        let widest = modes.keys().map(|mode| mode.threads()).max().unwrap_or(1);
+        Ok(Self { modes, stacks, width: width.clamp(1, widest) })
+    }
+
+    fn stack(&self, program: Program) -> Option<&Shares> {
+        self.stacks.get(program.0 as usize)?.as_ref()
+    }
+
+    /// Slowdown of a program (time together / time alone) while these run on the same node; none where a
+    /// stack is not known, or the model has no mode of so few threads. Where more programs run than share a
+    /// core, the mean over groups of as many co-runners as share one.
+    #[must_use]
+    pub fn slowdown(&self, victim: Program, co_runners: &[Program]) -> Option<f64> {
+        let victim = self.stack(victim)?;
+        let others: Option<Vec<&Shares>> =
+            co_runners.iter().map(|&other| self.stack(other)).collect();
+        let others = others?;
+        let at_once = (self.width - 1).min(others.len());
+        if at_once == 0 {
+            return Some(1.0);
+        }
+        let (coefficients, throttling) = self.modes.get(&SmtMode::of(at_once + 1)?)?;
         // Each co-runner is in as many of these groups as any other.
-        let group = |first: usize| -> Vec<usize> {
-            others.iter().cycle().skip(first).take(at_once).copied().collect()
-        };
-        let sum: f64 = (0..others.len()).map(|at| self.table.slowdown(victim, &group(at))).sum();
-        sum / others.len() as f64
+        let groups = if at_once == others.len() { 1 } else { others.len() };
+        let mut sum = 0.0;
+        for first in 0..groups {
+            let on_the_core = others.iter().cycle().skip(first).take(at_once).copied();
+            let group: Vec<Shares> = std::iter::once(victim).chain(on_the_core).cloned().collect();
+            let all: Vec<usize> = (0..group.len()).collect();
+            sum += Interference::predict(coefficients, &group).ok()?.slowdown(0, &all);
+        }
+        let alone = throttling.as_ref().map_or(1.0, |throttling| throttling.ratio(victim));
+        Some(sum / groups as f64 * alone)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use symbiont_model::Terms;
+pub(crate) mod tests {
+    use symbiont_model::{Components, Fit, SmtModel, Terms, Trained, Training};
 
     use super::*;
 
-    fn close(a: f64, b: f64) -> bool {
-        (a - b).abs() < 1e-9
+    fn close(a: Option<f64>, b: f64) -> bool {
+        a.is_some_and(|a| (a - b).abs() < 1e-9)
     }
 
-    /// What waits for memory disturbs what waits for memory.
-    fn coefficients() -> Coefficients {
+    /// What waits for memory disturbs what waits for memory, by so much.
+    fn trained(interaction: f64) -> Trained {
         let terms = |delta| Terms { alpha: 0.5, beta: 0.0, gamma: 0.0, delta };
-        Coefficients::new(vec![terms(0.0), terms(0.8)]).unwrap()
+        let delta = Coefficients::new(vec![terms(0.0), terms(interaction)]).unwrap();
+        let linear = Coefficients::new(vec![terms(0.0), terms(0.0)]).unwrap();
+        let errors = vec![Terms::default(); 2];
+        let model = SmtModel::new(1.0, linear, delta).unwrap();
+        let (linear_errors, delta_errors) = (errors.clone(), errors);
+        let fit = Fit { model, linear_errors, delta_errors, observed: 1 };
+        Trained { fit, throttling: None, scores: Vec::new() }
     }
 
-    fn stack(memory: f64) -> Option<Shares> {
+    pub(crate) fn model() -> Model {
+        Model {
+            machine: "A processor".to_owned(),
+            core: Default::default(),
+            catalogue: "synthetic".to_owned(),
+            components: Components::named(["base", "memory"]).unwrap(),
+            training: Training {
+                date: "2026-01-02T03:04:05Z".to_owned(),
+                programs: Vec::new(),
+                quantum_ms: 100,
+                note: String::new(),
+            },
+            modes: [(SmtMode::Smt2, trained(0.8)), (SmtMode::Smt4, trained(0.4))].into(),
+        }
+    }
+
+    pub(crate) fn stack(memory: f64) -> Option<Shares> {
         Some(Shares::new(vec![1.0 - memory, memory]).unwrap())
     }
 
     fn modelled(width: usize) -> Modelled {
-        Modelled::new(&coefficients(), &[stack(0.75), stack(0.25), None], width).unwrap()
+        Modelled::new(&model(), vec![stack(0.75), stack(0.25), None], width).unwrap()
     }
 
     #[test]
@@ -92,24 +129,47 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_a_stack_is_average() {
-        let got = modelled(2).slowdown(Program(0), &[Program(2)]);
-        assert!(close(got, 1.0 + 0.8 * 0.75 * 0.5), "{got}");
+    fn where_a_stack_is_not_known_nothing_is_predicted() {
+        let slowdown =
+            |one, other| modelled(2).slowdown(Program(one), &[Program(0), Program(other)]);
+        assert_eq!((slowdown(0, 2), slowdown(2, 0), slowdown(0, 9)), (None, None, None));
     }
 
     #[test]
     fn where_more_run_than_share_a_core_the_mean_is_predicted() {
         let others = [Program(0), Program(1), Program(1)];
         let got = modelled(2).slowdown(Program(0), &others);
-        assert!(close(got, 1.0 + 0.8 * 0.75 * (0.75 + 0.25 + 0.25) / 3.0), "{got}");
-        let all = modelled(4).slowdown(Program(0), &others);
-        assert!(close(all, 1.0 + 0.8 * 0.75 * (0.75 + 0.25 + 0.25)), "{all}");
-        assert_eq!(modelled(1).slowdown(Program(0), &others), 1.0);
+        assert!(close(got, 1.0 + 0.8 * 0.75 * (0.75 + 0.25 + 0.25) / 3.0), "{got:?}");
+        assert_eq!(modelled(1).slowdown(Program(0), &others), Some(1.0));
+    }
+
+    #[test]
+    fn each_number_of_threads_on_a_core_has_its_own_mode() {
+        let others = [Program(0), Program(1), Program(1)];
+        for width in [4, 8] {
+            let all = modelled(width).slowdown(Program(0), &others);
+            assert!(close(all, 1.0 + 0.4 * 0.75 * (0.75 + 0.25 + 0.25)), "{width}: {all:?}");
+        }
+        let mut wide = model();
+        wide.modes.remove(&SmtMode::Smt2);
+        let wide = Modelled::new(&wide, vec![stack(0.5)], 4).unwrap();
+        assert_eq!(wide.slowdown(Program(0), &[Program(0)]), None);
+    }
+
+    #[test]
+    fn slowdowns_are_against_running_alone_on_the_whole_core() {
+        let mut throttled = model();
+        let throttling = Throttling { weights: vec![1.0, 2.0], error: 0.0 };
+        throttled.modes.get_mut(&SmtMode::Smt2).unwrap().throttling = Some(throttling);
+        let modelled = Modelled::new(&throttled, vec![stack(0.5)], 2).unwrap();
+        let got = modelled.slowdown(Program(0), &[Program(0)]);
+        assert!(close(got, 1.5 * (1.0 + 0.8 * 0.25)), "{got:?}");
+        assert_eq!(modelled.slowdown(Program(0), &[]), Some(1.0));
     }
 
     #[test]
     fn a_stack_of_another_length_is_refused() {
         let odd = Some(Shares::new(vec![1.0; 3]).unwrap());
-        assert!(Modelled::new(&coefficients(), &[odd], 2).is_err());
+        assert!(Modelled::new(&model(), vec![odd], 2).is_err());
     }
 }

@@ -85,7 +85,10 @@ pub struct Run {
 /// A CPI stack, averaged over what was counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
-    /// Cycles per instruction by cause.
+    /// The processor that it was counted on, as its firmware names it.
+    #[serde(default)]
+    pub processor: String,
+    /// Cycles per instruction by cause, as shares of their sum.
     pub components: BTreeMap<String, f64>,
     /// CPU time that it stands for, seconds.
     pub counted_s: f64,
@@ -138,6 +141,16 @@ impl Observations {
         self.forget_old();
     }
 
+    /// Adds the CPU time of a run that was added without.
+    pub fn add_cpu_time(&mut self, key: &ProgramKey, ended_s: u64, work: u64, cpu_s: f64) {
+        let Some(record) = self.programs.get_mut(key) else { return };
+        let is_it =
+            |run: &&mut Run| (run.ended_s, run.work) == (ended_s, work) && run.cpu_s.is_none();
+        if let Some(run) = record.runs.iter_mut().find(is_it) {
+            run.cpu_s = Some(cpu_s);
+        }
+    }
+
     /// Adds what was counted of a program over some of its CPU time.
     pub fn add_stack(&mut self, key: &ProgramKey, name: &str, at_s: u64, counted: &Stack) {
         let weighs = counted.counted_s.is_finite() && counted.counted_s > 0.0;
@@ -146,8 +159,10 @@ impl Observations {
             return;
         }
         let stack = self.seen(key, name, at_s).stack.get_or_insert_default();
-        // Another event catalogue has other components: the old ones cannot be averaged with them.
-        if stack.components.keys().ne(counted.components.keys()) {
+        let is_same = stack.processor == counted.processor
+            && stack.components.keys().eq(counted.components.keys());
+        // What was counted on another processor, or by another catalogue, cannot be averaged with it.
+        if !is_same {
             *stack = counted.clone();
         } else {
             let all = stack.counted_s + counted.counted_s;
@@ -237,6 +252,12 @@ impl Numbering {
         self.keys.push(key.clone());
         self.numbers.insert(key.clone(), number);
         number
+    }
+
+    /// The number of a program, if it has one.
+    #[must_use]
+    pub fn get(&self, key: &ProgramKey) -> Option<Program> {
+        self.numbers.get(key).copied()
     }
 
     /// The program of a number.
@@ -331,6 +352,7 @@ mod tests {
     #[test]
     fn stacks_are_averaged_by_the_time_they_stand_for() {
         let stack = |memory: f64, counted_s| Stack {
+            processor: "A processor".to_owned(),
             components: [("memory".to_owned(), memory)].into(),
             counted_s,
         };
@@ -340,6 +362,9 @@ mod tests {
         all.add_stack(&key("a"), "a", 3, &stack(f64::NAN, 1.0));
         let kept = all.records()[&key("a")].stack.clone().unwrap();
         assert_eq!((kept.components["memory"], kept.counted_s), (1.25, 4.0));
+        let other = Stack { processor: "Another processor".to_owned(), ..stack(3.0, 1.0) };
+        all.add_stack(&key("a"), "a", 4, &other);
+        assert_eq!(all.records()[&key("a")].stack, Some(other), "it replaces the other one's");
     }
 
     #[test]
@@ -350,6 +375,16 @@ mod tests {
         all.add_run(&key("a"), "a", Run { cpu_s: None, ..run(3, 3.0, &[]) });
         let record = &all.records()[&key("a")];
         assert_eq!(record.cpus(), Some(8.0 / 6.0));
+        all.add_cpu_time(&key("a"), 3, 8, 9.0);
+        all.add_cpu_time(&key("b"), 3, 7, 9.0);
+        all.add_cpu_time(&key("a"), 3, 7, 1.0);
+        all.add_cpu_time(&key("a"), 3, 7, 9.0);
+        let record = &all.records()[&key("a")];
+        assert_eq!(
+            record.cpus(),
+            Some(1.0),
+            "one run of another time, work or program is not meant"
+        );
         assert_eq!((record.mean_time_s(7), record.mean_time_s(8)), (Some(3.0), None));
     }
 }

@@ -20,7 +20,7 @@ pub const JOB_FORMAT: &str = "JobID:20|,StateCompact:8|,Reason:64|,PriorityLong:
     QOS:128|,UserID:20|,NumCPUs:16|,NumNodes:16|,SubmitTime:24|,StartTime:24|,NodeList:4096|,\
     ReqNodes:4096|,admin_comment:256|,Name:64";
 /// What sinfo is asked for (`-N -O`).
-pub const NODE_FORMAT: &str = "NodeList:256|,CPUsState:64|,StateCompact:32";
+pub const NODE_FORMAT: &str = "NodeList:256|,CPUsState:64|,StateCompact:32|,NodeAddr:256";
 /// The mark of jobs whose start is left to Symbiont, in their AdminComment.
 pub const MARK: &str = "symbiont:waits";
 
@@ -98,6 +98,8 @@ impl QueuedJob {
 pub struct NodeState {
     /// Its name.
     pub name: String,
+    /// Where it is reached, by name or number.
+    pub address: String,
     /// CPUs in all.
     pub cpus: usize,
     /// CPUs that no job has; none where no job may start.
@@ -229,8 +231,8 @@ fn job(line: &str) -> Result<QueuedJob, String> {
 
 fn node(line: &str) -> Result<NodeState, String> {
     let fields: Vec<&str> = line.split('|').map(str::trim).collect();
-    let [name, cpus, state] = fields[..] else {
-        return Err(format!("{} fields, 3 expected", fields.len()));
+    let [name, cpus, state, address] = fields[..] else {
+        return Err(format!("{} fields, 4 expected", fields.len()));
     };
     if name.is_empty() {
         return Err("a node without a name".to_owned());
@@ -242,7 +244,9 @@ fn node(line: &str) -> Result<NodeState, String> {
     // A suffix says more: `*` does not respond, `~` powered down, `$` reserved, ...
     let takes_jobs = matches!(state, "idle" | "mix" | "alloc");
     let idle = if takes_jobs { (*idle).min(*all) } else { 0 };
-    Ok(NodeState { name: name.to_owned(), cpus: *all, idle, takes_jobs })
+    let address = if address.is_empty() { name } else { address };
+    let (name, address) = (name.to_owned(), address.to_owned());
+    Ok(NodeState { name, address, cpus: *all, idle, takes_jobs })
 }
 
 /// Seconds since 1970; none: not known.

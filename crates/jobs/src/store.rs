@@ -169,7 +169,8 @@ mod tests {
         let (work, elapsed_s, error_s) = (u64::MAX, 1.25, 1.0);
         let run = Run { ended_s: at, work, elapsed_s, error_s, cpu_s: None, co_runners };
         observations.add_run(&key(digest), "x", run);
-        let stack = Stack { components: [("base".to_owned(), 0.3)].into(), counted_s: 2.0 };
+        let components = [("base".to_owned(), 0.3)].into();
+        let stack = Stack { processor: "A processor".to_owned(), components, counted_s: 2.0 };
         observations.add_stack(&key(digest), "x", at, &stack);
     }
 

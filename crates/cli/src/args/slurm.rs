@@ -23,6 +23,7 @@ use super::{parse_duration, parse_limit};
 Examples:
   symbiont slurm --partition shared
   symbiont slurm --partition shared --dry-run
+  symbiont slurm --partition shared --model epyc.toml
   symbiont slurm why 4711"
 )]
 pub struct Slurm {
@@ -60,6 +61,14 @@ pub struct Slurm {
     /// Release the jobs in the order of the queue, for comparison
     #[arg(long)]
     pub first_come: bool,
+    /// Interference model of the nodes' processor (see `symbiont train`): programs are chosen by what they need,
+    /// as the daemons of the nodes report it, wherever that is known of all that would share a node. The
+    /// daemons' configuration opens the port ([metrics] jobs)
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Port at which the daemons of the nodes are asked
+    #[arg(long, value_name = "PORT", requires = "model", value_parser = clap::value_parser!(u16).range(1..), default_value_t = 9921)]
+    pub node_port: u16,
     /// Write metrics to FILE, for the textfile collector of Prometheus' node exporter
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,

@@ -27,6 +27,9 @@ pub struct Decision {
     pub co_runners: Vec<String>,
     /// Predicted slowdown.
     pub slowdown: f64,
+    /// What that was predicted from, where there is a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_from: Option<String>,
     /// Runs of its program that were known.
     pub known_runs: usize,
     /// Why it, and then.
@@ -98,9 +101,11 @@ impl Decision {
             1 => "1 run of its program was known".to_owned(),
             runs => format!("{runs} runs of its program were known"),
         };
+        let from =
+            self.predicted_from.as_ref().map_or_else(String::new, |of| format!(" from {of}"));
         format!(
             "job {job} ({program}) was released to {node} after {waited_s:.0} s, {others}: {reason} \
-             (predicted slowdown {:.2}; {known})",
+             (predicted slowdown {:.2}{from}; {known})",
             self.slowdown
         )
     }
@@ -119,6 +124,7 @@ mod tests {
             waited_s: 60.0,
             co_runners: vec!["gzip".to_owned()],
             slowdown: 1.125,
+            predicted_from: None,
             known_runs: 0,
             reason: "first of the queue".to_owned(),
         }
@@ -144,6 +150,9 @@ mod tests {
             "job 3 (xz) was released to n1 after 60 s, next to gzip: first of the queue (predicted \
              slowdown 1.12; its program was not known, and taken for average)"
         );
+        let from =
+            Decision { predicted_from: Some("CPI stacks".to_owned()), ..decision(3, Some("n1")) };
+        assert!(from.text().contains("(predicted slowdown 1.12 from CPI stacks; its program"));
         assert!(decision(3, None).text().contains("given back to Slurm"));
     }
 }

@@ -6,6 +6,15 @@ use std::path::Path;
 
 use anyhow::Context;
 
+/// What is known from the daemons of nodes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct NodeMetrics {
+    /// Nodes that answered when they were asked last.
+    pub answering: usize,
+    /// Programs whose CPI stacks are known.
+    pub programs: usize,
+}
+
 /// What is counted.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -23,6 +32,8 @@ pub struct Metrics {
     pub errors: u64,
     /// How long the last look took, seconds.
     pub took_s: f64,
+    /// Where nodes are asked.
+    pub nodes: Option<NodeMetrics>,
 }
 
 impl Metrics {
@@ -64,6 +75,12 @@ impl Metrics {
             "How long the last look at the queue took.",
             &one(self.took_s),
         );
+        if let Some(NodeMetrics { answering, programs }) = self.nodes {
+            let help = "Nodes whose daemon answered when it was asked last.";
+            add("answering_nodes", "gauge", help, &one(answering as f64));
+            let help = "Programs whose CPI stacks are known.";
+            add("stacks_known_programs", "gauge", help, &one(programs as f64));
+        }
         text
     }
 
@@ -83,7 +100,12 @@ mod tests {
     #[test]
     fn each_series_has_its_type_and_value() {
         let released = [("first", 3), ("partner", 2)].into();
-        let text = Metrics { waiting: 4, released, ..Metrics::default() }.text();
+        let metrics = Metrics { waiting: 4, released, ..Metrics::default() };
+        assert!(!metrics.text().contains("nodes"));
+        let nodes = Some(NodeMetrics { answering: 3, programs: 5 });
+        let text = Metrics { nodes, ..metrics }.text();
+        assert!(text.contains("symbiont_slurm_answering_nodes 3\n"), "{text}");
+        assert!(text.contains("symbiont_slurm_stacks_known_programs 5\n"), "{text}");
         assert!(
             text.contains(
                 "# TYPE symbiont_slurm_waiting_jobs gauge\nsymbiont_slurm_waiting_jobs 4\n"

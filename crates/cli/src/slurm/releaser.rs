@@ -7,13 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_jobs::slurm::{NodeState, QueuedJob, State};
 use symbiont_jobs::{
-    Account, Flat, Job, Learned, Node, Numbering, Observations, Program, Reason, Release, Rules,
-    Run, Store, choose, digest_of_text, learn, work,
+    Account, Basis, Flat, Job, Node, Numbering, Observations, Program, Reason, Release, Rules, Run,
+    Store, choose, digest_of_text, work,
 };
 
 use super::cluster::{Cluster, SlurmError};
+use super::daemons::Daemons;
 use super::decisions::Decision;
-use super::metrics::Metrics;
+use super::metrics::{Metrics, NodeMetrics};
+use super::predicting::Predicting;
+use super::stacks::Gained;
 use crate::identity::{Identities, Identity};
 
 /// How long a released job may wait for its node, seconds.
@@ -22,6 +25,9 @@ const START_TIMEOUT_S: f64 = 60.0;
 const TIME_ERROR_S: f64 = 1.0;
 /// Scripts that are read at each look; programs of further jobs are taken for average meanwhile.
 const MOST_SCRIPTS: usize = 500;
+/// How long the program of a job that is gone is remembered where nodes are asked, seconds: they report jobs for
+/// ten minutes after their end.
+const REMEMBERED_S: f64 = 900.0;
 /// Calls that may fail in one look.
 const MOST_ERRORS: usize = 3;
 
@@ -56,11 +62,17 @@ pub struct Releaser<C> {
     options: ReleaseOptions,
     store: Store,
     known: Observations,
-    /// Of what is known, for nodes of so many CPUs.
-    learned: Option<(usize, Numbering, Learned)>,
+    predicting: Option<Predicting>,
+    daemons: Option<Daemons>,
     identities: Identities,
     /// Programs and works of the jobs in the queue.
     programs: BTreeMap<u64, (Identity, u64)>,
+    /// Since when jobs are gone whose programs are remembered.
+    gone_s: BTreeMap<u64, f64>,
+    /// Runs of these in the store, by their ends and works.
+    learnt: BTreeMap<u64, (u64, u64)>,
+    /// CPU times of jobs that have ended, where known.
+    cpu_s: BTreeMap<u64, f64>,
     accounts: BTreeMap<String, Account>,
     released: BTreeMap<u64, Released>,
     /// What is counted.
@@ -74,15 +86,20 @@ impl<C: Cluster> Releaser<C> {
     pub fn new(cluster: C, options: ReleaseOptions, store: Store, known: Observations) -> Self {
         let identities = Identities::new(&std::env::var("PATH").unwrap_or_default());
         let (programs, accounts, released) = Default::default();
-        let (metrics, troubles, learned) = Default::default();
+        let (metrics, troubles, predicting) = Default::default();
+        let (gone_s, learnt, cpu_s) = Default::default();
         Self {
             cluster,
             options,
             store,
             known,
-            learned,
+            predicting,
+            daemons: None,
             identities,
             programs,
+            gone_s,
+            learnt,
+            cpu_s,
             accounts,
             released,
             metrics,
@@ -90,13 +107,21 @@ impl<C: Cluster> Releaser<C> {
         }
     }
 
+    /// Learns what programs need from the daemons of the nodes too.
+    #[must_use]
+    pub fn with_daemons(mut self, daemons: Daemons) -> Self {
+        self.daemons = Some(daemons);
+        self
+    }
+
     /// Looks at the queue, and does what is to be done.
     pub fn step(&mut self, now_s: f64) -> Result<Vec<Decision>, SlurmError> {
         let jobs = self.cluster.jobs()?;
         let errors = self.cluster.take_line_errors();
         self.troubles.extend(errors.iter().map(ToString::to_string));
-        self.name_programs(&jobs);
+        self.name_programs(&jobs, now_s);
         self.follow(&jobs, now_s);
+        let lines = self.hear(now_s);
         let mut decisions = self.give_back(&jobs, now_s);
         let partitions: BTreeSet<&str> = self
             .waiting(&jobs)
@@ -105,11 +130,16 @@ impl<C: Cluster> Releaser<C> {
         let partitions: Vec<String> = partitions.into_iter().map(str::to_owned).collect();
         for partition in partitions {
             let nodes = self.cluster.nodes(&partition)?;
+            if let Some(daemons) = &mut self.daemons {
+                daemons.ask(&partition, &nodes);
+            }
             decisions.extend(self.release(&jobs, &partition, &nodes, now_s));
         }
         let errors = self.cluster.take_line_errors();
         self.troubles.extend(errors.iter().map(ToString::to_string));
         self.metrics.errors += self.troubles.len() as u64;
+        // A node that does not answer is no error of Slurm.
+        self.troubles.extend(lines);
         let left: Vec<f64> = self
             .waiting(&jobs)
             .filter(|job| !self.released.contains_key(&job.id))
@@ -130,10 +160,22 @@ impl<C: Cluster> Releaser<C> {
     }
 
     /// Finds the programs of jobs that are new, and forgets those of jobs that are gone.
-    fn name_programs(&mut self, jobs: &[QueuedJob]) {
+    fn name_programs(&mut self, jobs: &[QueuedJob], now_s: f64) {
         let ids: BTreeSet<u64> = jobs.iter().map(|job| job.id).collect();
         let tracked: BTreeSet<u64> = self.accounts.values().flat_map(Account::running).collect();
-        self.programs.retain(|id, _| ids.contains(id) || tracked.contains(id));
+        let remembered_s = if self.daemons.is_some() { REMEMBERED_S } else { 0.0 };
+        let gone_s = &mut self.gone_s;
+        self.programs.retain(|id, _| {
+            if ids.contains(id) || tracked.contains(id) {
+                gone_s.remove(id);
+                return true;
+            }
+            now_s - *gone_s.entry(*id).or_insert(now_s) < remembered_s
+        });
+        let programs = &self.programs;
+        self.gone_s.retain(|id, _| programs.contains_key(id));
+        self.learnt.retain(|id, _| programs.contains_key(id));
+        self.cpu_s.retain(|id, _| programs.contains_key(id));
         let new = jobs.iter().filter(|job| job.waits_for_us() || job.state == State::Running);
         let new = new.filter(|job| !self.programs.contains_key(&job.id)).take(MOST_SCRIPTS);
         let found: Vec<_> = new
@@ -195,14 +237,68 @@ impl<C: Cluster> Releaser<C> {
         };
         let (ended_s, elapsed_s) = (now_s.max(0.0) as u64, ended.elapsed_s);
         let (error_s, co_runners) = (TIME_ERROR_S, ran.co_runners);
-        let run = Run { ended_s, work, elapsed_s, error_s, cpu_s: None, co_runners };
-        match self.store.update(|known| known.add_run(&key, &name, run)) {
+        let cpu_s = self.cpu_s.get(&id).copied();
+        let run = Run { ended_s, work, elapsed_s, error_s, cpu_s, co_runners };
+        if self.update(|known| known.add_run(&key, &name, run)) {
+            self.metrics.learnt += 1;
+            self.learnt.insert(id, (ended_s, work));
+        }
+    }
+
+    /// Adds to what is known, here and in the store; was it possible?
+    fn update(&mut self, add: impl FnOnce(&mut Observations)) -> bool {
+        match self.store.update(add) {
             Ok(known) => {
                 self.known = known;
-                self.learned = None;
-                self.metrics.learnt += 1;
+                self.predicting = None;
+                true
             }
-            Err(error) => self.troubles.push(error.to_string()),
+            Err(error) => {
+                self.troubles.push(error.to_string());
+                false
+            }
+        }
+    }
+
+    /// Learns what nodes have answered; gives a line for each that is of no use.
+    fn hear(&mut self, now_s: f64) -> Vec<String> {
+        let Some(daemons) = &mut self.daemons else { return Vec::new() };
+        let program = |job: u64, user: u32| {
+            let (identity, _) = self.programs.get(&job)?;
+            (identity.key.user == user).then(|| identity.clone())
+        };
+        let (gained, lines) = daemons.hear(now_s, program);
+        self.metrics.nodes = Some(NodeMetrics {
+            answering: daemons.answering(),
+            programs: self.known.records().values().filter(|one| one.stack.is_some()).count(),
+        });
+        if gained.is_empty() {
+            return lines;
+        }
+        self.cpu_s.extend(gained.iter().filter_map(|one| Some((one.job, one.cpu_s?))));
+        let learnt = self.learnt.clone();
+        self.update(|known| {
+            for Gained { job, program, stack, cpu_s } in gained {
+                let (key, name) = (&program.key, &program.name);
+                if let Some(stack) = stack {
+                    known.add_stack(key, name, now_s.max(0.0) as u64, &stack);
+                }
+                if let Some(((ended_s, work), cpu_s)) = learnt.get(&job).copied().zip(cpu_s) {
+                    known.add_cpu_time(key, ended_s, work, cpu_s);
+                }
+            }
+        });
+        lines
+    }
+
+    /// What predicts for these nodes, made anew where more is known.
+    fn predicting(&mut self, states: &[NodeState]) -> Predicting {
+        let cpus = states.iter().map(|node| node.cpus).max().unwrap_or(1);
+        let width = self.daemons.as_ref().map_or(1, |daemons| daemons.width(states));
+        let model = self.daemons.as_ref().map(Daemons::model);
+        match self.predicting.take() {
+            Some(made) if made.is_for(cpus, width) => made,
+            _ => Predicting::new(&self.known, model, cpus, width),
         }
     }
 
@@ -244,6 +340,7 @@ impl<C: Cluster> Releaser<C> {
                 waited_s: now_s - submitted_s,
                 co_runners: Vec::new(),
                 slowdown: 1.0,
+                predicted_from: None,
                 known_runs: 0,
                 reason: format!("{node} had no room for it within {START_TIMEOUT_S} s"),
             });
@@ -258,24 +355,16 @@ impl<C: Cluster> Releaser<C> {
         states: &[NodeState],
         now_s: f64,
     ) -> Vec<Decision> {
-        let cpus = states.iter().map(|node| node.cpus).max().unwrap_or(1);
-        let (mut numbering, learned) = match self.learned.take() {
-            Some((of, numbering, learned)) if of == cpus => (numbering, learned),
-            _ => {
-                let mut numbering = Numbering::of(&self.known);
-                let learned = learn(&self.known, &mut numbering, cpus as f64);
-                (numbering, learned)
-            }
-        };
-        let nodes: Vec<Node> =
-            states.iter().map(|node| self.node(node, jobs, &mut numbering)).collect();
+        let mut predicting = self.predicting(states);
+        let Predicting { numbering, combined, .. } = &mut predicting;
+        let nodes: Vec<Node> = states.iter().map(|node| self.node(node, jobs, numbering)).collect();
         let queue: Vec<Job> = self
             .waiting(jobs)
             .filter(|job| job.partition.split(',').next() == Some(partition))
             .filter(|job| !self.released.contains_key(&job.id))
             .map(|job| Job {
                 id: job.id,
-                program: self.number(job.id, &mut numbering),
+                program: self.number(job.id, numbering),
                 priority: job.priority,
                 submitted_s: job.submitted_s,
                 slots: job.cpus,
@@ -284,7 +373,7 @@ impl<C: Cluster> Releaser<C> {
         let rules = &self.options.rules;
         let releases = match self.options.first_come {
             true => choose(&queue, &nodes, now_s, rules, &Flat),
-            false => choose(&queue, &nodes, now_s, rules, &learned),
+            false => choose(&queue, &nodes, now_s, rules, combined),
         };
         let submitted: BTreeMap<u64, f64> =
             queue.iter().map(|job| (job.id, job.submitted_s)).collect();
@@ -301,11 +390,11 @@ impl<C: Cluster> Releaser<C> {
                 }
             }
             let waited_s = now_s - submitted.get(&release.job).copied().unwrap_or(now_s);
-            decisions.push(self.decision(&release, waited_s, now_s, &numbering));
+            decisions.push(self.decision(&release, waited_s, now_s, &predicting));
             let released = Released { node: release.node, since_s: now_s };
             self.released.insert(release.job, released);
         }
-        self.learned = Some((cpus, numbering, learned));
+        self.predicting = Some(predicting);
         decisions
     }
 
@@ -343,8 +432,9 @@ impl<C: Cluster> Releaser<C> {
         release: &Release,
         waited_s: f64,
         now_s: f64,
-        numbering: &Numbering,
+        predicting: &Predicting,
     ) -> Decision {
+        let Predicting { numbering, combined, .. } = predicting;
         let record = |key| self.known.records().get(key);
         let named: BTreeMap<_, _> =
             self.programs.values().map(|(one, _)| (&one.key, one.name.as_str())).collect();
@@ -367,6 +457,11 @@ impl<C: Cluster> Releaser<C> {
                 ),
             ),
         };
+        let victim = own.and_then(|one| numbering.get(&one.key));
+        let basis = match combined.basis(victim.unwrap_or(Program(u32::MAX)), &release.co_runners) {
+            Basis::Stacks => "CPI stacks",
+            Basis::RunTimes => "run times",
+        };
         let decision = Decision {
             at_s: now_s,
             job: release.job,
@@ -375,6 +470,7 @@ impl<C: Cluster> Releaser<C> {
             waited_s,
             co_runners: release.co_runners.iter().map(name).collect(),
             slowdown: release.slowdown,
+            predicted_from: self.daemons.is_some().then(|| basis.to_owned()),
             known_runs: own.and_then(|one| record(&one.key)).map_or(0, |one| one.runs.len()),
             reason,
         };

@@ -1,10 +1,41 @@
+mod daemons;
+
 use std::collections::BTreeMap;
 
 use symbiont_jobs::slurm::{EndedJob, LineError, NodeState, QueuedJob, State};
 use symbiont_jobs::{Observations, ProgramKey, Rules, Run, Store};
+use symbiont_model::{
+    Coefficients, Components, Fit, Model, SmtMode, SmtModel, Terms, Trained, Training,
+};
 
 use super::cluster::{Cluster, SlurmError};
 use super::releaser::{ReleaseOptions, Releaser};
+
+/// What waits for memory disturbs what waits for memory.
+pub(super) fn model() -> Model {
+    let terms = |delta| Terms { alpha: 0.5, beta: 0.0, gamma: 0.0, delta };
+    let of = |memory| Coefficients::new(vec![terms(0.0), terms(memory)]).unwrap();
+    let errors = vec![Terms::default(); 2];
+    let fit = Fit {
+        model: SmtModel::new(1.0, of(0.0), of(0.8)).unwrap(),
+        linear_errors: errors.clone(),
+        delta_errors: errors,
+        observed: 1,
+    };
+    Model {
+        machine: "A processor".to_owned(),
+        core: symbiont_topology::CoreKind::Performance,
+        catalogue: "two-causes".to_owned(),
+        components: Components::named(["base", "memory"]).unwrap(),
+        training: Training {
+            date: "2026-01-02T03:04:05Z".to_owned(),
+            programs: Vec::new(),
+            quantum_ms: 100,
+            note: String::new(),
+        },
+        modes: [(SmtMode::Smt2, Trained { fit, throttling: None, scores: Vec::new() })].into(),
+    }
+}
 
 /// A cluster that does what it is asked for at once.
 #[derive(Debug, Default)]
@@ -79,7 +110,8 @@ fn runs(id: u64, node: &str) -> QueuedJob {
 }
 
 fn node(name: &str, cpus: usize, idle: usize) -> NodeState {
-    NodeState { name: name.to_owned(), cpus, idle, takes_jobs: true }
+    let address = "127.0.0.1".to_owned();
+    NodeState { name: name.to_owned(), address, cpus, idle, takes_jobs: true }
 }
 
 fn options() -> ReleaseOptions {

@@ -42,14 +42,16 @@ fn a_line_that_is_not_understood_is_reported_and_the_others_count() {
 
 #[test]
 fn nodes_count_once_and_those_that_take_no_job_have_no_idle_cpu() {
-    let text =
-        "n2 |1/3/0/4|mix\nn1|0/2/0/2|idle \nn2|1/3/0/4|mix\nn3|0/2/0/2|drain\nn4|0/2/0/2|idle*\n";
+    let text = "n2 |1/3/0/4|mix|10.0.0.2\nn1|0/2/0/2|idle |\nn2|1/3/0/4|mix|10.0.0.2\nn3|0/2/0/2|drain|\n\
+         n4|0/2/0/2|idle*|n4.example\n";
     let (nodes, errors) = parse_nodes(text);
     assert_eq!(errors, []);
     let idle: Vec<_> =
         nodes.iter().map(|node| (node.name.as_str(), node.idle, node.cpus)).collect();
     assert_eq!(idle, [("n1", 2, 2), ("n2", 3, 4), ("n3", 0, 2), ("n4", 0, 2)]);
-    assert_eq!(parse_nodes("n1|1/2/3|idle").1.len(), 1);
+    let reached: Vec<_> = nodes.iter().map(|node| node.address.as_str()).collect();
+    assert_eq!(reached, ["n1", "10.0.0.2", "n3", "n4.example"]);
+    assert_eq!(parse_nodes("n1|1/2/3|idle|n1").1.len(), 1);
 }
 
 #[test]

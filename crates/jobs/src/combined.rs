@@ -1,0 +1,140 @@
+//! Slowdowns from CPI stacks where they are known, from run times elsewhere.
+
+use symbiont_model::{Model, Shares};
+
+use crate::{Learned, Modelled, Numbering, Observations, Predict, Program, Stack};
+
+/// Of less CPU time a stack says little, seconds.
+const LEAST_COUNTED_S: f64 = 1.0;
+
+/// Predicts by the interference model where the program and all its co-runners have stacks; from run times
+/// elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Combined {
+    modelled: Option<Modelled>,
+    learned: Learned,
+}
+
+/// What a slowdown was predicted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// The CPI stacks of all of them.
+    Stacks,
+    /// How long runs took, and next to what.
+    RunTimes,
+}
+
+impl Combined {
+    /// From run times alone.
+    #[must_use]
+    pub fn of_run_times(learned: Learned) -> Self {
+        Self { modelled: None, learned }
+    }
+
+    /// From the stacks that are known of numbered programs too, by a model; on nodes whose cores `width` of
+    /// them share. Stacks of another processor, or of other components than the model's, are not used.
+    #[must_use]
+    pub fn new(
+        learned: Learned,
+        model: &Model,
+        width: usize,
+        observations: &Observations,
+        numbering: &Numbering,
+    ) -> Self {
+        let record = |key| observations.records().get(key);
+        let stack = |key| shares(record(key)?.stack.as_ref()?, model);
+        let stacks = numbering.keys().iter().map(stack).collect();
+        // Each stack has the model's components.
+        Self { modelled: Modelled::new(model, stacks, width).ok(), learned }
+    }
+
+    /// What the slowdown of a program next to others is predicted from.
+    #[must_use]
+    pub fn basis(&self, victim: Program, co_runners: &[Program]) -> Basis {
+        match self.by_stacks(victim, co_runners) {
+            Some(_) => Basis::Stacks,
+            None => Basis::RunTimes,
+        }
+    }
+
+    fn by_stacks(&self, victim: Program, co_runners: &[Program]) -> Option<f64> {
+        self.modelled.as_ref()?.slowdown(victim, co_runners)
+    }
+}
+
+impl Predict for Combined {
+    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+        let by_stacks = self.by_stacks(victim, co_runners);
+        by_stacks.unwrap_or_else(|| self.learned.slowdown(victim, co_runners))
+    }
+}
+
+/// A stack as the model takes it; none: it is of another processor, or of other components.
+fn shares(stack: &Stack, model: &Model) -> Option<Shares> {
+    let names = model.components.names();
+    let parts: Option<Vec<f64>> = names.map(|name| stack.components.get(name).copied()).collect();
+    let fits = stack.processor == model.machine
+        && stack.components.len() == model.components.len()
+        && stack.counted_s >= LEAST_COUNTED_S;
+    Shares::new(parts.filter(|_| fits)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modelled::tests::model;
+    use crate::{Demand, ProgramKey};
+
+    fn key(digest: &str) -> ProgramKey {
+        ProgramKey { user: 0, digest: digest.to_owned() }
+    }
+
+    fn stack(memory: f64, processor: &str) -> Stack {
+        let components = [("base".to_owned(), 1.0 - memory), ("memory".to_owned(), memory)].into();
+        Stack { processor: processor.to_owned(), components, counted_s: 5.0 }
+    }
+
+    /// Program 0 and 1 have stacks, 2 that of another processor, 3 one of other components, 4 one of little
+    /// CPU time, 5 none.
+    fn combined() -> Combined {
+        let mut all = Observations::default();
+        all.add_stack(&key("a0"), "a", 1, &stack(0.75, "A processor"));
+        all.add_stack(&key("a1"), "b", 1, &stack(0.25, "A processor"));
+        all.add_stack(&key("a2"), "c", 1, &stack(0.5, "Another processor"));
+        let mut odd = stack(0.5, "A processor");
+        odd.components.insert("branches".to_owned(), 0.1);
+        all.add_stack(&key("a3"), "d", 1, &odd);
+        let short = Stack { counted_s: 0.5, ..stack(0.5, "A processor") };
+        all.add_stack(&key("a4"), "e", 1, &short);
+        let mut numbering = Numbering::of(&all);
+        numbering.number(&key("a5"));
+        // Two programs that use two CPUs share them.
+        let demand = Demand { used: vec![Some(2.0); 6], cpus: 2.0 };
+        Combined::new(Learned::fit(&[], demand), &model(), 2, &all, &numbering)
+    }
+
+    #[test]
+    fn the_model_predicts_where_all_have_stacks_and_run_times_elsewhere() {
+        let combined = combined();
+        let of = |victim, others: &[u32]| {
+            let others: Vec<Program> = others.iter().map(|&other| Program(other)).collect();
+            let slowdown = combined.slowdown(Program(victim), &others);
+            (combined.basis(Program(victim), &others), (slowdown * 1e6).round() / 1e6)
+        };
+        assert_eq!(of(0, &[1]), (Basis::Stacks, 1.15));
+        for other in 2..=5 {
+            assert_eq!(of(0, &[other]), (Basis::RunTimes, 2.0), "{other}");
+            assert_eq!(of(other, &[0]), (Basis::RunTimes, 2.0), "{other}");
+        }
+        assert_eq!(of(0, &[1, 5]), (Basis::RunTimes, 3.0));
+    }
+
+    #[test]
+    fn without_a_model_run_times_predict() {
+        let learned = Learned::fit(&[], Demand { used: vec![Some(2.0)], cpus: 2.0 });
+        let combined = Combined::of_run_times(learned);
+        let (one, others) = (Program(0), [Program(0)]);
+        assert_eq!(combined.basis(one, &others), Basis::RunTimes);
+        assert_eq!(combined.slowdown(one, &others), 2.0);
+    }
+}
