@@ -11,7 +11,9 @@
 //! and disturbs as much, as the average one; a pair that never ran together is the sum of its parts; and
 //! a work that ran once says nothing, as nothing says how long it takes otherwise.
 //!
-//! A run counts the less, the larger the error of its time is against [`NOISE`].
+//! How much the times of equal runs spread is found from the runs themselves: what the terms leave unexplained,
+//! with [`NOISE`] counting as much as [`NOISE_RUNS`] runs (MacKay's evidence iteration). The more they spread, the
+//! less is concluded from them; and a run counts the less, the larger the error of its time is against it.
 //!
 //! What follows from CPU time alone is taken off beforehand: programs that together use more CPUs than
 //! there are share them evenly ([`Demand`]).
@@ -20,14 +22,21 @@
 //! - A sum of parts is recovered (`parts_are_recovered_from_runs`), also for pairs that never ran
 //!   (`a_pair_that_never_ran_is_the_sum_of_its_parts`).
 //! - An unknown program is the average of the known (`an_unknown_program_is_average`).
-//! - One run of a work says nothing (`a_work_that_ran_once_says_nothing`).
+//! - One run of a work says nothing (`a_work_that_ran_once_says_nothing`), and runs whose times spread for other
+//!   reasons say little (`times_that_spread_for_other_reasons_say_little`).
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{Predict, Program};
 
-/// Spread of the time of equal runs, as a logarithm: what the ridges are relative to.
+/// Spread of the time of equal runs that is expected, as a logarithm.
 const NOISE: f64 = 0.05;
+/// Runs that this expectation counts for.
+const NOISE_RUNS: f64 = 4.0;
+/// Times that the spread is estimated anew; ends earlier when it changes by less than [`SAME_NOISE`].
+const ESTIMATES: usize = 12;
+/// Relative change of the spread's square that counts as none.
+const SAME_NOISE: f64 = 0.02;
 /// How far from 0 the terms are expected, as logarithms of slowdowns.
 const SPREADS: [(Kind, f64); 4] =
     [(Kind::General, 0.5), (Kind::Victim, 0.2), (Kind::CoRunner, 0.2), (Kind::Pair, 0.1)];
@@ -95,12 +104,13 @@ enum Term {
 }
 
 impl Term {
-    fn ridge(self) -> f64 {
+    /// What holds it at 0, where equal runs spread by the square root of `noise`.
+    fn ridge(self, noise: f64) -> f64 {
         match self {
             Self::Work(_) => 0.0,
             Self::Effect(kind, ..) => {
                 let spread = SPREADS.iter().find(|(one, _)| *one == kind).map_or(1.0, |(_, s)| *s);
-                (NOISE / spread).powi(2)
+                noise / spread.powi(2)
             }
         }
     }
@@ -127,14 +137,13 @@ impl Learned {
             shares && run.elapsed_s.is_finite() && run.elapsed_s > 0.0
         };
         let mut columns: BTreeMap<Term, Vec<(usize, f64)>> = BTreeMap::new();
-        let (mut rest, mut weights) = (Vec::new(), Vec::new());
+        let (mut rest, mut errors) = (Vec::new(), Vec::new());
         for (at, run) in runs.iter().filter(usable).enumerate() {
             let used =
                 run.co_runners.iter().map(|(other, share)| demand.of(*other, average) * share);
             let used = demand.of(run.program, average) + used.sum::<f64>();
             rest.push(run.elapsed_s.ln() - demand.slowdown(used).ln());
-            let error = run.error_s.max(0.0) / run.elapsed_s;
-            weights.push(NOISE.powi(2) / (NOISE.powi(2) + error.powi(2)));
+            errors.push((run.error_s.max(0.0) / run.elapsed_s).powi(2));
             columns.entry(Term::Work(run.work)).or_default().push((at, 1.0));
             let shares: f64 = run.co_runners.iter().map(|(_, share)| share).sum();
             let none = Program::default();
@@ -154,7 +163,7 @@ impl Learned {
             demand,
             average,
         };
-        for (term, value) in solve(&columns, &weights, &mut rest) {
+        for (term, value) in solve(&columns, &errors, rest) {
             let Term::Effect(kind, one, other) = term else { continue };
             match kind {
                 Kind::General => learned.general = value,
@@ -185,38 +194,104 @@ impl Predict for Learned {
     }
 }
 
-/// Ridge regression, one term after the other until none changes; `rest` is what is not explained.
+/// Ridge regression, with the spread of equal runs estimated from what is left unexplained; `errors`: squares of
+/// the errors of the runs' times, `rest`: what is to be explained.
 fn solve(
     columns: &BTreeMap<Term, Vec<(usize, f64)>>,
-    weights: &[f64],
-    rest: &mut [f64],
+    errors: &[f64],
+    rest: Vec<f64>,
 ) -> BTreeMap<Term, f64> {
-    let mut values: BTreeMap<Term, f64> = columns.keys().map(|term| (*term, 0.0)).collect();
-    for _ in 0..PASSES {
-        let mut most = 0.0_f64;
-        for ((term, column), value) in columns.iter().zip(values.values_mut()) {
-            let of = |at: usize| rest.get(at).copied().unwrap_or(0.0);
-            let (mut toward, mut size) = (0.0, term.ridge());
-            for &(at, x) in column {
-                let weight = weights.get(at).copied().unwrap_or(0.0);
-                toward += weight * x * (of(at) + x * *value);
-                size += weight * x * x;
-            }
-            let new = if size > 0.0 { toward / size } else { 0.0 };
-            let change = new - *value;
-            for &(at, x) in column {
-                if let Some(rest) = rest.get_mut(at) {
-                    *rest -= x * change;
-                }
-            }
-            *value = new;
-            most = most.max(change.abs());
-        }
-        if most < SETTLED {
+    let mut solving = Solving {
+        values: columns.keys().map(|term| (*term, 0.0)).collect(),
+        columns,
+        weights: Vec::new(),
+        rest,
+    };
+    // First the effects count for nothing: all that equal runs spread is taken for noise.
+    solving.weights = errors.iter().map(|error| NOISE.powi(2) / (NOISE.powi(2) + error)).collect();
+    let is_work = |term: &Term| matches!(term, Term::Work(_));
+    solving.pass_until_settled(|term| if is_work(term) { Some(0.0) } else { None });
+    let works = columns.keys().filter(|term| is_work(term)).count();
+    let mut noise = solving.noise(works as f64);
+    for _ in 0..ESTIMATES {
+        solving.weigh(errors, noise);
+        solving.pass_until_settled(|term| Some(term.ridge(noise)));
+        let before = noise;
+        noise = solving.noise(solving.explaining(noise));
+        if (noise / before - 1.0).abs() < SAME_NOISE {
             break;
         }
     }
-    values
+    solving.values
+}
+
+/// A regression on its way.
+struct Solving<'a> {
+    values: BTreeMap<Term, f64>,
+    columns: &'a BTreeMap<Term, Vec<(usize, f64)>>,
+    /// By run.
+    weights: Vec<f64>,
+    /// What is not explained, by run.
+    rest: Vec<f64>,
+}
+
+impl Solving<'_> {
+    /// Weighs runs by the square of their spread and those of the errors of their times. An error counts
+    /// relative to the time that is expected: else the runs that took longest by chance would count most.
+    fn weigh(&mut self, errors: &[f64], noise: f64) {
+        let weight = |(error, rest): (&f64, &f64)| noise / (noise + error * (2.0 * rest).exp());
+        self.weights = errors.iter().zip(&self.rest).map(weight).collect();
+    }
+
+    /// Changes one term after the other until none changes; those without a ridge stay as they are.
+    fn pass_until_settled(&mut self, ridge: impl Fn(&Term) -> Option<f64>) {
+        let Self { values, columns, weights, rest } = self;
+        for _ in 0..PASSES {
+            let mut most = 0.0_f64;
+            for ((term, column), value) in columns.iter().zip(values.values_mut()) {
+                let Some(ridge) = ridge(term) else { continue };
+                let of = |at: usize| rest.get(at).copied().unwrap_or(0.0);
+                let (mut toward, mut size) = (0.0, ridge);
+                for &(at, x) in column {
+                    let weight = weights.get(at).copied().unwrap_or(0.0);
+                    toward += weight * x * (of(at) + x * *value);
+                    size += weight * x * x;
+                }
+                let new = if size > 0.0 { toward / size } else { 0.0 };
+                let change = new - *value;
+                for &(at, x) in column {
+                    if let Some(rest) = rest.get_mut(at) {
+                        *rest -= x * change;
+                    }
+                }
+                *value = new;
+                most = most.max(change.abs());
+            }
+            if most < SETTLED {
+                break;
+            }
+        }
+    }
+
+    /// How many terms the runs determine, those in part that ridges hold back.
+    fn explaining(&self, noise: f64) -> f64 {
+        let weight = |at: usize| self.weights.get(at).copied().unwrap_or(0.0);
+        let determined = |(term, column): (&Term, &Vec<(usize, f64)>)| {
+            let size: f64 = column.iter().map(|&(at, x)| weight(at) * x * x).sum();
+            if size > 0.0 { size / (size + term.ridge(noise)) } else { 0.0 }
+        };
+        self.columns.iter().map(determined).sum()
+    }
+
+    /// Square of the spread of equal runs, from what so many terms leave unexplained; not below what is expected.
+    fn noise(&self, terms: f64) -> f64 {
+        let square = |(rest, weight): (&f64, &f64)| weight * rest * rest;
+        let unexplained: f64 = self.rest.iter().zip(&self.weights).map(square).sum();
+        let free = (self.rest.len() as f64 - terms).max(0.0);
+        let expected = NOISE.powi(2);
+        let noise = (NOISE_RUNS * expected + unexplained) / (NOISE_RUNS + free);
+        noise.max(expected)
+    }
 }
 
 #[cfg(test)]
@@ -284,6 +359,42 @@ mod tests {
     fn a_work_that_ran_once_says_nothing() {
         let learned = Learned::fit(&[run(0, 90.0, Some(1)), run(1, 3.0, Some(0))], demand(2.0));
         assert!((learned.slowdown(Program(0), &[Program(1)]) - 1.0).abs() < 1e-6);
+    }
+
+    /// Programs that never ran alone, and slow each other down by a fifth. One run in 16 takes ten times as long as
+    /// it would, for a reason that is not known.
+    fn spread_runs(seed: u32) -> Vec<CoRun> {
+        let mut state = seed;
+        let mut draw = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1 << 24)
+        };
+        let one = |victim| run(victim, 1.0, None);
+        let mut drawn = |at: u32| {
+            let (victim, other) = (at % 4, (at / 4) % 4);
+            let share = 0.6 + 0.4 * draw();
+            let odd = if draw() < 1.0 / 16.0 { 10.0 } else { 1.0 };
+            let time = f64::from(victim + 1) * 1.2_f64.powf(share) * odd * (1.0 + 0.1 * draw());
+            CoRun {
+                co_runners: vec![(Program(other), share)],
+                error_s: 1.0,
+                // In whole seconds.
+                elapsed_s: (time + draw()).floor().max(1.0),
+                ..one(victim)
+            }
+        };
+        (0..128).map(&mut drawn).collect()
+    }
+
+    #[test]
+    fn times_that_spread_for_other_reasons_say_little() {
+        for seed in 0..20 {
+            let learned = Learned::fit(&spread_runs(seed), demand(2.0));
+            for (victim, other) in (0..16).map(|at| (at / 4, at % 4)) {
+                let got = learned.slowdown(Program(victim), &[Program(other)]);
+                assert!((0.6..2.0).contains(&got), "{seed}: {victim} {other}: {got}");
+            }
+        }
     }
 
     #[test]
