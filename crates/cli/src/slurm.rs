@@ -57,6 +57,11 @@ fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<
             there.join(", ")
         );
     }
+    if let Some(wanted) = &args.qos {
+        if let Some(line) = check_qos(wanted, &commands.qos()?)? {
+            note!("symbiont: {line}");
+        }
+    }
     let options = ReleaseOptions {
         partition: args.partition.clone(),
         qos: args.qos.clone(),
@@ -119,6 +124,17 @@ fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<
         pause(args.interval, &ends);
     }
     Ok(())
+}
+
+/// Refuses a QOS that Slurm does not know; a line where it cannot say.
+fn check_qos(wanted: &str, there: &[String]) -> anyhow::Result<Option<String>> {
+    if there.is_empty() {
+        let why = "Slurm knows none, as without an accounting database";
+        return Ok(Some(format!("it cannot be checked that there is a QOS '{wanted}': {why}")));
+    }
+    let known = there.iter().any(|name| name == wanted);
+    anyhow::ensure!(known, "there is no QOS '{wanted}'; there are {}", there.join(", "));
+    Ok(None)
 }
 
 /// The model of the nodes' processor, which need not be this machine's.

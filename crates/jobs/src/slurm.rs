@@ -132,6 +132,18 @@ pub fn parse_nodes(text: &str) -> (Vec<NodeState>, Vec<LineError>) {
     (nodes, errors)
 }
 
+/// The names that `scontrol show assoc_mgr flags=qos` wrote; none: Slurm has no accounting database.
+#[must_use]
+pub fn parse_qos(text: &str) -> Vec<String> {
+    let named = text.lines().filter_map(|line| line.trim().strip_prefix("QOS="));
+    // A number follows the name.
+    let name = |named: &str| named.rsplit_once('(').map_or(named, |(name, _)| name).to_owned();
+    let mut names: Vec<String> = named.map(name).filter(|name| !name.is_empty()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Reads what `scontrol show job --oneliner` wrote of one job; none while it has not ended.
 ///
 /// # Errors

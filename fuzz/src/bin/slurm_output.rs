@@ -2,7 +2,7 @@
 #![no_main]
 
 use symbiont_fuzz::fuzz_target;
-use symbiont_jobs::slurm::{MOST_HOSTS, hosts, parse_ended, parse_jobs, parse_nodes};
+use symbiont_jobs::slurm::{MOST_HOSTS, hosts, parse_ended, parse_jobs, parse_nodes, parse_qos};
 
 fuzz_target!(|text: &str| {
     let lines = text.lines().count();
@@ -13,6 +13,7 @@ fuzz_target!(|text: &str| {
     assert!(nodes.iter().all(|node| node.idle <= node.cpus && !node.name.is_empty()));
     assert!(nodes.windows(2).all(|two| two[0].name < two[1].name));
     let _ = parse_ended(text);
+    assert!(parse_qos(text).len() <= lines);
     if let Ok(all) = hosts(text) {
         assert!(!all.is_empty() && all.len() <= MOST_HOSTS);
     }

@@ -32,7 +32,7 @@ pub struct Slurm {
     /// Release jobs of this partition only
     #[arg(long, value_name = "NAME")]
     pub partition: Option<String>,
-    /// Release jobs of this QOS only
+    /// Release jobs of this QOS only; refused if Slurm does not know it
     #[arg(long, value_name = "NAME")]
     pub qos: Option<String>,
     /// Show what would be released, and why; releases nothing

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use symbiont_jobs::slurm::{
     EndedJob, JOB_FORMAT, LineError, NODE_FORMAT, NodeState, QueuedJob, parse_ended, parse_jobs,
-    parse_nodes,
+    parse_nodes, parse_qos,
 };
 
 /// Why Slurm was not asked, or did not do it.
@@ -71,6 +71,11 @@ impl Commands {
         names.sort();
         names.dedup();
         Ok(names)
+    }
+
+    /// The QOS that there are; none: Slurm has no accounting database, and cannot say.
+    pub fn qos(&mut self) -> Result<Vec<String>, SlurmError> {
+        run("scontrol", &["show", "assoc_mgr", "flags=qos"]).map(|text| parse_qos(&text))
     }
 
     fn parsed<T>(&mut self, (all, errors): (Vec<T>, Vec<LineError>)) -> Vec<T> {

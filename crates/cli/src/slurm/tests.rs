@@ -341,6 +341,16 @@ impl Cluster for &mut Both<'_> {
 }
 
 #[test]
+fn a_qos_that_slurm_does_not_know_is_refused() {
+    let there = ["long".to_owned(), "normal".to_owned()];
+    assert_eq!(super::check_qos("long", &there).unwrap(), None);
+    let refused = super::check_qos("lnog", &there).unwrap_err().to_string();
+    assert_eq!(refused, "there is no QOS 'lnog'; there are long, normal");
+    let line = super::check_qos("long", &[]).unwrap().unwrap();
+    assert!(line.starts_with("it cannot be checked that there is a QOS 'long'"), "{line}");
+}
+
+#[test]
 fn a_job_that_waits_is_explained() {
     let jobs = [waits(1, 0.0), waits(2, 10.0)];
     let text = super::waits(2, &jobs, 110.0).unwrap();

@@ -55,6 +55,15 @@ fn nodes_count_once_and_those_that_take_no_job_have_no_idle_cpu() {
 }
 
 #[test]
+fn the_names_of_qos_are_read() {
+    let text = "Current Association Manager state\n\nQOS Records\n\nQOS=normal(1)\n    UsageRaw=0.000000\n    \
+                GrpJobs=N(0) GrpJobsAccrue=N(0)\nQOS=long (slow)(7)\n    UsageRaw=1.0\n";
+    assert_eq!(parse_qos(text), ["long (slow)", "normal"]);
+    let none = "Current Association Manager state\n\nNo QOS currently cached in Slurm.\n\n";
+    assert_eq!(parse_qos(none), Vec::<String>::new());
+}
+
+#[test]
 fn the_end_of_a_job_is_read() {
     let text = |state, code, start| {
         format!(

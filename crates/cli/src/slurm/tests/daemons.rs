@@ -1,6 +1,6 @@
 //! From counted threads of a simulated node, over HTTP, to the job that is released.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -125,12 +125,17 @@ fn answer(jobs: &[(u64, f64)]) -> String {
     serde_json::to_string(&node).unwrap()
 }
 
-/// Serves an answer, until it is dropped.
+/// Serves an answer from now on, until it is dropped.
 fn serve(answer: &str) -> (Publisher, u16) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = MetricsConfig { jobs: Some(address), ..MetricsConfig::default() };
     let publisher = Publisher::start(&config).unwrap();
     publisher.publish(Published { metrics: String::new(), jobs: answer.to_owned() });
+    let begin = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", publisher.trouble());
+        std::thread::sleep(Duration::from_millis(2));
+    }
     (publisher, address.port())
 }
 
@@ -195,6 +200,28 @@ fn with_stacks_swapped_the_other_one_is_released() {
     let (job, text) = released(0.25, 0.75);
     assert_eq!(job, 1, "{text}");
     assert!(text.contains("predicted slowdown 1.15 from CPI stacks"), "{text}");
+}
+
+#[test]
+fn cpu_times_of_jobs_that_ended_are_kept_with_their_runs() {
+    use symbiont_wire::jobs::{Job, NodeJobs, VERSION};
+    let job = Job { job: 1, user: 7, ended: true, run_time_s: 63.0, stacks: Vec::new() };
+    let node_jobs = NodeJobs { version: VERSION, jobs: vec![job], ..NodeJobs::default() };
+    let (_publisher, port) = serve(&serde_json::to_string(&node_jobs).unwrap());
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![waits(2, 0.0)],
+        nodes: vec![node("a", 2, 0)],
+        scripts: [(1, script("x"))].into(),
+        ended: [(1, EndedJob { ended_well: true, elapsed_s: 42.0 })].into(),
+        ..Fake::default()
+    };
+    let first = Some(vec![runs(1, "a"), waits(2, 0.0)]);
+    let mut both = Both { fake: &mut cluster, first };
+    let mut releaser = Releaser::new(&mut both, options(), store.clone(), Observations::default())
+        .with_daemons(daemons(port));
+    let cpus = || Some(store.read().unwrap().records().get(&key("x"))?.cpus());
+    step_until(&mut releaser, |_| cpus() == Some(Some(1.5)));
 }
 
 #[test]
