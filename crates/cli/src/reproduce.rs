@@ -1,13 +1,16 @@
 //! `symbiont reproduce`: published figures next to ours.
 
+use std::io::Read;
+use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
 use symbiont_campaign::harness::Error;
+use symbiont_jobs::swf;
 use symbiont_reproduce::{
-    ABSENT, Context, Effort, Figure, Outcome, Paper, UnknownFigure, figures, page, reproduce,
-    summary,
+    ABSENT, Context, Effort, Figure, GivenWorkload, Outcome, Paper, UnknownFigure, figures, page,
+    reproduce, summary, takes_workload,
 };
 use symbiont_simulated::Library;
 
@@ -16,12 +19,16 @@ use crate::bench::{text, time_taken};
 use crate::prepare::{Bar, cache, prepare};
 use crate::progress::{Figures, Terminal};
 
+/// A longer workload is refused.
+const MOST_WORKLOAD_BYTES: u64 = 1 << 30;
+
 /// Runs what was asked for.
 pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     if args.list {
         return list(args.json);
     }
     let wanted = wanted(args)?;
+    let workload = args.workload.as_deref().map(|path| workload(path, &wanted)).transpose()?;
     let library = Library::open(&args.profiles)?;
     let mut progress = Terminal::new(Figures::Simulated)?;
     let own = || cache().unwrap_or_default().join("traces/continuous");
@@ -32,6 +39,7 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
         seed: args.seed,
         workers: std::thread::available_parallelism().map_or(1, Into::into),
         library: &library,
+        workload,
         prepare: &|builder, profiles, modes| {
             let bar = Bar::new().map_err(|error| Error::Evaluation(error.to_string()))?;
             let prepared = prepare(builder, profiles.iter().copied(), modes, &args.kept, &bar);
@@ -51,6 +59,28 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let index = args.output.join("index.html");
     say!("Report: {}", index.canonicalize().unwrap_or(index).display());
     Ok(())
+}
+
+/// A given workload, for figures that are all made from one.
+fn workload(path: &Path, wanted: &[&Figure]) -> anyhow::Result<GivenWorkload> {
+    if let Some(other) = wanted.iter().find(|figure| !takes_workload(figure)) {
+        bail!(
+            "'{}' is not made from a workload of jobs; --workload is for symbiont-cluster-*",
+            other.id
+        );
+    }
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    let read = symbiont_input::open(path)
+        .and_then(|file| file.take(MOST_WORKLOAD_BYTES + 1).read_to_end(&mut bytes));
+    read.with_context(|| format!("cannot read the workload {shown}"))?;
+    ensure!(bytes.len() as u64 <= MOST_WORKLOAD_BYTES, "the workload {shown} is longer than 1 GiB");
+    // Comments need not be UTF-8; a job of other bytes is refused as one.
+    let log = swf::read(&String::from_utf8_lossy(&bytes))
+        .with_context(|| format!("the workload {shown} is not in the Standard Workload Format"))?;
+    ensure!(!log.jobs.is_empty(), "no job of the workload {shown} ran");
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(GivenWorkload { name, log })
 }
 
 /// The figures that were asked for; all of them can be made.
@@ -160,6 +190,26 @@ mod tests {
         let ours = asked(&["--paper", "5"]).unwrap();
         assert!(!ours.is_empty() && ours.iter().all(|id| id.starts_with("symbiont-")), "{ours:?}");
         assert_eq!(asked(&["--all"]).unwrap().len(), figures().count());
+    }
+
+    #[test]
+    fn a_workload_is_for_figures_of_a_cluster_and_each_bad_line_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |id: &str, text: &[u8]| {
+            let path = folder.path().join("log.swf");
+            std::fs::write(&path, text).unwrap();
+            let (_, figure) = figures().find(|(_, figure)| figure.id == id).unwrap();
+            workload(&path, &[figure]).map_err(|error| format!("{error:#}"))
+        };
+        let slowdown = "symbiont-cluster-slowdown";
+        let job = b"; \xe9t\xe9\n1 0 10 100 1 -1 -1 1 200 -1 1 3 1 -1 1 -1 -1 -1\n";
+        let read = of(slowdown, job).unwrap();
+        assert_eq!((read.name.as_str(), read.log.jobs.len()), ("log.swf", 1));
+        let bad = of(slowdown, b"; x\n1 2 3\n").unwrap_err();
+        assert!(bad.ends_with("Standard Workload Format: line 2: 3 fields, 18 expected"), "{bad}");
+        assert!(of(slowdown, b"; none\n").unwrap_err().starts_with("no job of the workload"));
+        let other = of("morad-tab4", job).unwrap_err();
+        assert!(other.starts_with("'morad-tab4' is not made from a workload"), "{other}");
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! | what is known of each program of each user, in a file | [`Observations`], [`Store`] |
 //! | what ran next to what | [`Account`] |
 //! | queue and nodes as Slurm's commands write them | [`slurm`] |
+//! | logs of the queues of others | [`swf`] |
 //! | jobs to release, each with its node and its reason | [`Release`], [`Reason`] |
 //!
 //! # Terms and units
@@ -36,6 +37,7 @@ mod predict;
 mod queue;
 pub mod slurm;
 mod store;
+pub mod swf;
 
 pub use account::{Account, Ran};
 pub use choose::choose;

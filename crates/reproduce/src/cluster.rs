@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use symbiont_jobs::{Predict, Rules};
 use symbiont_simulated::cluster::{
-    Cluster, PairTable, Played, QueuedJob, Scheduler, generate, play,
+    Cluster, PairTable, Played, QueuedJob, Scheduler, generate, given, nodes_for, play,
 };
 
 use super::figure::{Drawn, Figure, Paper, Point};
-use super::{Context, Effort, Reproduced, Source};
+use super::{Context, Effort, GivenWorkload, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_report::stats::{Estimate, mean_estimate};
 use symbiont_simulated::code::described;
@@ -35,8 +35,9 @@ const EVERY_S: f64 = 30.0;
 /// The longest time that a job waits while others overtake it.
 const MOST_WAIT_S: f64 = 2.0 * 3600.0;
 
-const NODES: &str = "Nodes are single cores of two hardware threads; each program is in its heaviest phase. Run \
-                     times by Lublin and Feitelson (2003), four of five jobs take one slot, arrivals at random.";
+const NODES: &str = "Nodes are single cores of two hardware threads; each program is in its heaviest phase. \
+                     Unless a workload is given: run times by Lublin and Feitelson (2003), four of five jobs take \
+                     one slot, arrivals at random.";
 const KNOWN: &str =
     "The scheduler knows the slowdowns of all pairs: the most that choosing can gain.";
 
@@ -92,6 +93,7 @@ impl Source for Queue {
         context: &Context<'_>,
         progress: &mut dyn Progress,
     ) -> Result<Reproduced, Error> {
+        let log = context.workload.as_ref();
         let size = match context.effort {
             Effort::Quick => Size { nodes: 100, jobs: 1_000, seeds: 4 },
             Effort::Full => Size { nodes: 1_000, jobs: 10_000, seeds: 5 },
@@ -114,7 +116,9 @@ impl Source for Queue {
                     return Err(Error::Cancelled);
                 }
                 progress.running(&format!("{name}, workload {seed}"));
-                let round = Round::play(&size, &table, &alike, load, context.seed ^ seed);
+                let seed = context.seed ^ seed;
+                let (workload, nodes) = workload(&size, log, &table, load, seed);
+                let round = Round::play(&workload, nodes, &table, &alike, seed);
                 most_queued = round.partners.most_queued.max(most_queued);
                 longest_wait = longest_wait.max(round.partners.wait_s[1]);
                 rounds.push(round);
@@ -122,11 +126,13 @@ impl Source for Queue {
             }
             points(name, &rounds, &mut reproduced).map_err(|error| wrong(&error))?;
         }
-        let (took, queued) = decision(&size, &table, context.seed);
+        let (all, nodes) = workload(&size, log, &table, 1.0, context.seed);
+        let (took, queued) = decision(all, nodes, &table);
         let of = |name: &str, value: String| (name.to_owned(), value);
         reproduced.facts.extend([
             described(&machine),
-            of("Cluster", format!("{} nodes of two slots, {} jobs", size.nodes, size.jobs)),
+            of("Workload", log.map_or_else(|| "drawn".to_owned(), |log| described_log(&size, log))),
+            of("Cluster", format!("{nodes} nodes of two slots, where {}", loads[0].0)),
             of("Programs", programs.join(", ")),
             of("Longest wait for partners", format!("{:.0} min", longest_wait / 60.0)),
             of("Most jobs that waited", most_queued.to_string()),
@@ -151,11 +157,15 @@ struct Round {
 }
 
 impl Round {
-    fn play(size: &Size, table: &PairTable, alike: &PairTable, load: f64, seed: u64) -> Self {
-        let workload = generate(size.jobs, table.programs() as u32, 2 * size.nodes, load, seed);
-        let nodes = size.nodes;
+    fn play(
+        workload: &[QueuedJob],
+        nodes: usize,
+        table: &PairTable,
+        alike: &PairTable,
+        seed: u64,
+    ) -> Self {
         let with =
-            |table, scheduler: Scheduler<'_, PairTable>| by(nodes, table, &workload, &scheduler);
+            |table, scheduler: Scheduler<'_, PairTable>| by(nodes, table, workload, &scheduler);
         Self {
             backfill: with(table, Scheduler::Backfill),
             first_come: with(table, Scheduler::FirstCome),
@@ -183,12 +193,51 @@ fn by<P: Predict>(
     play(&Cluster { nodes, table, every_s: EVERY_S }, workload, scheduler)
 }
 
+/// Jobs that ask for `load` times what the slots can do, and the nodes: drawn jobs come as fast as these nodes
+/// need; those of a log when they did, to as many nodes as it takes.
+fn workload(
+    size: &Size,
+    log: Option<&GivenWorkload>,
+    table: &PairTable,
+    load: f64,
+    seed: u64,
+) -> (Vec<QueuedJob>, usize) {
+    let programs = table.programs() as u32;
+    match log {
+        None => (generate(size.jobs, programs, 2 * size.nodes, load, seed), size.nodes),
+        Some(GivenWorkload { log, .. }) => {
+            let first = log.jobs.get(..size.jobs).unwrap_or(&log.jobs);
+            let workload = given(first, programs, seed);
+            let nodes = nodes_for(&workload, load);
+            (workload, nodes)
+        }
+    }
+}
+
+/// What is used of a log.
+fn described_log(size: &Size, GivenWorkload { name, log }: &GivenWorkload) -> String {
+    let used = log.jobs.get(..size.jobs).unwrap_or(&log.jobs);
+    let wide = used.iter().filter(|job| job.processors > 2).count();
+    let out = &log.left_out;
+    format!(
+        "{name}: the first {} of {} jobs, programs drawn; {wide} of more than two processors take one whole node; \
+         left out: {} that never ran, {} without processors, {} parts of checkpointed jobs",
+        used.len(),
+        log.jobs.len(),
+        out.never_ran,
+        out.no_processors,
+        out.parts
+    )
+}
+
 /// How long the longest decision takes on this host when all jobs are submitted at once.
-fn decision(size: &Size, table: &PairTable, seed: u64) -> (Duration, usize) {
-    let mut all = generate(size.jobs, table.programs() as u32, 2 * size.nodes, 1e9, seed);
-    // Later decisions are about fewer jobs, and not of interest.
-    all.iter_mut().for_each(|job| job.run_s = 1.0);
-    by(size.nodes, table, &all, &Scheduler::Partners(table, rules())).longest_decision
+fn decision(mut all: Vec<QueuedJob>, nodes: usize, table: &PairTable) -> (Duration, usize) {
+    for job in &mut all {
+        job.submitted_s = 0.0;
+        // Later decisions are about fewer jobs, and not of interest.
+        job.run_s = 1.0;
+    }
+    by(nodes, table, &all, &Scheduler::Partners(table, rules())).longest_decision
 }
 
 fn points(

@@ -46,6 +46,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use symbiont_jobs::swf::Log;
 use symbiont_profile::Profile;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
@@ -72,6 +73,15 @@ pub enum Effort {
 pub type Prepare<'a> =
     &'a dyn for<'p> Fn(&TableBuilder<'p>, &[&'p Profile], &[u32]) -> Result<(), Error>;
 
+/// A log of jobs that a user gives.
+#[derive(Debug, Clone)]
+pub struct GivenWorkload {
+    /// Its name.
+    pub name: String,
+    /// Its jobs.
+    pub log: Log,
+}
+
 /// What a source works with.
 #[allow(missing_debug_implementations, reason = "it holds a function")]
 pub struct Context<'a> {
@@ -87,6 +97,8 @@ pub struct Context<'a> {
     pub library: &'a Library,
     /// Folder of continuous traces of programs, which need not be there.
     pub traces: PathBuf,
+    /// The workload of jobs on a cluster; none: drawn ones.
+    pub workload: Option<GivenWorkload>,
     /// Makes machines ready.
     pub prepare: Prepare<'a>,
 }
@@ -170,6 +182,12 @@ pub const SOURCES: &[&dyn Source] = &[
 /// Programs of `profiles/` with few phases, bound by memory, caches and execution units: they are soon
 /// made ready, so quick experiments draw from them.
 pub const PROGRAMS: [&str; 8] = ["chase", "fft", "gzip", "join", "lbm", "openssl", "stream", "xz"];
+
+/// Is a figure made from a workload of jobs, which a user may give?
+#[must_use]
+pub fn takes_workload(figure: &Figure) -> bool {
+    cluster::Queue.figures().iter().any(|one| one.id == figure.id)
+}
 
 /// All figures that can be reproduced, with their sources.
 pub fn figures() -> impl Iterator<Item = (&'static dyn Source, &'static Figure)> {

@@ -136,6 +136,7 @@ fn the_page_shows_every_figure() {
         seed: 1,
         workers: 2,
         library: &library,
+        workload: None,
         prepare: &|_, _, _| Ok(()),
     };
     let points = |figure: &Figure| {

@@ -7,8 +7,8 @@
 //! Nodes have two slots, the hardware threads of one core of a simulated machine. How fast a job runs there
 //! follows from the program in the other slot, by a table of slowdowns of pairs ([`PairTable`]) that the window
 //! model gives; a job of two slots runs next to itself. A workload has what the Standard Workload Format (Chapin
-//! et al., 1999) says of a job, and is drawn from a seed ([`generate`]). [`play`] starts jobs as a
-//! scheduler says, every few seconds ([`Scheduler`]): in the order of the queue, with backfilling (Lifka, *The
+//! et al., 1999) says of a job, and is drawn from a seed ([`generate`]) or taken from a log ([`given`]). [`play`]
+//! starts jobs as a scheduler says, every few seconds ([`Scheduler`]): in the order of the queue, with backfilling (Lifka, *The
 //! ANL/IBM SP scheduling system*, 1995; one reservation), or as `symbiont slurm` does ([`symbiont_jobs::choose()`]).
 //!
 //! # Terms and units
@@ -23,7 +23,8 @@
 //! - Without interference the choice of partners gains nothing (`without_interference_nothing_is_gained`); where
 //!   programs disturb each other it does (`partners_that_disturb_each_other_less_save_time`).
 //! - Equal seeds draw equal workloads (`equal_seeds_draw_equal_workloads`), at the load that was asked for
-//!   (`the_load_is_what_was_asked_for`).
+//!   (`the_load_is_what_was_asked_for`). A log's jobs keep their times and sizes
+//!   (`a_log_gives_times_and_sizes_and_the_seed_its_programs`).
 
 mod order;
 mod play;
@@ -35,4 +36,4 @@ mod workload;
 pub use order::Scheduler;
 pub use play::{Cluster, Played, play};
 pub use table::{PairTable, TableError};
-pub use workload::{QueuedJob, generate};
+pub use workload::{QueuedJob, generate, given, nodes_for};

@@ -49,6 +49,10 @@ pub struct Reproduce {
     /// [default: ~/.cache/symbiont/traces/continuous]
     #[arg(long, value_name = "FOLDER")]
     pub traces: Option<PathBuf>,
+    /// Jobs of the figures symbiont-cluster-*, in the Standard Workload Format: when they were submitted, how long
+    /// they ran and on how many processors; their programs are drawn [default: all is drawn]
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub workload: Option<PathBuf>,
     /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
     #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,

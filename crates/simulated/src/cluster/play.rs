@@ -8,7 +8,7 @@ use super::order::{Moment, Scheduler};
 use super::{PairTable, QueuedJob};
 
 /// Slots of a node: the hardware threads of one core.
-const SLOTS: usize = 2;
+pub(super) const SLOTS: usize = 2;
 
 /// Nodes and what programs do to each other there.
 #[derive(Debug, Clone, Copy)]

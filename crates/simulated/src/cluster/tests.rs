@@ -111,6 +111,35 @@ fn the_load_is_what_was_asked_for() {
     assert!((load / 1.25 - 1.0).abs() < 0.1, "{load}");
 }
 
+#[test]
+fn a_log_gives_times_and_sizes_and_the_seed_its_programs() {
+    let line = |id: u32, submit: u32, run: u32, processors: u32, asked: i32| {
+        format!("{id} {submit} -1 {run} {processors} -1 -1 -1 {asked} -1 1 1 1 -1 1 -1 -1 -1\n")
+    };
+    let text = ["; a log\n".to_owned(), line(7, 100, 60, 1, 90), line(9, 160, 30, 64, -1)].concat();
+    let log = symbiont_jobs::swf::read(&text).unwrap();
+    let workload = given(&log.jobs, 1, 3);
+    assert_eq!(
+        workload,
+        [QueuedJob { requested_s: 90.0, ..job(7, 0.0, 60.0, 1, 0) }, job(9, 60.0, 30.0, 2, 0),]
+    );
+    // 120 s of slots in 60 s.
+    assert_eq!([0.25, 0.5, 1.0, 9.0].map(|load| nodes_for(&workload, load)), [2, 2, 1, 1]);
+    assert_eq!([nodes_for(&[], 1.0), nodes_for(&workload[..1], 1.0)], [1, 1]);
+    let many: String = (1..=200).map(|id| line(id, 30 * id, 600, 1, -1)).collect();
+    let many = symbiont_jobs::swf::read(&many).unwrap().jobs;
+    let programs = |seed| given(&many, 5, seed).iter().map(|job| job.program).collect::<Vec<_>>();
+    assert_eq!(programs(1), programs(1));
+    assert_ne!(programs(1), programs(2));
+    let drawn = given(&many, 5, 1);
+    assert!((0..5).all(|program| drawn.iter().any(|job| job.program == program)));
+    let nodes = nodes_for(&drawn, 1.0);
+    assert_eq!(nodes, 10, "20 slots are busy at a time");
+    let table = flat(5);
+    let played = play(&cluster(nodes, &table), &drawn, &Scheduler::<Flat>::FirstCome);
+    assert!(played.wait_s[0] < 60.0, "{:?}", played.wait_s);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -1,14 +1,19 @@
-//! Workloads, drawn from a seed.
+//! Workloads, drawn from a seed or given as a log.
 //!
 //! [`generate`] draws run times as Lublin and Feitelson model them (*The workload on parallel supercomputers*,
 //! JPDC 63(11), 2003: the exponential of a hyper-gamma variate, A1 to B2 as published, cut at [`LONGEST_S`]).
 //! Jobs ask for one slot or for two, so the model's sizes are not used, and its daily cycle is not either:
 //! jobs come at random, at a stated load. A user asks for up to five times of what the job takes, evenly
 //! (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001).
+//!
+//! [`given`] takes times and sizes from a log. No log says what its jobs need, so their programs are drawn.
 
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp, Gamma};
 use rand_pcg::Pcg64Mcg;
+use symbiont_jobs::swf::LoggedJob;
+
+use super::play::SLOTS;
 
 /// Longest run time that is drawn, s.
 const LONGEST_S: f64 = 6.0 * 3600.0;
@@ -66,6 +71,35 @@ pub fn generate(count: usize, programs: u32, slots: usize, load: f64, seed: u64)
         }
     }
     jobs
+}
+
+/// The jobs of a log, each of a program that is drawn among so many. A job of more processors than a node has slots
+/// takes all of one. What a user asked for is the run time where the log does not say it.
+#[must_use]
+pub fn given(log: &[LoggedJob], programs: u32, seed: u64) -> Vec<QueuedJob> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let first_s = log.iter().map(|job| job.submitted_s).fold(f64::INFINITY, f64::min);
+    let mut queued = |job: &LoggedJob| QueuedJob {
+        id: job.id,
+        submitted_s: job.submitted_s - first_s,
+        run_s: job.run_s,
+        slots: job.processors.clamp(1, SLOTS),
+        requested_s: job.requested_s.unwrap_or(job.run_s),
+        program: random.random_range(0..programs.max(1)),
+    };
+    log.iter().map(&mut queued).collect()
+}
+
+/// So many nodes that a workload asks for `load` times what their slots can do until its last submission.
+#[must_use]
+pub fn nodes_for(workload: &[QueuedJob], load: f64) -> usize {
+    let work: f64 = workload.iter().map(|job| job.run_s * job.slots as f64).sum();
+    let last_s = workload.iter().map(|job| job.submitted_s).fold(0.0, f64::max);
+    let nodes = work / (SLOTS as f64 * last_s * load);
+    // At least one, also where there are no jobs, and never more than could all be used.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
+    let nodes = nodes.round().max(1.0).min(workload.len().max(1) as f64) as usize;
+    nodes
 }
 
 fn run_time(random: &mut Pcg64Mcg) -> f64 {
