@@ -7,7 +7,7 @@
 //! # Approach
 //! [`JobAccounts::observe`] adds, after each step of the loop and for each thread of a job, the stack that the
 //! policy estimates for the thread alone ([`Policy::stack_alone`]), weighted by the time for which it ran. Sums
-//! are kept by job and core type, nothing by thread. A job that has ended is kept for [`KEPT`].
+//! are kept by job and core type; of a thread only for how long it has run. A job that has ended is kept for [`KEPT`].
 //!
 //! # Terms and units
 //! *Job*: all programs with one number of the job manager. Shares are of the stack's sum; times in seconds.
@@ -16,6 +16,7 @@
 //! - Stacks are means over run time, by core type (`stacks_are_means_over_run_time_by_core_type`).
 //! - A job that has ended is reported for a while, and no more than a bounded number
 //!   (`jobs_that_ended_are_kept_for_a_while_and_are_bounded`).
+//! - All time of a thread counts, and once, also over an exec (`time_before_an_exec_counts_once`).
 //! - What the policy does not estimate is absent (`a_policy_without_stacks_gives_run_times_only`).
 
 use std::collections::BTreeMap;
@@ -45,6 +46,9 @@ pub struct JobOf {
 #[derive(Debug, Default)]
 pub struct JobAccounts {
     jobs: BTreeMap<u64, Account>,
+    /// How long the threads of jobs had run at the last step, by process, number and birth: an exec changes none
+    /// of these.
+    run_times: BTreeMap<(u32, u32, u64), Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -73,18 +77,19 @@ impl JobAccounts {
     ) {
         let now = step.sample.at;
         self.keep(now, programs);
+        let before = std::mem::take(&mut self.run_times);
         for thread in &step.sample.threads {
             let Some(of) = programs.get(&thread.program) else { continue };
             let Some(account) = self.jobs.get_mut(&of.job) else { continue };
-            let Some(did) = step.characterizations.get(&thread.id) else {
-                // Of one that is new to the sample all of its time is new. After an exec it is not.
-                if thread.id.generation == 0 {
-                    account.run_time += thread.run_time;
-                }
-                continue;
-            };
-            let ran = did.over.mul_f64(did.running.clamp(0.0, 1.0));
+            let key = (thread.id.process, thread.id.thread, thread.id.born);
+            let known = before.get(&key).copied().unwrap_or_default();
+            let ran = thread.run_time.saturating_sub(known);
+            self.run_times.insert(key, thread.run_time);
             account.run_time += ran;
+            // Of a thread that is new nothing was measured yet.
+            if !step.characterizations.contains_key(&thread.id) {
+                continue;
+            }
             let core = thread.cpu.and_then(|cpu| topology.core_of(cpu));
             let Some((core, stack)) = core.zip(policy.stack_alone(thread.id)) else { continue };
             account.stacks.entry(core.kind).or_default().add(&stack, ran.as_secs_f64());

@@ -114,6 +114,25 @@ fn a_policy_without_stacks_gives_run_times_only() {
 }
 
 #[test]
+fn time_before_an_exec_counts_once() {
+    let mut world = World::new(&[(7, 15, 0)]);
+    (0..2).for_each(|_| drop(world.step(|_| 10)));
+    let machine = world.machine();
+    let (id, mut thread) = machine.threads.pop_first().unwrap();
+    thread.id.generation = 1;
+    machine.threads.insert(thread.id, thread);
+    // One that was born and has executed its program between two looks has not been seen before.
+    let born = machine.start(7, 16);
+    let mut newborn = machine.threads.remove(&born).unwrap();
+    newborn.id.generation = 1;
+    newborn.run_time = QUANTUM / 2;
+    machine.threads.insert(newborn.id, newborn);
+    assert!(!machine.threads.contains_key(&id));
+    let node = world.step(|thread| if thread == 15 { 10 } else { 0 });
+    assert!(close(node.jobs[0].run_time_s, 0.3 + 0.05), "{node:?}");
+}
+
+#[test]
 fn jobs_that_ended_are_kept_for_a_while_and_are_bounded() {
     let mut world = World::new(&[(7, 15, 0), (8, 18, 2)]);
     (0..3).for_each(|_| drop(world.step(|_| 10)));
