@@ -462,6 +462,8 @@ impl<C: Cluster> Releaser<C> {
             Basis::Stacks => "CPI stacks",
             Basis::RunTimes => "run times",
         };
+        // Alone there is nothing to predict, and without a model but one way to do so.
+        let is_predicted = self.daemons.is_some() && !release.co_runners.is_empty();
         let decision = Decision {
             at_s: now_s,
             job: release.job,
@@ -470,7 +472,7 @@ impl<C: Cluster> Releaser<C> {
             waited_s,
             co_runners: release.co_runners.iter().map(name).collect(),
             slowdown: release.slowdown,
-            predicted_from: self.daemons.is_some().then(|| basis.to_owned()),
+            predicted_from: is_predicted.then(|| basis.to_owned()),
             known_runs: own.and_then(|one| record(&one.key)).map_or(0, |one| one.runs.len()),
             reason,
         };
