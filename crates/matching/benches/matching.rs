@@ -79,7 +79,7 @@ fn symbiont(bencher: Bencher<'_, '_>, case: Case) {
     let cost = cost(case);
     bencher.bench_local(|| {
         let weights = Weights::from_floats(case.1, &cost).unwrap();
-        perfect_matching(&weights, |_, _| false).unwrap()
+        perfect_matching(&weights, []).unwrap()
     });
 }
 

@@ -9,56 +9,19 @@
 //! p_i` is feasible for all pairs; after the last round its sum is within
 //! vertices × step / 2 of the best.
 
-use crate::matrix::{Cheapest, FAR, Matrix};
+use crate::matrix::{FAR, Matrix};
 
 /// Steps of the rounds, as parts of the spread of weights around their means.
 /// What is left to the search is cheap after the last of them; smaller first
 /// steps make prices creep, larger ones overshoot.
-const STEPS: [i64; 4] = [4, 40, 400, 1000];
+const STEPS: [f32; 4] = [4.0, 40.0, 400.0, 1000.0];
 
-/// How many of the cheapest partners of a vertex are kept at hand.
-const KEPT: usize = 12;
+/// The least step, as a part of the largest rest: prices grow to some times that, and a step has to
+/// raise them.
+const LEAST_STEP: f32 = 1.0 / 65_536.0;
 
-/// The cheapest partners of one vertex, at the prices of when it was scanned.
-///
-/// Prices only rise, so a partner that was not kept never costs less than
-/// `others`.
-struct Shortlist {
-    /// (weight, vertex)
-    partners: Vec<(i64, usize)>,
-    others: i64,
-}
-
-impl Shortlist {
-    /// Looks at all partners. At least `KEPT` of them, or all, must cost less
-    /// than `bound`.
-    fn scan(matrix: &Matrix, i: usize, prices: &[i64], bound: i64) -> Self {
-        let Cheapest { mut partners, others } = matrix.cheapest(i, prices, KEPT, bound);
-        for (cost, j) in &mut partners {
-            *cost -= prices[*j];
-        }
-        Self { partners, others }
-    }
-
-    /// What the dearest of the kept partners costs by now.
-    fn bound(&self, prices: &[i64]) -> i64 {
-        self.partners.iter().map(|&(w, j)| w + prices[j]).max().map_or(FAR / 2, |c| c + 1)
-    }
-
-    /// The cheapest partner, its cost and that of the next.
-    fn best_two(&self, prices: &[i64]) -> (usize, i64, i64) {
-        let (mut partner, mut best, mut second) = (0, FAR, FAR);
-        for &(w, j) in &self.partners {
-            let cost = w + prices[j];
-            if cost < best {
-                (second, best, partner) = (best, cost, j);
-            } else if cost < second {
-                second = cost;
-            }
-        }
-        (partner, best, second)
-    }
-}
+/// Partners that are looked at at once.
+const LANES: usize = 16;
 
 /// Duals that are feasible for all pairs and nearly best without odd sets, and
 /// by how much duals of equal vertices may differ.
@@ -66,53 +29,104 @@ pub(crate) fn starting_duals(matrix: &Matrix) -> (Vec<i64>, i64) {
     let n = matrix.len();
     let mean = mean_duals(matrix);
     let spread = spread(matrix, &mean);
-    let mut prices: Vec<i64> = mean.iter().map(|y| -y).collect();
-    let mut lists: Vec<Shortlist> =
-        (0..n).map(|i| Shortlist::scan(matrix, i, &prices, FAR / 2)).collect();
-    let mut step = 1;
+    let rests = Rests::new(matrix, &mean, spread);
+    let mut prices = vec![0.0; rests.width];
+    let least = rests.largest * LEAST_STEP;
     for part in STEPS {
-        step = (spread / part).max(1);
-        sell(matrix, &mut prices, &mut lists, step);
+        rests.sell(&mut prices, part.recip().max(least));
     }
+    let raised = prices.iter().map(|&price| (f64::from(price) * spread as f64) as i64);
+    let prices: Vec<i64> = raised.zip(&mean).map(|(raised, y)| raised - y).collect();
     let y = (0..n)
         .map(|i| {
             let costs = matrix.row(i).iter().zip(&prices).map(|(w, p)| w + p);
             (costs.min().unwrap_or(0) - prices[i]).div_euclid(2)
         })
         .collect();
-    (y, step)
+    let step = STEPS.map(|part| part.recip().max(least))[STEPS.len() - 1];
+    (y, ((f64::from(step) * spread as f64) as i64).max(1))
 }
 
-/// Every vertex buys a partner; each bid raises a price by at least `step`.
-fn sell(matrix: &Matrix, prices: &mut [i64], lists: &mut [Shortlist], step: i64) {
-    let n = prices.len();
-    let mut buyers: Vec<Option<usize>> = vec![None; n];
-    let mut waiting: Vec<usize> = (0..n).collect();
-    while let Some(i) = waiting.pop() {
-        let (mut partner, mut best, mut second) = lists[i].best_two(prices);
-        if second > lists[i].others {
-            let bound = lists[i].bound(prices);
-            lists[i] = Shortlist::scan(matrix, i, prices, bound);
-            (partner, best, second) = lists[i].best_two(prices);
+/// What weights are beyond the duals from means, in units of their spread.
+///
+/// In single precision, as only prices come of it: whatever they are, the duals made of them are exact.
+struct Rests {
+    /// Length of a row: the vertices and some that no one can buy.
+    width: usize,
+    cells: Vec<f32>,
+    /// The largest, whatever its sign.
+    largest: f32,
+}
+
+impl Rests {
+    fn new(matrix: &Matrix, mean: &[i64], spread: i64) -> Self {
+        let n = matrix.len();
+        let width = n.next_multiple_of(LANES);
+        let mut cells = vec![f32::INFINITY; n * width];
+        let unit = (spread as f32).recip();
+        let mut largest = 0.0_f32;
+        for (i, row) in cells.chunks_exact_mut(width.max(1)).enumerate() {
+            for ((cell, w), y) in row.iter_mut().zip(matrix.row(i)).zip(mean) {
+                *cell = (w - mean[i] - y) as f32 * unit;
+            }
+            row[i] = 0.0;
+            largest = row[..n].iter().fold(largest, |most, rest| most.max(rest.abs()));
+            row[i] = f32::INFINITY;
         }
-        // With two vertices there is no second-best partner.
-        prices[partner] += step + if second < FAR / 2 { second - best } else { 0 };
-        waiting.extend(buyers[partner].replace(i));
+        Self { width, cells, largest }
+    }
+
+    /// Every vertex buys a partner; each bid raises a price by at least `step`.
+    fn sell(&self, prices: &mut [f32], step: f32) {
+        let mut buyers: Vec<Option<usize>> = vec![None; self.width];
+        let mut waiting: Vec<usize> = (0..self.cells.len() / self.width.max(1)).collect();
+        while let Some(i) = waiting.pop() {
+            let (partner, best, second) = self.best_two(i, prices);
+            // With two vertices there is no second-best partner.
+            prices[partner] += step + if second.is_finite() { second - best } else { 0.0 };
+            waiting.extend(buyers[partner].replace(i));
+        }
+    }
+
+    /// The cheapest partner of a vertex, its cost and that of the next. Of equally cheap ones the first
+    /// that follows the vertex, so that vertices without preference do not all choose the same.
+    fn best_two(&self, i: usize, prices: &[f32]) -> (usize, f32, f32) {
+        let row = &self.cells[i * self.width..(i + 1) * self.width];
+        let least = |a: f32, b: f32| if a < b { a } else { b };
+        let (mut bests, mut seconds) = ([f32::INFINITY; LANES], [f32::INFINITY; LANES]);
+        for (rests, prices) in row.chunks_exact(LANES).zip(prices.chunks_exact(LANES)) {
+            for lane in 0..LANES {
+                let cost = rests[lane] + prices[lane];
+                let dearer = if bests[lane] > cost { bests[lane] } else { cost };
+                seconds[lane] = least(seconds[lane], dearer);
+                bests[lane] = least(bests[lane], cost);
+            }
+        }
+        let (mut best, mut second) = (f32::INFINITY, f32::INFINITY);
+        for (own, next) in bests.into_iter().zip(seconds) {
+            second = least(second, least(next, if best > own { best } else { own }));
+            best = least(best, own);
+        }
+        let lanes = (0..LANES).filter(|&lane| bests[lane] == best);
+        let equals = lanes.flat_map(|lane| (lane..self.width).step_by(LANES));
+        let cheapest = equals.filter(|&j| row[j] + prices[j] == best);
+        let partner = cheapest.min_by_key(|&j| (j < i, j));
+        (partner.unwrap_or(i), best, second)
     }
 }
 
 /// Duals from row means: exact where weights are sums of a share of each end.
 fn mean_duals(matrix: &Matrix) -> Vec<i64> {
-    let n = matrix.len() as i128;
-    let others = (n - 1).max(1);
-    let sums: Vec<i128> = (0..matrix.len())
-        .map(|i| matrix.row(i).iter().map(|&w| i128::from(w)).sum::<i128>() - i128::from(FAR))
-        .collect();
-    let mean = sums.iter().sum::<i128>() / (others * n.max(1));
-    sums.iter().map(|sum| (sum / others - mean / 2) as i64).collect()
+    let n = matrix.len();
+    let others = (n as i64 - 1).max(1);
+    // No sum overflows: n times the largest weight is far less than what stands on the diagonal.
+    let sums: Vec<i64> = (0..n).map(|i| matrix.row(i).iter().sum::<i64>() - FAR).collect();
+    let all: i128 = sums.iter().map(|&sum| i128::from(sum)).sum();
+    let mean = (all / (i128::from(others) * n.max(1) as i128)) as i64;
+    sums.iter().map(|sum| sum / others - mean / 2).collect()
 }
 
-/// Mean distance of the weights from the sums of duals, over some rows.
+/// Mean distance of the weights from the sums of duals, over some rows; at least 1.
 fn spread(matrix: &Matrix, y: &[i64]) -> i64 {
     let n = matrix.len();
     let rows = (0..n).step_by((n / 64).max(1));
@@ -120,7 +134,7 @@ fn spread(matrix: &Matrix, y: &[i64]) -> i64 {
     let (sum, count) = pairs.fold((0_i128, 0_i128), |(sum, count), (i, j)| {
         (sum + i128::from((matrix.row(i)[j] - y[i] - y[j]).abs()), count + 1)
     });
-    (sum / count.max(1)) as i64
+    ((sum / count.max(1)) as i64).max(1)
 }
 
 #[cfg(test)]

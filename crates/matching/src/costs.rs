@@ -1,5 +1,7 @@
 //! Costs of groups: asked for one by one or by parts of a union, and checked.
 
+use std::ops::Range;
+
 use crate::perfect::OddVertices;
 use crate::weights::WeightError;
 
@@ -43,6 +45,16 @@ pub trait GroupCosts {
     /// Cost of one or more threads, given in order.
     fn cost(&mut self, group: &[usize]) -> f64;
 
+    /// Writes the costs of a thread in pairs with each of some that follow it.
+    ///
+    /// Asked about all pairs of threads that are matched. Implement it where many are computed faster
+    /// than one after the other.
+    fn pairs(&mut self, thread: usize, others: Range<usize>, costs: &mut [f64]) {
+        for (cost, other) in costs.iter_mut().zip(others) {
+            *cost = self.cost(&[thread, other]);
+        }
+    }
+
     /// Costs of parts of a union of at most eight threads, given in order. All parts have `size`
     /// threads, one or more; which ones, the bits of each mask say, the lowest for the union's first.
     ///
@@ -83,6 +95,14 @@ impl<C: GroupCosts> Costs<C> {
         }
         let cost = self.ask.cost(group);
         self.checked(cost, || group.to_vec())
+    }
+
+    /// Writes the costs of a thread in pairs with each of some that follow it.
+    pub(crate) fn pairs(&mut self, thread: usize, others: Range<usize>, costs: &mut [f64]) {
+        self.ask.pairs(thread, others.clone(), costs);
+        for (cost, other) in costs.iter_mut().zip(others) {
+            *cost = self.checked(*cost, || vec![thread, other]);
+        }
     }
 
     /// Costs of the parts of a union that masks name, all of `size` threads; nothing for none.

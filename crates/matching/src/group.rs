@@ -23,6 +23,8 @@
 //! - Costs that compute many groups at once ([`GroupCosts::parts`]) make the same groups
 //!   (`parts_computed_at_once_make_the_same_groups`).
 
+use std::ops::Range;
+
 use crate::costs::{Costs, GroupCosts, GroupError};
 use crate::local::{Limits, improve};
 use crate::perfect::perfect_matching;
@@ -220,15 +222,25 @@ impl Before {
         rest.iter().all(|&thread| self.group_of[thread] == Some(home)).then_some(home)
     }
 
-    /// Whether `some` and `more` were together, or, if one of them is empty,
-    /// whether the other was all of a group.
-    fn joined(&self, some: &[usize], more: &[usize]) -> bool {
-        match (self.home(some), self.home(more)) {
-            (Some(a), Some(b)) => a == b,
-            (Some(a), None) if more.is_empty() => self.sizes[a] == some.len(),
-            (None, Some(b)) if some.is_empty() => self.sizes[b] == more.len(),
-            _ => false,
+    /// Pairs of these groups that were together, and of those that were all of a group with each
+    /// vertex that stands for nothing.
+    fn pairs(&self, groups: &[Vec<usize>], vertices: usize) -> Vec<(usize, usize)> {
+        let mut here: Vec<Vec<usize>> = vec![Vec::new(); self.sizes.len()];
+        for (i, group) in groups.iter().enumerate() {
+            if let Some(home) = self.home(group) {
+                here[home].push(i);
+            }
         }
+        let mut pairs = Vec::new();
+        for (here, &size) in here.iter().zip(&self.sizes) {
+            for (at, &i) in here.iter().enumerate() {
+                pairs.extend(here[at + 1..].iter().map(|&j| (i, j)));
+                if groups[i].len() == size {
+                    pairs.extend((groups.len()..vertices).map(|j| (i, j)));
+                }
+            }
+        }
+        pairs
     }
 }
 
@@ -247,12 +259,21 @@ fn merge<C: GroupCosts>(
     let vertices = places.saturating_mul(2).min(2 * count);
     let of = |k: usize| groups.get(k).map_or(&[][..], Vec::as_slice);
     let mut union = Vec::new();
-    let weights = Weights::from_floats(vertices, |i, j| {
-        join(of(i), of(j), &mut union);
-        costs.of(&union)
+    let are_threads = groups.iter().enumerate().all(|(at, group)| group[..] == [at]);
+    let weights = Weights::from_rows(vertices, |i, others, weights| {
+        let Range { start, end } = others;
+        // Pairs of threads are asked for together.
+        let pairs = if are_threads { end.min(count).saturating_sub(start) } else { 0 };
+        let (pairs, rest) = weights.split_at_mut(pairs);
+        let first = start + pairs.len();
+        costs.pairs(i, start..first, pairs);
+        for (weight, j) in rest.iter_mut().zip(first..end) {
+            join(of(i), of(j), &mut union);
+            *weight = costs.of(&union);
+        }
     })?;
     costs.check()?;
-    let matching = perfect_matching(&weights, |i, j| before.joined(of(i), of(j)))?;
+    let matching = perfect_matching(&weights, before.pairs(groups, vertices))?;
     let mut merged = Vec::with_capacity(vertices / 2);
     for (i, j) in matching.pairs() {
         join(of(i), of(j), &mut union);

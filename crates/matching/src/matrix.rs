@@ -17,13 +17,6 @@ pub(crate) struct Matrix {
     cells: Vec<i64>,
 }
 
-/// Some partners of a vertex: (sum, vertex).
-pub(crate) struct Cheapest {
-    pub partners: Vec<(i64, usize)>,
-    /// No partner that was left out has a sum less than this.
-    pub others: i64,
-}
-
 impl Matrix {
     /// Largest weight for which no dual can overflow: a search raises a dual
     /// by at most three times the largest weight, and there are at most n.
@@ -61,46 +54,80 @@ impl Matrix {
         &self.cells[i * self.n..(i + 1) * self.n]
     }
 
-    /// The `count` partners of `i` for which weight + `added` is least, and less
-    /// than `bound`; in order, dearer ones left out.
-    ///
-    /// Where sums are equal the vertices that follow `i` come first, so that
-    /// vertices without preference do not all choose the same.
-    pub(crate) fn cheapest(&self, i: usize, added: &[i64], count: usize, bound: i64) -> Cheapest {
-        self.cheapest_by(0, i, added, count, bound)
+    /// The cheapest partners of a vertex by weight + `added`.
+    pub(crate) fn partners_of<'m>(&'m self, i: usize, added: &'m [i64]) -> Partners<'m> {
+        let sums = self.row(i).chunks(BLOCK).zip(added.chunks(BLOCK)).map(|(weights, added)| {
+            let sums = weights.iter().zip(added).map(|(w, a)| w + a);
+            // Without a branch, as no other is as easily foreseen.
+            sums.fold(i64::MAX, i64::min)
+        });
+        Partners { i, weights: self.row(i), added, least: sums.collect() }
     }
 
-    /// The same with sums in units of 2^`grain`, rounded down.
-    pub(crate) fn cheapest_by(
-        &self,
-        grain: u32,
-        i: usize,
-        added: &[i64],
-        count: usize,
-        bound: i64,
-    ) -> Cheapest {
-        let mut partners: Vec<(i64, usize)> = Vec::with_capacity(count + 1);
-        let mut others = bound;
-        let mut scan = |first: usize, weights: &[i64], added: &[i64]| {
-            for (k, (&w, &a)) in weights.iter().zip(added).enumerate() {
-                let sum = (w + a) >> grain;
-                if sum < others {
-                    let at = partners.partition_point(|&(s, _)| s <= sum);
-                    partners.insert(at, (sum, first + k));
-                    if partners.len() > count {
-                        others = partners.pop().map_or(others, |(s, _)| s);
-                    }
-                }
-            }
-        };
-        let row = self.row(i);
-        scan(i + 1, &row[i + 1..], &added[i + 1..]);
-        scan(0, &row[..i], &added[..i]);
-        Cheapest { partners, others }
+    /// Doubles the weight of a pair and sets it.
+    pub(crate) fn set_doubled(&mut self, i: usize, j: usize, weight: i64) {
+        self.cells[i * self.n + j] = 2 * weight;
+        self.cells[j * self.n + i] = 2 * weight;
     }
 
     pub(crate) fn at(&self, i: u32, j: u32) -> i64 {
         self.cells[i as usize * self.n + j as usize]
+    }
+}
+
+/// Vertices whose least sum is noted.
+const BLOCK: usize = 16;
+
+/// A row of the matrix with something added, and the least sum of each block of it.
+pub(crate) struct Partners<'m> {
+    i: usize,
+    weights: &'m [i64],
+    added: &'m [i64],
+    least: Vec<i64>,
+}
+
+impl Partners<'_> {
+    /// The `count` partners of least sum, (sum, vertex), in order.
+    pub(crate) fn cheapest(&self, count: usize) -> Vec<(i64, usize)> {
+        let mut least = self.least.clone();
+        // As many blocks have a sum that is no larger than this, so as many sums are not.
+        let bound = match count {
+            1.. if count <= least.len() => *least.select_nth_unstable(count - 1).1 + 1,
+            _ => FAR / 2,
+        };
+        self.below(0, count, bound.min(FAR / 2))
+    }
+
+    /// Up to `count` partners of least sum in units of 2^`grain`, rounded down, that is less than
+    /// `bound`; in order. Where sums are equal the vertices that follow `i` come first, so that
+    /// vertices without preference do not all choose the same.
+    pub(crate) fn below(&self, grain: u32, count: usize, bound: i64) -> Vec<(i64, usize)> {
+        let mut partners: Vec<(i64, usize)> = Vec::with_capacity(count + 1);
+        let mut bound = bound;
+        let mut scan = |from: usize, to: usize| {
+            for (block, &least) in self.least.iter().enumerate().skip(from / BLOCK) {
+                let first = block * BLOCK;
+                if first >= to {
+                    break;
+                }
+                if least >> grain >= bound {
+                    continue;
+                }
+                for j in first.max(from)..(first + BLOCK).min(to) {
+                    let sum = (self.weights[j] + self.added[j]) >> grain;
+                    if sum < bound {
+                        let at = partners.partition_point(|&(s, _)| s <= sum);
+                        partners.insert(at, (sum, j));
+                        if partners.len() > count {
+                            bound = partners.pop().map_or(bound, |(sum, _)| sum);
+                        }
+                    }
+                }
+            }
+        };
+        scan(self.i + 1, self.weights.len());
+        scan(0, self.i);
+        partners
     }
 }
 
@@ -129,13 +156,13 @@ mod tests {
             let mut all: Vec<(i64, usize)> =
                 (0..40).filter(|&j| j != i).map(|j| (matrix.row(i)[j] + added[j], j)).collect();
             all.sort_by_key(|&(sum, j)| (sum, (j + 40 - i) % 40));
-            for (count, bound) in [(12, FAR / 2), (12, 9), (50, FAR / 2)] {
-                let found = matrix.cheapest(i, &added, count, bound);
-                let kept: Vec<_> =
-                    all.iter().copied().filter(|&(sum, _)| sum < bound).take(count).collect();
-                assert_eq!(found.partners, kept);
-                let rest = all.iter().filter(|pair| !kept.contains(pair)).map(|&(sum, _)| sum);
-                assert!(rest.min().is_none_or(|least| least >= found.others));
+            let found = |count, bound| {
+                all.iter().copied().filter(|&(sum, _)| sum < bound).take(count).collect::<Vec<_>>()
+            };
+            let partners = matrix.partners_of(i, &added);
+            for count in [0, 1, 2, 12, 50] {
+                assert_eq!(partners.cheapest(count), found(count, FAR / 2));
+                assert_eq!(partners.below(0, count, 9), found(count, 9));
             }
         }
     }

@@ -57,13 +57,13 @@ impl Matching {
 }
 
 /// Finds a perfect matching of least weight; among equally light ones, one with
-/// the most pairs that are `preferred` for (such as those of before).
+/// the most `preferred` pairs (such as those of before).
 ///
 /// # Errors
 /// An odd number of vertices.
 pub fn perfect_matching(
     weights: &Weights,
-    preferred: impl FnMut(usize, usize) -> bool,
+    preferred: impl IntoIterator<Item = (usize, usize)>,
 ) -> Result<Matching, OddVertices> {
     let vertices = weights.vertices();
     if vertices % 2 == 1 {

@@ -47,11 +47,12 @@ fn nearest(matrix: &Matrix, y: &mut [i64], grain: u32) -> Neighbours {
     let mut slack = vec![0; n];
     let minus: Vec<i64> = y.iter().map(|y| -y).collect();
     for (i, slack) in slack.iter_mut().enumerate() {
-        let kept = matrix.cheapest(i, &minus, NEAREST, FAR / 2).partners;
+        let partners = matrix.partners_of(i, &minus);
+        let kept = partners.cheapest(NEAREST);
         *slack = kept.first().map_or(0, |&(rest, _)| rest - y[i]);
         // Rounded, so many are no dearer than these.
         let bound = kept.get(EQUALS - 1).map_or(FAR / 2, |&(rest, _)| (rest >> grain) + 1);
-        let equals = matrix.cheapest_by(grain, i, &minus, EQUALS, bound).partners;
+        let equals = partners.below(grain, EQUALS, bound);
         for (_, j) in kept.into_iter().chain(equals) {
             near[i].push(j as u32);
             near[j].push(i as u32);

@@ -1,5 +1,7 @@
 //! Weights of pairs, as whole numbers.
 
+use std::ops::Range;
+
 use crate::matrix::{Matrix, TILE};
 
 /// Weights that cannot be matched on.
@@ -57,9 +59,11 @@ impl Weights {
     /// Weights that are more than [`Weights::max_range`] apart.
     pub fn from_integers(
         vertices: usize,
-        weight: impl FnMut(usize, usize) -> i64,
+        mut weight: impl FnMut(usize, usize) -> i64,
     ) -> Result<Self, WeightError> {
-        let given = upper_triangle(vertices, weight);
+        let given = upper_triangle(vertices, |i, others, weights| {
+            weights.iter_mut().zip(others).for_each(|(given, j)| *given = weight(i, j));
+        });
         let least = given.iter().copied().min().unwrap_or(0);
         let most = given.iter().copied().max().unwrap_or(0);
         let range = i128::from(most) - i128::from(least);
@@ -77,9 +81,22 @@ impl Weights {
     /// A weight that is not finite, or weights whose difference is not.
     pub fn from_floats(
         vertices: usize,
-        weight: impl FnMut(usize, usize) -> f64,
+        mut weight: impl FnMut(usize, usize) -> f64,
     ) -> Result<Self, WeightError> {
-        let given = upper_triangle(vertices, weight);
+        Self::from_rows(vertices, |i, others, weights| {
+            weights.iter_mut().zip(others).for_each(|(given, j)| *given = weight(i, j));
+        })
+    }
+
+    /// Asks `weigh` for pieces of rows: to write the weights of a vertex with each of some that follow it.
+    ///
+    /// # Errors
+    /// Those of [`Weights::from_floats`].
+    pub(crate) fn from_rows(
+        vertices: usize,
+        weigh: impl FnMut(usize, Range<usize>, &mut [f64]),
+    ) -> Result<Self, WeightError> {
+        let given = upper_triangle(vertices, weigh);
         if let Some(at) = given.iter().position(|w| !w.is_finite()) {
             let (i, j) = pair_at(vertices, at);
             return Err(WeightError::NotFinite { i, j, value: given[at] });
@@ -117,15 +134,22 @@ impl Weights {
         if self.exact { 0.0 } else { self.step * (self.vertices / 2) as f64 }
     }
 
-    /// The matrix for the solver: lighter matchings first, and among equal ones
-    /// those with more preferred-for pairs.
-    pub(crate) fn matrix(&self, mut preferred: impl FnMut(usize, usize) -> bool) -> Matrix {
+    /// The matrix for the solver: lighter matchings first, and among equal ones those with more
+    /// preferred pairs. What is no pair of these vertices is passed over.
+    pub(crate) fn matrix(&self, preferred: impl IntoIterator<Item = (usize, usize)>) -> Matrix {
         let factor = self.factor();
         let mut steps = self.steps.iter();
-        Matrix::doubled(self.vertices, |i, j| {
-            let base = steps.next().map_or(0, |s| s * factor);
-            base + i64::from(!preferred(i, j))
-        })
+        let mut matrix = Matrix::doubled(self.vertices, |_, _| {
+            steps.next().map_or(0, |steps| steps * factor) + 1
+        });
+        for (i, j) in preferred {
+            let (i, j) = (i.min(j), i.max(j));
+            if i < j && j < self.vertices {
+                let steps = self.steps[row_of(self.vertices, i) + j - i - 1];
+                matrix.set_doubled(i, j, steps * factor);
+            }
+        }
+        matrix
     }
 
     /// The value of one step in the matrix (before doubling): more than the preferences of
@@ -155,20 +179,28 @@ fn power_of_two(x: f64) -> f64 {
     if below < x { 2.0 * below } else { below }
 }
 
+/// Where the weights of `i` with those that follow it begin.
+fn row_of(n: usize, i: usize) -> usize {
+    // Rows of n − 1, n − 2, … pairs stand before it.
+    i * (2 * n - i - 1) / 2
+}
+
 /// Asks square by square, so that what is looked up by either end stays in the cache.
 fn upper_triangle<T: Clone + Default>(
     n: usize,
-    mut weight: impl FnMut(usize, usize) -> T,
+    mut weigh: impl FnMut(usize, Range<usize>, &mut [T]),
 ) -> Vec<T> {
     let mut cells = vec![T::default(); n * n.saturating_sub(1) / 2];
     let tile = |k: usize| k..(k + TILE).min(n);
     for low in (0..n).step_by(TILE) {
         for high in (low..n).step_by(TILE) {
             for i in tile(low) {
-                // Rows of n − 1, n − 2, … pairs stand before that of i.
-                let row = i * (2 * n - i - 1) / 2;
-                for j in tile(high).filter(|&j| j > i) {
-                    cells[row + j - i - 1] = weight(i, j);
+                let Range { start, end } = tile(high);
+                let others = start.max(i + 1)..end;
+                if !others.is_empty() {
+                    let row = row_of(n, i);
+                    let piece = row + others.start - i - 1..row + others.end - i - 1;
+                    weigh(i, others, &mut cells[piece]);
                 }
             }
         }

@@ -6,6 +6,7 @@
 //! throttles ([`Costs::comparable`]).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::{CoRunObservation, Form, Interference, Model, Objective, Shares, SmtMode, StackError};
 
@@ -89,6 +90,14 @@ impl Costs {
     pub fn pair(&self, a: usize, b: usize) -> f64 {
         let table = self.table(SmtMode::Smt2);
         table.map_or(f64::INFINITY, |table| table.pair_cost(self.objective, a, b))
+    }
+
+    /// Writes the costs of pairs of a thread with some others.
+    pub fn pairs(&self, thread: usize, others: Range<usize>, costs: &mut [f64]) {
+        match self.table(SmtMode::Smt2) {
+            Some(table) => table.pair_costs(self.objective, thread, others, costs),
+            None => costs.fill(f64::INFINITY),
+        }
     }
 
     /// Costs of parts of a union of at most eight different threads, all of `size` threads; the same as

@@ -9,6 +9,8 @@
 
 mod correction;
 
+use std::ops::Range;
+
 pub use correction::CoRunObservation;
 
 use crate::forward::{Coefficients, LEAST_SLOWDOWN, Terms, check};
@@ -140,6 +142,34 @@ impl Interference {
         one(a, b) + one(b, a)
     }
 
+    /// Writes the costs of pairs of a thread with some others: each the same as
+    /// [`Interference::pair_cost`], but for rounding.
+    pub fn pair_costs(
+        &self,
+        objective: Objective,
+        thread: usize,
+        others: Range<usize>,
+        costs: &mut [f64],
+    ) {
+        let n = self.len();
+        let fits = thread < n && others.start <= others.end && others.end <= n;
+        if !fits || others.contains(&thread) {
+            for (cost, other) in costs.iter_mut().zip(others) {
+                *cost = self.pair_cost(objective, thread, other);
+            }
+            return;
+        }
+        let (own, throttling) = (self.own[thread], self.throttling[thread]);
+        let suffered = &self.impact[thread * n..][others.clone()];
+        for (cost, impact) in costs.iter_mut().zip(suffered) {
+            *cost = objective.cost((own + impact).max(LEAST_SLOWDOWN), throttling);
+        }
+        for (cost, other) in costs.iter_mut().zip(others) {
+            let sum = self.own[other] + self.impact[other * n + thread];
+            *cost += objective.cost(sum.max(LEAST_SLOWDOWN), self.throttling[other]);
+        }
+    }
+
     /// Costs of parts of a union of at most eight different threads; the same as
     /// [`Interference::cost`] of each, but for rounding. Each part has two threads or more, which its
     /// mask names: a bit for each thread of the union.
@@ -147,29 +177,38 @@ impl Interference {
     /// What each thread suffers is looked up once and added up for four others at a time, so that
     /// all 70 halves of eight threads take about as long as a few of them do one by one.
     pub fn parts(&self, objective: Objective, union: &[usize], masks: &[u8], costs: &mut Vec<f64>) {
-        costs.clear();
-        costs.resize(masks.len(), 0.0);
-        for (at, &victim) in union.iter().enumerate().take(8) {
-            let alone = self.own.get(victim).zip(self.throttling.get(victim));
-            let Some((&own, &throttling)) = alone else { continue };
+        let mut suffered = [([0.0; 16], [0.0; 16], 1.0); 8];
+        for ((at, &victim), (low, high, throttling)) in union.iter().enumerate().zip(&mut suffered)
+        {
             let row = self.impact.get(victim * self.len()..).unwrap_or_default();
             let mut impacts = [0.0; 8];
-            for (k, (impact, &other)) in impacts.iter_mut().zip(union).enumerate() {
-                *impact = if k == at { 0.0 } else { row.get(other).copied().unwrap_or(0.0) };
+            for (impact, &other) in impacts.iter_mut().zip(union) {
+                *impact = row.get(other).copied().unwrap_or(0.0);
             }
-            let [low, high] = [&impacts[..4], &impacts[4..]].map(sums);
-            for (cost, &mask) in costs.iter_mut().zip(masks) {
-                if mask >> at & 1 == 1 {
-                    let others = low[usize::from(mask & 15)] + high[usize::from(mask >> 4)];
-                    *cost += objective.cost((own + others).max(LEAST_SLOWDOWN), throttling);
-                }
+            if let Some(own) = impacts.get_mut(at) {
+                *own = self.own.get(victim).copied().unwrap_or(1.0);
             }
+            *low = subsets(&impacts[..4]);
+            *high = subsets(&impacts[4..]);
+            *throttling = self.throttling.get(victim).copied().unwrap_or(1.0);
         }
+        let cost = |&mask: &u8| {
+            let (mut left, mut sum) = (mask, 0.0);
+            while left != 0 {
+                let (low, high, throttling) = &suffered[left.trailing_zeros() as usize];
+                let slowdown = low[usize::from(mask & 15)] + high[usize::from(mask >> 4)];
+                sum += objective.cost(slowdown.max(LEAST_SLOWDOWN), *throttling);
+                left &= left - 1;
+            }
+            sum
+        };
+        costs.clear();
+        costs.extend(masks.iter().map(cost));
     }
 }
 
 /// Sums of all subsets of four numbers, by the bits that name them.
-fn sums(of: &[f64]) -> [f64; 16] {
+fn subsets(of: &[f64]) -> [f64; 16] {
     let mut sums = [0.0; 16];
     for mask in 1..16_usize {
         let last = of.get(mask.trailing_zeros() as usize).copied().unwrap_or(0.0);
@@ -250,7 +289,8 @@ mod tests {
     proptest! {
         #[test]
         fn parts_of_a_union_cost_what_they_cost_one_by_one(
-            c in terms(0.3),
+            // Large ones of either sign bring slowdowns below the least.
+            c in (-5.0..5.0_f64).prop_flat_map(terms),
             stacks in stacks(),
             ratios in prop::collection::vec(1.0..2.0_f64, 8),
         ) {
@@ -271,6 +311,24 @@ mod tests {
                         let pair = table.pair_cost(objective, a, b);
                         prop_assert!((pair - table.cost(objective, &part)).abs() < 1e-12);
                     }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_cost_together_what_they_cost_one_by_one(
+            c in (-5.0..5.0_f64).prop_flat_map(terms), stacks in stacks(), thread in 0..10_usize,
+            (start, end) in (0..10_usize, 0..10_usize),
+        ) {
+            let table = Interference::predict(&c, &stacks).unwrap().throttled_by(&[1.5]);
+            for objective in Objective::ALL {
+                let mut costs = vec![7.0; end.saturating_sub(start)];
+                table.pair_costs(objective, thread, start..end, &mut costs);
+                for (cost, other) in costs.iter().zip(start..end) {
+                    let one = table.pair_cost(objective, thread, other);
+                    prop_assert!((cost - one).abs() < 1e-9);
                 }
             }
         }

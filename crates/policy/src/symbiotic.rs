@@ -184,7 +184,7 @@ impl Symbiotic {
         });
         let mut slots = CoreSlots::new(view.topology);
         for Part { core_type, pool } in pools.into_iter().flat_map(|pool| parts(view, pool)) {
-            let pool = &pool;
+            let pool = &by_core(view, pool);
             let stacks = self.estimates.of(&symbiosis, view, &pool.threads);
             let (cores, width) = (slots.cores(pool), slots.width(pool));
             match choose(&symbiosis, core_type, &stacks, (cores, width), &together(view, pool)) {
@@ -206,6 +206,17 @@ impl Symbiotic {
         }
         placement
     }
+}
+
+/// The same with threads that share a core next to each other, so that what is looked up of them together
+/// is together in memory.
+fn by_core(view: &View<'_>, mut pool: Pool) -> Pool {
+    let core = |&at: &usize| {
+        let cpu = view.threads.get(at).and_then(|thread| thread.cpu);
+        cpu.and_then(|cpu| view.topology.core_of(cpu)).map(|core| core.id)
+    };
+    pool.threads.sort_by_cached_key(core);
+    pool
 }
 
 impl Policy for Symbiotic {

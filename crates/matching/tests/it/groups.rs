@@ -1,5 +1,7 @@
 //! Groupings: partitions, least cost, threads alone, ties, refusals.
 
+use std::ops::Range;
+
 use proptest::prelude::*;
 use symbiont_matching::{GroupCosts, GroupError, Request, group, group_by};
 
@@ -195,11 +197,28 @@ struct AtOnce<'s> {
     /// Added to the cost of a part that holds all of these.
     worse: (Vec<usize>, f64),
     asked: usize,
+    asked_for_pairs: usize,
+}
+
+impl<'s> AtOnce<'s> {
+    fn new(stacks: &'s Stacks, worse: (Vec<usize>, f64)) -> Self {
+        Self { stacks, worse, asked: 0, asked_for_pairs: 0 }
+    }
 }
 
 impl GroupCosts for &mut AtOnce<'_> {
     fn cost(&mut self, group: &[usize]) -> f64 {
         self.stacks.loss(group)
+    }
+
+    fn pairs(&mut self, thread: usize, others: Range<usize>, costs: &mut [f64]) {
+        assert_eq!(costs.len(), others.len());
+        self.asked_for_pairs += 1;
+        for (cost, other) in costs.iter_mut().zip(others) {
+            let group = [thread, other];
+            let held = self.worse.0 == group;
+            *cost = self.stacks.loss(&group) + if held { self.worse.1 } else { 0.0 };
+        }
     }
 
     fn parts(&mut self, union: &[usize], size: usize, masks: &[u8], costs: &mut Vec<f64>) {
@@ -220,10 +239,11 @@ fn parts_computed_at_once_make_the_same_groups() {
     let stacks = Stacks::new(30, 5);
     for (width, cores) in [(2, 15), (4, 8), (4, 11), (8, 5)] {
         let request = Request::new(30, cores, width);
-        let mut costs = AtOnce { stacks: &stacks, worse: (vec![99], 0.0), asked: 0 };
+        let mut costs = AtOnce::new(&stacks, (vec![99], 0.0));
         let found = group_by(&request, &mut costs).unwrap();
         assert_eq!(found, group(&request, |g| stacks.loss(g)).unwrap());
         assert!(width != 4 || costs.asked > 0, "groups of four are split in all ways");
+        assert!(costs.asked_for_pairs > 0, "pairs are asked for together");
     }
 }
 
@@ -232,7 +252,16 @@ fn a_part_whose_cost_is_no_number_is_named() {
     let stacks = Stacks::new(8, 5);
     let request = Request::new(8, 2, 4);
     let worse = (vec![0, 1, 2, 3], f64::NAN);
-    let found = group_by(&request, &mut AtOnce { stacks: &stacks, worse, asked: 0 });
+    let found = group_by(&request, &mut AtOnce::new(&stacks, worse));
     let Err(GroupError::NotFinite { group, cost }) = found else { panic!("{found:?}") };
     assert!(group == [0, 1, 2, 3] && cost.is_nan());
+}
+
+#[test]
+fn a_pair_whose_cost_is_no_number_is_named() {
+    let stacks = Stacks::new(8, 5);
+    let worse = (vec![2, 7], f64::INFINITY);
+    let found = group_by(&Request::new(8, 4, 2), &mut AtOnce::new(&stacks, worse));
+    let Err(GroupError::NotFinite { group, .. }) = found else { panic!("{found:?}") };
+    assert_eq!(group, [2, 7]);
 }

@@ -27,7 +27,7 @@ proptest! {
     #[test]
     fn weight_equals_brute_force(family in 0..FAMILIES.len(), half in 0_usize..=6, seed: u64) {
         let cells = instance(family, 2 * half, seed);
-        let found = perfect_matching(&weights(&cells), |_, _| false).unwrap();
+        let found = perfect_matching(&weights(&cells), []).unwrap();
         assert_perfect(&found);
         let (best, _) = lightest(2 * half, |i, j| cells[i][j], |_, _| false);
         prop_assert_eq!(weight_of(&found, &cells), best);
@@ -49,7 +49,8 @@ proptest! {
             }
         }
         let preferred = |i: usize, j: usize| mates[i] == Some(j);
-        let found = perfect_matching(&weights(&cells), preferred).unwrap();
+        let pairs = mates.iter().enumerate().filter_map(|(i, mate)| Some((i, (*mate)?)));
+        let found = perfect_matching(&weights(&cells), pairs).unwrap();
         let best = lightest(2 * half, |i, j| cells[i][j], preferred);
         let kept = found.pairs().filter(|&(i, j)| preferred(i, j)).count() as i32;
         prop_assert_eq!((weight_of(&found, &cells), -kept), best);
@@ -59,7 +60,7 @@ proptest! {
     #[test]
     fn weight_equals_the_lower_bound(family in 0..FAMILIES.len(), half in 7_usize..=40, seed: u64) {
         let cells = instance(family, 2 * half, seed);
-        let found = perfect_matching(&weights(&cells), |_, _| false).unwrap();
+        let found = perfect_matching(&weights(&cells), []).unwrap();
         assert_perfect(&found);
         prop_assert_eq!(weight_of(&found, &cells) as f64, found.lower_bound);
     }
@@ -72,7 +73,7 @@ proptest! {
             (0..2 * half).map(|_| (0..2 * half).map(|_| scale * (random.unit() - 0.5)).collect()).collect();
         let at = |i: usize, j: usize| cells[i.min(j)][i.max(j)];
         let weights = Weights::from_floats(2 * half, at).unwrap();
-        let found = perfect_matching(&weights, |_, _| false).unwrap();
+        let found = perfect_matching(&weights, []).unwrap();
         // On a grid 2⁵⁰ times finer than the range, by brute force.
         let fine = |i: usize, j: usize| (at(i, j) / scale * (1_u64 << 50) as f64) as i64;
         let (best, _) = lightest(2 * half, fine, |_, _| false);
@@ -91,7 +92,7 @@ fn copies_of_few_programs_are_matched_at_least_cost() {
         let stacks = Stacks::copies(threads, programs, 1);
         let cost = |i, j| (stacks.loss(&[i, j]) * 8192.0).round();
         let weights = Weights::from_floats(threads, cost).unwrap();
-        let found = perfect_matching(&weights, |_, _| false).unwrap();
+        let found = perfect_matching(&weights, []).unwrap();
         assert_perfect(&found);
         let sum: f64 = found.pairs().map(|(i, j)| cost(i, j)).sum();
         assert!((sum - found.lower_bound).abs() <= weights.rounding());
@@ -107,8 +108,8 @@ fn whole_floats_equal_integers() {
         }
         let cells = instance(family, 30, 5);
         let whole = Weights::from_floats(30, |i, j| cells[i][j] as f64).unwrap();
-        let found = perfect_matching(&whole, |_, _| false).unwrap();
-        let exact = perfect_matching(&weights(&cells), |_, _| false).unwrap();
+        let found = perfect_matching(&whole, []).unwrap();
+        let exact = perfect_matching(&weights(&cells), []).unwrap();
         assert_eq!(weight_of(&found, &cells), weight_of(&exact, &cells), "{name}");
         assert_eq!(found.weight, exact.weight, "{name}");
     }
@@ -117,17 +118,17 @@ fn whole_floats_equal_integers() {
 #[test]
 fn adding_to_all_weights_changes_nothing() {
     let cells = instance(0, 24, 3);
-    let found = perfect_matching(&weights(&cells), |_, _| false).unwrap();
+    let found = perfect_matching(&weights(&cells), []).unwrap();
     for shift in [-1_i64 << 60, -7, 1 << 60] {
         let shifted = Weights::from_integers(24, |i, j| cells[i][j] + shift).unwrap();
-        assert_eq!(perfect_matching(&shifted, |_, _| false).unwrap().mates, found.mates);
+        assert_eq!(perfect_matching(&shifted, []).unwrap().mates, found.mates);
     }
 }
 
 #[test]
 fn no_vertices_have_the_empty_matching() {
     let none = Weights::from_floats(0, |_, _| unreachable!()).unwrap();
-    let found = perfect_matching(&none, |_, _| false).unwrap();
+    let found = perfect_matching(&none, []).unwrap();
     assert_eq!((found.mates.len(), found.weight, found.lower_bound), (0, 0.0, 0.0));
 }
 
@@ -135,7 +136,7 @@ fn no_vertices_have_the_empty_matching() {
 fn two_vertices_are_mates() {
     for weight in [0.0, -3.5, 1e300] {
         let weights = Weights::from_floats(2, |_, _| weight).unwrap();
-        let found = perfect_matching(&weights, |_, _| false).unwrap();
+        let found = perfect_matching(&weights, []).unwrap();
         assert_eq!((found.mates, found.weight), (vec![1, 0], weight));
     }
 }
@@ -144,7 +145,7 @@ fn two_vertices_are_mates() {
 fn an_odd_number_of_vertices_is_refused() {
     for vertices in [1, 3, 15] {
         let weights = Weights::from_integers(vertices, |_, _| 1).unwrap();
-        let refused = perfect_matching(&weights, |_, _| false);
+        let refused = perfect_matching(&weights, []);
         assert_eq!(refused, Err(OddVertices { vertices }));
     }
 }
@@ -165,7 +166,7 @@ fn weights_too_far_apart_are_refused() {
     let limit = Weights::max_range(4);
     let far =
         |range: i64| Weights::from_integers(4, move |i, _| if i == 0 { 5 } else { 5 + range });
-    assert!(perfect_matching(&far(limit).unwrap(), |_, _| false).is_ok());
+    assert!(perfect_matching(&far(limit).unwrap(), []).is_ok());
     assert!(matches!(far(limit + 1), Err(WeightError::RangeTooLarge { .. })));
     let whole = Weights::from_integers(4, |i, _| if i == 0 { i64::MIN } else { i64::MAX });
     assert!(matches!(whole, Err(WeightError::RangeTooLarge { .. })));
@@ -183,7 +184,7 @@ fn the_whole_range_is_matched_without_overflow() {
             (0..vertices).map(|_| (0..vertices).map(|_| random.below(6) > 0).collect()).collect();
         let weights =
             Weights::from_integers(vertices, |i, j| if cells[i][j] { limit } else { 0 }).unwrap();
-        let found = perfect_matching(&weights, |_, _| false).unwrap();
+        let found = perfect_matching(&weights, []).unwrap();
         assert_eq!(found.weight, found.lower_bound);
     }
 }

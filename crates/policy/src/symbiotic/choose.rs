@@ -1,6 +1,7 @@
 //! Steps 3 to 5: which threads share a core, from throttled stacks.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use symbiont_matching::{GroupCosts, GroupError, Request, group_by};
 use symbiont_model::{Costs, Model, SmtMode, StackError, Throttling};
@@ -26,6 +27,11 @@ fn in_steps(cost: f64) -> f64 {
 impl GroupCosts for InSteps<'_> {
     fn cost(&mut self, group: &[usize]) -> f64 {
         in_steps(self.0.cost(group))
+    }
+
+    fn pairs(&mut self, thread: usize, others: Range<usize>, costs: &mut [f64]) {
+        self.0.pairs(thread, others, costs);
+        costs.iter_mut().for_each(|cost| *cost = in_steps(*cost));
     }
 
     fn parts(&mut self, union: &[usize], size: usize, masks: &[u8], costs: &mut Vec<f64>) {
