@@ -10,6 +10,8 @@ const PLACES: [&str; 3] =
     ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
 /// How the plugin says which Slurm it was built for.
 const BUILT_FOR: &str = "symbiont-spank built for Slurm ";
+/// Builds and installs the plugin.
+const REBUILD: &str = "make -C /usr/share/symbiont/slurm DESTDIR= install";
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -37,8 +39,8 @@ pub fn look() -> Option<SlurmFinding> {
     let plugstack = value(&text, "PlugStackConfig").map(PathBuf::from);
     let plugstack = plugstack.unwrap_or_else(|| configuration.with_file_name("plugstack.conf"));
     let plugin = plugin_in(&read(&plugstack).unwrap_or_default());
-    let built_for = plugin.as_deref().and_then(built_for);
-    notes.push(plugin_note(plugin.as_deref(), built_for.as_deref(), version().as_deref()));
+    let built_for = plugin.as_ref().and_then(|plugin| built_for(&plugin.file));
+    notes.push(plugin_note(plugin.as_ref(), built_for.as_deref(), version().as_deref()));
     Some(SlurmFinding { configuration, leaves_a_choice, notes })
 }
 
@@ -110,16 +112,25 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     of_key.map(|(_, value)| value.trim()).next_back()
 }
 
-/// The plugin's file, by plugstack.conf.
-fn plugin_in(plugstack: &str) -> Option<PathBuf> {
+/// The plugin, as plugstack.conf names it.
+struct Plugin {
+    file: PathBuf,
+    /// Does Slurm start without it?
+    is_optional: bool,
+}
+
+fn plugin_in(plugstack: &str) -> Option<Plugin> {
     let lines = plugstack.lines().map(|line| line.split('#').next().unwrap_or_default());
-    let files = lines.filter_map(|line| {
+    let mut plugins = lines.filter_map(|line| {
         let mut words = line.split_whitespace();
-        let is_loaded = matches!(words.next(), Some("optional" | "required"));
-        words.next().filter(|_| is_loaded)
+        let is_optional = match words.next()? {
+            "optional" => true,
+            "required" => false,
+            _ => return None,
+        };
+        Some(Plugin { file: PathBuf::from(words.next()?), is_optional })
     });
-    let mut files = files.map(PathBuf::from);
-    files.find(|file| file.file_name().is_some_and(|name| name == "symbiont_spank.so"))
+    plugins.find(|plugin| plugin.file.file_name().is_some_and(|name| name == "symbiont_spank.so"))
 }
 
 /// The Slurm that a plugin was built for.
@@ -139,23 +150,31 @@ fn version() -> Option<String> {
     Some(number.split('.').take(2).collect::<Vec<_>>().join("."))
 }
 
-fn plugin_note(plugin: Option<&Path>, built_for: Option<&str>, version: Option<&str>) -> String {
-    match (plugin, built_for, version) {
-        (None, ..) => {
-            "plugstack.conf loads no symbiont_spank.so: the daemon is not given the tasks of \
-                       jobs"
-                .to_owned()
-        }
-        (Some(plugin), None, _) => format!("{} is no plugin of Symbiont", plugin.display()),
-        (Some(plugin), Some(built), Some(installed)) if built != installed => format!(
-            "{} was built for Slurm {built}, and {installed} is installed, which does not load it: build \
-             it anew",
-            plugin.display()
-        ),
-        (Some(plugin), Some(built), _) => {
-            format!("{} (for Slurm {built}) gives the daemon the tasks of jobs", plugin.display())
-        }
-    }
+fn plugin_note(
+    plugin: Option<&Plugin>,
+    built_for: Option<&str>,
+    installed: Option<&str>,
+) -> String {
+    let Some(Plugin { file, is_optional }) = plugin else {
+        return "plugstack.conf loads no symbiont_spank.so: the daemon is not given the tasks of jobs"
+            .to_owned();
+    };
+    let file = file.display();
+    let Some(built) = built_for else {
+        return format!("{file} is no plugin of Symbiont");
+    };
+    let Some(installed) = installed.filter(|installed| *installed != built) else {
+        return format!("{file} (for Slurm {built}) gives the daemon the tasks of jobs");
+    };
+    let meanwhile = if *is_optional {
+        "until then jobs run without it, and srun and sbatch refuse --symbiont="
+    } else {
+        "until then no job runs, as plugstack.conf has it as `required`, not `optional`"
+    };
+    format!(
+        "{file} was built for Slurm {built}, and {installed} is installed, which does not load it: `{REBUILD}` \
+         builds it anew; {meanwhile}"
+    )
 }
 
 #[cfg(test)]
@@ -187,13 +206,19 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_for_another_slurm_is_named_with_both_versions() {
+    fn a_plugin_for_another_slurm_is_named_with_both_versions_and_what_it_means() {
         let stack =
             "# a comment\noptional /usr/lib/x.so\noptional /usr/lib/symbiont_spank.so socket=/x\n";
         let plugin = plugin_in(stack).unwrap();
-        assert_eq!(plugin, Path::new("/usr/lib/symbiont_spank.so"));
+        assert_eq!(plugin.file, Path::new("/usr/lib/symbiont_spank.so"));
         let note = plugin_note(Some(&plugin), Some("22.05"), Some("24.11"));
         assert!(note.contains("22.05") && note.contains("24.11"), "{note}");
+        assert!(note.contains(REBUILD) && note.contains("jobs run without it"), "{note}");
+        let required = plugin_in(&stack.replace("optional", "required")).unwrap();
+        let note = plugin_note(Some(&required), Some("22.05"), Some("24.11"));
+        assert!(note.contains(REBUILD) && note.contains("no job runs"), "{note}");
+        let note = plugin_note(Some(&required), Some("24.11"), Some("24.11"));
+        assert!(note.contains("gives the daemon"), "{note}");
         assert!(plugin_note(None, None, Some("24.11")).contains("no symbiont_spank.so"));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("symbiont_spank.so");
