@@ -1,6 +1,7 @@
 #!/bin/bash
 # Brings up a Slurm controller and two nodes on this machine, runs 40 jobs of eight programs with and
-# without Symbiont, kills daemon and releaser midway, and tears all down.
+# without Symbiont, kills daemon and releaser midway, and tears all down. Before that, jobs run past a plugin
+# that was built for another Slurm.
 #   scripts/slurm-trial.sh [SYMBIONT]       SYMBIONT: the binary, default target/release/symbiont
 # Takes root and Debian's packages: slurmctld slurmd slurm-client slurm-wlm-basic-plugins libslurm-dev, and
 # a C compiler. All files are in a temporary folder; ports 26817, 27001 and 27002 have to be free. Nothing
@@ -67,8 +68,17 @@ NodeName=n2 NodeHostname=localhost Port=27002 CPUs=2 RealMemory=1000
 PartitionName=symbiont Nodes=n1,n2 MaxTime=60 State=UP
 PartitionName=plain Nodes=n1,n2 Default=YES MaxTime=60 State=UP
 END
-echo "optional $PWD/slurm/symbiont_spank.so socket=$dir/state/symbiontd.sock" >"$dir/plugstack.conf"
 sed "s/^local MOST_WAIT = .*/local MOST_WAIT = $most_wait/" slurm/job_submit.lua >"$dir/job_submit.lua"
+
+load() { echo "optional $1 socket=$dir/state/symbiontd.sock" >"$dir/plugstack.conf"; }
+# As after an upgrade of Slurm: the plugin was built for another one.
+other=$dir/other
+mkdir -p "$other/include"
+cp -r /usr/include/slurm "$other/include"
+sed -i 's/\(define SLURM_VERSION_NUMBER\) 0x.*/\1 0x630100/' "$other/include/slurm/slurm_version.h"
+cp slurm/Makefile slurm/symbiont_spank.c "$other"
+make -s -C "$other" SLURM="$other"
+load "$other/symbiont_spank.so"
 
 start_daemon() {
     "$symbiont" daemon --state-dir "$dir/state" >"$dir/daemon.log" 2>&1 &
@@ -91,6 +101,20 @@ slurmd -N n1
 slurmd -N n2
 for _ in {1..100}; do [ "$(sinfo -h -o %t -p plain 2>/dev/null)" = idle ] && break; sleep 0.2; done
 [ "$(sinfo -h -o %t -p plain)" = idle ] || fail "the nodes do not come up: $(sinfo -h)"
+
+note "the plugin was built for another Slurm: jobs run without it, and end with their own status"
+status=0
+SLURM_SPANK__SLURM_SPANK_OPTION_symbiont_symbiont=batch srun -p plain sh -c 'exit 7' 2>"$dir/srun.log" || status=$?
+[ $status = 7 ] || fail "srun ended with $status, not 7: $(cat "$dir/srun.log")"
+status=0
+sbatch --quiet --wait -p plain -o /dev/null --wrap 'exit 3' 2>"$dir/sbatch.log" || status=$?
+[ $status = 3 ] || fail "sbatch ended with $status, not 3: $(cat "$dir/sbatch.log")"
+grep -h '\] \[1\.0\] spank: .*Failed to load optional plugin.*Ignored' "$dir"/n?.log ||
+    fail "slurmd does not say that it left out the plugin"
+said=$("$symbiont" doctor | tr -s ' \n' ' ')
+grep -o "$other/symbiont_spank.so was built for Slurm 99.01, .* install\` builds it anew" <<<"$said" ||
+    fail "doctor does not name the plugin of another version"
+load "$PWD/slurm/symbiont_spank.so"
 
 # Inputs of about a second each.
 seq 900000 >"$dir/in/numbers"
