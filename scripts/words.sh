@@ -7,7 +7,7 @@ allowed=$(cd "$(dirname "$0")" && pwd)/words.allowed
 cd "${1:-$(dirname "$0")/..}"
 
 words='who|whoever|everybody|everyone|tells?|sits?|meets|lacks|recall(s|ing)?|company|beside|whom|nobody|somebody|anybody|told|in force|(put|puts|take|takes) back|sorts? of cores?|seats?|
-seated|roster|ledger|workshop|shelf|patience|crowd|taker|stray|astray|referee|made-up|exchanged|wishes'
+seated|roster|ledger|workshop|shelf|patience|crowd|taker|stray|astray|referee|made-up|exchanged|wishes|adapt(s|ed)?'
 words=$(printf '%s' "$words" | tr -d '\n')
 # As parts of names, too, and types that are named by the thing itself.
 names='company|everybody|everyone|whoever|beside|whom|nobody|somebody|told|in_force|(put|puts|take|takes)_back|ledger|roster|workshop|crowd|

@@ -101,7 +101,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
             summary: entry.summary,
             choice: {
                 let mut made = (entry.make)(&Settings::default());
-                made.adapt(&support, &topology);
+                made.offer(&support, &topology);
                 made.choice()
             },
             cannot_run: entry.check(&Settings::default(), Some((&support, &topology))).err(),

@@ -132,9 +132,9 @@ impl<M: Machine> Controller<M> {
     /// before the first step.
     fn begin(&mut self) -> Result<(), ControlError<M::Error>> {
         // The machine reports what it can count only after it was asked. A policy that can do with less
-        // is adapted before, so that its messages name what it does without.
+        // learns of it before, so that its messages name what it does without.
         self.machine.measure(&self.policy.requirements().asked());
-        let _ = self.policy.adapt(self.machine.support(), self.machine.topology());
+        let _ = self.policy.offer(self.machine.support(), self.machine.topology());
         self.measure();
         match self.machine.support().missing(&self.policy.requirements().required) {
             Some((signal, why)) => {

@@ -142,7 +142,7 @@ fn try_to_manage(
     let mut policy: Box<dyn Policy> = Box::new(Classes::new((plan.policy.make)(&plan.settings)));
     // The machine reports what it can count only after it was asked.
     machine.measure(&policy.requirements().asked());
-    let adapted = policy.adapt(machine.support(), machine.topology());
+    let note = policy.offer(machine.support(), machine.topology());
     let needs = policy.requirements().required;
     machine.measure(&needs);
     if let Some((signal, why)) = machine.support().missing(&needs) {
@@ -164,7 +164,7 @@ fn try_to_manage(
     }
     let mut notes = notes(&machine, plan, &needs, left);
     notes.extend(no_core);
-    notes.extend(adapted);
+    notes.extend(note);
     if let Err(why) = set_alarm(&mut machine, plan, &roots) {
         notes.push(format!("changes of phases are seen once a quantum only: {why}"));
     }

@@ -339,8 +339,8 @@ impl Policy for Auto {
         Requirements { alternatives: choice::signals(&self.settings), ..requirements }
     }
 
-    fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
-        self.phases.adapt(offered, topology);
+    fn offer(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+        self.phases.offer(offered, topology);
         self.choice = Choice::on(offered, topology, &self.settings);
         self.counts_instructions = offered.signals.get(&Signal::Ipc).is_some_and(Ability::exists);
         self.domains = match self.choice.places_by_memory() {

@@ -221,8 +221,8 @@ impl Policy for Classes {
         self.inner.requirements()
     }
 
-    fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
-        self.inner.adapt(offered, topology)
+    fn offer(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+        self.inner.offer(offered, topology)
     }
 
     fn choice(&self) -> Option<String> {

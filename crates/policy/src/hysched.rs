@@ -360,7 +360,7 @@ impl Policy for Hysched {
 
     /// The deepest variant that the machine measures, not deeper than the one
     /// asked for; that one if it measures none.
-    fn adapt(&mut self, offered: &Support, _topology: &Topology) -> Option<String> {
+    fn offer(&mut self, offered: &Support, _topology: &Topology) -> Option<String> {
         let reported = |variant: &&Variant| {
             offered.signals.get(&variant.signal()).is_some_and(Ability::exists)
         };

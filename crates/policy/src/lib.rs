@@ -93,15 +93,15 @@ pub trait Policy: Send {
         Requirements::default()
     }
 
-    /// Adapts to a machine: to its structure, and to what it can measure of what the policy requires
+    /// Takes note of a machine: of its structure, and of what it can measure of what the policy requires
     /// and of the alternatives. Called before the requirements are held against the machine. Returns
     /// what a user should know of it. By default nothing changes.
-    fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+    fn offer(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
         let _ = (offered, topology);
         None
     }
 
-    /// What it chose for the machine that it was adapted to, and why; none from a policy that chooses
+    /// What it chose for the machine, and why; none from a policy that chooses
     /// nothing.
     fn choice(&self) -> Option<String> {
         None

@@ -112,7 +112,7 @@ pub struct Phases {
     threshold: Option<f64>,
     /// Do serial threads take turns on the fastest cores?
     online: bool,
-    /// Has the machine that it adapted to cores of several speeds?
+    /// Has the machine cores of several speeds?
     cores_differ: bool,
     serial: SerialThreads,
     seniority: Seniority,
@@ -305,7 +305,7 @@ impl Policy for Phases {
         }
     }
 
-    fn adapt(&mut self, _: &Support, topology: &Topology) -> Option<String> {
+    fn offer(&mut self, _: &Support, topology: &Topology) -> Option<String> {
         self.cores_differ = speeds::is_asymmetric(topology);
         None
     }

@@ -51,7 +51,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What it asks of a machine and of its user, before it has adapted to a machine.
+    /// What it asks of a machine and of its user, before it knows the machine.
     #[must_use]
     pub fn requirements(&self) -> Requirements {
         (self.make)(&Settings::default()).requirements()

@@ -59,7 +59,7 @@ impl Entry {
     ) -> Result<(), CannotRun> {
         let mut made = (self.make)(settings);
         if let Some((offered, topology)) = machine {
-            made.adapt(offered, topology);
+            made.offer(offered, topology);
             if let Some((signal, why)) = offered.missing(&made.requirements().required) {
                 return Err(CannotRun::Signal { signal, why });
             }

@@ -129,7 +129,7 @@ impl Policy for SymbioticOnline {
         requirements
     }
 
-    fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+    fn offer(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
         let counted = offered.signals.get(&Signal::MemoryRequests).is_some_and(Ability::exists);
         self.near_memory = counted && lacks_memory(topology);
         None

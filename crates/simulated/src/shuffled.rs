@@ -58,8 +58,8 @@ impl Policy for Shuffled {
         self.policy.requirements()
     }
 
-    fn adapt(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
-        self.policy.adapt(offered, topology)
+    fn offer(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+        self.policy.offer(offered, topology)
     }
 
     fn choice(&self) -> Option<String> {

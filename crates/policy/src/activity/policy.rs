@@ -301,7 +301,7 @@ impl Policy for Activity {
         }
     }
 
-    fn adapt(&mut self, offered: &Support, _: &Topology) -> Option<String> {
+    fn offer(&mut self, offered: &Support, _: &Topology) -> Option<String> {
         self.no_idle_class = match &offered.idle_class {
             Ability::Absent(why) => Some(why.clone()),
             Ability::Full | Ability::Partial(_) => None,

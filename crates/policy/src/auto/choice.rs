@@ -41,7 +41,7 @@ impl Choice {
         let mut passed_over = Vec::new();
         for entry in CANDIDATES {
             let mut made = (entry.make)(settings);
-            made.adapt(offered, topology);
+            made.offer(offered, topology);
             let requirements = made.requirements();
             match (requirements.missing_input, offered.missing(&requirements.required)) {
                 (None, None) => {

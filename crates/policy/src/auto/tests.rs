@@ -46,7 +46,7 @@ impl Scene {
     fn on(line: &str, signals: &[Signal]) -> Self {
         let machine = Topology::synthetic(line).unwrap();
         let mut policy = Auto::new(&Settings::default());
-        policy.adapt(&offering(signals), &machine);
+        policy.offer(&offering(signals), &machine);
         let counts = signals.contains(&Signal::Ipc);
         let (actors, applied, over) = (BTreeMap::new(), Placement::new(), ENTRY.quantum);
         Self { machine, policy, actors, applied, over, counts }

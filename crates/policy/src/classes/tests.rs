@@ -68,7 +68,7 @@ const FOUR_CORES_SMT2: &str = "core:4 smt:2";
 fn what_the_policy_chose_is_passed_on() {
     let mut auto = classes(crate::Auto::new(&crate::Settings::default()));
     let machine = Topology::synthetic(FOUR_CORES_SMT2).unwrap();
-    auto.adapt(&symbiont_machine::test_support::full_support(), &machine);
+    auto.offer(&symbiont_machine::test_support::full_support(), &machine);
     assert!(auto.choice().is_some_and(|choice| choice.contains("serial phases")));
     assert_eq!(classes(Stay).choice(), None);
 }

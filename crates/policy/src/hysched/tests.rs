@@ -165,17 +165,17 @@ fn the_deepest_categories_there_are_are_taken() {
     };
     let topology = Topology::synthetic("core:2 smt:2").unwrap();
     let mut policy = Hysched::new(Variant::All3L);
-    let note = policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology).unwrap();
+    let note = policy.offer(&offering(&[Signal::TopL, Signal::TopB2L]), &topology).unwrap();
     assert_eq!(policy.variant, Variant::TopB2L);
     assert!(note.starts_with("All3L is not measured here; TopB2L"), "{note}");
-    assert_eq!(policy.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
+    assert_eq!(policy.offer(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
     // A machine measures only what it was asked for.
     assert_eq!(policy.requirements().alternatives, [Signal::TopL, Signal::TopB2L].into());
     let mut coarse = topl();
-    assert_eq!(coarse.adapt(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
+    assert_eq!(coarse.offer(&offering(&[Signal::TopL, Signal::TopB2L]), &topology), None);
     assert_eq!(coarse.variant, Variant::TopL, "not deeper than asked for");
     let mut without = Hysched::new(Variant::TopB2M3L);
-    assert_eq!(without.adapt(&offering(&[]), &topology), None);
+    assert_eq!(without.offer(&offering(&[]), &topology), None);
     assert!(without.requirements().required.contains(&Signal::TopB2M3L));
 }
 

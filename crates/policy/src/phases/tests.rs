@@ -183,7 +183,7 @@ fn a_serial_thread_goes_to_the_core_that_others_kept_least_busy() {
 #[test]
 fn instructions_are_optional_where_cores_differ() {
     let optional_of = |mut policy: Phases, machine| {
-        policy.adapt(&full_support(), &Topology::synthetic(machine).unwrap());
+        policy.offer(&full_support(), &Topology::synthetic(machine).unwrap());
         policy.requirements().optional
     };
     let online = || Phases::online(&Settings::default());

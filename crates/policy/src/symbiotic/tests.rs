@@ -148,7 +148,7 @@ fn stacks_alone_are_those_that_the_threads_have() {
     for name in ["symbiotic", "symbiotic-numa", "symbiotic-online"] {
         let mut policy = crate::Classes::new((crate::find(name).unwrap().make)(&settings));
         let every = symbiont_machine::test_support::full_support();
-        policy.adapt(&every, &Topology::synthetic("core:2 smt:2").unwrap());
+        policy.offer(&every, &Topology::synthetic("core:2 smt:2").unwrap());
         bench.step(&mut policy);
         let ids: Vec<ThreadId> = bench.placement().keys().copied().collect();
         for (id, truth) in ids.iter().zip(stacks) {

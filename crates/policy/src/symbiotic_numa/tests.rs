@@ -54,7 +54,7 @@ fn symbiotic_online_runs_groups_near_memory_too() {
     let online = |machine: &str| {
         let models = Some(Arc::new(model().into()));
         let mut policy = SymbioticOnline::with(&Settings { models, ..Settings::default() });
-        policy.adapt(&full_support(), &Topology::synthetic(machine).unwrap());
+        policy.offer(&full_support(), &Topology::synthetic(machine).unwrap());
         run(machine, hungry, &mut policy)
     };
     assert_eq!(near(&online(ONE_MEMORY), hungry), 4);

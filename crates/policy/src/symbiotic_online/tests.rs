@@ -148,9 +148,9 @@ fn requests_to_memory_are_counted_where_a_node_has_none() {
         let mut policy = policy();
         let of = |line: &str| Topology::synthetic(line).unwrap();
         let machine = of("node:1 core:2 smt:2 memory:1G | node:1 core:2 smt:2 memory:0");
-        policy.adapt(&offering(signals), &machine);
+        policy.offer(&offering(signals), &machine);
         let far = policy.requirements().required.contains(&Signal::MemoryRequests);
-        policy.adapt(&offering(signals), &of("node:2 core:2 smt:2 memory:1G"));
+        policy.offer(&offering(signals), &of("node:2 core:2 smt:2 memory:1G"));
         (far, policy.requirements().required.contains(&Signal::MemoryRequests))
     };
     assert_eq!(counts(&Signal::ALL), (true, false));

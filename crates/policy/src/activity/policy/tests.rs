@@ -293,13 +293,13 @@ fn a_machine_without_the_idle_class_schedules_itself() {
     let mut policy = steady(&[1, 2, 3]);
     let mut bench = Bench::new("core:1 smt:2", &[0, 1, 2]);
     let support = Support { idle_class: Ability::Absent("no right".into()), ..full_support() };
-    let said = policy.adapt(&support, &bench.machine).unwrap();
+    let said = policy.offer(&support, &bench.machine).unwrap();
     assert!(said.contains("no right"), "{said}");
     bench.step(&mut policy);
     assert!(left(&bench));
     assert_eq!(bench.reason(0), "more threads than hardware threads, and no right");
     // It refuses each thread, as across sessions.
-    assert_eq!(policy.adapt(&full_support(), &bench.machine), None);
+    assert_eq!(policy.offer(&full_support(), &bench.machine), None);
     bench.idle_class = false;
     let given_up = (0..10).position(|_| {
         bench.step(&mut policy);

@@ -8,7 +8,7 @@ use super::*;
 fn chosen(line: &str, signals: &[Signal], settings: &Settings) -> Option<&'static str> {
     let mut policy = Auto::new(settings);
     let machine = Topology::synthetic(line).unwrap();
-    policy.adapt(&offering(signals), &machine);
+    policy.offer(&offering(signals), &machine);
     assert!(
         offering(signals).missing(&policy.requirements().required).is_none(),
         "it needs what is offered"
