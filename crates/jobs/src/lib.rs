@@ -11,6 +11,7 @@
 //! | step | here |
 //! |---|---|
 //! | jobs, nodes, bounds | [`Job`], [`Node`], [`Rules`] |
+//! | jobs of one machine, the longest first | [`choose_of_batch`] |
 //! | the slowdown of a program next to others | [`Predict`] |
 //! | by the interference model, where CPI stacks are counted | [`Modelled`] |
 //! | from runs that took longer next to some than to others, where not | [`Learned`] |
@@ -27,6 +28,7 @@
 //! stated maximum. Times in seconds, on one clock.
 
 mod account;
+mod batch;
 mod choose;
 mod combined;
 mod digest;
@@ -40,6 +42,7 @@ mod store;
 pub mod swf;
 
 pub use account::{Account, Ran};
+pub use batch::{BatchJob, choose_of_batch};
 pub use choose::choose;
 pub use combined::{Basis, Combined};
 pub use digest::{digest, digest_of_text, work};

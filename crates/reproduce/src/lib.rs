@@ -26,6 +26,7 @@
 mod absent;
 pub mod activity;
 mod auto;
+mod batch;
 mod cluster;
 mod compared;
 mod feliu;
@@ -177,6 +178,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &forms::Forms,
     &auto::Auto,
     &cluster::Queue,
+    &batch::Batches,
 ];
 
 /// Programs of `profiles/` with few phases, bound by memory, caches and execution units: they are soon

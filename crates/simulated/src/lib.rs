@@ -26,6 +26,7 @@
 //! - Programs that share nothing have STP n and ANTT 1
 //!   (`programs_that_share_nothing_are_not_slowed`).
 
+pub mod batch;
 mod cache;
 pub mod cluster;
 mod co_runs;

@@ -1,14 +1,13 @@
 //! Which job is next.
 //!
-//! Jobs that are known to take longest start first, so that no long one runs alone at the end; among all
-//! that wait, the one is taken that suits best what runs already, unless one has to start now: it takes as
-//! long as all others that wait would on an even share of the slots.
+//! Chosen by [`choose_of_batch`]; of how long jobs take, and how much they disturb each other, is known what
+//! the store says.
 
 use std::collections::BTreeMap;
 
 use symbiont_jobs::{
-    Flat, Job, Node, Numbering, Observations, Predict, Program, ProgramKey, Reason, Release, Rules,
-    choose, learn,
+    BatchJob, Flat, Numbering, Observations, Program, ProgramKey, Reason, Release, choose_of_batch,
+    learn,
 };
 
 use crate::args::Order;
@@ -71,45 +70,23 @@ impl Schedule {
     pub fn next(&self, waiting: &[Waiting], running: &[ProgramKey]) -> Vec<Start> {
         let mut numbering = Numbering::default();
         let programs: Vec<Program> = running.iter().map(|key| numbering.number(key)).collect();
-        let free = self.slots.saturating_sub(running.len());
-        let node = Node { name: String::new(), slots: self.slots, free, running: programs };
-        let jobs = self.jobs(waiting, &mut numbering);
-        let rules = Rules { most_wait_s: MUST, window: waiting.len(), ..Rules::default() };
+        let job = |job: &Waiting| BatchJob {
+            id: job.number as u64,
+            program: numbering.number(&job.key),
+            expected_s: self.expected_s(job),
+        };
+        let jobs: Vec<BatchJob> = waiting.iter().map(job).collect();
+        let (slots, by_length) = (self.slots, self.order != Order::FirstCome);
         let releases = match self.order {
-            Order::FirstCome | Order::LongestFirst => self.choose(&jobs, &node, &rules, &Flat),
+            Order::FirstCome | Order::LongestFirst => {
+                choose_of_batch(&jobs, programs, slots, by_length, &Flat)
+            }
             Order::Partners => {
                 let learned = learn(&self.observations, &mut numbering, self.cpus);
-                self.choose(&jobs, &node, &rules, &learned)
+                choose_of_batch(&jobs, programs, slots, by_length, &learned)
             }
         };
         releases.iter().map(|release| self.explain(release, &numbering)).collect()
-    }
-
-    fn choose(&self, jobs: &[Job], node: &Node, rules: &Rules, by: &impl Predict) -> Vec<Release> {
-        choose(jobs, std::slice::from_ref(node), 0.0, rules, by)
-    }
-
-    fn jobs(&self, waiting: &[Waiting], numbering: &mut Numbering) -> Vec<Job> {
-        let expected: Vec<Option<f64>> = waiting.iter().map(|job| self.expected_s(job)).collect();
-        let known: Vec<f64> = expected.iter().copied().flatten().collect();
-        let mean =
-            if known.is_empty() { 0.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
-        let total: f64 = expected.iter().map(|one| one.unwrap_or(mean)).sum();
-        let share = total / self.slots as f64;
-        let by_length = self.order != Order::FirstCome;
-        let job = |(waiting, expected): (&Waiting, Option<f64>)| {
-            let must = by_length && self.slots > 1 && expected.is_some_and(|one| one >= share);
-            let length = expected.unwrap_or(mean);
-            Job {
-                id: waiting.number as u64,
-                program: numbering.number(&waiting.key),
-                // Milliseconds: jobs of equal length keep the order of the file.
-                priority: if by_length { (length * 1e3) as u64 } else { 0 },
-                submitted_s: if must { -MUST } else { 0.0 },
-                slots: 1,
-            }
-        };
-        waiting.iter().zip(expected).map(job).collect()
     }
 
     fn explain(&self, release: &Release, numbering: &Numbering) -> Start {
@@ -144,9 +121,6 @@ impl Schedule {
         counts.into_iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
-
-/// The wait of a job that has to start now.
-const MUST: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {
