@@ -9,16 +9,16 @@
 //! p_i` is feasible for all pairs; after the last round its sum is within
 //! vertices × step / 2 of the best.
 
-use crate::matrix::{FAR, Matrix};
+use crate::matrix::Matrix;
 
 /// Steps of the rounds, as parts of the spread of weights around their means.
 /// What is left to the search is cheap after the last of them; smaller first
 /// steps make prices creep, larger ones overshoot.
 const STEPS: [f32; 4] = [4.0, 40.0, 400.0, 1000.0];
 
-/// The least step, as a part of the largest rest: prices grow to some times that, and a step has to
-/// raise them.
-const LEAST_STEP: f32 = 1.0 / 65_536.0;
+/// The largest rest, whatever its sign, in spreads; what is beyond counts as much. Prices grow to some times
+/// that, and the last step has to raise them in single precision.
+const LARGEST: f32 = 64.0;
 
 /// Partners that are looked at at once.
 const LANES: usize = 16;
@@ -27,13 +27,13 @@ const LANES: usize = 16;
 /// by how much duals of equal vertices may differ.
 pub(crate) fn starting_duals(matrix: &Matrix) -> (Vec<i64>, i64) {
     let n = matrix.len();
-    let mean = mean_duals(matrix);
-    let spread = spread(matrix, &mean);
+    let usual = Usual::of(matrix);
+    let mean = mean_duals(matrix, usual);
+    let spread = spread(matrix, &mean, usual);
     let rests = Rests::new(matrix, &mean, spread);
     let mut prices = vec![0.0; rests.width];
-    let least = rests.largest * LEAST_STEP;
     for part in STEPS {
-        rests.sell(&mut prices, part.recip().max(least));
+        rests.sell(&mut prices, part.recip());
     }
     let raised = prices.iter().map(|&price| (f64::from(price) * spread as f64) as i64);
     let prices: Vec<i64> = raised.zip(&mean).map(|(raised, y)| raised - y).collect();
@@ -43,8 +43,8 @@ pub(crate) fn starting_duals(matrix: &Matrix) -> (Vec<i64>, i64) {
             (costs.min().unwrap_or(0) - prices[i]).div_euclid(2)
         })
         .collect();
-    let step = STEPS.map(|part| part.recip().max(least))[STEPS.len() - 1];
-    (y, ((f64::from(step) * spread as f64) as i64).max(1))
+    let last = STEPS[STEPS.len() - 1];
+    (y, ((spread as f64 / f64::from(last)) as i64).max(1))
 }
 
 /// What weights are beyond the duals from means, in units of their spread.
@@ -54,8 +54,6 @@ struct Rests {
     /// Length of a row: the vertices and some that no one can buy.
     width: usize,
     cells: Vec<f32>,
-    /// The largest, whatever its sign.
-    largest: f32,
 }
 
 impl Rests {
@@ -64,16 +62,13 @@ impl Rests {
         let width = n.next_multiple_of(LANES);
         let mut cells = vec![f32::INFINITY; n * width];
         let unit = (spread as f32).recip();
-        let mut largest = 0.0_f32;
         for (i, row) in cells.chunks_exact_mut(width.max(1)).enumerate() {
             for ((cell, w), y) in row.iter_mut().zip(matrix.row(i)).zip(mean) {
-                *cell = (w - mean[i] - y) as f32 * unit;
+                *cell = ((w - mean[i] - y) as f32 * unit).clamp(-LARGEST, LARGEST);
             }
-            row[i] = 0.0;
-            largest = row[..n].iter().fold(largest, |most, rest| most.max(rest.abs()));
             row[i] = f32::INFINITY;
         }
-        Self { width, cells, largest }
+        Self { width, cells }
     }
 
     /// Every vertex buys a partner; each bid raises a price by at least `step`.
@@ -115,24 +110,63 @@ impl Rests {
     }
 }
 
+/// Weights as most are: others count as the nearest of these for means, which a single pair out of all
+/// proportion would else govern.
+#[derive(Debug, Clone, Copy)]
+struct Usual {
+    least: i64,
+    most: i64,
+}
+
+impl Usual {
+    /// Of some pairs all but 2 %, and as far again on either side some times over.
+    fn of(matrix: &Matrix) -> Self {
+        let n = matrix.len();
+        let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+        let count = n * n.saturating_sub(1) / 2;
+        let some = pairs.step_by((count / SAMPLED).max(1));
+        let mut weights: Vec<i64> = some.map(|(i, j)| matrix.row(i)[j]).collect();
+        weights.sort_unstable();
+        let at = |percent: usize| weights.get(weights.len() * percent / 100).copied();
+        match at(1).zip(at(99)) {
+            Some((low, high)) if low < high => {
+                let reach = REACH * (high - low);
+                Self { least: low - reach, most: high + reach }
+            }
+            _ => Self { least: i64::MIN, most: i64::MAX },
+        }
+    }
+
+    fn nearest(self, weight: i64) -> i64 {
+        weight.clamp(self.least, self.most)
+    }
+}
+
+/// Pairs that are looked at for what is usual.
+const SAMPLED: usize = 4_000;
+/// How far from the usual weights is usual, too, in their range.
+const REACH: i64 = 2;
+
 /// Duals from row means: exact where weights are sums of a share of each end.
-fn mean_duals(matrix: &Matrix) -> Vec<i64> {
+fn mean_duals(matrix: &Matrix, usual: Usual) -> Vec<i64> {
     let n = matrix.len();
     let others = (n as i64 - 1).max(1);
-    // No sum overflows: n times the largest weight is far less than what stands on the diagonal.
-    let sums: Vec<i64> = (0..n).map(|i| matrix.row(i).iter().sum::<i64>() - FAR).collect();
+    // No sum overflows: n times the largest weight is far less than the largest number.
+    let sum = |weights: &[i64]| weights.iter().map(|&w| usual.nearest(w)).sum::<i64>();
+    let sums: Vec<i64> =
+        (0..n).map(|i| sum(&matrix.row(i)[..i]) + sum(&matrix.row(i)[i + 1..])).collect();
     let all: i128 = sums.iter().map(|&sum| i128::from(sum)).sum();
     let mean = (all / (i128::from(others) * n.max(1) as i128)) as i64;
     sums.iter().map(|sum| sum / others - mean / 2).collect()
 }
 
 /// Mean distance of the weights from the sums of duals, over some rows; at least 1.
-fn spread(matrix: &Matrix, y: &[i64]) -> i64 {
+fn spread(matrix: &Matrix, y: &[i64], usual: Usual) -> i64 {
     let n = matrix.len();
     let rows = (0..n).step_by((n / 64).max(1));
     let pairs = rows.flat_map(|i| (0..n).filter(move |&j| j != i).map(move |j| (i, j)));
     let (sum, count) = pairs.fold((0_i128, 0_i128), |(sum, count), (i, j)| {
-        (sum + i128::from((matrix.row(i)[j] - y[i] - y[j]).abs()), count + 1)
+        (sum + i128::from((usual.nearest(matrix.row(i)[j]) - y[i] - y[j]).abs()), count + 1)
     });
     ((sum / count.max(1)) as i64).max(1)
 }
@@ -154,6 +188,18 @@ mod tests {
             let dual = Dual { vertices: starting_duals(&matrix).0, odd_sets: Vec::new() };
             prop_assert_eq!(dual.violations(&matrix), []);
         }
+    }
+
+    #[test]
+    fn pairs_out_of_all_proportion_change_little() {
+        let weight = |i: usize, j: usize| ((i * 37 + j * 101 + i * j * 13) % 1000) as i64;
+        let sum = |far: i64| {
+            let odd = |i: usize, j: usize| (i + 2 * j) % 251 == 0;
+            let matrix = Matrix::doubled(200, |i, j| if odd(i, j) { far } else { weight(i, j) });
+            starting_duals(&matrix).0.iter().sum::<i64>()
+        };
+        let (near, far) = (sum(2000), sum(1 << 40));
+        assert!((near - far).abs() < near / 20, "{near} {far}");
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct Slurm {
     pub first_come: bool,
     /// Interference model of the nodes' processor (see `symbiont train`): programs are chosen by what they need,
     /// as the daemons of the nodes report it, wherever that is known of all that would share a node. The
-    /// daemons' configuration opens the port ([metrics] jobs)
+    /// daemons' configuration opens the port (`jobs` in its table `metrics`)
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Port at which the daemons of the nodes are asked
