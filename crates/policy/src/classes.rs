@@ -203,9 +203,9 @@ fn cpus_of(topology: &Topology, cores: impl Iterator<Item = CoreId>) -> CpuSet {
 }
 
 /// What is left of a thread's CPUs without the granted ones; all, where nothing would be left.
-fn spared(limit: &CpuSet, view: &View<'_>, granted: &CpuSet) -> CpuSet {
-    let rest = limit.difference(granted);
-    if rest.is_disjoint(&view.online) { limit.clone() } else { rest }
+fn spared(allowed: &CpuSet, view: &View<'_>, granted: &CpuSet) -> CpuSet {
+    let rest = allowed.difference(granted);
+    if rest.is_disjoint(&view.online) { allowed.clone() } else { rest }
 }
 
 fn is_ready(thread: &ThreadView<'_>) -> bool {

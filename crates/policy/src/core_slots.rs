@@ -3,7 +3,7 @@
 //! # Problem
 //! A policy that chooses which threads share a core ends with groups of threads. Where
 //! a group goes hardly matters for contention inside it, but every thread that
-//! moves loses its caches, and each thread may run only where its limit allows.
+//! moves loses its caches, and each thread may run only on its allowed CPUs.
 //!
 //! # Approach
 //! Threads with equal limits form a [`Pool`]; groups are made within a pool.
@@ -44,7 +44,7 @@ pub(crate) fn pools<'a>(
     mut spare: impl FnMut(usize, &ThreadView<'a>) -> Option<Cow<'static, str>>,
 ) -> (Vec<Pool>, Placement) {
     let (mut pools, mut left) = (Vec::<Pool>::new(), Placement::new());
-    // Most threads have the limit of the one before.
+    // Most threads have the allowed CPUs of the one before.
     let mut last: Option<(&CpuSet, CpuSet)> = None;
     for (index, thread) in view.threads.iter().enumerate() {
         let (_, allowed) = match last.take() {

@@ -165,7 +165,7 @@ impl Fixed {
             ));
         };
         match self.core_of(group, view, &allowed) {
-            None => Assignment::os("its group's core lies outside its limit"),
+            None => Assignment::os("its group's core is not allowed"),
             Some(cpus) => {
                 let names = self.together.groups().get(group).map_or(&[][..], Vec::as_slice);
                 Assignment::on(cpus, format!("named together: {}", names.join(" with ")))
@@ -262,7 +262,7 @@ mod tests {
             ..sample.threads[1].clone()
         };
         let placed = place(&mut policy("a+b"), &machine, &sample);
-        assert_eq!(placed[1], Assignment::os("its group's core lies outside its limit"));
+        assert_eq!(placed[1], Assignment::os("its group's core is not allowed"));
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn best(slots: &[CoreLoad], candidate: &Candidate<'_>) -> Option<usize> {
     let fits = |load: &CoreLoad| !load.cpus.intersection(&candidate.allowed).is_empty();
     let open = slots.iter().enumerate().filter(|(_, load)| fits(load));
     let best = open.min_by(|(_, a), (_, b)| {
-        // Hardware threads of a core that its limit leaves out are no places.
+        // Hardware threads of a core that are not allowed are no places.
         let places = |load: &CoreLoad| load.cpus.intersection(&candidate.allowed).len();
         let rounds = |load: &CoreLoad| load.taken / places(load).max(1);
         let away = |load: &CoreLoad| candidate.thread.cpu.is_none_or(|pu| !load.cpus.contains(pu));

@@ -15,7 +15,7 @@
 //!
 //! # Terms and units
 //! *Quantum*: the period of the loop. *Allowed*: the online hardware threads
-//! within a thread's limit. *Settled*: may be placed now; the placement of an
+//! within a thread's allowed CPUs. *Settled*: may be placed now; the placement of an
 //! unsettled thread would be inherited by its children, or its program counts the
 //! CPUs that it is given. *Fresh*: may not even be boosted.
 //!

@@ -280,7 +280,7 @@ impl Decision<'_> {
                     (Target::Os, "its program starts and may count its CPUs")
                 } else {
                     match allowed.intersection(&self.rest) {
-                        none if none.is_empty() => (Target::Os, "its limit leaves no other core"),
+                        none if none.is_empty() => (Target::Os, "no other core is allowed"),
                         rest => (Target::Cpus(rest), "shares the other cores"),
                     }
                 };
@@ -368,7 +368,7 @@ impl Policy for Phases {
 /// The hardware threads that at least one thread of the view may use.
 pub(crate) fn reach(view: &View<'_>) -> CpuSet {
     let mut limits = CpuSet::new();
-    // Most threads share one limit, which is no news then.
+    // Most threads share the allowed CPUs, which are no news then.
     for thread in &view.threads {
         if !thread.allowed.is_subset(&limits) {
             limits = limits.union(thread.allowed);

@@ -40,7 +40,7 @@ fn machine() -> impl Strategy<Value = Topology> {
     prop::sample::select(&MACHINES[..]).prop_map(|line| Topology::synthetic(line).unwrap())
 }
 
-/// A thread of one of four programs. Its limit may name offline hardware
+/// A thread of one of four programs. Its allowed CPUs may name offline hardware
 /// threads, even nothing else.
 fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Option<Measured>)> {
     let states = [RunState::Runnable, RunState::Sleeping, RunState::Stopped];
@@ -53,9 +53,9 @@ fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Op
         prop::option::of(prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0]),
         prop::option::of(any_measured()),
     )
-        .prop_map(|(program, limit, state, stage, cpu, ready, measured)| {
-            let limit: CpuSet = limit.into_iter().map(PuId).collect();
-            let mut t = thread(program, 0, &limit);
+        .prop_map(|(program, allowed, state, stage, cpu, ready, measured)| {
+            let allowed: CpuSet = allowed.into_iter().map(PuId).collect();
+            let mut t = thread(program, 0, &allowed);
             (t.state, t.lifecycle, t.cpu) = (state, stage, cpu.map(PuId));
             (t, ready, measured)
         })

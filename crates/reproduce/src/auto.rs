@@ -233,7 +233,7 @@ fn mix(machine: &Description, number: usize, programs: &[String], seed: u64) -> 
         programs: deal(programs, count, seed.rotate_left(32) ^ number as u64),
         phased,
         groups: Vec::new(),
-        limit: cpus.iter().collect(),
+        allowed: cpus.iter().collect(),
     }
 }
 

@@ -228,13 +228,13 @@ pub(super) fn mixes(
         let place = (number as u64) << 16 | (cores as u64) << 8 | width as u64;
         let dealt = deal(programs, width * cores, seed.rotate_left(32) ^ place);
         let taken = builder.description().topology.cores().iter().take(cores);
-        let limit = taken.flat_map(|core| core.cpus.iter().take(width)).collect();
+        let allowed = taken.flat_map(|core| core.cpus.iter().take(width)).collect();
         Mix {
             name: name(width, cores, number),
             programs: dealt,
             phased: Vec::new(),
             groups: Vec::new(),
-            limit,
+            allowed,
         }
     };
     let numbers = 0..workloads;

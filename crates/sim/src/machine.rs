@@ -85,10 +85,10 @@ pub enum SimError<E: std::error::Error + 'static> {
     },
     /// The hardware threads that programs were limited to are none of this
     /// machine's.
-    #[error("the hardware threads {limit} are none of this machine's ({online})")]
-    Limit {
-        /// The limit asked for.
-        limit: CpuSet,
+    #[error("the hardware threads {allowed} are none of this machine's ({online})")]
+    Allowed {
+        /// The allowed CPUs asked for.
+        allowed: CpuSet,
         /// What the machine has.
         online: CpuSet,
     },
@@ -129,7 +129,7 @@ pub struct SimOptions {
     /// How far its counters err.
     pub errors: Errors,
     /// Where programs may run; none: everywhere.
-    pub limit: Option<CpuSet>,
+    pub allowed: Option<CpuSet>,
     /// What changing over costs; none: what the description says.
     pub costs: Option<Costs>,
     /// Hardware threads that each core is set up for at least, however few
@@ -196,7 +196,7 @@ pub struct SimMachine<'p, C> {
     ended: Vec<Ended>,
     completions: Vec<Completion>,
     support: Support,
-    limit: Arc<CpuSet>,
+    allowed: Arc<CpuSet>,
     options: SimOptions,
     catalogue: String,
     reader: Arc<Reader>,
@@ -232,7 +232,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// `lead` of so many instructions that does not count (0: none).
     ///
     /// # Errors
-    /// When programs or limit do not suit the machine.
+    /// When programs or allowed CPUs do not suit the machine.
     pub fn new(
         description: &Description,
         mut contention: C,
@@ -242,10 +242,10 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     ) -> Result<Self, SimError<C::Error>> {
         let topology = description.topology.clone();
         let online = topology.cpus();
-        let limit = match &options.limit {
+        let allowed = match &options.allowed {
             None => online.clone(),
-            Some(limit) if limit.is_subset(&online) && !limit.is_empty() => limit.clone(),
-            Some(limit) => return Err(SimError::Limit { limit: limit.clone(), online }),
+            Some(allowed) if allowed.is_subset(&online) && !allowed.is_empty() => allowed.clone(),
+            Some(allowed) => return Err(SimError::Allowed { allowed: allowed.clone(), online }),
         };
         let (orders, again) = match options.orders.as_slice() {
             [] => ((0..programs.len()).map(|program| vec![program]).collect(), true),
@@ -261,8 +261,8 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             }
             threads += most;
         }
-        if threads > limit.len() * MOST {
-            return Err(SimError::TooMany { threads, places: limit.len() });
+        if threads > allowed.len() * MOST {
+            return Err(SimError::TooMany { threads, places: allowed.len() });
         }
         let mut phases = Vec::new();
         for program in &programs {
@@ -293,7 +293,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             ended: Vec::new(),
             completions: Vec::new(),
             support: support(&catalogue)?,
-            limit: Arc::new(limit),
+            allowed: Arc::new(allowed),
             catalogue,
             reader: Arc::new(Reader::idle()),
             measured: Signals::new(),
@@ -375,7 +375,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             wait_time: Duration::from_nanos(thread.waited_ns as u64),
             switches: thread.switches,
             cpu: thread.warm.map(|at| self.map.place(at).pu),
-            allowed: Arc::clone(&self.limit),
+            allowed: Arc::clone(&self.allowed),
             lifecycle: Lifecycle::Settled,
             counts: Vec::new(),
         }
@@ -399,12 +399,14 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             Change::Priority(priority) => self.threads[at].priority = *priority,
             Change::Affinity(Target::Os) => self.retarget(at, None),
             Change::Affinity(Target::Cpus(cpus)) => {
-                let allowed = cpus.intersection(&self.limit);
-                if allowed.is_empty() {
-                    let limit = &self.limit;
-                    return Outcome::Refused(format!("{cpus} lies outside its limit {limit}"));
+                let target = cpus.intersection(&self.allowed);
+                if target.is_empty() {
+                    let allowed = &self.allowed;
+                    return Outcome::Refused(format!(
+                        "{cpus} has none of the allowed CPUs {allowed}"
+                    ));
                 }
-                self.retarget(at, Some(allowed));
+                self.retarget(at, Some(target));
             }
         }
         Outcome::Done

@@ -137,7 +137,7 @@ fn speed<'p>(
     let options = SimOptions {
         seed: 1,
         errors: Errors::NONE,
-        limit: Some(cpus.clone()),
+        allowed: Some(cpus.clone()),
         one_memory: true,
         ..SimOptions::default()
     };

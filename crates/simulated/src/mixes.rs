@@ -63,7 +63,7 @@ pub struct Mix {
     /// Programs that contenders of policy `static` keep on a core of their own.
     pub groups: Vec<Vec<String>>,
     /// Hardware threads that they may use.
-    pub limit: CpuSet,
+    pub allowed: CpuSet,
 }
 
 /// Serial and parallel phases of a program.
@@ -281,7 +281,7 @@ impl<'p> Mixes<'_, 'p> {
         };
         let missing = || Error::Evaluation("there are no models without programs".to_owned());
         let cores = self.builder.description().topology.cores().iter();
-        let width = cores.map(|core| core.cpus.intersection(&mix.limit).len()).max().unwrap_or(1);
+        let width = cores.map(|core| core.cpus.intersection(&mix.allowed).len()).max().unwrap_or(1);
         let mut models = self.models.iter();
         let models = models.find(|models| models.components() == &known.first.components);
         let model = models.ok_or_else(missing)?.without(&mix.programs, width)?;
@@ -289,12 +289,12 @@ impl<'p> Mixes<'_, 'p> {
     }
 
     /// Hardware threads that the contender's programs may use.
-    fn limit(&self, mix: &Mix, contender: &Contender) -> CpuSet {
+    fn allowed(&self, mix: &Mix, contender: &Contender) -> CpuSet {
         let cores = self.builder.description().topology.cores().iter();
         let of_core = |cpus: CpuSet| {
             cpus.iter().take(contender.width.unwrap_or(usize::MAX)).collect::<Vec<_>>()
         };
-        cores.flat_map(|core| of_core(core.cpus.intersection(&mix.limit))).collect()
+        cores.flat_map(|core| of_core(core.cpus.intersection(&mix.allowed))).collect()
     }
 
     fn setup(&self, mix: &Mix, contender: &Contender) -> Setup {
@@ -304,7 +304,7 @@ impl<'p> Mixes<'_, 'p> {
             seed: self.seed,
             switches: contender.switches,
             costs: contender.costs.clone(),
-            limit: Some(self.limit(mix, contender)),
+            allowed: Some(self.allowed(mix, contender)),
             decision: contender.decision,
             errors: Errors { fpu_of_core: contender.fpu_of_core, ..Errors::default() },
             lead: if contender.at_once { 0.0 } else { Setup::default().lead },
@@ -374,10 +374,10 @@ impl Experiment for Mixes<'_, '_> {
             "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched} \
              {quantum:?} {at_once} {width:?} {fpu_of_core}"
         );
-        let Mix { programs, phased, limit, groups, .. } = mix;
+        let Mix { programs, phased, allowed, groups, .. } = mix;
         let groups = if *policy == STATIC { groups.as_slice() } else { &[] };
         let length = format!("{:?} {}", self.alone, self.seed);
-        let setting = format!("{length} {limit} {programs:?} {phased:?} {groups:?}");
+        let setting = format!("{length} {allowed} {programs:?} {phased:?} {groups:?}");
         let profiles = mix.programs.iter().filter_map(|name| profiles.get(name));
         let parts = [common, &own, &setting].into_iter().chain(profiles);
         digest(&parts.map(String::as_str).collect::<Vec<_>>())

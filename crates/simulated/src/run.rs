@@ -58,7 +58,7 @@ pub struct Setup {
     /// May there be more threads than hardware threads?
     pub share: bool,
     /// Hardware threads that the programs may use; none: all.
-    pub limit: Option<CpuSet>,
+    pub allowed: Option<CpuSet>,
     /// What moves and switches cost; none: what the machine's description says.
     pub costs: Option<Costs>,
     /// What a decision costs.
@@ -98,7 +98,7 @@ impl Default for Setup {
             switches: Switches::default(),
             errors: Errors::default(),
             share: false,
-            limit: None,
+            allowed: None,
             costs: None,
             decision: Decision::default(),
         }
@@ -274,8 +274,8 @@ pub fn simulate<'p, L: Fidelity<'p>>(
 
 /// Hardware threads that programs may use.
 fn places(description: &Description, setup: &Setup) -> usize {
-    match &setup.limit {
-        Some(limit) => limit.len(),
+    match &setup.allowed {
+        Some(allowed) => allowed.len(),
         None => description.topology.cpus().len(),
     }
 }

@@ -67,9 +67,9 @@ impl<'a, L> Runner<'a, L> {
     {
         let physics = self.level.begin(self.setup.switches);
         let physics = physics.ok_or(SimulateError::Shared(L::NAME))?;
-        let Setup { errors, limit, costs, .. } = self.setup;
-        let (limit, costs) = (limit.clone(), costs.clone());
-        let options = SimOptions { seed, errors: *errors, limit, costs, ..SimOptions::default() };
+        let Setup { errors, allowed, costs, .. } = self.setup;
+        let (allowed, costs) = (allowed.clone(), costs.clone());
+        let options = SimOptions { seed, errors: *errors, allowed, costs, ..SimOptions::default() };
         let description = self.level.description();
         Ok(SimMachine::new(description, physics, programs, leads, options)?)
     }
@@ -79,12 +79,12 @@ impl<'a, L> Runner<'a, L> {
     where
         L: Fidelity<'p>,
     {
-        let limit = |cpus: &CpuSet| match &self.setup.limit {
-            Some(limit) => cpus.intersection(limit),
+        let allowed = |cpus: &CpuSet| match &self.setup.allowed {
+            Some(allowed) => cpus.intersection(allowed),
             None => cpus.clone(),
         };
         let cores = self.level.description().topology.cores().iter();
-        let last = cores.map(|core| limit(&core.cpus)).rfind(|cpus| !cpus.is_empty());
+        let last = cores.map(|core| allowed(&core.cpus)).rfind(|cpus| !cpus.is_empty());
         Deciding {
             reserved: last.filter(|_| self.setup.decision.reserved).unwrap_or_default(),
             takes: self.setup.decision.takes.min(quantum),

@@ -97,9 +97,13 @@ fn run<'p>(
         })
         .collect();
     // One hardware thread for each, so that no thread shares one.
-    let limit: CpuSet = core.iter().take(programs.len()).collect();
-    let options =
-        SimOptions { seed: 1, errors: Errors::NONE, limit: Some(limit), ..SimOptions::default() };
+    let allowed: CpuSet = core.iter().take(programs.len()).collect();
+    let options = SimOptions {
+        seed: 1,
+        errors: Errors::NONE,
+        allowed: Some(allowed),
+        ..SimOptions::default()
+    };
     let fast = builder.fast(Switches::default());
     let mut machine = SimMachine::new(builder.description(), fast, programs, &[], options)?;
     let done = |machine: &SimMachine<'p, _>| {

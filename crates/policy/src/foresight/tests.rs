@@ -49,7 +49,7 @@ impl World {
         Self { machine, sample: Sample { threads, ..Sample::default() }, applied }
     }
 
-    fn limit(&mut self, thread: usize, cpus: &str) {
+    fn allow(&mut self, thread: usize, cpus: &str) {
         self.sample.threads[thread].allowed = std::sync::Arc::new(cpus.parse().unwrap());
     }
 
@@ -119,9 +119,9 @@ fn threads_that_are_alone_do_not_change_places() {
 #[test]
 fn a_limit_is_kept_by_both_threads() {
     let mut world = World::new("core:2 smt:2", &[0, 1, 2, 3]);
-    world.limit(3, "2-3");
+    world.allow(3, "2-3");
     assert_eq!(world.ask(Objective::Stp, &TABLE, 0).unwrap().change, world.exchange(2));
-    world.limit(0, "0,3");
+    world.allow(0, "0,3");
     assert_eq!(world.ask(Objective::Stp, &TABLE, 0), Err(NoRunnerUp::NoOther));
 }
 

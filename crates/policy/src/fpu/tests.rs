@@ -43,12 +43,12 @@ impl Bench {
     fn period_within(
         &mut self,
         loads: &[Load],
-        limit: impl Fn(u32) -> CpuSet,
+        allowed: impl Fn(u32) -> CpuSet,
     ) -> Vec<Option<PuId>> {
         let (mut did, mut known) = (Characterizations::new(), Measurements::new());
         let mut threads = Vec::new();
         for (number, load) in (0u32..).zip(loads) {
-            let mut t = thread(0, number, &limit(number));
+            let mut t = thread(0, number, &allowed(number));
             t.state = RunState::Runnable;
             let over = Duration::from_secs(1);
             let (ready, running) = (1.0, load.running);

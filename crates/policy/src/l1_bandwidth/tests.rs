@@ -84,8 +84,8 @@ fn no_core_idles_while_others_are_shared() {
 fn a_limit_to_some_threads_of_each_core_is_filled_evenly() {
     let machine = Topology::synthetic("core:2 smt:8").unwrap();
     let (mut threads, known) = threads(&machine, &[Some(0.9), Some(0.1), Some(0.1), Some(0.1)]);
-    let limit: CpuSet = [0, 1, 8, 9].map(symbiont_topology::PuId).into_iter().collect();
-    threads.iter_mut().for_each(|t| t.allowed = limit.clone().into());
+    let allowed: CpuSet = [0, 1, 8, 9].map(symbiont_topology::PuId).into_iter().collect();
+    threads.iter_mut().for_each(|t| t.allowed = allowed.clone().into());
     let groups = groups(&machine, &place(&machine, &threads, &known));
     assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
 }

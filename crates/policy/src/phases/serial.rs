@@ -109,7 +109,7 @@ impl SerialThreads {
         } else {
             cores.len().saturating_sub(usize::from(parallel || queue.len() > cores.len()))
         };
-        // Where parallel threads with a limit could not go elsewhere.
+        // Where parallel threads are not allowed to go elsewhere.
         let contested = (view.threads.iter().filter(|t| is_parallel(t)))
             .map(|t| view.allowed(t))
             .filter(|allowed| *allowed != reach)

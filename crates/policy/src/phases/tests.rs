@@ -33,8 +33,9 @@ impl Scene {
     }
 
     /// Limits a thread.
-    fn within(mut self, number: u32, limit: &str) -> Self {
-        self.threads.get_mut(&number).unwrap().0.allowed = limit.parse::<CpuSet>().unwrap().into();
+    fn within(mut self, number: u32, allowed: &str) -> Self {
+        self.threads.get_mut(&number).unwrap().0.allowed =
+            allowed.parse::<CpuSet>().unwrap().into();
         self
     }
 
@@ -435,10 +436,10 @@ fn scene() -> impl Strategy<Value = Scene> {
     let threads = prop::collection::vec((0u32..5, ready, prop::option::of(0usize..5)), 0..14);
     (machine, threads).prop_map(|(machine, threads)| {
         let mut scene = Scene::on(machine);
-        for (number, (program, ready, limit)) in (0u32..).zip(threads) {
+        for (number, (program, ready, allowed)) in (0u32..).zip(threads) {
             let number = program * 100 + number;
             let mut new = thread(program, number, &scene.machine.cpus());
-            if let Some(core) = limit.and_then(|n| scene.machine.cores().get(n)) {
+            if let Some(core) = allowed.and_then(|n| scene.machine.cores().get(n)) {
                 new.allowed = core.cpus.clone().into();
             }
             scene.threads.insert(number, (new, ready));

@@ -75,7 +75,7 @@ pub(super) fn add(
     let known = Knowledge::of(&train(described(XEON)?, 2, profiles, &TRAINING, context, progress)?);
     let ready = Ready::new(described(XEON)?, profiles, &[1, 2], context)?;
     let cores = ready.builder.description().topology.cores().iter().take(CORES);
-    let limit: CpuSet = cores.flat_map(|core| core.cpus.iter()).collect();
+    let allowed: CpuSet = cores.flat_map(|core| core.cpus.iter()).collect();
     let comparison = Comparison {
         name: "hysched-factors".to_owned(),
         mixes: mixes(alone, count, context.seed)
@@ -85,7 +85,7 @@ pub(super) fn add(
                 programs,
                 phased: Vec::new(),
                 groups: Vec::new(),
-                limit: limit.clone(),
+                allowed: allowed.clone(),
             })
             .collect(),
         contenders: contenders(&known),

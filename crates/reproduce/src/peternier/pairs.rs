@@ -48,7 +48,12 @@ fn ours(pair: &Gain) -> Option<[&'static str; 2]> {
 }
 
 /// As many of both as fill the machine; the suboptimal scheduling keeps each kind on cores of its own.
-fn mix(pair: &Gain, cores: usize, width: usize, limit: &symbiont_topology::CpuSet) -> Option<Mix> {
+fn mix(
+    pair: &Gain,
+    cores: usize,
+    width: usize,
+    allowed: &symbiont_topology::CpuSet,
+) -> Option<Mix> {
     let [integer, float] = ours(pair)?.map(str::to_owned);
     let each = cores * width / 2;
     let fill = |name: &String, count| vec![name.clone(); count];
@@ -58,7 +63,7 @@ fn mix(pair: &Gain, cores: usize, width: usize, limit: &symbiont_topology::CpuSe
         phased: Vec::new(),
         groups: [vec![fill(&integer, width); cores / 2], vec![fill(&float, width); cores / 2]]
             .concat(),
-        limit: limit.clone(),
+        allowed: allowed.clone(),
     })
 }
 
@@ -97,8 +102,8 @@ pub(super) fn add(
         [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
     let ready = Ready::new(description, &profiles, &modes, context)?;
     let topology = &ready.builder.description().topology;
-    let (cores, limit) = (topology.cores().len(), topology.cpus().iter().collect());
-    let mixes = case.pairs.iter().filter_map(|pair| mix(pair, cores, case.width, &limit));
+    let (cores, allowed) = (topology.cores().len(), topology.cpus().iter().collect());
+    let mixes = case.pairs.iter().filter_map(|pair| mix(pair, cores, case.width, &allowed));
     let comparison = Comparison {
         name: case.id.to_owned(),
         mixes: mixes.collect(),

@@ -123,14 +123,14 @@ pub(super) fn add(
         let modes: Vec<u32> =
             [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
         let ready = Ready::new(description, &profiles, &modes, context)?;
-        let limit: symbiont_topology::CpuSet =
+        let allowed: symbiont_topology::CpuSet =
             ready.builder.description().topology.cpus().iter().collect();
         let mix = |(name, programs): (&str, Vec<String>)| Mix {
             name: name.to_owned(),
             programs,
             phased: Vec::new(),
             groups: Vec::new(),
-            limit: limit.clone(),
+            allowed: allowed.clone(),
         };
         let mut own = contenders(false);
         own.retain(|contender| contender.policy != "static");

@@ -406,7 +406,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// Lets a thread run on some hardware threads only, or, with none, again
     /// wherever it could at first.
     pub(super) fn retarget(&mut self, at: usize, target: Option<CpuSet>) {
-        let allowed = target.clone().map_or_else(|| self.limit.clone(), Into::into);
+        let allowed = target.clone().map_or_else(|| self.allowed.clone(), Into::into);
         let thread = &mut self.threads[at];
         thread.target = target;
         thread.allowed = allowed;

@@ -55,7 +55,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         let mut home = self.memory_nodes.first().copied().unwrap_or(NodeId(0));
         let process = self.born as u32 + 1;
         for thread in 0..program.threads() {
-            let allowed = Arc::clone(&self.limit);
+            let allowed = Arc::clone(&self.allowed);
             let queues = self.queues();
             let task = Task { at: 0, allowed: &allowed, home: self.wanted_home(thread, home) };
             let Some(at) = os::place(&self.map, &queues, &task, &mut self.random) else { continue };

@@ -85,7 +85,7 @@ fn start<'p>(
 }
 
 fn limited(cpus: &str, seed: u64) -> SimOptions {
-    SimOptions { seed, limit: Some(cpus.parse().unwrap()), ..SimOptions::default() }
+    SimOptions { seed, allowed: Some(cpus.parse().unwrap()), ..SimOptions::default() }
 }
 
 /// Runs some quanta under moves that a seed draws; gives all samples.
@@ -107,7 +107,7 @@ fn shuffled(seed: u64, quantum: Duration, quanta: usize) -> Vec<Sample> {
         let sample = machine.sample().unwrap();
         let mut moves = Vec::new();
         for thread in &sample.threads {
-            let pus: Vec<_> = machine.limit.iter().collect();
+            let pus: Vec<_> = machine.allowed.iter().collect();
             let pu = pus[random.random_range(0..pus.len())];
             if random.random_bool(0.5) {
                 let change = Change::Affinity(Target::Cpus([pu].into_iter().collect()));
@@ -362,7 +362,9 @@ fn moves_outside_the_limit_and_of_others_are_answered() {
     };
     let gone = ThreadId { thread: 99, ..id };
     let outcomes = machine.apply(&[to(id, "8-15"), to(gone, "1"), to(id, "5")]).unwrap();
-    assert!(matches!(&outcomes[0], Outcome::Refused(why) if why.contains("outside its limit")));
+    assert!(
+        matches!(&outcomes[0], Outcome::Refused(why) if why.contains("none of the allowed CPUs"))
+    );
     assert_eq!(outcomes[1..], [Outcome::Gone, Outcome::Done]);
     machine.wait(Duration::from_millis(1)).unwrap();
     assert_eq!(machine.sample().unwrap().threads[0].cpu.unwrap().0, 5);

@@ -25,7 +25,7 @@ pub(super) struct Thread<'p> {
     pub ready: bool,
     /// Where it was put, if it was.
     pub target: Option<CpuSet>,
-    /// `target`, or else the limit.
+    /// `target`, or else the allowed CPUs.
     pub allowed: Arc<CpuSet>,
     pub priority: Priority,
     /// Time that it ran over its weight: the thread with least is next.

@@ -47,8 +47,8 @@ fn retired_with(switches: Switches, moves: bool, each: u64, cuts: u32) -> f64 {
     let (large, restless) = (test_support::pointer_chasing(20_000), restless(each));
     let builder = TableBuilder::new(Description::named("power8-s812l").unwrap());
     let programs = [&large, &restless].map(|profile| program(profile, Shape::Single, None)).into();
-    let limit = Some("0,8,16".parse().unwrap());
-    let options = SimOptions { limit, errors: Errors::NONE, seed: 1, ..SimOptions::default() };
+    let allowed = Some("0,8,16".parse().unwrap());
+    let options = SimOptions { allowed, errors: Errors::NONE, seed: 1, ..SimOptions::default() };
     let fast = builder.fast(switches);
     let mut machine = SimMachine::new(builder.description(), fast, programs, &[], options).unwrap();
     place(&mut machine, [0, 16]);

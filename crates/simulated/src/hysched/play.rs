@@ -148,7 +148,7 @@ impl<'a, 'p> Player<'a, 'p> {
 
     fn setup(&self, run: &Run) -> Setup {
         let cores = self.builder.description().topology.cores();
-        let limit: CpuSet =
+        let allowed: CpuSet =
             cores.iter().take(run.scene.cores()).flat_map(|core| core.cpus.iter()).collect();
         let private = Switches { private_units: true, private_caches: true, ..Switches::default() };
         Setup {
@@ -156,7 +156,7 @@ impl<'a, 'p> Player<'a, 'p> {
             until: self.size.alone * 30,
             lead: if run.start == Start::Apart { 0.5 } else { 0.0 },
             switches: if run.private { private } else { Switches::default() },
-            limit: Some(limit),
+            allowed: Some(allowed),
             seed: self.seed,
             ..Setup::default()
         }

@@ -22,7 +22,7 @@ fn equal_contenders_give_equal_records() {
     let names = ["synthetic-integer", "synthetic-chasing", "synthetic-float", "synthetic-branchy"];
     let profiles = Library::default().load_all(names).unwrap();
     let builder = TableBuilder::new(Description::named("xeon-e5-2620v4").unwrap());
-    let limit: CpuSet = {
+    let allowed: CpuSet = {
         let cores = builder.description().topology.cores().iter().take(2);
         cores.flat_map(|core| core.cpus.iter()).collect()
     };
@@ -36,7 +36,7 @@ fn equal_contenders_give_equal_records() {
             programs,
             phased: Vec::new(),
             groups: Vec::new(),
-            limit,
+            allowed,
         }],
         contenders: vec![
             Contender::new("one", "random"),
@@ -81,7 +81,7 @@ fn a_model_with_programs_left_out_knows_none_of_the_mix() {
         programs: programs.clone(),
         phased: Vec::new(),
         groups: Vec::new(),
-        limit: (0..2).map(PuId).collect(),
+        allowed: (0..2).map(PuId).collect(),
     };
     let builder = TableBuilder::new(Description::named("power8-s812l").unwrap());
     let profiles = BTreeMap::new();

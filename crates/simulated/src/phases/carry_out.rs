@@ -76,10 +76,10 @@ impl<'p> CalibratedMachine<'p> {
         let mut cores: Vec<_> = machine_under_test.builder.description().topology.cores().to_vec();
         cores.sort_by_key(|core| core.capacity);
         let speed = |core: Option<&Core>| -> Result<f64, SimulateError> {
-            let limit = core.map(|core| core.cpus.clone());
+            let allowed = core.map(|core| core.cpus.clone());
             let program =
                 Program { name: "trial".into(), profile, shape: Shape::Single, target: None };
-            let options = SimOptions { limit, errors: Errors::NONE, ..SimOptions::default() };
+            let options = SimOptions { allowed, errors: Errors::NONE, ..SimOptions::default() };
             let mut machine = machine_under_test.machine(vec![program], options)?;
             machine.wait(TRIAL)?;
             let before = machine.retired(0).unwrap_or_default();
@@ -173,9 +173,9 @@ impl<'p> CalibratedMachine<'p> {
             .collect();
         let cores = self.description().topology.cores().iter().take(run.cores as usize);
         let cpus: Vec<PuId> = cores.filter_map(|core| core.cpus.first()).collect();
-        let limit = Some(cpus.iter().copied().collect());
+        let allowed = Some(cpus.iter().copied().collect());
         let (seed, errors) = (run.seed, Errors::NONE);
-        let options = SimOptions { seed, errors, limit, ..SimOptions::default() };
+        let options = SimOptions { seed, errors, allowed, ..SimOptions::default() };
         let mut machine = self.machine(programs, options)?;
         scatter(&mut machine, &cpus, run.seed)?;
         let policy_of_run = (policy.make)(&Settings { seed, values, ..Settings::default() });

@@ -141,7 +141,7 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
         target: None,
     };
     let options = SimOptions {
-        limit: Some("0-1".parse().unwrap()),
+        allowed: Some("0-1".parse().unwrap()),
         errors: Errors::NONE,
         ..SimOptions::default()
     };
@@ -197,7 +197,7 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
         let cores = topology.cores().iter().filter(|core| core.kind == kind);
         cores.map(|core| core.cpus.clone()).collect::<Vec<CpuSet>>()
     });
-    let limit = fast[0].union(&slow[0]).union(&slow[1]);
+    let allowed = fast[0].union(&slow[0]).union(&slow[1]);
     let program = |serial: f64| Program {
         name: "calculation".to_owned(),
         profile: &profile,
@@ -205,7 +205,8 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
         target: None,
     };
     let programs = [f64::INFINITY, f64::INFINITY, 0.0].map(program).into();
-    let options = SimOptions { limit: Some(limit), errors: Errors::NONE, ..SimOptions::default() };
+    let options =
+        SimOptions { allowed: Some(allowed), errors: Errors::NONE, ..SimOptions::default() };
     let physics = builder.fast(Switches::default());
     let machine = SimMachine::new(builder.description(), physics, programs, &[], options).unwrap();
     let entry = symbiont_policy::find("phases-online").unwrap();

@@ -184,7 +184,7 @@ proptest! {
         scene.over = Duration::from_secs(1);
         let online = scene.machine.cpus();
         for changes in quanta {
-            for (number, ready, running, limit, leaves) in changes {
+            for (number, ready, running, allowed, leaves) in changes {
                 if leaves {
                     scene.actors.remove(&number);
                     continue;
@@ -196,8 +196,8 @@ proptest! {
                 let awake = ready > 0.3;
                 new.sample.state = if awake { RunState::Runnable } else { RunState::Sleeping };
                 (new.ready, new.running) = (ready, running * ready);
-                if limit < 3 {
-                    new.sample.allowed = CpuSet::from(PuId(limit)).into();
+                if allowed < 3 {
+                    new.sample.allowed = CpuSet::from(PuId(allowed)).into();
                 }
                 new.sample.cpu = scene.emptiest(&online);
                 scene.actors.insert(number, new);
