@@ -64,7 +64,10 @@ fn configuration() {
     let keys = text.lines().filter_map(|line| line.strip_prefix('#')?.split_once(" = "));
     let keys: Vec<&str> = keys.map(|(key, _)| key).filter(|key| !key.contains(' ')).collect();
     let plain = ["policy", "quantum", "seed", "hold", "budget", "model", "slowdowns", "catalogue"];
-    assert_eq!(keys, [&plain[..], &["threshold", "seniority"], &["file", "listen"]].concat());
+    assert_eq!(
+        keys,
+        [&plain[..], &["threshold", "seniority"], &["file", "listen", "jobs"]].concat()
+    );
     // With every key given it is still a configuration.
     let given: String = text
         .lines()
