@@ -7,7 +7,9 @@
 //! best plus a step (Bertsekas, *The auction algorithm*, 1988), in rounds of
 //! ever smaller steps. Whatever the prices `p`, half of `min_j (w_ij + p_j) −
 //! p_i` is feasible for all pairs; after the last round its sum is within
-//! vertices × step / 2 of the best.
+//! vertices × step / 2 of the best, but for what single precision and weights that are far from the usual ones
+//! ([`Usual`]) add. Nearly each bid looks at all partners, so prices are single-precision numbers, many of which
+//! are compared at once.
 
 use crate::matrix::Matrix;
 
@@ -16,8 +18,8 @@ use crate::matrix::Matrix;
 /// steps make prices creep, larger ones overshoot.
 const STEPS: [f32; 4] = [4.0, 40.0, 400.0, 1000.0];
 
-/// The largest rest, whatever its sign, in spreads; what is beyond counts as much. Prices grow to some times
-/// that, and the last step has to raise them in single precision.
+/// Rests beyond this, in spreads and of either sign, count as this much. Prices grow to some times as much, and
+/// in single precision the last step has to raise them still.
 const LARGEST: f32 = 64.0;
 
 /// Partners that are looked at at once.

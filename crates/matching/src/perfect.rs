@@ -17,7 +17,8 @@
 //!   find (`rustworkx_finds_the_same_weight`, `networkx_found_the_same_weight`), and what its own duals
 //!   prove (`weight_equals_the_lower_bound`).
 //! - Starting duals are feasible (`starting_duals_are_feasible_for_all_pairs`), and a violated pair is
-//!   found (`each_broken_pair_is_named_with_its_shortage`).
+//!   found (`each_broken_pair_is_named_with_its_shortage`). A few pairs out of all proportion do not spoil them
+//!   (`pairs_out_of_all_proportion_change_little`).
 //! - Floats are matched within the stated rounding (`floats_are_matched_within_the_stated_rounding`),
 //!   whole ones exactly (`whole_floats_equal_integers`); nothing overflows within the range
 //!   (`the_whole_range_is_matched_without_overflow`).

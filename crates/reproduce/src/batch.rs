@@ -68,6 +68,7 @@ impl Source for Batches {
             Effort::Quick => 30,
             Effort::Full => 300,
         };
+        // All, however little is run: no two jobs of a batch are of one program.
         let programs: Vec<String> =
             context.library.of_kind(symbiont_simulated::Kind::Program).collect();
         let profiles = context.profiles(&programs)?;
