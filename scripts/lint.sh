@@ -23,4 +23,5 @@ fi
 RUSTDOCFLAGS="-D warnings" scripts/cargo.sh doc --workspace --no-deps --all-features --locked --quiet
 
 scripts/figures.py --check
+scripts/lab-faults.py --check
 scripts/words.sh
