@@ -17,6 +17,8 @@ use counting::CountingFinding;
 
 pub mod catalogue;
 mod counting;
+mod plugin;
+mod plugstack;
 mod slurm;
 pub mod text;
 

@@ -2,6 +2,7 @@
 //! every kernel has.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -152,4 +153,43 @@ fn doctor_describes_this_machine_and_of_any_other() {
     let unknown = symbiont(&["doctor", "--machine", "zen5"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("did you mean 'zen2'"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn doctor_finds_slurms_plugin_through_includes_and_headers_of_another_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().display().to_string();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let configuration =
+        write("etc/slurm.conf", &format!("PluginDir={here}/none:{here}/lib/slurm\n"));
+    write("etc/plugstack.conf", "include plugstack.conf.d/*.conf\n");
+    write(
+        "etc/plugstack.conf.d/symbiont.conf",
+        "optional symbiont_spank.so\ninclude symbiont.conf\n",
+    );
+    write("lib/slurm/symbiont_spank.so", "symbiont-spank built for Slurm 22.05\0");
+    write("include/slurm/slurm_version.h", "#define SLURM_VERSION_NUMBER 0x180b01\n");
+    let sinfo = write("bin/sinfo", "#!/bin/sh\necho slurm 24.11.1\n");
+    std::fs::set_permissions(&sinfo, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{here}/bin:{}", std::env::var("PATH").unwrap());
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+    doctor.args(["doctor", "--json"]).env("SLURM_CONF", configuration).env("PATH", path);
+    let output = doctor.output().expect("symbiont starts");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let notes = json["slurm"]["notes"].to_string();
+    for words in [
+        &format!(
+            "{here}/lib/slurm/symbiont_spank.so was built for Slurm 22.05, and 24.11 is installed"
+        ),
+        &format!("make -C /usr/share/symbiont/slurm SLURM={here} DESTDIR= install"),
+        "symbiont.conf, line 2, includes",
+        "in a cycle",
+    ] {
+        assert!(notes.contains(words), "{words}: {notes}");
+    }
 }

@@ -1,17 +1,14 @@
 //! What a Slurm that is set up on this machine leaves to be chosen.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::Serialize;
+
+use super::{plugin, plugstack};
 
 /// Where distributions keep it.
 const PLACES: [&str; 3] =
     ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
-/// How the plugin says which Slurm it was built for.
-const BUILT_FOR: &str = "symbiont-spank built for Slurm ";
-/// Builds and installs the plugin.
-const REBUILD: &str = "make -C /usr/share/symbiont/slurm DESTDIR= install";
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -38,9 +35,11 @@ pub fn look() -> Option<SlurmFinding> {
     let (leaves_a_choice, mut notes) = advice(&text, &cgroup);
     let plugstack = value(&text, "PlugStackConfig").map(PathBuf::from);
     let plugstack = plugstack.unwrap_or_else(|| configuration.with_file_name("plugstack.conf"));
-    let plugin = plugin_in(&read(&plugstack).unwrap_or_default());
-    let built_for = plugin.as_ref().and_then(|plugin| built_for(&plugin.file));
-    notes.push(plugin_note(plugin.as_ref(), built_for.as_deref(), version().as_deref()));
+    let stack = plugstack::read(&plugstack);
+    let folders = plugin::folders(value(&text, "PluginDir"));
+    let installed = plugin::Slurm::look(&configuration, &folders);
+    notes.push(plugin::note(stack.plugin.as_ref(), &folders, &installed));
+    notes.extend(stack.obstacles);
     Some(SlurmFinding { configuration, leaves_a_choice, notes })
 }
 
@@ -112,71 +111,6 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     of_key.map(|(_, value)| value.trim()).next_back()
 }
 
-/// The plugin, as plugstack.conf names it.
-struct Plugin {
-    file: PathBuf,
-    /// Does Slurm start without it?
-    is_optional: bool,
-}
-
-fn plugin_in(plugstack: &str) -> Option<Plugin> {
-    let lines = plugstack.lines().map(|line| line.split('#').next().unwrap_or_default());
-    let mut plugins = lines.filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let is_optional = match words.next()? {
-            "optional" => true,
-            "required" => false,
-            _ => return None,
-        };
-        Some(Plugin { file: PathBuf::from(words.next()?), is_optional })
-    });
-    plugins.find(|plugin| plugin.file.file_name().is_some_and(|name| name == "symbiont_spank.so"))
-}
-
-/// The Slurm that a plugin was built for.
-fn built_for(plugin: &Path) -> Option<String> {
-    let bytes = symbiont_input::read(plugin).ok()?;
-    let at = bytes.windows(BUILT_FOR.len()).position(|window| window == BUILT_FOR.as_bytes())?;
-    let rest = bytes.get(at + BUILT_FOR.len()..)?;
-    let version: Vec<u8> = rest.iter().copied().take_while(|byte| *byte != 0).take(16).collect();
-    String::from_utf8(version).ok()
-}
-
-/// The Slurm that is installed, e.g. `22.05`.
-fn version() -> Option<String> {
-    let output = Command::new("sinfo").arg("--version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let number = text.split_whitespace().last()?;
-    Some(number.split('.').take(2).collect::<Vec<_>>().join("."))
-}
-
-fn plugin_note(
-    plugin: Option<&Plugin>,
-    built_for: Option<&str>,
-    installed: Option<&str>,
-) -> String {
-    let Some(Plugin { file, is_optional }) = plugin else {
-        return "plugstack.conf loads no symbiont_spank.so: the daemon is not given the tasks of jobs"
-            .to_owned();
-    };
-    let file = file.display();
-    let Some(built) = built_for else {
-        return format!("{file} is no plugin of Symbiont");
-    };
-    let Some(installed) = installed.filter(|installed| *installed != built) else {
-        return format!("{file} (for Slurm {built}) gives the daemon the tasks of jobs");
-    };
-    let meanwhile = if *is_optional {
-        "until then jobs run without it, and srun and sbatch refuse --symbiont="
-    } else {
-        "until then no job runs, as plugstack.conf has it as `required`, not `optional`"
-    };
-    format!(
-        "{file} was built for Slurm {built}, and {installed} is installed, which does not load it: `{REBUILD}` \
-         builds it anew; {meanwhile}"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,26 +137,5 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("no lua")), "{notes:?}");
         let (_, notes) = advice("SelectTypeParameters=CR_CPU\nJobSubmitPlugins=lua\n", "");
         assert_eq!(notes.len(), 1);
-    }
-
-    #[test]
-    fn a_plugin_for_another_slurm_is_named_with_both_versions_and_what_it_means() {
-        let stack =
-            "# a comment\noptional /usr/lib/x.so\noptional /usr/lib/symbiont_spank.so socket=/x\n";
-        let plugin = plugin_in(stack).unwrap();
-        assert_eq!(plugin.file, Path::new("/usr/lib/symbiont_spank.so"));
-        let note = plugin_note(Some(&plugin), Some("22.05"), Some("24.11"));
-        assert!(note.contains("22.05") && note.contains("24.11"), "{note}");
-        assert!(note.contains(REBUILD) && note.contains("jobs run without it"), "{note}");
-        let required = plugin_in(&stack.replace("optional", "required")).unwrap();
-        let note = plugin_note(Some(&required), Some("22.05"), Some("24.11"));
-        assert!(note.contains(REBUILD) && note.contains("no job runs"), "{note}");
-        let note = plugin_note(Some(&required), Some("24.11"), Some("24.11"));
-        assert!(note.contains("gives the daemon"), "{note}");
-        assert!(plugin_note(None, None, Some("24.11")).contains("no symbiont_spank.so"));
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("symbiont_spank.so");
-        std::fs::write(&file, b"\x7fELF\0symbiont-spank built for Slurm 22.05\0more").unwrap();
-        assert_eq!(built_for(&file).as_deref(), Some("22.05"));
     }
 }
