@@ -112,7 +112,8 @@ sbatch --quiet --wait -p plain -o /dev/null --wrap 'exit 3' 2>"$dir/sbatch.log" 
 grep -h '\] \[1\.0\] spank: .*Failed to load optional plugin.*Ignored' "$dir"/n?.log ||
     fail "slurmd does not say that it left out the plugin"
 said=$("$symbiont" doctor | tr -s ' \n' ' ')
-grep -o "$other/symbiont_spank.so was built for Slurm 99.01, .* install\` builds it anew" <<<"$said" ||
+grep -o "$other/symbiont_spank.so was built for Slurm 99.01, .* install && cp .* $other/[^ ]*\` builds it anew" \
+    <<<"$said" ||
     fail "doctor does not name the plugin of another version"
 load "$PWD/slurm/symbiont_spank.so"
 
