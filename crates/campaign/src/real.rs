@@ -98,7 +98,8 @@ impl Site {
     pub fn new(output: &Path, repeats: Repeats, seed: u64) -> Result<Self, Error> {
         std::fs::create_dir_all(output).map_err(Error::io(output))?;
         let folder = std::fs::canonicalize(output).map_err(Error::io(output))?;
-        Ok(Self { folder, machine: Machine::read(), rounds: Rounds { repeats, seed } })
+        let machine = Machine::measured_in(&folder)?;
+        Ok(Self { folder, machine, rounds: Rounds { repeats, seed } })
     }
 
     /// Carries out all runs that are not kept yet, one after the other, and gives all, round by round.

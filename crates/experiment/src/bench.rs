@@ -114,8 +114,7 @@ pub struct BenchRecord {
 /// When a contender cannot run here, a program fails, the folder cannot be used or the user stops it; finished
 /// runs are kept.
 pub fn bench(options: &BenchOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
-    fs::create_dir_all(&options.output).map_err(Error::io(&options.output))?;
-    let machine = Machine::read();
+    let machine = Machine::measured_in(&options.output)?;
     let comparison = Comparison { options, machine: &machine };
     for contender in &options.contenders {
         comparison.check(contender, progress)?;

@@ -1,12 +1,18 @@
 //! What the results of an experiment depend on.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use symbiont_linux::perf::processor_name;
 
+use super::Error;
+use super::journal::read_json;
 use crate::digest;
+
+/// The file that keeps the machine as it was when measuring in a folder began.
+const KEPT: &str = "machine.json";
 
 /// The machine as it is now; what it does not report is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +54,25 @@ impl Machine {
         }
     }
 
+    /// The machine as it was when measuring in this folder began; as it is now where no runs are kept there, or
+    /// where it is another one by now. To be asked for before anything is measured; makes the folder if need be.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, read or written.
+    pub fn measured_in(folder: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let (now, path) = (Self::read(), folder.join(KEPT));
+        if has_runs(folder)?
+            && let Ok(kept) = read_json::<Self>(&path)
+            && kept == (Self { time: kept.time, load: kept.load.clone(), ..now.clone() })
+        {
+            return Ok(kept);
+        }
+        let text = serde_json::to_string_pretty(&now).map_err(Error::json(&path))?;
+        fs::write(&path, text).map_err(Error::io(&path))?;
+        Ok(now)
+    }
+
     /// A digest of what records of runs follow from on any machine, and of further such parts.
     pub fn basis(&self, parts: &[&str]) -> String {
         let unknown = String::new();
@@ -85,6 +110,11 @@ impl Machine {
     }
 }
 
+fn has_runs(folder: &Path) -> Result<bool, Error> {
+    let files = fs::read_dir(folder).map_err(Error::io(folder))?;
+    Ok(files.flatten().any(|file| file.path().extension().is_some_and(|is| is == "jsonl")))
+}
+
 fn first_words(text: &str, count: usize) -> String {
     text.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
 }
@@ -97,6 +127,29 @@ mod tests {
     fn what_is_not_reported_is_said_to_be_unknown() {
         let facts = Machine::default().facts();
         assert!(facts.contains(&("Kernel".to_owned(), "unknown".to_owned())));
+    }
+
+    #[test]
+    fn a_report_of_kept_runs_is_about_when_they_were_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(KEPT);
+        let at_first = Machine::measured_in(folder.path()).unwrap();
+        let earlier = Machine { time: 1, load: Some("7 7 7".to_owned()), ..at_first };
+        let keep = |machine: &Machine| {
+            fs::write(&path, serde_json::to_string(machine).unwrap()).unwrap();
+        };
+        keep(&earlier);
+        // Nothing was measured then, so measuring begins now.
+        assert_ne!(Machine::measured_in(folder.path()).unwrap().time, 1);
+        fs::write(folder.path().join("runs.jsonl"), "").unwrap();
+        keep(&earlier);
+        assert_eq!(Machine::measured_in(folder.path()).unwrap(), earlier);
+        // Runs of another machine are measured anew, and so is a spoilt file.
+        keep(&Machine { kernel: Some("0.1".to_owned()), ..earlier });
+        assert_ne!(Machine::measured_in(folder.path()).unwrap().time, 1);
+        fs::write(&path, "{").unwrap();
+        assert_ne!(Machine::measured_in(folder.path()).unwrap().time, 1);
+        assert!(read_json::<Machine>(&path).is_ok());
     }
 
     #[test]

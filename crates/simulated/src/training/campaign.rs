@@ -24,8 +24,11 @@ pub trait Site: Sync {
     /// The machine, as model files name it.
     fn machine(&self) -> String;
 
-    /// What a report should say of it.
-    fn facts(&self) -> Vec<(String, String)>;
+    /// What a report should say of it; to be asked for before anything runs. Runs are kept in the folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be used.
+    fn facts(&self, folder: &Path) -> Result<Vec<(String, String)>, Error>;
 
     /// The type of its cores.
     fn core(&self) -> CoreKind;
@@ -204,21 +207,22 @@ pub fn train(
     options: &TrainingOptions,
     progress: &mut dyn Progress,
 ) -> Result<(Evaluated, Report), Error> {
+    let facts = site.facts(&options.output)?;
     let runs = observe(site, options, progress)?;
     let evaluated = judge(site, options, &runs, progress)?;
-    let report = report(site, options, runs.len(), &evaluated);
+    let report = report(facts, options, runs.len(), &evaluated);
     write(&options.output, &evaluated, &report)?;
     Ok((evaluated, report))
 }
 
 fn report(
-    site: &dyn Site,
+    facts: Vec<(String, String)>,
     options: &TrainingOptions,
     runs: usize,
     evaluated: &Evaluated,
 ) -> Report {
     let mut report = page::page(evaluated);
-    for (name, value) in site.facts() {
+    for (name, value) in facts {
         report.fact(name, value);
     }
     let Size { quantum, quanta, fours } = &options.size;

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -149,12 +149,12 @@ impl Site for Real {
         self.machine.clone()
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self, folder: &Path) -> Result<Vec<(String, String)>, Error> {
         let cpus: Vec<String> = self.cpus.iter().map(|pu| pu.0.to_string()).collect();
-        let mut facts = symbiont_campaign::harness::Machine::read().facts();
+        let mut facts = symbiont_campaign::harness::Machine::measured_in(folder)?.facts();
         facts.push(("Hardware threads".to_owned(), cpus.join(", ")));
         facts.push(("Event catalogue".to_owned(), self.catalogue.name().to_owned()));
-        facts
+        Ok(facts)
     }
 
     fn core(&self) -> CoreKind {

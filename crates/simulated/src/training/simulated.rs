@@ -7,6 +7,7 @@
 //! core's own node.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use symbiont_counters::catalogue::{Catalogue, CatalogueError};
@@ -96,12 +97,12 @@ impl Site for Simulated<'_, '_> {
         machine_name(self.builder.description())
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self, _: &Path) -> Result<Vec<(String, String)>, Error> {
         let description = self.builder.description();
         let checked = description.checked.as_deref().unwrap_or("unchecked");
         let assumed = description.assumed().count();
         let fact = |name: &str, value: String| (name.to_owned(), value);
-        vec![
+        Ok(vec![
             fact("Machine", format!("simulated: {} ({})", description.name, description.title)),
             fact("Checked by a cycle-level core", checked.to_owned()),
             fact("Held against hardware", held(description).to_owned()),
@@ -110,7 +111,7 @@ impl Site for Simulated<'_, '_> {
                 format!("{assumed} of {} values assumed", description.sources.len()),
             ),
             fact("Note", description.note.clone()),
-        ]
+        ])
     }
 
     fn core(&self) -> CoreKind {
