@@ -8,8 +8,7 @@ use anyhow::Context;
 use glob::{Pattern, glob};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde::Deserialize;
-use symbiont_wire::{Attached, Released, Request};
+use symbiont_wire::{Attached, Released, Reloaded, Request};
 
 use crate::args::{Attach, Detach, Processes, Reload};
 use crate::client::{connect, named};
@@ -54,14 +53,14 @@ pub fn detach(args: &Detach) -> anyhow::Result<()> {
 
 /// Has the daemon read its configuration.
 pub fn reload(args: &Reload) -> anyhow::Result<()> {
-    #[derive(Deserialize)]
-    struct Notes {
-        notes: Vec<String>,
-    }
-    let done: Notes = connect(&args.state)?.call(Request::Reload, &[])?;
+    let done: Reloaded = connect(&args.state)?.call(Request::Reload, &[])?;
     for note in done.notes {
         say!("{note}");
     }
+    for failed in &done.failed {
+        say!("  {failed}");
+    }
+    anyhow::ensure!(done.failed.is_empty(), "not everything could be applied; see above");
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use symbiont_machine::{Ability, Machine};
 use symbiont_planner::Planner;
 use symbiont_policy::{Classes, Policy};
 use symbiont_topology::HostTopology;
-use symbiont_wire::{Failure, Reply};
+use symbiont_wire::{Failure, Reloaded, Reply};
 
 use crate::enrolments::{Enrolment, File};
 use crate::hub::{Hub, Pending};
@@ -227,8 +227,11 @@ fn run(
             let asked = hub.take_pending();
             let signalled = hub.take_reload();
             if signalled {
-                let said = read_again(daemon, managed, service, ruled);
-                (daemon.log)(&said.unwrap_or_else(|why| format!("the configuration stays: {why}")));
+                let lines = match read_again(daemon, managed, service, ruled) {
+                    Ok(reloaded) => reloaded.notes,
+                    Err(why) => vec![format!("the configuration stays: {why}")],
+                };
+                lines.iter().for_each(|line| (daemon.log)(line));
             }
             let effects: Vec<_> = asked
                 .into_iter()
@@ -265,12 +268,8 @@ fn answer(
 ) -> Effect {
     let (mut replies, effect) = service.carry_out(managed, &mut call);
     if effect == Effect::Reload {
-        #[derive(serde::Serialize)]
-        struct Notes {
-            notes: Vec<String>,
-        }
         replies = vec![match read_again(daemon, managed, service, ruled) {
-            Ok(said) => Reply::of(&Notes { notes: vec![said] }),
+            Ok(reloaded) => Reply::of(&reloaded),
             Err(reason) => Failure::Refused { reason }.into(),
         }];
     }
@@ -278,13 +277,14 @@ fn answer(
     effect
 }
 
-/// Reads the configuration again; what cannot be used changes nothing.
+/// Reads the configuration again; one that cannot be used changes nothing. Rules are files of their own:
+/// those that cannot be used are named.
 fn read_again(
     daemon: &mut Daemon<'_>,
     managed: &mut Managed,
     service: &mut Service,
     ruled: &mut Ruled,
-) -> Result<String, String> {
+) -> Result<Reloaded, String> {
     let config = (daemon.reread)()?;
     let chosen = choose(daemon, &config).map_err(|error| error.to_string())?;
     let quantum = config.quantum.unwrap_or(chosen.quantum);
@@ -294,10 +294,10 @@ fn read_again(
     service.policy.clone_from(&config.policy);
     service.quantum = quantum;
     service.metrics.publish_to(&config.metrics);
-    read_rules(ruled, service, managed, daemon.log);
+    let failed = read_rules(ruled, service, managed, daemon.log);
     let said = format!("policy {}, quantum {quantum:?}, {}", config.policy, ruled.summary());
     daemon.config = config;
-    Ok(said)
+    Ok(Reloaded { notes: vec![said], failed })
 }
 
 /// Reads the rules; what is wrong with them is logged, and shown by `status` until it is mended.
@@ -306,11 +306,12 @@ fn read_rules(
     service: &mut Service,
     managed: &mut Managed,
     log: &mut dyn FnMut(&str),
-) {
+) -> Vec<String> {
     let troubles = ruled.read(service, managed);
     troubles.iter().for_each(|line| log(line));
     service.notes.retain(|note| !note.starts_with(BAD_RULES));
-    service.notes.extend(troubles.into_iter().filter(|line| line.starts_with(BAD_RULES)));
+    service.notes.extend(troubles.iter().filter(|line| line.starts_with(BAD_RULES)).cloned());
+    troubles
 }
 
 fn choose(daemon: &Daemon<'_>, config: &Config) -> Result<Chosen, ServeError> {

@@ -1,5 +1,8 @@
 //! Carries out what clients ask for, between two steps of the loop.
 
+mod answers;
+mod steps;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -9,28 +12,24 @@ use symbiont_control::Controller;
 use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::LinuxMachine;
 use symbiont_linux::perf::processor_name;
-use symbiont_machine::{Ability, Class, Machine, ProgramId, Sample, UnknownClass};
+use symbiont_machine::{Ability, Class, Machine, ProgramId, UnknownClass};
 use symbiont_policy::room_for_one;
 use symbiont_wire::{
-    Attached, Enrolled, Explanations, Failure, INTERFACE, INTERFACE_NAME, Info, ProgramStatus,
-    Released, Reply, Request, SERVICE_NAME, Status, Usage,
+    Attached, Enrolled, Failure, INTERFACE, INTERFACE_NAME, Info, Released, Reply, Request,
+    SERVICE_NAME,
 };
 
-use crate::explain::{self, Names, StepContext};
 use crate::hub::{Hub, Pending};
-use crate::jobs::{JobAccounts, JobOf};
-use crate::metrics::{Figures, Metrics, Own};
+use crate::jobs::JobAccounts;
+use crate::metrics::Metrics;
 use crate::process::owner_of;
 use crate::programs::{Program, Programs};
-use crate::quiet::{Host, Watch};
-use crate::snapshot::{RecentMoves, pages, snapshot};
+use crate::quiet::Watch;
+use crate::snapshot::RecentMoves;
 use crate::{OwnedProcess, Owner, Peer, enrolments};
 
 /// The machine that the daemon manages.
 pub type Managed = Controller<LinuxMachine<Hub>>;
-
-/// Programs in one reply of `Status`: far below the bound of a message.
-const PROGRAMS_IN_A_REPLY: usize = 64;
 
 /// What the daemon knows beyond its controller.
 #[derive(Debug)]
@@ -332,210 +331,6 @@ impl Service {
         }
         Ok(released)
     }
-
-    fn why(&self, managed: &Managed, peer: Peer, id: u32) -> Result<Reply, Failure> {
-        /// Threads in a reply, as a start.
-        const MOST: usize = 48;
-        /// Of a message's bound, what the envelope leaves.
-        const ROOM: usize = symbiont_wire::MOST_BYTES - 1024;
-        let names = self.names(peer);
-        let (mut threads, more) = match self.step_context(managed) {
-            Some(known) => explain::why(&known, id, &names, MOST),
-            None => (Vec::new(), 0),
-        };
-        if threads.is_empty() {
-            return Err(not_managed(id));
-        }
-        let all = threads.len() + more;
-        let changed: BTreeSet<u32> =
-            managed.externally_changed().map(|(thread, _)| thread.thread).collect();
-        for thread in &mut threads {
-            if thread.withheld.is_none() && changed.contains(&thread.thread) {
-                thread.withheld = Some(symbiont_planner::Why::ExternallyChanged.to_string());
-            }
-            thread.co_runners.truncate(MOST / 4);
-        }
-        loop {
-            let more = u32::try_from(all - threads.len()).unwrap_or(u32::MAX);
-            let reply = Reply::of(&Explanations { threads: threads.clone(), more });
-            let length = serde_json::to_vec(&reply).map_or(0, |bytes| bytes.len());
-            if length <= ROOM || threads.len() <= 1 {
-                return Ok(reply);
-            }
-            threads.truncate(threads.len() / 2);
-        }
-    }
-
-    fn step_context<'a>(&'a self, managed: &'a Managed) -> Option<StepContext<'a>> {
-        Some(StepContext {
-            topology: managed.machine().topology(),
-            step: managed.last()?,
-            applied: managed.applied(),
-            policy: managed.policy(),
-        })
-    }
-
-    fn names(&self, peer: Peer) -> Names<'_> {
-        let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
-        visible.map(|(id, program)| (id, program.name.as_str())).collect()
-    }
-
-    /// The daemon and all programs that the peer may see.
-    fn status_of(&self, managed: &Managed, peer: Peer) -> Status {
-        let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
-        let machine = managed.machine();
-        let cost = machine.cost();
-        let mut notes = self.notes.clone();
-        notes.extend(self.metrics.notes());
-        Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            uptime_s: self.started.elapsed().as_secs_f64(),
-            policy: self.policy.clone(),
-            quantum_ms: self.quantum.as_secs_f64() * 1e3,
-            hardware_threads: u32::try_from(machine.topology().cpus().len()).unwrap_or(u32::MAX),
-            programs: visible.map(|(id, program)| self.program(managed, id, program)).collect(),
-            moves: explain::moves(managed.tally()),
-            usage: Usage {
-                cpu_s: cost.cpu.as_secs_f64(),
-                quanta: managed.tally().quanta,
-                quanta_missed: machine.lateness().missed,
-                memory_bytes: cost.memory_bytes,
-                rescans: machine.losses().rescans,
-            },
-            notes,
-        }
-    }
-
-    fn status(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
-        let mut status = self.status_of(managed, peer);
-        let mut programs = std::mem::take(&mut status.programs);
-        if !more && programs.len() > PROGRAMS_IN_A_REPLY {
-            let all = programs.len();
-            status.notes.push(format!("{PROGRAMS_IN_A_REPLY} of {all} programs are shown"));
-            programs.truncate(PROGRAMS_IN_A_REPLY);
-        }
-        let pages: Vec<&[ProgramStatus]> = match programs.is_empty() {
-            true => vec![&[]],
-            false => programs.chunks(PROGRAMS_IN_A_REPLY).collect(),
-        };
-        let page = |page: &&[ProgramStatus]| Status { programs: page.to_vec(), ..status.clone() };
-        replies(&pages.iter().map(page).collect::<Vec<_>>())
-    }
-
-    fn snapshot(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
-        let status = self.status_of(managed, peer);
-        let Some(known) = self.step_context(managed) else { return vec![not_managed(0).into()] };
-        let whole = snapshot(&known, &self.names(peer), status, &self.recent_moves, peer);
-        let mut pages = pages(whole);
-        if !more && pages.len() > 1 {
-            pages.truncate(1);
-            let note = "call it with \"more\": this is a part".to_owned();
-            pages.iter_mut().for_each(|page| page.notes.push(note.clone()));
-        }
-        replies(&pages)
-    }
-
-    fn program(&self, managed: &Managed, id: ProgramId, program: &Program) -> ProgramStatus {
-        let status = match self.step_context(managed) {
-            Some(known) => explain::program_status(&known, id),
-            None => ProgramStatus { program: id.0, ..ProgramStatus::default() },
-        };
-        ProgramStatus {
-            name: program.name.clone(),
-            class: program.class.to_string(),
-            uid: program.owner,
-            job: program.job,
-            roots: program.roots.iter().take(8).map(OwnedProcess::pid).collect(),
-            managed_s: program.since.elapsed().as_secs_f64(),
-            quiet: self.quiet.report(id),
-            ..status
-        }
-    }
-
-    /// Looks after a step what ended and what changed its user; gives lines for the log.
-    pub fn after_step(&mut self, managed: &mut Managed) -> Vec<String> {
-        let mut log = Vec::new();
-        let Some(step) = managed.last() else { return log };
-        self.recent_moves.note(step, &self.programs);
-        let sample = &step.sample;
-        log.extend(self.look_for_intruders(managed, sample));
-        let ended = self.programs.ended(sample);
-        let strangers = self.programs.strangers(sample);
-        for id in ended {
-            managed.machine_mut().release_program(id);
-            self.programs.remove(id);
-        }
-        for id in self.programs.left_behind() {
-            managed.machine_mut().release_daemons_of(id);
-        }
-        for (process, owner) in strangers {
-            let report = managed.machine_mut().release(&[process].into());
-            log.push(format!("process {process} {owner} now and is no longer managed"));
-            log.extend(report.failed.iter().map(|failed| format!("not restored: {failed}")));
-        }
-        self.keep_enrolments(managed);
-        self.observe(managed);
-        log
-    }
-
-    /// A line for each program that is measured and was quiet until now; others run on its cores.
-    fn look_for_intruders(&mut self, managed: &Managed, sample: &Sample) -> Vec<String> {
-        let topology = managed.machine().topology();
-        let intrusions = self.quiet.check(sample, managed.applied(), topology, &mut Host);
-        let mut lines = Vec::new();
-        if let Err(error) = self.own_cpus.keep_off(&self.quiet.cpus()) {
-            lines.push(format!("symbiontd stays on cores that are kept for a program: {error}"));
-        }
-        for intrusion in intrusions.iter().filter(|intrusion| intrusion.begins) {
-            let program = self.programs.get(intrusion.program);
-            lines.push(intrusion.line(program.map_or("", |program| &program.name)));
-        }
-        lines
-    }
-
-    /// Counts the step for Prometheus.
-    fn observe(&mut self, managed: &mut Managed) {
-        let connections = managed.machine_mut().waiter_mut().connected();
-        let Some(step) = managed.last() else { return };
-        let machine = managed.machine();
-        let losses = machine.losses();
-        let figures = Figures {
-            moves: explain::moves(managed.tally()),
-            quanta: managed.tally().quanta,
-            quanta_late: machine.lateness().missed,
-            threads_seen: managed.tally().threads,
-            overruns: losses.overruns,
-            missing: losses.missing,
-            rescans: losses.rescans,
-            unreadable: losses.unreadable,
-            programs: self.programs.iter().count(),
-            threads: step.sample.threads.len(),
-            placed: explain::placed(managed.applied()),
-            hardware_threads: machine.topology().cpus().len(),
-            quantum: self.quantum,
-            connections,
-        };
-        let slowdowns = explain::slowdowns(step, managed.applied(), managed.policy());
-        let own = || Own::read(machine.cost().cpu);
-        let topology = machine.topology();
-        if self.metrics.reports_jobs() {
-            let job = |program: &Program| Some(JobOf { job: program.job?, user: program.owner });
-            let programs = self.programs.iter().filter_map(|(id, one)| Some((id, job(one)?)));
-            self.jobs.observe(step, topology, managed.policy(), &programs.collect());
-        }
-        let jobs = || self.jobs.report(self.processor.as_deref(), &self.policy, topology);
-        self.metrics.observe(&self.policy, &figures, &slowdowns, own, jobs);
-    }
-
-    /// Notes for the next start what is managed now.
-    fn keep_enrolments(&mut self, managed: &Managed) {
-        let Some(step) = managed.last() else { return };
-        self.notes.retain(|note| !note.starts_with(enrolments::TROUBLE));
-        if let Err(error) = self.enrolments.keep(&self.programs, &step.sample, Instant::now()) {
-            self.notes.push(format!("{}: {error}", enrolments::TROUBLE));
-        }
-    }
 }
 
 /// The processes that the descriptors name, each of which the peer may manage.
@@ -556,12 +351,6 @@ fn processes(peer: Peer, descriptors: Vec<OwnedFd>) -> Result<Vec<OwnedProcess>,
 /// Whose these processes are; without those that have ended.
 fn owners(processes: BTreeSet<u32>) -> BTreeMap<u32, Owner> {
     processes.into_iter().filter_map(|pid| Some((pid, owner_of(pid).ok()?))).collect()
-}
-
-/// All but the last say that more follow.
-fn replies<T: Serialize>(pages: &[T]) -> Vec<Reply> {
-    let reply = |(at, page)| Reply { continues: at + 1 < pages.len(), ..Reply::of(page) };
-    pages.iter().enumerate().map(reply).collect()
 }
 
 fn not_managed(id: u32) -> Failure {

@@ -52,6 +52,16 @@ pub struct Released {
     pub failed: Vec<String>,
 }
 
+/// The configuration was read again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// What holds now.
+    pub notes: Vec<String>,
+    /// Files of rules that cannot be used, and threads that could not be restored, with the reasons.
+    #[serde(default)]
+    pub failed: Vec<String>,
+}
+
 // One message holds a page of the programs.
 /// What the daemon does now.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

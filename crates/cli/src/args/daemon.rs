@@ -173,7 +173,8 @@ pub struct Top {
 
 /// Have the daemon read its configuration again
 ///
-/// A configuration that cannot be used is refused with the reason; the old one stays.
+/// A configuration that cannot be used is refused with the reason; the old one stays. Of a file of rules that
+/// cannot be used the rules read before stay; it is named, and the status is 1.
 #[derive(Debug, Args)]
 pub struct Reload {
     #[command(flatten)]

@@ -85,14 +85,17 @@ fn reload() {
     wait_until("it is managed in its new class", || shown("batch"));
 
     fs::write(&file, rule("class = \"fast\"")).unwrap();
-    service.client(&["reload"]);
+    let refused = service.client(&["reload"]);
+    let named = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(named.contains("50-test.toml") && named.contains("line 3"), "{refused:?}");
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let status = service.client(&["status"]);
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(status.contains("50-test.toml") && status.contains("line 3"), "{status}");
     assert!(shown("batch"), "what was read before stays");
 
     fs::write(&file, rule("ignore = true")).unwrap();
-    service.client(&["reload"]);
+    assert!(service.client(&["reload"]).status.success());
     wait_until("it is released", || service.programs().is_empty());
     assert!(is_alive(program.child.id()));
     assert!(!String::from_utf8_lossy(&service.client(&["status"]).stdout).contains("50-test.toml"));

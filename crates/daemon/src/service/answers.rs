@@ -1,0 +1,144 @@
+//! What clients are answered about programs and their threads: status, snapshots, reasons.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use symbiont_machine::{Machine, ProgramId};
+use symbiont_wire::{Explanations, Failure, ProgramStatus, Reply, Status, Usage};
+
+use super::{Managed, Service, not_managed};
+use crate::explain::{self, Names, StepContext};
+use crate::programs::Program;
+use crate::snapshot::{pages, snapshot};
+use crate::{OwnedProcess, Peer};
+
+/// Programs in one reply of `Status`: far below the bound of a message.
+const PROGRAMS_IN_A_REPLY: usize = 64;
+
+impl Service {
+    pub(super) fn why(&self, managed: &Managed, peer: Peer, id: u32) -> Result<Reply, Failure> {
+        /// Threads in a reply, as a start.
+        const MOST: usize = 48;
+        /// Of a message's bound, what the envelope leaves.
+        const ROOM: usize = symbiont_wire::MOST_BYTES - 1024;
+        let names = self.names(peer);
+        let (mut threads, more) = match self.step_context(managed) {
+            Some(known) => explain::why(&known, id, &names, MOST),
+            None => (Vec::new(), 0),
+        };
+        if threads.is_empty() {
+            return Err(not_managed(id));
+        }
+        let all = threads.len() + more;
+        let changed: BTreeSet<u32> =
+            managed.externally_changed().map(|(thread, _)| thread.thread).collect();
+        for thread in &mut threads {
+            if thread.withheld.is_none() && changed.contains(&thread.thread) {
+                thread.withheld = Some(symbiont_planner::Why::ExternallyChanged.to_string());
+            }
+            thread.co_runners.truncate(MOST / 4);
+        }
+        loop {
+            let more = u32::try_from(all - threads.len()).unwrap_or(u32::MAX);
+            let reply = Reply::of(&Explanations { threads: threads.clone(), more });
+            let length = serde_json::to_vec(&reply).map_or(0, |bytes| bytes.len());
+            if length <= ROOM || threads.len() <= 1 {
+                return Ok(reply);
+            }
+            threads.truncate(threads.len() / 2);
+        }
+    }
+
+    fn step_context<'a>(&'a self, managed: &'a Managed) -> Option<StepContext<'a>> {
+        Some(StepContext {
+            topology: managed.machine().topology(),
+            step: managed.last()?,
+            applied: managed.applied(),
+            policy: managed.policy(),
+        })
+    }
+
+    fn names(&self, peer: Peer) -> Names<'_> {
+        let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
+        visible.map(|(id, program)| (id, program.name.as_str())).collect()
+    }
+
+    /// The daemon and all programs that the peer may see.
+    fn status_of(&self, managed: &Managed, peer: Peer) -> Status {
+        let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
+        let machine = managed.machine();
+        let cost = machine.cost();
+        let mut notes = self.notes.clone();
+        notes.extend(self.metrics.notes());
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_s: self.started.elapsed().as_secs_f64(),
+            policy: self.policy.clone(),
+            quantum_ms: self.quantum.as_secs_f64() * 1e3,
+            hardware_threads: u32::try_from(machine.topology().cpus().len()).unwrap_or(u32::MAX),
+            programs: visible.map(|(id, program)| self.program(managed, id, program)).collect(),
+            moves: explain::moves(managed.tally()),
+            usage: Usage {
+                cpu_s: cost.cpu.as_secs_f64(),
+                quanta: managed.tally().quanta,
+                quanta_missed: machine.lateness().missed,
+                memory_bytes: cost.memory_bytes,
+                rescans: machine.losses().rescans,
+            },
+            notes,
+        }
+    }
+
+    pub(super) fn status(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
+        let mut status = self.status_of(managed, peer);
+        let mut programs = std::mem::take(&mut status.programs);
+        if !more && programs.len() > PROGRAMS_IN_A_REPLY {
+            let all = programs.len();
+            status.notes.push(format!("{PROGRAMS_IN_A_REPLY} of {all} programs are shown"));
+            programs.truncate(PROGRAMS_IN_A_REPLY);
+        }
+        let pages: Vec<&[ProgramStatus]> = match programs.is_empty() {
+            true => vec![&[]],
+            false => programs.chunks(PROGRAMS_IN_A_REPLY).collect(),
+        };
+        let page = |page: &&[ProgramStatus]| Status { programs: page.to_vec(), ..status.clone() };
+        replies(&pages.iter().map(page).collect::<Vec<_>>())
+    }
+
+    pub(super) fn snapshot(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
+        let status = self.status_of(managed, peer);
+        let Some(known) = self.step_context(managed) else { return vec![not_managed(0).into()] };
+        let whole = snapshot(&known, &self.names(peer), status, &self.recent_moves, peer);
+        let mut pages = pages(whole);
+        if !more && pages.len() > 1 {
+            pages.truncate(1);
+            let note = "call it with \"more\": this is a part".to_owned();
+            pages.iter_mut().for_each(|page| page.notes.push(note.clone()));
+        }
+        replies(&pages)
+    }
+
+    fn program(&self, managed: &Managed, id: ProgramId, program: &Program) -> ProgramStatus {
+        let status = match self.step_context(managed) {
+            Some(known) => explain::program_status(&known, id),
+            None => ProgramStatus { program: id.0, ..ProgramStatus::default() },
+        };
+        ProgramStatus {
+            name: program.name.clone(),
+            class: program.class.to_string(),
+            uid: program.owner,
+            job: program.job,
+            roots: program.roots.iter().take(8).map(OwnedProcess::pid).collect(),
+            managed_s: program.since.elapsed().as_secs_f64(),
+            quiet: self.quiet.report(id),
+            ..status
+        }
+    }
+}
+
+/// All but the last say that more follow.
+fn replies<T: Serialize>(pages: &[T]) -> Vec<Reply> {
+    let reply = |(at, page)| Reply { continues: at + 1 < pages.len(), ..Reply::of(page) };
+    pages.iter().enumerate().map(reply).collect()
+}

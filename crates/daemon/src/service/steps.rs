@@ -1,0 +1,98 @@
+//! What follows from each step: ended programs are released, figures counted, enrolments kept.
+
+use std::time::Instant;
+
+use symbiont_machine::{Machine, Sample};
+
+use super::{Managed, Service};
+use crate::jobs::JobOf;
+use crate::metrics::{Figures, Own};
+use crate::programs::Program;
+use crate::quiet::Host;
+use crate::{enrolments, explain};
+
+impl Service {
+    /// Looks after a step what ended and what changed its user; gives lines for the log.
+    pub fn after_step(&mut self, managed: &mut Managed) -> Vec<String> {
+        let mut log = Vec::new();
+        let Some(step) = managed.last() else { return log };
+        self.recent_moves.note(step, &self.programs);
+        let sample = &step.sample;
+        log.extend(self.look_for_intruders(managed, sample));
+        let ended = self.programs.ended(sample);
+        let strangers = self.programs.strangers(sample);
+        for id in ended {
+            managed.machine_mut().release_program(id);
+            self.programs.remove(id);
+        }
+        for id in self.programs.left_behind() {
+            managed.machine_mut().release_daemons_of(id);
+        }
+        for (process, owner) in strangers {
+            let report = managed.machine_mut().release(&[process].into());
+            log.push(format!("process {process} {owner} now and is no longer managed"));
+            log.extend(report.failed.iter().map(|failed| format!("not restored: {failed}")));
+        }
+        self.keep_enrolments(managed);
+        self.observe(managed);
+        log
+    }
+
+    /// A line for each program that is measured and was quiet until now; others run on its cores.
+    fn look_for_intruders(&mut self, managed: &Managed, sample: &Sample) -> Vec<String> {
+        let topology = managed.machine().topology();
+        let intrusions = self.quiet.check(sample, managed.applied(), topology, &mut Host);
+        let mut lines = Vec::new();
+        if let Err(error) = self.own_cpus.keep_off(&self.quiet.cpus()) {
+            lines.push(format!("symbiontd stays on cores that are kept for a program: {error}"));
+        }
+        for intrusion in intrusions.iter().filter(|intrusion| intrusion.begins) {
+            let program = self.programs.get(intrusion.program);
+            lines.push(intrusion.line(program.map_or("", |program| &program.name)));
+        }
+        lines
+    }
+
+    /// Counts the step for Prometheus.
+    fn observe(&mut self, managed: &mut Managed) {
+        let connections = managed.machine_mut().waiter_mut().connected();
+        let Some(step) = managed.last() else { return };
+        let machine = managed.machine();
+        let losses = machine.losses();
+        let figures = Figures {
+            moves: explain::moves(managed.tally()),
+            quanta: managed.tally().quanta,
+            quanta_late: machine.lateness().missed,
+            threads_seen: managed.tally().threads,
+            overruns: losses.overruns,
+            missing: losses.missing,
+            rescans: losses.rescans,
+            unreadable: losses.unreadable,
+            programs: self.programs.iter().count(),
+            threads: step.sample.threads.len(),
+            placed: explain::placed(managed.applied()),
+            hardware_threads: machine.topology().cpus().len(),
+            quantum: self.quantum,
+            connections,
+        };
+        let slowdowns = explain::slowdowns(step, managed.applied(), managed.policy());
+        let own = || Own::read(machine.cost().cpu);
+        let topology = machine.topology();
+        if self.metrics.reports_jobs() {
+            let job = |program: &Program| Some(JobOf { job: program.job?, user: program.owner });
+            let programs = self.programs.iter().filter_map(|(id, one)| Some((id, job(one)?)));
+            self.jobs.observe(step, topology, managed.policy(), &programs.collect());
+        }
+        let jobs = || self.jobs.report(self.processor.as_deref(), &self.policy, topology);
+        self.metrics.observe(&self.policy, &figures, &slowdowns, own, jobs);
+    }
+
+    /// Notes for the next start what is managed now.
+    fn keep_enrolments(&mut self, managed: &Managed) {
+        let Some(step) = managed.last() else { return };
+        self.notes.retain(|note| !note.starts_with(enrolments::TROUBLE));
+        if let Err(error) = self.enrolments.keep(&self.programs, &step.sample, Instant::now()) {
+            self.notes.push(format!("{}: {error}", enrolments::TROUBLE));
+        }
+    }
+}
