@@ -5,6 +5,7 @@
 #   make figures  makes README's table of published results and its pictures anew
 #   make install, make uninstall   puts what 'make build' made where Debian expects it
 #   make deb    makes a Debian package of the same files; make check-deb tries it in a Debian of its own
+#   make check-slurm-deb   the same of the package that has Slurm's plugin; SUITE=bookworm, trixie
 #   make docs   makes the documentation's site; make deny checks the dependencies' licences
 #   make release VERSION=X.Y.Z   makes a release, and publishes nothing
 #   make fuzz   looks for inputs that a reader cannot bear; make test does so for some seconds
@@ -16,7 +17,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall docs deny release deb check-deb clean
+.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall docs deny release deb check-deb check-slurm-deb clean
 
 run: setup
 	$(CARGO) build --release --locked
@@ -96,6 +97,11 @@ deb: build
 check-deb: deb
 	scripts/setup.sh check-deb
 	scripts/check-deb.sh
+
+SUITE ?= bookworm
+check-slurm-deb:
+	scripts/setup.sh check-deb
+	scripts/check-slurm-deb.sh $(SUITE)
 
 setup:
 	scripts/setup.sh build

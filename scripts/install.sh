@@ -92,6 +92,8 @@ install_all() {
     for file in symbiont_spank.c Makefile job_submit.lua; do
         put "slurm/$file" "$share/symbiont/slurm/$file"
     done
+    install -D -m 755 slurm/deb.sh "$share/symbiont/slurm/deb.sh"
+    put packaging/debian/copyright "$share/symbiont/slurm/copyright"
     for profile in profiles/*.profile; do
         put "$profile" "$share/symbiont/$profile"
     done

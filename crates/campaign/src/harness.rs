@@ -56,9 +56,9 @@ pub use slow::{Slow, words as slow_cpus};
 
 /// Notified how a campaign goes; a terminal, a log, or nothing (`()`).
 pub trait Progress {
-    /// The campaign begins: how many runs there are, how many of them were
-    /// done before, and how long the rest should take.
-    fn begin(&mut self, runs: usize, done: usize, estimate: Duration);
+    /// The campaign begins: how many runs there are, how many of them were done before (none: runs are not
+    /// kept), and how long the rest should take.
+    fn begin(&mut self, runs: usize, done: Option<usize>, estimate: Duration);
     /// A run begins.
     fn running(&mut self, what: &str);
     /// A run is done and kept.
@@ -72,7 +72,7 @@ pub trait Progress {
 }
 
 impl Progress for () {
-    fn begin(&mut self, _: usize, _: usize, _: Duration) {}
+    fn begin(&mut self, _: usize, _: Option<usize>, _: Duration) {}
     fn running(&mut self, _: &str) {}
     fn done(&mut self) {}
     fn note(&mut self, _: &str) {}
@@ -172,6 +172,9 @@ pub enum Error {
     /// The user stopped the campaign.
     #[error("stopped; the same command goes on from here")]
     Cancelled,
+    /// The user stopped what takes too little time for parts of it to be kept.
+    #[error("stopped; the same command starts over")]
+    Stopped,
     /// A file holds something else than what should be in it.
     #[error("{path}: {source}")]
     Json {

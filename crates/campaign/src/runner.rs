@@ -30,7 +30,7 @@ pub fn carry_out<E: Experiment>(
         let runs = experiment.next(&done);
         if runs.is_empty() {
             if all_kept {
-                progress.begin(done.len(), done.len(), Duration::ZERO);
+                progress.begin(done.len(), Some(done.len()), Duration::ZERO);
             }
             return Ok(done);
         }
@@ -47,7 +47,7 @@ pub fn carry_out<E: Experiment>(
             all_kept = false;
             let cost: Duration = left.iter().map(|&at| experiment.cost(&runs[at])).sum();
             let known = done.len() + runs.len();
-            progress.begin(known, known - left.len(), cost / workers.max(1) as u32);
+            progress.begin(known, Some(known - left.len()), cost / workers.max(1) as u32);
             round(experiment, &runs, &left, workers, progress, &mut |at, record| {
                 let key = keys.get(at).cloned().unwrap_or_default();
                 records[at] = Some(store.put::<E>(key, &runs[at], &record)?);

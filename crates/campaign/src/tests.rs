@@ -77,7 +77,7 @@ impl Experiment for Toy {
 struct StopsAfter(u32, AtomicU32);
 
 impl Progress for StopsAfter {
-    fn begin(&mut self, _: usize, _: usize, _: Duration) {}
+    fn begin(&mut self, _: usize, _: Option<usize>, _: Duration) {}
     fn running(&mut self, _: &str) {}
     fn done(&mut self) {
         self.1.fetch_add(1, Ordering::Relaxed);

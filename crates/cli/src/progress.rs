@@ -53,8 +53,8 @@ impl Terminal {
 }
 
 impl Progress for Terminal {
-    fn begin(&mut self, runs: usize, done: usize, estimate: Duration) {
-        if done == runs {
+    fn begin(&mut self, runs: usize, kept: Option<usize>, estimate: Duration) {
+        if kept == Some(runs) {
             self.line(
                 "All runs were done before: only the report is written anew. Remove the folder to \
                  measure again.",
@@ -69,10 +69,12 @@ impl Progress for Terminal {
             Figures::Measured => " The machine should do nothing else meanwhile.",
             Figures::Simulated => "",
         };
-        self.line(&format!(
-            "{} runs{about}.{advice} ^C stops; the same command then goes on from there.",
-            runs - done
-        ));
+        let stops = match kept {
+            Some(_) => " ^C stops; the same command then goes on from there.",
+            None => "",
+        };
+        let done = kept.unwrap_or(0);
+        self.line(&format!("{} runs{about}.{advice}{stops}", runs.saturating_sub(done)));
         if done > 0 {
             self.line(&format!("{done} of {runs} runs were done before."));
         }

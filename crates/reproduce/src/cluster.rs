@@ -106,14 +106,14 @@ impl Source for Queue {
         let alike = PairTable::new(&vec![vec![1.0; table.programs()]; table.programs()])
             .map_err(|error| wrong(&error))?;
         let loads = [("as many jobs as slots can do", 1.0), ("twice as many", 2.0)];
-        progress.begin(loads.len() * size.seeds as usize, 0, Duration::ZERO);
+        progress.begin(loads.len() * size.seeds as usize, None, Duration::ZERO);
         let mut reproduced = Reproduced::default();
         let (mut most_queued, mut longest_wait) = (0, 0.0_f64);
         for (name, load) in loads {
             let mut rounds = Vec::new();
             for seed in 0..size.seeds {
                 if progress.cancelled() {
-                    return Err(Error::Cancelled);
+                    return Err(Error::Stopped);
                 }
                 progress.running(&format!("{name}, workload {seed}"));
                 let seed = context.seed ^ seed;

@@ -55,7 +55,8 @@ pub struct Slurm {
     #[arg(long, value_name = "PRIORITY")]
     pub spread: Option<u64>,
     /// Release so many CPUs' worth of jobs more than a node has free, to start there when one ends: nodes are
-    /// never idle between two looks, and partners are chosen before it is known which job ends first
+    /// never idle between two looks; partners are chosen before it is known which job ends first, for all that
+    /// run there and that are on their way
     #[arg(long, value_name = "CPUS", default_value_t = 0)]
     pub ahead: u16,
     /// Release the jobs in the order of the queue, for comparison

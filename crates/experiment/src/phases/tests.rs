@@ -318,8 +318,8 @@ struct Watcher {
 }
 
 impl Progress for Watcher {
-    fn begin(&mut self, runs: usize, done: usize, _: Duration) {
-        self.begun.push((runs, done));
+    fn begin(&mut self, runs: usize, done: Option<usize>, _: Duration) {
+        self.begun.push((runs, done.unwrap_or(0)));
     }
     fn running(&mut self, _: &str) {}
     fn done(&mut self) {

@@ -115,7 +115,7 @@ fn too_few_programs_are_refused_before_anything_runs() {
 struct Impatient(usize);
 
 impl Progress for Impatient {
-    fn begin(&mut self, _: usize, _: usize, _: Duration) {}
+    fn begin(&mut self, _: usize, _: Option<usize>, _: Duration) {}
     fn running(&mut self, _: &str) {}
     fn done(&mut self) {
         self.0 = self.0.saturating_sub(1);
@@ -131,7 +131,7 @@ impl Progress for Impatient {
 struct WhenFitting(bool);
 
 impl Progress for WhenFitting {
-    fn begin(&mut self, _: usize, _: usize, _: Duration) {}
+    fn begin(&mut self, _: usize, _: Option<usize>, _: Duration) {}
     fn running(&mut self, _: &str) {}
     fn done(&mut self) {}
     fn note(&mut self, text: &str) {
