@@ -54,9 +54,9 @@ pub fn choose_of_batch(
     };
     let jobs: Vec<Job> = waiting.iter().map(job).collect();
     let free = slots.saturating_sub(running.len());
-    let node = Node { name: String::new(), slots, free, running };
+    let node = Node { name: String::new(), slots, free, running, ends_s: f64::INFINITY };
     let rules = Rules { most_wait_s: MUST, window: waiting.len(), ..Rules::default() };
-    choose(&jobs, std::slice::from_ref(&node), 0.0, &rules, predict)
+    choose(&jobs, std::slice::from_ref(&node), 0.0, &rules, predict).releases
 }
 
 #[cfg(test)]

@@ -2,8 +2,12 @@
 //!
 //! # Approach
 //! 1. Jobs that are overdue start first, the one that waits longest first, each on the node where it
-//!    costs least. Where one does not fit, a node is kept for it: no other job starts there.
-//! 2. The other slots are filled node by node, those with the fewest jobs first, so that jobs have a node
+//!    costs least. Where one does not fit, a node is kept for it: no other job starts there. It is the one where
+//!    all that runs ends first, by the limits that users gave.
+//! 2. Then come as many jobs of the queue, in its order, as there are free slots: of those that fit nowhere the
+//!    first gets a node kept (as EASY backfilling does, with one reservation), so that jobs of several slots
+//!    do not wait until they are overdue while jobs of one slot take each that becomes free.
+//! 3. The other slots are filled node by node, those with the fewest jobs first, so that jobs have a node
 //!    to themselves as long as there are more nodes than jobs. Each takes, of the window, the job that
 //!    costs least there *relative to what this job costs next to an average job of the window*. What a
 //!    job costs next to every partner alike cannot be saved by any choice; without the average taken
@@ -16,6 +20,9 @@
 //! - Never more jobs than slots (`never_more_than_the_slots`).
 //! - No job waits past the maximum while a slot is free for it
 //!   (`no_job_waits_past_the_maximum_while_a_slot_is_free`).
+//! - A job of several slots gets a node once its turn has come
+//!   (`a_node_is_kept_for_the_first_job_that_fits_nowhere`).
+//! - Equal sets of programs are predicted once (`predictions_grow_no_faster_than_the_queue`).
 //! - The order of the input does not matter (`the_order_of_the_input_does_not_matter`).
 //! - A flat prediction is first come, first served (`a_flat_prediction_is_first_come_first_served`).
 
@@ -27,7 +34,7 @@ mod window;
 use placing::Placing;
 use window::Window;
 
-use crate::{Job, Node, Predict, Reason, Release, Rules};
+use crate::{Choice, Job, Node, Predict, Reason, Rules};
 
 /// Chooses which jobs start now, and where: see the module.
 #[must_use]
@@ -37,10 +44,10 @@ pub fn choose(
     now_s: f64,
     rules: &Rules,
     predict: &impl Predict,
-) -> Vec<Release> {
+) -> Choice {
     let mut placing = Placing::new(nodes, predict);
     let is_overdue = |job: &&Job| job.waited_s(now_s) >= rules.most_wait_s;
-    let (mut overdue, rest): (Vec<&Job>, Vec<&Job>) = queue.iter().partition(is_overdue);
+    let (mut overdue, mut rest): (Vec<&Job>, Vec<&Job>) = queue.iter().partition(is_overdue);
     overdue.sort_by(|a, b| a.age_order(b));
     for job in overdue {
         if placing.free() == 0 {
@@ -53,8 +60,10 @@ pub fn choose(
             None => placing.keep_a_node_for(job),
         }
     }
+    rest.sort_by(|a, b| a.order(b));
+    keep_nodes(&mut placing, &rest, rules);
     if placing.free() == 0 {
-        return placing.into_releases();
+        return placing.into_choice();
     }
     let mut window = Window::new(rest, rules, placing.most_free());
     placing.learn_averages(&window.composition());
@@ -69,7 +78,23 @@ pub fn choose(
             }
         }
         if !placed {
-            return placing.into_releases();
+            return placing.into_choice();
+        }
+    }
+}
+
+/// Keeps nodes for jobs that would start now in the order of the queue, but fit nowhere.
+fn keep_nodes<P: Predict>(placing: &mut Placing<'_, P>, queue: &[&Job], rules: &Rules) {
+    let (mut before, mut kept) = (0, 0);
+    for job in queue {
+        if kept == rules.reservations || before >= placing.free() {
+            return;
+        }
+        if placing.fits(job) {
+            before += job.slots.max(1);
+        } else {
+            placing.keep_a_node_for(job);
+            kept += 1;
         }
     }
 }

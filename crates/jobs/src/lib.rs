@@ -20,7 +20,7 @@
 //! | what ran next to what | [`Account`] |
 //! | queue and nodes as Slurm's commands write them | [`slurm`] |
 //! | logs of the queues of others | [`swf`] |
-//! | jobs to release, each with its node and its reason | [`Release`], [`Reason`] |
+//! | jobs to release, each with its node and its reason; nodes that are kept | [`Choice`], [`Release`], [`Reason`] |
 //!
 //! # Terms and units
 //! *Slot*: room for one job of one CPU on a node. *Slowdown*: time together / time alone. *Window*: the
@@ -53,5 +53,5 @@ pub use observed::{
     Stack, learn,
 };
 pub use predict::{Flat, Predict};
-pub use queue::{Job, Node, Program, Reason, Release, Rules};
+pub use queue::{Choice, Job, Node, Program, Reason, Release, Rules};
 pub use store::{Store, StoreError};

@@ -46,7 +46,7 @@ impl Job {
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Its name.
     pub name: String,
@@ -56,6 +56,8 @@ pub struct Node {
     pub free: usize,
     /// Programs of the jobs that run there.
     pub running: Vec<Program>,
+    /// When all of them have ended by the limits that users gave, seconds; infinite where they gave none.
+    pub ends_s: f64,
 }
 
 /// What bounds the choice.
@@ -70,11 +72,20 @@ pub struct Rules {
     pub priority_spread: Option<u64>,
     /// A job starts before an earlier one only if that saves more than this, in units of slowdown.
     pub least_gain: f64,
+    /// Jobs at most, before they are overdue, for each of which a node is kept where their turn has come and no
+    /// node has room.
+    pub reservations: usize,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { most_wait_s: 3600.0, window: 64, priority_spread: None, least_gain: 0.01 }
+        Self {
+            most_wait_s: 3600.0,
+            window: 64,
+            priority_spread: None,
+            least_gain: 0.01,
+            reservations: 1,
+        }
     }
 }
 
@@ -93,6 +104,15 @@ pub struct Release {
     pub cost: f64,
     /// Why it, and now.
     pub reason: Reason,
+}
+
+/// What was chosen.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Choice {
+    /// Jobs that start.
+    pub releases: Vec<Release>,
+    /// Jobs that fit nowhere yet, with the name of the node where no other starts until they do.
+    pub kept: Vec<(u64, String)>,
 }
 
 /// Why a job starts.

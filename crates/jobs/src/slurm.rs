@@ -17,7 +17,7 @@ pub use hosts::{MOST_HOSTS, hosts};
 
 /// What squeue is asked for (`-O`).
 pub const JOB_FORMAT: &str = "JobID:20|,StateCompact:8|,Reason:64|,PriorityLong:20|,Partition:128|,\
-    QOS:128|,UserID:20|,NumCPUs:16|,NumNodes:16|,SubmitTime:24|,StartTime:24|,NodeList:4096|,\
+    QOS:128|,UserID:20|,NumCPUs:16|,NumNodes:16|,SubmitTime:24|,StartTime:24|,EndTime:24|,NodeList:4096|,\
     ReqNodes:4096|,admin_comment:256|,Name:64";
 /// What sinfo is asked for (`-N -O`).
 pub const NODE_FORMAT: &str = "NodeList:256|,CPUsState:64|,StateCompact:32|,NodeAddr:256";
@@ -72,6 +72,8 @@ pub struct QueuedJob {
     pub submitted_s: f64,
     /// When it started, or will at the earliest.
     pub start_s: Option<f64>,
+    /// When it ends by its time limit, if it runs and has one.
+    pub ends_s: Option<f64>,
     /// The nodes where it runs.
     pub runs_on: Vec<String>,
     /// Does it ask for nodes by name?
@@ -187,7 +189,7 @@ fn parse<T>(
 }
 
 fn job(line: &str) -> Result<QueuedJob, String> {
-    const FIELDS: usize = 15;
+    const FIELDS: usize = 16;
     let fields: Vec<&str> = line.splitn(FIELDS, '|').map(str::trim).collect();
     let [
         id,
@@ -201,6 +203,7 @@ fn job(line: &str) -> Result<QueuedJob, String> {
         nodes,
         submitted,
         start,
+        ends,
         runs_on,
         asked,
         comment,
@@ -234,6 +237,7 @@ fn job(line: &str) -> Result<QueuedJob, String> {
         nodes: count("nodes", nodes)?.max(1),
         submitted_s: time(submitted).ok_or_else(|| format!("'{submitted}' is no time"))?,
         start_s: time(start),
+        ends_s: time(ends),
         runs_on: if present(runs_on) { hosts(runs_on)? } else { Vec::new() },
         asks_for_nodes: present(asked),
         is_marked: comment.split_whitespace().any(|word| word == MARK),

@@ -1,8 +1,8 @@
 //! Partners in a queue: what `symbiont slurm` gains on a simulated cluster, against the order of the queue.
 //!
 //! No paper has this. Slowdowns of pairs come from the simulated Xeon, and the scheduler knows them, so this is
-//! the most that choosing can gain there. The rules alone, which fill in jobs without a reservation, differ from
-//! backfilling, too; so partners are compared with the rules where nothing is predicted. Over these nothing may
+//! the most that choosing can gain there. The rules alone, which let no short job start on the node that they
+//! keep, differ from backfilling, too; so partners are compared with the rules where nothing is predicted. Over these nothing may
 //! be gained by the table of other programs, nor without interference.
 
 use std::time::Duration;

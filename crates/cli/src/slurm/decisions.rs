@@ -21,6 +21,9 @@ pub struct Decision {
     pub program: String,
     /// The node; none: it was given back to Slurm.
     pub node: Option<String>,
+    /// The node is kept for it, and it starts there once it has room.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_kept: bool,
     /// For how long it had waited, seconds.
     pub waited_s: f64,
     /// Programs that it was to run next to.
@@ -92,6 +95,11 @@ impl Decision {
         let Some(node) = &self.node else {
             return format!("job {job} ({program}) was given back to Slurm: {reason}");
         };
+        if self.is_kept {
+            return format!(
+                "{node} is kept for job {job} ({program}), which has waited for {waited_s:.0} s: {reason}"
+            );
+        }
         let others = match self.co_runners.len() {
             0 => "alone".to_owned(),
             _ => format!("next to {}", self.co_runners.join(", ")),
@@ -121,6 +129,7 @@ mod tests {
             job,
             program: "xz".to_owned(),
             node: node.map(str::to_owned),
+            is_kept: false,
             waited_s: 60.0,
             co_runners: vec!["gzip".to_owned()],
             slowdown: 1.125,

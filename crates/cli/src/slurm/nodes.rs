@@ -185,20 +185,15 @@ mod tests {
     #[test]
     fn a_node_that_hangs_or_trickles_is_given_up() {
         let time = Duration::from_millis(200);
-        let begin = Instant::now();
-        let hangs = why(time, move |client| {
-            std::thread::sleep(2 * time);
-            drop(client);
-        });
+        // Both end when they are given up.
+        let hangs = why(time, |mut client| drop(client.read_to_end(&mut Vec::new())));
         assert_eq!(hangs, "no whole answer within 3 s");
         let trickles = why(time, move |mut client| {
-            let begin = Instant::now();
-            while begin.elapsed() < 2 * time && client.write_all(b"H").is_ok() {
+            while client.write_all(b"H").is_ok() {
                 std::thread::sleep(time / 20);
             }
         });
         assert_eq!(trickles, "no whole answer within 3 s");
-        assert!(begin.elapsed() < 20 * time);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_jobs::slurm::{NodeState, QueuedJob, State};
 use symbiont_jobs::{
-    Account, Basis, Flat, Job, Node, Numbering, Observations, Program, Reason, Release, Rules, Run,
-    Store, choose, digest_of_text, work,
+    Account, Basis, Choice, Flat, Job, Node, Numbering, Observations, Program, Reason, Release,
+    Rules, Run, Store, choose, digest_of_text, work,
 };
 
 use super::cluster::{Cluster, SlurmError};
@@ -75,6 +75,8 @@ pub struct Releaser<C> {
     cpu_s: BTreeMap<u64, f64>,
     accounts: BTreeMap<String, Account>,
     released: BTreeMap<u64, Released>,
+    /// By partition: jobs for which a node is kept, and which.
+    kept: BTreeMap<String, Vec<(u64, String)>>,
     /// What is counted.
     pub metrics: Metrics,
     /// What went wrong since the last look.
@@ -87,7 +89,7 @@ impl<C: Cluster> Releaser<C> {
         let identities = Identities::new(&std::env::var("PATH").unwrap_or_default());
         let (programs, accounts, released) = Default::default();
         let (metrics, troubles, predicting) = Default::default();
-        let (gone_s, learnt, cpu_s) = Default::default();
+        let (gone_s, learnt, cpu_s, kept) = Default::default();
         Self {
             cluster,
             options,
@@ -102,6 +104,7 @@ impl<C: Cluster> Releaser<C> {
             cpu_s,
             accounts,
             released,
+            kept,
             metrics,
             troubles,
         }
@@ -337,6 +340,7 @@ impl<C: Cluster> Releaser<C> {
                     .map(|(one, _)| one.name.clone())
                     .unwrap_or_default(),
                 node: None,
+                is_kept: false,
                 waited_s: now_s - submitted_s,
                 co_runners: Vec::new(),
                 slowdown: 1.0,
@@ -357,7 +361,9 @@ impl<C: Cluster> Releaser<C> {
     ) -> Vec<Decision> {
         let mut predicting = self.predicting(states);
         let Predicting { numbering, combined, .. } = &mut predicting;
-        let nodes: Vec<Node> = states.iter().map(|node| self.node(node, jobs, numbering)).collect();
+        // Where no job may start, none has to be kept off either.
+        let states = states.iter().filter(|node| node.takes_jobs);
+        let nodes: Vec<Node> = states.map(|node| self.node(node, jobs, numbering)).collect();
         let queue: Vec<Job> = self
             .waiting(jobs)
             .filter(|job| job.partition.split(',').next() == Some(partition))
@@ -371,7 +377,7 @@ impl<C: Cluster> Releaser<C> {
             })
             .collect();
         let rules = &self.options.rules;
-        let releases = match self.options.first_come {
+        let Choice { releases, kept } = match self.options.first_come {
             true => choose(&queue, &nodes, now_s, rules, &Flat),
             false => choose(&queue, &nodes, now_s, rules, combined),
         };
@@ -394,8 +400,28 @@ impl<C: Cluster> Releaser<C> {
             let released = Released { node: release.node, since_s: now_s };
             self.released.insert(release.job, released);
         }
+        let before = self.kept.insert(partition.to_owned(), kept.clone()).unwrap_or_default();
+        let new = kept.into_iter().filter(|one| !before.contains(one));
+        decisions.extend(new.map(|(id, node)| self.keeps(id, node, &queue, now_s)));
         self.predicting = Some(predicting);
         decisions
+    }
+
+    /// A node is kept for a job.
+    fn keeps(&self, id: u64, node: String, queue: &[Job], now_s: f64) -> Decision {
+        Decision {
+            at_s: now_s,
+            job: id,
+            program: self.programs.get(&id).map(|(one, _)| one.name.clone()).unwrap_or_default(),
+            node: Some(node),
+            is_kept: true,
+            waited_s: queue.iter().find(|job| job.id == id).map_or(0.0, |job| job.waited_s(now_s)),
+            co_runners: Vec::new(),
+            slowdown: 1.0,
+            predicted_from: None,
+            known_runs: 0,
+            reason: "its turn has come, and it has room nowhere yet".to_owned(),
+        }
     }
 
     /// A node as it will be when the jobs that were released have started.
@@ -408,14 +434,15 @@ impl<C: Cluster> Releaser<C> {
         let taken: usize = coming.iter().map(|job| job.cpus).sum();
         let runs =
             |job: &&QueuedJob| job.state == State::Running && job.runs_on.contains(&state.name);
-        let running = jobs.iter().filter(runs).chain(coming);
-        // Where no job may start, none waits either.
-        let ahead = if state.takes_jobs { self.options.ahead } else { 0 };
+        let running: Vec<&QueuedJob> = jobs.iter().filter(runs).chain(coming).collect();
+        let ends = |job: &&QueuedJob| job.ends_s.unwrap_or(f64::INFINITY);
+        let ahead = self.options.ahead;
         Node {
             name: state.name.clone(),
             slots: state.cpus + ahead,
             free: (state.idle + ahead).saturating_sub(taken),
-            running: running.map(|job| self.number(job.id, numbering)).collect(),
+            ends_s: running.iter().map(ends).fold(0.0, f64::max),
+            running: running.iter().map(|job| self.number(job.id, numbering)).collect(),
         }
     }
 
@@ -469,6 +496,7 @@ impl<C: Cluster> Releaser<C> {
             job: release.job,
             program: own.map(|one| one.name.clone()).unwrap_or_default(),
             node: Some(release.node.clone()),
+            is_kept: false,
             waited_s,
             co_runners: release.co_runners.iter().map(name).collect(),
             slowdown: release.slowdown,

@@ -134,10 +134,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        let begin = Instant::now();
         let long = "x".repeat(64 << 20);
         assert!(answer(listener.accept().unwrap().0, page(&long)).is_err());
-        assert!(begin.elapsed() < 8 * TIMEOUT, "{:?}", begin.elapsed());
     }
 
     #[test]

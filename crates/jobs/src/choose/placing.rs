@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::predict::finite;
-use crate::{Job, Node, Predict, Program, Reason, Release};
+use crate::{Choice, Job, Node, Predict, Program, Reason, Release};
 
 /// A node that fills.
 #[derive(Debug)]
@@ -11,6 +11,7 @@ struct Filling<'a> {
     name: &'a str,
     slots: usize,
     free: usize,
+    ends_s: f64,
     /// Sorted, so that equal sets are predicted once.
     running: Vec<Program>,
     /// Number of this set.
@@ -30,7 +31,7 @@ pub(super) struct Placing<'a, P> {
     costs: HashMap<(usize, Program), f64>,
     composition: Vec<(Program, usize)>,
     averages: HashMap<Program, f64>,
-    releases: Vec<Release>,
+    choice: Choice,
 }
 
 impl<'a, P: Predict> Placing<'a, P> {
@@ -41,15 +42,15 @@ impl<'a, P: Predict> Placing<'a, P> {
             running.sort_unstable();
             let (name, slots) = (node.name.as_str(), node.slots);
             let (set, free) = (number(&mut sets, &running), node.free.min(slots));
-            Filling { name, slots, free, running, set, is_kept: false }
+            Filling { name, slots, free, ends_s: node.ends_s, running, set, is_kept: false }
         };
         let mut nodes: Vec<_> = nodes.iter().map(filling).collect();
         nodes.sort_by(|a, b| {
             (a.name, &a.running, a.free, a.slots).cmp(&(b.name, &b.running, b.free, b.slots))
         });
         let (costs, averages) = (HashMap::new(), HashMap::new());
-        let (composition, releases) = (Vec::new(), Vec::new());
-        Self { nodes, predict, sets, costs, composition, averages, releases }
+        let (composition, choice) = (Vec::new(), Choice::default());
+        Self { nodes, predict, sets, costs, composition, averages, choice }
     }
 
     /// Free slots in all.
@@ -88,13 +89,19 @@ impl<'a, P: Predict> Placing<'a, P> {
         best.map(|(.., at)| at)
     }
 
+    /// Is there a node with room for it?
+    pub(super) fn fits(&self, job: &Job) -> bool {
+        self.open().any(|(_, node)| job.slots.max(1) <= node.free)
+    }
+
     /// Lets no other job start on the node where this one will fit first.
     pub(super) fn keep_a_node_for(&mut self, job: &Job) {
         let large = self.nodes.iter_mut().filter(|node| node.slots >= job.slots && !node.is_kept);
         // Of equals the first by name.
-        let most = large.rev().max_by_key(|node| node.free);
-        if let Some(node) = most {
+        let first = large.min_by(|a, b| a.ends_s.total_cmp(&b.ends_s).then(b.free.cmp(&a.free)));
+        if let Some(node) = first {
             node.is_kept = true;
+            self.choice.kept.push((job.id, node.name.to_owned()));
         }
     }
 
@@ -144,11 +151,18 @@ impl<'a, P: Predict> Placing<'a, P> {
         node.running.insert(place, job.program);
         node.set = number(&mut self.sets, &node.running);
         let node = node.name.to_owned();
-        self.releases.push(Release { job: job.id, node, co_runners, slowdown, cost, reason });
+        self.choice.releases.push(Release {
+            job: job.id,
+            node,
+            co_runners,
+            slowdown,
+            cost,
+            reason,
+        });
     }
 
-    pub(super) fn into_releases(self) -> Vec<Release> {
-        self.releases
+    pub(super) fn into_choice(self) -> Choice {
+        self.choice
     }
 }
 

@@ -4,9 +4,9 @@ use super::*;
 
 /// As Slurm 22.05 wrote them, with shorter fields.
 const QUEUE: &str = "\
-4   |R  |None     |4294901756|plain    |(null)|0   |1  |1  |1795721569|1795721570|n1   |   |(null)        |wrap
-3   |PD |BeginTime|4294901757|symbiont |normal|1000|2  |1  |1795721569|1795725169|     |   |symbiont:waits|my|job
-9   |PD |BeginTime|1         |symbiont |(null)|1000|1  |1-2|1795721569|N/A       |     |n2 |symbiont:waits|x
+4   |R  |None     |4294901756|plain    |(null)|0   |1  |1  |1795721569|1795721570|1795725170|n1   |   |(null)        |wrap
+3   |PD |BeginTime|4294901757|symbiont |normal|1000|2  |1  |1795721569|1795725169|N/A       |     |   |symbiont:waits|my|job
+9   |PD |BeginTime|1         |symbiont |(null)|1000|1  |1-2|1795721569|N/A       |N/A       |     |n2 |symbiont:waits|x
 ";
 
 #[test]
@@ -22,19 +22,20 @@ fn a_queue_is_read_as_slurm_writes_it() {
     assert!(waits.waits_for_us());
     assert_eq!((waits.cpus, waits.user, waits.name.as_str()), (2, 1000, "my|job"));
     assert_eq!((waits.submitted_s, waits.start_s), (1_795_721_569.0, Some(1_795_725_169.0)));
+    assert_eq!((runs.ends_s, waits.ends_s), (Some(1_795_725_170.0), None));
     assert!(asks.asks_for_nodes && !asks.waits_for_us());
 }
 
 #[test]
 fn a_line_that_is_not_understood_is_reported_and_the_others_count() {
-    let text = format!("{QUEUE}slurm_load_jobs error: no\nx|PD|BeginTime|1|p|q|0|1|1|5|5||||n\n");
+    let text = format!("{QUEUE}slurm_load_jobs error: no\nx|PD|BeginTime|1|p|q|0|1|1|5|5|||||n\n");
     let (jobs, errors) = parse_jobs(&text);
     assert_eq!(jobs.len(), 3);
     let words: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         words,
         [
-            "line 4 of squeue is not understood: 1 fields, 15 expected",
+            "line 4 of squeue is not understood: 1 fields, 16 expected",
             "line 5 of squeue is not understood: job 'x' is no number",
         ]
     );

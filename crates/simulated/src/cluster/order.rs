@@ -36,6 +36,7 @@ impl<P: Predict> Scheduler<'_, P> {
             Self::Partners(predict, rules) => {
                 let place = |name: &str| moment.nodes.iter().position(|node| node.name == name);
                 choose(moment.queue, moment.nodes, moment.now_s, rules, *predict)
+                    .releases
                     .into_iter()
                     .filter_map(|release| Some((release.job, place(&release.node)?)))
                     .collect()

@@ -95,6 +95,7 @@ impl<'r> Run<'r> {
             slots: SLOTS,
             free: SLOTS,
             running: Vec::new(),
+            ends_s: 0.0,
         };
         Self {
             cluster,
@@ -152,6 +153,7 @@ impl<'r> Run<'r> {
             self.running[node].push(job);
             self.nodes[node].free = self.nodes[node].free.saturating_sub(slots);
             self.nodes[node].running.push(program);
+            self.nodes[node].ends_s = ends_s(&self.running[node]);
         }
         self.queue.retain(|&at| !starts[at]);
     }
@@ -192,6 +194,7 @@ impl<'r> Run<'r> {
         }
         self.ended += over.len();
         self.nodes[node].running = left.iter().map(|job| job.program).collect();
+        self.nodes[node].ends_s = ends_s(&left);
         self.running[node] = left;
     }
 
@@ -211,6 +214,11 @@ impl<'r> Run<'r> {
             times_s: self.times_s,
         }
     }
+}
+
+/// When all jobs of a node have ended by what users asked for, s.
+pub(super) fn ends_s(running: &[Running]) -> f64 {
+    running.iter().map(|job| job.started_s + job.requested_s).fold(0.0, f64::max)
 }
 
 /// Seconds alone per second, of each job of a node.
