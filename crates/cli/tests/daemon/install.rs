@@ -127,6 +127,8 @@ fn files() {
             "usr/share/fish/vendor_completions.d/symbiont.fish",
             "usr/share/symbiont/grafana-dashboard.json",
             "usr/share/symbiont/slurm/Makefile",
+            "usr/share/symbiont/slurm/copyright",
+            "usr/share/symbiont/slurm/deb.sh",
             "usr/share/symbiont/slurm/job_submit.lua",
             "usr/share/symbiont/slurm/symbiont_spank.c",
             "usr/share/zsh/vendor-completions/_symbiont",

@@ -26,8 +26,11 @@ fn remove(place: &Place) {
 pub fn block(place: &Place) {
     let file = place.path("file");
     std::fs::write(&file, "").expect("a file");
+    let mut attempts = 0;
     wait_until("the file is in the directory's place", || {
-        let _ = std::fs::rename(place.state_dir(), place.path("removed"));
+        // It may be made again in between: then there is one more to move away.
+        attempts += 1;
+        let _ = std::fs::rename(place.state_dir(), place.path(&format!("removed-{attempts}")));
         std::fs::rename(&file, place.state_dir()).is_ok()
     });
 }
