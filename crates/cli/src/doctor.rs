@@ -172,10 +172,12 @@ impl Findings {
         lines.push(format!("  journal         in {}", self.state_dir));
         lines.push(String::new());
         lines.push("Policies".to_owned());
+        let width = self.policies.iter().map(|policy| policy.name.len()).max().unwrap_or(0);
         for policy in &self.policies {
-            let label = format!("  {:<15} ", policy.name);
-            lines.push(text::hanging(&label, &policy.verdict(), 18).trim_end().to_owned());
-            lines.extend(policy.limits.iter().map(|limit| text::wrapped(limit, 18)));
+            let label = format!("  {:<width$}  ", policy.name);
+            let indent = label.len();
+            lines.push(text::hanging(&label, &policy.verdict(), indent).trim_end().to_owned());
+            lines.extend(policy.limits.iter().map(|limit| text::wrapped(limit, indent)));
         }
         lines.push(String::new());
         lines.extend(self.slurm.iter().flat_map(slurm::SlurmFinding::lines));

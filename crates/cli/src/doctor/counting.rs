@@ -49,9 +49,14 @@ pub fn look() -> anyhow::Result<CountingFinding> {
     };
     let mut signals = abilities(&chosen.catalogue, &refused);
     if let Some(why) = &chosen.why {
-        // The cause says more than that the other catalogue misses a formula.
+        // The cause says more than that the other catalogue misses a formula; why there is no hardware event
+        // is said once.
+        let cause = match &support.hardware {
+            Ok(()) => format!("{} is used {why}", chosen.catalogue.name()),
+            Err(_) => "hardware events cannot be counted here".to_owned(),
+        };
         for ability in signals.values_mut().filter(|ability| !ability.exists()) {
-            *ability = Ability::Absent(format!("{} is used {why}", chosen.catalogue.name()));
+            *ability = Ability::Absent(cause.clone());
         }
     }
     Ok(CountingFinding {
