@@ -149,6 +149,8 @@ fn run(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
         return Ok(out);
     }
     let said = err.lines().chain(out.lines()).map(str::trim).rfind(|line| !line.is_empty());
+    // They begin with their own names mostly.
+    let said = said.map(|said| said.strip_prefix(&format!("{command}: ")).unwrap_or(said));
     let why = said.map_or_else(|| format!("{status}"), str::to_owned);
     Err(SlurmError::Refused { command: command.to_owned(), why })
 }
@@ -193,6 +195,8 @@ mod tests {
         );
         let refused = run("sh", &["-c", "echo first >&2; echo why not >&2; exit 1"]).unwrap_err();
         assert_eq!(refused.to_string(), "sh: why not");
+        let named = run("sh", &["-c", "echo sh: fatal: no >&2; exit 1"]).unwrap_err();
+        assert_eq!(named.to_string(), "sh: fatal: no");
         assert_eq!(run("sh", &["-c", "echo $SLURM_TIME_FORMAT"]).unwrap(), "%s\n");
     }
 
