@@ -52,7 +52,7 @@ pub fn look() -> anyhow::Result<CountingFinding> {
         // The cause says more than that the other catalogue misses a formula; why there is no hardware event
         // is said once.
         let cause = match &support.hardware {
-            Ok(()) => format!("{} is used {why}", chosen.catalogue.name()),
+            Ok(()) => format!("catalogue {} is used {why}", chosen.catalogue.name()),
             Err(_) => "hardware events cannot be counted here".to_owned(),
         };
         for ability in signals.values_mut().filter(|ability| !ability.exists()) {

@@ -205,7 +205,7 @@ impl Plan {
         if let Some(why) = &selection.why {
             // The cause says more than that the other catalogue misses a formula.
             for ability in abilities.values_mut().filter(|ability| !ability.exists()) {
-                *ability = Ability::Absent(format!("{} is used {why}", catalogue.name()));
+                *ability = Ability::Absent(format!("catalogue {} is used {why}", catalogue.name()));
             }
         }
         let words = refused.iter().map(|(event, why)| (event.clone(), why.to_string().into()));
