@@ -14,8 +14,9 @@ use super::{Kept, parse_duration};
 /// Runs programs on one core: each alone, with the core undivided and set up for two and
 /// four threads; all pairs; a sample of groups of four (Feliu et al., section 3.2).
 /// Fits an interference model on counts of events, and cross-validates it on programs
-/// that were left out. Writes a folder: model.toml for the policies `symbiotic` and
-/// `symbiotic-numa`, slowdowns.json for `oracle`, and a report (index.html).
+/// that were left out. Writes a folder: model.toml for the policies `symbiotic`,
+/// `symbiotic-numa` and `symbiotic-online`, for `auto`, and for `symbiont slurm`;
+/// slowdowns.json for `oracle`; and a report (index.html).
 ///
 /// An interrupted training goes on where it stopped.
 #[derive(Debug, Args)]
