@@ -47,6 +47,14 @@ impl Running {
             .collect()
     }
 
+    /// CPU time of the whole program, in clock ticks.
+    fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        // utime and stime, counted from the state (proc_pid_stat(5)).
+        let fields = stat.rsplit_once(") ").unwrap().1.split(' ').skip(11).take(2);
+        fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
     fn wait_for(&self, what: &str, mut condition: impl FnMut(&[char]) -> bool) {
         let begin = Instant::now();
         while !condition(&self.states()) {
@@ -185,6 +193,8 @@ fn programs_with_one_start_begin_together() {
 fn many_threads_are_there_until_the_end() {
     let mut program = Running::start("threads --count 40 --busy 2 --duration 60s --json");
     program.wait_for("41 threads", |states| states.len() == 41);
+    // That they all stand does not say that the busy ones have had a CPU.
+    program.wait_for("CPU time", |_| program.cpu_ticks() >= 20);
     Command::new("kill").arg(program.0.id().to_string()).status().unwrap();
     let report: Value = serde_json::from_reader(program.0.stdout.take().unwrap()).unwrap();
     assert_eq!(report["count"], 40);
