@@ -57,7 +57,9 @@ pub fn choose(
             Some(node) => {
                 placing.put(job, node, Reason::Overdue { waited_s: job.waited_s(now_s) });
             }
-            None => placing.keep_a_node_for(job),
+            None => {
+                placing.keep_a_node_for(job);
+            }
         }
     }
     rest.sort_by(|a, b| a.order(b));
@@ -93,8 +95,7 @@ fn keep_nodes<P: Predict>(placing: &mut Placing<'_, P>, queue: &[&Job], rules: &
         if placing.fits(job) {
             before += job.slots.max(1);
         } else {
-            placing.keep_a_node_for(job);
-            kept += 1;
+            kept += usize::from(placing.keep_a_node_for(job));
         }
     }
 }

@@ -94,15 +94,15 @@ impl<'a, P: Predict> Placing<'a, P> {
         self.open().any(|(_, node)| job.slots.max(1) <= node.free)
     }
 
-    /// Lets no other job start on the node where this one will fit first.
-    pub(super) fn keep_a_node_for(&mut self, job: &Job) {
+    /// Lets no other job start on the node where this one will fit first; is there one that is large enough?
+    pub(super) fn keep_a_node_for(&mut self, job: &Job) -> bool {
         let large = self.nodes.iter_mut().filter(|node| node.slots >= job.slots && !node.is_kept);
         // Of equals the first by name.
         let first = large.min_by(|a, b| a.ends_s.total_cmp(&b.ends_s).then(b.free.cmp(&a.free)));
-        if let Some(node) = first {
-            node.is_kept = true;
-            self.choice.kept.push((job.id, node.name.to_owned()));
-        }
+        let Some(node) = first else { return false };
+        node.is_kept = true;
+        self.choice.kept.push((job.id, node.name.to_owned()));
+        true
     }
 
     /// What a job of each program costs next to one job of the window, on average.

@@ -123,6 +123,9 @@ fn a_node_is_kept_for_the_first_job_that_fits_nowhere() {
     // The node where all ends first, for one job of several slots.
     let queue = [job(1, 0), wide(2), wide(3), job(4, 0), job(5, 0), job(6, 0)];
     assert_eq!(chosen(&queue), (vec![1, 4, 5], vec![(2, "c".to_owned())]));
+    // One that is larger than all nodes has no turn.
+    let queue = [Job { slots: 3, ..job(1, 0) }, wide(2), job(3, 0)];
+    assert_eq!(chosen(&queue), (vec![3], vec![(2, "c".to_owned())]));
     // As many jobs are before it as slots are free: its turn has not come.
     let queue = [job(1, 0), job(2, 0), job(3, 0), job(4, 0), wide(5)];
     assert_eq!(chosen(&queue), (vec![1, 2, 3, 4], Vec::new()));
