@@ -28,21 +28,6 @@ use crate::stats;
 #[cfg(test)]
 mod tests;
 
-/// Speedup of a program from its rates of work, together over alone (eq. 3);
-/// below 1 when sharing slows it.
-#[must_use]
-pub fn speedup_from_rates(together: f64, alone: f64) -> Option<f64> {
-    (is_positive(alone) && together.is_finite() && together >= 0.0).then(|| together / alone)
-}
-
-/// Speedup of a program from its times: alone over the mean of the times
-/// together (eq. 5, where it runs twice, in either order).
-#[must_use]
-pub fn speedup_from_times(alone: f64, together: &[f64]) -> Option<f64> {
-    all_positive(together)?;
-    is_positive(alone).then(|| stats::mean(together).map(|mean| alone / mean)).flatten()
-}
-
 /// Fairness: the smallest ratio of two programs' speedups (eq. 4, for any
 /// number of programs). 1 is completely fair, 0 completely unfair.
 #[must_use]

@@ -13,7 +13,6 @@ pub struct Errors {
     count: u64,
     absolute: f64,
     signed: f64,
-    difference: f64,
     within: u64,
     skipped: u64,
     histogram: [u64; BINS],
@@ -31,7 +30,6 @@ impl Errors {
         self.count += 1;
         self.absolute += error.abs();
         self.signed += error;
-        self.difference += (predicted - measured).abs();
         self.within += u64::from(error.abs() <= BIN);
         let bin = (error / BIN).floor() + (BINS / 2) as f64;
         let bin = bin.clamp(0.0, (BINS - 1) as f64) as usize;
@@ -45,7 +43,6 @@ impl Errors {
         self.count += other.count;
         self.absolute += other.absolute;
         self.signed += other.signed;
-        self.difference += other.difference;
         self.within += other.within;
         self.skipped += other.skipped;
         for (bin, more) in self.histogram.iter_mut().zip(&other.histogram) {
@@ -75,12 +72,6 @@ impl Errors {
     #[must_use]
     pub fn bias(&self) -> Option<f64> {
         self.mean(self.signed)
-    }
-
-    /// Mean absolute difference, in the unit of what was predicted.
-    #[must_use]
-    pub fn mean_difference(&self) -> Option<f64> {
-        self.mean(self.difference)
     }
 
     /// Share of predictions within ±5 %.
@@ -116,7 +107,6 @@ mod tests {
         assert_eq!((errors.count(), errors.skipped()), (4, 1));
         assert!((errors.mean_absolute().unwrap() - (0.1 + 0.05 + 8.0 + 0.8) / 4.0).abs() < 1e-12);
         assert!((errors.bias().unwrap() - (0.1 - 0.05 + 8.0 - 0.8) / 4.0).abs() < 1e-12);
-        assert!((errors.mean_difference().unwrap() - 9.0 / 4.0).abs() < 1e-12);
         let full: Vec<(f64, u64)> = errors.histogram().filter(|(_, count)| *count > 0).collect();
         assert_eq!(full.iter().map(|(_, count)| count).sum::<u64>(), 4);
         assert_eq!(full[0].0, f64::NEG_INFINITY);

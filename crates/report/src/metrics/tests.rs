@@ -2,23 +2,6 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn speedup_from_rates_is_together_over_alone() {
-    assert_eq!(speedup_from_rates(50.0, 100.0), Some(0.5));
-    assert_eq!(speedup_from_rates(0.0, 100.0), Some(0.0));
-    assert_eq!(speedup_from_rates(50.0, 0.0), None);
-    assert_eq!(speedup_from_rates(f64::NAN, 1.0), None);
-}
-
-#[test]
-fn speedup_from_times_takes_the_mean_of_both_orders() {
-    // Eq. 5: 6 / (0.5 · (8 + 12)).
-    assert_eq!(speedup_from_times(6.0, &[8.0, 12.0]), Some(0.6));
-    assert_eq!(speedup_from_times(6.0, &[]), None);
-    assert_eq!(speedup_from_times(6.0, &[0.0]), None);
-    assert_eq!(speedup_from_times(0.0, &[1.0]), None);
-}
-
-#[test]
 fn fairness_is_the_least_ratio_of_speedups() {
     assert_eq!(fairness(&[0.5, 1.0]), Some(0.5));
     assert_eq!(fairness(&[0.8, 0.8]), Some(1.0));
