@@ -22,7 +22,8 @@
 //!   (`no_job_waits_past_the_maximum_while_a_slot_is_free`).
 //! - A job of several slots gets a node once its turn has come
 //!   (`a_node_is_kept_for_the_first_job_that_fits_nowhere`).
-//! - Equal sets of programs are predicted once (`predictions_grow_no_faster_than_the_queue`).
+//! - Ten times the jobs and nodes take at most ten times the predictions
+//!   (`predictions_grow_no_faster_than_the_queue`).
 //! - The order of the input does not matter (`the_order_of_the_input_does_not_matter`).
 //! - A flat prediction is first come, first served (`a_flat_prediction_is_first_come_first_served`).
 
