@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libtest_mimic::Trial;
 use symbiont_synth::churn::{ChurnOptions, Report, run};
 
-use crate::place::{Place, wait_until};
+use crate::place::{Place, Program, wait_until};
 use crate::trials::trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -18,18 +19,29 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Becomes a program of short-lived threads if the arguments ask for that: for each line that it
-/// reads, threads are born and end for some seconds, and a report is a line of its output.
+/// reads, threads are born and end for so many seconds, and a report is a line of its output.
 pub fn play(mut arguments: impl Iterator<Item = String>) {
     if arguments.next().as_deref() != Some("@churn") {
         return;
     }
     for line in std::io::stdin().lines() {
-        line.expect("a line");
-        let options = ChurnOptions { per_s: 5000.0, work: 5, duration: Duration::from_secs(5) };
+        let seconds = line.expect("a line").parse().expect("seconds");
+        let duration = Duration::from_secs(seconds);
+        let options = ChurnOptions { per_s: 5000.0, work: 5, duration };
         let report = run(&options, &Arc::new(AtomicBool::new(false))).expect("threads");
         println!("{}", serde_json::to_string(&report).expect("JSON"));
     }
     std::process::exit(0);
+}
+
+/// Has the program make threads for so many seconds, and gives its report.
+fn make_threads(program: &mut Program, seconds: u32) -> Report {
+    writeln!(program.0.stdin.as_mut().expect("a pipe"), "{seconds}").expect("a program that reads");
+    let mut line = String::new();
+    let output = program.0.stdout.as_mut().expect("a pipe");
+    // The program writes nothing more before it is asked again.
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    serde_json::from_str(&line).expect("a report")
 }
 
 /// What a manager holds.
@@ -39,28 +51,33 @@ struct Held {
     memory_kb: u64,
 }
 
-fn held(manager: u32) -> Option<Held> {
-    let status = fs::read_to_string(format!("/proc/{manager}/status")).ok()?;
-    let memory = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    Some(Held {
-        descriptors: fs::read_dir(format!("/proc/{manager}/fd")).ok()?.count(),
-        memory_kb: memory.trim().strip_suffix(" kB")?.parse().ok()?,
-    })
+/// What a manager holds once it has closed the files of threads that ended, and has at most so many
+/// descriptors. A manager that gets no CPU closes nothing: it is waited for.
+fn held(manager: u32, most: usize) -> Held {
+    let mut descriptors = 0;
+    wait_until("the manager has closed what it had opened for threads", || {
+        let links = links(manager);
+        let threads: Vec<&Path> = links.iter().filter_map(|link| thread_of(link)).collect();
+        descriptors = links.len();
+        !threads.is_empty() && threads.iter().all(|thread| thread.exists()) && descriptors <= most
+    });
+    let status = fs::read_to_string(format!("/proc/{manager}/status")).expect("a manager");
+    let memory = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let memory = memory.and_then(|memory| memory.trim().strip_suffix(" kB")?.parse().ok());
+    Held { descriptors, memory_kb: memory.expect("memory in KB") }
 }
 
-/// What a manager holds once the number of its descriptors has not changed for a second.
-fn settled(manager: u32) -> Held {
-    let mut last = held(manager).expect("a manager");
-    let mut since = Instant::now();
-    wait_until("the manager's descriptors stay the same", || {
-        let now = held(manager).expect("a manager");
-        if now.descriptors != last.descriptors {
-            since = Instant::now();
-        }
-        last = now;
-        since.elapsed() > Duration::from_secs(1)
-    });
-    last
+/// What the descriptors of a process are open for.
+fn links(process: u32) -> Vec<PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).expect("a manager");
+    // One may be closed meanwhile.
+    entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect()
+}
+
+/// The directory of the thread that a file is about, if it is such a file.
+fn thread_of(link: &Path) -> Option<&Path> {
+    let parent = link.parent()?;
+    (parent.parent()?.file_name()? == "task").then_some(parent)
 }
 
 fn churn() {
@@ -70,36 +87,14 @@ fn churn() {
     let mut program = place.start(run.stdin(Stdio::piped()).stdout(Stdio::piped()));
     wait_until("it is managed", || place.manager().is_some());
     let manager = place.manager().expect("a manager");
-    let before = settled(manager);
-    let mut ask = program.0.stdin.take().expect("a pipe");
-    writeln!(ask, "threads").expect("a program that reads");
-    let begin = Instant::now();
-    let mut reports = BufReader::new(program.0.stdout.take().expect("a pipe")).lines();
-    let answer = std::thread::spawn(move || reports.next().expect("a report").expect("a line"));
-    let (mut early, mut late) = (Vec::new(), Vec::new());
-    while !answer.is_finished() {
-        let held = held(manager).expect("a manager");
-        match begin.elapsed().as_secs() {
-            0..2 => {}
-            2 => early.push(held.memory_kb),
-            3 => {}
-            _ => late.push(held.memory_kb),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let answer = answer.join().expect("a report");
-    let report: Report = serde_json::from_str(&answer).expect("a report");
-    println!("{report:?}");
+    make_threads(&mut program, 5);
+    let before = held(manager, usize::MAX);
+    let report = make_threads(&mut program, 5);
+    let after = held(manager, before.descriptors);
+    println!("{report:?}: {before:?} before, {after:?} after");
+    drop(program.0.stdin.take());
+    assert!(program.wait().success());
     // On a loaded machine fewer are born; then less is shown, but nothing wrong.
     assert!(report.threads > 1000, "{report:?}");
-    let after = settled(manager);
-    drop(ask);
-    assert!(program.wait().success());
-    let memory = (early.iter().max().expect("samples"), late.iter().max().expect("samples"));
-    println!(
-        "{before:?} before, {after:?} after; in the third second and from the fifth on {memory:?} KB"
-    );
-    // How many are open at a time is a matter of load: what was opened for threads is closed with them.
-    assert!(after.descriptors <= before.descriptors, "descriptors are left: {before:?} {after:?}");
-    assert!(*memory.1 <= *memory.0 + 1024, "memory grows: {memory:?} KB");
+    assert!(after.memory_kb <= before.memory_kb + 1024, "memory grows: {before:?} {after:?}");
 }
