@@ -10,6 +10,9 @@ use super::{plugin, plugstack};
 const PLACES: [&str; 3] =
     ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
 
+/// No more files are read.
+const MOST_FILES: usize = 100;
+
 /// What was found.
 #[derive(Debug, Serialize)]
 pub struct SlurmFinding {
@@ -26,13 +29,16 @@ pub fn look() -> Option<SlurmFinding> {
     let given = std::env::var_os("SLURM_CONF").map(PathBuf::from);
     let places = given.into_iter().chain(PLACES.map(PathBuf::from));
     let configuration = places.into_iter().find(|path| path.is_file())?;
-    let read = |path: &Path| symbiont_input::read_to_string(path).ok();
-    let Some(text) = read(&configuration) else {
-        let notes = vec!["it cannot be read by this user".to_owned()];
-        return Some(SlurmFinding { configuration, leaves_a_choice: false, notes });
-    };
-    let cgroup = read(&configuration.with_file_name("cgroup.conf")).unwrap_or_default();
+    let mut reading = Reading::default();
+    reading.file(&configuration);
+    let Reading { text, left_out, .. } = reading;
+    if text.is_empty() {
+        return Some(SlurmFinding { configuration, leaves_a_choice: false, notes: left_out });
+    }
+    let cgroup = configuration.with_file_name("cgroup.conf");
+    let cgroup = symbiont_input::read_to_string(&cgroup).unwrap_or_default();
     let (leaves_a_choice, mut notes) = advice(&text, &cgroup);
+    notes.extend(left_out);
     let plugstack = value(&text, "PlugStackConfig").map(PathBuf::from);
     let plugstack = plugstack.unwrap_or_else(|| configuration.with_file_name("plugstack.conf"));
     let stack = plugstack::read(&plugstack);
@@ -41,6 +47,55 @@ pub fn look() -> Option<SlurmFinding> {
     notes.push(plugin::note(stack.plugin.as_ref(), &folders, &installed));
     notes.extend(stack.obstacles);
     Some(SlurmFinding { configuration, leaves_a_choice, notes })
+}
+
+/// A configuration with what it includes.
+#[derive(Debug, Default)]
+struct Reading {
+    /// The lines of all files, in their order.
+    text: String,
+    /// Files that were read or could not be.
+    files: usize,
+    /// Files that are left out, and why; a line each.
+    left_out: Vec<String>,
+}
+
+impl Reading {
+    /// Reads a file as Slurm does (`s_p_parse_file` in its `parse_config.c`).
+    fn file(&mut self, path: &Path) {
+        self.files += 1;
+        if self.files > MOST_FILES {
+            if self.files == MOST_FILES + 1 {
+                self.left_out.push(format!(
+                    "more than {MOST_FILES} files are included; the others are left out"
+                ));
+            }
+            return;
+        }
+        let lines = match symbiont_input::read_to_string(path) {
+            Ok(lines) => lines,
+            Err(why) => {
+                return self.left_out.push(format!("{} cannot be read: {why}", path.display()));
+            }
+        };
+        for line in lines.lines() {
+            let Some(name) = included(line) else {
+                self.text.push_str(line);
+                self.text.push('\n');
+                continue;
+            };
+            let cluster = value(&self.text, "ClusterName").unwrap_or_default();
+            let name = name.replace("%c", &cluster.to_ascii_lowercase());
+            // Relative to the folder of the file where it stands.
+            self.file(&path.with_file_name(name));
+        }
+    }
+}
+
+/// The file that a line includes, if it does.
+fn included(line: &str) -> Option<&str> {
+    let (word, name) = line.split('#').next()?.trim().split_once([' ', '\t'])?;
+    word.eq_ignore_ascii_case("include").then(|| name.trim())
 }
 
 impl SlurmFinding {
@@ -128,6 +183,33 @@ mod tests {
         assert!(advice("TaskPlugin=task/none\n", "").0);
         assert!(advice("TaskPlugin=task/cgroup\n", "#ConstrainCores=yes\n").0);
         assert!(!advice("TaskPlugin=task/cgroup\n", "constraincores=YES\n").0);
+    }
+
+    #[test]
+    fn what_it_includes_counts_where_it_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
+        std::fs::create_dir(path("one")).unwrap();
+        let conf = "ClusterName=One\nTaskPlugin=task/none\ninclude  %c/tasks # ours\nInclude gone\n#Include x\n";
+        write("slurm.conf", conf);
+        write("one/tasks", "TaskPlugin=task/affinity\nINCLUDE b\n");
+        write("one/b", "TaskPluginParam=None\n");
+        let read = || {
+            let mut reading = Reading::default();
+            reading.file(&path("slurm.conf"));
+            reading
+        };
+        let Reading { text, left_out, .. } = read();
+        let values = ["TaskPlugin", "TaskPluginParam"].map(|key| value(&text, key));
+        assert_eq!(values, [Some("task/affinity"), Some("None")]);
+        let [gone] = &left_out[..] else { panic!("{left_out:?}") };
+        assert!(gone.contains("gone cannot be read: "), "{gone}");
+        // In a cycle, and many times.
+        write("one/b", "include b\ninclude tasks\n");
+        let left_out = read().left_out;
+        assert!(left_out[0].starts_with("more than 100 files are included"), "{left_out:?}");
+        assert_eq!(left_out.len(), 1);
     }
 
     #[test]
