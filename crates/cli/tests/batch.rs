@@ -75,7 +75,8 @@ fn resume_runs_what_has_not_ended_well() {
 #[test]
 fn a_signal_ends_the_jobs_and_starts_no_more() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("jobs.txt"), "sleep 60; true\nsleep 60\necho x >never\n").unwrap();
+    fs::write(folder.path().join("jobs.txt"), "sleep 1000; true\nsleep 1000\necho x >never\n")
+        .unwrap();
     let mut child = symbiont(folder.path(), &["-n", "2", "--order", "first-come"])
         .stderr(Stdio::piped())
         .spawn()
@@ -88,14 +89,13 @@ fn a_signal_ends_the_jobs_and_starts_no_more() {
         children.split_whitespace().count() == 2
     };
     while !started() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "they did not start");
+        assert!(begin.elapsed() < Duration::from_secs(120), "they did not start");
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(100));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let status = child.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (Some(130), None));
-    assert!(begin.elapsed() < Duration::from_secs(40));
     assert!(!folder.path().join("never").exists());
 }
 

@@ -289,11 +289,13 @@ fn preparing_stops_when_it_is_asked_to() {
     let pid = run.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     // It ends as soon as the tables in the making are made.
-    while let Ok(line) = lines.recv_timeout(deadline) {
-        reported.push(line);
-    }
-    if run.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_secs(1));
+    let heard_all = loop {
+        match lines.recv_timeout(deadline) {
+            Ok(line) => reported.push(line),
+            Err(why) => break why == mpsc::RecvTimeoutError::Disconnected,
+        }
+    };
+    if !heard_all {
         let _ = run.kill();
     }
     assert_eq!(run.wait().unwrap().code(), Some(1), "{reported:?}");
