@@ -11,7 +11,7 @@
 //! - Where nothing is known, jobs start as they are numbered
 //!   (`without_knowledge_jobs_start_in_order`).
 
-use crate::{Job, Node, Predict, Program, Release, Rules, choose};
+use crate::{Job, Node, Predict, Program, Release, Rules, Running, choose};
 
 /// A job of a batch that waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +32,7 @@ const MUST: f64 = 1.0;
 #[must_use]
 pub fn choose_of_batch(
     waiting: &[BatchJob],
-    running: Vec<Program>,
+    programs: Vec<Program>,
     slots: usize,
     by_length: bool,
     predict: &impl Predict,
@@ -50,11 +50,14 @@ pub fn choose_of_batch(
             priority: if by_length { (job.expected_s.unwrap_or(mean) * 1e3) as u64 } else { 0 },
             submitted_s: if must { -MUST } else { 0.0 },
             slots: 1,
+            limit_s: f64::INFINITY,
         }
     };
     let jobs: Vec<Job> = waiting.iter().map(job).collect();
-    let free = slots.saturating_sub(running.len());
-    let node = Node { name: String::new(), slots, free, running, ends_s: f64::INFINITY };
+    let free = slots.saturating_sub(programs.len());
+    let running = |program| Running { program, slots: 1, ends_s: f64::INFINITY };
+    let running = programs.into_iter().map(running).collect();
+    let node = Node { name: String::new(), slots, free, running };
     let rules = Rules { most_wait_s: MUST, window: waiting.len(), ..Rules::default() };
     choose(&jobs, std::slice::from_ref(&node), 0.0, &rules, predict).releases
 }

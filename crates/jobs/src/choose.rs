@@ -2,10 +2,11 @@
 //!
 //! # Approach
 //! 1. Jobs that are overdue start first, the one that waits longest first, each on the node where it
-//!    costs least. Where one does not fit, a node is kept for it: no other job starts there. It is the one where
-//!    all that runs ends first, by the limits that users gave.
+//!    costs least. Where one does not fit, a node is kept for it: the one that has room for it first, by the
+//!    limits that users gave. No other job starts there, unless it ends by then, by its own limit, or fits next to
+//!    this one.
 //! 2. Then come as many jobs of the queue, in its order, as there are free slots: of those that fit nowhere the
-//!    first gets a node kept (as EASY backfilling does, with one reservation), so that jobs of several slots
+//!    first gets a node kept (EASY backfilling with one reservation: Lifka 1995), so that jobs of several slots
 //!    do not wait until they are overdue while jobs of one slot take each that becomes free.
 //! 3. The other slots are filled node by node, those with the fewest jobs first, so that jobs have a node
 //!    to themselves as long as there are more nodes than jobs. Each takes, of the window, the job that
@@ -18,15 +19,21 @@
 //!
 //! # Properties
 //! - Never more jobs than slots (`never_more_than_the_slots`).
+//! - No slot stays free for which a job waits, but for those that are kept
+//!   (`no_slot_is_free_for_which_a_job_waits`).
 //! - No job waits past the maximum while a slot is free for it
 //!   (`no_job_waits_past_the_maximum_while_a_slot_is_free`).
 //! - A job of several slots gets a node once its turn has come
 //!   (`a_node_is_kept_for_the_first_job_that_fits_nowhere`).
+//! - What starts on a kept node does not delay the job that it is kept for, by their limits
+//!   (`jobs_on_kept_nodes_delay_none_that_they_are_kept_for`), and short jobs do start there
+//!   (`a_kept_node_is_filled_by_jobs_that_end_in_time_or_fit_next_to_it`).
 //! - Ten times the jobs and nodes take at most ten times the predictions
 //!   (`predictions_grow_no_faster_than_the_queue`).
 //! - The order of the input does not matter (`the_order_of_the_input_does_not_matter`).
 //! - A flat prediction is first come, first served (`a_flat_prediction_is_first_come_first_served`).
 
+mod filling;
 mod placing;
 #[cfg(test)]
 mod tests;
@@ -46,12 +53,12 @@ pub fn choose(
     rules: &Rules,
     predict: &impl Predict,
 ) -> Choice {
-    let mut placing = Placing::new(nodes, predict);
+    let mut placing = Placing::new(nodes, now_s, predict);
     let is_overdue = |job: &&Job| job.waited_s(now_s) >= rules.most_wait_s;
     let (mut overdue, mut rest): (Vec<&Job>, Vec<&Job>) = queue.iter().partition(is_overdue);
     overdue.sort_by(|a, b| a.age_order(b));
     for job in overdue {
-        if placing.free() == 0 {
+        if placing.most_free() == 0 {
             break;
         }
         match placing.cheapest(job) {
@@ -65,16 +72,15 @@ pub fn choose(
     }
     rest.sort_by(|a, b| a.order(b));
     keep_nodes(&mut placing, &rest, rules);
-    if placing.free() == 0 {
+    if placing.most_free() == 0 {
         return placing.into_choice();
     }
-    let mut window = Window::new(rest, rules, placing.most_free());
+    let mut window = Window::new(rest, rules, placing.fitting());
     placing.learn_averages(&window.composition());
     loop {
         let mut placed = false;
         for node in placing.by_occupancy() {
-            let free = placing.free_of(node);
-            let picked = window.pick(free, |program| placing.relative_cost(program, node));
+            let picked = window.pick(node, &mut placing);
             if let Some((job, reason)) = picked {
                 placing.put(job, node, reason);
                 placed = true;
@@ -83,6 +89,7 @@ pub fn choose(
         if !placed {
             return placing.into_choice();
         }
+        window.replace(placing.fitting());
     }
 }
 
@@ -93,7 +100,7 @@ fn keep_nodes<P: Predict>(placing: &mut Placing<'_, P>, queue: &[&Job], rules: &
         if kept == rules.reservations || before >= placing.free() {
             return;
         }
-        if placing.fits(job) {
+        if placing.fitting()(job) {
             before += job.slots.max(1);
         } else {
             kept += usize::from(placing.keep_a_node_for(job));

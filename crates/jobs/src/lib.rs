@@ -53,5 +53,5 @@ pub use observed::{
     Stack, learn,
 };
 pub use predict::{Flat, Predict};
-pub use queue::{Choice, Job, Node, Program, Reason, Release, Rules};
+pub use queue::{Choice, Job, Node, Program, Reason, Release, Rules, Running};
 pub use store::{Store, StoreError};

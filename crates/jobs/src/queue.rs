@@ -23,6 +23,8 @@ pub struct Job {
     pub submitted_s: f64,
     /// Slots that it takes, at least one.
     pub slots: usize,
+    /// The longest that it may run, by the limit that its user gave, seconds; infinite where there is none.
+    pub limit_s: f64,
 }
 
 impl Job {
@@ -54,9 +56,18 @@ pub struct Node {
     pub slots: usize,
     /// Slots that are free.
     pub free: usize,
-    /// Programs of the jobs that run there.
-    pub running: Vec<Program>,
-    /// When all of them have ended by the limits that users gave, seconds; infinite where they gave none.
+    /// The jobs that run there.
+    pub running: Vec<Running>,
+}
+
+/// A job that runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Running {
+    /// Its program.
+    pub program: Program,
+    /// Slots of the node that it has.
+    pub slots: usize,
+    /// When it has ended by the limit that its user gave, seconds; infinite where there is none.
     pub ends_s: f64,
 }
 
@@ -104,6 +115,8 @@ pub struct Release {
     pub cost: f64,
     /// Why it, and now.
     pub reason: Reason,
+    /// The job that its node is kept for, and that is not delayed by this one.
+    pub kept_for: Option<u64>,
 }
 
 /// What was chosen.
@@ -111,7 +124,7 @@ pub struct Release {
 pub struct Choice {
     /// Jobs that start.
     pub releases: Vec<Release>,
-    /// Jobs that fit nowhere yet, with the name of the node where no other starts until they do.
+    /// Jobs that fit nowhere yet, with the name of the node where no other starts that would delay them.
     pub kept: Vec<(u64, String)>,
 }
 

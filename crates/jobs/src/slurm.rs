@@ -17,7 +17,7 @@ pub use hosts::{MOST_HOSTS, hosts};
 
 /// What squeue is asked for (`-O`).
 pub const JOB_FORMAT: &str = "JobID:20|,StateCompact:8|,Reason:64|,PriorityLong:20|,Partition:128|,\
-    QOS:128|,UserID:20|,NumCPUs:16|,NumNodes:16|,SubmitTime:24|,StartTime:24|,EndTime:24|,NodeList:4096|,\
+    QOS:128|,UserID:20|,NumCPUs:16|,NumNodes:16|,SubmitTime:24|,StartTime:24|,EndTime:24|,TimeLimit:24|,NodeList:4096|,\
     ReqNodes:4096|,admin_comment:256|,Name:64";
 /// What sinfo is asked for (`-N -O`).
 pub const NODE_FORMAT: &str = "NodeList:256|,CPUsState:64|,StateCompact:32|,NodeAddr:256";
@@ -74,6 +74,8 @@ pub struct QueuedJob {
     pub start_s: Option<f64>,
     /// When it ends by its time limit, if it runs and has one.
     pub ends_s: Option<f64>,
+    /// The longest that it may run; none: no limit is known.
+    pub limit_s: Option<f64>,
     /// The nodes where it runs.
     pub runs_on: Vec<String>,
     /// Does it ask for nodes by name?
@@ -189,7 +191,7 @@ fn parse<T>(
 }
 
 fn job(line: &str) -> Result<QueuedJob, String> {
-    const FIELDS: usize = 16;
+    const FIELDS: usize = 17;
     let fields: Vec<&str> = line.splitn(FIELDS, '|').map(str::trim).collect();
     let [
         id,
@@ -204,6 +206,7 @@ fn job(line: &str) -> Result<QueuedJob, String> {
         submitted,
         start,
         ends,
+        limit,
         runs_on,
         asked,
         comment,
@@ -238,6 +241,7 @@ fn job(line: &str) -> Result<QueuedJob, String> {
         submitted_s: time(submitted).ok_or_else(|| format!("'{submitted}' is no time"))?,
         start_s: time(start),
         ends_s: time(ends),
+        limit_s: span(limit),
         runs_on: if present(runs_on) { hosts(runs_on)? } else { Vec::new() },
         asks_for_nodes: present(asked),
         is_marked: comment.split_whitespace().any(|word| word == MARK),
@@ -268,4 +272,14 @@ fn node(line: &str) -> Result<NodeState, String> {
 /// Seconds since 1970; none: not known.
 fn time(text: &str) -> Option<f64> {
     text.parse::<u64>().ok().map(|seconds| seconds as f64)
+}
+
+/// Seconds of `days-hours:minutes:seconds`, with the greater of them left out where they are 0; none: `UNLIMITED`,
+/// `NOT_SET` and the like.
+fn span(text: &str) -> Option<f64> {
+    let (days, rest) = text.split_once('-').unwrap_or(("0", text));
+    let units: Option<Vec<u32>> = rest.split(':').map(|unit| unit.parse().ok()).collect();
+    let (days, units) = (f64::from(days.parse::<u32>().ok()?), units?);
+    let seconds = units.iter().fold(0.0, |sum, unit| sum * 60.0 + f64::from(*unit));
+    (2..=3).contains(&units.len()).then_some(days * 86_400.0 + seconds)
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use symbiont_jobs::slurm::{NodeState, QueuedJob, State};
 use symbiont_jobs::{
     Account, Basis, Choice, Flat, Job, Node, Numbering, Observations, Program, Reason, Release,
-    Rules, Run, Store, choose, digest_of_text, work,
+    Rules, Run, Running, Store, choose, digest_of_text, work,
 };
 
 use super::cluster::{Cluster, SlurmError};
@@ -363,7 +363,7 @@ impl<C: Cluster> Releaser<C> {
         let Predicting { numbering, combined, .. } = &mut predicting;
         // Where no job may start, none has to be kept off either.
         let states = states.iter().filter(|node| node.takes_jobs);
-        let nodes: Vec<Node> = states.map(|node| self.node(node, jobs, numbering)).collect();
+        let nodes: Vec<Node> = states.map(|node| self.node(node, jobs, numbering, now_s)).collect();
         let queue: Vec<Job> = self
             .waiting(jobs)
             .filter(|job| job.partition.split(',').next() == Some(partition))
@@ -374,6 +374,8 @@ impl<C: Cluster> Releaser<C> {
                 priority: job.priority,
                 submitted_s: job.submitted_s,
                 slots: job.cpus,
+                // One that is released before its CPU is free starts later, and when is not known.
+                limit_s: job.limit_s.filter(|_| self.options.ahead == 0).unwrap_or(f64::INFINITY),
             })
             .collect();
         let rules = &self.options.rules;
@@ -425,7 +427,13 @@ impl<C: Cluster> Releaser<C> {
     }
 
     /// A node as it will be when the jobs that were released have started.
-    fn node(&self, state: &NodeState, jobs: &[QueuedJob], numbering: &mut Numbering) -> Node {
+    fn node(
+        &self,
+        state: &NodeState,
+        jobs: &[QueuedJob],
+        numbering: &mut Numbering,
+        now_s: f64,
+    ) -> Node {
         let comes = |job: &&QueuedJob| {
             self.released.get(&job.id).is_some_and(|released| released.node == state.name)
         };
@@ -434,15 +442,20 @@ impl<C: Cluster> Releaser<C> {
         let taken: usize = coming.iter().map(|job| job.cpus).sum();
         let runs =
             |job: &&QueuedJob| job.state == State::Running && job.runs_on.contains(&state.name);
-        let running: Vec<&QueuedJob> = jobs.iter().filter(runs).chain(coming).collect();
-        let ends = |job: &&QueuedJob| job.ends_s.unwrap_or(f64::INFINITY);
+        let here: Vec<&QueuedJob> = jobs.iter().filter(runs).chain(coming).collect();
+        let mut running = |job: &&QueuedJob| {
+            let comes = job.limit_s.filter(|_| job.state == State::Pending);
+            let ends_s = job.ends_s.or_else(|| Some(now_s + comes?)).unwrap_or(f64::INFINITY);
+            // Of several nodes it has as many CPUs of each.
+            let slots = job.cpus.div_ceil(job.runs_on.len().max(1));
+            Running { program: self.number(job.id, numbering), slots, ends_s }
+        };
         let ahead = self.options.ahead;
         Node {
             name: state.name.clone(),
             slots: state.cpus + ahead,
             free: (state.idle + ahead).saturating_sub(taken),
-            ends_s: running.iter().map(ends).fold(0.0, f64::max),
-            running: running.iter().map(|job| self.number(job.id, numbering)).collect(),
+            running: here.iter().map(&mut running).collect(),
         }
     }
 
@@ -485,6 +498,13 @@ impl<C: Cluster> Releaser<C> {
             ),
         };
         let victim = own.and_then(|one| numbering.get(&one.key));
+        let reason = match release.kept_for {
+            Some(wide) => format!(
+                "{reason}; by the time limits job {wide}, for which {} is kept, starts no later",
+                release.node
+            ),
+            None => reason,
+        };
         let basis = match combined.basis(victim.unwrap_or(Program(u32::MAX)), &release.co_runners) {
             Basis::Stacks => "CPI stacks",
             Basis::RunTimes => "run times",

@@ -99,6 +99,7 @@ fn waits(id: u64, submitted_s: f64) -> QueuedJob {
         submitted_s,
         start_s: Some(submitted_s + 3600.0),
         ends_s: None,
+        limit_s: None,
         runs_on: Vec::new(),
         asks_for_nodes: false,
         is_marked: true,
@@ -182,26 +183,38 @@ fn a_node_is_kept_for_a_job_of_several_cpus_and_why_says_so() {
     let (_folder, store) = store();
     let wide = QueuedJob { cpus: 2, priority: 2000, ..waits(1, 0.0) };
     let runs = |id, node, ends_s| QueuedJob { ends_s: Some(ends_s), ..runs(id, node) };
+    let short = |id, limit_s| QueuedJob { limit_s: Some(limit_s), ..waits(id, 0.0) };
     // Where no job may start none is kept either, and none ends sooner than what is over.
     let drained = NodeState { takes_jobs: false, ..node("c", 2, 0) };
     let mut cluster = Fake {
-        jobs: vec![runs(8, "a", 900.0), runs(9, "b", 500.0), wide, waits(2, 0.0), waits(3, 0.0)],
+        jobs: vec![
+            runs(8, "a", 900.0),
+            runs(9, "b", 500.0),
+            wide,
+            waits(2, 0.0),
+            waits(3, 0.0),
+            short(4, 461.0),
+            short(5, 460.0),
+        ],
         nodes: vec![node("a", 2, 1), node("b", 2, 1), drained],
         ..Fake::default()
     };
     let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
     let decisions = releaser.step(40.0).unwrap();
     let words: Vec<_> = decisions.iter().map(Decision::text).collect();
-    assert_eq!(decisions.len(), 2, "{words:?}");
+    assert_eq!(decisions.len(), 3, "{words:?}");
     assert!(words[0].starts_with("job 2 (job2) was released to a after 40 s"), "{words:?}");
+    assert!(words[1].starts_with("job 5 (job5) was released to b after 40 s"), "{words:?}");
+    let why = "first of the queue; by the time limits job 1, for which b is kept, starts no later";
+    assert!(words[1].contains(why), "{words:?}");
     assert_eq!(
-        words[1],
+        words[2],
         "b is kept for job 1 (job1), which has waited for 40 s: its turn has come, and it has room nowhere yet"
     );
     // Once is enough.
     assert_eq!(releaser.step(45.0).unwrap().len(), 0);
     drop(releaser);
-    assert_eq!(cluster.calls, ["release 2 a"]);
+    assert_eq!(cluster.calls, ["release 2 a", "release 5 b"]);
 }
 
 #[test]

@@ -2,28 +2,15 @@
 
 use std::collections::HashMap;
 
+use super::filling::Filling;
 use crate::predict::finite;
 use crate::{Choice, Job, Node, Predict, Program, Reason, Release};
-
-/// A node that fills.
-#[derive(Debug)]
-struct Filling<'a> {
-    name: &'a str,
-    slots: usize,
-    free: usize,
-    ends_s: f64,
-    /// Sorted, so that equal sets are predicted once.
-    running: Vec<Program>,
-    /// Number of this set.
-    set: usize,
-    /// Kept for an overdue job that does not fit yet.
-    is_kept: bool,
-}
 
 /// Nodes, the jobs that were put there, and what is predicted.
 pub(super) struct Placing<'a, P> {
     /// By name.
     nodes: Vec<Filling<'a>>,
+    now_s: f64,
     predict: &'a P,
     /// Sets of running programs, numbered.
     sets: HashMap<Vec<Program>, usize>,
@@ -35,14 +22,12 @@ pub(super) struct Placing<'a, P> {
 }
 
 impl<'a, P: Predict> Placing<'a, P> {
-    pub(super) fn new(nodes: &'a [Node], predict: &'a P) -> Self {
+    pub(super) fn new(nodes: &'a [Node], now_s: f64, predict: &'a P) -> Self {
         let mut sets = HashMap::new();
         let filling = |node: &'a Node| {
-            let mut running = node.running.clone();
-            running.sort_unstable();
-            let (name, slots) = (node.name.as_str(), node.slots);
-            let (set, free) = (number(&mut sets, &running), node.free.min(slots));
-            Filling { name, slots, free, ends_s: node.ends_s, running, set, is_kept: false }
+            let mut filling = Filling::new(node);
+            filling.set = number(&mut sets, &filling.running);
+            filling
         };
         let mut nodes: Vec<_> = nodes.iter().map(filling).collect();
         nodes.sort_by(|a, b| {
@@ -50,37 +35,35 @@ impl<'a, P: Predict> Placing<'a, P> {
         });
         let (costs, averages) = (HashMap::new(), HashMap::new());
         let (composition, choice) = (Vec::new(), Choice::default());
-        Self { nodes, predict, sets, costs, composition, averages, choice }
+        Self { nodes, now_s, predict, sets, costs, composition, averages, choice }
     }
 
-    /// Free slots in all.
+    /// Free slots of nodes that are kept for no job.
     pub(super) fn free(&self) -> usize {
-        self.open().map(|(_, node)| node.free).sum()
+        self.nodes.iter().filter(|node| node.kept_for().is_none()).map(|node| node.free).sum()
     }
 
-    /// Free slots of the node that has most.
+    /// Free slots of the node that has most; 0: no node has any.
     pub(super) fn most_free(&self) -> usize {
-        self.open().map(|(_, node)| node.free).max().unwrap_or(0)
+        self.nodes.iter().map(|node| node.free).max().unwrap_or(0)
     }
 
-    pub(super) fn free_of(&self, node: usize) -> usize {
-        self.nodes.get(node).filter(|node| !node.is_kept).map_or(0, |node| node.free)
-    }
-
-    fn open(&self) -> impl Iterator<Item = (usize, &Filling<'a>)> {
-        self.nodes.iter().enumerate().filter(|(_, node)| !node.is_kept && node.free > 0)
+    /// Does a job fit on a node?
+    pub(super) fn takes(&self, node: usize, job: &Job) -> bool {
+        self.nodes.get(node).is_some_and(|node| node.takes(job, self.now_s))
     }
 
     /// Nodes with free slots, the emptiest first.
     pub(super) fn by_occupancy(&self) -> Vec<usize> {
-        let mut open: Vec<_> = self.open().map(|(at, node)| (node.running.len(), at)).collect();
+        let open = self.nodes.iter().enumerate().filter(|(_, node)| node.free > 0);
+        let mut open: Vec<_> = open.map(|(at, node)| (node.running.len(), at)).collect();
         open.sort_unstable();
         open.into_iter().map(|(_, at)| at).collect()
     }
 
     /// The node where a job fits and costs least.
     pub(super) fn cheapest(&mut self, job: &Job) -> Option<usize> {
-        let fits = self.open().filter(|(_, node)| job.slots.max(1) <= node.free);
+        let fits = self.nodes.iter().enumerate().filter(|(_, node)| node.takes(job, self.now_s));
         let fits: Vec<_> = fits.map(|(at, node)| (node.running.len(), at)).collect();
         let cost = |(jobs, at): (usize, usize)| (self.cost(job.program, at), jobs, at);
         let costs: Vec<_> = fits.into_iter().map(cost).collect();
@@ -89,18 +72,26 @@ impl<'a, P: Predict> Placing<'a, P> {
         best.map(|(.., at)| at)
     }
 
-    /// Is there a node with room for it?
-    pub(super) fn fits(&self, job: &Job) -> bool {
-        self.open().any(|(_, node)| job.slots.max(1) <= node.free)
+    /// Is there a node now where a job fits?
+    pub(super) fn fitting(&self) -> impl Fn(&Job) -> bool {
+        let (kept, open): (Vec<_>, Vec<_>) =
+            self.nodes.iter().partition(|node| node.kept_for().is_some());
+        let most = open.into_iter().map(|node| node.free).max().unwrap_or(0);
+        let now_s = self.now_s;
+        move |job| job.slots.max(1) <= most || kept.iter().any(|node| node.takes(job, now_s))
     }
 
-    /// Lets no other job start on the node where this one will fit first; is there one that is large enough?
+    /// Keeps the node for a job where it will have room first: until then no other starts there that would delay
+    /// it. Is there a node that is large enough?
     pub(super) fn keep_a_node_for(&mut self, job: &Job) -> bool {
-        let large = self.nodes.iter_mut().filter(|node| node.slots >= job.slots && !node.is_kept);
-        // Of equals the first by name.
-        let first = large.min_by(|a, b| a.ends_s.total_cmp(&b.ends_s).then(b.free.cmp(&a.free)));
-        let Some(node) = first else { return false };
-        node.is_kept = true;
+        let (slots, now_s) = (job.slots, self.now_s);
+        let is_open = |node: &&mut Filling<'_>| node.slots >= slots && node.kept_for().is_none();
+        let open =
+            self.nodes.iter_mut().filter(is_open).map(|node| (node.room(slots, now_s).0, node));
+        // Of equals the one with most free slots, then the first by name.
+        let first = open.min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.free.cmp(&a.1.free)));
+        let Some((_, node)) = first else { return false };
+        node.keep(job, now_s);
         self.choice.kept.push((job.id, node.name.to_owned()));
         true
     }
@@ -146,11 +137,9 @@ impl<'a, P: Predict> Placing<'a, P> {
         let Some(node) = self.nodes.get_mut(node) else { return };
         let co_runners = node.running.clone();
         let slowdown = finite(self.predict.slowdown(job.program, &co_runners));
-        node.free = node.free.saturating_sub(job.slots.max(1));
-        let place = node.running.partition_point(|&program| program < job.program);
-        node.running.insert(place, job.program);
+        node.put(job, self.now_s);
         node.set = number(&mut self.sets, &node.running);
-        let node = node.name.to_owned();
+        let (node, kept_for) = (node.name.to_owned(), node.kept_for());
         self.choice.releases.push(Release {
             job: job.id,
             node,
@@ -158,6 +147,7 @@ impl<'a, P: Predict> Placing<'a, P> {
             slowdown,
             cost,
             reason,
+            kept_for,
         });
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Flat, Program, Release};
+use crate::{Flat, Program, Release, Running};
 
 /// Slowdowns by a table: victim by co-runner, which add up.
 #[derive(Debug)]
@@ -18,18 +18,25 @@ impl Predict for Table {
 }
 
 fn job(id: u64, program: u32) -> Job {
-    Job { id, program: Program(program), priority: 5, submitted_s: id as f64, slots: 1 }
+    Job {
+        id,
+        program: Program(program),
+        priority: 5,
+        submitted_s: id as f64,
+        slots: 1,
+        limit_s: f64::INFINITY,
+    }
 }
 
 fn node(name: &str, slots: usize, running: &[u32]) -> Node {
-    let running: Vec<_> = running.iter().copied().map(Program).collect();
-    Node {
-        name: name.to_owned(),
-        slots,
-        free: slots - running.len(),
-        running,
-        ends_s: f64::INFINITY,
-    }
+    node_until(name, slots, &running.iter().map(|&one| (one, f64::INFINITY)).collect::<Vec<_>>())
+}
+
+/// Programs and the times at which they end, by their limits.
+fn node_until(name: &str, slots: usize, running: &[(u32, f64)]) -> Node {
+    let run = |&(program, ends_s)| Running { program: Program(program), slots: 1, ends_s };
+    let running: Vec<_> = running.iter().map(run).collect();
+    Node { name: name.to_owned(), slots, free: slots - running.len(), running }
 }
 
 fn releases(
@@ -113,8 +120,8 @@ fn a_node_is_kept_for_an_overdue_job_that_does_not_fit() {
 #[test]
 fn a_node_is_kept_for_the_first_job_that_fits_nowhere() {
     let wide = |id| Job { slots: 2, ..job(id, 1) };
-    let ends = |ends_s, name| Node { ends_s, ..node(name, 2, &[0]) };
-    let nodes = [ends(f64::INFINITY, "a"), ends(500.0, "b"), ends(400.0, "c"), ends(600.0, "d")];
+    let nodes = [("a", f64::INFINITY), ("b", 500.0), ("c", 400.0), ("d", 600.0)];
+    let nodes = nodes.map(|(name, ends_s)| node_until(name, 2, &[(0, ends_s)]));
     let chosen = |queue: &[Job]| {
         let choice = choose(queue, &nodes, 10.0, &RULES, &Flat);
         let jobs: Vec<u64> = choice.releases.iter().map(|release| release.job).collect();
@@ -129,6 +136,30 @@ fn a_node_is_kept_for_the_first_job_that_fits_nowhere() {
     // As many jobs are before it as slots are free: its turn has not come.
     let queue = [job(1, 0), job(2, 0), job(3, 0), job(4, 0), wide(5)];
     assert_eq!(chosen(&queue), (vec![1, 2, 3, 4], Vec::new()));
+}
+
+#[test]
+fn a_kept_node_is_filled_by_jobs_that_end_in_time_or_fit_next_to_it() {
+    let short = |id, limit_s| Job { limit_s, ..job(id, 0) };
+    let wide = Job { slots: 3, ..job(1, 1) };
+    let chosen = |queue: &[Job], ends: &[f64]| {
+        let running: Vec<_> = ends.iter().map(|&ends_s| (0, ends_s)).collect();
+        let nodes = [node_until("a", 4, &running)];
+        let releases = releases(queue, &nodes, 10.0, &RULES, &Flat);
+        releases.iter().map(|release| (release.job, release.kept_for)).collect::<Vec<_>>()
+    };
+    // It has room from 110 s on, when one of two ends: until then, for 100 s, there is a slot.
+    let queue = [wide, job(2, 0), short(3, 101.0), short(4, 100.0), short(5, 1.0)];
+    assert_eq!(chosen(&queue, &[900.0, 110.0]), [(4, Some(1)), (5, Some(1))]);
+    assert_eq!(chosen(&queue[..3], &[900.0, 110.0]), []);
+    // Where both end by then, a slot is left next to it.
+    assert_eq!(chosen(&queue[..3], &[110.0, 110.0]), [(2, Some(1))]);
+    // Where no limit is known, none may start.
+    assert_eq!(chosen(&queue, &[900.0, f64::INFINITY, f64::INFINITY]), []);
+    // One that is overdue is filled in like others.
+    let late = Job { submitted_s: -2000.0, ..short(5, 50.0) };
+    let wide = Job { submitted_s: -3000.0, ..wide };
+    assert_eq!(chosen(&[wide, late], &[900.0, 110.0]), [(5, Some(1))]);
 }
 
 #[test]
@@ -190,22 +221,23 @@ fn predictions_grow_no_faster_than_the_queue() {
 }
 
 fn jobs() -> impl Strategy<Value = Vec<Job>> {
-    let one = (0u32..4, 0u64..4, 0u32..200, 1usize..3);
+    let one = (0u32..4, 0u64..4, 0u32..200, 1usize..3, 1u32..400);
     prop::collection::vec(one, 0..40).prop_map(|jobs| {
         let numbered = jobs.into_iter().zip(1..);
-        let make = |((program, priority, submitted, slots), id)| {
-            let submitted_s = f64::from(submitted);
-            Job { id, program: Program(program), priority, submitted_s, slots }
+        let make = |((program, priority, submitted, slots, limit), id)| {
+            let (submitted_s, limit_s) = (f64::from(submitted), f64::from(limit));
+            Job { id, program: Program(program), priority, submitted_s, slots, limit_s }
         };
         numbered.map(make).collect()
     })
 }
 
 fn nodes() -> impl Strategy<Value = Vec<Node>> {
-    let one = (prop::collection::vec(0u32..4, 0..3), 0usize..3);
+    let runs = (0u32..4, (201u32..500).prop_map(f64::from));
+    let one = (prop::collection::vec(runs, 0..3), 0usize..3);
     prop::collection::vec(one, 0..6).prop_map(|nodes| {
-        let make = |(at, (running, free)): (usize, (Vec<u32>, usize))| {
-            node(&format!("n{at}"), running.len() + free, &running)
+        let make = |(at, (running, free)): (usize, (Vec<(u32, f64)>, usize))| {
+            node_until(&format!("n{at}"), running.len() + free, &running)
         };
         nodes.into_iter().enumerate().map(make).collect()
     })
@@ -233,6 +265,15 @@ fn free_after(nodes: &[Node], queue: &[Job], releases: &[Release]) -> BTreeMap<S
         *free.get_mut(&release.node).unwrap() -= job.slots as isize;
     }
     free
+}
+
+/// When so many slots of a node are free, by the limits of what runs there.
+fn free_at(node: &Node, slots: usize) -> f64 {
+    let times = node.running.iter().map(|job| job.ends_s).filter(|time| {
+        let ended = node.running.iter().filter(|job| job.ends_s <= *time);
+        node.free + ended.map(|job| job.slots).sum::<usize>() >= slots
+    });
+    times.fold(f64::INFINITY, f64::min)
 }
 
 proptest! {
@@ -271,6 +312,41 @@ proptest! {
         let releases = releases(&queue, &nodes, 200.0, &rules, &table);
         let slots: usize = nodes.iter().map(|node| node.free).sum();
         prop_assert_eq!(releases.len(), slots.min(queue.len()));
+    }
+
+    #[test]
+    fn jobs_on_kept_nodes_delay_none_that_they_are_kept_for(
+        queue in jobs(), nodes in nodes(), table in table(), rules in rules(),
+    ) {
+        let Choice { releases, kept } = choose(&queue, &nodes, 200.0, &rules, &table);
+        let job = |id: u64| queue.iter().find(|job| job.id == id).unwrap();
+        for (wide, name) in kept {
+            let mut node = nodes.iter().find(|node| node.name == name).unwrap().clone();
+            let put = |node: &mut Node, id: u64| {
+                let Job { program, slots, limit_s, .. } = *job(id);
+                node.running.push(Running { program, slots, ends_s: 200.0 + limit_s });
+                node.free -= slots;
+            };
+            let here = || releases.iter().filter(|one| one.node == name);
+            here().filter(|one| one.kept_for.is_none()).for_each(|one| put(&mut node, one.job));
+            let before = free_at(&node, job(wide).slots);
+            here().filter(|one| one.kept_for == Some(wide)).for_each(|one| put(&mut node, one.job));
+            prop_assert!(before > 200.0 && free_at(&node, job(wide).slots) <= before);
+        }
+    }
+
+    #[test]
+    fn no_slot_is_free_for_which_a_job_waits(
+        queue in jobs(), nodes in nodes(), table in table(), rules in rules(),
+    ) {
+        let rules = Rules { priority_spread: None, ..rules };
+        let Choice { releases, kept } = choose(&queue, &nodes, 200.0, &rules, &table);
+        let mut free = free_after(&nodes, &queue, &releases);
+        free.retain(|name, _| kept.iter().all(|(_, kept)| kept != name));
+        let most = free.values().copied().max().unwrap_or(0);
+        let waits = |job: &&Job| releases.iter().all(|release| release.job != job.id);
+        let fits = queue.iter().filter(waits).find(|job| job.slots as isize <= most);
+        prop_assert!(fits.is_none(), "{fits:?} {free:?}");
     }
 
     #[test]

@@ -2,10 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::{Job, Program, Reason, Rules};
+use super::placing::Placing;
+use crate::{Job, Predict, Program, Reason, Rules};
 
-/// Jobs of one program and size cost the same: the first of them stands for all.
+/// Jobs of one program and size cost the same: the first of them that fits stands for all.
 type Group = (Program, usize);
+
+fn group(job: &Job) -> Group {
+    (job.program, job.slots.max(1))
+}
 
 /// The window over the queue; it slides on as jobs are taken.
 #[derive(Debug)]
@@ -24,15 +29,29 @@ pub(super) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Over jobs that fit into `most_free` slots.
-    pub(super) fn new(mut jobs: Vec<&'a Job>, rules: &'a Rules, most_free: usize) -> Self {
-        jobs.retain(|job| job.slots.max(1) <= most_free);
-        jobs.sort_by(|a, b| a.order(b));
+    /// Over those jobs of a queue, given in its order, that fit somewhere.
+    pub(super) fn new(jobs: Vec<&'a Job>, rules: &'a Rules, fits: impl Fn(&Job) -> bool) -> Self {
         let taken = vec![false; jobs.len()];
         let groups = BTreeMap::new();
         let mut window = Self { order: jobs, rules, groups, taken, first: 0, next: 0, held: 0 };
         window.slide();
+        window.replace(fits);
         window
+    }
+
+    /// Replaces jobs that fit nowhere any more by those that come next.
+    pub(super) fn replace(&mut self, fits: impl Fn(&Job) -> bool) {
+        loop {
+            let places = self.groups.values().flatten();
+            let unfit: Vec<usize> = places.copied().filter(|&at| !fits(self.order[at])).collect();
+            if unfit.is_empty() {
+                return;
+            }
+            for place in unfit {
+                self.remove(place);
+            }
+            self.slide();
+        }
     }
 
     /// Jobs of each program in the window.
@@ -44,41 +63,50 @@ impl<'a> Window<'a> {
         counts.into_iter().collect()
     }
 
-    /// Takes the job that costs least and fits into the free slots, and says why it is this one.
-    pub(super) fn pick(
+    /// Takes the job that costs least on a node, of those that fit there, and says why it is this one.
+    pub(super) fn pick<P: Predict>(
         &mut self,
-        free: usize,
-        mut cost: impl FnMut(Program) -> f64,
+        node: usize,
+        placing: &mut Placing<'_, P>,
     ) -> Option<(&'a Job, Reason)> {
-        let fitting = self.groups.iter().filter(|((_, slots), _)| *slots <= free);
-        let costs: Vec<(f64, usize, Group)> = fitting
-            .filter_map(|(group, places)| Some((cost(group.0), *places.front()?, *group)))
-            .collect();
-        let &(first_cost, first, first_group) = costs.iter().min_by_key(|(_, place, _)| *place)?;
-        let by_cost = |a: &&(f64, usize, Group), b: &&(f64, usize, Group)| {
-            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
-        };
-        let &(cost, place, group) = costs.iter().min_by(by_cost)?;
+        let fits =
+            |place: &usize| self.order.get(*place).is_some_and(|job| placing.takes(node, job));
+        let first_of = |places: &VecDeque<usize>| places.iter().copied().find(fits);
+        let fitting =
+            self.groups.iter().filter_map(|(group, places)| Some((group.0, first_of(places)?)));
+        let fitting: Vec<(Program, usize)> = fitting.collect();
+        let cost = |(program, place)| (placing.relative_cost(program, node), place);
+        let costs: Vec<(f64, usize)> = fitting.into_iter().map(cost).collect();
+        let &(first_cost, first) = costs.iter().min_by_key(|(_, place)| *place)?;
+        let by_cost =
+            |a: &&(f64, usize), b: &&(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+        let &(cost, place) = costs.iter().min_by(by_cost)?;
         if first_cost - cost <= self.rules.least_gain {
-            return Some((self.take(first, first_group)?, Reason::First));
+            return Some((self.take(first)?, Reason::First));
         }
         let overtaken = (self.first..place).filter(|&at| !self.taken[at]).count();
         let first = self.order.get(first)?.id;
-        let job = self.take(place, group)?;
+        let job = self.take(place)?;
         Some((job, Reason::Partner { first, first_cost, cost, overtaken }))
     }
 
-    fn take(&mut self, place: usize, group: Group) -> Option<&'a Job> {
+    fn take(&mut self, place: usize) -> Option<&'a Job> {
+        let job = self.remove(place);
+        self.slide();
+        job
+    }
+
+    fn remove(&mut self, place: usize) -> Option<&'a Job> {
+        let job = *self.order.get(place)?;
+        let group = group(job);
         let places = self.groups.get_mut(&group)?;
-        places.pop_front();
+        places.retain(|&other| other != place);
         if places.is_empty() {
             self.groups.remove(&group);
         }
         *self.taken.get_mut(place)? = true;
         self.held -= 1;
-        let job = self.order.get(place).copied();
-        self.slide();
-        job
+        Some(job)
     }
 
     /// Takes in as many jobs as the rules let it.
@@ -93,8 +121,7 @@ impl<'a> Window<'a> {
             let Some(job) = self.order.get(self.next).filter(|job| job.priority >= least) else {
                 return;
             };
-            let group = (job.program, job.slots.max(1));
-            self.groups.entry(group).or_default().push_back(self.next);
+            self.groups.entry(group(job)).or_default().push_back(self.next);
             self.held += 1;
             self.next += 1;
         }

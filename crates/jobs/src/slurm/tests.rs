@@ -4,9 +4,9 @@ use super::*;
 
 /// As Slurm 22.05 wrote them, with shorter fields.
 const QUEUE: &str = "\
-4   |R  |None     |4294901756|plain    |(null)|0   |1  |1  |1795721569|1795721570|1795725170|n1   |   |(null)        |wrap
-3   |PD |BeginTime|4294901757|symbiont |normal|1000|2  |1  |1795721569|1795725169|N/A       |     |   |symbiont:waits|my|job
-9   |PD |BeginTime|1         |symbiont |(null)|1000|1  |1-2|1795721569|N/A       |N/A       |     |n2 |symbiont:waits|x
+4   |R  |None     |4294901756|plain    |(null)|0   |1  |1  |1795721569|1795721570|1795725170|1:00:00  |n1   |   |(null)        |wrap
+3   |PD |BeginTime|4294901757|symbiont |normal|1000|2  |1  |1795721569|1795725169|N/A       |1-02:00:30|     |   |symbiont:waits|my|job
+9   |PD |BeginTime|1         |symbiont |(null)|1000|1  |1-2|1795721569|N/A       |N/A       |UNLIMITED |     |n2 |symbiont:waits|x
 ";
 
 #[test]
@@ -23,22 +23,32 @@ fn a_queue_is_read_as_slurm_writes_it() {
     assert_eq!((waits.cpus, waits.user, waits.name.as_str()), (2, 1000, "my|job"));
     assert_eq!((waits.submitted_s, waits.start_s), (1_795_721_569.0, Some(1_795_725_169.0)));
     assert_eq!((runs.ends_s, waits.ends_s), (Some(1_795_725_170.0), None));
+    assert_eq!([runs, waits, asks].map(|job| job.limit_s), [Some(3600.0), Some(93_630.0), None]);
     assert!(asks.asks_for_nodes && !asks.waits_for_us());
 }
 
 #[test]
 fn a_line_that_is_not_understood_is_reported_and_the_others_count() {
-    let text = format!("{QUEUE}slurm_load_jobs error: no\nx|PD|BeginTime|1|p|q|0|1|1|5|5|||||n\n");
+    let text = format!("{QUEUE}slurm_load_jobs error: no\nx|PD|BeginTime|1|p|q|0|1|1|5|5||||||n\n");
     let (jobs, errors) = parse_jobs(&text);
     assert_eq!(jobs.len(), 3);
     let words: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         words,
         [
-            "line 4 of squeue is not understood: 1 fields, 16 expected",
+            "line 4 of squeue is not understood: 1 fields, 17 expected",
             "line 5 of squeue is not understood: job 'x' is no number",
         ]
     );
+}
+
+#[test]
+fn limits_of_time_are_read() {
+    let read = ["0:05", "59:00", "2:00:00", "3-00:00:01"].map(span);
+    assert_eq!(read, [Some(5.0), Some(3540.0), Some(7200.0), Some(259_201.0)]);
+    for none in ["UNLIMITED", "NOT_SET", "", "5", "1-", "1:2:3:4", "-1:00", "1:x"] {
+        assert_eq!(span(none), None, "{none}");
+    }
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use symbiont_jobs::{Job, Node, Predict, Rules, choose};
 
-use super::play::Running;
-
 /// Decides which jobs start.
 pub enum Scheduler<'p, P> {
     /// In the order of the queue; a job that does not fit holds up those behind it.
@@ -19,11 +17,7 @@ pub enum Scheduler<'p, P> {
 pub(super) struct Moment<'m> {
     /// In the order of the queue.
     pub queue: &'m [Job],
-    /// Times that users asked for, by job of the queue, s.
-    pub requested_s: &'m [f64],
     pub nodes: &'m [Node],
-    /// By node.
-    pub running: &'m [Vec<Running>],
     pub now_s: f64,
 }
 
@@ -78,7 +72,7 @@ fn in_order(moment: &Moment<'_>, backfill: bool) -> Vec<(u64, usize)> {
     let mut started = Vec::new();
     // When, by what users asked for, a whole node is free for the job that does not fit.
     let mut reserved: Option<(f64, usize)> = None;
-    for (job, requested_s) in moment.queue.iter().zip(moment.requested_s) {
+    for job in moment.queue {
         if free.half.is_empty() && free.whole.is_empty() {
             break;
         }
@@ -87,7 +81,7 @@ fn in_order(moment: &Moment<'_>, backfill: bool) -> Vec<(u64, usize)> {
                 continue;
             }
             // A job that ends before the reservation begins may run on its node, too.
-            let ends_early = moment.now_s + requested_s <= begins_s;
+            let ends_early = moment.now_s + job.limit_s <= begins_s;
             let kept = free.half.iter().position(|&at| at == node).filter(|_| !ends_early);
             if let Some(at) = kept {
                 free.half.remove(at);
@@ -114,8 +108,8 @@ fn in_order(moment: &Moment<'_>, backfill: bool) -> Vec<(u64, usize)> {
 /// The node that is free as a whole first, and when.
 fn earliest(moment: &Moment<'_>, free: &Free) -> Option<(f64, usize)> {
     let ends = |node: usize| {
-        let running = moment.running[node].iter();
-        running.map(|job| job.started_s + job.requested_s).fold(moment.now_s, f64::max)
+        let running = moment.nodes[node].running.iter();
+        running.map(|job| job.ends_s).fold(moment.now_s, f64::max)
     };
     // Nodes that were given a job right now have no time yet.
     let nodes = (0..moment.nodes.len()).filter(|&node| free.slots[node] == moment.nodes[node].free);

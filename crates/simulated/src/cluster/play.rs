@@ -23,15 +23,23 @@ pub struct Cluster<'t> {
 
 /// A job that runs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Running {
+struct Running {
     /// Its place in the workload.
     job: usize,
     program: Program,
     slots: usize,
-    pub started_s: f64,
-    pub requested_s: f64,
+    started_s: f64,
+    requested_s: f64,
     /// What is left of it, in seconds alone.
     left_s: f64,
+}
+
+impl Running {
+    /// What a scheduler sees of it.
+    fn seen(&self) -> symbiont_jobs::Running {
+        let ends_s = self.started_s + self.requested_s;
+        symbiont_jobs::Running { program: self.program, slots: self.slots, ends_s }
+    }
 }
 
 /// What came out.
@@ -95,7 +103,6 @@ impl<'r> Run<'r> {
             slots: SLOTS,
             free: SLOTS,
             running: Vec::new(),
-            ends_s: 0.0,
         };
         Self {
             cluster,
@@ -130,12 +137,10 @@ impl<'r> Run<'r> {
             priority: 0,
             submitted_s: self.workload[at].submitted_s,
             slots: self.workload[at].slots.clamp(1, SLOTS),
+            limit_s: self.workload[at].requested_s,
         };
         let queue: Vec<Job> = self.queue.iter().map(job).collect();
-        let requested_s: Vec<f64> =
-            self.queue.iter().map(|&at| self.workload[at].requested_s).collect();
-        let (nodes, running) = (&self.nodes, &self.running);
-        let moment = Moment { queue: &queue, requested_s: &requested_s, nodes, running, now_s };
+        let moment = Moment { queue: &queue, nodes: &self.nodes, now_s };
         let began = Instant::now();
         let started = scheduler.start(&moment);
         self.longest = self.longest.max((began.elapsed(), queue.len()));
@@ -152,8 +157,7 @@ impl<'r> Run<'r> {
                 Running { job: at, program, slots, started_s: now_s, requested_s, left_s: run_s };
             self.running[node].push(job);
             self.nodes[node].free = self.nodes[node].free.saturating_sub(slots);
-            self.nodes[node].running.push(program);
-            self.nodes[node].ends_s = ends_s(&self.running[node]);
+            self.nodes[node].running.push(job.seen());
         }
         self.queue.retain(|&at| !starts[at]);
     }
@@ -193,8 +197,7 @@ impl<'r> Run<'r> {
             self.nodes[node].free += job.slots;
         }
         self.ended += over.len();
-        self.nodes[node].running = left.iter().map(|job| job.program).collect();
-        self.nodes[node].ends_s = ends_s(&left);
+        self.nodes[node].running = left.iter().map(Running::seen).collect();
         self.running[node] = left;
     }
 
@@ -214,11 +217,6 @@ impl<'r> Run<'r> {
             times_s: self.times_s,
         }
     }
-}
-
-/// When all jobs of a node have ended by what users asked for, s.
-pub(super) fn ends_s(running: &[Running]) -> f64 {
-    running.iter().map(|job| job.started_s + job.requested_s).fold(0.0, f64::max)
 }
 
 /// Seconds alone per second, of each job of a node.
