@@ -193,6 +193,24 @@ done
 partners=$(grep -c "it suits what runs there" "$dir/releaser.log" || true)
 note "releases that preferred a partner: $partners; $(grep -v '^#' "$dir/symbiont.prom" | tr '\n' ' ')"
 
+note "a node is kept for a job of two CPUs, and filled by a job that ends in time"
+stop "$releaser" TERM
+held() { sbatch --parsable -o /dev/null --wrap "sleep 30" "$@"; }
+for node in 1 2; do held -p plain -w "n$node" --time=$((node + 1)) >/dev/null; done
+for _ in {1..100}; do [ "$(squeue -h -t R -o %i | wc -l)" = 2 ] && break; sleep 0.1; done
+wide=$(held -p symbiont -c 2 --time=1)
+long=$(held -p symbiont --time=30)
+held -p symbiont --time=30 >/dev/null
+short=$(held -p symbiont --time=1)
+"$symbiont" slurm --partition symbiont --once --dry-run --store "$dir/jobs.json" | tee "$dir/kept.log"
+[ "$(wc -l <"$dir/kept.log")" = 3 ] || fail "other jobs start, or none"
+grep -q "n1 is kept for job $wide " "$dir/kept.log" || fail "no node is kept"
+grep -q "job $long .* released to n2 " "$dir/kept.log" || fail "a job that delays none does not start"
+grep -q "job $short .* released to n1 .*by the time limits job $wide" "$dir/kept.log" || fail "the node is not filled"
+scancel --user=root --quiet
+await 60
+start_releaser
+
 note "the daemon manages a job as its user's, and delays none while it hangs"
 srun -p plain --uid=65534 --symbiont=batch sleep 3 &
 sleep 1.5
