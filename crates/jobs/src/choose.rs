@@ -95,15 +95,18 @@ pub fn choose(
 
 /// Keeps nodes for jobs that would start now in the order of the queue, but fit nowhere.
 fn keep_nodes<P: Predict>(placing: &mut Placing<'_, P>, queue: &[&Job], rules: &Rules) {
-    let (mut before, mut kept) = (0, 0);
-    for job in queue {
-        if kept == rules.reservations || before >= placing.free() {
-            return;
-        }
-        if placing.fitting()(job) {
-            before += job.slots.max(1);
-        } else {
-            kept += usize::from(placing.keep_a_node_for(job));
-        }
+    let (mut before, mut kept, mut queue) = (0, 0, queue.iter());
+    while kept < rules.reservations {
+        let unfit = {
+            let (fits, free) = (placing.fitting(), placing.free());
+            loop {
+                match queue.next().filter(|_| before < free) {
+                    Some(job) if fits(job) => before += job.slots.max(1),
+                    unfit => break unfit,
+                }
+            }
+        };
+        let Some(job) = unfit else { return };
+        kept += usize::from(placing.keep_a_node_for(job));
     }
 }

@@ -488,7 +488,7 @@ impl<C: Cluster> Releaser<C> {
                 let most = self.options.rules.most_wait_s;
                 ("overdue", format!("it waited for {waited_s:.0} s, of {most:.0} s at most"))
             }
-            Reason::First => ("first", "first of the queue".to_owned()),
+            Reason::First => ("first", "first of the queue that fits there".to_owned()),
             Reason::Partner { first, first_cost, cost, overtaken } => (
                 "partner",
                 format!(

@@ -205,7 +205,7 @@ fn a_node_is_kept_for_a_job_of_several_cpus_and_why_says_so() {
     assert_eq!(decisions.len(), 3, "{words:?}");
     assert!(words[0].starts_with("job 2 (job2) was released to a after 40 s"), "{words:?}");
     assert!(words[1].starts_with("job 5 (job5) was released to b after 40 s"), "{words:?}");
-    let why = "first of the queue; by the time limits job 1, for which b is kept, starts no later";
+    let why = "first of the queue that fits there; by the time limits job 1, for which b is kept, starts no later";
     assert!(words[1].contains(why), "{words:?}");
     assert_eq!(
         words[2],

@@ -339,7 +339,6 @@ proptest! {
     fn no_slot_is_free_for_which_a_job_waits(
         queue in jobs(), nodes in nodes(), table in table(), rules in rules(),
     ) {
-        let rules = Rules { priority_spread: None, ..rules };
         let Choice { releases, kept } = choose(&queue, &nodes, 200.0, &rules, &table);
         let mut free = free_after(&nodes, &queue, &releases);
         free.retain(|name, _| kept.iter().all(|(_, kept)| kept != name));
