@@ -76,7 +76,7 @@ pub struct Running {
 pub struct Rules {
     /// A job that has waited for so long starts before all others, seconds.
     pub most_wait_s: f64,
-    /// Jobs, first in the order of the queue, among which partners are chosen.
+    /// Jobs that fit somewhere, first in the order of the queue, among which partners are chosen.
     pub window: usize,
     /// A job whose priority is lower than that of the first by more than this is not in the window;
     /// none: no such bound.

@@ -48,10 +48,11 @@ pub struct Slurm {
     /// job_submit.lua
     #[arg(long, value_name = "TIME", value_parser = parse_limit, default_value = "30min")]
     pub max_wait: Duration,
-    /// Jobs, first by Slurm's priority, among which partners are chosen
+    /// Jobs that have room somewhere, first by Slurm's priority, among which partners are chosen
     #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 64)]
     pub window: u32,
-    /// Release no job whose priority is lower than that of the first by more than this [default: no bound]
+    /// Release no job whose priority is lower than that of the first that has room by more than this
+    /// [default: no bound]
     #[arg(long, value_name = "PRIORITY")]
     pub spread: Option<u64>,
     /// Release so many CPUs' worth of jobs more than a node has free, to start there when one ends: nodes are
