@@ -221,7 +221,7 @@ fn job(line: &str) -> Result<QueuedJob, String> {
     // A range of nodes (1-2) asks for its first number.
     let count = |what: &str, text: &str| {
         let first = text.split('-').next().unwrap_or_default();
-        number(what, first).and_then(|n| usize::try_from(n).map_err(|error| error.to_string()))
+        number(what, first).and_then(|n| size(n).ok_or_else(|| format!("{n} {what} are too many")))
     };
     let present = |text: &str| !matches!(text, "" | "N/A" | "(null)" | "None");
     Ok(QueuedJob {
@@ -257,7 +257,8 @@ fn node(line: &str) -> Result<NodeState, String> {
     if name.is_empty() {
         return Err("a node without a name".to_owned());
     }
-    let counts: Option<Vec<usize>> = cpus.split('/').map(|count| count.parse().ok()).collect();
+    let counts: Option<Vec<usize>> =
+        cpus.split('/').map(|count| size(count.parse().ok()?)).collect();
     let Some([_, idle, _, all]) = counts.as_deref() else {
         return Err(format!("CPUs '{}' are no four counts", cpus.escape_debug()));
     };
@@ -267,6 +268,11 @@ fn node(line: &str) -> Result<NodeState, String> {
     let address = if address.is_empty() { name } else { address };
     let (name, address) = (name.to_owned(), address.to_owned());
     Ok(NodeState { name, address, cpus: *all, idle, takes_jobs })
+}
+
+/// Slurm counts CPUs and nodes in 32 bits, so that sums of them fit here.
+fn size(count: u64) -> Option<usize> {
+    u32::try_from(count).ok().and_then(|count| usize::try_from(count).ok())
 }
 
 /// Seconds since 1970; none: not known.

@@ -20,6 +20,7 @@ pub(super) struct Window<'a> {
     rules: &'a Rules,
     /// Places in the order, ascending.
     groups: BTreeMap<Group, VecDeque<usize>>,
+    /// Those that start, and those that fit nowhere.
     taken: Vec<bool>,
     /// The first that is not taken.
     first: usize,

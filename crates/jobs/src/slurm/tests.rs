@@ -43,6 +43,19 @@ fn a_line_that_is_not_understood_is_reported_and_the_others_count() {
 }
 
 #[test]
+fn more_cpus_than_slurm_can_count_are_refused() {
+    let job = |cpus: &str| {
+        parse_jobs(&format!("4|R|None|1|p||0|{cpus}|1|1|1|9|1:00|n1|||x"))
+            .1
+            .pop()
+            .map(|error| error.why)
+    };
+    assert_eq!(job("4294967295"), None);
+    assert_eq!(job("4294967296").unwrap(), "4294967296 CPUs are too many");
+    assert!(parse_nodes("n1|0/1/0/4294967296|idle|").0.is_empty());
+}
+
+#[test]
 fn limits_of_time_are_read() {
     let read = ["0:05", "59:00", "2:00:00", "3-00:00:01"].map(span);
     assert_eq!(read, [Some(5.0), Some(3540.0), Some(7200.0), Some(259_201.0)]);
