@@ -190,13 +190,13 @@ impl Comparison<'_> {
         let watch = noise::Watch::begin();
         let ran = self.run(&words, folder.path(), &|| stop.load(Ordering::Relaxed));
         let report = folder.path().join("report.json");
-        if let Err(Error::Failed { status, stderr, .. }) = &ran
-            && let Ok(ended) = read_json::<Jobs>(&report)
-            && let Some((_, command)) =
-                ended.jobs.iter().zip(commands).find(|(job, _)| job.exit_code != 0)
-        {
-            let (program, stderr) = ((*command).clone(), stderr.clone());
-            return Err(Error::Failed { program, status: *status, stderr });
+        if let Err(Error::Failed { status, stderr, .. }) = &ran {
+            let jobs = read_json::<Jobs>(&report).map(|ended| ended.jobs).unwrap_or_default();
+            let failed = jobs.iter().zip(commands).find(|(job, _)| job.exit_code != 0);
+            if let Some((_, command)) = failed {
+                let (program, stderr) = ((*command).clone(), stderr.clone());
+                return Err(Error::Failed { program, status: *status, stderr });
+            }
         }
         ran?;
         let managed = read_report(&report)?;

@@ -62,10 +62,10 @@ impl Machine {
     pub fn measured_in(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         let (now, path) = (Self::read(), folder.join(KEPT));
-        if has_runs(folder)?
-            && let Ok(kept) = read_json::<Self>(&path)
-            && kept == (Self { time: kept.time, load: kept.load.clone(), ..now.clone() })
-        {
+        let kept = if has_runs(folder)? { read_json::<Self>(&path).ok() } else { None };
+        let as_now =
+            |kept: &Self| *kept == Self { time: kept.time, load: kept.load.clone(), ..now.clone() };
+        if let Some(kept) = kept.filter(as_now) {
             return Ok(kept);
         }
         let text = serde_json::to_string_pretty(&now).map_err(Error::json(&path))?;
