@@ -30,6 +30,7 @@
 //! may differ by any amount.
 
 mod cluster;
+mod emulator;
 mod error;
 mod gather;
 mod program;
@@ -64,6 +65,15 @@ const FOLLOW: &str = include_str!("capture/follow.sh");
 const EMULATOR: &str = "qemu-x86_64";
 /// File name of the plugin.
 pub const PLUGIN: &str = "libsymbiont_profile_plugin.so";
+
+/// Versions of QEMU's plugin interface that the plugin can export, the newest first. Each QEMU supports one of
+/// them or several, of which any does: see the plugin's `interface`.
+pub const INTERFACES: [i32; 3] = [7, 2, 1];
+
+/// File name of a link to the plugin, by which it exports this version. All have the same length.
+pub fn plugin_link(version: i32) -> String {
+    format!("plug-{version}.so")
+}
 
 /// A program to be profiled.
 #[derive(Debug, Clone)]
@@ -128,11 +138,14 @@ struct Scratch {
 
 impl Scratch {
     /// Its name always has the same length, since it stands in the environment of
-    /// the profiled program. The plugin is linked into it for the same reason.
+    /// the profiled program. The plugin is linked into it for the same reason,
+    /// once for each version of the interface.
     fn new(plugin: &Path) -> Result<Self, CaptureError> {
         let make = || -> io::Result<TempDir> {
             let dir = tempfile::Builder::new().prefix("symbiont-").rand_bytes(8).tempdir()?;
-            symlink(plugin, dir.path().join("plugin.so"))?;
+            for version in INTERFACES {
+                symlink(plugin, dir.path().join(plugin_link(version)))?;
+            }
             for folder in ["raw", "try", "try/raw"] {
                 fs::create_dir(dir.path().join(folder))?;
             }
@@ -147,9 +160,9 @@ impl Scratch {
 
     /// The plugin and its arguments, as the emulator wants them: a comma in a
     /// value is doubled.
-    fn plugin_option(&self, folder: &str, interval: Option<u64>) -> OsString {
+    fn plugin_option(&self, version: i32, folder: &str, interval: Option<u64>) -> OsString {
         let comma = |path: PathBuf| path.to_string_lossy().replace(',', ",,");
-        let (plugin, raw) = (comma(self.path("plugin.so")), comma(self.path(folder)));
+        let (plugin, raw) = (comma(self.path(&plugin_link(version))), comma(self.path(folder)));
         let budget = interval.map_or(String::new(), |interval| format!(",budget={interval}"));
         format!("file={plugin},dir={raw}{budget}").into()
     }
@@ -228,12 +241,25 @@ impl Capture {
         let program = program::find(name, path.as_deref())?;
         let executable = program::resolve(&program)?;
         let scratch = Scratch::new(&self.plugin)?;
-        try_plugin(&emulator, &self.plugin, &scratch)?;
+        if !self.plugin.is_file() {
+            return Err(CaptureError::NoPlugin { path: self.plugin.clone() });
+        }
+        let interface = emulator::interface(&emulator, &self.plugin, &scratch)?;
         let start = match try_following(&emulator, &scratch) {
             Ok(()) => Start::Followed,
             Err(why) => Start::Alone(why),
         };
-        Ok(Prepared { capture: self, emulator, program, arguments, executable, scratch, start })
+        let capture = self;
+        Ok(Prepared {
+            capture,
+            emulator,
+            interface,
+            program,
+            arguments,
+            executable,
+            scratch,
+            start,
+        })
     }
 
     fn about(&self, ran: &Prepared<'_>) -> Result<About, CaptureError> {
@@ -253,6 +279,8 @@ impl Capture {
 struct Prepared<'a> {
     capture: &'a Capture,
     emulator: PathBuf,
+    /// The version of the plugin interface.
+    interface: i32,
     program: PathBuf,
     arguments: &'a [OsString],
     executable: Executable,
@@ -263,7 +291,8 @@ struct Prepared<'a> {
 impl Prepared<'_> {
     /// Runs it to its end; `traced`: the plugin's options in addition to the usual ones.
     fn run(self, traced: &str, mut progress: impl FnMut(u64)) -> Result<Self, CaptureError> {
-        let Self { capture, emulator, program, arguments, executable, scratch, start } = &self;
+        let Self { capture, emulator, interface, program, arguments, executable, scratch, start } =
+            &self;
         let mut command = match start {
             Start::Followed => {
                 let mut command = followed(emulator, scratch.dir.path());
@@ -272,7 +301,7 @@ impl Prepared<'_> {
             }
             Start::Alone(_) => alone(emulator, executable, program, arguments),
         };
-        let mut option = scratch.plugin_option("raw", capture.interval);
+        let mut option = scratch.plugin_option(*interface, "raw", capture.interval);
         option.push(traced);
         command.env_clear().envs(environment());
         command.envs(capture.variables.iter().map(|(name, value)| (name, value)));
@@ -314,26 +343,6 @@ fn wait(mut child: Child, mut progress: impl FnMut()) -> Result<ExitStatus, Capt
         }
         std::thread::sleep(CHECK_EVERY);
     }
-}
-
-/// Loads the plugin once, for a clear message if that fails.
-fn try_plugin(emulator: &Path, plugin: &Path, scratch: &Scratch) -> Result<(), CaptureError> {
-    if !plugin.is_file() {
-        return Err(CaptureError::NoPlugin { path: plugin.to_owned() });
-    }
-    let output = Command::new(emulator)
-        .args(["/bin/sh", "-c", ":"])
-        .env("QEMU_PLUGIN", scratch.plugin_option("try/raw", None))
-        .stdin(Stdio::null())
-        .output()
-        .map_err(CaptureError::io(format!("start {}", emulator.display())))?;
-    if output.status.success() && scratch.path("try/raw/000000.raw").exists() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.trim().lines().last().unwrap_or("it ignores plugins").to_owned();
-    let (emulator, plugin) = (emulator.to_owned(), plugin.to_owned());
-    Err(CaptureError::Plugin { emulator, plugin, why: last })
 }
 
 /// Tries the namespace with a command that does nothing. The error says in words
