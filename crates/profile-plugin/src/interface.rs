@@ -16,7 +16,7 @@
 //!
 //! # Approach
 //! The name of the file by which the plugin is loaded says which version it exports
-//! ([`symbiont_profile::capture::INTERFACES`]): whoever starts qemu tries those that there are, and qemu takes the
+//! ([`symbiont_profile::capture::INTERFACES`]): what starts qemu tries those that there are, and qemu takes the
 //! one that it supports. What its functions are like then follows from the range that it reports ([`Interface`]).
 //!
 //! # Properties

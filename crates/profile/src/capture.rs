@@ -15,7 +15,11 @@
 //! nor its process id decide what it does. To this end its environment is fixed
 //! ([`environment`]), the processor is the emulator's most capable one, guest
 //! addresses are the emulator's (no randomisation), and the random bytes that
-//! the kernel hands a new program are seeded.
+//! the kernel hands a new program are seeded. QEMU since 8.1 leaves addresses to the kernel, which then must not
+//! randomise them; that holds since 9.0, where `setarch` may be used, which containers may forbid.
+//! Profiles that different versions of QEMU made of one program are equal but for where its stack lies, for what the
+//! processor is said to be capable of, by which libraries choose their code, and for what QEMU no longer reports
+//! since 9.1: the accesses of instructions that save or load x87's registers or all of the processor's state.
 //! What libraries the machine has is left: the loader looks for the program's in its
 //! cache of all (`/etc/ld.so.cache`), in a few instructions more or fewer as that grows,
 //! unless `LD_LIBRARY_PATH` among the variables names their folders. Which signals the
@@ -293,7 +297,7 @@ impl Prepared<'_> {
     fn run(self, traced: &str, mut progress: impl FnMut(u64)) -> Result<Self, CaptureError> {
         let Self { capture, emulator, interface, program, arguments, executable, scratch, start } =
             &self;
-        let mut command = match start {
+        let command = match start {
             Start::Followed => {
                 let mut command = followed(emulator, scratch.dir.path());
                 command.arg(program).args(*arguments);
@@ -301,9 +305,11 @@ impl Prepared<'_> {
             }
             Start::Alone(_) => alone(emulator, executable, program, arguments),
         };
+        let mut command = emulator::at_fixed_addresses(command, *interface);
         let mut option = scratch.plugin_option(*interface, "raw", capture.interval);
         option.push(traced);
         command.env_clear().envs(environment());
+        command.envs(emulator::variables(*interface).iter().copied());
         command.envs(capture.variables.iter().map(|(name, value)| (name, value)));
         command.env("QEMU_CPU", "max").env("QEMU_RAND_SEED", "1").env("QEMU_PLUGIN", option);
         if let Some(path) = &capture.stdout {

@@ -8,6 +8,7 @@ use crate::interface::Interface;
 ///
 /// # Safety
 /// Only during installation of the plugin `id` in a qemu with this interface.
+#[allow(clippy::multiple_unsafe_ops_per_block, reason = "one of them, for the same reason")]
 pub(super) unsafe fn register(id: Id, interface: Interface) {
     // SAFETY: the caller's promise; each callback has the type that is declared for it.
     unsafe { if interface.passes_data { with_data::register(id) } else { with_id::register(id) } }

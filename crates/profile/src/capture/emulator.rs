@@ -8,6 +8,9 @@
 //! A command that does nothing runs with each version that there is, the newest first, until the plugin has
 //! written something.
 //!
+//! Since QEMU 8.1 addresses in the program depend on where the kernel puts what is mapped. Where it can be had, the
+//! kernel puts it at the same places each time ([`at_fixed_addresses`]).
+//!
 //! # Properties
 //! - An emulator without plugins is reported as such (`an_emulator_without_plugins_is_reported`).
 //! - The reason why none is taken is the one that is not about versions, if there is one
@@ -72,6 +75,33 @@ fn outcome(output: &Output, wrote: bool) -> Outcome {
 fn reason(reasons: &[String]) -> String {
     let other = reasons.iter().find(|why| !why.contains("API version"));
     other.or(reasons.first()).cloned().unwrap_or_default()
+}
+
+/// The first version of the interface whose QEMU leaves it to the kernel where the program's stack and mapped memory
+/// lie, which puts them elsewhere each time.
+const KERNEL_PLACES: i32 = 2;
+
+/// The command with addresses that are the same each time, as far as this machine allows it; the emulator takes this
+/// version of the interface.
+pub(super) fn at_fixed_addresses(command: Command, version: i32) -> Command {
+    let mut fixed = Command::new("setarch");
+    fixed.arg("--addr-no-randomize");
+    let try_it = || Command::new("setarch").args(["--addr-no-randomize", "true"]).output();
+    // Containers may forbid it.
+    if version < KERNEL_PLACES || !try_it().is_ok_and(|output| output.status.success()) {
+        return command;
+    }
+    fixed.arg(command.get_program()).args(command.get_args());
+    fixed
+}
+
+/// Variables for this: the emulator's threads have no heaps of their own, which would lie before or behind the stack
+/// depending on which is first. The program does not get to see this.
+pub(super) fn variables(version: i32) -> &'static [(&'static str, &'static str)] {
+    if version < KERNEL_PLACES {
+        return &[];
+    }
+    &[("GLIBC_TUNABLES", "glibc.malloc.arena_max=1"), ("QEMU_UNSET_ENV", "GLIBC_TUNABLES")]
 }
 
 #[cfg(test)]
