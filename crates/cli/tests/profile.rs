@@ -24,9 +24,12 @@ fn plugin() -> bool {
 
 /// Can programs be profiled here? Says why if not: the test is skipped.
 fn able() -> bool {
-    let emulator = std::process::Command::new("qemu-x86_64").arg("--version").output().is_ok();
+    let help = std::process::Command::new("qemu-x86_64").arg("--help").output();
+    let emulator = help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("-plugin"));
     if !emulator {
-        eprintln!("skipped: qemu-x86_64 (package qemu-user) is not installed");
+        eprintln!(
+            "skipped: no qemu-x86_64 with plugins (package qemu-user, or scripts/build-emulator.sh)"
+        );
     }
     plugin() && emulator
 }

@@ -59,3 +59,23 @@ impl Block {
         self.instructions.last().is_some_and(|last| last.repeats)
     }
 }
+
+/// The string instruction with a repeat prefix that a block ends with.
+#[derive(Debug)]
+pub struct Repeat {
+    /// Which instruction of the block.
+    pub instruction: usize,
+    /// Accesses of each element.
+    pub accesses: usize,
+    /// The instruction alone: what each further round executes.
+    pub round: &'static Block,
+}
+
+impl Repeat {
+    /// That of a block, of which `round` is the last instruction alone.
+    pub fn of(block: &Block, round: &'static Block) -> Option<Self> {
+        let last = block.instructions.last().filter(|last| last.repeats)?;
+        let accesses = last.ops.iter().filter(|op| op.class.is_memory()).count();
+        Some(Self { instruction: block.instructions.len() - 1, accesses, round })
+    }
+}

@@ -36,7 +36,9 @@
 
 pub mod block;
 pub mod clock;
+pub mod command_line;
 pub mod decode;
+pub mod interface;
 pub mod interval;
 pub mod meter;
 pub mod recorder;

@@ -8,7 +8,7 @@ use symbiont_profile::vectors::Hierarchy;
 use symbiont_profile::vectors::caches::Caches;
 use symbiont_profile::{Branches, MicroTrace, OpClass, PREDICTORS};
 
-use crate::block::{Block, Leaves};
+use crate::block::{Block, Leaves, Repeat};
 use crate::clock::{Clock, Counts};
 use crate::interval::{Tally, interval};
 use crate::recorder::{DataAccess, LEAD, Recorder};
@@ -108,6 +108,8 @@ pub struct Meter {
     pieces: Pieces,
     /// The 32-byte blocks that a repeated string instruction read and wrote last.
     moved: [Option<u64>; 2],
+    /// Accesses of a repeated string instruction in this round.
+    in_round: usize,
     recorder: Option<Box<Recorder>>,
     traces: Vec<MicroTrace>,
     windows: Windows,
@@ -138,6 +140,7 @@ impl Meter {
             code: Clock::new(),
             pieces: Pieces::default(),
             moved: [None; 2],
+            in_round: 0,
             recorder: None,
             traces: Vec::new(),
             windows: Windows::default(),
@@ -174,6 +177,7 @@ impl Meter {
             self.instructions += block.instructions.len() as u64;
         }
         self.pieces.left = 0;
+        self.in_round = 0;
         for &line in &block.lines {
             if self.code.current() != Some(line) {
                 let access = self.code.fetch(line);
@@ -321,6 +325,18 @@ impl Meter {
         if moved.replace(address / 32) != Some(address / 32) {
             self.access(instruction, class, address);
         }
+    }
+
+    /// As [`Meter::string`], where qemu may make any number of rounds within one execution of a block, as since
+    /// version 10.0: the first access of each further one executes the instruction alone, as qemu does before. Is
+    /// there anything to take?
+    pub fn repeated(&mut self, repeat: &'static Repeat, class: OpClass, address: u64) -> bool {
+        let begins = self.in_round >= repeat.accesses.max(1);
+        let complete = begins && self.execute(repeat.round);
+        self.in_round += 1;
+        let alone = self.last.is_some_and(|last| std::ptr::eq(last, repeat.round));
+        self.string(if alone { 0 } else { repeat.instruction }, class, address);
+        complete
     }
 
     /// Something is due as `block` begins: a micro-trace or a window begins, or

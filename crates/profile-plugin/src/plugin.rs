@@ -11,18 +11,21 @@
 mod api;
 mod blocks;
 mod output;
+mod register;
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use symbiont_profile::OpClass;
 use symbiont_profile::vectors::{Geometry, Hierarchy};
 
-use crate::block::Block;
+use crate::block::{Block, Repeat};
+use crate::interface::{Interface, exported};
 use crate::meter::{BUDGET, Meter};
 use crate::window::Plan;
+use api::text;
 use output::Output;
 
 /// Virtual CPUs that can be metered at once.
@@ -46,10 +49,26 @@ static THREADS: AtomicU32 = AtomicU32::new(0);
 /// Threads that there was no room for.
 static UNMETERED: AtomicU32 = AtomicU32::new(0);
 
-/// The version of the plugin interface, which qemu asks for.
-// SAFETY: the name is qemu's for this purpose; nothing else in the process has it.
+/// How this qemu's functions are called.
+static INTERFACE: OnceLock<Interface> = OnceLock::new();
+
+/// The version of the plugin interface, which qemu asks for once the library is loaded.
+// SAFETY: the name is qemu's for this purpose; nothing else in the process has it. An `AtomicI32` is a C `int`.
 #[unsafe(no_mangle)]
-pub static qemu_plugin_version: c_int = 1;
+pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
+
+/// Runs as the library is loaded.
+// SAFETY: the section holds pointers to functions that the loader calls, of which this is one; the function uses
+// nothing that would have to be initialised first.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AS_LOADED: extern "C" fn() = choose_version;
+
+/// Exports the version that the name of the library's file says.
+extern "C" fn choose_version() {
+    let version = exported(&api::loaded_by(&qemu_plugin_version));
+    qemu_plugin_version.store(version, Ordering::Relaxed);
+}
 
 /// Called by qemu when it loads the plugin. Arguments: `dir=` the folder for the
 /// files of intervals, `budget=` the instructions of an interval,
@@ -62,7 +81,7 @@ pub static qemu_plugin_version: c_int = 1;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
     id: api::Id,
-    _info: *const c_void,
+    about: *const c_void,
     count: c_int,
     arguments: *const *const c_char,
 ) -> c_int {
@@ -94,8 +113,18 @@ pub unsafe extern "C" fn qemu_plugin_install(
     if FOLDER.set(dir.into()).is_err() {
         return refuse("it is loaded twice");
     }
-    // SAFETY: the callbacks have the types that the functions want and live for ever.
-    unsafe { register(id) };
+    // SAFETY: qemu passes what it says of itself.
+    let Some(api::About { least, current, .. }) = (unsafe { about.cast::<api::About>().as_ref() })
+    else {
+        return refuse("qemu does not say which plugins it supports");
+    };
+    let version = qemu_plugin_version.load(Ordering::Relaxed);
+    let Some(interface) = Interface::of(version, *least, *current) else {
+        return refuse(&format!("it is of version {version}, and qemu takes {least} to {current}"));
+    };
+    let interface = *INTERFACE.get_or_init(|| interface);
+    // SAFETY: this is the installation of the plugin `id`; the callbacks live for ever.
+    unsafe { register::register(id, interface) };
     0
 }
 
@@ -132,35 +161,6 @@ fn refuse(why: &str) -> c_int {
     1
 }
 
-/// A C string, or nothing for null.
-///
-/// # Safety
-/// `from` is null or a valid C string.
-unsafe fn text(from: *const c_char) -> String {
-    if from.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
-}
-
-/// Registers all callbacks.
-///
-/// # Safety
-/// Only during installation of the plugin `id`.
-#[allow(clippy::multiple_unsafe_ops_per_block, reason = "all for the same reason")]
-unsafe fn register(id: api::Id) {
-    // SAFETY: as the caller promises; each callback has the type that is declared for it.
-    unsafe {
-        api::qemu_plugin_register_vcpu_init_cb(id, cpu_starts);
-        api::qemu_plugin_register_vcpu_exit_cb(id, cpu_exits);
-        api::qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
-        api::qemu_plugin_register_vcpu_syscall_cb(id, system_call);
-        api::qemu_plugin_register_vcpu_syscall_ret_cb(id, system_call_returns);
-        api::qemu_plugin_register_atexit_cb(id, process_exits, std::ptr::null_mut());
-    }
-}
-
 /// The place of a CPU's meter.
 fn place(cpu: c_uint) -> Option<&'static AtomicPtr<Meter>> {
     METERS.get(cpu as usize)
@@ -190,7 +190,7 @@ fn write(meter: &mut Meter) {
     }
 }
 
-extern "C" fn cpu_starts(_id: api::Id, cpu: c_uint) {
+fn cpu_starts(cpu: c_uint) {
     let thread = THREADS.fetch_add(1, Ordering::Relaxed);
     let Some(place) = place(cpu) else {
         UNMETERED.fetch_add(1, Ordering::Relaxed);
@@ -207,7 +207,7 @@ extern "C" fn cpu_starts(_id: api::Id, cpu: c_uint) {
     place.store(Box::into_raw(meter), Ordering::Release);
 }
 
-extern "C" fn cpu_exits(_id: api::Id, cpu: c_uint) {
+fn cpu_exits(cpu: c_uint) {
     let Some(place) = place(cpu) else { return };
     let meter = place.swap(std::ptr::null_mut(), Ordering::AcqRel);
     if meter.is_null() {
@@ -219,10 +219,10 @@ extern "C" fn cpu_exits(_id: api::Id, cpu: c_uint) {
     write(&mut meter);
 }
 
-extern "C" fn process_exits(_id: api::Id, _data: *mut c_void) {
+fn process_exits() {
     for cpu in 0..CPUS as c_uint {
         // qemu has stopped all other CPUs and removed their callbacks.
-        cpu_exits(0, cpu);
+        cpu_exits(cpu);
     }
     if let Some(output) = output() {
         output.end(UNMETERED.load(Ordering::Relaxed));
@@ -279,8 +279,11 @@ extern "C" fn accesses_wide(cpu: c_uint, info: api::Info, at: u64, data: *mut c_
 }
 
 extern "C" fn accesses_string(cpu: c_uint, info: api::Info, at: u64, data: *mut c_void) {
-    if let Some(meter) = meter(cpu) {
-        meter.string(Where::unpack(data).instruction, class(info), at);
+    // SAFETY: `translate` registered the address of a string instruction, which is never freed.
+    let repeat: &'static Repeat = unsafe { &*data.cast() };
+    let Some(meter) = meter(cpu) else { return };
+    if meter.repeated(repeat, class(info), at) {
+        write(meter);
     }
 }
 
@@ -288,12 +291,8 @@ extern "C" fn accesses_string(cpu: c_uint, info: api::Info, at: u64, data: *mut 
 /// qemu's translation lock.
 #[cold]
 fn start_output() {
-    // SAFETY: a virtual CPU is translating, so qemu knows its program.
-    let path = unsafe { api::qemu_plugin_path_to_binary() };
-    // SAFETY: it is a C string or null.
-    let program = unsafe { text(path) };
     let Some(folder) = FOLDER.get() else { return };
-    match Output::create(folder.clone(), program, false) {
+    match Output::create(folder.clone(), api::program(), false) {
         Ok(output) => {
             // Only the first CPU is there, and this is its thread.
             (0..CPUS as c_uint).filter_map(meter).for_each(|meter| plan(meter, &output));
@@ -305,13 +304,16 @@ fn start_output() {
     }
 }
 
-extern "C" fn translate(_id: api::Id, block: *mut api::TranslationBlock) {
+/// # Safety
+/// `block` is being translated.
+unsafe fn translate(block: *mut api::TranslationBlock) {
+    let Some(interface) = INTERFACE.get() else { return };
     if output().is_none() {
         start_output();
     }
-    // SAFETY: qemu calls with a block that is being translated.
-    let instructions = unsafe { api::instructions(block) };
-    let known = blocks::intern(&instructions);
+    // SAFETY: the caller's promise.
+    let instructions = unsafe { api::instructions(block, *interface) };
+    let (known, repeat) = blocks::intern(&instructions);
     let data = std::ptr::from_ref(known).cast_mut().cast();
     // SAFETY: the callback reads the block, which lives for ever.
     unsafe {
@@ -319,23 +321,16 @@ extern "C" fn translate(_id: api::Id, block: *mut api::TranslationBlock) {
     }
     for (index, (handle, decoded)) in instructions.iter().zip(&known.instructions).enumerate() {
         let place = Where { instruction: index, bytes: decoded.access_bytes };
-        let callback: api::MemoryCallback = if decoded.repeats {
-            accesses_string
-        } else if decoded.access_bytes > 8 {
-            accesses_wide
-        } else {
-            accesses
+        let repeat = repeat.filter(|repeat| repeat.instruction == index);
+        let (callback, data): (api::MemoryCallback, _) = match repeat {
+            Some(repeat) => (accesses_string, std::ptr::from_ref(repeat).cast_mut().cast()),
+            None if decoded.access_bytes > 8 => (accesses_wide, place.pack()),
+            None => (accesses, place.pack()),
         };
         let (flags, both) = (api::NO_REGISTERS, api::READS_AND_WRITES);
-        // SAFETY: the handle is of this translation; the data is no pointer.
+        // SAFETY: the handle is of this translation; the data is no pointer, or to what lives for ever.
         unsafe {
-            api::qemu_plugin_register_vcpu_mem_cb(
-                handle.handle,
-                callback,
-                flags,
-                both,
-                place.pack(),
-            );
+            api::qemu_plugin_register_vcpu_mem_cb(handle.handle, callback, flags, both, data);
         }
     }
 }
@@ -349,20 +344,7 @@ mod calls {
     pub(super) const EXECVEAT: i64 = 322;
 }
 
-#[allow(clippy::too_many_arguments, reason = "as qemu calls it")]
-extern "C" fn system_call(
-    _id: api::Id,
-    cpu: c_uint,
-    number: i64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-) {
+fn system_call(cpu: c_uint, number: i64) {
     if !matches!(number, calls::EXECVE | calls::EXECVEAT) {
         return;
     }
@@ -372,7 +354,7 @@ extern "C" fn system_call(
     }
 }
 
-extern "C" fn system_call_returns(_id: api::Id, cpu: c_uint, number: i64, result: i64) {
+fn system_call_returns(cpu: c_uint, number: i64, result: i64) {
     let forks = matches!(number, calls::CLONE | calls::FORK | calls::VFORK);
     let Some(parent) = output() else { return };
     if !forks || result != 0 || parent.is_of_this_process() {

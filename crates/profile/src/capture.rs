@@ -15,7 +15,11 @@
 //! nor its process id decide what it does. To this end its environment is fixed
 //! ([`environment`]), the processor is the emulator's most capable one, guest
 //! addresses are the emulator's (no randomisation), and the random bytes that
-//! the kernel hands a new program are seeded.
+//! the kernel hands a new program are seeded. QEMU since 8.1 leaves addresses to the kernel, which then must not
+//! randomise them; that holds since 9.0, where `setarch` may be used, which containers may forbid.
+//! Profiles that different versions of QEMU made of one program are equal but for where its stack lies, for what the
+//! processor is said to be capable of, by which libraries choose their code, and for what QEMU no longer reports
+//! since 9.1: the accesses of instructions that save or load x87's registers or all of the processor's state.
 //! What libraries the machine has is left: the loader looks for the program's in its
 //! cache of all (`/etc/ld.so.cache`), in a few instructions more or fewer as that grows,
 //! unless `LD_LIBRARY_PATH` among the variables names their folders. Which signals the
@@ -30,6 +34,7 @@
 //! may differ by any amount.
 
 mod cluster;
+mod emulator;
 mod error;
 mod gather;
 mod program;
@@ -64,6 +69,15 @@ const FOLLOW: &str = include_str!("capture/follow.sh");
 const EMULATOR: &str = "qemu-x86_64";
 /// File name of the plugin.
 pub const PLUGIN: &str = "libsymbiont_profile_plugin.so";
+
+/// Versions of QEMU's plugin interface that the plugin can export, the newest first. Each QEMU supports one of
+/// them or several, of which any does: see the plugin's `interface`.
+pub const INTERFACES: [i32; 3] = [7, 2, 1];
+
+/// File name of a link to the plugin, by which it exports this version. All have the same length.
+pub fn plugin_link(version: i32) -> String {
+    format!("plug-{version}.so")
+}
 
 /// A program to be profiled.
 #[derive(Debug, Clone)]
@@ -128,11 +142,14 @@ struct Scratch {
 
 impl Scratch {
     /// Its name always has the same length, since it stands in the environment of
-    /// the profiled program. The plugin is linked into it for the same reason.
+    /// the profiled program. The plugin is linked into it for the same reason,
+    /// once for each version of the interface.
     fn new(plugin: &Path) -> Result<Self, CaptureError> {
         let make = || -> io::Result<TempDir> {
             let dir = tempfile::Builder::new().prefix("symbiont-").rand_bytes(8).tempdir()?;
-            symlink(plugin, dir.path().join("plugin.so"))?;
+            for version in INTERFACES {
+                symlink(plugin, dir.path().join(plugin_link(version)))?;
+            }
             for folder in ["raw", "try", "try/raw"] {
                 fs::create_dir(dir.path().join(folder))?;
             }
@@ -147,9 +164,9 @@ impl Scratch {
 
     /// The plugin and its arguments, as the emulator wants them: a comma in a
     /// value is doubled.
-    fn plugin_option(&self, folder: &str, interval: Option<u64>) -> OsString {
+    fn plugin_option(&self, version: i32, folder: &str, interval: Option<u64>) -> OsString {
         let comma = |path: PathBuf| path.to_string_lossy().replace(',', ",,");
-        let (plugin, raw) = (comma(self.path("plugin.so")), comma(self.path(folder)));
+        let (plugin, raw) = (comma(self.path(&plugin_link(version))), comma(self.path(folder)));
         let budget = interval.map_or(String::new(), |interval| format!(",budget={interval}"));
         format!("file={plugin},dir={raw}{budget}").into()
     }
@@ -228,12 +245,25 @@ impl Capture {
         let program = program::find(name, path.as_deref())?;
         let executable = program::resolve(&program)?;
         let scratch = Scratch::new(&self.plugin)?;
-        try_plugin(&emulator, &self.plugin, &scratch)?;
+        if !self.plugin.is_file() {
+            return Err(CaptureError::NoPlugin { path: self.plugin.clone() });
+        }
+        let interface = emulator::interface(&emulator, &self.plugin, &scratch)?;
         let start = match try_following(&emulator, &scratch) {
             Ok(()) => Start::Followed,
             Err(why) => Start::Alone(why),
         };
-        Ok(Prepared { capture: self, emulator, program, arguments, executable, scratch, start })
+        let capture = self;
+        Ok(Prepared {
+            capture,
+            emulator,
+            interface,
+            program,
+            arguments,
+            executable,
+            scratch,
+            start,
+        })
     }
 
     fn about(&self, ran: &Prepared<'_>) -> Result<About, CaptureError> {
@@ -253,6 +283,8 @@ impl Capture {
 struct Prepared<'a> {
     capture: &'a Capture,
     emulator: PathBuf,
+    /// The version of the plugin interface.
+    interface: i32,
     program: PathBuf,
     arguments: &'a [OsString],
     executable: Executable,
@@ -263,8 +295,9 @@ struct Prepared<'a> {
 impl Prepared<'_> {
     /// Runs it to its end; `traced`: the plugin's options in addition to the usual ones.
     fn run(self, traced: &str, mut progress: impl FnMut(u64)) -> Result<Self, CaptureError> {
-        let Self { capture, emulator, program, arguments, executable, scratch, start } = &self;
-        let mut command = match start {
+        let Self { capture, emulator, interface, program, arguments, executable, scratch, start } =
+            &self;
+        let command = match start {
             Start::Followed => {
                 let mut command = followed(emulator, scratch.dir.path());
                 command.arg(program).args(*arguments);
@@ -272,9 +305,11 @@ impl Prepared<'_> {
             }
             Start::Alone(_) => alone(emulator, executable, program, arguments),
         };
-        let mut option = scratch.plugin_option("raw", capture.interval);
+        let mut command = emulator::at_fixed_addresses(command, *interface);
+        let mut option = scratch.plugin_option(*interface, "raw", capture.interval);
         option.push(traced);
         command.env_clear().envs(environment());
+        command.envs(emulator::variables(*interface).iter().copied());
         command.envs(capture.variables.iter().map(|(name, value)| (name, value)));
         command.env("QEMU_CPU", "max").env("QEMU_RAND_SEED", "1").env("QEMU_PLUGIN", option);
         if let Some(path) = &capture.stdout {
@@ -314,26 +349,6 @@ fn wait(mut child: Child, mut progress: impl FnMut()) -> Result<ExitStatus, Capt
         }
         std::thread::sleep(CHECK_EVERY);
     }
-}
-
-/// Loads the plugin once, for a clear message if that fails.
-fn try_plugin(emulator: &Path, plugin: &Path, scratch: &Scratch) -> Result<(), CaptureError> {
-    if !plugin.is_file() {
-        return Err(CaptureError::NoPlugin { path: plugin.to_owned() });
-    }
-    let output = Command::new(emulator)
-        .args(["/bin/sh", "-c", ":"])
-        .env("QEMU_PLUGIN", scratch.plugin_option("try/raw", None))
-        .stdin(Stdio::null())
-        .output()
-        .map_err(CaptureError::io(format!("start {}", emulator.display())))?;
-    if output.status.success() && scratch.path("try/raw/000000.raw").exists() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.trim().lines().last().unwrap_or("it ignores plugins").to_owned();
-    let (emulator, plugin) = (emulator.to_owned(), plugin.to_owned());
-    Err(CaptureError::Plugin { emulator, plugin, why: last })
 }
 
 /// Tries the namespace with a command that does nothing. The error says in words

@@ -19,7 +19,7 @@
 //! | outermost cache of level 2 or higher around it that holds data; none: the die, else the package, else the machine | the LLC domain |
 //! | lowest `NUMANode` whose cpuset has it | the node |
 //! | `Package` around it; none: package 0 | the package |
-//! | `cpukind` with `LinuxCapacity`, `FrequencyMaxMHz`, `CoreType` | capacity, ceiling, core type, by the rules of `speed.rs` |
+//! | `cpukind` with `LinuxCapacity`, `FrequencyMaxMHz`, `CoreType` | capacity, ceiling, core type, by the rules of `speed.rs`, if each CPU is of a kind and no core of two |
 //! | `distances2` named `NUMALatency` | distances |
 //!
 //! hwloc writes no memory size for a node without memory, so it is not known
@@ -29,6 +29,8 @@
 //! # Properties
 //! - This host and every machine of the golden corpus look the same through
 //!   hwloc and through [`crate::sysfs`] (`hwloc_reads_what_we_read`).
+//! - Kinds that hwloc 2.12 mistakes are not believed
+//!   (`kinds_that_split_a_core_or_leave_a_cpu_out_are_not_believed`).
 //! - Damaged exports are read or refused without panic
 //!   (`damaged_exports_do_not_panic`).
 

@@ -4,7 +4,7 @@ use symbiont_profile::raw::Interval;
 use symbiont_profile::{OpClass, ReuseBin};
 
 use super::{Meter, TRACES};
-use crate::block::Block;
+use crate::block::{Block, Repeat};
 use crate::decode::block;
 use crate::window::Plan;
 
@@ -120,6 +120,41 @@ fn a_repeated_string_instruction_is_one_instruction() {
     let trace = &interval.traces.traces[0];
     assert_eq!(trace.instructions(), 1 + 1);
     assert_eq!(trace.ops.iter().filter(|op| op.class == OpClass::Store).count(), 8);
+}
+
+/// qemu 10.0 and later make all rounds of a repeated string instruction within one execution of its block.
+#[test]
+fn rounds_within_a_block_are_rounds_of_their_own() {
+    const REP_MOVSB: &[u8] = &[0xf3, 0xa4];
+    const REPE_CMPSB: &[u8] = &[0xf3, 0xa6];
+    for (string, classes) in [
+        (REP_STOSB, &[OpClass::Store][..]),
+        (REP_MOVSB, &[OpClass::Load, OpClass::Store]),
+        (REPE_CMPSB, &[OpClass::Load, OpClass::Load]),
+    ] {
+        let entry = leak(0, 0x40_1000, &[ADD, string]);
+        let round = leak(1, 0x40_1003, &[string]);
+        let repeat: &'static Repeat = Box::leak(Box::new(Repeat::of(entry, round).unwrap()));
+        assert_eq!((repeat.instruction, repeat.accesses), (1, classes.len()));
+        let intervals = [1, 10, u64::MAX].map(|per_execution| {
+            let mut meter = Meter::new(0, 1_000_000);
+            for element in 0..1_000 {
+                if element == 0 {
+                    meter.execute(entry);
+                } else if element % per_execution == 0 {
+                    meter.execute(round);
+                }
+                for (which, class) in classes.iter().enumerate() {
+                    meter.repeated(repeat, *class, 0x10_0000 * (1 + which as u64) + element);
+                }
+            }
+            meter.flush();
+            meter.take()
+        });
+        assert_eq!(intervals[0][0].phase.instructions, 2);
+        assert_eq!(intervals[0], intervals[1]);
+        assert_eq!(intervals[0], intervals[2]);
+    }
 }
 
 #[test]

@@ -14,8 +14,13 @@ pub fn cannot() -> Option<&'static str> {
         return Some("the test programs are for x86-64");
     }
     let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();
-    if !runs("qemu-x86_64") {
+    let Ok(help) = Command::new("qemu-x86_64").arg("--help").output() else {
         return Some("qemu-x86_64 (package qemu-user) is not installed");
+    };
+    if !String::from_utf8_lossy(&help.stdout).contains("-plugin") {
+        return Some(
+            "this qemu-x86_64 has no plugins: scripts/build-emulator.sh builds one that has",
+        );
     }
     (!runs("cc")).then_some("there is no C compiler")
 }

@@ -20,7 +20,7 @@ pub enum CaptureError {
     /// The emulator does not take the plugin.
     #[error(
         "{}: this QEMU does not load the profiling plugin {}: {why}; \
-         it must be one with plugins, version 6.2 to 8.2, such as Debian 12's package qemu-user",
+         it must be one with plugins, version 6.2 or later",
         emulator.display(),
         plugin.display()
     )]
@@ -31,6 +31,16 @@ pub enum CaptureError {
         plugin: PathBuf,
         /// What it said.
         why: String,
+    },
+    /// The emulator has no plugins.
+    #[error(
+        "{}: this QEMU ignores plugins, as static ones do, such as the package qemu-user of Debian 13 and Ubuntu 25.04 \
+         and later; scripts/build-emulator.sh of Symbiont's source builds one with plugins, which must come first in PATH",
+        emulator.display()
+    )]
+    NoPlugins {
+        /// The emulator.
+        emulator: PathBuf,
     },
     /// The plugin's file is not where it is looked for.
     #[error(

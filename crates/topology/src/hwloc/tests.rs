@@ -63,6 +63,23 @@ fn an_export_is_read() {
     assert_eq!(t.nodes()[1].distances[&NodeId(0)], 21);
 }
 
+/// hwloc 2.12 gives some threads of a core to one kind and others to another, or to none, where CPUs are offline.
+#[test]
+fn kinds_that_split_a_core_or_leave_a_cpu_out_are_not_believed() {
+    let kinds = |small: &str, large: &str| {
+        let text =
+            EXPORT.replace(r#"cpukind cpuset="0x00000004"#, &format!(r#"cpukind cpuset="{small}"#));
+        read(&text.replace(r#"cpukind cpuset="0x00000003"#, &format!(r#"cpukind cpuset="{large}"#)))
+    };
+    assert_eq!(kinds("0x00000004", "0x00000003").unwrap(), read(EXPORT).unwrap());
+    for (small, large) in [("0x00000006", "0x00000001"), ("0x00000004", "0x00000001")] {
+        let t = kinds(small, large).unwrap();
+        let all_alike =
+            |core: &crate::Core| (core.kind, core.capacity) == (CoreKind::Performance, 1024);
+        assert!(t.cores().iter().all(all_alike), "{small} {large}");
+    }
+}
+
 #[test]
 fn damage_is_named_with_its_line() {
     let error = |there: &str, damage: &str| {

@@ -1,6 +1,6 @@
 //! From the XML tree to ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -127,7 +127,9 @@ impl<'a, 'input> Export<'a, 'input> {
             .iter()
             .map(|&object| self.required(object, "os_index", value::pu))
             .collect::<Result<Vec<_>, _>>()?;
-        let reported: Vec<CpuSpeed> = pus.iter().map(|&pu| speed_of(&kinds, pu)).collect();
+        let cores: Vec<u32> =
+            objects.iter().map(|&object| key(around(object, "Core").unwrap_or(object))).collect();
+        let reported = reported(&kinds, &pus, &cores);
 
         let mut threads = Vec::new();
         let speeds = speeds(&reported);
@@ -206,6 +208,18 @@ fn around<'a, 'input>(inner: Node<'a, 'input>, kind: &str) -> Option<Node<'a, 'i
 /// A number that no other element of the document has; 0 is the document.
 fn key(object: Node<'_, '_>) -> u32 {
     object.id().get()
+}
+
+/// What is reported of each CPU: nothing of any, where a CPU is of no kind or a core of several. hwloc 2.12 mistakes
+/// the CPUs of the kinds where some are offline.
+fn reported(kinds: &[(CpuSet, CpuSpeed)], pus: &[PuId], cores: &[u32]) -> Vec<CpuSpeed> {
+    let kind_of = |pu: PuId| kinds.iter().position(|(cpus, _)| cpus.contains(pu));
+    let mut kind_of_core = HashMap::new();
+    let believable = pus.iter().zip(cores).all(|(&pu, &core)| {
+        kind_of(pu).is_some_and(|kind| *kind_of_core.entry(core).or_insert(kind) == kind)
+    });
+    let speed = |&pu: &PuId| if believable { speed_of(kinds, pu) } else { CpuSpeed::default() };
+    pus.iter().map(speed).collect()
 }
 
 fn speed_of(kinds: &[(CpuSet, CpuSpeed)], pu: PuId) -> CpuSpeed {
