@@ -40,6 +40,7 @@ if [ "${1:-build}" = test ]; then
     need bzip2 bzip2
     need lstopo-no-graphics hwloc-nox
     need setpriv util-linux
+    need ps procps # whose kill the tests use
     need qemu-x86_64 qemu-user
     # Ubuntu has the keys of Debian's archive, for the guest lab, in a package.
     [ -r /usr/share/keyrings/debian-archive-keyring.gpg ] ||
