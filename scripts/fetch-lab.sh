@@ -5,14 +5,12 @@
 # linker and libraries.
 #   scripts/fetch-lab.sh [ARCHITECTURE...]    x86_64 (the default), aarch64, powerpc64le
 # prints what it got, or "lab: skipped" and why. The folder is $SYMBIONT_LAB, by default
-# ~/.cache/symbiont-lab. Nothing is installed: apt has lists, cache and status of its own
-# there, and dpkg only unpacks.
+# ~/.cache/symbiont-lab. Nothing is installed.
 set -eu
+. "$(dirname "$0")/debian-archive.sh"
 
 lab=${SYMBIONT_LAB:-${XDG_CACHE_HOME:-$HOME/.cache}/symbiont-lab}
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 suite=trixie
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # Kernels that the lab knows, the best first (6.18 has sched_ext; backports come
 # and go); after them whatever the suite's own is.
 series='6.18 6.17 6.16 6.19'
@@ -45,46 +43,10 @@ complete() { [ -s "$lab/$1/complete" ]; }
 # of another one that cannot be had: apt takes all of a suite or none.
 configure() {
     [ "${configured:-}" != "$debian" ] || return 0
-    mkdir -p "$work/parts" "$work/none" "$work/lists/partial" "$work/cache/archives/partial"
-    : >"$work/status"
-    all=amd64
-    [ "$debian" = amd64 ] || all="amd64 $debian"
-    cat >"$work/parts/lab.sources" <<END
-Types: deb
-URIs: $mirror
-Suites: $suite $suite-backports
-Components: main
-Architectures: $all
-Signed-By: $keyring
-END
-    cat >"$work/apt.conf" <<END
-Dir::Etc::SourceList "/dev/null";
-Dir::Etc::SourceParts "$work/parts";
-Dir::Etc::Preferences "/dev/null";
-Dir::Etc::PreferencesParts "$work/none";
-Dir::State "$work";
-Dir::State::Lists "$work/lists";
-Dir::State::status "$work/status";
-Dir::Cache "$work/cache";
-APT::Architecture "amd64";
-APT::Architectures { "amd64"; "$debian"; };
-APT::Sandbox::User "$(id -un)";
-Acquire::Languages "none";
-Acquire::Retries "3";
-Acquire::http::Timeout "30";
-Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
-END
-    export APT_CONFIG="$work/apt.conf"
-    # While a mirror is renewed a list is missing; one that stays away need not matter.
-    why=none
-    for pause in 0 5 20; do
-        sleep "$pause"
-        if apt-get -q -o APT::Update::Error-Mode=any update >"$work/log" 2>&1; then
-            why=
-            break
-        fi
-        why="apt-get update: $(grep '^[EW]: ' "$work/log" | head -n1)"
-    done
+    other=$debian
+    [ "$debian" != amd64 ] || other=
+    # shellcheck disable=SC2086 # there may be no other one
+    archive "$suite $suite-backports" amd64 $other
     if [ -n "$why" ]; then
         [ -n "$(apt-cache madison "$emulator")" ] || skip "$why"
         echo "lab: a list is missing, and newer kernels may be with it: $why" >&2
@@ -92,25 +54,12 @@ END
     configured=$debian
 }
 
-download() { (cd "$work/cache/archives" && apt-get -q download "$@") >"$work/log" 2>&1; }
-
-# unpack FOLDER: all that was downloaded, as $lab/FOLDER.
-unpack() {
-    mkdir -p "$work/new"
-    for package in "$work"/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$work/new"
-    done
-    rm -f "$work"/cache/archives/*.deb
-    rm -rf "${lab:?}/$1"
-    mv "$work/new" "$lab/$1"
-}
-
 # The emulator with every library down to libc, so that it runs on any host; and what
 # edits device trees.
 fetch_qemu() {
     apt-get -q -y --no-install-recommends --download-only install \
         "$emulator" device-tree-compiler >"$work/log" 2>&1 || skip "$emulator: $(tail -n1 "$work/log")"
-    unpack "qemu-$1"
+    unpack "$lab/qemu-$1"
     apt-cache policy "$emulator" | sed -n 's/^ *Candidate: //p' >"$lab/qemu-$1/complete"
 }
 
@@ -131,7 +80,7 @@ kernels() {
 fetch_kernel() {
     for name in $(kernels); do
         download "$name:$debian" || continue
-        unpack "$1"
+        unpack "$lab/$1"
         # Modules are not used: all that the lab needs is built in.
         rm -rf "$lab/$1/usr" "$lab/$1/lib"
         mv "$lab/$1"/boot/vmlinu[xz]-* "$lab/$1/vmlinuz"
@@ -160,7 +109,7 @@ fetch_rust() {
     fi
     # shellcheck disable=SC2086 # the lists are meant to be split
     download $own $guests || skip "rustc for $1: $(tail -n1 "$work/log")"
-    unpack "rust-$1"
+    unpack "$lab/rust-$1"
     # shellcheck disable=SC2016 # these are for the scripts
     root='$root/usr' all='"$@"'
     libraries="$root/lib/$1-linux-gnu" objects="$root/lib/gcc/$1-linux-gnu/14"

@@ -20,6 +20,8 @@ else
     echo "lint: clippy is not installed; lints not checked"
 fi
 
+scripts/oldest-rust.sh
+
 RUSTDOCFLAGS="-D warnings" scripts/cargo.sh doc --workspace --no-deps --all-features --locked --quiet
 
 scripts/figures.py --check
