@@ -78,7 +78,7 @@ if ! is_oldest "$cargo"; then
     unset APT_CONFIG
 fi
 # The same flags and profile for both, so that the second finds what the first compiled of what others wrote.
-export RUSTFLAGS="--cfg fuzzing" CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
+export RUSTFLAGS="--cfg fuzzing --cap-lints allow" CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
 set -- --all-targets --release --locked --target-dir target/oldest-rust
 "$cargo" check --workspace --all-features "$@"
 "$cargo" check --manifest-path fuzz/Cargo.toml "$@"
