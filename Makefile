@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh Debian or Ubuntu machine:
-#   make run    installs what is missing, builds, runs the main job, says where the report is
+#   make run    installs what is missing, builds what the main job needs, runs it, says what came out
 #   make test   installs what is missing, checks style, lints, documentation, runs all tests
 #   make lab    boots all guests of the lab; make test boots one
 #   make figures  makes README's table of published results and its pictures anew
@@ -19,9 +19,8 @@ export PROPTEST_RNG_SEED
 .NOTPARALLEL:
 .PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall docs deny release deb check-deb check-slurm-deb clean
 
-run: setup
-	$(CARGO) build --release --locked
-	scripts/main-job.sh
+run:
+	@CARGO="$(CARGO)" scripts/main-job.sh
 
 test: setup-test lint oracles guests
 	scripts/fuzz.sh short

@@ -196,6 +196,17 @@ pub enum Error {
         /// What went wrong the last time.
         source: Box<Error>,
     },
+    /// Runs began too late, although they were given ever more time.
+    #[error(
+        "this machine is too busy to measure on: `{run}` was to begin {lead:?} after its start, and \
+         was not ready by then"
+    )]
+    Busy {
+        /// Which run, the last time.
+        run: String,
+        /// How long it had, the last time.
+        lead: Duration,
+    },
     /// Runs that cannot be evaluated.
     #[error("nothing to evaluate: {0}")]
     Evaluation(String),

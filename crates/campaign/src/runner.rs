@@ -117,6 +117,11 @@ fn round<E: Experiment>(
     })
 }
 
+/// May the next attempt succeed? Not where the user stopped it, nor where it was given more and more time.
+fn may_pass(error: &Error) -> bool {
+    !matches!(error, Error::Cancelled | Error::Busy { .. })
+}
+
 /// Carries out a run, and again if it fails, as often as the experiment says.
 fn attempt<E: Experiment>(
     experiment: &E,
@@ -127,14 +132,12 @@ fn attempt<E: Experiment>(
     let attempts = experiment.attempts();
     for _ in 1..attempts {
         match experiment.carry_out(run, stop) {
-            Err(error) if !matches!(error, Error::Cancelled) && !stop.load(Ordering::Relaxed) => {
-                again(error);
-            }
+            Err(error) if may_pass(&error) && !stop.load(Ordering::Relaxed) => again(error),
             other => return other,
         }
     }
     match experiment.carry_out(run, stop) {
-        Err(error) if attempts > 1 && !matches!(error, Error::Cancelled) => {
+        Err(error) if attempts > 1 && may_pass(&error) => {
             Err(Error::Hopeless { run: run.to_string(), attempts, source: Box::new(error) })
         }
         other => other,

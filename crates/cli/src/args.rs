@@ -3,9 +3,9 @@
 
 mod advise;
 mod batch;
-#[cfg(feature = "research")]
+#[cfg(feature = "bench")]
 mod bench;
-#[cfg(feature = "research")]
+#[cfg(feature = "bench")]
 mod compare;
 mod daemon;
 mod knowledge;
@@ -29,13 +29,13 @@ use std::time::Duration;
 pub use advise::Advise;
 use anyhow::Context;
 pub use batch::{Batch, Order};
-#[cfg(feature = "research")]
+#[cfg(feature = "bench")]
 pub use bench::{
     Bench, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPhases, BenchSeniority,
     OwnCost, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
-#[cfg(feature = "research")]
+#[cfg(feature = "bench")]
 pub use compare::{BenchArgs, Compare};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};
 pub use knowledge::Knowledge;
@@ -87,6 +87,8 @@ pub enum Command {
     Restore(Restore),
     Daemon(Daemon),
     Reload(Reload),
+    #[cfg(feature = "bench")]
+    Bench(BenchArgs),
     #[cfg(feature = "research")]
     #[command(flatten)]
     Research(Research),
@@ -172,6 +174,9 @@ pub struct Run {
     /// with the kernel sharing the counters among them
     #[arg(long)]
     pub rotate: bool,
+    /// Bring a manager of its own also where a daemon runs, which then knows nothing of these programs
+    #[arg(long)]
+    pub own_manager: bool,
     /// How long to wait for a word of the manager before the programs go on without it
     /// [default: 10s at the start, 30s at the end]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]

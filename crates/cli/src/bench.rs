@@ -25,20 +25,10 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
     };
     let mut progress = Terminal::new(Figures::Measured)?;
     let (report, output, json) = match command {
-        Bench::Phases(BenchPhases { output, short, all_ratios, parts, seed, slow_cpu, json }) => {
-            let size = if short { phases::Size::short() } else { phases::Size::full() };
-            let size = if all_ratios { size.with_all_ratios() } else { size };
-            let parts: Vec<phases::Part> = parts.into_iter().map(part).collect();
-            let size = size.only(&parts);
-            let name = match (slow_cpu.is_empty(), all_ratios) {
-                (true, false) => "phases",
-                (true, true) => "phases-all-ratios",
-                (false, false) => "phases-asymmetric",
-                (false, true) => "phases-asymmetric-all-ratios",
-            };
-            let output = folder(output, name, short);
-            let programs = Programs::next_to_this_one()?;
-            let options = phases::PhasesOptions::new(programs, output, size, seed).slowed(slow_cpu);
+        Bench::Phases(args) if args.quick => return at_a_glance(args, &mut progress),
+        Bench::Phases(args) => {
+            let json = args.json;
+            let options = phases_options(args)?;
             let report = phases::run(&options, &mut progress)?;
             (report, options.output, json)
         }
@@ -79,6 +69,63 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
     };
     progress.end();
     show(&report, &output, json, begin.elapsed())
+}
+
+fn phases_options(
+    BenchPhases { output, short, quick, all_ratios, parts, seed, slow_cpu, .. }: BenchPhases,
+) -> anyhow::Result<phases::PhasesOptions> {
+    let size = match (short, quick) {
+        (_, true) => phases::Size::quick(),
+        (true, _) => phases::Size::short(),
+        (false, false) => phases::Size::full(),
+    };
+    let size = if all_ratios { size.with_all_ratios() } else { size };
+    let parts: Vec<phases::Part> = parts.into_iter().map(part).collect();
+    let size = size.only(&parts);
+    let name = match (slow_cpu.is_empty(), all_ratios) {
+        (true, false) => "phases",
+        (true, true) => "phases-all-ratios",
+        (false, false) => "phases-asymmetric",
+        (false, true) => "phases-asymmetric-all-ratios",
+    };
+    let output = match (output, quick) {
+        (None, true) => format!("report/{name}-quick").into(),
+        (output, _) => folder(output, name, short),
+    };
+    let programs = Programs::next_to_this_one()?;
+    Ok(phases::PhasesOptions::new(programs, output, size, seed).slowed(slow_cpu))
+}
+
+/// Serial phases first, for a first look: a sentence, and where the report is.
+fn at_a_glance(args: BenchPhases, progress: &mut Terminal) -> anyhow::Result<()> {
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
+        progress.end();
+        say!("There is one CPU here, so that no thread could run elsewhere: nothing was compared.");
+        return Ok(());
+    }
+    let options = phases_options(args)?;
+    let outcome = phases::carry_out(&options, progress);
+    progress.end();
+    let phases::Outcome { report, sentence } = match outcome {
+        Err(busy @ symbiont_campaign::harness::Error::Busy { .. }) => {
+            say!("Nothing was compared: {busy}. Try again when it does less.");
+            return Ok(());
+        }
+        outcome => outcome?,
+    };
+    // Where it ended early; what else warns is in the sentence.
+    if let Some(Block::Warning(text)) = report.blocks.first() {
+        say!("{text}");
+    }
+    say!("{}", sentence.as_deref().unwrap_or("No pair of programs was compared."));
+    say!("Report: {}", page(&options.output).display());
+    Ok(())
+}
+
+/// The page of a report.
+fn page(output: &Path) -> PathBuf {
+    let page = output.join("index.html");
+    page.canonicalize().unwrap_or(page)
 }
 
 /// Measures what Symbiont itself costs.
@@ -189,8 +236,7 @@ fn print(report: &Report, output: &Path, wall: Duration) {
         }
     }
     say!("\n{}", time_taken(wall));
-    let page = output.join("index.html");
-    say!("Report: {}", page.canonicalize().unwrap_or(page).display());
+    say!("Report: {}", page(output).display());
 }
 
 /// The wall time, for people.

@@ -10,13 +10,12 @@ mod analyze;
 mod args;
 mod attach;
 mod batch;
-#[cfg(feature = "research")]
-#[cfg(feature = "research")]
+#[cfg(feature = "bench")]
 mod bench;
 #[cfg(feature = "research")]
 mod check_sim;
 mod client;
-#[cfg(feature = "research")]
+#[cfg(feature = "bench")]
 mod compare;
 mod daemon;
 mod doctor;
@@ -33,7 +32,7 @@ mod prepare;
 mod processes;
 #[cfg(feature = "research")]
 mod profile;
-#[cfg(feature = "research")]
+#[cfg(feature = "bench")]
 mod progress;
 mod quiet;
 mod replay;
@@ -48,7 +47,6 @@ mod slurm;
 mod stat;
 mod status;
 mod top;
-#[cfg(feature = "research")]
 #[cfg(feature = "research")]
 mod traces;
 #[cfg(feature = "research")]
@@ -132,6 +130,8 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Policies(args) => policies::list(args.name.as_deref(), args.json),
         Command::Restore(args) => restore::run(&args),
+        #[cfg(feature = "bench")]
+        Command::Bench(args) => bench::bench(args),
         #[cfg(feature = "research")]
         Command::Research(command) => research(command),
         Command::SlowCpu(args) => slow_cpu(&args),
@@ -147,7 +147,6 @@ fn research(command: Research) -> anyhow::Result<()> {
         Research::CheckSim(args) => check_sim::run(&args),
         Research::Machines(args) => machines::machines(&args),
         Research::Workloads(args) => machines::workloads(&args),
-        Research::Bench(args) => bench::bench(args),
         Research::Reproduce(args) => reproduce::run(&args),
         Research::Train(args) => train::run(&args),
         Research::Nop => {

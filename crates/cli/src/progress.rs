@@ -14,6 +14,7 @@ pub(crate) enum Figures {
     /// From this machine, which therefore should do nothing else.
     Measured,
     /// From a simulated machine, whatever this one does.
+    #[cfg(feature = "research")]
     Simulated,
 }
 
@@ -22,7 +23,12 @@ pub(crate) struct Terminal {
     bar: ProgressBar,
     cancelled: Arc<AtomicBool>,
     figures: Figures,
+    /// Was it said how long it takes?
+    begun: bool,
 }
+
+/// What takes less is not announced.
+const MOMENT: Duration = Duration::from_secs(10);
 
 impl Terminal {
     pub(crate) fn new(figures: Figures) -> anyhow::Result<Self> {
@@ -35,7 +41,7 @@ impl Terminal {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = "{elapsed_precise}{prefix} {bar:30} {pos}/{len} {msg}";
         bar.set_style(ProgressStyle::with_template(style)?);
-        Ok(Self { bar, cancelled, figures })
+        Ok(Self { bar, cancelled, figures, begun: false })
     }
 
     /// Removes it from the screen.
@@ -52,6 +58,14 @@ impl Terminal {
     }
 }
 
+/// A time, for people.
+fn length(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..120 => format!("{} s", seconds.next_multiple_of(10).max(10)),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
 impl Progress for Terminal {
     fn begin(&mut self, runs: usize, kept: Option<usize>, estimate: Duration) {
         if kept == Some(runs) {
@@ -61,12 +75,12 @@ impl Progress for Terminal {
             );
             return;
         }
-        let minutes = estimate.as_secs().div_ceil(60);
         // What the user's own programs take is not known before they ran.
         let known = !estimate.is_zero();
-        let about = if known { format!(", about {minutes} min") } else { String::new() };
+        let about = if known { format!(", about {}", length(estimate)) } else { String::new() };
         let advice = match self.figures {
             Figures::Measured => " The machine should do nothing else meanwhile.",
+            #[cfg(feature = "research")]
             Figures::Simulated => "",
         };
         let stops = match kept {
@@ -74,13 +88,20 @@ impl Progress for Terminal {
             None => "",
         };
         let done = kept.unwrap_or(0);
-        self.line(&format!("{} runs{about}.{advice}{stops}", runs.saturating_sub(done)));
-        if done > 0 {
-            self.line(&format!("{done} of {runs} runs were done before."));
+        let left = runs.saturating_sub(done);
+        if self.begun {
+            self.line(&format!("{left} more runs{about}."));
+        } else if !known || estimate > MOMENT {
+            self.begun = true;
+            let noun = if left == 1 { "run" } else { "runs" };
+            self.line(&format!("{left} {noun}{about}.{advice}{stops}"));
+            if done > 0 {
+                self.line(&format!("{done} of {runs} runs were done before."));
+            }
         }
         self.bar.set_length(runs as u64);
         self.bar.set_position(done as u64);
-        let of = if known { format!(" of about {minutes} min") } else { String::new() };
+        let of = if known { format!(" of about {}", length(estimate)) } else { String::new() };
         self.bar.set_prefix(of);
         self.bar.enable_steady_tick(Duration::from_secs(1));
     }
@@ -92,7 +113,7 @@ impl Progress for Terminal {
     fn done(&mut self) {
         self.bar.inc(1);
         let (at, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
-        if self.bar.is_hidden() && (at % 25 == 0 || at == of) {
+        if self.bar.is_hidden() && of > 1 && (at % 25.min(of.div_ceil(4)) == 0 || at == of) {
             note!("{at} of {of} runs done");
         }
     }

@@ -56,7 +56,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         None => vec![Job::from(Command::new(&args.command)?)],
     };
     let record = args.record.as_deref().map(create_record).transpose()?;
-    let daemon = client::running(&args.state)?;
+    let daemon = if args.own_manager { None } else { client::running(&args.state)? };
     if daemon.is_some() {
         refuse_what_a_daemon_cannot(args)?;
     }

@@ -9,7 +9,7 @@
 //! | [`detection`] | how soon phases are seen |
 //! | [`latency`] | what classes do for requests |
 //! | [`overhead`], [`counting`] | what managing and counting cost |
-//! | [`hardware`] | simulated pairs, kernels and programs against measured ones |
+//! | `hardware` (a feature) | simulated pairs, kernels and programs against measured ones |
 //!
 //! What they share: how runs are carried out ([`symbiont_campaign`]), orders of runs ([`orders`]), and what
 //! the analytic model of serial phases predicts ([`theory`]).
@@ -17,6 +17,7 @@
 pub mod bench;
 pub mod counting;
 pub mod detection;
+#[cfg(feature = "hardware")]
 pub mod hardware;
 pub mod latency;
 pub mod openmp;

@@ -47,11 +47,13 @@ pub mod page;
 pub mod plan;
 pub mod real;
 mod record;
+mod sentence;
 
-pub use campaign::{PhasesOptions, run};
+pub use campaign::{Outcome, PhasesOptions, carry_out, run};
 pub use evaluate::{Cpus, Evaluation, evaluate};
 pub use plan::{Grouping, Part, Program, Run, RunKind, Size, plan};
 pub use record::PhasesRecord;
+pub use sentence::sentence;
 
 #[cfg(test)]
 mod tests;

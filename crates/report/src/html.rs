@@ -171,12 +171,15 @@ fn plot_html(plot: &Plot) -> Result<String, ReportError> {
     let id = escape(&plot.id);
     let drawn = plot.draw().map_err(|source| ReportError::Plot { id: plot.id.clone(), source })?;
     let picture = inline(&drawn, &escape(&plot.description()));
+    let png = match cfg!(feature = "png") {
+        true => format!("<a href=\"{id}.png\">PNG</a> · "),
+        false => String::new(),
+    };
     Ok(format!(
         "<figure id=\"{id}\">\n<div class=\"scroll\">\n{picture}</div>\n\
          <figcaption>{}</figcaption>\n\
          <details><summary>Data and files</summary>\n<p class=\"files\">\
-         <a href=\"{id}.svg\">SVG</a> · <a href=\"{id}.png\">PNG</a> · \
-         <a href=\"{id}.csv\">CSV</a></p>\n<div class=\"scroll\">\n<table>\n{}</table>\n</div>\n\
+         <a href=\"{id}.svg\">SVG</a> · {png}<a href=\"{id}.csv\">CSV</a></p>\n<div class=\"scroll\">\n<table>\n{}</table>\n</div>\n\
          </details>\n</figure>\n",
         escape(&plot.full_caption()),
         rows(&plot.data(), &BTreeSet::new())

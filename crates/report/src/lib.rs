@@ -13,7 +13,7 @@
 //! | file | content |
 //! |---|---|
 //! | `index.html` | everything, self-contained: inline style and SVG, no script, no network |
-//! | `ID.svg`, `ID.png` | each plot, on white |
+//! | `ID.svg`, `ID.png` | each plot, on white; the latter with the feature `png` |
 //! | `ID.csv` | the data of each table and plot |
 //! | `report.json` | the whole value ([`FORMAT`]) |
 //!
@@ -45,6 +45,7 @@ pub mod published;
 pub mod stats;
 mod table;
 #[cfg(test)]
+#[cfg(feature = "png")]
 mod tests;
 mod write;
 

@@ -24,13 +24,16 @@ mod frame;
 mod header;
 mod lines;
 mod matrix;
+#[cfg(feature = "png")]
 mod raster;
 #[cfg(test)]
+#[cfg(feature = "png")]
 mod tests;
 mod text;
 mod theme;
 mod ticks;
 
+#[cfg(feature = "png")]
 pub(super) use raster::png;
 pub(super) use theme::{DARK, LIGHT, inline, standalone};
 
@@ -229,6 +232,7 @@ pub enum PlotError {
     #[error("cannot draw: {0}")]
     Draw(String),
     /// The picture could not be turned into pixels.
+    #[cfg(feature = "png")]
     #[error("cannot make a PNG: {0}")]
     Raster(String),
 }

@@ -1,6 +1,8 @@
 //! The files of a report.
 
-use super::plot::{PlotError, png, standalone};
+#[cfg(feature = "png")]
+use super::plot::png;
+use super::plot::{PlotError, standalone};
 use super::{Block, FORMAT, Report, TableError, csv, html};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -77,6 +79,7 @@ impl Report {
                 Block::Plot(plot) => {
                     let failed = |source| ReportError::Plot { id: plot.id.clone(), source };
                     let svg = standalone(&plot.draw().map_err(failed)?);
+                    #[cfg(feature = "png")]
                     files.push((format!("{}.png", plot.id), png(&svg).map_err(failed)?));
                     files.push((format!("{}.svg", plot.id), svg.into_bytes()));
                     files.push((format!("{}.csv", plot.id), csv::csv(&plot.data()).into_bytes()));

@@ -59,6 +59,9 @@ pub use ratio::{ParseRatioError, Ratio};
 pub use report::{Calibration, Ended, Report, Span, Work};
 pub use run::{LONGEST_WAIT, MeanPhase, RunOptions, Until, run};
 
+/// How [`Error::Past`] begins, so that a caller of the benchmark can know it.
+pub const LATE: &str = "the time to start was ";
+
 /// Errors of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -66,7 +69,7 @@ pub enum Error {
     #[error("the system refuses another thread: {0}; ask for fewer, or see `ulimit -u`")]
     Thread(#[source] std::io::Error),
     /// The time to begin is over.
-    #[error("the time to start was {0:?} ago; give a later --start-at")]
+    #[error("{LATE}{0:?} ago; give a later --start-at")]
     Past(Duration),
     /// The time to begin is too far off.
     #[error("the time to start is {0:?} away; at most {LONGEST_WAIT:?} is allowed")]

@@ -23,9 +23,14 @@ impl Lead {
         (self.first * self.times.load(Ordering::Relaxed)).min(LONGEST)
     }
 
+    /// Does it grow no more?
+    pub fn is_longest(&self) -> bool {
+        self.get() >= LONGEST
+    }
+
     /// Gives the outcome of a run back, and heeds it.
     pub fn heed<T, E>(&self, outcome: Result<T, E>) -> Result<T, E> {
-        if outcome.is_err() && self.get() < LONGEST {
+        if outcome.is_err() && !self.is_longest() {
             self.times.fetch_add(self.times.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         outcome

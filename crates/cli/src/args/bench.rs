@@ -52,6 +52,10 @@ pub struct BenchPhases {
     /// Two to three minutes instead
     #[arg(long)]
     pub short: bool,
+    /// A minute instead, for a first look: one pair of programs until it is decided, and two real ones;
+    /// says what came out in one sentence
+    #[arg(long, conflicts_with_all = ["short", "all_ratios", "json"])]
+    pub quick: bool,
     /// All pairs of the paper's nine ratios (Tables 4 and 5, Fig. 8) in one session, and
     /// nothing else: ten minutes
     #[arg(long)]

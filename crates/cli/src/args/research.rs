@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{BenchArgs, CheckSim, Machines, Reproduce, Simulate, Train, Workloads};
+use super::{CheckSim, Machines, Reproduce, Simulate, Train, Workloads};
 
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is soon taken apart")]
@@ -17,7 +17,6 @@ pub enum Research {
     Reproduce(Reproduce),
     Machines(Machines),
     Workloads(Workloads),
-    Bench(BenchArgs),
     /// Evaluate what a published model predicts; runs nothing
     #[command(subcommand)]
     Analyze(Analyze),

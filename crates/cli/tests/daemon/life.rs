@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{is_alive, stderr, wait_until};
+use crate::place::{Place, is_alive, stderr, wait_until};
 use crate::service::Service;
 use crate::settings::{changed, own, wait_for_change};
 use crate::trials::{BUSY, own_cpus, skip, trial};
@@ -164,6 +164,13 @@ fn conflict() {
     assert!(text.contains("'stay', not 'random'"), "{text}");
     let agreed = service.place.run(&["--policy", "stay"], &["true"]).output().unwrap();
     assert_eq!((agreed.status.code(), stderr(&agreed)), (Some(0), String::new()));
+    // Not handed to the daemon, whose lock is in the way of a second manager in this state directory only.
+    let own = ["--own-manager", "--policy", "random"];
+    let apart = service.place.run(&own, &["true"]).output().unwrap();
+    assert_eq!(apart.status.code(), Some(0));
+    assert!(stderr(&apart).contains(&service.id().to_string()), "{}", stderr(&apart));
+    let elsewhere = Place::new().run(&own, &["true"]).output().unwrap();
+    assert_eq!((elsewhere.status.code(), stderr(&elsewhere)), (Some(0), String::new()));
 }
 
 fn own_manager() {

@@ -2,22 +2,24 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use symbiont_linux::slow::SlowCpu;
 use symbiont_synth::calibrate::Rate;
 
 use super::command::{self, Ask};
-use super::evaluate::{Cpus, evaluate};
+use super::evaluate::{Cpus, evaluate, serial_gains};
 use super::page;
 use super::plan::{self, Part, Program, Run, RunKind, Size};
 use super::real::{self, Prepare};
 use super::record::{self, PhasesRecord};
+use super::sentence::sentence;
 use symbiont_campaign::harness::{
     self, Error, Lead, Programs, Progress, Slow, read_json, read_report, slow_cpus,
 };
-use symbiont_campaign::{ATTEMPTS, Done, Experiment, Repeats, Site, carry_out};
+use symbiont_campaign::{ATTEMPTS, Decision, Done, Experiment, Repeats, Site};
 use symbiont_report::{Block, Report};
 
 /// What to do.
@@ -60,13 +62,36 @@ const LEAD: Duration = Duration::from_millis(400);
 /// Time that a run may take beyond what it should.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How often runs may begin too late in all, until the machine counts as too busy.
+const MOST_LATE: u32 = 20;
+/// How often in a row one may, once it is given no more time.
+const MOST_LATE_AT_LAST: u32 = 3;
+
+/// What came of a campaign.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The report.
+    pub report: Report,
+    /// What came out, in one sentence; none where the headline cell did not run.
+    pub sentence: Option<String>,
+}
+
+/// [`carry_out`], for its report alone.
+///
+/// # Errors
+/// The same.
+pub fn run(options: &PhasesOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
+    carry_out(options, progress).map(|outcome| outcome.report)
+}
+
 /// Carries out all runs that are not kept yet, evaluates all of them, and writes the report, `runs.csv` and
 /// `real-runs.csv`.
 ///
 /// # Errors
 /// When a run fails again and again, the folder cannot be used, or the user stops it; finished runs are kept
-/// in each case.
-pub fn run(options: &PhasesOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
+/// in each case. Where the machine is too busy for the runs to begin in time, a campaign that ends once it is
+/// decided reports the rounds that are whole; only without one, and all others, end with [`Error::Busy`].
+pub fn carry_out(options: &PhasesOptions, progress: &mut dyn Progress) -> Result<Outcome, Error> {
     // Rounds are those of the plan.
     let site = Site::new(&options.output, Repeats::exactly(1), options.seed)?;
     let rate = site.rate(&options.programs, progress)?;
@@ -99,10 +124,23 @@ pub fn run(options: &PhasesOptions, progress: &mut dyn Progress) -> Result<Repor
         work: &work,
         slow,
         lead: Lead::new(LEAD),
+        late: AtomicU32::new(0),
+        finished: Mutex::new(Vec::new()),
     };
-    let done = carry_out(&phases, &site.folder, 1, progress)?;
-    drop(phases);
-    let records: Vec<PhasesRecord> = done.into_iter().map(|done| done.record).collect();
+    let done = symbiont_campaign::carry_out(&phases, &site.folder, 1, progress);
+    let finished = phases.finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (records, busy) = match done {
+        Ok(done) => (done.into_iter().map(|done| done.record).collect(), None),
+        Err(busy @ Error::Busy { .. }) if options.size.headline_least.is_some() => {
+            let whole = whole_rounds(&plan, finished);
+            if whole.is_empty() {
+                return Err(busy);
+            }
+            (whole, Some(busy.to_string()))
+        }
+        Err(error) => return Err(error),
+    };
+    drop(phases.slow);
     let csv = site.folder.join("runs.csv");
     fs::write(&csv, record::csv(&records)).map_err(Error::io(&csv))?;
     let csv = site.folder.join("real-runs.csv");
@@ -110,12 +148,35 @@ pub fn run(options: &PhasesOptions, progress: &mut dyn Progress) -> Result<Repor
     let cpus = Cpus::slowed(site.machine.cpus, &options.slow);
     let evaluation = evaluate(&records, cpus, rate.iterations_per_s, options.seed)?;
     let mut report = page::page(&evaluation, &options.size);
+    if let Some(why) = busy {
+        let text = format!("It ended after {} runs: {why}.", records.len());
+        report.blocks.insert(0, Block::Warning(text));
+    }
     if let Err(why) = &work {
         report.push(Block::Note(format!("There were no real programs to measure: {why}")));
     }
     report.facts = facts(options, rate, &records);
     site.write(&mut report)?;
-    Ok(report)
+    Ok(Outcome { report, sentence: sentence(&evaluation) })
+}
+
+/// The records of those rounds that are there as they were planned.
+fn whole_rounds(plan: &[Run], finished: Vec<PhasesRecord>) -> Vec<PhasesRecord> {
+    let of = |run: &Run| (run.part, run.round);
+    let planned = |round| plan.iter().filter(|run| of(run) == round).count();
+    let there = |round| finished.iter().filter(|record| of(&record.run) == round).count();
+    let whole: Vec<bool> = finished
+        .iter()
+        .map(|record| of(&record.run))
+        .map(|round| there(round) == planned(round))
+        .collect();
+    finished.into_iter().zip(whole).filter_map(|(record, whole)| whole.then_some(record)).collect()
+}
+
+/// Did a program find that the time at which it was to begin is past?
+fn began_late(error: &Error) -> bool {
+    let Error::Failed { stderr, .. } = error else { return false };
+    stderr.contains(symbiont_synth::LATE) || stderr.contains(real::LATE)
 }
 
 /// The experiment on this machine.
@@ -127,6 +188,10 @@ struct Phases<'a> {
     work: &'a Result<real::Work, String>,
     slow: Slow,
     lead: Lead,
+    /// How many runs began too late.
+    late: AtomicU32,
+    /// What was measured since the start.
+    finished: Mutex<Vec<PhasesRecord>>,
 }
 
 impl Experiment for Phases<'_> {
@@ -144,12 +209,44 @@ impl Experiment for Phases<'_> {
     }
 
     fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
-        if done.is_empty() { self.plan.to_vec() } else { Vec::new() }
+        let size = &self.options.size;
+        let gains = || {
+            let records: Vec<PhasesRecord> = done.iter().map(|done| done.record.clone()).collect();
+            serial_gains(&records)
+        };
+        let repeats = size.headline_repeats();
+        let decided = || repeats.decide(&gains()) != Decision::Undecided;
+        let headline = done.iter().map(|done| &done.run).filter(|run| run.part == Part::Headline);
+        let measured = headline.map(|run| run.round + 1).max().unwrap_or(0);
+        let rounds = repeats.wanted(measured, decided);
+        let is_next = |run: &&Run| match run.part {
+            Part::Headline => (measured..rounds).contains(&run.round),
+            // Once all of the first headline rounds are there, these are too.
+            Part::Matrix | Part::Real => done.is_empty(),
+        };
+        self.plan.iter().filter(is_next).cloned().collect()
     }
 
     fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<PhasesRecord, Error> {
-        let record = self.lead.heed(self.measure(run, &|| stop.load(Ordering::Relaxed)))?;
+        let cancelled = || stop.load(Ordering::Relaxed);
+        let mut at_last = 0;
+        let record = loop {
+            let lead = self.lead.get();
+            at_last += u32::from(self.lead.is_longest());
+            let measured = self.lead.heed(self.measure(run, &cancelled));
+            match measured {
+                Err(error) if began_late(&error) && !cancelled() => {
+                    let late = self.late.fetch_add(1, Ordering::Relaxed) + 1;
+                    if at_last >= MOST_LATE_AT_LAST || late >= MOST_LATE {
+                        return Err(Error::Busy { run: run.to_string(), lead });
+                    }
+                }
+                outcome => break outcome?,
+            }
+        };
         self.slow.check()?;
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        finished.push(record.clone());
         Ok(record)
     }
 
@@ -185,7 +282,11 @@ impl Phases<'_> {
             let (jobs, report) = (file("jobs.toml"), file("report.json"));
             fs::write(&jobs, text).map_err(Error::io(&jobs))?;
             let symbiont = &options.programs.symbiont;
-            let words = command::symbiont(symbiont, policy, &options.slow, &jobs, &report);
+            // Neither a daemon nor what one left behind has a part in it.
+            let state = harness::scratch(&std::env::temp_dir())?;
+            let mut words = command::symbiont(symbiont, policy, &options.slow, &jobs, &report);
+            words.push("--own-manager".to_owned());
+            words.push(format!("--state-dir={}", state.path().display()));
             Ok::<_, Error>((start(&words, &file("stdout"))?, Some(read_report(&report)?)))
         };
         let real = || match self.work {

@@ -266,6 +266,28 @@ pub fn evaluate(
     Ok(Evaluation { cpus, alone, cells, real, managers: managers(records), checks })
 }
 
+/// What the serial program of the headline cell gains by the tried policy in one session, in units of its
+/// performance alone: a figure for each round that ran under both.
+pub(super) fn serial_gains(records: &[PhasesRecord]) -> Vec<f64> {
+    let of = |record: &PhasesRecord| {
+        let serial = record.programs.iter().find(|program| program.ratio == Ratio::SERIAL)?;
+        (record.run.part == Part::Headline).then(|| serial.progress_per_s())
+    };
+    let runs = |wanted: Option<(&str, Grouping)>| -> Vec<(u32, f64)> {
+        let some = records.iter().filter(|record| record.run.what.managed() == wanted);
+        some.filter_map(|record| Some((record.run.round, of(record)?))).collect()
+    };
+    let alone: Vec<f64> = runs(None).into_iter().map(|(_, progress)| progress).collect();
+    let alone = mean(&alone);
+    let [baseline, tried] =
+        [BASELINE, TRIED].map(|policy| runs(Some((policy, Grouping::OneSession))));
+    let gain = |(round, progress): (u32, f64)| {
+        let (_, other) = baseline.iter().find(|(other, _)| *other == round)?;
+        Some((progress - other) / alone)
+    };
+    tried.into_iter().filter_map(gain).collect()
+}
+
 fn cell(
     (part, grouping): (Part, Grouping),
     ratios: [Ratio; 2],

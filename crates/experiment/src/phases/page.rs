@@ -4,6 +4,7 @@ use symbiont_synth::Ratio;
 
 use super::evaluate::{Cell, Evaluation, Outcome, label};
 use super::plan::{Grouping, Part, Size};
+use super::sentence::sentence;
 use symbiont_campaign::harness::Check;
 use symbiont_report::{Axis, Block, Chart, Dots, Mark, Matrix, Plot, Report, Series};
 
@@ -11,6 +12,8 @@ use symbiont_report::stats::Estimate;
 
 mod real;
 mod tables;
+
+pub(super) use tables::used_alone;
 
 /// The report of a campaign, without facts.
 #[must_use]
@@ -20,6 +23,7 @@ pub fn page(evaluation: &Evaluation, size: &Size) -> Report {
         "What a serial thread gains from a core of its own, and what that costs the others: \
          real runs under stay and phases, interleaved",
     );
+    report.blocks.extend(sentence(evaluation).map(Block::Prose));
     report.push(Block::Heading("What it has to show".to_owned()));
     report.push(Check::table(&evaluation.checks));
     let headline: Vec<&Cell> = of_part(evaluation, Part::Headline);

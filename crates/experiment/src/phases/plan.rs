@@ -7,6 +7,7 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
+use symbiont_campaign::Repeats;
 use symbiont_synth::Ratio;
 
 /// The policy that the others are compared with.
@@ -19,6 +20,9 @@ pub const POLICIES: [&str; 2] = [BASELINE, TRIED];
 /// The paper's ratios (Table 4).
 pub const NINE: [&str; 9] = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"];
 
+/// A change of the serial program's speedup that is none of interest.
+const NARROW: f64 = 0.03;
+
 /// Time that a run takes besides its measurement: starting, enrolling, ending.
 const AROUND: Duration = Duration::from_millis(550);
 
@@ -27,6 +31,8 @@ const AROUND: Duration = Duration::from_millis(550);
 pub struct Size {
     /// Rounds of the headline cell, (∞:1) co-running with (1:∞).
     pub headline_rounds: u32,
+    /// Fewest of them, after which none follows once the serial program is decided; absent: all of them.
+    pub headline_least: Option<u32>,
     /// Length of its runs.
     pub headline_time: Duration,
     /// Ratios of the matrix; each unordered pair is a cell.
@@ -49,6 +55,7 @@ impl Size {
     pub fn full() -> Self {
         Self {
             headline_rounds: 12,
+            headline_least: None,
             headline_time: Duration::from_secs(3),
             matrix_ratios: ratios(&["inf:1", "1:1", "1:inf"]),
             matrix_rounds: 4,
@@ -64,6 +71,7 @@ impl Size {
     pub fn short() -> Self {
         Self {
             headline_rounds: 4,
+            headline_least: None,
             headline_time: Duration::from_secs(2),
             matrix_ratios: ratios(&["inf:1", "1:1", "1:inf"]),
             matrix_rounds: 2,
@@ -72,6 +80,27 @@ impl Size {
             real_rounds: 2,
             real_time: Duration::from_millis(1500),
         }
+    }
+
+    /// One figure with its decision: about a minute.
+    #[must_use]
+    pub fn quick() -> Self {
+        Self {
+            headline_rounds: 6,
+            headline_least: Some(3),
+            headline_time: Duration::from_millis(1500),
+            matrix_rounds: 0,
+            real_time: Duration::from_secs(1),
+            ..Self::short()
+        }
+    }
+
+    /// How often the headline cell is repeated.
+    #[must_use]
+    pub fn headline_repeats(&self) -> Repeats {
+        let most = self.headline_rounds;
+        let least = self.headline_least.unwrap_or(most);
+        Repeats { least, most, narrow: NARROW }
     }
 
     /// All pairs of the paper's nine ratios in one session, and nothing else: as long as the whole.

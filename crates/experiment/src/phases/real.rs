@@ -41,6 +41,9 @@ pub use evaluate::{Outcome, Real, RealCell, evaluate};
 pub(super) use run::{Prepare, Work, start};
 pub use run::{Tools, csv};
 
+/// What the serial program says where it was to begin before it was ready.
+pub(super) const LATE: &str = "was ready too late";
+
 /// What the serial program reported of its work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timed {

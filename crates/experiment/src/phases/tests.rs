@@ -39,6 +39,7 @@ fn records(of: impl Fn(&str, Grouping, Ratio, Ratio) -> f64) -> Vec<PhasesRecord
 fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Vec<PhasesRecord> {
     let size = Size {
         headline_rounds: 6,
+        headline_least: None,
         headline_time: Duration::from_secs(1),
         matrix_ratios: vec![Ratio::PARALLEL, Ratio::SERIAL],
         matrix_rounds: 3,
@@ -364,6 +365,7 @@ fn stand_ins(folder: &Path) -> Programs {
 fn options(folder: &Path) -> PhasesOptions {
     let size = Size {
         headline_rounds: 2,
+        headline_least: None,
         headline_time: Duration::from_millis(10),
         matrix_ratios: vec![Ratio::SERIAL],
         matrix_rounds: 1,
@@ -482,4 +484,99 @@ fn without_real_programs_their_part_is_left_out() {
     };
     assert!(report.blocks.iter().any(says));
     assert!(!folder.path().join("out/real.csv").exists());
+}
+
+/// Has the stand-in for `symbiont` say first what a line of a shell says, in which `$n` counts the calls.
+fn says_first(options: &PhasesOptions, line: &str) {
+    let text = std::fs::read_to_string(&options.programs.symbiont).unwrap();
+    let folder = options.programs.symbiont.parent().unwrap();
+    let count = "echo >>\"${0%/*}/calls\"; n=$(wc -l <\"${0%/*}/calls\")";
+    script(
+        folder,
+        "symbiont",
+        &text.replace("#!/bin/sh\n", &format!("#!/bin/sh\n{count}\n{line}\n")),
+    );
+}
+
+/// As the benchmark says it.
+fn late() -> String {
+    let why = symbiont_synth::Error::Past(Duration::from_millis(7));
+    format!("echo 'symbiont-synth: {why}' >&2; exit 1")
+}
+
+#[test]
+fn a_run_that_begins_late_is_repeated_with_more_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    says_first(&options, &format!("[ $n -gt 4 ] || {{ {}; }}", late()));
+    let mut watcher = Watcher::default();
+    run(&options, &mut watcher).unwrap();
+    assert_eq!(watcher.done, 24);
+}
+
+#[test]
+fn a_machine_on_which_runs_begin_late_again_and_again_is_too_busy() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    says_first(&options, &late());
+    let error = run(&options, &mut ()).unwrap_err();
+    assert!(matches!(error, Error::Busy { .. }), "{error}");
+    assert!(error.to_string().contains("too busy"), "{error}");
+}
+
+#[test]
+fn a_quick_look_at_a_machine_that_becomes_too_busy_tells_of_the_rounds_that_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.size.headline_least = Some(2);
+    // Of each headline round four runs are managed.
+    says_first(&options, &format!("[ $n -le 6 ] || {{ {}; }}", late()));
+    let outcome = carry_out(&options, &mut ()).unwrap();
+    assert!(outcome.sentence.is_some());
+    let says = |block: &symbiont_report::Block| match block {
+        symbiont_report::Block::Warning(text) => {
+            text.starts_with("It ended after 6 runs") && text.contains("too busy")
+        }
+        _ => false,
+    };
+    assert!(outcome.report.blocks.iter().any(says));
+}
+
+#[test]
+fn a_quick_look_ends_when_the_serial_program_is_decided() {
+    let begun = |different: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(folder.path());
+        options.size = Size { headline_rounds: 4, headline_least: Some(2), ..options.size };
+        options.size = options.size.only(&[Part::Headline]);
+        if different {
+            // Every other run is several times as fast.
+            let rate = |times: f64| format!("\"iterations_per_s\":{:?}", times * RATE);
+            let text = std::fs::read_to_string(&options.programs.symbiont).unwrap();
+            let fast = text.replace(&rate(1.0), &rate(9.0));
+            script(folder.path(), "fast", &fast);
+            says_first(&options, "[ $((n * n / 3 % 2)) = 0 ] || exec \"${0%/*}/fast\" \"$@\"");
+        }
+        let mut watcher = Watcher::default();
+        run(&options, &mut watcher).unwrap();
+        watcher.begun.split_off(2)
+    };
+    // Two rounds of six runs each, and two more.
+    assert_eq!(begun(false), [(12, 0)]);
+    assert_eq!(begun(true), [(12, 0), (24, 12)]);
+}
+
+#[test]
+fn what_came_out_is_one_sentence() {
+    assert_eq!(
+        sentence(predicted()).unwrap(),
+        "Placed by Symbiont, a serial program next to a parallel one ran at 1.00 of its speed alone, \
+         under Linux at 0.67 (the parallel one: 0.50 and 0.67)."
+    );
+    let same = records(|_, grouping, own, other| as_predicted(BASELINE, grouping, own, other));
+    let same = evaluate(&same, Cpus::alike(2), RATE, 1).unwrap();
+    assert!(sentence(&same).unwrap().contains("which 6 pairs of runs do not distinguish"));
+    // As if one thread had been twice as fast when the rate was measured.
+    let busy = evaluate(&few(), Cpus::alike(2), 2.0 * RATE, 1).unwrap();
+    assert!(sentence(&busy).unwrap().contains("other programs took about 50 % of the machine"));
 }

@@ -195,13 +195,18 @@ fn ideal(program: &Alone, cpus: Cpus) -> Option<f64> {
     Some(parallel * all + (1.0 - parallel) * all / f64::from(cpus.count))
 }
 
-/// Says so if the machine was not the programs' own.
-pub fn disturbed(programs: &[Alone], cpus: Cpus) -> Option<String> {
+/// Least share of what the CPUs can do that a parallel program got alone.
+pub fn used_alone(programs: &[Alone], cpus: Cpus) -> Option<f64> {
     let shares = programs
         .iter()
         .filter(|program| program.ratio == Ratio::PARALLEL)
         .filter_map(|program| Some(program.throughput.value / ideal(program, cpus)?));
-    let share = shares.reduce(f64::min).filter(|share| *share < UNDISTURBED)?;
+    shares.reduce(f64::min)
+}
+
+/// Says so if the machine was not the programs' own.
+pub fn disturbed(programs: &[Alone], cpus: Cpus) -> Option<String> {
+    let share = used_alone(programs, cpus).filter(|share| *share < UNDISTURBED)?;
     Some(format!(
         "A parallel program alone got only {:.0} % of what {} CPUs can do: something else used \
          the machine, or its CPUs do not add up (SMT, frequency limits). Speedups are relative to \
