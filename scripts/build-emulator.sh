@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds QEMU's user-mode emulator for x86-64 programs with plugins, which `symbiont profile` needs, where the
-# distribution's is static and has none (Debian 13, Ubuntu 25.04 and later):
+# distribution's is static and has none (Debian 13, Ubuntu 24.04 and later):
 #   scripts/build-emulator.sh FOLDER    puts qemu-x86_64 into FOLDER, which must then come first in PATH
-# The source is that of the distribution. It takes gcc, libglib2.0-dev, meson, ninja-build, pkg-config, python3-venv.
+# The source is that of the distribution. It takes gcc, libglib2.0-dev, meson, ninja-build, pkg-config, python3-venv, python3-pycotap.
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

@@ -162,6 +162,10 @@ pub struct Run {
     /// [default: no bound]
     #[arg(long, value_name = "MOVES")]
     pub budget: Option<usize>,
+    /// Which threads keep a narrowed mask, from which programs count their CPUs: those of which the policy
+    /// or a class says so, also those that the kernel moves away from where they are nudged, or all
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Narrow::AsDecided)]
+    pub narrow: Narrow,
     /// How new processes and threads are found
     #[arg(long, value_enum, value_name = "HOW", default_value_t = EnrolBy::Auto)]
     pub enrol_by: EnrolBy,
@@ -242,6 +246,27 @@ impl State {
                 .with_context(|| format!("where is the state directory {}?", dir.display()))
         };
         self.state_dir.as_ref().map(absolute).transpose()
+    }
+}
+
+/// Which threads keep a narrowed mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Narrow {
+    /// Those of which the policy or a class says so
+    AsDecided,
+    /// Also those that the kernel moves away again and again
+    WhereNeeded,
+    /// All that are placed
+    Always,
+}
+
+impl From<Narrow> for symbiont_control::Holding {
+    fn from(narrow: Narrow) -> Self {
+        match narrow {
+            Narrow::AsDecided => Self::AsDecided,
+            Narrow::WhereNeeded => Self::WhereNeeded,
+            Narrow::Always => Self::Always,
+        }
     }
 }
 

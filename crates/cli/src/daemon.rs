@@ -89,6 +89,7 @@ fn read(args: &Args) -> anyhow::Result<Config> {
     // Two values for one key on the command line are refused, as they are elsewhere.
     args.parameters.values(find(&config.policy)?)?;
     config.set.extend(args.parameters.set.iter().cloned());
+    config.narrow = args.narrow.map_or(config.narrow, Into::into);
     Ok(config)
 }
 

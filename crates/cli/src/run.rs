@@ -23,7 +23,7 @@ use symbiont_planner::Bounds;
 use symbiont_policy::{KnownActivity, Settings, find};
 use symbiont_topology::HostTopology;
 
-use crate::args::{EnrolBy, ReportForm, Run, SeeBy};
+use crate::args::{EnrolBy, Narrow, ReportForm, Run, SeeBy};
 use crate::client::{self, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
 #[cfg(feature = "research")]
@@ -120,6 +120,7 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
         (!args.options.parameters.set.is_empty(), "--set"),
         (!args.slower.is_empty(), "--slower"),
         (args.see_by == SeeBy::Tracepoints, "--see-by"),
+        (args.narrow != Narrow::AsDecided, "--narrow"),
         (!args.knowledge.model.is_empty(), "--model"),
         (args.knowledge.slowdowns.is_some(), "--slowdowns"),
         #[cfg(feature = "research")]
@@ -149,6 +150,7 @@ fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Re
         settings: knowledge::add(&args.knowledge, here, policy, settings)?,
         quantum: args.quantum.unwrap_or(policy.quantum),
         bounds: Bounds { hold: args.hold, budget: args.budget },
+        holding: args.narrow.into(),
         choice: match args.enrol_by {
             EnrolBy::Auto => Choice::Best,
             EnrolBy::Scan => Choice::Scan,

@@ -6,6 +6,7 @@ use symbiont_machine::{
     Assignment, Change, Move, Outcome, Placement, Priority, Sample, Target, ThreadId,
 };
 use symbiont_planner::{Barred, Setting, Why};
+use symbiont_topology::CpuSet;
 
 /// Longest time, in quanta, that a refused setting is left alone.
 const LONGEST_PAUSE: u64 = 64;
@@ -47,11 +48,31 @@ impl AppliedSettings {
     }
 
     /// Forgets threads that are not in the sample, which must be ordered by
-    /// identity. A machine undoes at an exec what was applied.
-    pub(crate) fn keep(&mut self, sample: &Sample) {
+    /// identity. A machine undoes at an exec what was applied. Forgets targets, too, of which the
+    /// online hardware threads leave nothing, unless a mask holds them.
+    pub(crate) fn keep(&mut self, sample: &Sample, online: &CpuSet) {
         let find = |id: &ThreadId| sample.threads.binary_search_by_key(id, |t| t.id).is_ok();
         self.bars.retain(|(id, _), _| find(id));
-        self.applied.retain(|id, _| find(id));
+        self.applied.retain(|id, kept| {
+            if kept.mask.is_os() && kept.target.cpus().is_some_and(|cpus| cpus.is_disjoint(online))
+            {
+                kept.target = Target::Os;
+            }
+            find(id) && !kept.is_nothing()
+        });
+    }
+
+    /// Notes a target that holds without a move.
+    pub(crate) fn reach(&mut self, id: ThreadId, target: &Target, wanted: Option<&Assignment>) {
+        self.set(id, |entry| entry.target = target.clone(), wanted);
+    }
+
+    /// Leaves all nudged threads to the OS.
+    pub(crate) fn forget_nudged(&mut self) {
+        self.applied.retain(|_, kept| {
+            kept.target = kept.mask.clone();
+            !kept.is_nothing()
+        });
     }
 
     /// Notes a move that was asked for in this quantum. `wanted` is the
@@ -67,14 +88,18 @@ impl AppliedSettings {
         match outcome {
             Outcome::Done => {
                 self.bars.remove(&key);
-                self.set(asked.thread, &asked.change, wanted);
+                self.set(asked.thread, |entry| make(entry, &asked.change), wanted);
             }
             Outcome::Gone => {
                 self.applied.remove(&asked.thread);
             }
+            // Its limit is another one now, and within that it may be nudged.
+            Outcome::ExternallyChanged if matches!(asked.change, Change::Nudge(_)) => {
+                self.set(asked.thread, |entry| entry.target = entry.mask.clone(), None);
+            }
             Outcome::ExternallyChanged => {
                 self.bars.insert(key, Bar::ExternallyChanged);
-                self.set(asked.thread, &as_the_user_left_it(key.1), None);
+                self.set(asked.thread, |entry| make(entry, &as_the_user_left_it(key.1)), None);
             }
             Outcome::Refused(_) => {
                 let pause = match self.bars.get(&key) {
@@ -88,20 +113,32 @@ impl AppliedSettings {
         }
     }
 
-    /// Notes the applied value of a setting.
-    fn set(&mut self, id: ThreadId, change: &Change, wanted: Option<&Assignment>) {
+    /// Changes what is applied on a thread.
+    fn set(
+        &mut self,
+        id: ThreadId,
+        change: impl FnOnce(&mut Assignment),
+        wanted: Option<&Assignment>,
+    ) {
         let entry = self.applied.entry(id).or_default();
-        match change {
-            Change::Affinity(target) => entry.target = target.clone(),
-            Change::Priority(priority) => entry.priority = *priority,
-        }
+        change(entry);
         if let Some(wanted) = wanted {
             entry.reason = wanted.reason.clone();
             entry.predicted_slowdown = wanted.predicted_slowdown;
         }
-        if entry.target == Target::Os && entry.priority == Priority::Normal {
+        if entry.is_nothing() {
             self.applied.remove(&id);
         }
+    }
+}
+
+/// Brings a change that was made into what is applied.
+fn make(entry: &mut Assignment, change: &Change) {
+    match change {
+        // A mask moves the thread as well; what it was nudged to is decided anew.
+        Change::Affinity(mask) => (entry.mask, entry.target) = (mask.clone(), mask.clone()),
+        Change::Nudge(cpus) => entry.target = Target::Cpus(cpus.clone()),
+        Change::Priority(priority) => entry.priority = *priority,
     }
 }
 

@@ -11,7 +11,8 @@ use symbiont_policy::{Policy, View};
 use symbiont_topology::CpuSet;
 
 use crate::applied::AppliedSettings;
-use crate::{Deciding, Tally};
+use crate::holding::Disagreement;
+use crate::{Deciding, Holding, Rung, Tally};
 
 /// All that one round of the loop saw and did.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +75,8 @@ pub struct Controller<M> {
     /// Measured besides what the policy asks for, where it can be.
     extra: Signals,
     deciding: Deciding,
+    holding: Holding,
+    disagreement: Disagreement,
     history: History,
     settings: AppliedSettings,
     tally: Tally,
@@ -95,6 +98,8 @@ impl<M: Machine> Controller<M> {
             planner,
             extra,
             deciding,
+            holding: Holding::default(),
+            disagreement: Disagreement::default(),
             history,
             settings,
             tally,
@@ -110,6 +115,18 @@ impl<M: Machine> Controller<M> {
     pub fn deciding(mut self, deciding: Deciding) -> Self {
         self.deciding = deciding;
         self
+    }
+
+    /// Has targets held in another way than the policy decided.
+    #[must_use]
+    pub fn holding(mut self, holding: Holding) -> Self {
+        self.holding = holding;
+        self
+    }
+
+    /// The same from the next step on.
+    pub fn set_holding(&mut self, holding: Holding) {
+        self.holding = holding;
     }
 
     /// Has more measured than the policy asks for, as far as the machine can. To
@@ -182,7 +199,7 @@ impl<M: Machine> Controller<M> {
         }
         let mut sample = self.machine.sample().map_err(ControlError::Machine)?;
         sample.threads.sort_by_key(|t| t.id);
-        self.settings.keep(&sample);
+        self.settings.keep(&sample, &self.machine.topology().cpus());
         self.note_lapsed(&sample)?;
         let before = self.last.take().map(|step| step.sample);
         let characterizations =
@@ -195,7 +212,9 @@ impl<M: Machine> Controller<M> {
         let seen = before_deciding.as_ref().unwrap_or(applied);
         let view = View::new(self.machine.topology(), &sample, &characterizations, seen);
         let view = view.measured(&measurements);
-        let placement = self.policy.place(&view);
+        let mut placement = self.policy.place(&view);
+        let (topology, did) = (self.machine.topology(), &characterizations);
+        self.disagreement.adjust(self.holding, topology, &sample, did, &mut placement);
         let barred = self.settings.barred(self.tally.quanta);
         let situation = Situation {
             sample: &sample,
@@ -206,6 +225,9 @@ impl<M: Machine> Controller<M> {
         };
         let plan = self.planner.plan(&situation, &placement);
         let outcomes = self.apply(&plan.moves, &placement)?;
+        for (id, target) in plan.reached.iter().filter(|_| self.machine.acts()) {
+            self.settings.reach(*id, target, placement.get(id));
+        }
 
         let step = Step { sample, characterizations, measurements, placement, plan, outcomes };
         self.tally.add(&step, count_new(before.as_ref(), &step.sample));
@@ -266,6 +288,7 @@ impl<M: Machine> Controller<M> {
         for outcome in &outcomes {
             self.tally.add_outcome(outcome);
         }
+        self.settings.forget_nudged();
         Ok(moves.into_iter().zip(outcomes).collect())
     }
 
@@ -279,6 +302,18 @@ impl<M: Machine> Controller<M> {
     /// left alone from then on.
     pub fn externally_changed(&self) -> impl Iterator<Item = (ThreadId, Setting)> + '_ {
         self.settings.externally_changed()
+    }
+
+    /// How a thread is kept on its target, where that is not held.
+    #[must_use]
+    pub fn rung(&self, id: &ThreadId) -> Rung {
+        self.disagreement.rung(id)
+    }
+
+    /// Threads that are kept in another way than the policy decided, since the OS moves them.
+    #[must_use]
+    pub fn disagreements(&self) -> usize {
+        self.disagreement.count()
     }
 
     /// What happened so far, in numbers.

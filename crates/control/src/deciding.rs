@@ -29,7 +29,8 @@ impl Deciding {
             let left = thread.allowed.intersection(online).difference(&self.reserved);
             let have = applied.get(&thread.id).cloned().unwrap_or_default();
             let reason = "a decision is taken on a core of its own".into();
-            let assignment = Assignment { target: Target::Cpus(left.clone()), reason, ..have };
+            let target = Target::Cpus(left.clone());
+            let assignment = Assignment { mask: target.clone(), target, reason, ..have };
             (!left.is_empty()).then_some((thread.id, assignment))
         });
         elsewhere.collect()

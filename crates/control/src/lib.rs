@@ -39,11 +39,13 @@
 mod applied;
 mod controller;
 mod deciding;
+mod holding;
 mod summary;
 mod tally;
 
 pub use controller::{ControlError, Controller, Step};
 pub use deciding::Deciding;
+pub use holding::{CHECKS, Holding, REST, Rung};
 pub use summary::{
     CoRunner, CoRunners, CpuShare, PredictedSlowdown, ProgramSummary, ReasonCount, Summary,
     SummaryReport, ThreadSummary,

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use symbiont_control::{ControlError, Controller, Deciding};
+use symbiont_control::{ControlError, Controller, Deciding, Holding};
 use symbiont_machine::test_support::FakeMachine;
 use symbiont_machine::{
     Ability, Assignment, Change, Machine, Move, Outcome, Placement, Priority, Signal, Signals,
@@ -27,7 +27,7 @@ trait ScenarioMachine: Machine {
     fn start(&mut self, program: u32, number: u32) -> ThreadId;
     /// Ends a thread.
     fn end(&mut self, thread: ThreadId);
-    /// Where a thread is kept; none if it is left to the OS.
+    /// The mask that holds a thread; none if it has its user's own.
     fn place_of(&self, thread: ThreadId) -> Option<CpuSet>;
 }
 
@@ -45,10 +45,7 @@ impl ScenarioMachine for FakeMachine {
     }
 
     fn place_of(&self, thread: ThreadId) -> Option<CpuSet> {
-        match self.placed.get(&thread) {
-            Some(Target::Cpus(cpus)) => Some(cpus.clone()),
-            Some(Target::Os) | None => None,
-        }
+        self.masks.get(&thread).cloned()
     }
 }
 
@@ -69,7 +66,12 @@ impl Policy for Many {
     }
 }
 
+/// That holds what the policy places: what is applied can be read from the machine.
 fn controller<M: Machine>(machine: M, policy: impl Policy + 'static) -> Controller<M> {
+    nudging(machine, policy).holding(Holding::Always)
+}
+
+fn nudging<M: Machine>(machine: M, policy: impl Policy + 'static) -> Controller<M> {
     Controller::new(machine, Box::new(policy), Planner::new(Bounds::none()))
 }
 
@@ -103,6 +105,23 @@ fn a_serial_thread_gets_a_core_and_gives_it_back<M: ScenarioMachine>() {
     c.machine_mut().end(serial);
     quanta(&mut c, 1);
     assert!(parallel.iter().all(|&t| c.machine().place_of(t).is_none()));
+    assert!(c.applied().is_empty());
+}
+
+fn a_nudged_thread_has_no_mask_of_ours<M: ScenarioMachine>() {
+    let mut machine = M::new();
+    let serial = machine.start(1, 10);
+    let parallel = [machine.start(2, 20), machine.start(2, 21)];
+    let mut c = nudging(machine, Phases::new(None));
+    quanta(&mut c, 4);
+    let target = |id: ThreadId| c.applied()[&id].target.cpus().cloned();
+    assert_eq!(target(serial), cpu(0));
+    assert!(parallel.iter().all(|&t| target(t) == cpu(1)));
+    assert!([serial].iter().chain(&parallel).all(|&t| c.machine().place_of(t).is_none()));
+    let done = c.tally().done;
+    quanta(&mut c, 10);
+    assert_eq!(c.tally().done, done, "they stay, so that no nudge is made again");
+    c.release().unwrap();
     assert!(c.applied().is_empty());
 }
 
@@ -174,7 +193,8 @@ fn a_reserved_core_is_left_while_it_is_decided<M: ScenarioMachine>() {
     let last: CpuSet = [PuId(1)].into_iter().collect();
     let deciding = Deciding { reserved: last.clone(), takes: QUANTUM / 10 };
     let planner = Planner::new(Bounds::none());
-    let mut controller = Controller::new(machine, Box::new(settler), planner).deciding(deciding);
+    let controller = Controller::new(machine, Box::new(settler), planner).deciding(deciding);
+    let mut controller = controller.holding(Holding::Always);
     for _ in 0..3 {
         controller.step().unwrap();
         controller.machine_mut().wait(QUANTUM).unwrap();
@@ -207,6 +227,7 @@ macro_rules! each_scenario_on_each_machine {
 each_scenario_on_each_machine! {
     scenarios {
         a_serial_thread_gets_a_core_and_gives_it_back
+        a_nudged_thread_has_no_mask_of_ours
         a_thread_born_mid_run_is_placed
         release_undoes_everything
         a_reserved_core_is_left_while_it_is_decided
@@ -278,10 +299,9 @@ mod answers {
         quanta(&mut c, 1);
         let stranded = |c: &Controller<FakeMachine>| {
             let gone: CpuSet = [PuId(2), PuId(3)].into_iter().collect();
-            let placed = &c.machine().placed;
-            let is_gone =
-                |target: &Target| matches!(target, Target::Cpus(cpus) if cpus.is_subset(&gone));
-            threads.iter().copied().filter(|id| is_gone(&placed[id])).collect::<Vec<_>>()
+            let masks = &c.machine().masks;
+            let is_gone = |id: &ThreadId| masks[id].is_subset(&gone);
+            threads.iter().copied().filter(is_gone).collect::<Vec<_>>()
         };
         let lost = stranded(&c);
         assert_eq!(lost.len(), 2);

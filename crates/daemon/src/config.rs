@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use serde::Deserialize;
+use symbiont_control::Holding;
 use symbiont_planner::Bounds;
 
 /// A configuration that cannot be used.
@@ -48,6 +49,8 @@ pub struct Config {
     pub hold: u32,
     /// Most moves in one quantum; none: no bound.
     pub budget: Option<usize>,
+    /// Which masks stay narrow.
+    pub narrow: Holding,
     /// The interference model, for policies that need one.
     pub model: Option<PathBuf>,
     /// Measured slowdowns of pairs, for policies that need them.
@@ -90,6 +93,7 @@ impl Default for Config {
             set: BTreeMap::new(),
             hold: 0,
             budget: None,
+            narrow: Holding::default(),
             model: None,
             slowdowns: None,
             catalogue: None,
@@ -206,8 +210,11 @@ mod tests {
 
     #[test]
     fn keys_are_read() {
-        let config = read("policy = \"random\"\nquantum = \"250ms\"\nhold = 2\nbudget = 8\n");
+        let config = read(
+            "policy = \"random\"\nquantum = \"250ms\"\nhold = 2\nbudget = 8\nnarrow = \"where-needed\"\n",
+        );
         let config = config.unwrap();
+        assert_eq!(config.narrow, Holding::WhereNeeded);
         assert_eq!((config.policy.as_str(), config.bounds().budget), ("random", Some(8)));
         assert_eq!(config.quantum, Some(Duration::from_millis(250)));
     }

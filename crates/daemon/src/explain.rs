@@ -125,6 +125,7 @@ fn why_one(
         policy: known.policy.name().to_owned(),
         allowed: thread.allowed.to_string(),
         placed: cpus.map(ToString::to_string),
+        held: held_to(known, thread),
         last_cpu: thread.cpu.map(|cpu| cpu.0),
         reason: shown.map(|assignment| assignment.reason.clone().into_owned()).unwrap_or_default(),
         withheld: refused.or_else(|| withheld.map(|withheld| withheld.why.to_string())),
@@ -178,6 +179,11 @@ pub fn cpus_of<'a>(known: &StepContext<'a>, thread: &ThreadSample) -> Option<&'a
     }
 }
 
+/// The mask of ours that a thread keeps.
+pub fn held_to(known: &StepContext<'_>, thread: &ThreadSample) -> Option<String> {
+    known.applied.get(&thread.id)?.mask.cpus().map(ToString::to_string)
+}
+
 /// Threads that ran in the last quantum and share a core with this one.
 fn co_runners(known: &StepContext<'_>, thread: &ThreadSample, names: &Names<'_>) -> Vec<CoRunner> {
     let place = |thread: &ThreadSample| -> CpuSet {
@@ -218,6 +224,11 @@ pub fn moves(tally: &Tally) -> BTreeMap<String, u64> {
         ("withheld", tally.withheld.values().sum()),
     ];
     counts.map(|(name, count)| (name.to_owned(), count)).into()
+}
+
+/// Threads of which a mask of ours stays.
+pub fn held(applied: &Placement) -> usize {
+    applied.values().filter(|assignment| assignment.is_held()).count()
 }
 
 /// Threads that are kept on chosen hardware threads.

@@ -81,6 +81,10 @@ pub struct Figures {
     pub programs: usize,
     pub threads: usize,
     pub placed: usize,
+    /// Of these: with a mask of ours that stays.
+    pub held: usize,
+    /// Threads that the kernel moves away from where they are nudged.
+    pub strayed: usize,
     /// Hardware threads that are online.
     pub hardware_threads: usize,
     /// Period of the loop.
@@ -145,6 +149,8 @@ struct Gauges {
     programs: Gauge,
     threads: Gauge,
     placed: Gauge,
+    held: Gauge,
+    strayed: Gauge,
     hardware_threads: Gauge,
     quantum: Gauge<f64, AtomicU64>,
     connections: Gauge,
@@ -238,6 +244,12 @@ impl Metrics {
             ("programs", "Managed programs", &gauges.programs),
             ("threads", "Living threads of managed programs", &gauges.threads),
             ("threads_placed", "Threads kept on chosen hardware threads", &gauges.placed),
+            ("threads_held", "Threads kept there by a narrowed mask", &gauges.held),
+            (
+                "threads_strayed",
+                "Threads kept in another way than decided, since the kernel moves them away",
+                &gauges.strayed,
+            ),
             ("hardware_threads", "Hardware threads that are online", &gauges.hardware_threads),
             ("connections", "Connected clients", &gauges.connections),
             ("open_descriptors", "Open descriptors of the daemon", &gauges.descriptors),
@@ -343,6 +355,8 @@ impl Metrics {
             (&gauges.programs, figures.programs),
             (&gauges.threads, figures.threads),
             (&gauges.placed, figures.placed),
+            (&gauges.held, figures.held),
+            (&gauges.strayed, figures.strayed),
             (&gauges.hardware_threads, figures.hardware_threads),
             (&gauges.connections, figures.connections),
         ] {

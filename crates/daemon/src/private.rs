@@ -24,6 +24,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use symbiont_control::Holding;
 use symbiont_linux::actuate::{LockError, StateDirError};
 use symbiont_linux::launch::Manager;
 use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, MachineOptions};
@@ -55,6 +56,8 @@ pub struct Plan<'a> {
     pub quantum: Duration,
     /// Of the planner.
     pub bounds: Bounds,
+    /// Which masks stay narrow.
+    pub holding: Holding,
     /// How new threads are found.
     pub choice: Choice,
     /// How events are counted.

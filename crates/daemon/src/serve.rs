@@ -146,6 +146,7 @@ pub fn serve(mut daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let machine =
         LinuxMachine::new(host, options, hub).map_err(|(error, _)| machine_trouble(&error))?;
     let mut managed = Controller::new(machine, chosen.policy, Planner::new(daemon.config.bounds()));
+    managed.set_holding(daemon.config.narrow);
     let mut service = Service::new(&daemon.config.policy, quantum, enrolments);
     step(&mut managed, &daemon.config.policy)?;
     service.notes = limits(managed.machine());
@@ -249,6 +250,12 @@ fn run(
 fn notice(notices: &mut Notices, managed: &Managed) -> Vec<String> {
     let mut lines: Vec<String> =
         notices.topology(&managed.machine().topology().cpus()).into_iter().collect();
+    lines.extend(managed.machine().suspects().iter().map(|suspect| {
+        format!(
+            "{} had set the mask {}, which was held in its process: it has its own again",
+            suspect.thread, suspect.mask
+        )
+    }));
     let Some(sample) = managed.last().map(|step| &step.sample) else { return lines };
     let program = |id| sample.programs.iter().find(|program| program.id == id);
     let programs = sample.threads.iter().filter_map(|t| Some((t.id.process, program(t.program)?)));
@@ -291,6 +298,7 @@ fn read_again(
     managed
         .replace(chosen.policy, Planner::new(config.bounds()))
         .map_err(|error| error.to_string())?;
+    managed.set_holding(config.narrow);
     service.policy.clone_from(&config.policy);
     service.quantum = quantum;
     service.metrics.publish_to(&config.metrics);

@@ -194,6 +194,7 @@ fn thread_status(known: &StepContext<'_>, thread: &ThreadSample) -> ThreadStatus
         cpu: thread.cpu.map(|cpu| cpu.0),
         allowed: thread.allowed.to_string(),
         placed: cpus.map(ToString::to_string),
+        held: explain::held_to(known, thread),
         reason: shown.map(|assignment| bounded(&assignment.reason)).unwrap_or_default(),
         run_time_s: thread.run_time.as_secs_f64(),
         wait_time_s: thread.wait_time.as_secs_f64(),
@@ -226,7 +227,8 @@ fn program_of(step: &Step, id: ThreadId) -> Option<symbiont_machine::ProgramId> 
 fn words_of_change(change: &Change) -> String {
     match change {
         Change::Affinity(Target::Os) => "any".to_owned(),
-        Change::Affinity(Target::Cpus(cpus)) => cpus.to_string(),
+        Change::Affinity(Target::Cpus(cpus)) => format!("{cpus} (held)"),
+        Change::Nudge(cpus) => cpus.to_string(),
         Change::Priority(Priority::Normal) => "normal priority".to_owned(),
         Change::Priority(Priority::Boosted(levels)) => format!("priority +{levels}"),
         Change::Priority(Priority::Idle) => "idle class".to_owned(),

@@ -10,7 +10,7 @@
 //! writes the act to a journal, acts, and checks the identity again. At the end everything is restored;
 //! after a crash [`restore`] does so from the journal. Affinity is the default. Priorities are changed only
 //! where they can be restored, where one scheduling group holds all contenders, and where no `sched_ext`
-//! scheduler is loaded. Autogroup and cgroup weights are never changed. `LIMITATIONS.md` lists limits.
+//! scheduler is loaded. A thread that shall only run elsewhere is nudged ([`nudge`]): its mask is set back at once. Autogroup and cgroup weights are never changed. `LIMITATIONS.md` lists limits.
 //!
 //! # Terms and units
 //! *Saved*: what a thread had before us; a mask equal to its cpuset's is saved as "all" and restored as all
@@ -57,6 +57,7 @@ mod lock;
 mod managers;
 mod mounts;
 mod namespace;
+mod nudge;
 mod parents;
 mod release;
 mod restore;
@@ -64,6 +65,7 @@ mod restoring;
 mod scheduler;
 mod settings;
 mod state_dir;
+mod suspect;
 mod trust;
 
 pub use ability::{Abilities, MOST_URGENT, Privilege, boost_ability};
@@ -79,3 +81,4 @@ pub use restore::{Restored, restore};
 pub use restoring::{NotRestored, RestoreReport};
 pub use scheduler::loaded_scheduler;
 pub use state_dir::{StateDirError, all_state_dirs, default_state_dir, visible_state_dirs};
+pub use suspect::Suspect;

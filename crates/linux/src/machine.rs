@@ -73,7 +73,7 @@ use survivors::Survivors;
 pub use ticker::Lateness;
 
 use crate::actuate::{
-    Actuator, ActuatorError, Privilege, RestoreReport, ThreadError, ThreadKey, affinity,
+    Actuator, ActuatorError, Privilege, RestoreReport, Suspect, ThreadError, ThreadKey, affinity,
 };
 use crate::launch::{Manager, Wake};
 use crate::observe::{
@@ -284,6 +284,12 @@ impl<W: Wait> LinuxMachine<W> {
     #[must_use]
     pub fn slipped(&self) -> u64 {
         self.actuator.slipped()
+    }
+
+    /// Masks that programs took over from us, undone since the last call.
+    #[must_use]
+    pub fn suspects(&self) -> Vec<Suspect> {
+        self.actuator.suspects()
     }
 
     /// What is done in a costlier way or less often since descriptors are bounded, one line for each.
@@ -501,7 +507,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, LinuxError> {
         // From here on newborns may inherit what is not meant for them.
         self.watcher.hurry(Haste::AtOnce);
-        Ok(moves.iter().map(|asked| self.actuator.apply(asked)).collect())
+        Ok(self.actuator.apply_all(moves))
     }
 
     fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {

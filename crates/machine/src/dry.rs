@@ -31,6 +31,10 @@ impl<M: Machine> Machine for DryRun<M> {
         self.0.sample()
     }
 
+    fn acts(&self) -> bool {
+        false
+    }
+
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Self::Error> {
         Ok(vec![Outcome::NotEnforced; moves.len()])
     }

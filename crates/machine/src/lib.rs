@@ -88,6 +88,11 @@ pub trait Machine {
     /// When the machine can no longer be steered at all.
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Self::Error>;
 
+    /// Does it carry out moves at all? One that does not answers each with [`Outcome::NotEnforced`].
+    fn acts(&self) -> bool {
+        true
+    }
+
     /// Lets one quantum pass: sleeps, or advances virtual time.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Moves that a machine carries out, and their outcomes.
 
 use serde::{Deserialize, Serialize};
+use symbiont_topology::CpuSet;
 
 use crate::{Priority, Target, ThreadId};
 
@@ -8,8 +9,10 @@ use crate::{Priority, Target, ThreadId};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
-    /// Where it may run.
+    /// Where it may run: a mask that stays.
     Affinity(Target),
+    /// That it runs on one of these hardware threads now; its mask stays what it is.
+    Nudge(CpuSet),
     /// How urgent it is.
     Priority(Priority),
 }

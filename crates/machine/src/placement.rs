@@ -1,4 +1,4 @@
-//! The decision of a policy: where each thread shall run, how urgently, and why.
+//! The decision of a policy: where each thread shall run, how it is kept there, how urgently, and why.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,6 +17,23 @@ pub enum Target {
     Os,
     /// On one of these hardware threads.
     Cpus(CpuSet),
+}
+
+impl Target {
+    /// Is it left to the OS?
+    #[must_use]
+    pub fn is_os(&self) -> bool {
+        *self == Self::Os
+    }
+
+    /// The hardware threads that it names; none if it is left to the OS.
+    #[must_use]
+    pub fn cpus(&self) -> Option<&CpuSet> {
+        match self {
+            Self::Cpus(cpus) => Some(cpus),
+            Self::Os => None,
+        }
+    }
 }
 
 /// How urgent a thread is, compared with the other enrolled threads.
@@ -38,6 +55,11 @@ pub enum Priority {
 pub struct Assignment {
     /// Where it shall run.
     pub target: Target,
+    /// The mask that it keeps meanwhile; [`Target::Os`]: its user's own. A thread whose mask leaves more
+    /// than its target is *nudged*: narrowed to the target for microseconds, and the OS lets it stay. One
+    /// whose mask is its target is *held*.
+    #[serde(default, skip_serializing_if = "Target::is_os")]
+    pub mask: Target,
     /// How urgent it is.
     pub priority: Priority,
     /// Why, in words that a user can read.
@@ -54,10 +76,28 @@ impl Assignment {
         Self { reason: reason.into(), ..Self::default() }
     }
 
-    /// Keeps the thread on some hardware threads, at normal priority.
+    /// Nudges the thread to some hardware threads, at normal priority: its mask stays its user's own.
     #[must_use]
     pub fn on(cpus: CpuSet, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { target: Target::Cpus(cpus), reason: reason.into(), ..Self::default() }
+    }
+
+    /// The same with a mask that stays as narrow as the target.
+    #[must_use]
+    pub fn held(self) -> Self {
+        Self { mask: self.target.clone(), ..self }
+    }
+
+    /// Does a mask of ours stay on the thread?
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        !self.mask.is_os()
+    }
+
+    /// Is nothing of ours wanted or applied?
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.target.is_os() && self.mask.is_os() && self.priority == Priority::Normal
     }
 }
 

@@ -45,6 +45,13 @@ pub fn full_support() -> Support {
     }
 }
 
+/// Has a thread run on one of these hardware threads.
+fn go(thread: &mut ThreadSample, cpus: &CpuSet) {
+    if !thread.cpu.is_some_and(|cpu| cpus.contains(cpu)) {
+        thread.cpu = cpus.first();
+    }
+}
+
 /// How a [`FakeMachine`] answers a move.
 pub type Answer = Box<dyn FnMut(&Move) -> Outcome + Send>;
 
@@ -63,8 +70,8 @@ pub struct FakeMachine {
     pub ended: Vec<Ended>,
     /// The signals that it was asked to measure; none if it was not asked.
     pub measured: Option<Signals>,
-    /// Where threads were put; those not listed are left to the OS.
-    pub placed: BTreeMap<ThreadId, Target>,
+    /// Masks of ours; threads not listed have their user's own.
+    pub masks: BTreeMap<ThreadId, CpuSet>,
     /// All moves that were asked for, in order, with their outcomes.
     pub log: Vec<(Move, Outcome)>,
     /// Settings that are applied no more; the next call of `lapsed` takes them along.
@@ -86,7 +93,7 @@ impl FakeMachine {
             counting: None,
             ended: Vec::new(),
             measured: None,
-            placed: BTreeMap::new(),
+            masks: BTreeMap::new(),
             log: Vec::new(),
             lapsed: Vec::new(),
             answer: None,
@@ -112,11 +119,19 @@ impl FakeMachine {
             return Outcome::Gone;
         }
         let outcome = self.answer.as_mut().map_or(Outcome::Done, |answer| answer(asked));
-        if let (Outcome::Done, Change::Affinity(target)) = (&outcome, &asked.change) {
-            match target {
-                Target::Os => self.placed.remove(&asked.thread),
-                Target::Cpus(_) => self.placed.insert(asked.thread, target.clone()),
-            };
+        if outcome == Outcome::Done {
+            let thread = self.threads.get_mut(&asked.thread);
+            match &asked.change {
+                Change::Affinity(Target::Os) => {
+                    self.masks.remove(&asked.thread);
+                }
+                Change::Affinity(Target::Cpus(cpus)) => {
+                    self.masks.insert(asked.thread, cpus.clone());
+                    thread.into_iter().for_each(|thread| go(thread, cpus));
+                }
+                Change::Nudge(cpus) => thread.into_iter().for_each(|thread| go(thread, cpus)),
+                Change::Priority(_) => {}
+            }
         }
         outcome
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use symbiont_machine::{
-    Assignment, Change, Lifecycle, Move, Placement, Priority, Sample, Support, Target, ThreadId,
-    ThreadSample,
+    Assignment, Change, Lifecycle, Move, Placement, Priority, RunState, Sample, Support, Target,
+    ThreadId, ThreadSample,
 };
 use symbiont_topology::CpuSet;
 
@@ -26,7 +26,7 @@ impl Setting {
     #[must_use]
     pub fn of(change: &Change) -> Self {
         match change {
-            Change::Affinity(_) => Self::Affinity,
+            Change::Affinity(_) | Change::Nudge(_) => Self::Affinity,
             Change::Priority(_) => Self::Priority,
         }
     }
@@ -104,6 +104,9 @@ pub struct Plan {
     pub moves: Vec<Move>,
     /// The moves not to make, ordered by thread.
     pub withheld: Vec<Withheld>,
+    /// Targets that hold without a move, where another one held before: the thread runs there already,
+    /// or its nudges are over.
+    pub reached: Vec<(ThreadId, Target)>,
 }
 
 /// Makes plans, and remembers when it moved what.
@@ -132,31 +135,38 @@ impl Planner {
 
         let mut plan = Plan::default();
         let (mut releases, mut candidates) = (Vec::new(), Vec::new());
+        let as_user_left_it = Assignment::default();
         for (&id, want) in wanted {
-            let as_user_left_it = Assignment::default();
             let thread = enrolled.get(&id).copied();
             let have = now.applied.get(&id).unwrap_or(&as_user_left_it);
-            for change in differences(thread, now.online, have, want) {
+            let differences = Differences::new(thread, now.online, have, want);
+            if let Some(target) = differences.reached() {
+                plan.reached.push((id, target));
+            }
+            for change in differences.changes {
                 let wanted = Move { thread: id, change };
                 match self.objection(thread, now, have, &wanted) {
                     Some(why) => plan.withheld.push(Withheld { wanted, why }),
                     None if is_release(&wanted) => releases.push(wanted),
-                    None => candidates.push(wanted),
+                    None => candidates.push((wanted, have)),
                 }
             }
         }
 
         let last_moved = |m: &Move| self.moved.get(&key(m)).copied();
-        candidates.sort_by_key(|m| (last_moved(m), m.thread));
+        candidates.sort_by_key(|(m, _)| (last_moved(m), m.thread));
         let affordable = self.bounds.budget.unwrap_or(usize::MAX).min(candidates.len());
         let late = candidates.split_off(affordable);
-        let over_budget = |wanted| Withheld { wanted, why: Why::OverBudget };
+        let over_budget = |(wanted, _)| Withheld { wanted, why: Why::OverBudget };
         plan.withheld.extend(late.into_iter().map(over_budget));
         plan.withheld.sort_by_key(|w| key(&w.wanted));
 
-        releases.extend(candidates);
+        let is_new = |(m, have): &&(Move, &Assignment)| !is_renewal(have, &m.change);
+        let moved = releases.iter().chain(candidates.iter().filter(is_new).map(|(m, _)| m));
+        let moved: Vec<_> = moved.map(|m| (key(m), self.plans)).collect();
+        self.moved.extend(moved);
+        releases.extend(candidates.into_iter().map(|(m, _)| m));
         releases.sort_by_key(|m| (turn(m), m.thread));
-        self.moved.extend(releases.iter().map(|m| (key(m), self.plans)));
         plan.moves = releases;
         plan
     }
@@ -175,27 +185,28 @@ impl Planner {
         }
         let ability = match &wanted.change {
             _ if is_release(wanted) => return None,
-            Change::Affinity(_) => &now.support.affinity,
+            Change::Affinity(_) | Change::Nudge(_) => &now.support.affinity,
             Change::Priority(Priority::Idle) => &now.support.idle_class,
             Change::Priority(_) => &now.support.boost,
         };
         if !ability.exists() {
             return Some(Why::Unsupported);
         }
-        if let Change::Affinity(Target::Cpus(cpus)) = &wanted.change {
+        if let Change::Affinity(Target::Cpus(cpus)) | Change::Nudge(cpus) = &wanted.change {
             if cpus.is_disjoint(&thread.allowed.intersection(now.online)) {
                 return Some(Why::OutsideLimit);
             }
         }
         let settled = match &wanted.change {
             Change::Affinity(_) => thread.lifecycle.is_settled() || widens(have, &wanted.change),
+            Change::Nudge(_) => thread.lifecycle.is_settled(),
             Change::Priority(_) => thread.lifecycle >= Lifecycle::Starting,
         };
         if !settled {
             return Some(Why::Unsettled);
         }
         let hold = u64::from(self.bounds.hold);
-        let held = |last: &u64| self.plans - last <= hold;
+        let held = |last: &u64| self.plans - last <= hold && !is_renewal(have, &wanted.change);
         self.moved.get(&key(wanted)).is_some_and(held).then_some(Why::Held)
     }
 }
@@ -205,19 +216,19 @@ impl Planner {
 pub fn release(applied: &Placement) -> Vec<Move> {
     let as_user_left_it = Assignment::default();
     let undo = |(&thread, have)| {
-        differences(None, &CpuSet::new(), have, &as_user_left_it)
-            .map(move |change| Move { thread, change })
+        let differences = Differences::new(None, &CpuSet::new(), have, &as_user_left_it);
+        differences.changes.into_iter().map(move |change| Move { thread, change })
     };
     applied.iter().flat_map(undo).collect()
 }
 
-/// The moves that undo targets of which the thread's limit and the machine leave no hardware thread,
+/// The moves that undo masks of which the thread's limit and the machine leave no hardware thread,
 /// as after a CPU went offline: the kernel lets such a thread run wherever its cpuset allows, which
 /// may be more than its user wants.
 #[must_use]
 pub fn release_stranded(sample: &Sample, online: &CpuSet, applied: &Placement) -> Vec<Move> {
     let stranded = sample.threads.iter().filter(|thread| match applied.get(&thread.id) {
-        Some(Assignment { target: Target::Cpus(cpus), .. }) => {
+        Some(Assignment { mask: Target::Cpus(cpus), .. }) => {
             cpus.is_disjoint(&thread.allowed.intersection(online))
         }
         _ => false,
@@ -227,28 +238,79 @@ pub fn release_stranded(sample: &Sample, online: &CpuSet, applied: &Placement) -
     stranded.map(to_os).collect()
 }
 
-/// The changes that lead from the applied placement to the wanted one. A target
-/// outside the thread's limit is given as it is.
-fn differences(
-    thread: Option<&ThreadSample>,
-    online: &CpuSet,
-    have: &Assignment,
-    want: &Assignment,
-) -> impl Iterator<Item = Change> + use<> {
-    let target = match (&want.target, thread) {
-        (Target::Cpus(cpus), Some(thread)) => {
-            let allowed = thread.allowed.intersection(online);
-            match cpus.intersection(&allowed) {
-                none if none.is_empty() => want.target.clone(),
-                all if all == allowed => Target::Os,
-                part => Target::Cpus(part),
+/// What leads from the applied placement of a thread to the wanted one.
+struct Differences {
+    /// The mask's, then the nudge, then the priority's.
+    changes: Vec<Change>,
+    /// The target, cut down to what the thread's mask will leave.
+    target: Target,
+    /// Did the same target hold before?
+    is_same: bool,
+    /// Does the thread run there?
+    is_there: bool,
+}
+
+impl Differences {
+    /// A mask or a target outside the thread's limit is given as it is.
+    fn new(
+        thread: Option<&ThreadSample>,
+        online: &CpuSet,
+        have: &Assignment,
+        want: &Assignment,
+    ) -> Self {
+        let allowed = thread.map(|thread| thread.allowed.intersection(online));
+        let mask = cut(&want.mask, allowed.as_ref());
+        let is_outside = |cpus: &CpuSet| allowed.as_ref().is_none_or(|all| cpus.is_disjoint(all));
+        let room = mask.cpus().filter(|mask| !is_outside(mask)).or(allowed.as_ref());
+        let target = match cut(&want.target, room) {
+            // Beyond the mask that it keeps no thread can be nudged.
+            Target::Cpus(part)
+                if is_outside(&part) || room.is_some_and(|room| !part.is_disjoint(room)) =>
+            {
+                Target::Cpus(part)
+            }
+            _ => mask.clone(),
+        };
+        let mut changes = Vec::new();
+        if mask != have.mask {
+            changes.push(Change::Affinity(mask.clone()));
+        }
+        let mut is_there = target == mask;
+        if let (Target::Cpus(cpus), false) = (&target, is_there) {
+            is_there = thread.and_then(|thread| thread.cpu).is_some_and(|cpu| cpus.contains(cpu));
+            // A thread that sleeps is not moved by it: it wakes where it was.
+            let runs = thread.is_some_and(|thread| thread.state == RunState::Runnable);
+            if is_outside(cpus) || (!is_there && runs) {
+                changes.push(Change::Nudge(cpus.clone()));
             }
         }
-        _ => want.target.clone(),
-    };
-    let affinity = (target != have.target).then_some(Change::Affinity(target));
-    let priority = (want.priority != have.priority).then_some(Change::Priority(want.priority));
-    affinity.into_iter().chain(priority)
+        if want.priority != have.priority {
+            changes.push(Change::Priority(want.priority));
+        }
+        Self { changes, is_same: target == have.target, target, is_there }
+    }
+
+    /// The target, where it holds anew and without a move of the thread's affinity.
+    fn reached(&self) -> Option<Target> {
+        let moves = |change: &Change| Setting::of(change) == Setting::Affinity;
+        let holds = self.is_there && !self.is_same && !self.changes.iter().any(moves);
+        holds.then(|| self.target.clone())
+    }
+}
+
+/// A target within these hardware threads; all of them: the OS's choice.
+fn cut(target: &Target, within: Option<&CpuSet>) -> Target {
+    let (Target::Cpus(cpus), Some(within)) = (target, within) else { return target.clone() };
+    match cpus.intersection(within) {
+        none if none.is_empty() => target.clone(),
+        all if all == *within => Target::Os,
+        part => Target::Cpus(part),
+    }
+}
+
+/// Is it a nudge to where the thread was nudged before?
+fn is_renewal(have: &Assignment, change: &Change) -> bool {
+    matches!(change, Change::Nudge(cpus) if have.target.cpus() == Some(cpus))
 }
 
 fn is_release(m: &Move) -> bool {
@@ -257,7 +319,7 @@ fn is_release(m: &Move) -> bool {
 
 /// Does the change only add hardware threads to the applied ones?
 fn widens(have: &Assignment, change: &Change) -> bool {
-    match (&have.target, change) {
+    match (&have.mask, change) {
         (Target::Cpus(have), Change::Affinity(Target::Cpus(want))) => have.is_subset(want),
         _ => false,
     }
@@ -267,12 +329,13 @@ fn key(m: &Move) -> (ThreadId, Setting) {
     (m.thread, Setting::of(&m.change))
 }
 
-/// When in a plan the move is made: releases, then wide targets, then narrow
-/// ones, then priorities.
+/// When in a plan the move is made: releases, then wide masks, then narrow
+/// ones, then all nudges in one, then priorities.
 fn turn(m: &Move) -> (u8, Reverse<usize>) {
     match &m.change {
         _ if is_release(m) => (0, Reverse(0)),
         Change::Affinity(Target::Cpus(cpus)) => (1, Reverse(cpus.len())),
-        Change::Affinity(Target::Os) | Change::Priority(_) => (2, Reverse(0)),
+        Change::Nudge(_) => (2, Reverse(0)),
+        Change::Affinity(Target::Os) | Change::Priority(_) => (3, Reverse(0)),
     }
 }

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use symbiont_machine::test_support::{full_support, thread};
 use symbiont_machine::{
-    Ability, Assignment, Change, Lifecycle, Move, Placement, Priority, Sample, Support, Target,
-    ThreadId, ThreadSample,
+    Ability, Assignment, Change, Lifecycle, Move, Placement, Priority, RunState, Sample, Support,
+    Target, ThreadId, ThreadSample,
 };
 use symbiont_topology::{CpuSet, PuId};
 
@@ -14,7 +14,12 @@ fn set(list: &str) -> CpuSet {
     list.parse().unwrap()
 }
 
+/// Held there.
 fn on(list: &str) -> Assignment {
+    nudged(list).held()
+}
+
+fn nudged(list: &str) -> Assignment {
     Assignment::on(set(list), "test")
 }
 
@@ -62,8 +67,24 @@ fn carry_out(plan: &Plan, applied: &mut Placement) {
     for m in &plan.moves {
         let a = applied.entry(m.thread).or_default();
         match &m.change {
-            Change::Affinity(target) => a.target = target.clone(),
+            Change::Affinity(mask) => (a.mask, a.target) = (mask.clone(), mask.clone()),
+            Change::Nudge(cpus) => a.target = Target::Cpus(cpus.clone()),
             Change::Priority(priority) => a.priority = *priority,
+        }
+    }
+    for (id, target) in &plan.reached {
+        applied.entry(*id).or_default().target = target.clone();
+    }
+}
+
+/// Has threads run where they were moved.
+fn follow(plan: &Plan, sample: &mut Sample) {
+    for m in &plan.moves {
+        let thread = sample.threads.iter_mut().find(|t| t.id == m.thread).unwrap();
+        if let Change::Affinity(Target::Cpus(cpus)) | Change::Nudge(cpus) = &m.change {
+            if !thread.cpu.is_some_and(|cpu| cpus.contains(cpu)) {
+                thread.cpu = cpus.first();
+            }
         }
     }
 }
@@ -71,7 +92,9 @@ fn carry_out(plan: &Plan, applied: &mut Placement) {
 fn affinities(plan: &Plan) -> Vec<(u32, String)> {
     let boosted_to = |m: &Move| match &m.change {
         Change::Affinity(Target::Os) => Some((m.thread.thread, "os".to_owned())),
-        Change::Affinity(Target::Cpus(cpus)) => Some((m.thread.thread, cpus.to_string())),
+        Change::Affinity(Target::Cpus(cpus)) | Change::Nudge(cpus) => {
+            Some((m.thread.thread, cpus.to_string()))
+        }
         Change::Priority(_) => None,
     };
     plan.moves.iter().filter_map(boosted_to).collect()
@@ -126,6 +149,71 @@ fn unsettled_threads_are_released_or_widened_but_not_narrowed() {
     }
     let plan = once(&s, &have, &want);
     assert_eq!(reasons(&plan), [(2, Why::Unsettled)]);
+}
+
+/// One runnable thread on a CPU, that may run on four.
+fn running(cpu: u32) -> Sample {
+    let mut s = threads(&["0-3"]);
+    (s.threads[0].state, s.threads[0].cpu) = (RunState::Runnable, Some(PuId(cpu)));
+    s
+}
+
+#[test]
+fn a_thread_is_nudged_to_its_target_and_again_when_it_has_left() {
+    let want = placement(&[(0, nudged("1"))]);
+    let to = |plan: &Plan| plan.moves.iter().map(|m| m.change.clone()).collect::<Vec<_>>();
+    let nudge = [Change::Nudge(set("1"))];
+    // Held for good after a move, which a nudge to the same target is not.
+    let mut planner = Planner::new(Bounds { hold: 1000, budget: None });
+    let mut have = Placement::new();
+    let first = plan(&mut planner, &running(3), &have, &want);
+    assert_eq!(to(&first), nudge);
+    carry_out(&first, &mut have);
+    assert_eq!(plan(&mut planner, &running(1), &have, &want), Plan::default());
+    assert_eq!(to(&plan(&mut planner, &running(2), &have, &want)), nudge);
+    let other = placement(&[(0, nudged("2"))]);
+    assert_eq!(reasons(&plan(&mut planner, &running(1), &have, &other)), [(0, Why::Held)]);
+}
+
+#[test]
+fn a_thread_that_is_there_or_sleeps_is_not_nudged() {
+    let want = placement(&[(0, nudged("1-2"))]);
+    let there = once(&running(2), &Placement::new(), &want);
+    assert_eq!((there.moves.len(), there.reached), (0, vec![(id(0), Target::Cpus(set("1-2")))]));
+    let mut asleep = running(3);
+    asleep.threads[0].state = RunState::Sleeping;
+    assert_eq!(once(&asleep, &Placement::new(), &want), Plan::default());
+}
+
+#[test]
+fn a_held_thread_that_is_to_be_nudged_gets_its_mask_back() {
+    let have = placement(&[(0, on("1"))]);
+    let changes = |plan: Plan| plan.moves.into_iter().map(|m| m.change).collect::<Vec<_>>();
+    let back = Change::Affinity(Target::Os);
+    let stays = once(&running(1), &have, &placement(&[(0, nudged("1"))]));
+    assert_eq!(changes(stays), std::slice::from_ref(&back));
+    let goes = once(&running(1), &have, &placement(&[(0, nudged("2"))]));
+    assert_eq!(changes(goes), [back, Change::Nudge(set("2"))]);
+    // And what was nudged is forgotten, without a move.
+    let have = placement(&[(0, nudged("1"))]);
+    let released = once(&running(1), &have, &placement(&[(0, Assignment::os(""))]));
+    assert_eq!((released.moves.len(), released.reached), (0, vec![(id(0), Target::Os)]));
+    assert!(release(&have).is_empty());
+}
+
+#[test]
+fn a_thread_is_nudged_within_the_mask_that_it_keeps() {
+    let mask = Target::Cpus(set("0-1"));
+    let want = |to| placement(&[(0, Assignment { mask: mask.clone(), ..nudged(to) })]);
+    let changes = |plan: &Plan| plan.moves.iter().map(|m| m.change.clone()).collect::<Vec<_>>();
+    let held = Change::Affinity(mask.clone());
+    let plan = once(&running(3), &Placement::new(), &want("1"));
+    assert_eq!(changes(&plan), [held.clone(), Change::Nudge(set("1"))]);
+    let mut have = Placement::new();
+    carry_out(&plan, &mut have);
+    assert_eq!(once(&running(1), &have, &want("1")), Plan::default());
+    let plan = once(&running(3), &Placement::new(), &want("0-3"));
+    assert_eq!(changes(&plan), [held], "all of the mask is no target of its own");
 }
 
 #[test]
@@ -289,11 +377,17 @@ fn cpus() -> impl Strategy<Value = CpuSet> {
 }
 
 fn assignments() -> impl Strategy<Value = Placement> {
-    let target = prop_oneof![Just(Target::Os), cpus().prop_map(Target::Cpus)];
+    let target = || prop_oneof![Just(Target::Os), cpus().prop_map(Target::Cpus)];
+    let place = prop_oneof![
+        target().prop_map(|target| (target.clone(), target)),
+        target().prop_map(|target| (target, Target::Os)),
+        (target(), target()),
+    ];
     let priority =
         prop_oneof![Just(Priority::Normal), Just(Priority::Boosted(10)), Just(Priority::Idle)];
-    let assignment = (target, priority).prop_map(|(target, priority)| Assignment {
+    let assignment = (place, priority).prop_map(|((target, mask), priority)| Assignment {
         target,
+        mask,
         priority,
         ..Assignment::os("")
     });
@@ -303,13 +397,17 @@ fn assignments() -> impl Strategy<Value = Placement> {
 
 fn case() -> impl Strategy<Value = Case> {
     let lifecycle = prop_oneof![1 => Just(Lifecycle::Fresh), 1 => Just(Lifecycle::Starting), 8 => Just(Lifecycle::Settled)];
-    let bare = (cpus(), lifecycle);
+    let cpu = prop::option::of((0u32..8).prop_map(PuId));
+    let state = prop_oneof![Just(RunState::Runnable), Just(RunState::Sleeping)];
+    let bare = (cpus(), lifecycle, cpu, state);
     let bounds =
         (0u32..3, prop::option::of(0usize..4)).prop_map(|(hold, budget)| Bounds { hold, budget });
     (prop::collection::vec(bare, 0..7), cpus(), assignments(), assignments(), bounds).prop_map(
         |(list, online, have, want, bounds)| {
-            let of = |(number, (allowed, lifecycle)): (u32, (CpuSet, Lifecycle))| ThreadSample {
+            let of = |(number, (allowed, lifecycle, cpu, state))| ThreadSample {
                 lifecycle,
+                cpu,
+                state,
                 ..thread(0, number, &allowed)
             };
             let sample = sample((0u32..).zip(list).map(of).collect());
@@ -335,7 +433,7 @@ proptest! {
     fn moves_are_legal(case in case()) {
         for m in case.plan(case.bounds).moves {
             let thread = case.sample.threads.iter().find(|t| t.id == m.thread).unwrap();
-            if let Change::Affinity(Target::Cpus(cpus)) = m.change {
+            if let Change::Affinity(Target::Cpus(cpus)) | Change::Nudge(cpus) = m.change {
                 let allowed = thread.allowed.intersection(&case.online);
                 prop_assert!(!cpus.is_empty() && cpus.is_subset(&allowed) && cpus != allowed);
             }
@@ -355,9 +453,11 @@ proptest! {
     #[test]
     fn a_plan_carried_out_is_not_planned_again(case in case()) {
         let mut planner = Planner::new(Bounds::none());
+        let mut case = case;
         let mut have = case.have.clone();
         let first = case.plan_by(&mut planner, &have, &case.want);
         carry_out(&first, &mut have);
+        follow(&first, &mut case.sample);
         let second = case.plan_by(&mut planner, &have, &case.want);
         prop_assert_eq!(second.moves, vec![]);
         prop_assert_eq!(second.withheld, first.withheld);
@@ -369,6 +469,7 @@ proptest! {
         prop_assert!(plan.withheld.is_sorted_by_key(|w| w.wanted.thread));
         let mut named: Vec<_> = plan.moves.iter()
             .chain(plan.withheld.iter().map(|w| &w.wanted))
+            .filter(|m| !matches!(m.change, Change::Nudge(_)))
             .map(|m| (m.thread, Setting::of(&m.change)))
             .collect();
         named.sort();
@@ -377,7 +478,7 @@ proptest! {
             let have = case.have.get(id).cloned().unwrap_or_default();
             let limit = case.sample.threads.iter().find(|t| t.id == *id).map(|t| &t.allowed);
             let allowed = limit.map_or_else(CpuSet::new, |l| l.intersection(&case.online));
-            let same = match (&have.target, &want.target) {
+            let same = match (&have.mask, &want.mask) {
                 (Target::Os, Target::Cpus(cpus)) => {
                     !allowed.is_empty() && allowed.is_subset(cpus)
                 }
@@ -399,14 +500,16 @@ proptest! {
         let mut have = case.have.clone();
         let moves = release(&have);
         prop_assert!(moves.len() <= 2 * have.len());
-        carry_out(&Plan { moves, withheld: vec![] }, &mut have);
-        prop_assert!(have.values().all(|a| *a == Assignment::os("")));
+        carry_out(&Plan { moves, ..Plan::default() }, &mut have);
+        // A nudge leaves nothing that could be undone.
+        prop_assert!(have.values().all(|a| a.mask.is_os() && a.priority == Priority::Normal));
     }
 
     #[test]
     fn releases_are_never_held_back(case in case()) {
         let mut planner = Planner::new(Bounds { hold: 100, budget: Some(0) });
-        let os: Placement = case.have.keys().map(|id| (*id, Assignment::os(""))).collect();
+        let all = case.have.keys().chain(case.want.keys());
+        let os: Placement = all.map(|id| (*id, Assignment::os(""))).collect();
         let mut have = case.have.clone();
         for wanted in [&case.want, &os] {
             let plan = case.plan_by(&mut planner, &have, wanted);
@@ -414,7 +517,7 @@ proptest! {
         }
         for t in &case.sample.threads {
             if let Some(a) = have.get(&t.id) {
-                prop_assert_eq!((&a.target, a.priority), (&Target::Os, Priority::Normal));
+                prop_assert!(a.is_nothing(), "{:?}", a);
             }
         }
     }

@@ -9,7 +9,8 @@
 //! is granted whole cores: one at first, then as many as it had threads ready at a time of late. The
 //! policy sees the other programs only, and a machine without those cores. What it leaves to the OS
 //! is kept off them, too. Without such programs the policy's decisions pass unchanged, but that
-//! programs of class `batch` run in the idle class.
+//! programs of class `batch` run in the idle class. Both a program with cores of its own and those that
+//! stay off them are *held*: their threads' masks say so, for the kernel would not keep idle cores free.
 //!
 //! # Terms and units
 //! *Granted*: the cores that a program has for itself. At least half of the cores that programs may
@@ -303,10 +304,10 @@ fn on_its_cores(
         Class::Alone => "is measured: these cores run no other managed program",
         _ => "latency: these cores run no other managed program",
     };
-    Assignment::on(cpus, reason)
+    Assignment::on(cpus, reason).held()
 }
 
-/// A thread that the policy leaves to the OS stays away from the granted cores as well.
+/// Other threads are held off the granted cores, wherever the policy nudges them on what is left.
 fn keep_off(
     view: &View<'_>,
     thread: &ThreadView<'_>,
@@ -314,7 +315,7 @@ fn keep_off(
     assignment: &mut Assignment,
 ) {
     let allowed = view.allowed(thread);
-    if assignment.target != Target::Os || allowed.is_disjoint(granted) {
+    if assignment.is_held() || allowed.is_disjoint(granted) {
         return;
     }
     let rest = allowed.difference(granted);
@@ -325,9 +326,12 @@ fn keep_off(
         )
         .into();
     } else if thread.stage.is_settled() {
-        assignment.target = Target::Cpus(rest);
-        assignment.reason =
-            format!("off the cores of other programs; {}", assignment.reason).into();
+        assignment.mask = Target::Cpus(rest);
+        if assignment.target.is_os() {
+            assignment.target = assignment.mask.clone();
+            assignment.reason =
+                format!("off the cores of other programs; {}", assignment.reason).into();
+        }
     }
 }
 

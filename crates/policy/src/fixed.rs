@@ -168,7 +168,8 @@ impl Fixed {
             None => Assignment::os("its group's core is not allowed"),
             Some(cpus) => {
                 let names = self.together.groups().get(group).map_or(&[][..], Vec::as_slice);
-                Assignment::on(cpus, format!("named together: {}", names.join(" with ")))
+                // A published baseline, whose threads never leave their core.
+                Assignment::on(cpus, format!("named together: {}", names.join(" with "))).held()
             }
         }
     }

@@ -4,8 +4,9 @@
 //! Copies of a program want the same things of a core. A policy that parts them needs no
 //! counters, so what a policy gains by measuring is what it gains beyond this.
 //!
-//! Threads are dealt to cores program by program, the one with the most threads
-//! first; each goes to a core that has the fewest threads for its hardware
+//! Threads are dealt to cores, those with the fewest hardware threads to choose from
+//! first, or others might take theirs (`a_thread_that_pinned_itself_is_dealt_first`);
+//! then program by program, the one with the most threads first; each goes to a core that has the fewest threads for its hardware
 //! threads, among these to the one with the fewest threads of its program, among
 //! these to the one where it is. So equal quanta move no thread
 //! (`no_thread_moves_when_nothing_changes`). A program is known by its name, and all
@@ -70,41 +71,64 @@ impl Policy for NeverTwice {
         candidates.sort_by_key(|c| {
             let size = sizes.get(c.program).copied().unwrap_or(0);
             let asleep = c.thread.state != RunState::Runnable;
-            (asleep, std::cmp::Reverse(size), c.program, c.thread.id)
+            (asleep, c.allowed.len(), std::cmp::Reverse(size), c.program, c.thread.id)
         });
         let load = |cpus| CoreLoad { cpus, taken: 0, programs: BTreeMap::new() };
         let mut slots: Vec<CoreLoad<'_>> =
             view.topology.cores().iter().map(|core| load(&core.cpus)).collect();
+        let mut dealt = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            if let Some(load) = best(&mut slots, &candidate) {
-                load.taken += 1;
-                let same = load.programs.entry(candidate.program).or_default();
-                let reason = match *same {
-                    0 => format!("no other thread of '{}' on its core", candidate.program),
-                    n => format!("{n} other of '{}' on its core: all have some", candidate.program),
-                };
-                *same += 1;
-                let cpus = load.cpus.intersection(&candidate.allowed);
-                placement.insert(candidate.thread.id, Assignment::on(cpus, reason));
+            if let Some(at) = best(&slots, &candidate) {
+                slots[at].taken += 1;
+                *slots[at].programs.entry(candidate.program).or_default() += 1;
+                dealt.push((candidate, at));
             }
+        }
+        for (candidate, at) in dealt {
+            let cpus = slots[at].cpus.intersection(&candidate.allowed);
+            let assignment = Assignment::on(cpus, reason(&slots, at, &candidate));
+            placement.insert(candidate.thread.id, assignment);
         }
         placement
     }
 }
 
-/// The core where a thread goes.
-fn best<'s, 'a>(
-    slots: &'s mut [CoreLoad<'a>],
-    candidate: &Candidate<'_>,
-) -> Option<&'s mut CoreLoad<'a>> {
-    let fits = |load: &&mut CoreLoad<'_>| !load.cpus.intersection(&candidate.allowed).is_empty();
-    slots.iter_mut().filter(fits).min_by_key(|load| {
+/// The core where a thread goes, by its index.
+fn best(slots: &[CoreLoad<'_>], candidate: &Candidate<'_>) -> Option<usize> {
+    let open = slots.iter().enumerate().filter(|(_, load)| load.offers(candidate));
+    let best = open.min_by_key(|(_, load)| {
         let rounds = load.taken / load.cpus.len().max(1);
         let filled = load.taken * 1024 / load.cpus.len().max(1);
-        let same = load.programs.get(candidate.program).copied().unwrap_or(0);
         let away = candidate.thread.cpu.is_none_or(|pu| !load.cpus.contains(pu));
-        (rounds, filled, same, away)
-    })
+        (rounds, filled, load.of(candidate.program), away)
+    });
+    best.map(|(at, _)| at)
+}
+
+/// What became of a thread once all were dealt.
+fn reason(slots: &[CoreLoad<'_>], at: usize, candidate: &Candidate<'_>) -> String {
+    let program = candidate.program;
+    let others = slots[at].of(program) - 1;
+    let mut elsewhere = slots.iter().enumerate().filter(|(core, _)| *core != at);
+    let why = match others {
+        0 => return format!("no other thread of '{program}' on its core"),
+        _ if elsewhere.any(|(_, load)| load.offers(candidate) && load.of(program) < others) => {
+            "cores are filled evenly before programs are parted"
+        }
+        _ => "every core that it may use has as many",
+    };
+    format!("{others} other of '{program}' on its core: {why}")
+}
+
+impl CoreLoad<'_> {
+    fn offers(&self, candidate: &Candidate<'_>) -> bool {
+        !self.cpus.is_disjoint(&candidate.allowed)
+    }
+
+    /// Threads of a program.
+    fn of(&self, program: &str) -> usize {
+        self.programs.get(program).copied().unwrap_or(0)
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +200,33 @@ mod tests {
             t.cpu = machine.cores()[core.0 as usize].cpus.first();
         }
         assert_eq!(cores(&machine, &sample), first);
+    }
+
+    #[test]
+    fn a_thread_that_pinned_itself_is_dealt_first() {
+        let machine = Topology::synthetic("core:2").unwrap();
+        for pinned in 0..2 {
+            let mut sample = sample(&machine, &[0, 0]);
+            sample.threads[pinned].allowed = std::sync::Arc::new(PuId(0).into());
+            let (known, applied) = (Characterizations::new(), Placement::new());
+            let placement = NeverTwice.place(&View::new(&machine, &sample, &known, &applied));
+            let targets: std::collections::BTreeSet<_> =
+                placement.values().map(|a| a.target.cpus().cloned().unwrap().to_string()).collect();
+            assert_eq!(targets.len(), 2, "{placement:?}");
+            assert!(placement.values().all(|a| a.reason.starts_with("no other")), "{placement:?}");
+        }
+    }
+
+    #[test]
+    fn reasons_say_what_became_of_it() {
+        let machine = Topology::synthetic("core:2 smt:2").unwrap();
+        let sample = sample(&machine, &[0, 0, 0, 1]);
+        let (known, applied) = (Characterizations::new(), Placement::new());
+        let placement = NeverTwice.place(&View::new(&machine, &sample, &known, &applied));
+        let reasons: Vec<&str> = placement.values().map(|a| a.reason.as_ref()).collect();
+        let shared = "1 other of 'p0' on its core: every core that it may use has as many";
+        let alone = |program| format!("no other thread of '{program}' on its core");
+        assert_eq!(reasons, [shared, &alone("p0"), shared, &alone("p1")]);
     }
 
     #[test]

@@ -408,6 +408,19 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 }
                 self.retarget(at, Some(target));
             }
+            Change::Nudge(cpus) => {
+                let thread = &self.threads[at];
+                let (before, target) = (thread.target.clone(), cpus.intersection(&thread.allowed));
+                if target.is_empty() {
+                    let allowed = &thread.allowed;
+                    return Outcome::Refused(format!(
+                        "{cpus} has none of the allowed CPUs {allowed}"
+                    ));
+                }
+                // A mask that is widened moves no thread: the OS does, when it balances next.
+                self.retarget(at, Some(target));
+                self.retarget(at, before);
+            }
         }
         Outcome::Done
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use symbiont_control::{Controller, Deciding};
+use symbiont_control::{Controller, Deciding, Holding};
 use symbiont_machine::{Machine, Signals};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Finding, Policy};
@@ -126,6 +126,8 @@ impl<'a, L> Runner<'a, L> {
         let deciding = self.deciding(quantum);
         let left = quantum.saturating_sub(deciding.takes);
         let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()))
+            // What is compared is where programs run, not how they are kept there.
+            .holding(Holding::Always)
             .measuring(self.signals)
             .deciding(deciding);
         let mut speedups = vec![None; programs.len()];

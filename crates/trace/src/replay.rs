@@ -81,6 +81,10 @@ impl<R: BufRead> Machine for Replay<R> {
         Ok(self.recorded.insert(quantum).sample.clone())
     }
 
+    fn acts(&self) -> bool {
+        false
+    }
+
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, TraceError> {
         Ok(vec![Outcome::NotEnforced; moves.len()])
     }

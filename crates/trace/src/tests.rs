@@ -336,7 +336,9 @@ fn target() -> impl Strategy<Value = Target> {
 
 fn assignment() -> impl Strategy<Value = Assignment> {
     let slowdown = prop::option::of(prop::num::f64::NORMAL | prop::num::f64::ZERO);
-    (target(), ".{0,20}", slowdown).prop_map(|(target, reason, predicted_slowdown)| Assignment {
+    let all = (target(), target(), ".{0,20}", slowdown);
+    all.prop_map(|(target, mask, reason, predicted_slowdown)| Assignment {
+        mask,
         target,
         priority: Priority::Idle,
         reason: Cow::Owned(reason),

@@ -195,6 +195,8 @@ pub struct Why {
     pub allowed: String,
     /// Hardware threads that it is kept on; none: left to the OS.
     pub placed: Option<String>,
+    /// Hardware threads that its mask is held to meanwhile, as a list; none: its mask is its user's own.
+    pub held: Option<String>,
     /// Hardware thread that it last ran on, where known.
     pub last_cpu: Option<u32>,
     /// Why, in the policy's words.

@@ -89,6 +89,8 @@ pub struct ThreadStatus {
     pub allowed: String,
     /// Hardware threads that it is kept on, as a list; none: left to the OS.
     pub placed: Option<String>,
+    /// Hardware threads that its mask is held to meanwhile, as a list; none: its mask is its user's own.
+    pub held: Option<String>,
     /// Why, in the policy's words; empty if the policy said nothing.
     pub reason: String,
     /// Time that it ran since it was born, seconds.

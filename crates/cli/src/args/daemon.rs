@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use symbiont_machine::Class;
 
-use super::{Parameters, State, parse_duration};
+use super::{Narrow, Parameters, State, parse_duration};
 
 /// Run the daemon that manages the programs of this machine
 ///
@@ -43,6 +43,10 @@ pub struct Daemon {
     pub policy: Option<String>,
     #[command(flatten)]
     pub parameters: Parameters,
+    /// Which threads keep a narrowed mask, instead of the configuration's `narrow`: those of which the
+    /// policy or a class says so, also those that the kernel moves away from where they are nudged, or all
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub narrow: Option<Narrow>,
     /// Directory of rules (*.toml) that say what is managed without being asked for; repeatable, a
     /// file replaces the one of the same name in an earlier directory [default: see Files]
     #[arg(long, value_name = "DIR")]

@@ -33,7 +33,14 @@ fn explanation(why: &Why) -> String {
     let at = why.last_cpu.map(|cpu| format!("; last ran on CPU {cpu}")).unwrap_or_default();
     let allowed = format!("its user allows {}", named(&why.allowed));
     match &why.placed {
-        Some(cpus) => add("where", &format!("kept on {}{at}; {allowed}", named(cpus))),
+        Some(cpus) => {
+            let how = match &why.held {
+                Some(held) if held == cpus => "held on",
+                Some(_) => "held, and nudged to",
+                None => "nudged to",
+            };
+            add("where", &format!("{how} {}{at}; {allowed}", named(cpus)));
+        }
         None => add("where", &format!("left to the OS{at}; {allowed}")),
     }
     add("policy", &why.policy);
@@ -142,6 +149,7 @@ mod tests {
             policy: "symbiotic".into(),
             allowed: "0-3".into(),
             placed: Some("1".into()),
+            held: None,
             last_cpu: Some(1),
             reason: "predicted slowdowns 1.25, 1.10, 1.08, 1.02: throughput 3.62; least stp by form delta"
                 .into(),
@@ -172,7 +180,7 @@ mod tests {
         let threads = vec![
             why(),
             Why { thread: 10, runner_up: Some(free), achieved_slowdown: None, ..why() },
-            Why { thread: 11, runner_up: Some(others), ..why() },
+            Why { thread: 11, held: Some("1".into()), runner_up: Some(others), ..why() },
             Why {
                 thread: 13,
                 placed: None,

@@ -41,6 +41,8 @@ pub struct Row {
     pub cpu: Option<u32>,
     /// Where it is kept.
     pub placed: Option<String>,
+    /// Does a mask of ours stay?
+    pub is_held: bool,
     /// Number of its core.
     pub core: Option<u32>,
     /// Share of the time for which it ran, 0 to 1.
@@ -110,6 +112,7 @@ impl Screen {
                 },
                 cpu: thread.cpu,
                 placed: thread.placed.as_deref().map(clean),
+                is_held: thread.held.is_some(),
                 core,
                 run_time: thread.ran_share.unwrap_or(0.0),
                 wait_time: thread.waited_share.unwrap_or(0.0),

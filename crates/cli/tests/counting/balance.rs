@@ -33,7 +33,8 @@ pub fn skip(why: &str) {
 
 fn symbiont(state: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
-    command.arg("run").arg("--state-dir").arg(state.path().join("state"));
+    // Masks are what these tests look at.
+    command.args(["run", "--narrow", "always", "--state-dir"]).arg(state.path().join("state"));
     command
 }
 

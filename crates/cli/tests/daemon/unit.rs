@@ -63,7 +63,17 @@ fn configuration() {
     let text = std::fs::read_to_string(packaging().join("symbiontd.toml")).unwrap();
     let keys = text.lines().filter_map(|line| line.strip_prefix('#')?.split_once(" = "));
     let keys: Vec<&str> = keys.map(|(key, _)| key).filter(|key| !key.contains(' ')).collect();
-    let plain = ["policy", "quantum", "seed", "hold", "budget", "model", "slowdowns", "catalogue"];
+    let plain = [
+        "policy",
+        "quantum",
+        "seed",
+        "hold",
+        "budget",
+        "narrow",
+        "model",
+        "slowdowns",
+        "catalogue",
+    ];
     assert_eq!(
         keys,
         [&plain[..], &["threshold", "seniority"], &["file", "listen", "jobs"]].concat()

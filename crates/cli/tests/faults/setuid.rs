@@ -48,8 +48,9 @@ fn user_and_setuid() -> Option<(User, PathBuf)> {
 fn start(user: &User, setuid: &Path, report: &Path) -> Program {
     let setuid = format!("{} --reuid 0 --clear-groups sleep 1000 &", setuid.display());
     let script = format!("trap '{setuid}' USR1; while :; do :; done");
-    let run = ["run", "--policy", "random", "--quantum", "2ms", "--report", "json"];
+    let run = ["run", "--narrow", "always", "--policy", "random", "--quantum", "2ms"];
     let mut run = user.symbiont(&run);
+    run.args(["--report", "json"]);
     run.arg("--report-file").arg(report).args(["--", "sh", "-c", &script]);
     user.home.start(run.stderr(Stdio::piped()))
 }

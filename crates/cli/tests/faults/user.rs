@@ -67,7 +67,19 @@ impl User {
 fn places() {
     let (user, own) = (User::new(), own());
     let symbiont = |policy| {
-        user.symbiont(&["run", "--policy", policy, "--quantum", "20ms", "--", "sh", "-c", BUSY])
+        user.symbiont(&[
+            "run",
+            "--narrow",
+            "always",
+            "--policy",
+            policy,
+            "--quantum",
+            "20ms",
+            "--",
+            "sh",
+            "-c",
+            BUSY,
+        ])
     };
     let program = user.home.start(&mut symbiont("random"));
     wait_until("it is managed", || user.manager().is_some());

@@ -80,7 +80,9 @@ fn run_forks(
     );
     fs::write(&jobs, file).unwrap();
     let mut command = place.symbiont();
-    command.args(["run", "--policy", "phases", "--enrol-by", enrol_by, "--record"]).arg(&recording);
+    // Held, so that there is something to inherit.
+    command.args(["run", "--narrow", "always", "--policy", "phases", "--enrol-by", enrol_by]);
+    command.arg("--record").arg(&recording);
     let output = command.arg("--job").arg(&jobs).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 
@@ -106,7 +108,7 @@ fn was_pinned(fork: &Fork, quanta: &[Quantum]) -> bool {
         .filter(|(asked, outcome)| asked.thread.thread == fork.thread && *outcome == Outcome::Done);
     let last = moves.filter_map(|(asked, _)| match &asked.change {
         Change::Affinity(target) => Some(matches!(target, Target::Cpus(_))),
-        Change::Priority(_) => None,
+        Change::Nudge(_) | Change::Priority(_) => None,
     });
     last.last() == Some(true) && fork.pinned
 }

@@ -71,6 +71,8 @@ impl Service {
             programs: self.programs.iter().count(),
             threads: step.sample.threads.len(),
             placed: explain::placed(managed.applied()),
+            held: explain::held(managed.applied()),
+            strayed: managed.disagreements(),
             hardware_threads: machine.topology().cpus().len(),
             quantum: self.quantum,
             connections,

@@ -25,7 +25,7 @@ impl From<ThreadError> for Ended {
     }
 }
 
-fn refused(why: impl Into<String>) -> Ended {
+pub(super) fn refused(why: impl Into<String>) -> Ended {
     Ended(Outcome::Refused(why.into()))
 }
 
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    fn entry(&mut self, key: ThreadKey) -> Result<&mut Entry, Ended> {
+    pub(super) fn entry(&mut self, key: ThreadKey) -> Result<&mut Entry, Ended> {
         self.applied.get_mut(&key).ok_or_else(|| refused("it was never enrolled"))
     }
 
@@ -96,7 +96,7 @@ impl State {
 
     /// Nice value and class that are not ours are the thread's own now, also where its user changed
     /// them since it was adopted: they distinguish it from other threads.
-    fn note_others(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
+    pub(super) fn note_others(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
         let tick = self.kernel.now_ticks();
         let entry = self.entry(key)?;
         let (mut saved, mut applied) = (entry.saved.clone(), entry.applied().clone());
@@ -140,7 +140,11 @@ impl State {
         if mask_is_ours(self.entry(key)?, now, &cpuset) {
             return Ok(cpuset);
         }
+        if self.undo_suspect(key, now, &cpuset) {
+            return Ok(cpuset);
+        }
         let entry = self.entry(key)?;
+        entry.is_chosen = true;
         entry.saved.mask = Mask::classify(now.clone(), &cpuset);
         entry.allowed = allowed_of(&entry.saved, &cpuset);
         let applied = AppliedSettings { mask: None, ..entry.applied().clone() };
@@ -201,7 +205,7 @@ impl State {
 
     /// Ends the act if the thread is a leader that another one has replaced: what is known moves
     /// with the report, which is still to come.
-    fn check_exec(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
+    pub(super) fn check_exec(&mut self, key: ThreadKey, now: &Present) -> Result<(), Ended> {
         if self.may_have_execed(key, now) { Err(Ended(Outcome::Gone)) } else { Ok(()) }
     }
 
@@ -252,7 +256,7 @@ impl State {
     }
 }
 
-fn mask_is_ours(entry: &Entry, now: &CpuSet, cpuset: &CpuSet) -> bool {
+pub(super) fn mask_is_ours(entry: &Entry, now: &CpuSet, cpuset: &CpuSet) -> bool {
     match &entry.applied().mask {
         Some(set) => comes_from(now, set, &entry.saved.mask, cpuset),
         None => is_saved(now, &entry.saved.mask, cpuset),

@@ -13,11 +13,13 @@ use super::groups::{GroupKey, share_one_group};
 use super::journal::{Journal, Line};
 use super::journal_state::{JournalState, Present, ThreadRecord};
 use super::kernel::{Class, Facts, Host, Kernel, ThreadError, ThreadKey};
+use super::nudge::Nudges;
 use super::parents::{NOT_PLACED, is_denied};
 use super::restoring::{RestoreReport, carry_out, restore_threads};
 use super::scheduler::no_priority_under;
 use super::settings::{AppliedSettings, Mask, Saved};
 use super::state_dir::{StateDir, StateDirError};
+use super::suspect::Suspect;
 use super::trust::Trust;
 use crate::inheriting::{Guard, Inheriting};
 
@@ -38,7 +40,7 @@ pub struct Actuator {
 pub(super) struct State {
     pub applied: AppliedState,
     pub privilege: Privilege,
-    journal: Journal,
+    pub journal: Journal,
     pub kernel: Box<dyn Kernel>,
     online: usize,
     /// Read of late; [`Actuator::refresh`] forgets them.
@@ -52,6 +54,10 @@ pub(super) struct State {
     pub parents: BTreeMap<u32, bool>,
     /// Changed threads that may not be changed any more.
     pub stuck: BTreeSet<ThreadKey>,
+    /// Undone, and not asked for yet.
+    pub suspects: Vec<Suspect>,
+    /// Made lately: children that were born meanwhile may have inherited a target.
+    pub nudges: Nudges,
     /// How many there were, those counted that ended or were restored later.
     pub slipped: u64,
     /// Some threads, perhaps such that were never adopted, could not be restored.
@@ -85,6 +91,8 @@ impl Actuator {
             busy: None,
             parents: BTreeMap::new(),
             stuck: BTreeSet::new(),
+            suspects: Vec::new(),
+            nudges: Nudges::default(),
             slipped: 0,
             is_incomplete: false,
             kernel,
@@ -163,6 +171,9 @@ impl Actuator {
         }
         match &mv.change {
             Change::Affinity(target) => state.set_affinity(key, target),
+            Change::Nudge(_) => {
+                state.nudge(std::slice::from_ref(mv)).pop().unwrap_or(Outcome::Gone)
+            }
             Change::Priority(priority) => state.set_priority(key, *priority),
         }
     }
@@ -486,6 +497,33 @@ impl State {
         Ok(())
     }
 
+    /// The same for several threads, in one write.
+    pub fn announce_all(
+        &mut self,
+        all: &[(ThreadKey, AppliedSettings)],
+    ) -> Result<(), StateDirError> {
+        let tick = self.kernel.now_ticks();
+        let mut lines = Vec::with_capacity(2 * all.len());
+        for (key, applied) in all {
+            let Some(entry) = self.applied.get(key) else { continue };
+            if !entry.journaled {
+                lines.push(Line::Saved(*key, entry.saved.clone()));
+            }
+            lines.push(Line::Set(*key, applied.clone(), tick));
+        }
+        if self.journal.is_bloated() {
+            // The long journal stays valid if this fails.
+            let _ = self.journal.rewrite(&self.journal_lines());
+        }
+        self.journal.note(&lines)?;
+        for (key, _) in all {
+            if let Some(entry) = self.applied.get_mut(key) {
+                entry.journaled = true;
+            }
+        }
+        Ok(())
+    }
+
     fn keep_journal(&mut self) -> Result<(), StateDirError> {
         if self.journal.is_in_place() {
             return Ok(());
@@ -542,6 +580,7 @@ impl State {
     }
 
     fn restore_all(&mut self) -> RestoreReport {
+        self.undo_suspects();
         let report = self.restore_matching(|_| true);
         self.is_incomplete = !report.failed.is_empty();
         if report.failed.is_empty() {

@@ -37,6 +37,10 @@ pub(super) struct Entry {
     pub journaled: bool,
     /// Was it once found with all that its user allows, although less was set?
     pub widened: bool,
+    /// Was it once found with a mask that was held on another thread of its process?
+    pub suspected: bool,
+    /// Did it get another mask from its program or another process since it was adopted?
+    pub is_chosen: bool,
     applied: AppliedSettings,
     /// In order of time; before the first, nothing was applied.
     history: VecDeque<Change>,
@@ -61,8 +65,17 @@ impl Change {
 impl Entry {
     pub fn new(saved: Saved, allowed: Arc<CpuSet>) -> Self {
         let (applied, history) = Default::default();
-        let (journaled, widened) = (false, false);
-        Self { generation: 0, saved, allowed, journaled, widened, applied, history }
+        Self {
+            generation: 0,
+            saved,
+            allowed,
+            journaled: false,
+            widened: false,
+            suspected: false,
+            is_chosen: false,
+            applied,
+            history,
+        }
     }
 
     pub fn applied(&self) -> &AppliedSettings {
@@ -122,6 +135,13 @@ impl Entry {
     /// What is applied now and what was just before, in order of time.
     pub fn latest(&self) -> impl Iterator<Item = &Change> {
         self.history.iter().skip(self.history.len().saturating_sub(2))
+    }
+
+    /// Was such a mask applied at a tick, or later?
+    pub fn had_since(&self, tick: u64, is_it: impl Fn(&CpuSet) -> bool) -> bool {
+        let ends = self.history.iter().skip(1).map(|change| change.since).chain([u64::MAX]);
+        let mut lately = self.history.iter().zip(ends).filter(|(_, end)| *end >= tick);
+        lately.any(|(change, _)| change.applied.mask.as_ref().is_some_and(&is_it))
     }
 
     /// Since when something is applied, if it is.
@@ -418,6 +438,11 @@ impl AppliedState {
         self.departed = others;
         all.extend(mine.into_iter().rev().map(|gone| (gone.key, gone.entry)));
         all
+    }
+
+    /// Was such a mask applied on a thread of this process at a tick, or later?
+    pub fn had_lately(&self, process: u32, tick: u64, is_it: impl Fn(&CpuSet) -> bool) -> bool {
+        self.makers(process, 0).any(|(_, entry)| entry.had_since(tick, &is_it))
     }
 
     pub fn saw_at_birth(&mut self, key: ThreadKey) {

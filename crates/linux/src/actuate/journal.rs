@@ -26,8 +26,8 @@ use super::settings::{AppliedSettings, Saved};
 use super::state_dir::{StateDir, StateDirError};
 
 const FORMAT: &str = "symbiont-journal";
-const VERSION: u32 = 2;
-/// It has no ticks.
+const VERSION: u32 = 3;
+/// Version 1 has no ticks, version 2 no nudges.
 const OLDEST_VERSION: u32 = 1;
 const PREFIX: &str = "journal-";
 const DRAFT: &str = "draft-journal-";
@@ -102,6 +102,8 @@ pub(super) enum Line {
     Saved(ThreadKey, Saved),
     /// What of ours will be applied on it, and the clock tick since boot before which it was not.
     Set(ThreadKey, AppliedSettings, #[serde(default)] u64),
+    /// What of ours is applied on it for certain: what was announced last is over.
+    Is(ThreadKey, AppliedSettings),
 }
 
 /// A journal that cannot be understood. Nothing was changed because of it.
@@ -189,7 +191,8 @@ pub(super) fn parse(
             Ok(Line::Set(key, applied, since)) if state.knows(&key) => {
                 state.set(&key, applied, since);
             }
-            Ok(Line::Set(key, ..)) => {
+            Ok(Line::Is(key, applied)) if state.knows(&key) => state.is(&key, applied),
+            Ok(Line::Set(key, ..) | Line::Is(key, _)) => {
                 return Err(lines.damaged(format!("{key} was not saved before")));
             }
             Err(error) => return Err(lines.damaged(error.to_string())),

@@ -126,6 +126,13 @@ impl JournalState {
         }
     }
 
+    /// Notes what is applied on a thread for certain, after what was announced last.
+    pub fn is(&mut self, key: &ThreadKey, applied: AppliedSettings) {
+        if let Some(record) = self.records.get_mut(key) {
+            record.now = vec![applied];
+        }
+    }
+
     /// The known threads of a process.
     pub fn of_process(&self, process: u32) -> impl Iterator<Item = (&ThreadKey, &ThreadRecord)> {
         self.records.range(ThreadKey::all_of(process))

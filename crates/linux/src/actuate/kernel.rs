@@ -142,6 +142,8 @@ pub(super) trait Kernel: fmt::Debug + Send {
     fn set_class(&self, key: ThreadKey, class: Class, reset: bool) -> Result<(), ThreadError>;
     /// Now, in the unit of [`ThreadKey::born`].
     fn now_ticks(&self) -> u64;
+    /// Now, on the clock of the kernel's reports of births.
+    fn now_ns(&self) -> u64;
     /// All processes.
     fn processes(&self) -> Vec<u32>;
     /// The threads of a process.
@@ -222,6 +224,12 @@ impl Kernel for Host {
 
     fn now_ticks(&self) -> u64 {
         now_ticks()
+    }
+
+    fn now_ns(&self) -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+        seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()
     }
 
     fn processes(&self) -> Vec<u32> {

@@ -11,7 +11,8 @@
 //! process is accepted, and reported once. A thread that has all that its user allows again may owe
 //! that to the kernel, if its CPUs went offline and came back unseen: nothing of ours is applied any
 //! more, and the policy may place it again. The second time it is another process's doing, which is
-//! not fought. Threads all of whose CPUs are gone are left to the caller, which knows what is online.
+//! not fought. Threads that chose a mask while they were managed, and all threads of processes on which
+//! masks were held lately ([`super::suspect`]), are read as well. Threads all of whose CPUs are gone are left to the caller, which knows what is online.
 //!
 //! # Properties
 //! In `tests/actuate/acting.rs` and on the simulated kernel ([`super::event_machine`]):
@@ -33,7 +34,9 @@ impl Actuator {
     #[must_use]
     pub fn lapsed(&self) -> Vec<(Move, Outcome)> {
         let placed: Vec<ThreadKey> = {
-            let state = self.state();
+            let mut state = self.state();
+            state.undo_suspects();
+            state.read_chosen();
             let entries = state.applied.iter();
             entries.filter(|(_, entry)| entry.applied().mask.is_some()).map(|(k, _)| *k).collect()
         };
@@ -51,6 +54,18 @@ impl Actuator {
 }
 
 impl State {
+    /// Reads the masks that threads chose themselves again: they may have widened them.
+    fn read_chosen(&mut self) {
+        let chosen = self.applied.iter().filter(|(_, entry)| entry.is_chosen);
+        let chosen: Vec<ThreadKey> =
+            chosen.filter(|(_, entry)| entry.applied().mask.is_none()).map(|(k, _)| *k).collect();
+        for key in chosen {
+            if let Ok(now) = self.kernel.mask(key) {
+                let _ = self.check_foreign_mask(key, &now);
+            }
+        }
+    }
+
     fn lapsed(&mut self, key: ThreadKey) -> Option<Outcome> {
         let set = self.applied.get(&key)?.applied().mask.clone()?;
         let is_applied = |now: &CpuSet, cpuset: &CpuSet| {
@@ -66,10 +81,13 @@ impl State {
         if self.may_have_execed(key, &present) {
             return None;
         }
+        let was_suspected = self.applied.get(&key)?.suspected;
         match self.check_foreign_mask(key, &present.mask) {
             Err(Ended(Outcome::ExternallyChanged)) => Some(Outcome::ExternallyChanged),
             Err(_) => None,
             Ok(cpuset) if is_applied(&present.mask, &cpuset) => None,
+            // It got its mask back just now.
+            Ok(_) if self.applied.get(&key)?.suspected != was_suspected => None,
             Ok(_) => {
                 let entry = self.applied.get_mut(&key)?;
                 let applied = AppliedSettings { mask: None, ..entry.applied().clone() };

@@ -92,6 +92,9 @@ impl Kernel for Leaving {
         Ok(())
     }
 
+    fn now_ns(&self) -> u64 {
+        0
+    }
     fn now_ticks(&self) -> u64 {
         300
     }

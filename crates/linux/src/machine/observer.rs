@@ -188,6 +188,10 @@ impl<W: Wait> Machine for Observer<W> {
         Ok(Sample { at, threads, programs: self.programs.clone(), counting, ended })
     }
 
+    fn acts(&self) -> bool {
+        false
+    }
+
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, LinuxError> {
         Ok(vec![Outcome::NotEnforced; moves.len()])
     }

@@ -38,6 +38,8 @@ pub(crate) enum Event {
         child_process: u32,
         /// Itself; equal to `child_process` for a new process.
         child_thread: u32,
+        /// When, in nanoseconds of the monotonic clock.
+        at_ns: u64,
     },
     /// A process replaced its program; its only thread is the leader now.
     Exec {
@@ -105,6 +107,7 @@ fn report(message: &[u8]) -> Option<Report> {
             parent_process: detail(1)?,
             child_thread: detail(2)?,
             child_process: detail(3)?,
+            at_ns: u64::from_ne_bytes(*message.get(EVENT_START + 8..)?.first_chunk::<8>()?),
         },
         PROC_EVENT_EXEC => Event::Exec { process: detail(1)? },
         PROC_EVENT_EXIT => Event::Exit { thread: detail(0)?, process: detail(1)? },
@@ -196,7 +199,8 @@ mod tests {
                         parent_thread: 11,
                         parent_process: 10,
                         child_thread: 21,
-                        child_process: 20
+                        child_process: 20,
+                        at_ns: 0,
                     }
                 ),
                 report(3, 71, Event::Exec { process: 20 }),

@@ -107,7 +107,7 @@ fn take(world: &mut World, what: u8, which: u8, waiting: &mut Vec<Event>) -> boo
 /// The event as the kernel reports it.
 fn datagram(event: Event) -> Vec<u8> {
     let (what, details) = match event {
-        Event::Fork { parent_process, parent_thread, child_process, child_thread } => {
+        Event::Fork { parent_process, parent_thread, child_process, child_thread, .. } => {
             (1, [parent_thread, parent_process, child_thread, child_process])
         }
         Event::Exec { process } => (2, [process, process, 0, 0]),

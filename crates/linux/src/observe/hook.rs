@@ -18,6 +18,8 @@ pub struct Birth {
     /// The thread that made it, where known: the kernel reports which thread
     /// forked a process, and not which thread made a thread.
     pub parent_thread: Option<u32>,
+    /// When, in nanoseconds of the monotonic clock, where the kernel reported it.
+    pub at_ns: Option<u64>,
 }
 
 /// A process that replaced its program.

@@ -151,11 +151,13 @@ impl Tree {
     /// Applies an event; drops it if it is about others.
     pub fn apply(&mut self, event: Event, hook: &mut dyn BirthHook) {
         match event {
-            Event::Fork { child_process, child_thread, .. } if child_process != child_thread => {
-                self.thread_born(child_process, child_thread, false, hook);
+            Event::Fork { child_process, child_thread, at_ns, .. }
+                if child_process != child_thread =>
+            {
+                self.thread_born(child_process, child_thread, Some(at_ns), hook);
             }
-            Event::Fork { parent_process, parent_thread, child_process, .. } => {
-                self.forked(parent_process, parent_thread, child_process, hook);
+            Event::Fork { parent_process, parent_thread, child_process, at_ns, .. } => {
+                self.forked((parent_process, parent_thread), child_process, at_ns, hook);
             }
             Event::Exec { process } => self.execed(process, hook),
             Event::Exit { process, thread } => {
@@ -169,7 +171,13 @@ impl Tree {
         }
     }
 
-    fn forked(&mut self, parent: u32, thread: u32, child: u32, hook: &mut dyn BirthHook) {
+    fn forked(
+        &mut self,
+        (parent, thread): (u32, u32),
+        child: u32,
+        at_ns: u64,
+        hook: &mut dyn BirthHook,
+    ) {
         let epoch = self.epoch;
         self.released.forget(child);
         let parent_known = self.processes.get_mut(&parent).map(|process| {
@@ -200,6 +208,7 @@ impl Tree {
                 generation: 0,
                 parent_process: parent,
                 parent_thread: Some(thread),
+                at_ns: Some(at_ns),
             };
             let process = self.add_process(&birth, false, hook);
             process.own_session = own_session;
@@ -426,6 +435,7 @@ impl Tree {
             generation: 0,
             parent_process: seen.parent,
             parent_thread: None,
+            at_ns: None,
         };
         let process = self.add_process(&birth, true, hook);
         process.born = Some(seen.born);
@@ -462,9 +472,10 @@ impl Tree {
         &mut self,
         process: u32,
         thread: u32,
-        unconfirmed: bool,
+        reported_at_ns: Option<u64>,
         hook: &mut dyn BirthHook,
     ) {
+        let unconfirmed = reported_at_ns.is_none();
         let mut new = self.new_thread(unconfirmed);
         let epoch = self.epoch;
         let Some(known) = self.processes.get_mut(&process) else { return };
@@ -484,6 +495,7 @@ impl Tree {
             generation: known.generation,
             parent_process: process,
             parent_thread: None,
+            at_ns: reported_at_ns,
         });
     }
 

@@ -50,6 +50,7 @@ pub(super) fn fork(parent: u32, child: u32) -> Event {
         parent_thread: parent,
         child_process: child,
         child_thread: child,
+        at_ns: 0,
     }
 }
 
@@ -60,6 +61,7 @@ pub(super) fn clone(process: u32, thread: u32) -> Event {
         parent_thread: 1,
         child_process: process,
         child_thread: thread,
+        at_ns: 0,
     }
 }
 
@@ -128,6 +130,7 @@ impl World {
                     parent_thread: thread,
                     child_process: new,
                     child_thread: new,
+                    at_ns: 0,
                 })
             }
             Step::Clone(_) => {

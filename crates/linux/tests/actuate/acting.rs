@@ -1,6 +1,7 @@
 //! Changing threads and putting them back, in one process.
 
-use symbiont_machine::{Change, Move, Outcome, Priority, Target};
+use symbiont_machine::{Change, Move, Outcome, Priority, Target, ThreadId};
+use symbiont_topology::CpuSet;
 
 use crate::support::*;
 
@@ -97,6 +98,124 @@ fn a_mask_that_was_widened_is_set_again_once() {
     assert_eq!(rig.actuator.lapsed(), []);
 }
 
+#[test]
+fn a_mask_that_was_read_from_ours_is_undone() {
+    let Some((all, first, _)) = two_cpus() else { return };
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    for thread in [main, worker] {
+        rig.actuator.adopt(thread).unwrap();
+    }
+    assert_eq!(rig.pin(main, &first), Outcome::Done);
+    // As libomp's workers do with what libomp read when it began.
+    set_mask(worker.thread, &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (all.clone(), first.clone()));
+    let suspects = rig.actuator.suspects();
+    assert_eq!(suspects.len(), 1);
+    assert_eq!((suspects[0].thread.thread, &suspects[0].mask), (worker.thread, &first));
+    assert_eq!(rig.actuator.suspects(), []);
+    // The second time it is meant.
+    set_mask(worker.thread, &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(mask_of(worker.thread), first);
+    rig.actuator.restore_all();
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (first, all));
+}
+
+#[test]
+fn a_suspect_mask_is_undone_at_the_end() {
+    let Some((all, first, _)) = two_cpus() else { return };
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    for thread in [main, worker] {
+        rig.actuator.adopt(thread).unwrap();
+    }
+    assert_eq!(rig.pin(main, &first), Outcome::Done);
+    set_mask(worker.thread, &first);
+    rig.actuator.restore_all();
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (all.clone(), all));
+}
+
+fn nudge(rig: &Rig, thread: &ThreadId, to: &CpuSet) -> Outcome {
+    rig.actuator.apply(&Move { thread: *thread, change: Change::Nudge(to.clone()) })
+}
+
+#[test]
+fn a_nudged_thread_has_the_mask_that_it_had() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+    assert_eq!(mask_of(id), all);
+    assert!(!rig.actuator.is_anything_applied());
+    let last = journal_of(&rig).pop().unwrap();
+    assert!(last.starts_with("{\"is\":") && !last.contains("mask"), "{last}");
+    // On a mask of ours, too.
+    assert_eq!(rig.pin(&thread, &first), Outcome::Done);
+    assert_refused(&nudge(&rig, &thread, &second), "may run on");
+    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+    assert_eq!(mask_of(id), first);
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), all);
+    assert_eq!(rig.actuator.suspects(), []);
+}
+
+#[test]
+fn a_nudge_moves_a_running_thread() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::busy());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    let mut moved = 0;
+    for to in [&first, &second].into_iter().cycle().take(40) {
+        assert_eq!(nudge(&rig, &thread, to), Outcome::Done);
+        assert_eq!(mask_of(id), all);
+        moved += u32::from(cpu_of(id).is_some_and(|cpu| to.contains(cpu)));
+    }
+    // The kernel may balance it away between two calls of this test, but seldom.
+    assert!(moved > 20, "{moved} of 40");
+}
+
+#[test]
+fn a_nudge_keeps_within_a_mask_of_the_users() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    set_mask(id, &first);
+    rig.actuator.adopt(&thread).unwrap();
+    assert_refused(&nudge(&rig, &thread, &second), "may run on");
+    assert_eq!(mask_of(id), first);
+    // One that its user widened since may be nudged there, once that was found out.
+    set_mask(id, &first.union(&second));
+    assert_eq!(nudge(&rig, &thread, &second), Outcome::ExternallyChanged);
+    assert_eq!(nudge(&rig, &thread, &second), Outcome::Done);
+    assert_eq!(mask_of(id), first.union(&second));
+}
+
+#[test]
+fn a_pin_to_where_others_were_nudged_stays() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    for thread in [main, worker] {
+        rig.actuator.adopt(thread).unwrap();
+        assert_eq!(nudge(&rig, thread, &first), Outcome::Done);
+    }
+    set_mask(worker.thread, &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(nudge(&rig, worker, &second), Outcome::ExternallyChanged);
+    assert_eq!(*rig.actuator.allowed(worker).unwrap(), first);
+    // What it widens again is known within a second, without a move.
+    set_mask(worker.thread, &all);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(*rig.actuator.allowed(worker).unwrap(), all);
+    set_mask(worker.thread, &first);
+    rig.actuator.restore_all();
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (first, all));
+}
+
 /// The lines of the rig's only journal.
 fn journal_of(rig: &Rig) -> Vec<String> {
     let path = std::fs::read_dir(rig.state()).unwrap().next().unwrap().unwrap().path();
@@ -189,7 +308,7 @@ fn a_thread_that_exited_between_sample_and_act_is_gone() {
     victim.kill();
     assert_eq!(rig.pin(&thread, &set("0")), Outcome::Gone);
     assert_eq!(rig.set_priority(&thread, Priority::Boosted(1)), Outcome::Gone);
-    assert!(rig.actuator.adopt(&symbiont_machine::ThreadId { born: 1, ..thread }).is_err());
+    assert!(rig.actuator.adopt(&ThreadId { born: 1, ..thread }).is_err());
 }
 
 #[test]

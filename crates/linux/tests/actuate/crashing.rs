@@ -356,7 +356,7 @@ fn journals_that_make_no_sense_are_named_and_change_nothing() {
     let journal = std::fs::read_dir(&state).unwrap().next().unwrap().unwrap().path();
     let good = std::fs::read_to_string(&journal).unwrap();
     let bad = [
-        (good.replace("\"version\":2", "\"version\":3"), "format version 3"),
+        (good.replace("\"version\":3", "\"version\":4"), "format version 4"),
         (good.replace("symbiont-journal", "diary"), "not a Symbiont journal"),
         (good.replacen("\"set\"", "\"sat\"", 1) + "{\"set\"", "line 3 is damaged"),
         (String::new(), "it is empty"),

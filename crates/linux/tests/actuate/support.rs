@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use procfs::process::Process;
@@ -132,6 +133,13 @@ impl Victim {
         victim
     }
 
+    /// A process that runs all the time.
+    pub fn busy() -> Self {
+        let victim = Self::spawn(Command::new("sh").args(["-c", "while :; do :; done"]));
+        wait_for("sh to start", || (comm_of(victim.id())? == "sh").then_some(()));
+        victim
+    }
+
     /// A shell that waits for a line before it runs the rest.
     pub fn shell(script: &str) -> Self {
         let victim = Self::spawn(Command::new("sh").args(["-c", &format!("read line; {script}")]));
@@ -170,6 +178,34 @@ impl Drop for Victim {
         }
         self.kill();
     }
+}
+
+/// Threads of this process that sleep until they are dropped.
+pub struct Sleepers {
+    pub threads: Vec<ThreadId>,
+    _ends: Vec<mpsc::Sender<()>>,
+}
+
+impl Sleepers {
+    pub fn new(count: usize) -> Self {
+        let (mut threads, mut ends) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let (numbers, number) = mpsc::channel();
+            let (end, ended) = mpsc::channel::<()>();
+            std::thread::spawn(move || {
+                numbers.send(gettid()).unwrap();
+                let _ = ended.recv();
+            });
+            threads.push(thread_id(std::process::id(), number.recv().unwrap()));
+            ends.push(end);
+        }
+        Self { threads, _ends: ends }
+    }
+}
+
+/// The hardware thread on which a thread runs or ran last.
+pub fn cpu_of(process: u32) -> Option<PuId> {
+    stat(process, process)?.processor.and_then(|cpu| u32::try_from(cpu).ok()).map(PuId)
 }
 
 /// An actuator with a state directory of its own.

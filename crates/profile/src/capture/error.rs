@@ -34,7 +34,7 @@ pub enum CaptureError {
     },
     /// The emulator has no plugins.
     #[error(
-        "{}: this QEMU ignores plugins, as static ones do, such as the package qemu-user of Debian 13 and Ubuntu 25.04 \
+        "{}: this QEMU ignores plugins, as static ones do, such as the package qemu-user of Debian 13 and Ubuntu 24.04 \
          and later; scripts/build-emulator.sh of Symbiont's source builds one with plugins, which must come first in PATH",
         emulator.display()
     )]

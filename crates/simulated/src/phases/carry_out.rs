@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::seq::IndexedRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
-use symbiont_control::Controller;
+use symbiont_control::{Controller, Holding};
 use symbiont_machine::{Change, Machine, Move, Target};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Settings, find};
@@ -179,7 +179,9 @@ impl<'p> CalibratedMachine<'p> {
         let mut machine = self.machine(programs, options)?;
         scatter(&mut machine, &cpus, run.seed)?;
         let policy_of_run = (policy.make)(&Settings { seed, values, ..Settings::default() });
-        let controller = Controller::new(machine, policy_of_run, Planner::new(Bounds::none()));
+        let controller = Controller::new(machine, policy_of_run, Planner::new(Bounds::none()))
+            // What is compared is where programs run, not how they are kept there.
+            .holding(Holding::Always);
         Ok((controller, policy.quantum))
     }
 }

@@ -35,6 +35,7 @@ pub fn thread(number: u32, cpu: u32, run_time_s: f64) -> ThreadStatus {
         cpu: Some(cpu),
         allowed: "0-7".into(),
         placed: Some(cpu.to_string()),
+        held: None,
         reason: "parallel phase: 2.0 ready threads of 8 hardware threads".into(),
         run_time_s,
         wait_time_s: 1.0,

@@ -76,7 +76,8 @@ fn moves(manager: &ManagerStatus) -> String {
 /// A thread in words: where it is kept and why.
 pub fn describe(row: &Row) -> String {
     let place = match &row.placed {
-        Some(cpus) => format!("is kept on CPU {cpus}"),
+        Some(cpus) if row.is_held => format!("is held on CPU {cpus}"),
+        Some(cpus) => format!("is nudged to CPU {cpus}"),
         None => "is left to the OS".to_owned(),
     };
     let number = match row.thread == row.process {

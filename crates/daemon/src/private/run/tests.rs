@@ -11,6 +11,7 @@ use symbiont_topology::Topology;
 
 use super::*;
 use crate::private::Wakes;
+use symbiont_control::Holding;
 
 /// Fails at its second sample, and says how at its third.
 struct Broken {
@@ -57,6 +58,7 @@ fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
         settings: Settings::default(),
         quantum: Duration::from_millis(20),
         bounds: Bounds::none(),
+        holding: Holding::default(),
         choice: Choice::Best,
         counting: CountOptions::default(),
         dry_run: false,

@@ -188,7 +188,7 @@ impl Driver {
         }
         // A manager that dies may have announced it and not done it.
         match &ask {
-            Ask::Cpus(cpus) => {
+            Ask::Cpus(cpus) | Ask::Nudge(cpus) => {
                 self.world().applied.insert(cpus.clone());
             }
             Ask::Wait => self.world().idled = true,
@@ -196,12 +196,13 @@ impl Driver {
         }
         let change = match ask {
             Ask::Cpus(cpus) => Change::Affinity(Target::Cpus(cpus)),
+            Ask::Nudge(cpus) => Change::Nudge(cpus),
             Ask::Os => Change::Affinity(Target::Os),
             Ask::Boost(levels) => Change::Priority(Priority::Boosted(levels)),
             Ask::Wait => Change::Priority(Priority::Idle),
             Ask::Normal => Change::Priority(Priority::Normal),
         };
-        let is_affinity = matches!(change, Change::Affinity(_));
+        let is_affinity = matches!(change, Change::Affinity(_) | Change::Nudge(_));
         let outcome = actuator.apply(&Move { thread, change });
         if outcome == Outcome::ExternallyChanged && is_affinity {
             let mut world = self.world();

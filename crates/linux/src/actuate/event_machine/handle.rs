@@ -37,6 +37,7 @@ impl Handle {
                 }
             }
         }
+        world.calls += 1;
         let interrupts = std::mem::take(&mut world.interrupts);
         for (after, step) in interrupts {
             match after.checked_sub(1) {
@@ -146,6 +147,10 @@ impl Kernel for Handle {
 
     fn now_ticks(&self) -> u64 {
         self.world().now
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.world().now_ns()
     }
 
     fn processes(&self) -> Vec<u32> {

@@ -43,6 +43,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     Cpus(CpuSet),
+    Nudge(CpuSet),
     Os,
     Boost(u8),
     Wait,
@@ -137,7 +138,8 @@ impl<'a> Actions<'a> {
 
     fn ask(&mut self) -> Option<Ask> {
         Some(match self.byte()? % 10 {
-            0..=5 => Ask::Cpus(set(self.one_of(&MOVES)?)),
+            0..=2 => Ask::Cpus(set(self.one_of(&MOVES)?)),
+            3..=5 => Ask::Nudge(set(self.one_of(&MOVES)?)),
             6 => Ask::Os,
             7 => Ask::Boost(self.one_of(&[5, 20])?),
             8 => Ask::Wait,

@@ -96,6 +96,8 @@ pub struct Process {
 #[derive(Debug)]
 pub struct World {
     pub now: u64,
+    /// Calls of managers so far: what distinguishes moments within a tick.
+    pub calls: u64,
     /// By number.
     pub tasks: BTreeMap<u32, Task>,
     pub processes: BTreeMap<u32, Process>,
@@ -130,6 +132,7 @@ impl World {
     pub fn new(journal_dir: PathBuf, cpus: &CpuSet) -> Self {
         let mut world = Self {
             now: 10,
+            calls: 0,
             tasks: BTreeMap::new(),
             processes: BTreeMap::new(),
             cpusets: [cpus.clone(), cpus.clone()],
@@ -157,6 +160,11 @@ impl World {
         }
         world.now = BEGAN;
         world
+    }
+
+    /// The moment, on a clock that is finer than ticks.
+    pub fn now_ns(&self) -> u64 {
+        self.now * 10_000_000 + self.calls
     }
 
     fn enter(&mut self, process: u32, parent: u32, session: u32, managed: bool) {

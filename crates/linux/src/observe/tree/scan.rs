@@ -102,7 +102,7 @@ impl Tree {
             known.threads.keys().copied().filter(|thread| !listed.contains(thread)).collect();
         // First the new ones, so that the process is never without a thread.
         for thread in listed {
-            self.thread_born(process, thread, true, hook);
+            self.thread_born(process, thread, None, hook);
         }
         for thread in gone {
             self.clear_owed(process, thread);

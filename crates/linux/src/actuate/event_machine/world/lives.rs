@@ -66,6 +66,7 @@ impl World {
             parent_thread: maker,
             child_process: number,
             child_thread: number,
+            at_ns: self.now_ns(),
         });
     }
 
@@ -81,6 +82,7 @@ impl World {
             parent_thread: parent,
             child_process: process,
             child_thread: number,
+            at_ns: self.now_ns(),
         });
     }
 

@@ -1,0 +1,254 @@
+//! Threads are moved without being narrowed.
+//!
+//! # Problem
+//! A thread that keeps a narrow mask runs where it shall, and its program counts the CPUs of that mask: a pool,
+//! a runtime, a library sizes itself by it, often for life, or sets it again later as its own.
+//!
+//! # Approach
+//! The kernel moves a running or queued thread when its mask is narrowed to where it does not run, and never when
+//! its mask is widened. So a nudge is two calls:
+//!
+//! ```text
+//! check all (as before any act), announce all in the journal
+//! narrow all to their targets       from ──┐ births in between may have inherited a target:
+//! widen all to what they had        to   ──┘ they get their maker's mask when they are reported
+//! announce that all of it is over
+//! ```
+//!
+//! All are narrowed before the first is widened, so that no thread is pushed off by one that has still to leave.
+//! A thread that set a mask of its own in between keeps it. A thread that sleeps is not moved. The caller should
+//! run at real-time priority: one that is preempted between the two calls leaves threads narrowed for
+//! milliseconds.
+//!
+//! The proc connector says at which nanosecond a thread was born, so that a child that pinned itself to a target
+//! is not taken for one that inherited it. Where births are found by scanning no thread is: it is left alone.
+//!
+//! # Properties
+//! - A nudged thread has the mask that it had (`a_nudged_thread_has_the_mask_that_it_had`), is moved
+//!   (`a_nudge_moves_a_running_thread`), and keeps a mask of its own (`a_nudge_keeps_within_a_mask_of_the_users`).
+//! - After a crash in between nothing stays narrow, whatever else happens
+//!   (`all_is_undone_whatever_happens`, in [`super::event_machine`]).
+
+use std::collections::VecDeque;
+
+use symbiont_machine::{Change, Move, Outcome};
+use symbiont_topology::CpuSet;
+
+use super::acts::{Ended, refused};
+use super::actuator::{Actuator, State};
+use super::journal::Line;
+use super::kernel::{ThreadError, ThreadKey};
+use super::parents::{NOT_PLACED, is_denied};
+use super::restoring::check_after;
+use super::settings::{AppliedSettings, Mask, comes_from};
+
+/// Nudges that are remembered for births reported late.
+const REMEMBERED: usize = 1024;
+/// Time from a child's copy of the mask to the moment that its report names, at most.
+const REPORT_LATER_NS: u64 = 5_000_000;
+
+/// A target that a thread had for a moment.
+#[derive(Debug)]
+struct Past {
+    process: u32,
+    narrow: CpuSet,
+    saved: Mask,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// The last nudges.
+#[derive(Debug, Default)]
+pub(super) struct Nudges(VecDeque<Past>);
+
+impl Nudges {
+    fn remember(&mut self, past: Past) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(past);
+    }
+
+    /// Those in which a child of this process was born.
+    fn during(&self, process: u32, born_ns: u64) -> impl Iterator<Item = &Past> {
+        let is_in = move |past: &&Past| {
+            let to = past.to_ns.saturating_add(REPORT_LATER_NS);
+            past.process == process && (past.from_ns..=to).contains(&born_ns)
+        };
+        self.0.iter().rev().filter(is_in)
+    }
+}
+
+/// A nudge that may be made.
+struct Ready {
+    key: ThreadKey,
+    /// Its move's place among the others.
+    at: usize,
+    /// The mask that it has.
+    now: CpuSet,
+    narrow: CpuSet,
+    /// The mask to write afterwards; none: all ones.
+    wide: Option<CpuSet>,
+    applied: AppliedSettings,
+}
+
+impl Actuator {
+    /// Carries out moves in order, nudges that follow each other in one; one outcome for each.
+    #[must_use]
+    pub fn apply_all(&self, moves: &[Move]) -> Vec<Outcome> {
+        let is_nudge = |asked: &Move| matches!(asked.change, Change::Nudge(_));
+        let runs = moves.chunk_by(|a, b| is_nudge(a) && is_nudge(b));
+        let each = |run: &[Move]| match run {
+            [asked] if !is_nudge(asked) => vec![self.apply(asked)],
+            nudges => self.state().nudge(nudges),
+        };
+        runs.flat_map(each).collect()
+    }
+
+    /// A thread was born at a moment of the monotonic clock: gives it its maker's mask if it inherited
+    /// a nudge's. `maker`: the process that made it.
+    pub fn born_at(&self, maker: u32, process: u32, thread: u32, at_ns: u64) {
+        self.state().born_while_nudged(maker, process, thread, at_ns);
+    }
+}
+
+impl State {
+    /// Nudges threads, each at most once.
+    pub fn nudge(&mut self, moves: &[Move]) -> Vec<Outcome> {
+        let mut outcomes = vec![Outcome::Done; moves.len()];
+        let mut ready: Vec<Ready> = Vec::with_capacity(moves.len());
+        for (at, (asked, outcome)) in moves.iter().zip(&mut outcomes).enumerate() {
+            let Change::Nudge(cpus) = &asked.change else { continue };
+            match self.prepare(asked, cpus) {
+                Ok(Some(nudge)) => ready.push(Ready { at, ..nudge }),
+                Ok(None) => {}
+                Err(Ended(why)) => *outcome = why,
+            }
+        }
+        if ready.is_empty() {
+            return outcomes;
+        }
+        let begun = ready.iter().map(|nudge| {
+            let mask = Some(nudge.narrow.clone());
+            (nudge.key, AppliedSettings { mask, ..nudge.applied.clone() })
+        });
+        if let Err(error) = self.announce_all(&begun.collect::<Vec<_>>()) {
+            for nudge in &ready {
+                outcomes[nudge.at] = Outcome::Refused(error.to_string());
+            }
+            return outcomes;
+        }
+        let from_ns = self.kernel.now_ns();
+        let narrowed: Vec<Result<(), ThreadError>> = ready
+            .iter()
+            .map(|nudge| self.kernel.set_mask(nudge.key, Some(&nudge.narrow)))
+            .collect();
+        let widened: Vec<Result<(), ThreadError>> = ready
+            .iter()
+            .zip(narrowed)
+            .map(|(nudge, narrowed)| narrowed.and_then(|()| self.widen(nudge)))
+            .collect();
+        let to_ns = self.kernel.now_ns();
+        let mut over = Vec::with_capacity(ready.len());
+        for (nudge, widened) in ready.iter().zip(widened) {
+            let Some(entry) = self.applied.get(&nudge.key) else { continue };
+            let (process, narrow) = (nudge.key.process, nudge.narrow.clone());
+            let saved = entry.saved.mask.clone();
+            self.nudges.remember(Past { process, narrow, saved, from_ns, to_ns });
+            let Err(error) = widened else {
+                over.push(Line::Is(nudge.key, nudge.applied.clone()));
+                continue;
+            };
+            if is_denied(&error) && self.kernel.mask(nudge.key).is_ok_and(|now| now == nudge.narrow)
+            {
+                // It became another user's in between.
+                let mask = Some(nudge.narrow.clone());
+                let (tick, before) = (self.kernel.now_ticks(), nudge.applied.clone());
+                self.applied.set_applied(&nudge.key, AppliedSettings { mask, ..before }, tick);
+                self.note_stuck(nudge.key);
+            } else {
+                over.push(Line::Is(nudge.key, nudge.applied.clone()));
+            }
+            outcomes[nudge.at] = Ended::from(error).0;
+        }
+        // If this fails the journal says more than there is to undo.
+        let _ = self.journal.note(&over);
+        outcomes
+    }
+
+    /// Checks as before any act; none if the thread may run on its target only.
+    fn prepare(&mut self, asked: &Move, cpus: &CpuSet) -> Result<Option<Ready>, Ended> {
+        let key = ThreadKey::from(&asked.thread);
+        let entry = self.entry(key)?;
+        if entry.generation > asked.thread.generation {
+            return Err(Ended(Outcome::Gone));
+        }
+        if self.is_parent(key.process) {
+            return Err(refused(NOT_PLACED));
+        }
+        let now = self.kernel.present(key)?;
+        self.check_exec(key, &now)?;
+        self.note_others(key, &now)?;
+        let cpuset = self.check_foreign_mask(key, &now.mask)?;
+        let entry = self.entry(key)?;
+        let narrow = cpus.intersection(&entry.allowed).intersection(&now.mask);
+        if narrow.is_empty() {
+            return Err(refused(format!("the thread may run on {} only, not on {cpus}", now.mask)));
+        }
+        if narrow == now.mask {
+            return Ok(None);
+        }
+        let applied = entry.applied().clone();
+        let wide = match &applied.mask {
+            Some(held) if !held.is_disjoint(&cpuset) => Some(held.clone()),
+            _ => entry.saved.mask.to_write(&cpuset).cloned(),
+        };
+        Ok(Some(Ready { key, at: 0, now: now.mask, narrow, wide, applied }))
+    }
+
+    /// Gives a narrowed thread the mask that it had.
+    fn widen(&self, nudge: &Ready) -> Result<(), ThreadError> {
+        // What it set itself in between stays. (The kernel may have cut what was set at a cpuset that
+        // changed just now: then that is widened as well.)
+        let now = self.kernel.mask(nudge.key)?;
+        if !now.is_subset(&nudge.narrow) && now != nudge.now {
+            return Ok(());
+        }
+        match self.kernel.set_mask(nudge.key, nudge.wide.as_ref()) {
+            // The cpuset changed just now and leaves nothing of it: the kernel gives all of the cpuset then.
+            Err(error @ ThreadError::Kernel { .. })
+                if !is_denied(&error) && nudge.wide.is_some() =>
+            {
+                self.kernel.set_mask(nudge.key, None)?;
+            }
+            done => done?,
+        }
+        check_after(&*self.kernel, nudge.key, |other| self.kernel.set_mask(other, Some(&nudge.now)))
+    }
+
+    fn born_while_nudged(&mut self, maker: u32, process: u32, thread: u32, at_ns: u64) {
+        if self.nudges.during(maker, at_ns).next().is_none() {
+            return;
+        }
+        let Ok(Some(facts)) = self.kernel.facts(process, thread) else { return };
+        let Ok(now) = self.kernel.mask(facts.key) else { return };
+        let cpuset = self.kernel.cpuset(process);
+        let carries = |past: &&Past| {
+            now != past.saved.within(&cpuset)
+                && comes_from(&now, &past.narrow, &past.saved, &cpuset)
+        };
+        let during = self.nudges.during(maker, at_ns).find(carries);
+        let Some(saved) = during.map(|past| past.saved.clone()) else { return };
+        let done = self.kernel.set_mask(facts.key, saved.to_write(&cpuset)).and_then(|()| {
+            check_after(&*self.kernel, facts.key, |other| self.kernel.set_mask(other, Some(&now)))
+        });
+        if done.is_ok() {
+            if let Some(entry) = self.applied.get_mut(&facts.key) {
+                // It was adopted before it was reported.
+                entry.saved.mask = saved;
+                self.read_cpuset(process);
+            }
+            self.applied.saw_at_birth(facts.key);
+        }
+    }
+}

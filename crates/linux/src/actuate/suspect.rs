@@ -1,0 +1,83 @@
+//! Masks that a program took over from us.
+//!
+//! # Problem
+//! A program that reads its mask while one of ours is held on it, and sets later what it read (OpenMP
+//! runtimes on their workers, topology libraries after they looked at each CPU), seems to have chosen it.
+//! As the thread's own it would stay for life.
+//!
+//! # Approach
+//! A mask that differs from what was left on a thread, and equals one that was *held* on a thread of its process
+//! within the last ten seconds, is *suspect*: the thread gets what its user had, and the log says so.
+//! Once for each thread: one that sets it again means it. Nudges hold nothing that could be read but for
+//! microseconds, so that a thread that pins itself to where others were nudged is believed.
+//!
+//! # Properties
+//! In `tests/actuate/acting.rs`:
+//! - A mask that was read from ours is undone once, and believed then (`a_mask_that_was_read_from_ours_is_undone`).
+//! - A pin to where another thread was nudged stays (`a_pin_to_where_others_were_nudged_stays`).
+
+use symbiont_topology::CpuSet;
+
+use super::acts::mask_is_ours;
+use super::actuator::{Actuator, State};
+use super::exec::EXEC_LASTS;
+use super::kernel::ThreadKey;
+
+/// For how long a mask of ours is suspect when it is seen again, in clock ticks.
+const LASTS: u64 = EXEC_LASTS;
+/// Most that are remembered until they are asked for.
+const MOST: usize = 64;
+
+/// A thread that got its user's mask again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspect {
+    /// Which thread.
+    pub thread: ThreadKey,
+    /// The mask that it had set.
+    pub mask: CpuSet,
+}
+
+impl Actuator {
+    /// The suspect masks that were undone since the last call.
+    #[must_use]
+    pub fn suspects(&self) -> Vec<Suspect> {
+        std::mem::take(&mut self.state().suspects)
+    }
+}
+
+impl State {
+    /// Gives a thread back what it had if it set a mask of ours; says whether it did.
+    pub(super) fn undo_suspect(&mut self, key: ThreadKey, now: &CpuSet, cpuset: &CpuSet) -> bool {
+        let since = self.kernel.now_ticks().saturating_sub(LASTS);
+        let had = |mask: &CpuSet| *mask == *now || mask.intersection(cpuset) == *now;
+        let is_ours = self.applied.had_lately(key.process, since, had);
+        let Some(entry) = self.applied.get_mut(&key) else { return false };
+        if now == cpuset || !is_ours || std::mem::replace(&mut entry.suspected, true) {
+            return false;
+        }
+        let held = entry.applied().mask.clone().filter(|held| !held.is_disjoint(cpuset));
+        let write = held.or_else(|| entry.saved.mask.to_write(cpuset).cloned());
+        let done = self.kernel.set_mask(key, write.as_ref()).is_ok();
+        if done && self.suspects.len() < MOST {
+            self.suspects.push(Suspect { thread: key, mask: now.clone() });
+        }
+        done
+    }
+
+    /// Looks at all threads of processes on which masks were held lately.
+    pub(super) fn undo_suspects(&mut self) {
+        let since = self.kernel.now_ticks().saturating_sub(LASTS);
+        let processes: Vec<u32> = self.applied.processes().collect();
+        let held = processes.into_iter().filter(|p| self.applied.had_lately(*p, since, |_| true));
+        for process in held.collect::<Vec<_>>() {
+            let cpuset = self.known_cpuset(process);
+            let keys: Vec<ThreadKey> = self.applied.of_process(process).map(|(k, _)| *k).collect();
+            for key in keys {
+                let Ok(now) = self.kernel.mask(key) else { continue };
+                if self.applied.get(&key).is_some_and(|entry| !mask_is_ours(entry, &now, &cpuset)) {
+                    self.undo_suspect(key, &now, &cpuset);
+                }
+            }
+        }
+    }
+}
