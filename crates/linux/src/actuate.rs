@@ -10,7 +10,8 @@
 //! writes the act to a journal, acts, and checks the identity again. At the end everything is restored;
 //! after a crash [`restore`] does so from the journal. Affinity is the default. Priorities are changed only
 //! where they can be restored, where one scheduling group holds all contenders, and where no `sched_ext`
-//! scheduler is loaded. A thread that shall only run elsewhere is nudged ([`nudge`]): its mask is set back at once. Autogroup and cgroup weights are never changed. `LIMITATIONS.md` lists limits.
+//! scheduler is loaded. A thread that shall only run elsewhere is nudged: its mask is set back at once.
+//! Autogroup and cgroup weights are never changed. `LIMITATIONS.md` lists limits.
 //!
 //! # Terms and units
 //! *Saved*: what a thread had before us; a mask equal to its cpuset's is saved as "all" and restored as all

@@ -1,13 +1,12 @@
 //! The moves that lead from the applied placement to the one that a policy decided.
 //!
 //! # Problem
-//! A policy may ask for anything. Moves cost time, repeated moves of one thread cost it again and
-//! again, and no thread may run beyond what its user and the cpuset allow.
+//! A policy may ask for anything. Each move costs time, and no thread may run beyond what its user and the
+//! cpuset allow.
 //!
 //! # Approach
-//! [`Planner::plan`] compares the wanted placement with the applied one and gives the differences
-//! as moves, each legal by the sample it was made from. A difference that may not be made now is
-//! withheld, with the reason.
+//! [`Planner::plan`] compares the wanted placement with the applied one and gives the differences as moves, each
+//! legal by the sample it was made from. A difference that may not be made now is withheld, with the reason.
 //!
 //! - A thread is *held* on its target by a mask that stays, or *nudged* there: by a move that leaves its mask
 //!   as it is, and is made again at each plan that finds it running elsewhere. One that runs there already is

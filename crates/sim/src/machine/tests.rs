@@ -370,6 +370,48 @@ fn moves_outside_the_limit_and_of_others_are_answered() {
     assert_eq!(machine.sample().unwrap().threads[0].cpu.unwrap().0, 5);
 }
 
+/// Share of the quanta in which two busy threads that were put on one hardware thread are still
+/// there, while others are idle.
+fn stay_together(change: impl Fn(CpuSet) -> Change) -> f64 {
+    let profile = two_phases();
+    let programs =
+        vec![program(&profile, Shape::Single, None), program(&profile, Shape::Single, None)];
+    let mut machine = start("power8-s812l", programs, limited("0-7", 1));
+    let mut together = 0;
+    for quantum in 0..100 {
+        let threads = machine.sample().unwrap().threads;
+        together += u32::from(threads.iter().all(|thread| thread.cpu == Some(PuId(5))));
+        if quantum == 0 {
+            let to =
+                |thread: &ThreadSample| Move { thread: thread.id, change: change(PuId(5).into()) };
+            let moves: Vec<Move> = threads.iter().map(to).collect();
+            assert_eq!(machine.apply(&moves).unwrap(), [Outcome::Done, Outcome::Done]);
+            let there = machine.sample().unwrap().threads;
+            assert!(there.iter().all(|thread| *thread.allowed == "0-7".parse().unwrap()));
+        }
+        machine.wait(Duration::from_millis(10)).unwrap();
+    }
+    f64::from(together) / 99.0
+}
+
+#[test]
+fn a_nudged_thread_is_moved_and_not_held() {
+    assert_eq!(stay_together(|cpus| Change::Affinity(Target::Cpus(cpus))), 1.0);
+    let nudged = stay_together(Change::Nudge);
+    assert!(nudged < 0.5, "{nudged}");
+    let profile = two_phases();
+    let programs = vec![program(&profile, Shape::Single, None)];
+    let mut machine = start("power8-s812l", programs, limited("0-7", 1));
+    let id = machine.sample().unwrap().threads[0].id;
+    let nudge = |cpus: &str| Move { thread: id, change: Change::Nudge(cpus.parse().unwrap()) };
+    for cpu in [5, 2, 7] {
+        assert_eq!(machine.apply(&[nudge(&cpu.to_string())]).unwrap(), [Outcome::Done]);
+        machine.wait(Duration::from_millis(1)).unwrap();
+        assert_eq!(machine.sample().unwrap().threads[0].cpu, Some(PuId(cpu)));
+    }
+    assert!(matches!(&machine.apply(&[nudge("8-15")]).unwrap()[..], [Outcome::Refused(_)]));
+}
+
 #[test]
 fn what_does_not_suit_the_machine_is_refused() {
     let profile = two_phases();
