@@ -40,6 +40,7 @@ mod ability;
 mod acts;
 mod actuator;
 pub(crate) mod affinity;
+mod announcing;
 mod applied_state;
 mod cgroup;
 #[cfg(any(test, fuzzing))]
