@@ -8,12 +8,13 @@
 //! # Approach
 //! A mask that differs from what was left on a thread, and equals one that was *held* on a thread of its process
 //! within the last ten seconds, is *suspect*: the thread gets what its user had, and the log says so.
-//! Once for each thread: one that sets it again means it. Nudges hold nothing that could be read but for
+//! Once for each thread: one that sets it again means it, and so does one that set another mask before. Nudges hold nothing that could be read but for
 //! microseconds, so that a thread that pins itself to where others were nudged is believed.
 //!
 //! # Properties
 //! In `tests/actuate/acting.rs`:
 //! - A mask that was read from ours is undone once, and believed then (`a_mask_that_was_read_from_ours_is_undone`).
+//! - One whose mask was chosen before is believed (`a_thread_that_chose_a_mask_before_is_believed`).
 //! - A pin to where another thread was nudged stays (`a_pin_to_where_others_were_nudged_stays`).
 
 use symbiont_topology::CpuSet;
@@ -52,7 +53,11 @@ impl State {
         let had = |mask: &CpuSet| *mask == *now || mask.intersection(cpuset) == *now;
         let is_ours = self.applied.had_lately(key.process, since, had);
         let Some(entry) = self.applied.get_mut(&key) else { return false };
-        if now == cpuset || !is_ours || std::mem::replace(&mut entry.suspected, true) {
+        if now == cpuset
+            || !is_ours
+            || entry.is_chosen
+            || std::mem::replace(&mut entry.suspected, true)
+        {
             return false;
         }
         let held = entry.applied().mask.clone().filter(|held| !held.is_disjoint(cpuset));

@@ -137,6 +137,22 @@ fn a_suspect_mask_is_undone_at_the_end() {
     assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (all.clone(), all));
 }
 
+#[test]
+fn a_thread_that_chose_a_mask_before_is_believed() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(rig.pin(&thread, &second), Outcome::Done);
+    set_mask(id, &first);
+    assert_eq!(rig.pin(&thread, &second), Outcome::ExternallyChanged);
+    // A mask of ours of a moment ago.
+    set_mask(id, &second);
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), second);
+    assert_eq!(rig.actuator.suspects(), []);
+}
+
 fn nudge(rig: &Rig, thread: &ThreadId, to: &CpuSet) -> Outcome {
     rig.actuator.apply(&Move { thread: *thread, change: Change::Nudge(to.clone()) })
 }
