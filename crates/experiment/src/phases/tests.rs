@@ -544,26 +544,15 @@ fn a_quick_look_at_a_machine_that_becomes_too_busy_tells_of_the_rounds_that_are_
 
 #[test]
 fn a_quick_look_ends_when_the_serial_program_is_decided() {
-    let begun = |different: bool| {
-        let folder = tempfile::tempdir().unwrap();
-        let mut options = options(folder.path());
-        options.size = Size { headline_rounds: 4, headline_least: Some(2), ..options.size };
-        options.size = options.size.only(&[Part::Headline]);
-        if different {
-            // Every other run is several times as fast.
-            let rate = |times: f64| format!("\"iterations_per_s\":{:?}", times * RATE);
-            let text = std::fs::read_to_string(&options.programs.symbiont).unwrap();
-            let fast = text.replace(&rate(1.0), &rate(9.0));
-            script(folder.path(), "fast", &fast);
-            says_first(&options, "[ $((n * n / 3 % 2)) = 0 ] || exec \"${0%/*}/fast\" \"$@\"");
-        }
-        let mut watcher = Watcher::default();
-        run(&options, &mut watcher).unwrap();
-        watcher.begun.split_off(2)
-    };
-    // Two rounds of six runs each, and two more.
-    assert_eq!(begun(false), [(12, 0)]);
-    assert_eq!(begun(true), [(12, 0), (24, 12)]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.size = Size { headline_rounds: 4, headline_least: Some(2), ..options.size };
+    options.size = options.size.only(&[Part::Headline]);
+    let mut watcher = Watcher::default();
+    run(&options, &mut watcher).unwrap();
+    // Two rounds of six runs each: all that is measured is equal. When more follow is
+    // `symbiont_campaign`'s to say.
+    assert_eq!(watcher.begun.split_off(2), [(12, 0)]);
 }
 
 #[test]

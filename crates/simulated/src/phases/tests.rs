@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use symbiont_control::Controller;
+use symbiont_control::{Controller, Holding};
 use symbiont_machine::{Machine, Target};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Phases, Settings};
@@ -151,7 +151,8 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
     let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
     let entry = symbiont_policy::find("phases").unwrap();
     let planner = Planner::new(Bounds::none());
-    let mut controller = Controller::new(machine, (entry.make)(&settings), planner);
+    let controller = Controller::new(machine, (entry.make)(&settings), planner);
+    let mut controller = controller.holding(Holding::Always);
     let mut story = Story::default();
     let end = controller.machine().now().0 + seconds * 1_000_000_000;
     while controller.machine().now().0 < end {
@@ -213,7 +214,8 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
     let timeout = Duration::from_millis(500);
     let settings = Settings::default().with(&Phases::SENIORITY, &timeout).unwrap();
     let policy = (entry.make)(&settings);
-    let mut controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
+    let controller = Controller::new(machine, policy, Planner::new(Bounds::none()));
+    let mut controller = controller.holding(Holding::Always);
     let mut quanta = [0; 3];
     for _ in 0..500 {
         let step = controller.step().unwrap();
