@@ -12,7 +12,7 @@ use symbiont_topology::CpuSet;
 
 use crate::applied::AppliedSettings;
 use crate::holding::Disagreement;
-use crate::{Deciding, Holding, Rung, Tally};
+use crate::{Deciding, Holding, Tally};
 
 /// All that one round of the loop saw and did.
 #[derive(Debug, Clone, PartialEq)]
@@ -302,12 +302,6 @@ impl<M: Machine> Controller<M> {
     /// left alone from then on.
     pub fn externally_changed(&self) -> impl Iterator<Item = (ThreadId, Setting)> + '_ {
         self.settings.externally_changed()
-    }
-
-    /// How a thread is kept on its target, where that is not held.
-    #[must_use]
-    pub fn rung(&self, id: &ThreadId) -> Rung {
-        self.disagreement.rung(id)
     }
 
     /// Threads that are kept in another way than the policy decided, since the OS moves them.

@@ -45,11 +45,11 @@ use symbiont_machine::{
 use symbiont_topology::{CpuSet, Topology};
 
 /// Checks on which a rung is judged.
-pub const CHECKS: u32 = 16;
+const CHECKS: u32 = 16;
 /// Quanta for which a thread is left alone, or held, before it is tried again.
-pub const REST: u64 = 64;
+const REST: u64 = 64;
 /// Share of a quantum below which a thread is not worth a nudge.
-pub const HARDLY: f64 = 0.02;
+const HARDLY: f64 = 0.02;
 /// The longest rest.
 const LONGEST_REST: u64 = 1024;
 
@@ -68,7 +68,7 @@ pub enum Holding {
 
 /// How a thread is kept on its target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Rung {
+enum Rung {
     /// Nudged to just the target.
     #[default]
     Exact,
@@ -100,11 +100,6 @@ pub(crate) struct Disagreement {
 }
 
 impl Disagreement {
-    /// The rung of a thread.
-    pub(crate) fn rung(&self, id: &ThreadId) -> Rung {
-        self.threads.get(id).map_or(Rung::Exact, |known| known.rung)
-    }
-
     /// How many threads are kept in another way than was decided.
     pub(crate) fn count(&self) -> usize {
         self.threads.values().filter(|known| known.rung != Rung::Exact).count()

@@ -45,7 +45,7 @@ mod tally;
 
 pub use controller::{ControlError, Controller, Step};
 pub use deciding::Deciding;
-pub use holding::{CHECKS, Holding, REST, Rung};
+pub use holding::Holding;
 pub use summary::{
     CoRunner, CoRunners, CpuShare, PredictedSlowdown, ProgramSummary, ReasonCount, Summary,
     SummaryReport, ThreadSummary,

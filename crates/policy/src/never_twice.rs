@@ -6,7 +6,8 @@
 //!
 //! Threads are dealt to cores, those with the fewest hardware threads to choose from
 //! first, or others might take theirs (`a_thread_that_pinned_itself_is_dealt_first`);
-//! then program by program, the one with the most threads first; each goes to a core that has the fewest threads for its hardware
+//! then program by program, the one with the most threads first; each goes to a core
+//! that has the fewest threads for its hardware
 //! threads, among these to the one with the fewest threads of its program, among
 //! these to the one where it is. So equal quanta move no thread
 //! (`no_thread_moves_when_nothing_changes`). A program is known by its name, and all

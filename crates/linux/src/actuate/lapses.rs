@@ -12,7 +12,8 @@
 //! that to the kernel, if its CPUs went offline and came back unseen: nothing of ours is applied any
 //! more, and the policy may place it again. The second time it is another process's doing, which is
 //! not fought. Threads that chose a mask while they were managed, and all threads of processes on which
-//! masks were held lately ([`super::suspect`]), are read as well. Threads all of whose CPUs are gone are left to the caller, which knows what is online.
+//! masks were held lately ([`super::suspect`]), are read as well. Threads all of whose CPUs are gone are left
+//! to the caller, which knows what is online.
 //!
 //! # Properties
 //! In `tests/actuate/acting.rs` and on the simulated kernel ([`super::event_machine`]):

@@ -8,8 +8,9 @@
 //! # Approach
 //! A mask that differs from what was left on a thread, and equals one that was *held* on a thread of its process
 //! within the last ten seconds, is *suspect*: the thread gets what its user had, and the log says so.
-//! Once for each thread: one that sets it again means it, and so does one that set another mask before. Nudges hold nothing that could be read but for
-//! microseconds, so that a thread that pins itself to where others were nudged is believed.
+//! Once for each thread: one that sets it again means it, and so does one that set another mask before. Nudges
+//! hold nothing that could be read but for microseconds, so that a thread that pins itself to where others were
+//! nudged is believed.
 //!
 //! # Properties
 //! In `tests/actuate/acting.rs`:
