@@ -35,6 +35,8 @@ inside() {
         root=$1
         shift
         mount --make-rprivate /
+        # A mount of its own, as a root is.
+        mount --bind "$root" "$root"
         mount -t proc proc "$root/proc"
         mount --rbind /sys "$root/sys"
         mount -t tmpfs tmpfs "$root/run"
