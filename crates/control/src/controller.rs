@@ -229,6 +229,9 @@ impl<M: Machine> Controller<M> {
             self.settings.reach(*id, target, placement.get(id));
         }
 
+        let nudged = self.machine.insist(self.disagreement.insisted(&placement));
+        self.tally.done += nudged;
+
         let step = Step { sample, characterizations, measurements, placement, plan, outcomes };
         self.tally.add(&step, count_new(before.as_ref(), &step.sample));
         Ok(self.last.insert(step))

@@ -10,29 +10,29 @@
 //! elsewhere. [`Disagreement`] keeps the last [`CHECKS`] of a thread whose target stays the same, and climbs:
 //!
 //! ```text
-//! exact     away in more than a quarter of the checks  → core: any hardware thread of the target's cores
-//! core      away in more than three quarters           → held, where that is allowed; else left to the OS
-//! held      for REST quanta                             → exact
-//! left      for REST quanta, twice as long each time    → exact
+//! exact     away in more than 3/8 of the checks → core: any hardware thread of the target's cores, where it
+//!                                                 has several; else insisted
+//! core      away in more than 3/8               → insisted, while that is no more than MOST threads
+//! any       away in more than 3/4               → held, where that is allowed; else left to the OS
+//! all but exact, after REST quanta, twice as many each time → exact
 //! ```
 //!
-//! A thread that was ready for less than [`HARDLY`] of the last quantum is left where it wakes: helpers of a
-//! runtime, that handle signals or collect garbage now and then, are not worth a move.
-//!
-//! The checks begin anew on each rung, and a thread climbs only when there are [`CHECKS`] of them, so that it
-//! cannot swing from quantum to quantum. Held is a rung only under [`Holding::WhereNeeded`], and only with a
-//! mask of at least as many hardware threads as its program has ready threads.
+//! Insisted: it is looked at within the quantum as well, and nudged where it is seen away. So is one that sleeps
+//! where it should not be, which no nudge moves. One that was ready for less than [`HARDLY`] of the last
+//! quantum, a helper of a runtime, is left where it wakes. Held is a rung only under [`Holding::WhereNeeded`],
+//! with a mask of at least as many hardware threads as its program has ready threads.
 //!
 //! # Terms and units
 //! *Check*: a quantum in which the thread was runnable and its target was the one of the quantum before.
 //! *Away*: it ran, or was about to run, on no hardware thread of its target.
 //!
 //! # Properties
-//! - A thread that stays is left as decided (`a_thread_that_stays_is_nudged_exactly`).
-//! - One that is moved away now and then is nudged to its core (`a_thread_that_strays_is_nudged_to_its_core`).
-//! - One that never stays is left to the OS for a while, and tried again
-//!   (`a_thread_that_never_stays_is_left_alone_and_tried_again`).
-//! - One that hardly runs is not nudged (`a_thread_that_hardly_runs_is_left_where_it_wakes`).
+//! - A thread that stays is left as decided (`a_thread_that_stays_is_nudged_exactly`); one that is moved away
+//!   is nudged to its core (`a_thread_that_strays_is_nudged_to_its_core`), one that leaves it is insisted on
+//!   (`a_thread_that_leaves_its_core_is_insisted_on`), few at a time (`few_threads_are_insisted_on`).
+//! - All of it is tried again (`a_thread_is_nudged_exactly_again_after_a_while`,
+//!   `a_thread_that_never_stays_is_left_alone_and_tried_again`).
+//! - Sleepers: `one_that_sleeps_elsewhere_is_looked_at_until_it_wakes`, `a_thread_that_hardly_runs_is_left_where_it_wakes`.
 //! - No mask is narrower than what is ready (`no_mask_is_narrower_than_the_ready_threads_of_its_program`).
 
 use std::collections::BTreeMap;
@@ -46,8 +46,10 @@ use symbiont_topology::{CpuSet, Topology};
 
 /// Checks on which a rung is judged.
 const CHECKS: u32 = 16;
-/// Quanta for which a thread is left alone, or held, before it is tried again.
+/// Quanta for which a thread is kept in another way before it is tried again.
 const REST: u64 = 64;
+/// Threads that are insisted on at a time: a hundred looks a second at each may take a hundredth of a CPU.
+const MOST: usize = 8;
 /// Share of a quantum below which a thread is not worth a nudge.
 const HARDLY: f64 = 0.02;
 /// The longest rest.
@@ -74,10 +76,12 @@ enum Rung {
     Exact,
     /// Nudged to any hardware thread of the target's cores.
     Core,
-    /// Held there until a quantum.
-    Held(u64),
-    /// Left to the OS until a quantum.
-    Left(u64),
+    /// The same, and looked at several times within a quantum.
+    Insisted,
+    /// Held there.
+    Held,
+    /// Left to the OS.
+    Left,
 }
 
 /// What is known of a thread.
@@ -88,7 +92,9 @@ struct Checked {
     target: Target,
     checks: u32,
     away: u32,
-    /// The last rest.
+    /// Until which quantum the rung is kept, if it is not the first.
+    until: u64,
+    /// For how many quanta it was kept the last time.
     rest: u64,
 }
 
@@ -97,12 +103,26 @@ struct Checked {
 pub(crate) struct Disagreement {
     quantum: u64,
     threads: BTreeMap<ThreadId, Checked>,
+    /// Those that sleep and were last seen elsewhere.
+    asleep: Vec<ThreadId>,
 }
 
 impl Disagreement {
     /// How many threads are kept in another way than was decided.
     pub(crate) fn count(&self) -> usize {
         self.threads.values().filter(|known| known.rung != Rung::Exact).count()
+    }
+
+    fn on(&self, rung: Rung) -> usize {
+        self.threads.values().filter(|known| known.rung == rung).count()
+    }
+
+    /// The threads that are to be looked at within a quantum, and where they are to be.
+    pub(crate) fn insisted(&self, placement: &Placement) -> Vec<(ThreadId, CpuSet)> {
+        let insisted = self.threads.iter().filter(|(_, known)| known.rung == Rung::Insisted);
+        let all = insisted.map(|(id, _)| id).chain(&self.asleep);
+        let place = |id: &ThreadId| placement.get(id)?.target.cpus().cloned();
+        all.filter_map(|id| Some((*id, place(id)?))).take(MOST).collect()
     }
 
     /// Judges what the last quantum showed, and changes how the policy's decision is kept.
@@ -122,7 +142,9 @@ impl Disagreement {
         }
         self.quantum += 1;
         let ready = ready_by_program(sample, did);
+        let mut insisted = self.on(Rung::Insisted);
         let mut before = std::mem::take(&mut self.threads);
+        self.asleep.clear();
         for thread in &sample.threads {
             let Some(assignment) = placement.get_mut(&thread.id) else { continue };
             let Target::Cpus(cpus) = assignment.target.clone() else { continue };
@@ -137,25 +159,45 @@ impl Disagreement {
             }
             let mut known = before.remove(&thread.id).unwrap_or_default();
             let core = cores_of(topology, &cpus).intersection(&thread.allowed);
-            let most = match known.rung {
-                Rung::Core => &core,
-                _ => &cpus,
-            };
+            let most = if known.rung == Rung::Exact { &cpus } else { &core };
             known.check(thread, &assignment.target, most);
-            let may_hold = holding == Holding::WhereNeeded
-                && core.len() >= ready.get(&thread.program).copied().unwrap_or(0).max(1);
-            known.climb(self.quantum, may_hold);
+            let may = May {
+                widen: core != cpus,
+                insist: insisted < MOST,
+                hold: holding == Holding::WhereNeeded
+                    && core.len() >= ready.get(&thread.program).copied().unwrap_or(0).max(1),
+            };
+            let next = known.next(self.quantum, &may);
+            let was = std::mem::replace(&mut known.rung, next);
+            if was != known.rung {
+                insisted = insisted + usize::from(known.rung == Rung::Insisted)
+                    - usize::from(was == Rung::Insisted);
+                known.begin(self.quantum, was);
+            }
             known.target = assignment.target.clone();
             known.keep(core, assignment);
+            let is_away = |cpus: &CpuSet| thread.cpu.is_some_and(|cpu| !cpus.contains(cpu));
+            let sleeps = thread.state == RunState::Sleeping && known.rung != Rung::Insisted;
+            if sleeps && !assignment.is_held() && assignment.target.cpus().is_some_and(is_away) {
+                self.asleep.push(thread.id);
+            }
             self.threads.insert(thread.id, known);
         }
     }
 }
 
+/// What a thread may be changed to.
+struct May {
+    /// The target is less than its cores.
+    widen: bool,
+    insist: bool,
+    hold: bool,
+}
+
 impl Checked {
     /// Notes where the thread was found, if its target is the one of the quantum before.
     fn check(&mut self, thread: &ThreadSample, target: &Target, most: &CpuSet) {
-        let is_nudged = matches!(self.rung, Rung::Exact | Rung::Core);
+        let is_nudged = !matches!(self.rung, Rung::Held | Rung::Left);
         if self.target != *target {
             (self.checks, self.away) = (0, 0);
         } else if is_nudged && thread.state == RunState::Runnable {
@@ -164,21 +206,31 @@ impl Checked {
         }
     }
 
-    /// Judges the rung by its checks, or by its time.
-    fn climb(&mut self, quantum: u64, may_hold: bool) {
-        let rung = match self.rung {
-            Rung::Exact if self.checks >= CHECKS && self.away * 4 > self.checks => Rung::Core,
-            Rung::Core if self.checks >= CHECKS && self.away * 4 > self.checks * 3 => {
-                self.rest = (self.rest * 2).clamp(REST, LONGEST_REST);
-                if may_hold { Rung::Held(quantum + REST) } else { Rung::Left(quantum + self.rest) }
-            }
-            Rung::Held(until) | Rung::Left(until) if quantum >= until => Rung::Exact,
-            same => same,
-        };
-        if rung != self.rung || self.checks >= CHECKS {
+    /// The rung that the checks, or the time, lead to.
+    fn next(&mut self, quantum: u64, may: &May) -> Rung {
+        let is_judged = self.checks >= CHECKS;
+        let (often, mostly) = (self.away * 8 > self.checks * 3, self.away * 4 > self.checks * 3);
+        if is_judged {
             (self.checks, self.away) = (0, 0);
         }
-        self.rung = rung;
+        let beyond = if may.hold { Rung::Held } else { Rung::Left };
+        match self.rung {
+            Rung::Exact if is_judged && often && may.widen => Rung::Core,
+            Rung::Exact | Rung::Core if is_judged && often && may.insist => Rung::Insisted,
+            Rung::Exact | Rung::Core | Rung::Insisted if is_judged && mostly => beyond,
+            Rung::Exact => Rung::Exact,
+            _ if quantum >= self.until => Rung::Exact,
+            same => same,
+        }
+    }
+
+    /// Begins on another rung.
+    fn begin(&mut self, quantum: u64, was: Rung) {
+        (self.checks, self.away) = (0, 0);
+        if was == Rung::Exact {
+            self.rest = (self.rest * 2).clamp(REST, LONGEST_REST);
+        }
+        self.until = quantum + self.rest;
     }
 
     /// Keeps a thread as its rung says.
@@ -188,11 +240,16 @@ impl Checked {
             Rung::Core => {
                 (Target::Cpus(core), Target::Os, "kept to its core only: the kernel moves it")
             }
-            Rung::Held(_) => {
+            Rung::Insisted => (
+                Target::Cpus(core),
+                Target::Os,
+                "kept to its core, from which the kernel moves it, by looking each 10 ms",
+            ),
+            Rung::Held => {
                 let core = Target::Cpus(core);
                 (core.clone(), core, "held: the kernel moves it away when it is nudged")
             }
-            Rung::Left(_) => (
+            Rung::Left => (
                 Target::Os,
                 Target::Os,
                 "left to the kernel for a while, which moves it away each time",
@@ -281,13 +338,69 @@ mod tests {
     #[test]
     fn a_thread_that_strays_is_nudged_to_its_core() {
         let mut world = World::new(Holding::AsDecided);
-        let kept: Vec<_> = (0..100).map(|n| world.quantum(n % 2)).collect();
+        let kept: Vec<_> = (0..60).map(|n| world.quantum(n % 2)).collect();
         assert_eq!(kept[0].target, cpus("0"));
         let last = kept.last().unwrap();
         assert_eq!((&last.target, &last.mask), (&cpus("0-1"), &Target::Os), "{last:?}");
         assert!(last.reason.starts_with("kept to its core only"), "{last:?}");
         let changes = kept.windows(2).filter(|pair| pair[0].target != pair[1].target).count();
         assert_eq!(changes, 1);
+    }
+
+    #[test]
+    fn a_thread_that_leaves_its_core_is_insisted_on() {
+        let mut world = World::new(Holding::AsDecided);
+        let id = world.sample.threads[0].id;
+        let kept: Vec<_> = (0..40).map(|n| world.quantum(if n % 2 == 0 { 0 } else { 3 })).collect();
+        let last = Placement::from([(id, kept[39].clone())]);
+        assert_eq!(world.disagreement.insisted(&last), [(id, "0-1".parse().unwrap())]);
+        assert!(kept[39].reason.contains("by looking each 10 ms"), "{:?}", kept[39]);
+        assert_eq!((&kept[39].target, &kept[39].mask), (&cpus("0-1"), &Target::Os));
+        assert!(world.disagreement.insisted(&Placement::new()).is_empty());
+    }
+
+    #[test]
+    fn one_that_sleeps_elsewhere_is_looked_at_until_it_wakes() {
+        let mut world = World::new(Holding::AsDecided);
+        let id = world.sample.threads[0].id;
+        for (state, cpu, is_looked_at) in [
+            (RunState::Sleeping, 3, true),
+            (RunState::Sleeping, 0, false),
+            (RunState::Runnable, 3, false),
+        ] {
+            world.sample.threads[0].state = state;
+            let placement = Placement::from([(id, world.quantum(cpu))]);
+            assert_eq!(!world.disagreement.insisted(&placement).is_empty(), is_looked_at, "{cpu}");
+        }
+    }
+
+    #[test]
+    fn few_threads_are_insisted_on() {
+        let mut world = World::new(Holding::AsDecided);
+        let topology = world.topology.cpus();
+        let mut threads: Vec<_> = (1..=20).map(|n| thread(1, n, &topology)).collect();
+        threads.iter_mut().for_each(|thread| thread.state = RunState::Runnable);
+        let mut most = 0;
+        for quantum in 0..400 {
+            threads.iter_mut().for_each(|thread| thread.cpu = Some(PuId(quantum % 2 * 3)));
+            let sample = Sample { threads: threads.clone(), ..Sample::default() };
+            let wanted = |thread: &ThreadSample| (thread.id, Assignment::on(PuId(0).into(), ""));
+            let mut placement: Placement = threads.iter().map(wanted).collect();
+            let World { holding, topology, did, disagreement, .. } = &mut world;
+            disagreement.adjust(*holding, topology, &sample, did, &mut placement);
+            most = most.max(disagreement.insisted(&placement).len());
+        }
+        assert_eq!(most, MOST);
+    }
+
+    #[test]
+    fn a_thread_is_nudged_exactly_again_after_a_while() {
+        let mut world = World::new(Holding::AsDecided);
+        let kept: Vec<_> = (0..400).map(|n| world.quantum(n % 2).target == cpus("0")).collect();
+        let spells: Vec<(bool, usize)> =
+            kept.chunk_by(|a, b| a == b).map(|spell| (spell[0], spell.len())).collect();
+        let wide: Vec<usize> = spells.iter().filter(|(exact, _)| !exact).map(|(_, n)| *n).collect();
+        assert_eq!(wide[..2], [64, 128], "{spells:?}");
     }
 
     #[test]

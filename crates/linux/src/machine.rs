@@ -38,6 +38,7 @@ mod cost;
 mod counter;
 mod hook;
 mod hotplug;
+mod insisting;
 mod observer;
 mod programs;
 mod quantum_timer;
@@ -56,7 +57,7 @@ use rustix::fd::BorrowedFd;
 use rustix::process::Pid;
 use symbiont_machine::{
     Lifecycle, Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals,
-    Support, ThreadSample, Timestamp,
+    Support, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, HostTopology, Topology};
 
@@ -64,6 +65,7 @@ pub use cost::Cost;
 pub use counter::CountOptions;
 use counter::Counter;
 pub(crate) use hook::Hook;
+use insisting::Insisting;
 pub use observer::Observer;
 use quantum_timer::{Early, QuantumTimer, Woken};
 use release::Releases;
@@ -175,6 +177,7 @@ pub struct LinuxMachine<W> {
     thread_quanta: u64,
     unreadable: u64,
     survivors: Survivors,
+    insisting: Insisting,
     releases: Releases,
     roots_ended: bool,
     terminated: bool,
@@ -234,6 +237,7 @@ impl<W: Wait> LinuxMachine<W> {
             thread_quanta: 0,
             unreadable: 0,
             survivors: Survivors::default(),
+            insisting: Insisting::default(),
             releases: Releases::default(),
             roots_ended: false,
             terminated: false,
@@ -380,6 +384,15 @@ impl<W: Wait> LinuxMachine<W> {
         settling::lifecycle(thread, may_fork, &self.timer, self.watcher.method(), &self.starts)
     }
 
+    /// Looks at the threads that are insisted on.
+    fn look(&mut self) {
+        let away = self.insisting.away();
+        if !away.is_empty() {
+            self.watcher.hurry(Haste::AtOnce);
+            self.insisting.count(&self.actuator.apply_all(&away));
+        }
+    }
+
     /// Reports to the actuator which processes compete: processes that run or ran since the
     /// last sample.
     fn report_contenders(&mut self, observed: &[Observed]) {
@@ -510,6 +523,10 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         Ok(self.actuator.apply_all(moves))
     }
 
+    fn insist(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {
+        self.insisting.begin(on)
+    }
+
     fn wait(&mut self, quantum: Duration) -> Result<(), LinuxError> {
         self.quantum = Some(quantum);
         if self.timer.begins_quantum() {
@@ -517,7 +534,8 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         }
         let wake = loop {
             let within = self.survivors.within();
-            let early = Early { bell: self.survivors.bell(), within };
+            let look = self.insisting.within();
+            let early = Early { bell: self.survivors.bell(), within, look };
             let woken = self.timer.wait(&mut self.waiter, quantum, early).inspect_err(|_| {
                 // Or else a loop that goes on would not pause at all.
                 std::thread::sleep(quantum.min(LONGEST_PAUSE));
@@ -527,6 +545,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                 Woken::Early if self.survivors.all_ended() => return Ok(()),
                 // The rest of the quantum.
                 Woken::Early => {}
+                Woken::Look => self.look(),
             }
         };
         match wake {

@@ -68,7 +68,7 @@ pub use hook::{Birth, BirthHook, Exec};
 pub use observed::Observed;
 pub use options::{Choice, Method, WatchError, WatchOptions};
 pub use reader::{Haste, PAUSE};
-pub(crate) use stat::number as unsigned;
+pub(crate) use stat::{number as unsigned, parse_stat};
 pub(crate) use sys::{
     run_all_at_realtime_priority, run_at_normal_priority, run_at_realtime_priority,
 };

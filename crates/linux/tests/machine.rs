@@ -191,3 +191,30 @@ fn a_placed_thread_that_execs_is_restored_and_still_known() {
         }
     }
 }
+
+#[test]
+fn a_thread_that_is_insisted_on_is_brought_back_within_the_quantum() {
+    let program = Program::shell("while :; do :; done");
+    let all = mask_of(program.0.id());
+    if all.len() < 2 {
+        eprintln!("skipped: needs two CPUs");
+        return;
+    }
+    let (mut machine, _state) = machine(Choice::Best);
+    machine.enrol("busy", program.0.id()).unwrap();
+    let sample = sample_until(&mut machine, "settled", |s| {
+        s.threads.iter().all(|t| t.lifecycle.is_settled())
+    });
+    let (home, away): (CpuSet, CpuSet) =
+        (all.first().unwrap().into(), all.iter().last().unwrap().into());
+    let thread = sample.threads[0].id;
+    // It would be moved away again and again: what looks do is counted.
+    let nudge = |cpus: &CpuSet| Move { thread, change: Change::Nudge(cpus.clone()) };
+    for (on, brings_back) in [(vec![(thread, home)], true), (Vec::new(), false)] {
+        machine.insist(on);
+        assert_eq!(machine.apply(&[nudge(&away)]).unwrap(), [Outcome::Done]);
+        machine.wait(Duration::from_millis(200)).unwrap();
+        assert_eq!(machine.insist(Vec::new()) > 0, brings_back);
+    }
+    assert_eq!(mask_of(program.0.id()), all);
+}

@@ -45,7 +45,7 @@ pub use sample::{
     Lifecycle, Program, ProgramId, RunState, Sample, ThreadId, ThreadSample, Timestamp,
 };
 pub use support::{Ability, Signal, Signals, Support};
-use symbiont_topology::Topology;
+use symbiont_topology::{CpuSet, Topology};
 
 /// Something with hardware threads that can be watched and perhaps steered.
 pub trait Machine {
@@ -87,6 +87,14 @@ pub trait Machine {
     /// # Errors
     /// When the machine can no longer be steered at all.
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Self::Error>;
+
+    /// Has the machine look between two samples whether these threads are where they were nudged, and nudge
+    /// those that run elsewhere, until the next call. Gives how many nudges that took since the last one.
+    /// A machine that cannot look in between does nothing.
+    fn insist(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {
+        let _ = on;
+        0
+    }
 
     /// Does it carry out moves at all? One that does not answers each with [`Outcome::NotEnforced`].
     fn acts(&self) -> bool {

@@ -33,6 +33,8 @@ pub(super) struct Early<'a> {
     pub bell: Option<BorrowedFd<'a>>,
     /// The longest wait.
     pub within: Option<Duration>,
+    /// When something is to be looked at in between.
+    pub look: Option<Duration>,
 }
 
 /// Why a wait is over.
@@ -40,6 +42,8 @@ pub(super) struct Early<'a> {
 pub(super) enum Woken {
     /// The bell of [`Early`] rang.
     Early,
+    /// It is time for a look.
+    Look,
     By(Wake),
 }
 
@@ -102,7 +106,8 @@ impl QuantumTimer {
             self.ticker.plan(quantum)
         };
         self.under_way = true;
-        let time = early.within.map_or(rest, |within| within.min(rest));
+        let without_look = early.within.map_or(rest, |within| within.min(rest));
+        let time = early.look.map_or(without_look, |look| look.min(without_look));
         let alarm = self.alarm.as_ref().filter(|_| self.left > 0);
         // The alarm comes last, so that the other bell keeps its position.
         let bells: Vec<_> = early.bell.into_iter().chain(alarm.map(Alarm::bell)).collect();
@@ -115,6 +120,7 @@ impl QuantumTimer {
                 self.heard += 1;
                 Ok(Woken::By(wake))
             }
+            Wake::Timeout if time < without_look => Ok(Woken::Look),
             wake @ Wake::Timeout if time == rest => {
                 self.ticker.woke();
                 self.under_way = false;
@@ -208,15 +214,29 @@ mod tests {
         let (mut timer, mut script) = (QuantumTimer::default(), Script::default());
         let (quantum, within) = (Duration::from_secs(3600), Some(Duration::from_secs(1)));
         let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let rung = Early { bell: Some(bell.as_fd()), within };
+        let rung = Early { bell: Some(bell.as_fd()), within, look: None };
         assert_eq!(timer.wait(&mut script, quantum, rung).unwrap(), Woken::Early);
-        let silent = Early { bell: None, within };
+        let silent = Early { bell: None, within, look: None };
         assert_eq!(timer.wait(&mut script, quantum, silent).unwrap(), Woken::By(Wake::Timeout));
         assert!(!timer.begins_quantum());
         timer.wait(&mut script, quantum, Early::default()).unwrap();
         assert!(timer.begins_quantum());
         assert_eq!(script.0[..2], [Duration::from_secs(1); 2]);
         assert!(script.0[2] <= quantum && script.0[2] > quantum / 2, "one quantum in all");
+    }
+
+    #[test]
+    fn a_quantum_is_as_long_with_looks_in_between() {
+        let (mut timer, mut script) = (QuantumTimer::default(), Script::default());
+        let look = Some(Duration::from_secs(1));
+        let (quantum, early) = (Duration::from_secs(3600), Early { look, ..Early::default() });
+        for _ in 0..3 {
+            assert_eq!(timer.wait(&mut script, quantum, early).unwrap(), Woken::Look);
+            assert!(!timer.begins_quantum());
+        }
+        timer.wait(&mut script, quantum, Early::default()).unwrap();
+        assert!(timer.begins_quantum());
+        assert!(script.0[3] <= quantum && script.0[3] > quantum / 2, "one quantum in all");
     }
 
     #[test]
