@@ -43,6 +43,8 @@ pub struct Given {
 pub enum Scope {
     /// Nothing: it is recorded what the kernel does.
     Watched,
+    /// How much of their time threads spend where they are put.
+    Timed,
     /// What differs from machine to machine.
     Machine,
     /// And what differs between kernels of different architectures.

@@ -14,7 +14,7 @@ use super::{INIT, SKIPPED};
 use crate::given;
 
 /// The longest that a scenario may take; a few seconds on an idle machine.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(900);
 const OUTPUT: &str = "/tmp/output";
 const MARK: &str = "@lab";
 

@@ -7,6 +7,7 @@ mod auto;
 mod bpf;
 mod cgroup;
 mod classes;
+mod clocked;
 mod counted;
 mod counters;
 mod cpus;
@@ -17,6 +18,7 @@ mod elf;
 mod enrolment;
 mod init;
 mod memory;
+mod nudging;
 mod scheduler;
 mod serving;
 mod siblings;
@@ -52,6 +54,10 @@ const fn scenario(name: &'static str, fits: fn(&Given) -> bool, play: fn(&Given)
 
 fn watched(given: &Given) -> bool {
     given.scope == Scope::Watched
+}
+
+fn timed(given: &Given) -> bool {
+    given.scope == Scope::Timed
 }
 
 fn any(given: &Given) -> bool {
@@ -98,6 +104,7 @@ fn kernel_and_counters(given: &Given) -> bool {
 /// All scenarios, in the order in which they are played.
 pub const SCENARIOS: &[Scenario] = &[
     scenario("the_kernel_places_spinners", watched, spinners::recorded),
+    scenario("nudged_threads_stay_where_the_kernel_agrees", timed, nudging::table),
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
     scenario("groups_beyond_the_counters_are_scaled", kernel_and_counters, counters::multiplexed),

@@ -6,6 +6,8 @@ use std::time::Duration;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::{clocked, nudging};
+
 /// What the command line of a worker begins with.
 pub const WORKER: &str = "worker";
 /// Where the sign to eat is waited for.
@@ -49,6 +51,8 @@ pub fn main(arguments: &[String]) {
             };
             wait_for((0..10).map(birth).collect());
         }
+        [role, shapes @ ..] if role == clocked::ROLE => clocked::main(shapes),
+        [role] if role == nudging::BURSTS => nudging::burst(),
         [role] => busy(role),
         _ => panic!("what is {arguments:?}?"),
     }
@@ -99,7 +103,7 @@ fn fault(pages: usize) {
 }
 
 /// Has none.
-fn spin(turns: usize) {
+pub fn spin(turns: usize) {
     (0..turns).for_each(|n| {
         std::hint::black_box(n);
     });

@@ -22,7 +22,7 @@ const IMAGE: &str = "initramfs";
 /// Until init says hello; some ten seconds on an idle machine.
 const TO_BOOT: Duration = Duration::from_secs(240);
 /// Between two lines of init; each scenario has a deadline of its own inside.
-const BETWEEN: Duration = Duration::from_secs(400);
+const BETWEEN: Duration = Duration::from_secs(1200);
 /// A guest whose kernel dies is booted again for the scenarios that had not ended: the
 /// emulator sometimes executes a breakpoint that the kernel, patching itself, has
 /// taken away already (seen as "Oops: int3" when a static key changes).

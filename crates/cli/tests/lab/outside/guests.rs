@@ -19,6 +19,9 @@ pub struct Guest {
     pub console: &'static str,
 }
 
+/// Time is executed instructions, four virtual nanoseconds each.
+const COUNTING: &str = "-accel tcg -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm -seed 1";
+
 /// All guests of the lab, those that take longest first.
 pub fn all() -> Vec<Guest> {
     vec![
@@ -30,6 +33,8 @@ pub fn all() -> Vec<Guest> {
         x86_smt4(),
         x86_two_llcs(),
         x86_watched(),
+        x86_timed("x86-timed", 1, 4),
+        x86_timed("x86-timed-two-llcs", 2, 2),
     ]
 }
 
@@ -101,12 +106,21 @@ fn x86_two_llcs() -> Guest {
     guest
 }
 
-/// As the first, but it executes by counting, four virtual nanoseconds an instruction: to
-/// the kernel all CPUs run at the same time, however few there are outside.
+/// As the first, but it executes by counting: to the kernel all CPUs run at the same time,
+/// however few there are outside.
 fn x86_watched() -> Guest {
-    let how = "-accel tcg -icount shift=2,sleep=off -rtc base=2026-01-01,clock=vm -seed 1";
     let given = Given { scope: Scope::Watched, ..Given::regular("x86-watched", 2, 4, 2) };
-    let mut guest = x86_executing(given, how);
+    let mut guest = x86_executing(given, COUNTING);
     sockets(&mut guest, 2, 4, 2);
+    guest
+}
+
+/// In the same way: cores of two threads in sockets, each with a last-level cache, of one NUMA node.
+fn x86_timed(name: &str, packages: u32, cores: u32) -> Guest {
+    let regular = Given::regular(name, packages, cores, 2);
+    let (nodes, memory_mib) = (vec![regular.cpus()], vec![NODE_MIB]);
+    let mut guest =
+        x86_executing(Given { scope: Scope::Timed, nodes, memory_mib, ..regular }, COUNTING);
+    sockets(&mut guest, packages, cores, 2);
     guest
 }

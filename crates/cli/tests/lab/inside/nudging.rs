@@ -1,0 +1,349 @@
+//! How much of their time nudged threads spend where they are put, and the same threads held.
+//!
+//! # Problem
+//! A nudged thread stays as long as the kernel's balancer has no reason to move it. How long is that,
+//! under which load, and how often must it be nudged again?
+//!
+//! # Approach
+//! Here time is executed instructions, so that all CPUs run at the same time, however few there are
+//! outside, and a run is the same each time. For each load the controller with the real machine is run by a
+//! policy that knows the targets beforehand: other ones each [`EPOCH`]. The threads themselves book their time
+//! by CPU ([`super::clocked`]), so that nothing of the product says how well it did.
+//!
+//! # Terms and units
+//! *Share*: of the threads' time running, that on the CPU, or on the core, that was decided; in percent.
+//! *Nudges*: moves that were made, per second and thread, those to new targets included.
+//!
+//! # Properties
+//! - Held threads are where they are put, so the share is measured rightly; nudged ones are there at least as
+//!   much as [`ROWS`] says (`nudged_threads_stay_where_the_kernel_agrees`). With more threads than CPUs those
+//!   that the kernel moves too often are kept to their core, and the share of the CPU falls.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use symbiont_control::{Controller, Holding, Step};
+use symbiont_linux::launch::{Wake, be_urgent};
+use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
+use symbiont_linux::observe::WatchOptions;
+use symbiont_machine::{Assignment, Outcome, Placement};
+use symbiont_planner::{Bounds, Planner};
+use symbiont_policy::{Policy, View};
+use symbiont_topology::{CpuSet, HostTopology, PuId};
+
+use super::clocked::{Clocked, Program, Shape};
+use super::workers::WORKER;
+use crate::given::Given;
+
+/// The role of those that disturb the others.
+pub const BURSTS: &str = "bursts";
+const QUANTUM: Duration = Duration::from_millis(100);
+/// Targets last so long.
+const EPOCH: Duration = Duration::from_secs(5);
+/// Before the first: a program is not placed while it starts.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// A load, and how threads are put.
+struct Row {
+    name: &'static str,
+    /// How many, and how each spends its time.
+    threads: fn(usize) -> Vec<Shape>,
+    /// Where: given the cores, the n-th thread's CPU.
+    places: fn(&[Vec<u32>], usize, usize) -> u32,
+    /// Whole cores are decided, not CPUs.
+    cores: bool,
+    bursts: bool,
+    /// Least shares when nudged, in percent: on the CPU, on the core.
+    least: [f64; 2],
+}
+
+/// One on each core first, then on the second hardware threads, and so on; at each epoch by another core.
+fn spread(cores: &[Vec<u32>], n: usize, epoch: usize) -> u32 {
+    let stride = if n / cores.len() % 2 == 0 { epoch } else { 3 * epoch + 1 };
+    let core = &cores[(n + stride) % cores.len()];
+    core[(n / cores.len() + epoch) % core.len()]
+}
+
+/// In pairs on the first half of the cores, then on the other half.
+fn packed(cores: &[Vec<u32>], n: usize, epoch: usize) -> u32 {
+    let core = &cores[(n / 2 + epoch * cores.len() / 2) % cores.len()];
+    core[n % core.len()]
+}
+
+const BUSY: Shape = Shape::BUSY;
+const ROW: Row = Row {
+    name: "",
+    threads: |cpus| vec![BUSY; cpus],
+    places: spread,
+    cores: false,
+    bursts: false,
+    least: [0.0; 2],
+};
+
+const ROWS: &[Row] = &[
+    Row { name: "full, other targets each 5 s", least: [98.9, 98.9], ..ROW },
+    Row {
+        name: "half, one thread a core",
+        threads: |cpus| vec![BUSY; cpus / 2],
+        least: [98.6, 98.6],
+        ..ROW
+    },
+    Row {
+        name: "half, packed in pairs",
+        threads: |cpus| vec![BUSY; cpus / 2],
+        places: packed,
+        least: [65.0, 65.0],
+        ..ROW
+    },
+    Row {
+        name: "one more than CPUs",
+        threads: |cpus| vec![BUSY; cpus + 1],
+        least: [90.0, 96.0],
+        ..ROW
+    },
+    Row {
+        name: "one more, to cores",
+        threads: |cpus| vec![BUSY; cpus + 1],
+        cores: true,
+        least: [0.0, 96.0],
+        ..ROW
+    },
+    Row {
+        name: "half more than CPUs",
+        threads: |cpus| vec![BUSY; cpus * 3 / 2],
+        least: [87.0, 98.0],
+        ..ROW
+    },
+    Row {
+        name: "half more, to cores",
+        threads: |cpus| vec![BUSY; cpus * 3 / 2],
+        cores: true,
+        least: [0.0, 98.0],
+        ..ROW
+    },
+    Row {
+        name: "twice as many as CPUs",
+        threads: |cpus| vec![BUSY; cpus * 2],
+        least: [98.8, 98.8],
+        ..ROW
+    },
+    Row {
+        name: "twice and three more",
+        threads: |cpus| vec![BUSY; cpus * 2 + 3],
+        least: [87.0, 97.0],
+        ..ROW
+    },
+    Row {
+        name: "full, a quarter sleeps 5 of 50 ms",
+        threads: |cpus| quarter(cpus, 5, 50),
+        least: [98.7, 98.7],
+        ..ROW
+    },
+    Row {
+        name: "full, a quarter sleeps 1 of 5 ms",
+        threads: |cpus| quarter(cpus, 1, 5),
+        least: [98.4, 98.4],
+        ..ROW
+    },
+    Row {
+        name: "full, all sleep 5 of 50 ms",
+        threads: |cpus| vec![Shape::sleeping(5, 50); cpus],
+        least: [95.0, 95.0],
+        ..ROW
+    },
+    Row {
+        name: "full, all sleep 1 of 5 ms",
+        threads: |cpus| vec![Shape::sleeping(1, 5); cpus],
+        least: [82.0, 82.0],
+        ..ROW
+    },
+    Row { name: "full, bursts of others", bursts: true, least: [97.3, 97.3], ..ROW },
+    Row { name: "full, bursts, to cores", bursts: true, cores: true, least: [0.0, 98.8], ..ROW },
+];
+
+fn quarter(cpus: usize, sleeps_ms: u64, of_ms: u64) -> Vec<Shape> {
+    let shape = |n| if n % 4 == 0 { Shape::sleeping(sleeps_ms, of_ms) } else { BUSY };
+    (0..cpus).map(shape).collect()
+}
+
+/// Nothing but time ends a quantum.
+struct Sleep;
+
+impl Wait for Sleep {
+    fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
+        std::thread::sleep(timeout);
+        Ok(Wake::Timeout)
+    }
+}
+
+/// Targets by the kernel's number of a thread.
+type Targets = Arc<Mutex<BTreeMap<u32, CpuSet>>>;
+
+/// Puts threads where they are wanted.
+struct Wanted(Targets);
+
+impl Policy for Wanted {
+    fn name(&self) -> &'static str {
+        "wanted"
+    }
+
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let wanted = self.0.lock().unwrap();
+        let assigned = |thread| match wanted.get(&thread) {
+            Some(cpus) => Assignment::on(cpus.clone(), "wanted"),
+            None => Assignment::os("not wanted anywhere"),
+        };
+        view.threads.iter().map(|thread| (thread.id, assigned(thread.id.thread))).collect()
+    }
+}
+
+/// What came of a load.
+#[derive(Debug, Default, Clone, Copy)]
+struct Stayed {
+    on_cpu: f64,
+    on_core: f64,
+    /// Per second and thread.
+    nudges: f64,
+    /// Time of the manager, in percent of a CPU.
+    cost: f64,
+}
+
+/// Wakes each 20 ms and runs for 2.
+pub fn burst() {
+    super::clocked::run_for_good(Shape::sleeping(18, 20));
+}
+
+struct Disturbers(Vec<Child>);
+
+impl Disturbers {
+    fn start(count: usize) -> Self {
+        let start = |_| {
+            let mut command = Command::new(super::INIT);
+            command.args([WORKER, BURSTS]).stdin(Stdio::null()).spawn().unwrap()
+        };
+        Self((0..count).map(start).collect())
+    }
+}
+
+impl Drop for Disturbers {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Time on the decided CPU, on its core, and anywhere, between two looks, in ns.
+fn booked(before: &[Clocked], after: &[Clocked], cores: &[Vec<u32>], cpus: &[u32]) -> [u64; 3] {
+    let mut sums = [0; 3];
+    for ((before, after), cpu) in before.iter().zip(after).zip(cpus) {
+        let core = cores.iter().find(|core| core.contains(cpu)).unwrap();
+        for (at, (before, after)) in (0..).zip(before.ran_ns.iter().zip(&after.ran_ns)) {
+            let is_in = [at == *cpu, core.contains(&at), true];
+            sums.iter_mut()
+                .zip(is_in)
+                .filter(|(_, is)| *is)
+                .for_each(|(sum, _)| *sum += after - before);
+        }
+    }
+    sums
+}
+
+/// Held, then nudged.
+fn stayed(given: &Given, row: &Row) -> [Stayed; 2] {
+    let cores = &given.cores;
+    let shapes = (row.threads)(given.cpus().len());
+    let mut program = Program::start(&shapes);
+    let _disturbers = Disturbers::start(if row.bursts { cores.len() } else { 0 });
+    let targets = Targets::default();
+    let mut controller = manager(&program, &targets);
+    let in_quanta = |time: Duration| time.as_millis() / QUANTUM.as_millis();
+    run(&mut controller, in_quanta(SETTLED));
+    let whole = |cpu: u32| -> CpuSet {
+        let core = cores.iter().find(|core| core.contains(&cpu)).unwrap();
+        if row.cores { core.iter().copied().map(PuId).collect() } else { PuId(cpu).into() }
+    };
+    let both = [(Holding::Always, 1), (Holding::AsDecided, 2)].map(|(holding, epochs)| {
+        controller.set_holding(holding);
+        let (mut sums, mut moves) = ([0; 3], 0);
+        let began = controller.machine().cost().cpu;
+        for epoch in 0..epochs {
+            let before = program.clocked();
+            let cpus: Vec<u32> = (0..shapes.len()).map(|n| (row.places)(cores, n, epoch)).collect();
+            *targets.lock().unwrap() = before
+                .iter()
+                .zip(&cpus)
+                .map(|(thread, cpu)| (thread.thread, whole(*cpu)))
+                .collect();
+            moves += run(&mut controller, in_quanta(EPOCH));
+            let more = booked(&before, &program.clocked(), cores, &cpus);
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+        let share = |part: u64| part as f64 * 100.0 / sums[2] as f64;
+        let seconds = EPOCH.as_secs_f64() * epochs as f64;
+        let cost = (controller.machine().cost().cpu - began).as_secs_f64() * 100.0 / seconds;
+        let nudges = moves as f64 / seconds / shapes.len() as f64;
+        Stayed { on_cpu: share(sums[0]), on_core: share(sums[1]), nudges, cost }
+    });
+    let _ = controller.into_machine().restore_all();
+    both
+}
+
+/// A manager of the program, in this process.
+fn manager(program: &Program, targets: &Targets) -> Controller<LinuxMachine<Sleep>> {
+    let options = MachineOptions {
+        state_dir: "/tmp/nudging".into(),
+        watch: WatchOptions::default(),
+        counting: CountOptions::default(),
+    };
+    std::fs::create_dir_all(&options.state_dir).unwrap();
+    let host = HostTopology::read().unwrap();
+    let mut machine = LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| why).unwrap();
+    machine.enrol("clocked", program.process()).unwrap();
+    Controller::new(machine, Box::new(Wanted(Arc::clone(targets))), Planner::new(Bounds::none()))
+}
+
+/// For so many quanta; gives the number of moves that were made.
+fn run(controller: &mut Controller<LinuxMachine<Sleep>>, quanta: u128) -> usize {
+    let (mut left, mut moves) = (quanta, 0);
+    let each = |step: &Step| {
+        left -= 1;
+        moves += step.moves().filter(|(_, outcome)| **outcome == Outcome::Done).count();
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    controller.run(QUANTUM, each).unwrap();
+    std::thread::sleep(QUANTUM);
+    moves
+}
+
+pub fn table(given: &Given) {
+    be_urgent().unwrap();
+    println!(
+        "| load | held, % | nudged, % on CPU | on core | nudges per thread and second | manager, % of a CPU |"
+    );
+    println!("|---|---|---|---|---|---|");
+    let mut wrong = Vec::new();
+    for row in ROWS {
+        let [held, nudged] = stayed(given, row);
+        let asked = |stayed: Stayed| if row.cores { stayed.on_core } else { stayed.on_cpu };
+        println!(
+            "| {} | {:.1} | {:.1} | {:.1} | {:.2} | {:.1} |",
+            row.name,
+            asked(held),
+            nudged.on_cpu,
+            nudged.on_core,
+            nudged.nudges,
+            nudged.cost
+        );
+        let [on_cpu, on_core] = row.least;
+        if asked(held) < 98.0 || nudged.on_cpu < on_cpu || nudged.on_core < on_core {
+            wrong.push(format!("{}: held {held:?}, nudged {nudged:?}", row.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("; "));
+}
