@@ -16,8 +16,9 @@
 //!
 //! # Properties
 //! - Held threads are where they are put, so the share is measured rightly; nudged ones are there at least as
-//!   much as [`ROWS`] says (`nudged_threads_stay_where_the_kernel_agrees`). With more threads than CPUs those
-//!   that the kernel moves too often are kept to their core, and the share of the CPU falls.
+//!   much as [`ROWS`] says (`nudged_threads_stay_where_the_kernel_agrees`). Threads that
+//!   the kernel moves too often are kept to their core only: then the share of the CPU falls, that of the core does
+//!   not.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -89,14 +90,14 @@ const ROWS: &[Row] = &[
     Row {
         name: "half, one thread a core",
         threads: |cpus| vec![BUSY; cpus / 2],
-        least: [98.6, 98.6],
+        least: [80.0, 98.6],
         ..ROW
     },
     Row {
         name: "half, packed in pairs",
         threads: |cpus| vec![BUSY; cpus / 2],
         places: packed,
-        least: [65.0, 65.0],
+        least: [60.0, 65.0],
         ..ROW
     },
     Row {
@@ -115,7 +116,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "half more than CPUs",
         threads: |cpus| vec![BUSY; cpus * 3 / 2],
-        least: [87.0, 98.0],
+        least: [85.0, 98.0],
         ..ROW
     },
     Row {
