@@ -292,6 +292,7 @@ impl<M: Machine> Controller<M> {
             self.tally.add_outcome(outcome);
         }
         self.settings.forget_nudged();
+        self.tally.done += self.machine.insist(Vec::new());
         Ok(moves.into_iter().zip(outcomes).collect())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use symbiont_control::{ControlError, Controller, Deciding, Tally};
 use symbiont_machine::test_support::FakeMachine;
-use symbiont_machine::{Ability, Outcome, Signal, Signals};
+use symbiont_machine::{Ability, Machine, Outcome, Signal, Signals};
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{NeverTwice, Phases, Stay};
 use symbiont_topology::Topology;
@@ -84,4 +84,32 @@ fn a_policy_that_cannot_run_here_replaces_nothing() {
     assert_eq!(controller.policy().name(), "never-twice");
     assert_eq!(controller.machine().measured, Some(Signals::new()), "as before");
     controller.step().unwrap();
+}
+
+#[test]
+fn a_thread_that_is_moved_away_again_and_again_is_insisted_on_until_the_end() {
+    let mut machine = FakeMachine::new(Topology::synthetic("core:2").unwrap());
+    let serial = machine.start(1, 10);
+    for number in [20, 21] {
+        machine.start(2, number);
+    }
+    let mut controller = Controller::new(machine, Box::new(Phases::new(None)), planner());
+    let mut most = 0;
+    for _ in 0..40 {
+        controller.step().unwrap();
+        controller.machine_mut().wait(Duration::from_millis(20)).unwrap();
+        // The OS moves it.
+        let target = controller.applied().get(&serial).and_then(|a| a.target.cpus()).cloned();
+        let away = controller.machine().topology().cpus().difference(&target.unwrap_or_default());
+        controller.machine_mut().threads.get_mut(&serial).unwrap().cpu = away.first();
+        let insisted = &controller.machine().insisted;
+        assert!(insisted.iter().all(|(thread, cpus)| *thread == serial && cpus.len() == 1));
+        most = most.max(insisted.len());
+    }
+    assert_eq!(most, 1);
+    let done = controller.tally().done;
+    controller.machine_mut().insist(vec![(serial, "0".parse().unwrap())]);
+    controller.release().unwrap();
+    assert!(controller.machine().insisted.is_empty(), "nothing is nudged after the release");
+    assert!(controller.tally().done > done);
 }

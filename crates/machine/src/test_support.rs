@@ -76,6 +76,8 @@ pub struct FakeMachine {
     pub log: Vec<(Move, Outcome)>,
     /// Settings that are applied no more; the next call of `lapsed` takes them along.
     pub lapsed: Vec<(Move, Outcome)>,
+    /// The threads that are insisted on.
+    pub insisted: Vec<(ThreadId, CpuSet)>,
     /// Overrules the machine's own answer (done, or gone for a thread that it
     /// does not have) where it gives something.
     pub answer: Option<Answer>,
@@ -96,6 +98,7 @@ impl FakeMachine {
             masks: BTreeMap::new(),
             log: Vec::new(),
             lapsed: Vec::new(),
+            insisted: Vec::new(),
             answer: None,
         }
     }
@@ -176,6 +179,11 @@ impl Machine for FakeMachine {
         let outcomes: Vec<Outcome> = moves.iter().map(|m| self.carry_out(m)).collect();
         self.log.extend(moves.iter().cloned().zip(outcomes.iter().cloned()));
         Ok(outcomes)
+    }
+
+    /// As if each had to be nudged once since the last call.
+    fn insist(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {
+        std::mem::replace(&mut self.insisted, on).len() as u64
     }
 
     fn wait(&mut self, quantum: Duration) -> Result<(), Infallible> {
