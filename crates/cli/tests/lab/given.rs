@@ -3,6 +3,7 @@
 //! CPU numbers are the guest kernel's. All lists are in ascending order.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +87,12 @@ impl Given {
             counters: None,
             scope: Scope::Machine,
         }
+    }
+
+    /// The longest that a scenario may take, by the guest's clock; a few seconds on an idle machine, but for
+    /// measurements.
+    pub fn longest(&self) -> Duration {
+        Duration::from_secs(if self.scope == Scope::Timed { 900 } else { 300 })
     }
 
     /// Hardware threads of a core.

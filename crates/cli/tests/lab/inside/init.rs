@@ -13,8 +13,6 @@ use rustix::system::{RebootCommand, reboot};
 use super::{INIT, SKIPPED};
 use crate::given;
 
-/// The longest that a scenario may take; a few seconds on an idle machine.
-const TIMEOUT: Duration = Duration::from_secs(900);
 const OUTPUT: &str = "/tmp/output";
 const MARK: &str = "@lab";
 
@@ -24,14 +22,16 @@ pub fn main() -> ! {
     say("hello");
     let scenarios = fs::read(given::SCENARIOS).unwrap();
     let scenarios: Vec<String> = serde_json::from_slice(&scenarios).unwrap();
+    let given = fs::read(given::FILE).unwrap();
+    let longest = serde_json::from_slice::<given::Given>(&given).unwrap().longest();
     for scenario in scenarios {
-        play(&scenario);
+        play(&scenario, longest);
         clean_up();
     }
     say("bye");
     let _ = reboot(RebootCommand::PowerOff);
     loop {
-        std::thread::sleep(TIMEOUT);
+        std::thread::sleep(longest);
     }
 }
 
@@ -60,7 +60,7 @@ fn say(words: &str) {
 }
 
 /// Plays a scenario in a process of its own, and reports how it ended.
-fn play(name: &str) {
+fn play(name: &str, longest: Duration) {
     let begin = Instant::now();
     say(&format!("begin {name}"));
     let output = fs::File::create(OUTPUT).unwrap();
@@ -70,7 +70,7 @@ fn play(name: &str) {
     // Not waited for by its handle: init reaps all that ends.
     #[expect(clippy::zombie_processes, reason = "reaped below")]
     let child = command.spawn().unwrap();
-    let status = reap_until(child.id(), begin + TIMEOUT);
+    let status = reap_until(child.id(), begin + longest);
     let printed = fs::read_to_string(OUTPUT).unwrap_or_default();
     let last = printed.lines().next_back().unwrap_or_default();
     let took = begin.elapsed().as_secs_f64();

@@ -16,9 +16,11 @@
 //!
 //! # Properties
 //! - Held threads are where they are put, so the share is measured rightly; nudged ones are there at least as
-//!   much as [`ROWS`] says (`nudged_threads_stay_where_the_kernel_agrees`). Threads that
-//!   the kernel moves too often are kept to their core only: then the share of the CPU falls, that of the core does
-//!   not.
+//!   much as [`Row::reference`] says, but for [`SLACK`] (`nudged_threads_stay_where_the_kernel_agrees`).
+//!
+//! # What falls short
+//! Of more threads than CPUs, those that the kernel moves too often are kept to their core only: the share of
+//! the CPU falls below the reference, that of the core does not. Those rows are red.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -48,6 +50,9 @@ const EPOCH: Duration = Duration::from_secs(5);
 /// Before the first: a program is not placed while it starts.
 const SETTLED: Duration = Duration::from_secs(2);
 
+/// A row may be so much below its reference, in percent.
+const SLACK: f64 = 1.0;
+
 /// A load, and how threads are put.
 struct Row {
     name: &'static str,
@@ -58,8 +63,8 @@ struct Row {
     /// Whole cores are decided, not CPUs.
     cores: bool,
     bursts: bool,
-    /// Least shares when nudged, in percent: on the CPU, on the core.
-    least: [f64; 2],
+    /// Share in percent that plain nudging reached, each 100 ms and without Symbiont, in such a guest of Linux 6.18.
+    reference: f64,
 }
 
 /// One on each core first, then on the second hardware threads, and so on; at each epoch by another core.
@@ -82,88 +87,88 @@ const ROW: Row = Row {
     places: spread,
     cores: false,
     bursts: false,
-    least: [0.0; 2],
+    reference: 0.0,
 };
 
 const ROWS: &[Row] = &[
-    Row { name: "full, other targets each 5 s", least: [98.9, 98.9], ..ROW },
+    Row { name: "full, other targets each 5 s", reference: 99.9, ..ROW },
     Row {
         name: "half, one thread a core",
         threads: |cpus| vec![BUSY; cpus / 2],
-        least: [80.0, 98.6],
+        reference: 99.6,
         ..ROW
     },
     Row {
         name: "half, packed in pairs",
         threads: |cpus| vec![BUSY; cpus / 2],
         places: packed,
-        least: [60.0, 65.0],
+        reference: 66.0,
         ..ROW
     },
     Row {
         name: "one more than CPUs",
         threads: |cpus| vec![BUSY; cpus + 1],
-        least: [90.0, 96.0],
+        reference: 95.5,
         ..ROW
     },
     Row {
         name: "one more, to cores",
         threads: |cpus| vec![BUSY; cpus + 1],
         cores: true,
-        least: [0.0, 96.0],
+        reference: 97.0,
         ..ROW
     },
     Row {
         name: "half more than CPUs",
         threads: |cpus| vec![BUSY; cpus * 3 / 2],
-        least: [85.0, 98.0],
+        reference: 93.6,
         ..ROW
     },
     Row {
         name: "half more, to cores",
         threads: |cpus| vec![BUSY; cpus * 3 / 2],
         cores: true,
-        least: [0.0, 98.0],
+        reference: 99.0,
         ..ROW
     },
     Row {
         name: "twice as many as CPUs",
         threads: |cpus| vec![BUSY; cpus * 2],
-        least: [98.8, 98.8],
+        reference: 99.8,
         ..ROW
     },
     Row {
         name: "twice and three more",
         threads: |cpus| vec![BUSY; cpus * 2 + 3],
-        least: [87.0, 97.0],
+        reference: 93.0,
         ..ROW
     },
     Row {
         name: "full, a quarter sleeps 5 of 50 ms",
         threads: |cpus| quarter(cpus, 5, 50),
-        least: [98.7, 98.7],
+        reference: 99.7,
         ..ROW
     },
     Row {
         name: "full, a quarter sleeps 1 of 5 ms",
         threads: |cpus| quarter(cpus, 1, 5),
-        least: [98.4, 98.4],
+        reference: 99.4,
         ..ROW
     },
     Row {
         name: "full, all sleep 5 of 50 ms",
         threads: |cpus| vec![Shape::sleeping(5, 50); cpus],
-        least: [95.0, 95.0],
+        reference: 96.0,
         ..ROW
     },
     Row {
         name: "full, all sleep 1 of 5 ms",
         threads: |cpus| vec![Shape::sleeping(1, 5); cpus],
-        least: [82.0, 82.0],
+        reference: 83.0,
         ..ROW
     },
-    Row { name: "full, bursts of others", bursts: true, least: [97.3, 97.3], ..ROW },
-    Row { name: "full, bursts, to cores", bursts: true, cores: true, least: [0.0, 98.8], ..ROW },
+    Row { name: "full, bursts of others", bursts: true, reference: 98.3, ..ROW },
+    Row { name: "full, bursts, to cores", bursts: true, cores: true, reference: 99.8, ..ROW },
 ];
 
 fn quarter(cpus: usize, sleeps_ms: u64, of_ms: u64) -> Vec<Shape> {
@@ -341,8 +346,7 @@ pub fn table(given: &Given) {
             nudged.nudges,
             nudged.cost
         );
-        let [on_cpu, on_core] = row.least;
-        if asked(held) < 98.0 || nudged.on_cpu < on_cpu || nudged.on_core < on_core {
+        if asked(held) < 98.0 || asked(nudged) < row.reference - SLACK {
             wrong.push(format!("{}: held {held:?}, nudged {nudged:?}", row.name));
         }
     }

@@ -21,8 +21,8 @@ const EASED: &str = "mitigations=off apparmor=0 no_timer_check";
 const IMAGE: &str = "initramfs";
 /// Until init says hello; some ten seconds on an idle machine.
 const TO_BOOT: Duration = Duration::from_secs(240);
-/// Between two lines of init; each scenario has a deadline of its own inside.
-const BETWEEN: Duration = Duration::from_secs(1200);
+/// Between two lines of init, beyond the deadline that each scenario has inside.
+const BEYOND: Duration = Duration::from_secs(100);
 /// A guest whose kernel dies is booted again for the scenarios that had not ended: the
 /// emulator sometimes executes a breakpoint that the kernel, patching itself, has
 /// taken away already (seen as "Oops: int3" when a static key changes).
@@ -39,7 +39,8 @@ pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, 
             scenarios.iter().copied().filter(|scenario| !report.has_ended(scenario)).collect();
         std::fs::write(&image, initramfs(guest, &left, cache)?).map_err(|why| why.to_string())?;
         report.boot();
-        listen(qemu(guest, cache, folder.path())?, &mut report)?;
+        let between = guest.given.longest() + BEYOND;
+        listen(qemu(guest, cache, folder.path())?, between, &mut report)?;
         let last = report.last.as_secs_f64();
         let end = if report.complete { "done" } else { "broke off" };
         match report.hello {
@@ -78,7 +79,7 @@ fn qemu(guest: &Guest, cache: &Cache, folder: &Path) -> Result<Command, String> 
 }
 
 /// Runs QEMU until it ends, or until nothing is heard for too long.
-fn listen(mut qemu: Command, report: &mut Report) -> Result<(), String> {
+fn listen(mut qemu: Command, between: Duration, report: &mut Report) -> Result<(), String> {
     let begin = Instant::now();
     let mut child = qemu
         .stdin(Stdio::null())
@@ -97,7 +98,7 @@ fn listen(mut qemu: Command, report: &mut Report) -> Result<(), String> {
         }
     });
     loop {
-        let timeout = if report.hello.is_some() { BETWEEN } else { TO_BOOT };
+        let timeout = if report.hello.is_some() { between } else { TO_BOOT };
         match lines.recv_timeout(timeout) {
             Ok(line) => report.hear(&line, begin.elapsed()),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
