@@ -60,6 +60,7 @@ mod managers;
 mod mounts;
 mod namespace;
 mod nudge;
+mod order;
 mod parents;
 mod release;
 mod restore;

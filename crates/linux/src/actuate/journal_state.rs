@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use symbiont_topology::CpuSet;
+use symbiont_topology::{CpuSet, PuId};
 
 use super::applied_state::{Change, Newborn, Repair};
 use super::kernel::{Class, ThreadKey};
@@ -69,6 +69,8 @@ pub(super) struct Present {
     pub nice: i8,
     pub class: Class,
     pub reset_on_fork: bool,
+    /// Where it runs or waits to run; none: it sleeps.
+    pub on: Option<PuId>,
 }
 
 /// What shall be done to one thread.

@@ -16,7 +16,7 @@ use rustix::process::{Pid, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use symbiont_machine::ThreadId;
-use symbiont_topology::{CpuSet, HostTopology};
+use symbiont_topology::{CpuSet, HostTopology, PuId};
 
 use super::affinity;
 use super::cgroup::Cgroups;
@@ -123,6 +123,8 @@ pub(super) struct Facts {
     pub class: Class,
     /// It keeps its numbers and its line but can no longer be changed.
     pub zombie: bool,
+    /// Where it runs or waits to run; none: it sleeps.
+    pub on: Option<PuId>,
 }
 
 /// What the actuator asks of a kernel: the running one ([`Host`]), or a simulated one.
@@ -178,7 +180,8 @@ pub(super) trait Kernel: fmt::Debug + Send {
         let (class, reset_on_fork) = self.scheduler(key)?;
         // Last, so that what was read belongs to the thread whose birth is checked.
         let facts = self.facts_of(key)?;
-        Ok(Present { parent: facts.parent, mask, nice: facts.nice, class, reset_on_fork })
+        let Facts { parent, nice, on, .. } = facts;
+        Ok(Present { parent, mask, nice, class, reset_on_fork, on })
     }
 }
 
@@ -301,6 +304,11 @@ pub(super) fn facts(process: u32, thread: u32) -> Result<Option<Facts>, ThreadEr
             .policy
             .map_or(Class::Special, |p| i32::try_from(p).map_or(Class::Special, Class::of_policy)),
         zombie: matches!(stat.state, 'Z' | 'X' | 'x'),
+        on: stat
+            .processor
+            .filter(|_| stat.state == 'R')
+            .and_then(|cpu| u32::try_from(cpu).ok())
+            .map(PuId),
     }))
 }
 

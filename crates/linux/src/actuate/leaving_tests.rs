@@ -65,7 +65,8 @@ impl Truth {
 impl Kernel for Leaving {
     fn facts(&self, process: u32, _: u32) -> Result<Option<Facts>, ThreadError> {
         let (nice, class, zombie) = (0, Class::Other, false);
-        let facts = Facts { key: KEY, parent: 1, group: 20, session: 20, nice, class, zombie };
+        let (parent, group, session, on) = (1, 20, 20, None);
+        let facts = Facts { key: KEY, parent, group, session, nice, class, zombie, on };
         Ok((process == KEY.process).then_some(facts))
     }
 

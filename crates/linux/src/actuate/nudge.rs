@@ -10,13 +10,13 @@
 //!
 //! ```text
 //! check all (as before any act), announce all in the journal
-//! narrow all to their targets       from ──┐ births in between may have inherited a target:
-//! widen all to what they had        to   ──┘ they get their maker's mask when they are reported
+//! in the order of super::order, for each:
+//!     narrow it to its target       from ──┐ births in between may have inherited a target:
+//!     widen it to what it had       to   ──┘ they get their maker's mask when they are reported
 //! announce that all of it is over
 //! ```
 //!
-//! All are narrowed before the first is widened, so that no thread is pushed off by one that has still to leave.
-//! A thread that set a mask of its own in between keeps it. A thread that sleeps is not moved. The caller should
+//! A thread that set a mask of its own meanwhile keeps it. A thread that sleeps is not moved. The caller should
 //! run at real-time priority: one that is preempted between the two calls leaves threads narrowed for
 //! milliseconds.
 //!
@@ -32,12 +32,13 @@
 use std::collections::VecDeque;
 
 use symbiont_machine::{Change, Move, Outcome};
-use symbiont_topology::CpuSet;
+use symbiont_topology::{CpuSet, PuId};
 
 use super::acts::{Ended, refused};
 use super::actuator::{Actuator, State};
 use super::journal::Line;
 use super::kernel::{ThreadError, ThreadKey};
+use super::order::{Act, Mover, order};
 use super::parents::{NOT_PLACED, is_denied};
 use super::restoring::check_after;
 use super::settings::{AppliedSettings, Mask, comes_from};
@@ -90,6 +91,16 @@ struct Ready {
     /// The mask to write afterwards; none: all ones.
     wide: Option<CpuSet>,
     applied: AppliedSettings,
+    /// Where it runs; none: it sleeps.
+    on: Option<PuId>,
+}
+
+/// How it went.
+struct Nudged {
+    /// None: its mask is no longer what was read, and was left alone.
+    done: Option<Result<(), ThreadError>>,
+    from_ns: u64,
+    to_ns: u64,
 }
 
 impl Actuator {
@@ -138,26 +149,21 @@ impl State {
             }
             return outcomes;
         }
-        let from_ns = self.kernel.now_ns();
-        let narrowed: Vec<Result<(), ThreadError>> = ready
-            .iter()
-            .map(|nudge| self.kernel.set_mask(nudge.key, Some(&nudge.narrow)))
-            .collect();
-        let widened: Vec<Result<(), ThreadError>> = ready
-            .iter()
-            .zip(narrowed)
-            .map(|(nudge, narrowed)| narrowed.and_then(|()| self.widen(nudge)))
-            .collect();
-        let to_ns = self.kernel.now_ns();
         let mut over = Vec::with_capacity(ready.len());
-        for (nudge, widened) in ready.iter().zip(widened) {
+        for (nudge, Nudged { done, from_ns, to_ns }) in ready.iter().zip(self.in_order(&ready)) {
             let Some(entry) = self.applied.get(&nudge.key) else { continue };
             let (process, narrow) = (nudge.key.process, nudge.narrow.clone());
             let saved = entry.saved.mask.clone();
             self.nudges.remember(Past { process, narrow, saved, from_ns, to_ns });
-            let Err(error) = widened else {
-                over.push(Line::Is(nudge.key, nudge.applied.clone()));
-                continue;
+            let error = match done {
+                Some(Err(error)) => error,
+                done => {
+                    over.push(Line::Is(nudge.key, nudge.applied.clone()));
+                    if done.is_none() {
+                        outcomes[nudge.at] = Outcome::ExternallyChanged;
+                    }
+                    continue;
+                }
             };
             if is_denied(&error) && self.kernel.mask(nudge.key).is_ok_and(|now| now == nudge.narrow)
             {
@@ -174,6 +180,39 @@ impl State {
         // If this fails the journal says more than there is to undo.
         let _ = self.journal.note(&over);
         outcomes
+    }
+
+    /// Narrows and widens each; in the order that they were given in.
+    fn in_order(&self, ready: &[Ready]) -> Vec<Nudged> {
+        let mover = |nudge: &Ready| Mover { from: nudge.on, to: nudge.narrow.clone() };
+        let movers: Vec<Mover> = ready.iter().map(mover).collect();
+        let nudged = |_: &Ready| Nudged { done: None, from_ns: 0, to_ns: 0 };
+        let mut all: Vec<Nudged> = ready.iter().map(nudged).collect();
+        for act in order(&movers) {
+            let (Act::Narrow(at) | Act::Widen(at)) = act;
+            let (nudge, nudged) = (&ready[at], &mut all[at]);
+            match act {
+                Act::Narrow(_) => {
+                    nudged.from_ns = self.kernel.now_ns();
+                    nudged.done = self.narrow(nudge).transpose();
+                }
+                Act::Widen(_) => {
+                    if let Some(Ok(())) = nudged.done {
+                        nudged.done = Some(self.widen(nudge));
+                    }
+                    nudged.to_ns = self.kernel.now_ns();
+                }
+            }
+        }
+        all
+    }
+
+    /// Lets a thread run on its target only, if it has the mask that it had; none: it has another one.
+    fn narrow(&self, nudge: &Ready) -> Result<Option<()>, ThreadError> {
+        if self.kernel.mask(nudge.key)? != nudge.now {
+            return Ok(None);
+        }
+        self.kernel.set_mask(nudge.key, Some(&nudge.narrow)).map(Some)
     }
 
     /// Checks as before any act; none if the thread may run on its target only.
@@ -203,7 +242,7 @@ impl State {
             Some(held) if !held.is_disjoint(&cpuset) => Some(held.clone()),
             _ => entry.saved.mask.to_write(&cpuset).cloned(),
         };
-        Ok(Some(Ready { key, at: 0, now: now.mask, narrow, wide, applied }))
+        Ok(Some(Ready { key, at: 0, now: now.mask, narrow, wide, applied, on: now.on }))
     }
 
     /// Gives a narrowed thread the mask that it had.

@@ -154,6 +154,7 @@ mod tests {
             nice: 5,
             class: Class::Idle,
             reset_on_fork: false,
+            on: None,
         };
         (key, now)
     }

@@ -64,7 +64,7 @@ impl Driver {
         Ok(driver)
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
         self.handle.world()
     }
 

@@ -251,3 +251,29 @@ fn a_thread_that_was_out_of_sight_is_not_its_own_maker() {
     assert_eq!(kernel.world().violations, Vec::<String>::new());
     assert_eq!(kernel.world().tasks[&21].real.asked, Some("1,3".parse().unwrap()));
 }
+
+/// At whichever call of a nudge a thread sets a mask of its own: it is lost only where the mask was looked at and is
+/// changed next, which happens twice and is two calls here.
+#[test]
+fn a_mask_that_is_set_during_a_nudge_stays() {
+    use super::driver::Driver;
+    use super::step::{Action, Ask, Pick, Step};
+
+    let own: symbiont_topology::CpuSet = "2".parse().unwrap();
+    let mut lost = Vec::new();
+    for call in 0..24 {
+        let folder = Folder::new();
+        std::fs::create_dir_all(&folder.0).unwrap();
+        let mut driver = Driver::new(folder.0.join("state")).unwrap();
+        driver.act(Action::Sample);
+        driver.world().interrupts = vec![(call, Step::SetMask(Pick(0), Some(own.clone())))];
+        driver.act(Action::Move(Pick(0), Ask::Nudge("0".parse().unwrap())));
+        let is_over = driver.world().interrupts.is_empty();
+        let root = &driver.world().tasks[&super::world::ROOT];
+        if is_over && root.real.asked.as_ref() != Some(&own) {
+            lost.push(call);
+        }
+        assert!(is_over || call > 6, "the nudge takes more calls");
+    }
+    assert!(lost.len() <= 4, "lost at calls {lost:?}");
+}

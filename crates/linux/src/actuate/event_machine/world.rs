@@ -9,7 +9,7 @@ mod lives;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
-use symbiont_topology::CpuSet;
+use symbiont_topology::{CpuSet, PuId};
 
 use super::super::exec::EXEC_LASTS;
 use super::super::kernel::{Class, Facts, ThreadKey};
@@ -396,6 +396,8 @@ impl World {
             nice: task.real.nice,
             class: task.real.class,
             zombie: task.zombie,
+            // Anywhere, so that some are where others shall go.
+            on: Some(PuId(thread % 4)),
         })
     }
 

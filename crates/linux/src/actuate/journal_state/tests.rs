@@ -15,7 +15,7 @@ fn saved(mask: Mask) -> Saved {
 
 fn has(mask: &str) -> Present {
     let mask = set(mask);
-    Present { parent: 1, mask, nice: 0, class: Class::Other, reset_on_fork: false }
+    Present { parent: 1, mask, nice: 0, class: Class::Other, reset_on_fork: false, on: None }
 }
 
 fn key(process: u32, born: u64) -> ThreadKey {
