@@ -8,12 +8,15 @@
 Builds the programs of `scripts/runtimes`, one for each runtime: one busy thread for some seconds, then a
 parallel phase, sized by what the runtime says. Each writes what it counts in each phase. Runs each without
 Symbiont, then N times under each policy, alone and next to a serial program, and prints how many of these runs
-counted anything else: at once what, at the end a table. Runs that differ are kept in the build folder. What is
+counted anything else: at once what, at the end a table. Runs that differ are kept in the build folder. A campaign
+that was cut off (`--minutes`, ^C) goes on where it stopped: runs of the same symbiont and with the same options are
+noted in the build folder's `runs.jsonl`, and counted instead of being repeated. What is
 not installed is skipped, with the reason, and so is a policy that this machine refuses. Policies that need
-counters count software events, by the catalogues of the tests. Ends with 1 if any run differs, with 2 if nothing ran.
+counters count software events, by the catalogues of the tests. Ends with 1 if any run differs, with 2 if nothing ran
+or one in ten said too little.
 With `--narrow always` runs must differ: a campaign that finds none then can find none.
 """
-import argparse, collections, concurrent.futures, glob, itertools, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, time
+import argparse, collections, concurrent.futures, glob, hashlib, itertools, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWN = ROOT / "scripts/runtimes"
@@ -56,6 +59,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(options, pathlib.Path(folder))
         campaign.build()
+        campaign.recall()
         campaign.run()
         campaign.print()
     sys.exit(campaign.status())
@@ -162,6 +166,9 @@ class Campaign:
         self.places = [place for place in ("alone", "beside") if not getattr(options, {"alone": "beside", "beside": "alone"}[place])]
         self.ran, self.differ, self.moves = collections.Counter(), collections.Counter(), collections.defaultdict(list)
         self.differing = options.build / "differing"
+        self.notes = options.build / "runs.jsonl"
+        self.conditions = [hashlib.sha256(pathlib.Path(options.symbiont).read_bytes()).hexdigest(), options.quantum, options.narrow, options.serial, options.parallel]
+        self.done, self.incomplete = set(), 0
         model = (OWN / "model.toml").read_text()
         with open("/proc/cpuinfo") as file:
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
@@ -184,6 +191,27 @@ class Campaign:
                 self.skipped[runtime] = str(reason)
                 print(f"{runtime}: skipped: {reason}", flush=True)
 
+    def recall(self):
+        """Counts the runs that were noted."""
+        lines = self.notes.read_text().splitlines() if self.notes.exists() else []
+        for line in lines:
+            try:
+                note = json.loads(line)
+            except ValueError:
+                # The campaign was killed in the middle of it.
+                continue
+            index, *key = note["run"]
+            if note["conditions"] == self.conditions and key[1] in self.programs and index < self.options.runs:
+                self.done.add(tuple(note["run"]))
+                self.count(tuple(key), note["faults"], note["moves"])
+        if self.done:
+            print(f"{len(self.done)} runs were done before ({self.notes})", flush=True)
+
+    def count(self, key, faults, moves):
+        self.ran[key] += 1
+        self.differ[key] += bool(faults)
+        self.moves[key[0], key[2]] += [] if moves is None else [moves]
+
     def run(self):
         last = time.monotonic() + 60 * (self.options.minutes or float("inf"))
         with concurrent.futures.ThreadPoolExecutor(self.options.at_once) as pool:
@@ -201,11 +229,11 @@ class Campaign:
                 print(f"run {index}, {policy}: so far {self.ran.total()} runs, {self.differ.total()} differ", flush=True)
 
     def one(self, index, name, policy, place, last):
-        if policy in self.skipped or time.monotonic() > last:
+        if policy in self.skipped or time.monotonic() > last or (index, policy, name, place) in self.done:
             return
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             folder = pathlib.Path(folder)
-            faults = self.judge(folder, policy, name, place, *self.managed(folder, index, name, policy, place))
+            faults = self.judge(folder, index, policy, name, place, *self.managed(folder, index, name, policy, place))
             if faults:
                 kept = self.differing / f"{policy}-{name}-{place}-{index}"
                 shutil.copytree(folder, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("state"))
@@ -213,23 +241,27 @@ class Campaign:
                 for line in (folder / "error").read_text().splitlines():
                     print("    " + line, flush=True)
 
-    def judge(self, folder, policy, name, place, output, error, status):
-        """Counts a run: what it counted otherwise."""
+    def judge(self, folder, index, policy, name, place, output, error, status):
+        """Counts and notes a run: what it counted otherwise."""
         if unmanaged := re.search(r"runs unmanaged: (.*)", error):
             self.skipped[policy] = unmanaged[1]
             print(f"{policy}: skipped: {unmanaged[1]}", flush=True)
             return []
         if status == 125:
             sys.exit(f"symbiont refuses: {error}")
-        key = policy, name, place
-        self.ran[key] += 1
-        if (folder / "report").exists():
-            report = json.loads((folder / "report").read_text())
-            self.moves[policy, place].append(report["moves"]["done"])
-        faults = differences(self.expected[name], output)
+        report = json.loads((folder / "report").read_text()) if (folder / "report").exists() else None
+        moves = report and report["moves"]["done"]
+        faults, missing = differences(self.expected[name], output)
         if status:
             faults.append(f"status {status}")
-        self.differ[key] += bool(faults)
+        if missing and not faults:
+            # On a busy machine a phase may be over before its first look. It is run again the next time.
+            self.incomplete += 1
+            print(f"not counted: {name} under {policy}, {place}, run {index}: no {', '.join(missing)}", flush=True)
+            return []
+        self.count((policy, name, place), faults, moves)
+        with open(self.notes, "a") as notes:
+            notes.write(json.dumps({"conditions": self.conditions, "run": [index, policy, name, place], "faults": faults, "moves": moves}) + "\n")
         return faults
 
     def managed(self, folder, index, name, policy, place):
@@ -288,10 +320,10 @@ class Campaign:
             print(f"{'moves, least to most':<{width}}{place:<8}" + "".join(f"{cell:>18}" for cell in cells))
         for name, reason in self.skipped.items():
             print(f"{name}: skipped: {reason}")
-        print(f"\n{self.ran.total()} runs, {self.differ.total()} differ")
+        print(f"\n{self.ran.total()} runs, {self.differ.total()} differ, {self.incomplete} incomplete")
 
     def status(self):
-        return 2 if not self.ran else 1 if self.differ else 0
+        return 2 if not self.ran or self.incomplete > self.ran.total() / 10 else 1 if self.differ.total() else 0
 
 def counts(output):
     """What was counted, by phase and quantity: all values that occurred."""
@@ -302,15 +334,15 @@ def counts(output):
     return {key: tuple(sorted(values)) for key, values in found.items()}
 
 def differences(expected, output):
+    """What was counted otherwise, and what was not counted at all."""
     try:
         counted = counts(output)
     except (ValueError, KeyError) as error:
-        return [f"unreadable output: {error}"]
-    lines = output.count("\n")
-    return [
-        f"{phase} {of}: {', '.join(map(str, counted.get((phase, of), ['none'])))} instead of {', '.join(map(str, expected.get((phase, of), ['none'])))}"
-        for phase, of in expected | counted if counted.get((phase, of)) != expected.get((phase, of))
-    ] + ([] if lines else ["no output"])
+        return [f"unreadable output: {error}"], []
+    words = lambda values: ", ".join(map(str, values))
+    other = [f"{phase} {of}: {words(counted[phase, of])} instead of {words(expected.get((phase, of), ['none']))}"
+        for phase, of in counted if counted[phase, of] != expected.get((phase, of))]
+    return other, [f"{phase} {of}" for phase, of in expected.keys() - counted.keys()]
 
 def shown(expected):
     of = collections.defaultdict(set)
