@@ -13,6 +13,9 @@ pub const FILE: &str = "/lab/given.json";
 /// Names of the scenarios that are to be played, as JSON.
 pub const SCENARIOS: &str = "/lab/scenarios.json";
 
+/// What is to be done with programs of runtimes, as JSON; only where such are brought along.
+pub const RUNTIMES: &str = "/lab/runtimes.json";
+
 /// Memory of a NUMA node, where nothing else is said.
 pub const NODE_MIB: u32 = 512;
 
@@ -46,12 +49,39 @@ pub enum Scope {
     Watched,
     /// How much of their time threads spend where they are put.
     Timed,
+    /// What programs of runtimes count.
+    Runtimes,
     /// What differs from machine to machine.
     Machine,
     /// And what differs between kernels of different architectures.
     Kernel,
     /// All; the plain test command boots this guest.
     Whole,
+}
+
+/// Programs of runtimes, and what is to be done with them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Runtimes {
+    /// Their commands by name.
+    pub programs: BTreeMap<String, Vec<String>>,
+    /// Each is run in each of these ways.
+    pub ways: Vec<Way>,
+    /// As often as this.
+    pub runs: u32,
+    /// No run starts later.
+    pub minutes: Option<f64>,
+    /// Files that the options name: path and text.
+    pub files: BTreeMap<String, String>,
+}
+
+/// How programs are run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Way {
+    pub name: String,
+    /// Of `symbiont run`.
+    pub options: Vec<String>,
+    /// It must be found that programs count otherwise; else never.
+    pub control: bool,
 }
 
 /// A PMU, as it is emulated.
@@ -92,7 +122,11 @@ impl Given {
     /// The longest that a scenario may take, by the guest's clock; a few seconds on an idle machine, but for
     /// measurements.
     pub fn longest(&self) -> Duration {
-        Duration::from_secs(if self.scope == Scope::Timed { 900 } else { 300 })
+        Duration::from_secs(match self.scope {
+            Scope::Timed => 900,
+            Scope::Runtimes => 2 * 3600,
+            _ => 300,
+        })
     }
 
     /// Hardware threads of a core.

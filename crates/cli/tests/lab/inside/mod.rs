@@ -19,6 +19,7 @@ mod enrolment;
 mod init;
 mod memory;
 mod nudging;
+mod runtimes;
 mod scheduler;
 mod serving;
 mod siblings;
@@ -58,6 +59,10 @@ fn watched(given: &Given) -> bool {
 
 fn timed(given: &Given) -> bool {
     given.scope == Scope::Timed
+}
+
+fn with_runtimes(given: &Given) -> bool {
+    given.scope == Scope::Runtimes
 }
 
 fn any(given: &Given) -> bool {
@@ -105,6 +110,7 @@ fn kernel_and_counters(given: &Given) -> bool {
 pub const SCENARIOS: &[Scenario] = &[
     scenario("the_kernel_places_spinners", watched, spinners::recorded),
     scenario("nudged_threads_stay_where_the_kernel_agrees", timed, nudging::table),
+    scenario("programs_count_the_cpus_that_they_count_unmanaged", with_runtimes, runtimes::table),
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
     scenario("groups_beyond_the_counters_are_scaled", kernel_and_counters, counters::multiplexed),

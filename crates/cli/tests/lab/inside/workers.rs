@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::{clocked, nudging};
+use super::{clocked, nudging, runtimes};
 
 /// What the command line of a worker begins with.
 pub const WORKER: &str = "worker";
@@ -53,6 +53,7 @@ pub fn main(arguments: &[String]) {
         }
         [role, shapes @ ..] if role == clocked::ROLE => clocked::main(shapes),
         [role] if role == nudging::BURSTS => nudging::burst(),
+        [role, output] if role == runtimes::SERIAL => runtimes::serial(output),
         [role] => busy(role),
         _ => panic!("what is {arguments:?}?"),
     }

@@ -10,8 +10,8 @@ use super::cache::Cache;
 use super::guests::Guest;
 use super::initramfs::Initramfs;
 use super::serial::Report;
-use super::{device_tree, programs};
-use crate::given;
+use super::{device_tree, programs, runtimes};
+use crate::given::{self, Scope};
 use crate::inside::{EVEN, INIT, STAND_IN};
 
 /// Saves time; and a busy machine delays the timer's interrupts beyond what the
@@ -118,6 +118,9 @@ fn listen(mut qemu: Command, between: Duration, report: &mut Report) -> Result<(
 fn initramfs(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Vec<u8>, String> {
     let mut archive = Initramfs::new();
     programs::add(&mut archive, cache)?;
+    if guest.given.scope == Scope::Runtimes {
+        runtimes::add(&mut archive)?;
+    }
     let json = |why: serde_json::Error| why.to_string();
     let given = serde_json::to_vec(&guest.given).map_err(json)?;
     archive.file(Path::new(given::FILE), &given);

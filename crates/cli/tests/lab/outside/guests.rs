@@ -35,6 +35,7 @@ pub fn all() -> Vec<Guest> {
         x86_watched(),
         x86_timed("x86-timed", 1, 4),
         x86_timed("x86-timed-two-llcs", 2, 2),
+        x86_runtimes(),
     ]
 }
 
@@ -115,7 +116,16 @@ fn x86_watched() -> Guest {
     guest
 }
 
-/// In the same way: cores of two threads in sockets, each with a last-level cache, of one NUMA node.
+/// One socket × 4 cores × 2 threads, with programs of this machine's runtimes.
+fn x86_runtimes() -> Guest {
+    let regular = Given::regular("x86-runtimes", 1, 4, 2);
+    let mut guest =
+        x86(Given { scope: Scope::Runtimes, memory_mib: vec![2 * NODE_MIB], ..regular });
+    sockets(&mut guest, 1, 4, 2);
+    guest
+}
+
+/// As the watched one: cores of two threads in sockets, each with a last-level cache, of one NUMA node.
 fn x86_timed(name: &str, packages: u32, cores: u32) -> Guest {
     let regular = Given::regular(name, packages, cores, 2);
     let (nodes, memory_mib) = (vec![regular.cpus()], vec![NODE_MIB]);

@@ -15,6 +15,7 @@ const CONSOLE: (u32, u32) = (5, 1);
 pub struct Initramfs {
     bytes: Vec<u8>,
     folders: BTreeSet<String>,
+    files: BTreeSet<String>,
     entries: u32,
 }
 
@@ -29,13 +30,15 @@ impl Initramfs {
         archive
     }
 
-    /// Adds a file under an absolute path, with the folders above it.
+    /// Adds a file under an absolute path, with the folders above it; what is there stays.
     pub fn file(&mut self, path: &Path, content: &[u8]) {
         let name = path.to_str().expect("UTF-8").trim_start_matches('/').to_owned();
         for (end, _) in name.match_indices('/') {
             self.folder(&name[..end]);
         }
-        self.entry(&name, PROGRAM, content, (0, 0));
+        if self.files.insert(name.clone()) {
+            self.entry(&name, PROGRAM, content, (0, 0));
+        }
     }
 
     /// The whole archive.

@@ -8,6 +8,7 @@ mod guests;
 mod initramfs;
 mod power;
 mod programs;
+mod runtimes;
 mod serial;
 
 use std::sync::{Arc, LazyLock};
@@ -55,6 +56,8 @@ fn trials(guest: Guest, asked: &impl Fn(&str) -> bool, content: bool) -> Vec<Tri
     if let Err(why) = &cache {
         eprintln!("lab: {name} is not booted here: {why}");
     }
+    // One guest is of use only with programs that are brought along.
+    let content = content || (guest.given.scope == Scope::Runtimes && runtimes::file().is_err());
     let scenarios: Vec<&str> = SCENARIOS
         .iter()
         .filter(|scenario| (scenario.fits)(&guest.given))

@@ -22,20 +22,22 @@ pub fn add(archive: &mut Initramfs, cache: &Cache) -> Result<(), String> {
     let foreign = cache.is_foreign();
     let programs = if foreign { build(cache)? } else { own()? };
     let Programs { symbiont, init } = &programs;
-    let mut libraries = Vec::new();
     for (program, path) in [(symbiont, symbiont.as_path()), (init, Path::new(INIT))] {
         if foreign {
             // Linked as they are needed here.
             archive.file(path, &std::fs::read(program).map_err(io)?);
         } else {
-            archive.file(path, &stripped(program)?);
-            libraries.extend(libraries_of(program)?);
+            add_own(archive, program, path)?;
         }
     }
-    libraries.sort();
-    libraries.dedup();
-    for library in libraries {
-        archive.file(&library, &std::fs::read(&library).map_err(io)?);
+    Ok(())
+}
+
+/// Adds a program of this machine under a path, and what it loads.
+pub fn add_own(archive: &mut Initramfs, program: &Path, path: &Path) -> Result<(), String> {
+    archive.file(path, &stripped(program)?);
+    for library in libraries_of(program)? {
+        archive.file(&library, &std::fs::read(&library).map_err(|why| why.to_string())?);
     }
     Ok(())
 }

@@ -1,0 +1,250 @@
+//! Programs of real runtimes count the CPUs under Symbiont that they count without it, on cores of two threads.
+//!
+//! # Problem
+//! Runtimes size themselves by their affinity mask. Where cores have siblings, policies put threads to other targets
+//! than on a machine without: one of two siblings, a whole core, all cores but one.
+//!
+//! # Approach
+//! The programs are this machine's (`scripts/runtimes`), brought along: each has one busy thread for some seconds,
+//! then a parallel phase that is sized by what the runtime says, and prints what it counts in each phase. Each is run
+//! without Symbiont, twice, and then by `symbiont run` in each way and place; the outputs are compared.
+//!
+//! # Terms
+//! *Way*: options of `symbiont run`, so a policy. *Place*: alone, or co-running with a serial program.
+//! *Counts*: for each phase and quantity, all values that occurred. A run *differs* if its counts are not those of
+//! the unmanaged ones, or if it ends badly. A *control* is a way that holds masks: programs must differ there.
+//!
+//! # Properties
+//! - Unmanaged, all counts are the guest's CPUs; no run differs but for controls, of which each has one that does
+//!   (`programs_count_the_cpus_that_they_count_unmanaged`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::workers::{self, WORKER};
+use crate::given::{Given, RUNTIMES, Runtimes, Way};
+use crate::place::{Place, TIMEOUT, wait_until};
+
+/// The role of the serial program.
+pub const SERIAL: &str = "serial";
+const PLACES: [&str; 2] = ["alone", "co-running"];
+/// A serial program looks so often whether it is to end.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Values by phase and quantity.
+type Counts = BTreeMap<(String, String), BTreeSet<i64>>;
+
+/// A line of a program.
+#[derive(Deserialize)]
+struct Line {
+    phase: String,
+    of: String,
+    count: i64,
+}
+
+fn counts(output: &str) -> Result<Counts, String> {
+    let mut counts = Counts::new();
+    for line in output.lines() {
+        let Line { phase, of, count } =
+            serde_json::from_str(line).map_err(|why| format!("{why}: {line}"))?;
+        counts.entry((phase, of)).or_default().insert(count);
+    }
+    Ok(counts)
+}
+
+/// What was counted otherwise.
+fn differences(expected: &Counts, counts: &Counts) -> Vec<String> {
+    let all: BTreeSet<_> = expected.keys().chain(counts.keys()).collect();
+    let differ = all.into_iter().filter(|key| expected.get(key) != counts.get(key));
+    let say = |(phase, of): &(String, String)| {
+        let [counted, expected] =
+            [counts, expected].map(|counts| counts.get(&(phase.clone(), of.clone())));
+        let [counted, expected] = [counted, expected].map(|values| values.into_iter().flatten());
+        let (counted, expected): (Vec<_>, Vec<_>) = (counted.collect(), expected.collect());
+        format!("{phase} {of}: {counted:?} instead of {expected:?}")
+    };
+    differ.map(say).collect()
+}
+
+/// Spins until a program has said in its output that it ends.
+pub fn serial(output: &str) {
+    let parent = rustix::process::getppid();
+    let has_ended = || fs::read_to_string(output).is_ok_and(|said| said.contains("\"end\""));
+    while rustix::process::getppid() == parent && !has_ended() {
+        let begin = Instant::now();
+        while begin.elapsed() < LOOK {
+            workers::spin(1000);
+        }
+    }
+}
+
+/// What came of the runs of a program in a way and place, or of a way in a place.
+#[derive(Default)]
+struct Cell {
+    ran: u32,
+    differ: u32,
+    /// Of runs that report them.
+    moves: Vec<u64>,
+}
+
+/// Runs a command to its end; what it wrote to a file is then its output.
+fn ended(place: &Place, command: &mut Command, output: &Path) -> Result<String, String> {
+    let error = place.path("error");
+    command.stdin(Stdio::null()).stderr(File::create(&error).unwrap());
+    let mut program = place.start(command);
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = program.0.try_wait().unwrap() {
+            break status;
+        }
+        if begin.elapsed() > TIMEOUT {
+            return Err(format!("not done after {} s", TIMEOUT.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let error = fs::read_to_string(error).unwrap();
+    let output = fs::read_to_string(output).unwrap_or_default();
+    if !status.success() || error.contains("unmanaged") {
+        return Err(format!("{status}: {}", error.trim()));
+    }
+    Ok(output)
+}
+
+/// What a program counts without Symbiont.
+fn unmanaged(command: &[String]) -> Counts {
+    let place = Place::new();
+    let output = place.path("output");
+    let mut program = Command::new(&command[0]);
+    program.args(&command[1..]).stdout(File::create(&output).unwrap());
+    counts(&ended(&place, &mut program, &output).unwrap()).unwrap()
+}
+
+/// What a program writes under Symbiont, and how many moves were reported.
+fn managed(
+    command: &[String],
+    way: &Way,
+    co_running: bool,
+    run: u32,
+) -> (Result<String, String>, Option<u64>) {
+    let place = Place::new();
+    let (output, report) = (place.path("output"), place.path("report"));
+    let mut symbiont = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+    symbiont.args(["run", "--state-dir"]).arg(place.state_dir()).args(&way.options);
+    symbiont.arg("--patience").arg(format!("{}s", TIMEOUT.as_secs()));
+    // Every other run alone, symbiont is the parent instead of what becomes the program.
+    if co_running || run % 2 == 1 {
+        symbiont.args(["--report", "json", "--report-file"]).arg(&report);
+    }
+    if co_running {
+        let jobs = place.path("jobs.toml");
+        let serial = [super::INIT, WORKER, SERIAL, output.to_str().unwrap()];
+        let text = format!(
+            "[[job]]\nname = 'program'\ncommand = {command:?}\nstdout = {output:?}\n\
+             [[job]]\nname = 'serial'\ncommand = {serial:?}\n"
+        );
+        fs::write(&jobs, text).unwrap();
+        symbiont.arg("--job").arg(jobs);
+    } else {
+        symbiont.arg("--").args(command).stdout(File::create(&output).unwrap());
+    }
+    let said = ended(&place, &mut symbiont, &output);
+    wait_until("the manager is gone", || place.manager().is_none());
+    let report = fs::read_to_string(report).ok();
+    let moves = report
+        .and_then(|report| serde_json::from_str::<Value>(&report).ok()?["moves"]["done"].as_u64());
+    (said, moves)
+}
+
+/// Everything that came, by way, program and place.
+type Cells<'a> = BTreeMap<(&'a str, &'a str, &'static str), Cell>;
+
+fn print(runtimes: &Runtimes, cells: &Cells<'_>) {
+    let names: Vec<&str> = runtimes.ways.iter().map(|way| way.name.as_str()).collect();
+    println!("| runs that differ, of all | | {} |", names.join(" | "));
+    println!("|---|---|{}", "---|".repeat(names.len()));
+    for place in PLACES {
+        for program in runtimes.programs.keys() {
+            let row = names.iter().map(|way| match cells.get(&(*way, program.as_str(), place)) {
+                Some(cell) => format!("{}/{}", cell.differ, cell.ran),
+                None => String::new(),
+            });
+            println!("| {program} | {place} | {} |", row.collect::<Vec<_>>().join(" | "));
+        }
+        let row = names.iter().map(|name| {
+            let of_way = cells.iter().filter(|((way, _, at), _)| way == name && *at == place);
+            let moves: Vec<u64> = of_way.flat_map(|(_, cell)| cell.moves.iter().copied()).collect();
+            match (moves.iter().min(), moves.iter().max()) {
+                (Some(least), Some(most)) => format!("{least} to {most}"),
+                _ => String::new(),
+            }
+        });
+        println!("| moves | {place} | {} |", row.collect::<Vec<_>>().join(" | "));
+    }
+}
+
+pub fn table(given: &Given) {
+    let begin = Instant::now();
+    let runtimes: Runtimes = serde_json::from_slice(&fs::read(RUNTIMES).unwrap()).unwrap();
+    for (path, text) in &runtimes.files {
+        fs::write(path, text).unwrap();
+    }
+    let cpus = BTreeSet::from([i64::try_from(given.cpus().len()).unwrap()]);
+    let mut expected = BTreeMap::new();
+    for (name, command) in &runtimes.programs {
+        let [first, second] = [(); 2].map(|()| unmanaged(command));
+        assert_eq!(first, second, "{name} does not count the same twice, unmanaged");
+        assert!(
+            !first.is_empty() && first.values().all(|counts| *counts == cpus),
+            "{name}: {first:?}"
+        );
+        expected.insert(name.as_str(), first);
+    }
+    println!("unmanaged: all as given, after {:.0} s", begin.elapsed().as_secs_f64());
+    let is_over =
+        || runtimes.minutes.is_some_and(|last| begin.elapsed().as_secs_f64() > last * 60.0);
+    let mut cells = Cells::new();
+    let mut wrong = Vec::new();
+    for run in 0..runtimes.runs {
+        // Controls once, and first: what can find nothing need not go on.
+        let controls = runtimes.ways.iter().filter(|way| way.control && run == 0);
+        for way in controls.chain(runtimes.ways.iter().filter(|way| !way.control)) {
+            for (name, command) in &runtimes.programs {
+                for place in PLACES {
+                    let co_running = place == PLACES[1];
+                    if is_over() || (way.control && !co_running) {
+                        continue;
+                    }
+                    let (said, moves) = managed(command, way, co_running, run);
+                    let differ = match said.and_then(|said| counts(&said)) {
+                        Ok(counts) => differences(&expected[name.as_str()], &counts),
+                        Err(why) => vec![why],
+                    };
+                    let cell = cells.entry((&way.name, name.as_str(), place)).or_default();
+                    cell.ran += 1;
+                    cell.moves.extend(moves);
+                    if !differ.is_empty() {
+                        cell.differ += 1;
+                        let differ = differ.join("; ");
+                        println!("{name}, {}, {place}, run {run}: {differ}", way.name);
+                        if !way.control {
+                            wrong.push(format!("{name}, {}, {place}: {differ}", way.name));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    print(&runtimes, &cells);
+    let differ =
+        |way: &Way| cells.iter().any(|((name, ..), cell)| *name == way.name && cell.differ > 0);
+    for way in runtimes.ways.iter().filter(|way| way.control) {
+        assert!(differ(way), "{}: no run differs, so nothing can be found", way.name);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join(" | "));
+}
