@@ -23,7 +23,8 @@ wait "$fetch"
 trap - EXIT
 after "all was there"
 status=0
-# What is recorded for make os-baseline is no test, and what scripts/nudging.sh measures takes long.
-play -- --include-ignored --skip x86-watched:: --skip x86-timed || status=$?
+# What is recorded for make os-baseline is no test, what scripts/nudging.sh measures takes long, and
+# scripts/runtimes.py brings programs along.
+play -- --include-ignored --skip x86-watched:: --skip x86-timed --skip x86-runtimes:: || status=$?
 after "done"
 exit "$status"

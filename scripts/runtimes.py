@@ -4,6 +4,8 @@
     scripts/runtimes.py [--symbiont PATH] [--runs N] [--policies LIST] [--runtimes LIST] [--alone | --beside]
                         [--serial SECONDS] [--parallel SECONDS] [--quantum TIME] [--narrow WHICH]
                         [--at-once N] [--minutes M]
+    scripts/runtimes.py --guest [--runs N] [--policies LIST] [--runtimes LIST] [--serial SECONDS] [--parallel SECONDS]
+                        [--quantum TIME] [--narrow WHICH] [--minutes M]
 
 Builds the programs of `scripts/runtimes`, one for each runtime: one busy thread for some seconds, then a
 parallel phase, sized by what the runtime says. Each writes what it counts in each phase. Runs each without
@@ -15,6 +17,9 @@ not installed is skipped, with the reason, and so is a policy that this machine 
 counters count software events, by the catalogues of the tests. Ends with 1 if any run differs, with 2 if nothing ran
 or one in ten said too little.
 With `--narrow always` runs must differ: a campaign that finds none then can find none.
+
+With `--guest` the same in a guest of the lab: four cores of two threads each, with the runtimes that need nothing
+but their program and its libraries, and `--narrow always` is tried each time. Ends with 1 if no run differs there.
 """
 import argparse, collections, concurrent.futures, glob, hashlib, itertools, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, time
 
@@ -22,6 +27,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWN = ROOT / "scripts/runtimes"
 POLICIES = "auto,phases,never-twice,random,fpu,symbiotic-online"
 RUNTIMES = "go,java,cpython,numpy,rust,node,libgomp,libomp,hwloc"
+# With these a guest differs from what this machine is.
+GUEST = "x86-runtimes"
+IN_GUEST = "go,rust,libgomp,libomp,hwloc"
+PROCESSOR = "Intel Core i7 9xx (Nehalem Class Core i7)"
+CATALOGUES = {"fpu": ROOT / "crates/cli/tests/lab/inside/even.toml", "symbiotic": ROOT / "crates/cli/tests/counting/toy.toml"}
+# Policies whose targets differ from all CPUs in each run that has a serial program, too.
+CONTROLS = "phases,random"
 # What users set to have a runtime count otherwise.
 SIZES = "GOMAXPROCS OMP_NUM_THREADS OPENBLAS_NUM_THREADS RAYON_NUM_THREADS PYTHON_CPU_COUNT JAVA_TOOL_OPTIONS UV_THREADPOOL_SIZE HWLOC_COMPONENTS".split()
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in SIZES}
@@ -37,7 +49,8 @@ def main():
     options.add_argument("--symbiont", default=ROOT / "target/release/symbiont")
     options.add_argument("--runs", type=int, default=3)
     options.add_argument("--policies", default=POLICIES)
-    options.add_argument("--runtimes", default=RUNTIMES)
+    options.add_argument("--runtimes", help=f"of {RUNTIMES}; by default all, in a guest {IN_GUEST}")
+    options.add_argument("--guest", action="store_true", help="in a guest of the lab")
     place = options.add_mutually_exclusive_group()
     place.add_argument("--alone", action="store_true", help="only alone")
     place.add_argument("--beside", action="store_true", help="only next to a serial program")
@@ -49,8 +62,10 @@ def main():
     options.add_argument("--minutes", type=float, help="no run starts later")
     options.add_argument("--build", type=pathlib.Path, default=ROOT / "target/runtimes", help="folder")
     options = options.parse_args()
-    if unknown := set(options.runtimes.split(",")) - set(RUNTIMES.split(",")):
-        sys.exit(f"unknown runtimes: {', '.join(sorted(unknown))}; there are {RUNTIMES}")
+    there_are = IN_GUEST if options.guest else RUNTIMES
+    options.runtimes = options.runtimes or there_are
+    if unknown := set(options.runtimes.split(",")) - set(there_are.split(",")):
+        sys.exit(f"unknown runtimes: {', '.join(sorted(unknown))}; there are {there_are}")
     options.build = options.build.resolve()
     options.build.mkdir(parents=True, exist_ok=True)
     options.symbiont = os.path.abspath(options.symbiont)
@@ -59,6 +74,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(options, pathlib.Path(folder))
         campaign.build()
+        if options.guest:
+            sys.exit(campaign.in_guest())
         campaign.recall()
         campaign.run()
         campaign.print()
@@ -166,14 +183,12 @@ class Campaign:
         self.places = [place for place in ("alone", "beside") if not getattr(options, {"alone": "beside", "beside": "alone"}[place])]
         self.ran, self.differ, self.moves = collections.Counter(), collections.Counter(), collections.defaultdict(list)
         self.differing = options.build / "differing"
-        self.notes = options.build / "runs.jsonl"
-        self.conditions = [hashlib.sha256(pathlib.Path(options.symbiont).read_bytes()).hexdigest(), options.quantum, options.narrow, options.serial, options.parallel]
+        self.notes, self.conditions = options.build / "runs.jsonl", []
         self.done, self.incomplete = set(), 0
-        model = (OWN / "model.toml").read_text()
         with open("/proc/cpuinfo") as file:
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
         self.model = folder / "model.toml"
-        self.model.write_text(sealed(re.sub(r'(?m)^machine = .*', lambda _: "machine = " + json.dumps((names or ["an unknown processor"])[0]), model, count=1)))
+        self.model.write_text(model(PROCESSOR if options.guest else (names or ["an unknown processor"])[0]))
 
     def build(self):
         programs = Programs(self.options.build)
@@ -193,6 +208,8 @@ class Campaign:
 
     def recall(self):
         """Counts the runs that were noted."""
+        symbiont = hashlib.sha256(pathlib.Path(self.options.symbiont).read_bytes()).hexdigest()
+        self.conditions = [symbiont, self.options.quantum, self.options.narrow, self.options.serial, self.options.parallel]
         lines = self.notes.read_text().splitlines() if self.notes.exists() else []
         for line in lines:
             try:
@@ -264,17 +281,47 @@ class Campaign:
             notes.write(json.dumps({"conditions": self.conditions, "run": [index, policy, name, place], "faults": faults, "moves": moves}) + "\n")
         return faults
 
-    def managed(self, folder, index, name, policy, place):
-        """What a run wrote, on both outputs, and its status."""
-        options = ["--state-dir", folder / "state", "--policy", policy]
+    def way(self, policy, narrow):
+        """Options of `symbiont run`."""
+        options = ["--policy", policy]
         if self.options.quantum != "own":
             options += ["--quantum", self.options.quantum]
-        if self.options.narrow:
-            options += ["--narrow", self.options.narrow]
-        if policy == "fpu":
-            options += ["--catalogue", ROOT / "crates/cli/tests/lab/inside/even.toml"]
+        if narrow:
+            options += ["--narrow", narrow]
+        if catalogue := CATALOGUES.get(policy.split("-")[0]):
+            options += ["--catalogue", catalogue]
         if policy.startswith("symbiotic"):
-            options += ["--catalogue", ROOT / "crates/cli/tests/counting/toy.toml", "--model", self.model]
+            options += ["--model", self.model]
+        return [str(word) for word in options]
+
+    def in_guest(self):
+        """Plays the scenario of the guest, and prints its table; the exit status."""
+        if not self.programs:
+            return 2
+        ways = [{"name": policy, "options": self.way(policy, self.options.narrow), "control": False} for policy in self.policies]
+        ways += [{"name": f"{policy}, held", "options": self.way(policy, "always"), "control": True} for policy in CONTROLS.split(",")]
+        plan = self.options.build / "guest.json"
+        plan.write_text(json.dumps({
+            "programs": self.programs, "ways": ways, "runs": self.options.runs, "minutes": self.options.minutes,
+            "files": {str(path): path.read_text() for path in [self.model, *CATALOGUES.values()]}}))
+        subprocess.run([ROOT / "scripts/fetch-lab.sh", "x86_64"], check=True)
+        played = subprocess.run(
+            [ROOT / "scripts/cargo.sh", "test", "-p", "symbiont-cli", "--no-default-features", "--profile", "guest",
+             "--locked", "--test", "lab", "--", "--include-ignored", GUEST],
+            cwd=ROOT, env=ENVIRONMENT | {"SYMBIONT_LAB_PROGRAMS": str(plan)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        log = re.search(rf"lab: {GUEST}: the guest's log is in (.*)", played.stdout)
+        if not log:
+            print(played.stdout)
+            return 2
+        for line in pathlib.Path(log[1]).read_text().splitlines():
+            if said := re.search(r"@lab (?:say|end) (.*)", line):
+                print(said[1])
+        print(f"all of it is in {log[1]}")
+        return 1 if played.returncode else 0
+
+    def managed(self, folder, index, name, policy, place):
+        """What a run wrote, on both outputs, and its status."""
+        options = ["--state-dir", folder / "state", *self.way(policy, self.options.narrow)]
         # Every other run alone, symbiont is the parent instead of what becomes the program.
         if place == "beside" or index % 2:
             options += ["--report", "json", "--report-file", folder / "report", "--record", folder / "recording"]
@@ -350,8 +397,9 @@ def shown(expected):
         of[quantity].update(values)
     return ", ".join(f"{quantity} {'/'.join(map(str, sorted(values)))}" for quantity, values in of.items())
 
-def sealed(body):
-    """A model file: its checksum is FNV-1a over what follows it."""
+def model(processor):
+    """A model file for a processor: its checksum is FNV-1a over what follows it."""
+    body = re.sub(r"(?m)^machine = .*", lambda _: "machine = " + json.dumps(processor), (OWN / "model.toml").read_text(), count=1)
     checksum = 0xcbf29ce484222325
     for byte in body.encode():
         checksum = (checksum ^ byte) * 0x100000001b3 % 2**64

@@ -191,7 +191,10 @@ fn print(runtimes: &Runtimes, cells: &Cells<'_>) {
 pub fn table(given: &Given) {
     let begin = Instant::now();
     let runtimes: Runtimes = serde_json::from_slice(&fs::read(RUNTIMES).unwrap()).unwrap();
+    // LLVM's OpenMP shares memory between programs.
+    fs::create_dir_all("/dev/shm").unwrap();
     for (path, text) in &runtimes.files {
+        fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
     let cpus = BTreeSet::from([i64::try_from(given.cpus().len()).unwrap()]);
