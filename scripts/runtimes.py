@@ -27,12 +27,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWN = ROOT / "scripts/runtimes"
 POLICIES = "auto,phases,never-twice,random,fpu,symbiotic-online"
 RUNTIMES = "go,java,cpython,numpy,rust,node,libgomp,libomp,hwloc"
-# With these a guest differs from what this machine is.
+# The lab's guest, what is brought along, and how its processor is called.
 GUEST = "x86-runtimes"
 IN_GUEST = "go,rust,libgomp,libomp,hwloc"
 PROCESSOR = "Intel Core i7 9xx (Nehalem Class Core i7)"
 CATALOGUES = {"fpu": ROOT / "crates/cli/tests/lab/inside/even.toml", "symbiotic": ROOT / "crates/cli/tests/counting/toy.toml"}
-# Policies whose targets differ from all CPUs in each run that has a serial program, too.
+# Where threads are kept to fewer CPUs in each run next to a serial program.
 CONTROLS = "phases,random"
 # What users set to have a runtime count otherwise.
 SIZES = "GOMAXPROCS OMP_NUM_THREADS OPENBLAS_NUM_THREADS RAYON_NUM_THREADS PYTHON_CPU_COUNT JAVA_TOOL_OPTIONS UV_THREADPOOL_SIZE HWLOC_COMPONENTS".split()
@@ -298,8 +298,9 @@ class Campaign:
         """Plays the scenario of the guest, and prints its table; the exit status."""
         if not self.programs:
             return 2
-        ways = [{"name": policy, "options": self.way(policy, self.options.narrow), "control": False} for policy in self.policies]
-        ways += [{"name": f"{policy}, held", "options": self.way(policy, "always"), "control": True} for policy in CONTROLS.split(",")]
+        way = lambda name, control, *about: {"name": name, "control": control, "options": self.way(*about) + ["--patience", f"{LATE}s"]}
+        ways = [way(policy, False, policy, self.options.narrow) for policy in self.policies]
+        ways += [way(f"{policy}, held", True, policy, "always") for policy in CONTROLS.split(",")]
         plan = self.options.build / "guest.json"
         plan.write_text(json.dumps({
             "programs": self.programs, "ways": ways, "runs": self.options.runs, "minutes": self.options.minutes,

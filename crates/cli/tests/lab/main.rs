@@ -22,7 +22,8 @@
 //!
 //! One guest is only watched: what its kernel does with unplaced threads is
 //! recorded, for the simulated machine's scheduler to be held against
-//! (`scripts/os-baseline.sh`).
+//! (`scripts/os-baseline.sh`). Into another one programs of this machine's runtimes are brought along
+//! (`scripts/runtimes.py --guest`).
 //!
 //! The emulator and the kernels come from `scripts/fetch-lab.sh`. Without them
 //! the tests are reported as ignored, with the reason; where all guests were asked for,
