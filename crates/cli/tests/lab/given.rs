@@ -68,7 +68,7 @@ pub struct Runtimes {
     pub ways: Vec<Way>,
     /// As often as this.
     pub runs: u32,
-    /// No run starts later.
+    /// No run starts later, by the guest's clock.
     pub minutes: Option<f64>,
     /// Files that the options name: path and text.
     pub files: BTreeMap<String, String>,

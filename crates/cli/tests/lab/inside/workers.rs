@@ -54,6 +54,7 @@ pub fn main(arguments: &[String]) {
         [role, shapes @ ..] if role == clocked::ROLE => clocked::main(shapes),
         [role] if role == nudging::BURSTS => nudging::burst(),
         [role, output] if role == runtimes::SERIAL => runtimes::serial(output),
+        [role] if role == runtimes::TICKS => runtimes::ticks(),
         [role] => busy(role),
         _ => panic!("what is {arguments:?}?"),
     }
