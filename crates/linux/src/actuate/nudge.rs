@@ -21,7 +21,8 @@
 //! milliseconds.
 //!
 //! The proc connector says at which nanosecond a thread was born, so that a child that pinned itself to a target
-//! is not taken for one that inherited it. Where births are found by scanning no thread is: it is left alone.
+//! is taken for one that inherited it only if it was born then. Where births are found by scanning none is: all are
+//! left alone.
 //!
 //! # Properties
 //! - A nudged thread has the mask that it had (`a_nudged_thread_has_the_mask_that_it_had`), is moved
@@ -45,8 +46,10 @@ use super::settings::{AppliedSettings, Mask, comes_from};
 
 /// Nudges that are remembered for births reported late.
 const REMEMBERED: usize = 1024;
-/// Time from a child's copy of the mask to the moment that its report names, at most.
-const REPORT_LATER_NS: u64 = 5_000_000;
+/// Time from a child's copy of the mask to the moment that its report names: longer only where its maker loses the
+/// CPU in between. Of a thread that pins itself at birth so soon after a nudge to that target it is not known that it
+/// did, and it loses the pin: so this is short.
+const REPORT_LATER_NS: u64 = 300_000;
 
 /// A target that a thread had for a moment.
 #[derive(Debug)]

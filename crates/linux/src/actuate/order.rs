@@ -195,7 +195,7 @@ mod tests {
             let all: Vec<Mover> = (0..).zip(&to).map(|(from, to)| mover(Some(from), &[*to])).collect();
             // One that waits, and the one that goes now.
             prop_assert!(most_narrow(&all) <= 2);
-            // Others go where nobody is: there is no cycle.
+            // Others go to free CPUs: there is no cycle.
             let gone: Vec<Mover> = to.iter().map(|to| mover(Some(to + 12), &[*to])).collect();
             prop_assert_eq!(most_narrow(&gone), 1);
         }

@@ -232,6 +232,34 @@ fn a_pin_to_where_others_were_nudged_stays() {
     assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (first, all));
 }
 
+/// A moment of the clock of reports of births.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).unwrap()
+}
+
+#[test]
+fn a_child_that_is_born_after_a_nudge_keeps_its_pin() {
+    const SHORT: u64 = 200_000;
+    let Some((all, first, _)) = two_cpus() else { return };
+    let (rig, mut victim) = (Rig::new(), Victim::shell("sleep 1000; true"));
+    let id = victim.id();
+    rig.actuator.adopt(&victim.thread()).unwrap();
+    let after = wait_for("a nudge that nothing delays", || {
+        let before = now_ns();
+        assert_eq!(nudge(&rig, &victim.thread(), &first), Outcome::Done);
+        Some(now_ns()).filter(|after| after - before < SHORT)
+    });
+    victim.go_on();
+    let child = wait_for("a child", || children_of(id).first().copied());
+    set_mask(child, &first);
+    rig.actuator.born_at(id, child, child, after + 1_000_000);
+    assert_eq!(mask_of(child), first, "it pinned itself");
+    // As one that was born meanwhile.
+    rig.actuator.born_at(id, child, child, after);
+    assert_eq!(mask_of(child), all, "it inherited its maker's target");
+}
+
 /// The lines of the rig's only journal.
 fn journal_of(rig: &Rig) -> Vec<String> {
     let path = std::fs::read_dir(rig.state()).unwrap().next().unwrap().unwrap().path();
