@@ -258,6 +258,7 @@ fn a_thread_that_was_out_of_sight_is_not_its_own_maker() {
 fn a_mask_that_is_set_during_a_nudge_stays() {
     use super::driver::Driver;
     use super::step::{Action, Ask, Pick, Step};
+    use super::world::ROOT;
 
     let own: symbiont_topology::CpuSet = "2".parse().unwrap();
     let mut lost = Vec::new();
@@ -269,7 +270,7 @@ fn a_mask_that_is_set_during_a_nudge_stays() {
         driver.world().interrupts = vec![(call, Step::SetMask(Pick(0), Some(own.clone())))];
         driver.act(Action::Move(Pick(0), Ask::Nudge("0".parse().unwrap())));
         let is_over = driver.world().interrupts.is_empty();
-        let root = &driver.world().tasks[&super::world::ROOT];
+        let root = &driver.world().tasks[&ROOT];
         if is_over && root.real.asked.as_ref() != Some(&own) {
             lost.push(call);
         }
