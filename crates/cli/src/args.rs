@@ -162,8 +162,8 @@ pub struct Run {
     /// [default: no bound]
     #[arg(long, value_name = "MOVES")]
     pub budget: Option<usize>,
-    /// Which threads keep a narrowed mask, from which programs count their CPUs: those of which the policy
-    /// or a class says so, also those that the kernel moves away from where they are nudged, or all
+    /// Which threads keep a narrow mask. Others are nudged: their mask is set back within microseconds, so
+    /// that programs count the CPUs that they count without Symbiont
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Narrow::AsDecided)]
     pub narrow: Narrow,
     /// How new processes and threads are found
@@ -249,14 +249,14 @@ impl State {
     }
 }
 
-/// Which threads keep a narrowed mask.
+/// Which threads keep a narrow mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Narrow {
-    /// Those of which the policy or a class says so
+    /// Those of the policy `static` and of the classes `latency` and `alone`
     AsDecided,
-    /// Also those that the kernel moves away again and again
+    /// These, and those that the kernel moves away again and again from where they are nudged
     WhereNeeded,
-    /// All that are placed
+    /// All that are placed: none is nudged
     Always,
 }
 

@@ -43,8 +43,8 @@ pub struct Daemon {
     pub policy: Option<String>,
     #[command(flatten)]
     pub parameters: Parameters,
-    /// Which threads keep a narrowed mask, instead of the configuration's `narrow`: those of which the
-    /// policy or a class says so, also those that the kernel moves away from where they are nudged, or all
+    /// Which threads keep a narrow mask, instead of the configuration's `narrow`; others are nudged: their
+    /// mask is set back within microseconds
     #[arg(long, value_enum, value_name = "WHICH")]
     pub narrow: Option<Narrow>,
     /// Directory of rules (*.toml) that say what is managed without being asked for; repeatable, a
