@@ -271,10 +271,11 @@ class Campaign:
         faults, missing = differences(self.expected[name], output)
         if status:
             faults.append(f"status {status}")
-        if missing and not faults:
+        if (missing or status is None) and not faults:
             # On a busy machine a phase may be over before its first look. It is run again the next time.
             self.incomplete += 1
-            print(f"not counted: {name} under {policy}, {place}, run {index}: no {', '.join(missing)}", flush=True)
+            late = ["not done in time"] * (status is None)
+            print(f"not counted: {name} under {policy}, {place}, run {index}: {', '.join(late + [f'no {what}' for what in missing])}", flush=True)
             return []
         self.count((policy, name, place), faults, moves)
         with open(self.notes, "a") as notes:
@@ -321,7 +322,7 @@ class Campaign:
         return 1 if played.returncode else 0
 
     def managed(self, folder, index, name, policy, place):
-        """What a run wrote, on both outputs, and its status."""
+        """What a run wrote, on both outputs, and its status; none: it was ended, since it took too long."""
         options = ["--state-dir", folder / "state", *self.way(policy, self.options.narrow)]
         # Every other run alone, symbiont is the parent instead of what becomes the program.
         if place == "beside" or index % 2:
@@ -336,6 +337,7 @@ class Campaign:
         else:
             options += ["--", *self.programs[name]]
         last = time.monotonic() + self.options.serial + self.options.parallel + LATE
+        is_late = False
         with open(error, "wb") as errors, open(output, "wb") as outputs:
             program = subprocess.Popen([str(word) for word in [self.options.symbiont, "run", *options]], stdin=subprocess.DEVNULL, stdout=outputs, stderr=errors, env=ENVIRONMENT)
             try:
@@ -349,11 +351,12 @@ class Campaign:
                     time.sleep(0.05)
             finally:
                 if program.poll() is None:
+                    is_late = True
                     program.terminate()
                     if not serial_ended and pid.exists() and pid.read_text().strip():
                         os.kill(int(pid.read_text()), signal.SIGTERM)
                     program.wait()
-        return output.read_text(), error.read_text(), program.returncode
+        return output.read_text(), error.read_text(), None if is_late else program.returncode
 
     def print(self):
         policies = [policy for policy in self.policies if any(key[0] == policy for key in self.ran)]
