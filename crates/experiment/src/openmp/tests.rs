@@ -115,6 +115,17 @@ fn options(folder: &Path, compiler: PathBuf) -> OpenmpOptions {
     }
 }
 
+/// The report: a campaign that gave up as its runs began late, on a busy machine, goes on.
+fn finished(options: &OpenmpOptions) -> symbiont_report::Report {
+    for _ in 0..20 {
+        match run(options, &mut ()) {
+            Ok(report) => return report,
+            Err(error) => assert!(format!("{error:?}").contains(" late"), "{error:?}"),
+        }
+    }
+    panic!("its runs always begin late");
+}
+
 #[test]
 fn two_kernels_go_on_where_they_stopped() {
     let Some(compiler) = compiler() else { return };
@@ -125,8 +136,7 @@ fn two_kernels_go_on_where_they_stopped() {
     }
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), compiler);
-    let report = run(&options, &mut ()).unwrap();
-    let html = report.html().unwrap();
+    let html = finished(&options).html().unwrap();
     assert!(html.contains("montecarlo and sort") && html.contains("SPEC OMP2001"), "{html}");
     let path = folder.path().join("out/openmp.jsonl");
     let lines = std::fs::read_to_string(&path).unwrap();
@@ -134,7 +144,7 @@ fn two_kernels_go_on_where_they_stopped() {
     assert_eq!(lines.lines().count(), 2 * (2 + 3 * 2));
     let kept: Vec<&str> = lines.lines().take(10).collect();
     std::fs::write(&path, kept.join("\n") + "\n").unwrap();
-    run(&options, &mut ()).unwrap();
+    finished(&options);
     let again = std::fs::read_to_string(&path).unwrap();
     assert_eq!(again.lines().count(), 16);
     assert!(again.lines().zip(&kept).all(|(line, kept)| line == *kept));
