@@ -16,12 +16,12 @@
 //!
 //! # Properties
 //! - Held threads are where they are put, so the share is measured rightly; nudged ones are there at least as
-//!   much as plain nudging had them, but for [`SLACK`] (`nudged_threads_stay_where_the_kernel_agrees`).
+//!   much as [`Row::reference`] says, but for [`SLACK`] (`nudged_threads_stay_where_the_kernel_agrees`).
 //!
 //! # What falls short
-//! Threads that the kernel moves too often are kept to their core only, of which all hardware threads are alike:
-//! of more threads than CPUs, where a core is theirs alone, and where all sleep often. The share of the CPU may then
-//! be below that of plain nudging, if the core's is not ([`Row::on_core`]).
+//! Threads that the kernel moves too often are kept to their core only: of more threads than CPUs, and some of those
+//! that have a core alone. The share of the CPU falls below the reference, that of the core does not. Where all sleep
+//! often, a nudge catches few as they wake, since each is narrow for a moment only. Those rows are red.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -64,12 +64,8 @@ struct Row {
     /// Whole cores are decided, not CPUs.
     cores: bool,
     bursts: bool,
-    /// Share in percent that plain nudging to what is decided reached, each 100 ms and without Symbiont, in such a
-    /// guest of Linux 6.18.
+    /// Share in percent that plain nudging reached, each 100 ms and without Symbiont, in such a guest of Linux 6.18.
     reference: f64,
-    /// The same of the core, where threads may be kept to their core only: what plain nudging to cores reached, or,
-    /// where that was not measured, to CPUs.
-    on_core: Option<f64>,
 }
 
 /// One on each core first, then on the second hardware threads, and so on; at each epoch by another core.
@@ -93,7 +89,6 @@ const ROW: Row = Row {
     cores: false,
     bursts: false,
     reference: 0.0,
-    on_core: None,
 };
 
 const ROWS: &[Row] = &[
@@ -102,7 +97,6 @@ const ROWS: &[Row] = &[
         name: "half, one thread a core",
         threads: |cpus| vec![BUSY; cpus / 2],
         reference: 99.6,
-        on_core: Some(99.6),
         ..ROW
     },
     Row {
@@ -110,14 +104,12 @@ const ROWS: &[Row] = &[
         threads: |cpus| vec![BUSY; cpus / 2],
         places: packed,
         reference: 66.0,
-        on_core: Some(66.0),
         ..ROW
     },
     Row {
         name: "one more than CPUs",
         threads: |cpus| vec![BUSY; cpus + 1],
         reference: 95.5,
-        on_core: Some(97.0),
         ..ROW
     },
     Row {
@@ -131,7 +123,6 @@ const ROWS: &[Row] = &[
         name: "half more than CPUs",
         threads: |cpus| vec![BUSY; cpus * 3 / 2],
         reference: 93.6,
-        on_core: Some(99.0),
         ..ROW
     },
     Row {
@@ -151,7 +142,6 @@ const ROWS: &[Row] = &[
         name: "twice and three more",
         threads: |cpus| vec![BUSY; cpus * 2 + 3],
         reference: 93.0,
-        on_core: Some(93.0),
         ..ROW
     },
     Row {
@@ -176,7 +166,6 @@ const ROWS: &[Row] = &[
         name: "full, all sleep 1 of 5 ms",
         threads: |cpus| vec![Shape::sleeping(1, 5); cpus],
         reference: 83.0,
-        on_core: Some(83.0),
         ..ROW
     },
     Row { name: "full, bursts of others", bursts: true, reference: 98.3, ..ROW },
@@ -358,9 +347,7 @@ pub fn table(given: &Given) {
             nudged.nudges,
             nudged.cost
         );
-        let stays = asked(nudged) >= row.reference - SLACK
-            || row.on_core.is_some_and(|reference| nudged.on_core >= reference - SLACK);
-        if asked(held) < 98.0 || !stays {
+        if asked(held) < 98.0 || asked(nudged) < row.reference - SLACK {
             wrong.push(format!("{}: held {held:?}, nudged {nudged:?}", row.name));
         }
     }
