@@ -155,18 +155,17 @@ impl State {
         let mut over = Vec::with_capacity(ready.len());
         for (nudge, Nudged { done, from_ns, to_ns }) in ready.iter().zip(self.in_order(&ready)) {
             let Some(entry) = self.applied.get(&nudge.key) else { continue };
+            let Some(done) = done else {
+                over.push(Line::Is(nudge.key, nudge.applied.clone()));
+                outcomes[nudge.at] = Outcome::ExternallyChanged;
+                continue;
+            };
             let (process, narrow) = (nudge.key.process, nudge.narrow.clone());
             let saved = entry.saved.mask.clone();
             self.nudges.remember(Past { process, narrow, saved, from_ns, to_ns });
-            let error = match done {
-                Some(Err(error)) => error,
-                done => {
-                    over.push(Line::Is(nudge.key, nudge.applied.clone()));
-                    if done.is_none() {
-                        outcomes[nudge.at] = Outcome::ExternallyChanged;
-                    }
-                    continue;
-                }
+            let Err(error) = done else {
+                over.push(Line::Is(nudge.key, nudge.applied.clone()));
+                continue;
             };
             if is_denied(&error) && self.kernel.mask(nudge.key).is_ok_and(|now| now == nudge.narrow)
             {
