@@ -5,13 +5,15 @@
 //! milliseconds, and stays away until the next quantum finds it there.
 //!
 //! # Approach
-//! Between two samples, each [`LOOK`], it is read where these threads are; those that run elsewhere are
-//! nudged. A look costs a read of a file of `/proc` for each thread, a nudge three to four system calls, so the
-//! controller asks for few threads.
+//! Between two samples, each [`LOOK`], it is read where these threads are; those that run elsewhere, and ran at
+//! the look before as well, are nudged. (One that woke just now may be reading its mask: runtimes do so before they
+//! share out work.) A look costs a read of a file of `/proc` for each thread, a nudge some five system calls, so
+//! the controller asks for few threads.
 //!
 //! # Properties
 //! - A thread that was moved away within a quantum is brought back in it
-//!   (`a_thread_that_is_insisted_on_is_brought_back_within_the_quantum`, in tests/machine.rs).
+//!   (`a_thread_that_is_insisted_on_is_brought_back_within_the_quantum`, in tests/machine.rs), but not as it wakes
+//!   (`a_thread_that_woke_just_now_is_left_for_a_look`).
 
 use std::fs::File;
 use std::io::Read;
@@ -27,17 +29,29 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A `stat` file is shorter.
 const LONGEST: usize = 1024;
 
-/// The threads, and where each is to be.
+/// A thread, and where it is to be.
+#[derive(Debug)]
+struct Insisted {
+    thread: ThreadId,
+    cpus: CpuSet,
+    /// Did it run at the last look?
+    ran: bool,
+}
+
+/// The threads.
 #[derive(Debug, Default)]
 pub(super) struct Insisting {
-    on: Vec<(ThreadId, CpuSet)>,
+    on: Vec<Insisted>,
     nudges: u64,
 }
 
 impl Insisting {
     /// With other threads from now on; gives the number of nudges so far, which begins anew.
     pub fn begin(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {
-        self.on = on;
+        let before = std::mem::take(&mut self.on);
+        let ran = |id: &ThreadId| before.iter().any(|known| known.thread == *id && known.ran);
+        let insisted = |(thread, cpus)| Insisted { ran: ran(&thread), thread, cpus };
+        self.on = on.into_iter().map(insisted).collect();
         std::mem::take(&mut self.nudges)
     }
 
@@ -46,16 +60,17 @@ impl Insisting {
         (!self.on.is_empty()).then_some(LOOK)
     }
 
-    /// The nudges that bring back those that run elsewhere.
-    pub fn away(&self) -> Vec<Move> {
-        let is_away = |(thread, cpus): &&(ThreadId, CpuSet)| {
-            runs_on(thread).is_some_and(|cpu| !cpus.contains(cpu))
-        };
-        let nudge = |(thread, cpus): &(ThreadId, CpuSet)| Move {
-            thread: *thread,
-            change: Change::Nudge(cpus.clone()),
-        };
-        self.on.iter().filter(is_away).map(nudge).collect()
+    /// The nudges that bring back those that run elsewhere. `runs_on`: where a thread runs.
+    pub fn away(&mut self, runs_on: impl Fn(&ThreadId) -> Option<PuId>) -> Vec<Move> {
+        let mut moves = Vec::new();
+        for Insisted { thread, cpus, ran } in &mut self.on {
+            let cpu = runs_on(thread);
+            let ran_before = std::mem::replace(ran, cpu.is_some());
+            if ran_before && cpu.is_some_and(|cpu| !cpus.contains(cpu)) {
+                moves.push(Move { thread: *thread, change: Change::Nudge(cpus.clone()) });
+            }
+        }
+        moves
     }
 
     /// Notes what became of them.
@@ -66,11 +81,33 @@ impl Insisting {
 }
 
 /// Where a thread runs or is about to; none of one that sleeps or is gone.
-fn runs_on(id: &ThreadId) -> Option<PuId> {
+pub(super) fn runs_on(id: &ThreadId) -> Option<PuId> {
     let mut file = File::open(format!("/proc/{}/task/{}/stat", id.process, id.thread)).ok()?;
     let mut line = [0; LONGEST];
     let length = file.read(&mut line).ok()?;
     let stat = parse_stat(line.get(..length)?)?;
     let runs = stat.state == Some(RunState::Runnable) && stat.born == id.born;
     stat.cpu.filter(|_| runs).map(PuId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_woke_just_now_is_left_for_a_look() {
+        let thread = ThreadId { process: 1, thread: 1, born: 0, generation: 0 };
+        let target: CpuSet = "0".parse().unwrap();
+        let mut insisting = Insisting::default();
+        let begin = |insisting: &mut Insisting| insisting.begin(vec![(thread, target.clone())]);
+        begin(&mut insisting);
+        let mut look = |cpu: Option<u32>| insisting.away(|_| cpu.map(PuId)).len();
+        // Sleeping, just awake, awake.
+        assert_eq!([look(None), look(Some(1)), look(Some(1))], [0, 0, 1]);
+        assert_eq!([look(Some(0)), look(Some(1))], [0, 1]);
+        assert_eq!([look(None), look(Some(1))], [0, 0]);
+        // Another quantum: what was seen last is still known.
+        begin(&mut insisting);
+        assert_eq!(insisting.away(|_| Some(PuId(1))).len(), 1);
+    }
 }
