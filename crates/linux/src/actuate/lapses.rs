@@ -23,7 +23,7 @@
 use symbiont_machine::{Change, Move, Outcome, Target, ThreadId};
 use symbiont_topology::CpuSet;
 
-use super::acts::Ended;
+use super::acts::{Ended, mask_is_ours};
 use super::actuator::{Actuator, State};
 use super::kernel::ThreadKey;
 use super::settings::AppliedSettings;
@@ -57,12 +57,18 @@ impl Actuator {
 impl State {
     /// Reads the masks that threads chose themselves again: they may have widened them.
     fn read_chosen(&mut self) {
-        let chosen = self.applied.iter().filter(|(_, entry)| entry.is_chosen);
+        let chosen = self.applied.iter().filter(|(_, entry)| entry.chosen.is_some());
         let chosen: Vec<ThreadKey> =
             chosen.filter(|(_, entry)| entry.applied().mask.is_none()).map(|(k, _)| *k).collect();
         for key in chosen {
-            if let Ok(now) = self.kernel.mask(key) {
-                let _ = self.check_foreign_mask(key, &now);
+            let Ok(now) = self.kernel.mask(key) else { continue };
+            let cpuset = self.known_cpuset(key.process);
+            if self.applied.get(&key).is_none_or(|entry| mask_is_ours(entry, &now, &cpuset)) {
+                continue;
+            }
+            let Ok(now) = self.kernel.present(key) else { continue };
+            if !self.may_have_execed(key, &now) {
+                let _ = self.check_foreign_mask(key, &now.mask);
             }
         }
     }

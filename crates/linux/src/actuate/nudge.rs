@@ -37,15 +37,19 @@ use symbiont_topology::{CpuSet, PuId};
 
 use super::acts::{Ended, refused};
 use super::actuator::{Actuator, State};
+use super::applied_state::UNKNOWN;
 use super::journal::Line;
 use super::kernel::{ThreadError, ThreadKey};
 use super::order::{Act, Mover, order};
 use super::parents::{NOT_PLACED, is_denied};
 use super::restoring::check_after;
-use super::settings::{AppliedSettings, Mask, comes_from};
+use super::settings::{AppliedSettings, Saved, comes_from};
 
 /// Nudges that are remembered for births reported late.
 const REMEMBERED: usize = 1024;
+/// For how long a thread whose mask was changed is left alone, in clock ticks: it may be trying one CPU after the
+/// other, and reads in between what it will go back to.
+const CHOOSES: u64 = 100;
 /// Time from a child's copy of the mask to the moment that its report names: longer only where its maker loses the
 /// CPU in between. Of a thread that pins itself at birth so soon after a nudge to that target it is not known that it
 /// did, and it loses the pin: so this is short.
@@ -54,9 +58,11 @@ const REPORT_LATER_NS: u64 = 300_000;
 /// A target that a thread had for a moment.
 #[derive(Debug)]
 struct Past {
-    process: u32,
+    key: ThreadKey,
     narrow: CpuSet,
-    saved: Mask,
+    saved: Saved,
+    /// In clock ticks.
+    at: u64,
     from_ns: u64,
     to_ns: u64,
 }
@@ -73,11 +79,17 @@ impl Nudges {
         self.0.push_back(past);
     }
 
+    /// Where a thread was nudged since a tick.
+    pub fn targets(&self, key: ThreadKey, since: u64) -> impl Iterator<Item = &CpuSet> {
+        let of_it = move |past: &&Past| past.key == key && past.at >= since;
+        self.0.iter().rev().filter(of_it).map(|past| &past.narrow)
+    }
+
     /// Those in which a child of this process was born.
     fn during(&self, process: u32, born_ns: u64) -> impl Iterator<Item = &Past> {
         let is_in = move |past: &&Past| {
             let to = past.to_ns.saturating_add(REPORT_LATER_NS);
-            past.process == process && (past.from_ns..=to).contains(&born_ns)
+            past.key.process == process && (past.from_ns..=to).contains(&born_ns)
         };
         self.0.iter().rev().filter(is_in)
     }
@@ -160,9 +172,9 @@ impl State {
                 outcomes[nudge.at] = Outcome::ExternallyChanged;
                 continue;
             };
-            let (process, narrow) = (nudge.key.process, nudge.narrow.clone());
-            let saved = entry.saved.mask.clone();
-            self.nudges.remember(Past { process, narrow, saved, from_ns, to_ns });
+            let (key, at, narrow) = (nudge.key, self.kernel.now_ticks(), nudge.narrow.clone());
+            let saved = entry.saved.clone();
+            self.nudges.remember(Past { key, narrow, saved, at, from_ns, to_ns });
             let Err(error) = done else {
                 over.push(Line::Is(nudge.key, nudge.applied.clone()));
                 continue;
@@ -231,6 +243,7 @@ impl State {
         self.check_exec(key, &now)?;
         self.note_others(key, &now)?;
         let cpuset = self.check_foreign_mask(key, &now.mask)?;
+        let tick = self.kernel.now_ticks();
         let entry = self.entry(key)?;
         let narrow = cpus.intersection(&entry.allowed).intersection(&now.mask);
         if narrow.is_empty() {
@@ -238,6 +251,9 @@ impl State {
         }
         if narrow == now.mask {
             return Ok(None);
+        }
+        if entry.chose_since(tick.saturating_sub(CHOOSES)) {
+            return Err(Ended(Outcome::ExternallyChanged));
         }
         let applied = entry.applied().clone();
         let wide = match &applied.mask {
@@ -268,28 +284,43 @@ impl State {
     }
 
     fn born_while_nudged(&mut self, maker: u32, process: u32, thread: u32, at_ns: u64) {
-        if self.nudges.during(maker, at_ns).next().is_none() {
-            return;
-        }
-        let Ok(Some(facts)) = self.kernel.facts(process, thread) else { return };
-        let Ok(now) = self.kernel.mask(facts.key) else { return };
+        let Some(last) = self.nudges.during(maker, at_ns).next() else { return };
+        let mut carried = (last.narrow.clone(), last.saved.clone());
+        let key = match self.kernel.facts(process, thread) {
+            Ok(Some(facts)) => facts.key,
+            // It may have had children before it ended.
+            Ok(None) => {
+                return self.carried_target(ThreadKey { process, thread, born: UNKNOWN }, carried);
+            }
+            Err(_) => return,
+        };
+        let Ok(now) = self.kernel.mask(key) else { return };
         let cpuset = self.kernel.cpuset(process);
         let carries = |past: &&Past| {
-            now != past.saved.within(&cpuset)
-                && comes_from(&now, &past.narrow, &past.saved, &cpuset)
+            now != past.saved.mask.within(&cpuset)
+                && comes_from(&now, &past.narrow, &past.saved.mask, &cpuset)
         };
-        let during = self.nudges.during(maker, at_ns).find(carries);
-        let Some(saved) = during.map(|past| past.saved.clone()) else { return };
-        let done = self.kernel.set_mask(facts.key, saved.to_write(&cpuset)).and_then(|()| {
-            check_after(&*self.kernel, facts.key, |other| self.kernel.set_mask(other, Some(&now)))
+        let Some(past) = self.nudges.during(maker, at_ns).find(carries) else { return };
+        carried = (past.narrow.clone(), past.saved.clone());
+        let saved = carried.1.mask.clone();
+        let done = self.kernel.set_mask(key, saved.to_write(&cpuset)).and_then(|()| {
+            check_after(&*self.kernel, key, |other| self.kernel.set_mask(other, Some(&now)))
         });
         if done.is_ok() {
-            if let Some(entry) = self.applied.get_mut(&facts.key) {
+            if let Some(entry) = self.applied.get_mut(&key) {
                 // It was adopted before it was reported.
                 entry.saved.mask = saved;
                 self.read_cpuset(process);
             }
-            self.applied.saw_at_birth(facts.key);
+            self.carried_target(key, carried);
+            self.applied.saw_at_birth(key);
         }
+    }
+
+    /// A thread had the target that it inherited until now: its own children may have that too.
+    fn carried_target(&mut self, key: ThreadKey, (narrow, saved): (CpuSet, Saved)) {
+        let carried = AppliedSettings { mask: Some(narrow), ..AppliedSettings::default() };
+        let times = [key.born, self.kernel.now_ticks()];
+        self.applied.note_carried(key, carried, saved, times);
     }
 }

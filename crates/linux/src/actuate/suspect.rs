@@ -1,32 +1,42 @@
 //! Masks that a program took over from us.
 //!
 //! # Problem
-//! A program that reads its mask while one of ours is held on it, and sets later what it read (OpenMP
-//! runtimes on their workers, topology libraries after they looked at each CPU), seems to have chosen it.
-//! As the thread's own it would stay for life.
+//! A program that reads its mask while one of ours is on it, and sets later what it read (OpenMP runtimes on
+//! their workers, topology libraries after they looked at each CPU), seems to have chosen it. As the thread's own
+//! it would stay for life.
 //!
 //! # Approach
 //! A mask that differs from what was left on a thread, and equals one that was *held* on a thread of its process
 //! within the last ten seconds, is *suspect*: the thread gets what its user had, and the log says so.
-//! Once for each thread: one that sets it again means it, and so does one that set another mask before. Nudges
-//! hold nothing that could be read but for microseconds, so that a thread that pins itself to where others were
-//! nudged is believed.
+//! Once for each thread: one that sets it again means it, and so does one that set another mask before.
+//!
+//! Nudges hold nothing that could be read but for microseconds, so that a thread that pins itself to where threads
+//! were nudged is believed. A library that tries one CPU after the other and goes back reads it often enough to
+//! notice some: a thread that was found with different masks within two seconds is suspect with the target of its own last nudges,
+//! and it is not nudged at all within a second of a change.
 //!
 //! # Properties
-//! In `tests/actuate/acting.rs`:
+//! In `tests/actuate/nudging.rs`:
 //! - A mask that was read from ours is undone once, and believed then (`a_mask_that_was_read_from_ours_is_undone`).
 //! - One whose mask was chosen before is believed (`a_thread_that_chose_a_mask_before_is_believed`).
-//! - A pin to where another thread was nudged stays (`a_pin_to_where_others_were_nudged_stays`).
+//! - A pin to where threads were nudged stays (`a_pin_to_where_others_were_nudged_stays`,
+//!   `a_pin_to_where_the_thread_was_nudged_stays`), but for one that had other masks just before
+//!   (`a_target_that_is_set_after_other_masks_is_undone`), which is left alone for a while
+//!   (`a_thread_whose_mask_changed_is_not_nudged`).
+
+use std::sync::Arc;
 
 use symbiont_topology::CpuSet;
 
 use super::acts::mask_is_ours;
-use super::actuator::{Actuator, State};
+use super::actuator::{Actuator, State, allowed_of};
 use super::exec::EXEC_LASTS;
 use super::kernel::ThreadKey;
 
 /// For how long a mask of ours is suspect when it is seen again, in clock ticks.
 const LASTS: u64 = EXEC_LASTS;
+/// Within which other masks make a target suspect, in clock ticks.
+pub(super) const TRIES: u64 = 200;
 /// Most that are remembered until they are asked for.
 const MOST: usize = 64;
 
@@ -49,17 +59,30 @@ impl Actuator {
 
 impl State {
     /// Gives a thread back what it had if it set a mask of ours; says whether it did.
-    pub(super) fn undo_suspect(&mut self, key: ThreadKey, now: &CpuSet, cpuset: &CpuSet) -> bool {
-        let since = self.kernel.now_ticks().saturating_sub(LASTS);
-        let had = |mask: &CpuSet| *mask == *now || mask.intersection(cpuset) == *now;
+    pub(super) fn undo_suspect(
+        &mut self,
+        key: ThreadKey,
+        now: &CpuSet,
+        cpuset: &Arc<CpuSet>,
+    ) -> bool {
+        let tick = self.kernel.now_ticks();
+        let (since, tries) = (tick.saturating_sub(LASTS), tick.saturating_sub(TRIES));
+        let had = |mask: &CpuSet| mask == now || mask.intersection(cpuset) == *now;
         let is_ours = self.applied.had_lately(key.process, since, had);
+        let was_nudged = self.nudges.targets(key, tries).any(had);
         let Some(entry) = self.applied.get_mut(&key) else { return false };
-        if now == cpuset
-            || !is_ours
-            || entry.is_chosen
-            || std::mem::replace(&mut entry.suspected, true)
-        {
+        let is_suspect = match entry.chosen {
+            None => is_ours,
+            Some(_) => was_nudged && entry.chose_since(tries),
+        };
+        if now == &**cpuset || !is_suspect || std::mem::replace(&mut entry.suspected, true) {
             return false;
+        }
+        if let Some(chosen) = &mut entry.chosen {
+            chosen.at = tick;
+            entry.saved.mask = chosen.before.clone();
+            entry.allowed = allowed_of(&entry.saved, cpuset);
+            entry.journaled = false;
         }
         let held = entry.applied().mask.clone().filter(|held| !held.is_disjoint(cpuset));
         let write = held.or_else(|| entry.saved.mask.to_write(cpuset).cloned());
@@ -80,8 +103,13 @@ impl State {
             let keys: Vec<ThreadKey> = self.applied.of_process(process).map(|(k, _)| *k).collect();
             for key in keys {
                 let Ok(now) = self.kernel.mask(key) else { continue };
-                if self.applied.get(&key).is_some_and(|entry| !mask_is_ours(entry, &now, &cpuset)) {
-                    self.undo_suspect(key, &now, &cpuset);
+                if self.applied.get(&key).is_none_or(|entry| mask_is_ours(entry, &now, &cpuset)) {
+                    continue;
+                }
+                // A leader that another thread of its process has replaced has what was held on that one.
+                let Ok(now) = self.kernel.present(key) else { continue };
+                if !self.may_have_execed(key, &now) {
+                    self.undo_suspect(key, &now.mask, &cpuset);
                 }
             }
         }

@@ -3,6 +3,7 @@
 
 mod acting;
 mod crashing;
+mod nudging;
 mod reusing;
 mod roles;
 mod support;

@@ -251,3 +251,9 @@ pub fn assert_refused(outcome: &Outcome, part: &str) {
 pub fn assert_nothing<T: Debug + PartialEq>(list: &[T]) {
     assert_eq!(list, &[] as &[T]);
 }
+
+/// The lines of the rig's only journal.
+pub fn journal_of(rig: &Rig) -> Vec<String> {
+    let path = std::fs::read_dir(rig.state()).unwrap().next().unwrap().unwrap().path();
+    std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}

@@ -103,7 +103,7 @@ fn a_process_whose_exec_is_reported_late_stays_enrolled() {
 #[test]
 fn orders_that_were_not_undone_once_are_undone() {
     use Cpusets::{Changing, Fixed};
-    let orders: [(Cpusets, &[u8]); 14] = [
+    let orders: [(Cpusets, &[u8]); 20] = [
         // A thread whose mask its user chose calls exec, and is placed as the leader before the report.
         (
             Fixed,
@@ -203,6 +203,55 @@ fn orders_that_were_not_undone_once_are_undone() {
             &[
                 0, 0, 3, 0, 0, 0, 0, 0, 1, 1, 0, 33, 0, 0, 0, 1, 0, 0, 0, 95, 2, 1, 0, 3, 0, 0, 9,
                 11, 3, 0, 3, 11, 2, 0, 3, 0, 0, 2, 0, 0, 0, 172, 2,
+            ],
+        ),
+        // A thread that has a held mask calls exec, and the end comes before its report: the leader's own mask stays what it was.
+        (
+            Fixed,
+            &[0, 192, 183, 0, 0, 80, 75, 0, 0, 39, 185, 75, 19, 110, 0, 16, 107, 103, 29, 0, 0, 0],
+        ),
+        // The same, where the leader is wider than the user let that thread be.
+        (
+            Fixed,
+            &[
+                0, 0, 92, 224, 23, 167, 16, 123, 0, 127, 32, 135, 0, 9, 7, 0, 176, 0, 31, 199, 0,
+                100, 0, 0, 0, 143, 40, 27, 24, 10, 31, 16, 127, 66, 0,
+            ],
+        ),
+        // The same, where the leader waits as well.
+        (
+            Fixed,
+            &[
+                0, 0, 3, 0, 0, 79, 39, 15, 40, 11, 0, 196, 144, 43, 0, 0, 75, 20, 60, 30, 219, 73,
+                60, 7, 171, 43, 88, 59, 74, 223, 0, 16, 23, 224, 0, 64, 100, 0, 0, 0, 55, 144, 27,
+                13, 0, 126, 0, 0, 0, 0,
+            ],
+        ),
+        // The same, where what threads chose is read before the report.
+        (
+            Fixed,
+            &[
+                0, 15, 28, 112, 223, 0, 0, 16, 190, 0, 80, 195, 104, 0, 155, 0, 148, 249, 0, 55,
+                20, 25, 0, 55, 188, 13, 235, 104, 10, 0, 48, 103, 0, 0, 123, 61, 250, 0, 128, 27,
+                46, 0, 75, 0, 0, 0, 43, 0, 166, 0, 143, 0, 0, 238,
+            ],
+        ),
+        // Children of a nudged thread that is then held on the same mask.
+        (
+            Fixed,
+            &[
+                0, 153, 27, 0, 163, 76, 123, 0, 28, 43, 0, 30, 28, 63, 40, 39, 16, 160, 0, 20, 0,
+                47, 40, 167, 231, 208, 220, 62, 66, 0, 11, 0, 6, 112, 60, 119, 0, 0, 0, 0, 0, 0, 0,
+                73,
+            ],
+        ),
+        // A number is used again by a child of a thread that chose a mask.
+        (
+            Fixed,
+            &[
+                0, 121, 128, 176, 84, 0, 203, 0, 210, 14, 128, 183, 0, 0, 63, 40, 151, 107, 0, 0,
+                2, 119, 55, 219, 1, 130, 0, 16, 112, 31, 80, 220, 0, 125, 103, 254, 11, 0, 0, 31,
+                80, 252, 8, 0, 140, 0, 91, 0, 0, 15, 30, 0, 135, 0, 59, 9,
             ],
         ),
     ];

@@ -1,0 +1,235 @@
+//! Nudges, and masks that programs took over from us.
+
+use std::time::{Duration, Instant};
+
+use symbiont_machine::{Change, Move, Outcome, ThreadId};
+use symbiont_topology::CpuSet;
+
+use crate::support::*;
+
+#[test]
+fn a_mask_that_was_read_from_ours_is_undone() {
+    let Some((all, first, _)) = two_cpus() else { return };
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    for thread in [main, worker] {
+        rig.actuator.adopt(thread).unwrap();
+    }
+    assert_eq!(rig.pin(main, &first), Outcome::Done);
+    // As libomp's workers do with what libomp read when it began.
+    set_mask(worker.thread, &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (all.clone(), first.clone()));
+    let suspects = rig.actuator.suspects();
+    assert_eq!(suspects.len(), 1);
+    assert_eq!((suspects[0].thread.thread, &suspects[0].mask), (worker.thread, &first));
+    assert_eq!(rig.actuator.suspects(), []);
+    // The second time it is meant.
+    set_mask(worker.thread, &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(mask_of(worker.thread), first);
+    rig.actuator.restore_all();
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (first, all));
+}
+
+#[test]
+fn a_suspect_mask_is_undone_at_the_end() {
+    let Some((all, first, _)) = two_cpus() else { return };
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    for thread in [main, worker] {
+        rig.actuator.adopt(thread).unwrap();
+    }
+    assert_eq!(rig.pin(main, &first), Outcome::Done);
+    set_mask(worker.thread, &first);
+    rig.actuator.restore_all();
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (all.clone(), all));
+}
+
+#[test]
+fn a_thread_that_chose_a_mask_before_is_believed() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(rig.pin(&thread, &second), Outcome::Done);
+    set_mask(id, &first);
+    assert_eq!(rig.pin(&thread, &second), Outcome::ExternallyChanged);
+    // A mask of ours of a moment ago.
+    set_mask(id, &second);
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), second);
+    assert_eq!(rig.actuator.suspects(), []);
+}
+
+fn nudge(rig: &Rig, thread: &ThreadId, to: &CpuSet) -> Outcome {
+    rig.actuator.apply(&Move { thread: *thread, change: Change::Nudge(to.clone()) })
+}
+
+#[test]
+fn a_nudged_thread_has_the_mask_that_it_had() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+    assert_eq!(mask_of(id), all);
+    assert!(!rig.actuator.is_anything_applied());
+    let last = journal_of(&rig).pop().unwrap();
+    assert!(last.starts_with("{\"is\":") && !last.contains("mask"), "{last}");
+    // On a mask of ours, too.
+    assert_eq!(rig.pin(&thread, &first), Outcome::Done);
+    assert_refused(&nudge(&rig, &thread, &second), "may run on");
+    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+    assert_eq!(mask_of(id), first);
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), all);
+    assert_eq!(rig.actuator.suspects(), []);
+}
+
+#[test]
+fn a_nudge_moves_a_running_thread() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::busy());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    let mut moved = 0;
+    for to in [&first, &second].into_iter().cycle().take(40) {
+        assert_eq!(nudge(&rig, &thread, to), Outcome::Done);
+        assert_eq!(mask_of(id), all);
+        moved += u32::from(cpu_of(id).is_some_and(|cpu| to.contains(cpu)));
+    }
+    // The kernel may balance it away between two calls of this test, but seldom.
+    assert!(moved > 20, "{moved} of 40");
+}
+
+#[test]
+fn a_nudge_keeps_within_a_mask_of_the_users() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    set_mask(id, &first);
+    rig.actuator.adopt(&thread).unwrap();
+    assert_refused(&nudge(&rig, &thread, &second), "may run on");
+    assert_eq!(mask_of(id), first);
+    // One that its user widened since may be nudged there, a while after that was found out.
+    set_mask(id, &first.union(&second));
+    assert_eq!(nudge(&rig, &thread, &second), Outcome::ExternallyChanged);
+    let nudged = || Some(()).filter(|()| nudge(&rig, &thread, &second) == Outcome::Done);
+    wait_for("a nudge after a while", nudged);
+    assert_eq!(mask_of(id), first.union(&second));
+}
+
+#[test]
+fn a_pin_to_where_others_were_nudged_stays() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    for thread in [main, worker] {
+        rig.actuator.adopt(thread).unwrap();
+        assert_eq!(nudge(&rig, thread, &first), Outcome::Done);
+    }
+    set_mask(worker.thread, &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(nudge(&rig, worker, &second), Outcome::ExternallyChanged);
+    assert_eq!(*rig.actuator.allowed(worker).unwrap(), first);
+    // What it widens again is known within a second, without a move.
+    set_mask(worker.thread, &all);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(*rig.actuator.allowed(worker).unwrap(), all);
+    set_mask(worker.thread, &first);
+    rig.actuator.restore_all();
+    assert_eq!((mask_of(worker.thread), mask_of(main.thread)), (first, all));
+}
+
+#[test]
+fn a_pin_to_where_the_thread_was_nudged_stays() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+    set_mask(id, &first);
+    assert_eq!(nudge(&rig, &thread, &second), Outcome::ExternallyChanged);
+    assert_eq!(mask_of(id), first);
+    assert_eq!(rig.actuator.suspects(), []);
+}
+
+/// Plays something until nothing delayed it.
+fn in_time<T>(play: impl Fn() -> T) -> T {
+    wait_for("a try that nothing delays", || {
+        let begun = Instant::now();
+        let played = play();
+        (begun.elapsed() < Duration::from_millis(700)).then_some(played)
+    })
+}
+
+#[test]
+fn a_target_that_is_set_after_other_masks_is_undone() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    // As a library that reads the target, tries each CPU, and goes back to what it read.
+    let (rig, victim) = in_time(|| {
+        let (rig, victim) = (Rig::new(), Victim::sleeper());
+        let thread = victim.thread();
+        rig.actuator.adopt(&thread).unwrap();
+        assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+        set_mask(victim.id(), &second);
+        assert_eq!(nudge(&rig, &thread, &first), Outcome::ExternallyChanged);
+        set_mask(victim.id(), &first);
+        assert_eq!(rig.actuator.lapsed(), []);
+        (rig, victim)
+    });
+    let id = victim.id();
+    assert_eq!(mask_of(id), all);
+    assert_eq!(rig.actuator.suspects().len(), 1);
+    // The second time it is meant.
+    set_mask(id, &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(mask_of(id), first);
+}
+
+#[test]
+fn a_thread_whose_mask_changed_is_not_nudged() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    let outcomes = in_time(|| {
+        set_mask(id, &second);
+        let changed = nudge(&rig, &thread, &first);
+        set_mask(id, &all);
+        [changed, nudge(&rig, &thread, &first), nudge(&rig, &thread, &first)]
+    });
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::ExternallyChanged), "{outcomes:?}");
+    let nudged = || Some(()).filter(|()| nudge(&rig, &thread, &first) == Outcome::Done);
+    wait_for("a nudge after a while", nudged);
+    assert_eq!(mask_of(id), all);
+}
+
+/// A moment of the clock of reports of births.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).unwrap()
+}
+
+#[test]
+fn a_child_that_is_born_after_a_nudge_keeps_its_pin() {
+    const SHORT: u64 = 200_000;
+    let Some((all, first, _)) = two_cpus() else { return };
+    let (rig, mut victim) = (Rig::new(), Victim::shell("sleep 1000; true"));
+    let id = victim.id();
+    rig.actuator.adopt(&victim.thread()).unwrap();
+    let after = wait_for("a nudge that nothing delays", || {
+        let before = now_ns();
+        assert_eq!(nudge(&rig, &victim.thread(), &first), Outcome::Done);
+        Some(now_ns()).filter(|after| after - before < SHORT)
+    });
+    victim.go_on();
+    let child = wait_for("a child", || children_of(id).first().copied());
+    set_mask(child, &first);
+    rig.actuator.born_at(id, child, child, after + 1_000_000);
+    assert_eq!(mask_of(child), first, "it pinned itself");
+    // As one that was born meanwhile.
+    rig.actuator.born_at(id, child, child, after);
+    assert_eq!(mask_of(child), all, "it inherited its maker's target");
+}
