@@ -11,9 +11,9 @@
 //! Once for each thread: one that sets it again means it, and so does one that set another mask before.
 //!
 //! Nudges hold nothing that could be read but for microseconds, so that a thread that pins itself to where threads
-//! were nudged is believed. A library that tries one CPU after the other and goes back reads it often enough to
-//! notice some: a thread that was found with different masks within two seconds is suspect with the target of its own last nudges,
-//! and it is not nudged at all within a second of a change.
+//! were nudged is believed. A library that tries one CPU after the other and goes back reads its mask often enough
+//! to find a target some time: a thread that was found with different masks within two seconds is suspect with the
+//! target of its own last nudges, and it is not nudged at all within a second of a change.
 //!
 //! # Properties
 //! In `tests/actuate/nudging.rs`:
