@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         log(&format!("not restored: {failed}"));
     }
     anyhow::ensure!(report.failed.is_empty(), "not everything could be restored");
-    log(&format!("ended; restored {} threads", report.restored));
+    log(&format!("ended; threads restored: {}", report.restored));
     Ok(())
 }
 

@@ -12,7 +12,8 @@
 //! ```text
 //! exact     away in more than 3/8 of the checks → core: any hardware thread of the target's cores, where it
 //!                                                 has several; else insisted
-//! core      away in more than 3/8               → insisted, while that is no more than MOST threads
+//! core      away in more than 3/8               → insisted, while that is no more than MOST threads, nor than
+//!                                                 there are hardware threads
 //! any       away in more than 3/4               → held, where that is allowed; else left to the OS
 //! all but exact, after REST quanta, twice as many each time → exact
 //! ```
@@ -105,6 +106,8 @@ pub(crate) struct Disagreement {
     threads: BTreeMap<ThreadId, Checked>,
     /// Those that sleep and were last seen elsewhere.
     asleep: Vec<ThreadId>,
+    /// Threads that may be looked at within a quantum: no more run at a time than there are hardware threads.
+    most: usize,
 }
 
 impl Disagreement {
@@ -122,7 +125,7 @@ impl Disagreement {
         let insisted = self.threads.iter().filter(|(_, known)| known.rung == Rung::Insisted);
         let all = insisted.map(|(id, _)| id).chain(&self.asleep);
         let place = |id: &ThreadId| placement.get(id)?.target.cpus().cloned();
-        all.filter_map(|id| Some((*id, place(id)?))).take(MOST).collect()
+        all.filter_map(|id| Some((*id, place(id)?))).take(self.most).collect()
     }
 
     /// Judges what the last quantum showed, and changes how the policy's decision is kept.
@@ -141,6 +144,7 @@ impl Disagreement {
             return;
         }
         self.quantum += 1;
+        self.most = topology.cpus().len().min(MOST);
         let ready = ready_by_program(sample, did);
         let mut insisted = self.on(Rung::Insisted);
         let mut before = std::mem::take(&mut self.threads);
@@ -163,7 +167,7 @@ impl Disagreement {
             known.check(thread, &assignment.target, most);
             let may = May {
                 widen: core != cpus,
-                insist: insisted < MOST,
+                insist: insisted < self.most,
                 hold: holding == Holding::WhereNeeded
                     && core.len() >= ready.get(&thread.program).copied().unwrap_or(0).max(1),
             };
@@ -376,21 +380,27 @@ mod tests {
 
     #[test]
     fn few_threads_are_insisted_on() {
-        let mut world = World::new(Holding::AsDecided);
-        let topology = world.topology.cpus();
-        let mut threads: Vec<_> = (1..=20).map(|n| thread(1, n, &topology)).collect();
-        threads.iter_mut().for_each(|thread| thread.state = RunState::Runnable);
-        let mut most = 0;
-        for quantum in 0..400 {
-            threads.iter_mut().for_each(|thread| thread.cpu = Some(PuId(quantum % 2 * 3)));
-            let sample = Sample { threads: threads.clone(), ..Sample::default() };
-            let wanted = |thread: &ThreadSample| (thread.id, Assignment::on(PuId(0).into(), ""));
-            let mut placement: Placement = threads.iter().map(wanted).collect();
-            let World { holding, topology, did, disagreement, .. } = &mut world;
-            disagreement.adjust(*holding, topology, &sample, did, &mut placement);
-            most = most.max(disagreement.insisted(&placement).len());
+        for (machine, expected) in [("core:2 smt:2", 4), ("core:8 smt:2", MOST)] {
+            let mut world = World::new(Holding::AsDecided);
+            world.topology = Topology::synthetic(machine).unwrap();
+            let last = world.topology.cpus().iter().last().unwrap();
+            let cpus = world.topology.cpus();
+            let mut threads: Vec<_> = (1..=20).map(|n| thread(1, n, &cpus)).collect();
+            threads.iter_mut().for_each(|thread| thread.state = RunState::Runnable);
+            let mut most = 0;
+            for quantum in 0..400 {
+                let cpu = if quantum % 2 == 0 { PuId(0) } else { last };
+                threads.iter_mut().for_each(|thread| thread.cpu = Some(cpu));
+                let sample = Sample { threads: threads.clone(), ..Sample::default() };
+                let wanted =
+                    |thread: &ThreadSample| (thread.id, Assignment::on(PuId(0).into(), ""));
+                let mut placement: Placement = threads.iter().map(wanted).collect();
+                let World { holding, topology, did, disagreement, .. } = &mut world;
+                disagreement.adjust(*holding, topology, &sample, did, &mut placement);
+                most = most.max(disagreement.insisted(&placement).len());
+            }
+            assert_eq!(most, expected, "{machine}");
         }
-        assert_eq!(most, MOST);
     }
 
     #[test]
