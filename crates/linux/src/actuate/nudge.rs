@@ -243,24 +243,27 @@ impl State {
         self.check_exec(key, &now)?;
         self.note_others(key, &now)?;
         let cpuset = self.check_foreign_mask(key, &now.mask)?;
-        let tick = self.kernel.now_ticks();
+        let since = self.kernel.now_ticks().saturating_sub(CHOOSES);
+        let chooses = self.entry(key)?.chose_since(since);
+        // It may have got back what it had just now.
+        let mask = if chooses { self.kernel.mask(key)? } else { now.mask };
         let entry = self.entry(key)?;
-        let narrow = cpus.intersection(&entry.allowed).intersection(&now.mask);
-        if narrow.is_empty() {
-            return Err(refused(format!("the thread may run on {} only, not on {cpus}", now.mask)));
-        }
-        if narrow == now.mask {
+        let narrow = cpus.intersection(&entry.allowed).intersection(&mask);
+        if narrow == mask {
             return Ok(None);
         }
-        if entry.chose_since(tick.saturating_sub(CHOOSES)) {
+        if chooses {
             return Err(Ended(Outcome::ExternallyChanged));
+        }
+        if narrow.is_empty() {
+            return Err(refused(format!("the thread may run on {mask} only, not on {cpus}")));
         }
         let applied = entry.applied().clone();
         let wide = match &applied.mask {
             Some(held) if !held.is_disjoint(&cpuset) => Some(held.clone()),
             _ => entry.saved.mask.to_write(&cpuset).cloned(),
         };
-        Ok(Some(Ready { key, at: 0, now: now.mask, narrow, wide, applied, on: now.on }))
+        Ok(Some(Ready { key, at: 0, now: mask, narrow, wide, applied, on: now.on }))
     }
 
     /// Gives a narrowed thread the mask that it had.
