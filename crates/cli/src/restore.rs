@@ -48,7 +48,7 @@ fn text(restored: &Restored) -> String {
         lines.push("Nothing to restore: no symbiont of yours crashed since the last boot.".into());
     } else {
         lines.push(format!(
-            "Restored {} threads, {} of them born of changed ones; {} had exited.",
+            "Threads restored: {}, of these born of changed ones: {}; exited before: {}.",
             report.restored, report.descendants, report.gone
         ));
     }

@@ -247,7 +247,7 @@ impl Checked {
             Rung::Insisted => (
                 Target::Cpus(core),
                 Target::Os,
-                "kept to its core, from which the kernel moves it, by looking each 10 ms",
+                "kept to its core: each 10 ms it is nudged back if the kernel moved it",
             ),
             Rung::Held => {
                 let core = Target::Cpus(core);
@@ -358,7 +358,7 @@ mod tests {
         let kept: Vec<_> = (0..40).map(|n| world.quantum(if n % 2 == 0 { 0 } else { 3 })).collect();
         let last = Placement::from([(id, kept[39].clone())]);
         assert_eq!(world.disagreement.insisted(&last), [(id, "0-1".parse().unwrap())]);
-        assert!(kept[39].reason.contains("by looking each 10 ms"), "{:?}", kept[39]);
+        assert!(kept[39].reason.contains("each 10 ms it is nudged back"), "{:?}", kept[39]);
         assert_eq!((&kept[39].target, &kept[39].mask), (&cpus("0-1"), &Target::Os));
         assert!(world.disagreement.insisted(&Placement::new()).is_empty());
     }

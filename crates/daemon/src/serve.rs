@@ -252,7 +252,8 @@ fn notice(notices: &mut Notices, managed: &Managed) -> Vec<String> {
         notices.topology(&managed.machine().topology().cpus()).into_iter().collect();
     lines.extend(managed.machine().suspects().iter().map(|suspect| {
         format!(
-            "{} had set the mask {}, which was held in its process: it has its own again",
+            "{} set its mask to CPU {}, where a thread of its process was held: taken for a mistake and set \
+             back; set again, it stays",
             suspect.thread, suspect.mask
         )
     }));

@@ -311,7 +311,7 @@ impl Decision<'_> {
                 reason += &format!("; {}: {}", self.chosen, held.reason);
             }
             None if self.usable.crowded => {
-                reason += "; CPUs are shared with unmanaged load, and too few are not: no groups";
+                reason += "; too many CPUs are shared with unmanaged load: no groups";
             }
             None if ready < STEADY => {
                 reason += &format!("; ready for {ready:.2} of its time: not kept on a core");

@@ -275,16 +275,22 @@ impl Decision<'_> {
                     false => (Priority::Normal, ""),
                 };
                 let (target, then) = if self.given.is_empty() {
-                    (Target::Os, "no core is given away")
+                    (Target::Os, "no core is given away".to_owned())
                 } else if starts {
-                    (Target::Os, "its program starts and may count its CPUs")
+                    (Target::Os, "its program starts and may count its CPUs".to_owned())
                 } else {
                     match allowed.intersection(&self.rest) {
-                        none if none.is_empty() => (Target::Os, "no other core is allowed"),
-                        rest => (Target::Cpus(rest), "shares the other cores"),
+                        none if none.is_empty() => {
+                            (Target::Os, "no other core is allowed".to_owned())
+                        }
+                        rest => {
+                            let then =
+                                format!("shares CPU {rest}; serial threads have the other cores");
+                            (Target::Cpus(rest), then)
+                        }
                     }
                 };
-                let reason = why("parallel", then) + turn;
+                let reason = why("parallel", &then) + turn;
                 Assignment { target, priority, ..Assignment::os(reason) }
             }
         }

@@ -413,8 +413,8 @@ fn reasons_give_the_numbers() {
         reasons,
         [
             "serial phase: 1.00 ready threads (threshold 1.1); a core of its own",
-            "parallel phase: 1.75 ready threads (threshold 1.1); shares the other cores",
-            "parallel phase: 1.75 ready threads (threshold 1.1); shares the other cores",
+            "parallel phase: 1.75 ready threads (threshold 1.1); shares CPU 1; serial threads have the other cores",
+            "parallel phase: 1.75 ready threads (threshold 1.1); shares CPU 1; serial threads have the other cores",
         ]
     );
 }

@@ -105,6 +105,6 @@ fn with_no_room_to_avoid_cpus_threads_are_not_kept_on_cores() {
         actor.running = 0.6;
     }
     let scene = scene.run(10);
-    assert!(scene.assignment(0).reason.contains("too few are not"), "{:?}", scene.applied);
+    assert!(scene.assignment(0).reason.contains("too many CPUs are shared"), "{:?}", scene.applied);
     assert!(scene.places().iter().all(|(_, place)| place == "os"));
 }
