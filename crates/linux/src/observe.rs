@@ -64,7 +64,7 @@ pub use connector::Losses;
 #[cfg(any(test, fuzzing))]
 pub(crate) use event::Event;
 pub use files::raise_descriptor_limit;
-pub use hook::{Birth, BirthHook, Exec};
+pub use hook::{Birth, BirthHook, Exec, Moment};
 pub use observed::Observed;
 pub use options::{Choice, Method, WatchError, WatchOptions};
 pub use reader::{Haste, PAUSE};

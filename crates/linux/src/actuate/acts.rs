@@ -12,7 +12,6 @@ use super::journal_state::Present;
 use super::kernel::{Class, ThreadError, ThreadKey};
 use super::restoring::check_after;
 use super::settings::{AppliedSettings, Mask, comes_from, is_saved};
-use super::suspect::TRIES;
 
 /// Why an act ended early.
 pub(super) struct Ended(pub Outcome);
@@ -146,7 +145,8 @@ impl State {
         }
         let tick = self.kernel.now_ticks();
         let entry = self.entry(key)?;
-        entry.choose(Mask::classify(now.clone(), &cpuset), tick, tick.saturating_sub(TRIES));
+        entry.chosen = Some(tick);
+        entry.saved.mask = Mask::classify(now.clone(), &cpuset);
         entry.allowed = allowed_of(&entry.saved, &cpuset);
         let applied = AppliedSettings { mask: None, ..entry.applied().clone() };
         self.accept_foreign(key, &applied)

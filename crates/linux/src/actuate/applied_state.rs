@@ -39,20 +39,12 @@ pub(super) struct Entry {
     pub widened: bool,
     /// Was it once found with a mask that was held on another thread of its process?
     pub suspected: bool,
-    /// The masks that it got from its program or another process since it was adopted.
-    pub chosen: Option<Chosen>,
+    /// When it was last found with another mask from its program or another process, in clock ticks; none: never
+    /// since it was adopted.
+    pub chosen: Option<u64>,
     applied: AppliedSettings,
     /// In order of time; before the first, nothing was applied.
     history: VecDeque<Change>,
-}
-
-/// The masks that a thread was found with.
-#[derive(Debug, Clone)]
-pub(super) struct Chosen {
-    /// When the last one was found, in clock ticks.
-    pub at: u64,
-    /// What it had before several that followed each other.
-    pub before: Mask,
 }
 
 /// What was applied on a thread from a tick on, and what was saved then.
@@ -93,18 +85,7 @@ impl Entry {
 
     /// Was another mask found on it at a tick or later?
     pub fn chose_since(&self, tick: u64) -> bool {
-        self.chosen.as_ref().is_some_and(|chosen| chosen.at >= tick)
-    }
-
-    /// Takes a mask that was found on it at a tick for its own. `tries`: until then, an earlier one is of another
-    /// time.
-    pub fn choose(&mut self, mask: Mask, tick: u64, tries: u64) {
-        let had = std::mem::replace(&mut self.saved.mask, mask);
-        let before = match self.chosen.take() {
-            Some(chosen) if chosen.at >= tries => chosen.before,
-            _ => had,
-        };
-        self.chosen = Some(Chosen { at: tick, before });
+        self.chosen.is_some_and(|chosen| chosen >= tick)
     }
 
     /// Settings of another entry apply to this thread, where that explains a setting

@@ -20,9 +20,9 @@
 //! run at real-time priority: one that is preempted between the two calls leaves threads narrowed for
 //! milliseconds.
 //!
-//! The proc connector says at which nanosecond a thread was born, so that a child that pinned itself to a target
-//! is taken for one that inherited it only if it was born then. Where births are found by scanning none is: all are
-//! left alone.
+//! The proc connector says when a thread was born, and where its maker ran, so that a child that pinned itself to a
+//! target is taken for one that inherited it only if it was born then. Where births are found by scanning none is:
+//! all are left alone.
 //!
 //! # Properties
 //! - A nudged thread has the mask that it had (`a_nudged_thread_has_the_mask_that_it_had`), is moved
@@ -44,25 +44,24 @@ use super::order::{Act, Mover, order};
 use super::parents::{NOT_PLACED, is_denied};
 use super::restoring::check_after;
 use super::settings::{AppliedSettings, Saved, comes_from};
+use crate::observe::Moment;
 
 /// Nudges that are remembered for births reported late.
 const REMEMBERED: usize = 1024;
 /// For how long a thread whose mask was changed is left alone, in clock ticks: it may be trying one CPU after the
 /// other, and reads in between what it will go back to.
 const CHOOSES: u64 = 100;
-/// Time from a child's copy of the mask to the moment that its report names: longer only where its maker loses the
-/// CPU in between. Of a thread that pins itself at birth so soon after a nudge to that target it is not known that it
-/// did, and it loses the pin: so this is short.
+/// Time from a child's copy of the mask to the moment that its report names, on the target of its maker: longer only
+/// where that one loses the CPU in between. Of a thread that pins itself at birth so soon after a nudge to that target
+/// it is not known that it did, and it loses the pin: so this is short.
 const REPORT_LATER_NS: u64 = 300_000;
 
 /// A target that a thread had for a moment.
 #[derive(Debug)]
 struct Past {
-    key: ThreadKey,
+    process: u32,
     narrow: CpuSet,
     saved: Saved,
-    /// In clock ticks.
-    at: u64,
     from_ns: u64,
     to_ns: u64,
 }
@@ -79,17 +78,13 @@ impl Nudges {
         self.0.push_back(past);
     }
 
-    /// Where a thread was nudged since a tick.
-    pub fn targets(&self, key: ThreadKey, since: u64) -> impl Iterator<Item = &CpuSet> {
-        let of_it = move |past: &&Past| past.key == key && past.at >= since;
-        self.0.iter().rev().filter(of_it).map(|past| &past.narrow)
-    }
-
-    /// Those in which a child of this process was born.
-    fn during(&self, process: u32, born_ns: u64) -> impl Iterator<Item = &Past> {
+    /// Those in which a child of this process may have got its mask.
+    fn during(&self, process: u32, born: Moment) -> impl Iterator<Item = &Past> {
         let is_in = move |past: &&Past| {
-            let to = past.to_ns.saturating_add(REPORT_LATER_NS);
-            past.key.process == process && (past.from_ns..=to).contains(&born_ns)
+            let late = past.to_ns.saturating_add(REPORT_LATER_NS);
+            let was_nudged = past.narrow.contains(born.cpu) && born.ns <= late;
+            let is_after = past.from_ns <= born.ns;
+            past.process == process && is_after && (born.ns <= past.to_ns || was_nudged)
         };
         self.0.iter().rev().filter(is_in)
     }
@@ -133,8 +128,8 @@ impl Actuator {
 
     /// A thread was born at a moment of the monotonic clock: gives it its maker's mask if it inherited
     /// a nudge's. `maker`: the process that made it.
-    pub fn born_at(&self, maker: u32, process: u32, thread: u32, at_ns: u64) {
-        self.state().born_while_nudged(maker, process, thread, at_ns);
+    pub fn born_at(&self, maker: u32, process: u32, thread: u32, at: Moment) {
+        self.state().born_while_nudged(maker, process, thread, at);
     }
 }
 
@@ -172,9 +167,9 @@ impl State {
                 outcomes[nudge.at] = Outcome::ExternallyChanged;
                 continue;
             };
-            let (key, at, narrow) = (nudge.key, self.kernel.now_ticks(), nudge.narrow.clone());
+            let (process, narrow) = (nudge.key.process, nudge.narrow.clone());
             let saved = entry.saved.clone();
-            self.nudges.remember(Past { key, narrow, saved, at, from_ns, to_ns });
+            self.nudges.remember(Past { process, narrow, saved, from_ns, to_ns });
             let Err(error) = done else {
                 over.push(Line::Is(nudge.key, nudge.applied.clone()));
                 continue;
@@ -286,8 +281,8 @@ impl State {
         check_after(&*self.kernel, nudge.key, |other| self.kernel.set_mask(other, Some(&nudge.now)))
     }
 
-    fn born_while_nudged(&mut self, maker: u32, process: u32, thread: u32, at_ns: u64) {
-        let Some(last) = self.nudges.during(maker, at_ns).next() else { return };
+    fn born_while_nudged(&mut self, maker: u32, process: u32, thread: u32, at: Moment) {
+        let Some(last) = self.nudges.during(maker, at).next() else { return };
         let mut carried = (last.narrow.clone(), last.saved.clone());
         let key = match self.kernel.facts(process, thread) {
             Ok(Some(facts)) => facts.key,
@@ -303,7 +298,7 @@ impl State {
             now != past.saved.mask.within(&cpuset)
                 && comes_from(&now, &past.narrow, &past.saved.mask, &cpuset)
         };
-        let Some(past) = self.nudges.during(maker, at_ns).find(carries) else { return };
+        let Some(past) = self.nudges.during(maker, at).find(carries) else { return };
         carried = (past.narrow.clone(), past.saved.clone());
         let saved = carried.1.mask.clone();
         let done = self.kernel.set_mask(key, saved.to_write(&cpuset)).and_then(|()| {

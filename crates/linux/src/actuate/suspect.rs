@@ -12,31 +12,26 @@
 //!
 //! Nudges hold nothing that could be read but for microseconds, so that a thread that pins itself to where threads
 //! were nudged is believed. A library that tries one CPU after the other and goes back reads its mask often enough
-//! to find a target some time: a thread that was found with different masks within two seconds is suspect with the
-//! target of its own last nudges, and it is not nudged at all within a second of a change.
+//! to find a target some time: a thread is not nudged within a second of a change.
 //!
 //! # Properties
 //! In `tests/actuate/nudging.rs`:
 //! - A mask that was read from ours is undone once, and believed then (`a_mask_that_was_read_from_ours_is_undone`).
 //! - One whose mask was chosen before is believed (`a_thread_that_chose_a_mask_before_is_believed`).
 //! - A pin to where threads were nudged stays (`a_pin_to_where_others_were_nudged_stays`,
-//!   `a_pin_to_where_the_thread_was_nudged_stays`), but for one that had other masks just before
-//!   (`a_target_that_is_set_after_other_masks_is_undone`), which is left alone for a while
-//!   (`a_thread_whose_mask_changed_is_not_nudged`).
-
-use std::sync::Arc;
+//!   `a_pin_to_where_the_thread_was_nudged_stays`), also where it is not the first
+//!   (`the_last_of_several_masks_stays`).
+//! - A thread whose mask changed is left alone for a while (`a_thread_whose_mask_changed_is_not_nudged`).
 
 use symbiont_topology::CpuSet;
 
 use super::acts::mask_is_ours;
-use super::actuator::{Actuator, State, allowed_of};
+use super::actuator::{Actuator, State};
 use super::exec::EXEC_LASTS;
 use super::kernel::ThreadKey;
 
 /// For how long a mask of ours is suspect when it is seen again, in clock ticks.
 const LASTS: u64 = EXEC_LASTS;
-/// Within which other masks make a target suspect, in clock ticks.
-pub(super) const TRIES: u64 = 200;
 /// Most that are remembered until they are asked for.
 const MOST: usize = 64;
 
@@ -59,30 +54,17 @@ impl Actuator {
 
 impl State {
     /// Gives a thread back what it had if it set a mask of ours; says whether it did.
-    pub(super) fn undo_suspect(
-        &mut self,
-        key: ThreadKey,
-        now: &CpuSet,
-        cpuset: &Arc<CpuSet>,
-    ) -> bool {
-        let tick = self.kernel.now_ticks();
-        let (since, tries) = (tick.saturating_sub(LASTS), tick.saturating_sub(TRIES));
+    pub(super) fn undo_suspect(&mut self, key: ThreadKey, now: &CpuSet, cpuset: &CpuSet) -> bool {
+        let since = self.kernel.now_ticks().saturating_sub(LASTS);
         let had = |mask: &CpuSet| mask == now || mask.intersection(cpuset) == *now;
         let is_ours = self.applied.had_lately(key.process, since, had);
-        let was_nudged = self.nudges.targets(key, tries).any(had);
         let Some(entry) = self.applied.get_mut(&key) else { return false };
-        let is_suspect = match entry.chosen {
-            None => is_ours,
-            Some(_) => was_nudged && entry.chose_since(tries),
-        };
-        if now == &**cpuset || !is_suspect || std::mem::replace(&mut entry.suspected, true) {
+        if now == cpuset
+            || !is_ours
+            || entry.chosen.is_some()
+            || std::mem::replace(&mut entry.suspected, true)
+        {
             return false;
-        }
-        if let Some(chosen) = &mut entry.chosen {
-            chosen.at = tick;
-            entry.saved.mask = chosen.before.clone();
-            entry.allowed = allowed_of(&entry.saved, cpuset);
-            entry.journaled = false;
         }
         let held = entry.applied().mask.clone().filter(|held| !held.is_disjoint(cpuset));
         let write = held.or_else(|| entry.saved.mask.to_write(cpuset).cloned());

@@ -11,8 +11,8 @@ impl BirthHook for Hook {
     fn born(&mut self, birth: &Birth) {
         // No thread has number 0: any thread of the parent may have made it.
         let parent = birth.parent_thread.unwrap_or(0);
-        if let Some(at_ns) = birth.at_ns {
-            self.0.born_at(birth.parent_process, birth.process, birth.thread, at_ns);
+        if let Some(at) = birth.at {
+            self.0.born_at(birth.parent_process, birth.process, birth.thread, at);
         }
         self.0.newborn(birth.parent_process, parent, birth.process, birth.thread);
     }

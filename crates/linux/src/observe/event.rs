@@ -25,6 +25,10 @@
 
 use std::collections::HashMap;
 
+use symbiont_topology::PuId;
+
+use super::hook::Moment;
+
 /// Something that happened to a process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -38,8 +42,8 @@ pub(crate) enum Event {
         child_process: u32,
         /// Itself; equal to `child_process` for a new process.
         child_thread: u32,
-        /// When, in nanoseconds of the monotonic clock.
-        at_ns: u64,
+        /// When and where.
+        at: Moment,
     },
     /// A process replaced its program; its only thread is the leader now.
     Exec {
@@ -107,7 +111,10 @@ fn report(message: &[u8]) -> Option<Report> {
             parent_process: detail(1)?,
             child_thread: detail(2)?,
             child_process: detail(3)?,
-            at_ns: u64::from_ne_bytes(*message.get(EVENT_START + 8..)?.first_chunk::<8>()?),
+            at: Moment {
+                cpu: PuId(word(message, EVENT_START + 4)?),
+                ns: u64::from_ne_bytes(*message.get(EVENT_START + 8..)?.first_chunk::<8>()?),
+            },
         },
         PROC_EVENT_EXEC => Event::Exec { process: detail(1)? },
         PROC_EVENT_EXIT => Event::Exit { thread: detail(0)?, process: detail(1)? },
@@ -200,7 +207,7 @@ mod tests {
                         parent_process: 10,
                         child_thread: 21,
                         child_process: 20,
-                        at_ns: 0,
+                        at: Moment { ns: 0, cpu: PuId(3) },
                     }
                 ),
                 report(3, 71, Event::Exec { process: 20 }),

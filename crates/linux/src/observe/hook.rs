@@ -1,6 +1,16 @@
 //! What a watcher reports at once, before the next read.
 
 use symbiont_machine::ProgramId;
+use symbiont_topology::PuId;
+
+/// When a process or thread was made, and on which CPU its maker ran then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// In nanoseconds of the monotonic clock.
+    pub ns: u64,
+    /// Which CPU.
+    pub cpu: PuId,
+}
 
 /// A process or thread that was enrolled just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +28,8 @@ pub struct Birth {
     /// The thread that made it, where known: the kernel reports which thread
     /// forked a process, and not which thread made a thread.
     pub parent_thread: Option<u32>,
-    /// When, in nanoseconds of the monotonic clock, where the kernel reported it.
-    pub at_ns: Option<u64>,
+    /// When and where, if the kernel reported it.
+    pub at: Option<Moment>,
 }
 
 /// A process that replaced its program.

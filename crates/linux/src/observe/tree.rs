@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use symbiont_machine::ProgramId;
 
 use super::event::Event;
-use super::hook::{Birth, BirthHook, Exec};
+use super::hook::{Birth, BirthHook, Exec, Moment};
 use super::released::Released;
 
 /// A living process as a scan saw it.
@@ -151,13 +151,13 @@ impl Tree {
     /// Applies an event; drops it if it is about others.
     pub fn apply(&mut self, event: Event, hook: &mut dyn BirthHook) {
         match event {
-            Event::Fork { child_process, child_thread, at_ns, .. }
+            Event::Fork { child_process, child_thread, at, .. }
                 if child_process != child_thread =>
             {
-                self.thread_born(child_process, child_thread, Some(at_ns), hook);
+                self.thread_born(child_process, child_thread, Some(at), hook);
             }
-            Event::Fork { parent_process, parent_thread, child_process, at_ns, .. } => {
-                self.forked((parent_process, parent_thread), child_process, at_ns, hook);
+            Event::Fork { parent_process, parent_thread, child_process, at, .. } => {
+                self.forked((parent_process, parent_thread), child_process, at, hook);
             }
             Event::Exec { process } => self.execed(process, hook),
             Event::Exit { process, thread } => {
@@ -175,7 +175,7 @@ impl Tree {
         &mut self,
         (parent, thread): (u32, u32),
         child: u32,
-        at_ns: u64,
+        at: Moment,
         hook: &mut dyn BirthHook,
     ) {
         let epoch = self.epoch;
@@ -208,7 +208,7 @@ impl Tree {
                 generation: 0,
                 parent_process: parent,
                 parent_thread: Some(thread),
-                at_ns: Some(at_ns),
+                at: Some(at),
             };
             let process = self.add_process(&birth, false, hook);
             process.own_session = own_session;
@@ -435,7 +435,7 @@ impl Tree {
             generation: 0,
             parent_process: seen.parent,
             parent_thread: None,
-            at_ns: None,
+            at: None,
         };
         let process = self.add_process(&birth, true, hook);
         process.born = Some(seen.born);
@@ -472,10 +472,10 @@ impl Tree {
         &mut self,
         process: u32,
         thread: u32,
-        reported_at_ns: Option<u64>,
+        reported: Option<Moment>,
         hook: &mut dyn BirthHook,
     ) {
-        let unconfirmed = reported_at_ns.is_none();
+        let unconfirmed = reported.is_none();
         let mut new = self.new_thread(unconfirmed);
         let epoch = self.epoch;
         let Some(known) = self.processes.get_mut(&process) else { return };
@@ -495,7 +495,7 @@ impl Tree {
             generation: known.generation,
             parent_process: process,
             parent_thread: None,
-            at_ns: reported_at_ns,
+            at: reported,
         });
     }
 

@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::ProgramId;
+use symbiont_topology::PuId;
 
 use super::event::Event;
-use super::hook::{Birth, BirthHook, Exec};
+use super::hook::{Birth, BirthHook, Exec, Moment};
 use super::tree::{Seen, Tree};
 
 pub(super) const PROGRAM: ProgramId = ProgramId(3);
 pub(super) const ROOT: u32 = 100;
+
+/// What no property here is about.
+const START: Moment = Moment { ns: 0, cpu: PuId(0) };
 
 /// A hook that remembers all calls.
 #[derive(Default)]
@@ -50,7 +54,7 @@ pub(super) fn fork(parent: u32, child: u32) -> Event {
         parent_thread: parent,
         child_process: child,
         child_thread: child,
-        at_ns: 0,
+        at: START,
     }
 }
 
@@ -61,7 +65,7 @@ pub(super) fn clone(process: u32, thread: u32) -> Event {
         parent_thread: 1,
         child_process: process,
         child_thread: thread,
-        at_ns: 0,
+        at: START,
     }
 }
 
@@ -130,7 +134,7 @@ impl World {
                     parent_thread: thread,
                     child_process: new,
                     child_thread: new,
-                    at_ns: 0,
+                    at: START,
                 })
             }
             Step::Clone(_) => {

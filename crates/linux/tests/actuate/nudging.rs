@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use symbiont_linux::observe::Moment;
 use symbiont_machine::{Change, Move, Outcome, ThreadId};
 use symbiont_topology::CpuSet;
 
@@ -165,27 +166,22 @@ fn in_time<T>(play: impl Fn() -> T) -> T {
 }
 
 #[test]
-fn a_target_that_is_set_after_other_masks_is_undone() {
-    let Some((all, first, second)) = two_cpus() else { return };
-    // As a library that reads the target, tries each CPU, and goes back to what it read.
-    let (rig, victim) = in_time(|| {
-        let (rig, victim) = (Rig::new(), Victim::sleeper());
-        let thread = victim.thread();
-        rig.actuator.adopt(&thread).unwrap();
-        assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
-        set_mask(victim.id(), &second);
-        assert_eq!(nudge(&rig, &thread, &first), Outcome::ExternallyChanged);
-        set_mask(victim.id(), &first);
+fn the_last_of_several_masks_stays() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+    // As a program that balances its threads itself.
+    for mask in [&first, &second, &first] {
+        set_mask(id, mask);
         assert_eq!(rig.actuator.lapsed(), []);
-        (rig, victim)
-    });
-    let id = victim.id();
-    assert_eq!(mask_of(id), all);
-    assert_eq!(rig.actuator.suspects().len(), 1);
-    // The second time it is meant.
-    set_mask(id, &first);
-    assert_eq!(rig.actuator.lapsed(), []);
+        let _ = nudge(&rig, &thread, &second);
+    }
     assert_eq!(mask_of(id), first);
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), first);
+    assert_eq!(rig.actuator.suspects(), []);
 }
 
 #[test]
@@ -215,7 +211,7 @@ fn now_ns() -> u64 {
 #[test]
 fn a_child_that_is_born_after_a_nudge_keeps_its_pin() {
     const SHORT: u64 = 200_000;
-    let Some((all, first, _)) = two_cpus() else { return };
+    let Some((all, first, second)) = two_cpus() else { return };
     let (rig, mut victim) = (Rig::new(), Victim::shell("sleep 1000; true"));
     let id = victim.id();
     rig.actuator.adopt(&victim.thread()).unwrap();
@@ -227,9 +223,12 @@ fn a_child_that_is_born_after_a_nudge_keeps_its_pin() {
     victim.go_on();
     let child = wait_for("a child", || children_of(id).first().copied());
     set_mask(child, &first);
-    rig.actuator.born_at(id, child, child, after + 1_000_000);
-    assert_eq!(mask_of(child), first, "it pinned itself");
+    let (cpu, other) = (first.first().unwrap(), second.first().unwrap());
+    for (ns, cpu) in [(after + 1_000_000, cpu), (after + 1_000, other)] {
+        rig.actuator.born_at(id, child, child, Moment { ns, cpu });
+        assert_eq!(mask_of(child), first, "it pinned itself");
+    }
     // As one that was born meanwhile.
-    rig.actuator.born_at(id, child, child, after);
+    rig.actuator.born_at(id, child, child, Moment { ns: after, cpu });
     assert_eq!(mask_of(child), all, "it inherited its maker's target");
 }

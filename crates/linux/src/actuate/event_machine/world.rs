@@ -14,7 +14,7 @@ use symbiont_topology::{CpuSet, PuId};
 use super::super::exec::EXEC_LASTS;
 use super::super::kernel::{Class, Facts, ThreadKey};
 use super::step::{Pick, Step};
-use crate::observe::Event;
+use crate::observe::{Event, Moment};
 
 /// The shell from which the managed program was started, and its session.
 pub const SHELL: u32 = 2;
@@ -165,6 +165,14 @@ impl World {
     /// The moment, on a clock that is finer than ticks.
     pub fn now_ns(&self) -> u64 {
         self.now * 10_000_000 + self.calls
+    }
+
+    /// Now, where a thread runs: on the first CPU that it may use.
+    fn moment(&self, thread: u32) -> Moment {
+        let task = self.tasks.get(&thread);
+        let mask = task.map(|task| task.real.mask(self.cpuset_of(task.process)));
+        let cpu = mask.and_then(|mask| mask.first()).unwrap_or(PuId(0));
+        Moment { ns: self.now_ns(), cpu }
     }
 
     fn enter(&mut self, process: u32, parent: u32, session: u32, managed: bool) {

@@ -66,7 +66,7 @@ impl World {
             parent_thread: maker,
             child_process: number,
             child_thread: number,
-            at_ns: self.now_ns(),
+            at: self.moment(maker),
         });
     }
 
@@ -82,7 +82,7 @@ impl World {
             parent_thread: parent,
             child_process: process,
             child_thread: number,
-            at_ns: self.now_ns(),
+            at: self.moment(maker),
         });
     }
 
