@@ -206,7 +206,9 @@ fn a_newborn_gets_its_parents_own_mask() {
     assert_eq!(mask_of(child), first, "it inherits");
     rig.actuator.newborn(id, id, child, child);
     assert_eq!(mask_of(child), all);
-    assert_eq!(mask_of(id), first, "its parent stays");
+    // For an ordinary user its next child could be another user's before it is restored.
+    let parents = if is_root() { first } else { all };
+    assert_eq!(mask_of(id), parents, "its parent");
 }
 
 #[test]
