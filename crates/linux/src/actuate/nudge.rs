@@ -126,8 +126,8 @@ impl Actuator {
         runs.flat_map(each).collect()
     }
 
-    /// A thread was born at a moment of the monotonic clock: gives it its maker's mask if it inherited
-    /// a nudge's. `maker`: the process that made it.
+    /// A thread was born, as the kernel reports it: gives it its maker's mask if it inherited a nudge's.
+    /// `maker`: the process that made it.
     pub fn born_at(&self, maker: u32, process: u32, thread: u32, at: Moment) {
         self.state().born_while_nudged(maker, process, thread, at);
     }
@@ -237,17 +237,18 @@ impl State {
         let now = self.kernel.present(key)?;
         self.check_exec(key, &now)?;
         self.note_others(key, &now)?;
+        let was_suspected = self.entry(key)?.suspected;
         let cpuset = self.check_foreign_mask(key, &now.mask)?;
-        let since = self.kernel.now_ticks().saturating_sub(CHOOSES);
-        let chooses = self.entry(key)?.chose_since(since);
         // It may have got back what it had just now.
-        let mask = if chooses { self.kernel.mask(key)? } else { now.mask };
+        let is_back = self.entry(key)?.suspected != was_suspected;
+        let mask = if is_back { self.kernel.mask(key)? } else { now.mask };
+        let since = self.kernel.now_ticks().saturating_sub(CHOOSES);
         let entry = self.entry(key)?;
         let narrow = cpus.intersection(&entry.allowed).intersection(&mask);
         if narrow == mask {
             return Ok(None);
         }
-        if chooses {
+        if entry.chose_since(since) {
             return Err(Ended(Outcome::ExternallyChanged));
         }
         if narrow.is_empty() {
@@ -283,12 +284,13 @@ impl State {
 
     fn born_while_nudged(&mut self, maker: u32, process: u32, thread: u32, at: Moment) {
         let Some(last) = self.nudges.during(maker, at).next() else { return };
-        let mut carried = (last.narrow.clone(), last.saved.clone());
         let key = match self.kernel.facts(process, thread) {
             Ok(Some(facts)) => facts.key,
             // It may have had children before it ended.
             Ok(None) => {
-                return self.carried_target(ThreadKey { process, thread, born: UNKNOWN }, carried);
+                let (narrow, saved) = (last.narrow.clone(), last.saved.clone());
+                let gone = ThreadKey { process, thread, born: UNKNOWN };
+                return self.carried_target(gone, narrow, saved);
             }
             Err(_) => return,
         };
@@ -299,24 +301,23 @@ impl State {
                 && comes_from(&now, &past.narrow, &past.saved.mask, &cpuset)
         };
         let Some(past) = self.nudges.during(maker, at).find(carries) else { return };
-        carried = (past.narrow.clone(), past.saved.clone());
-        let saved = carried.1.mask.clone();
-        let done = self.kernel.set_mask(key, saved.to_write(&cpuset)).and_then(|()| {
+        let (narrow, saved) = (past.narrow.clone(), past.saved.clone());
+        let done = self.kernel.set_mask(key, saved.mask.to_write(&cpuset)).and_then(|()| {
             check_after(&*self.kernel, key, |other| self.kernel.set_mask(other, Some(&now)))
         });
         if done.is_ok() {
             if let Some(entry) = self.applied.get_mut(&key) {
                 // It was adopted before it was reported.
-                entry.saved.mask = saved;
+                entry.saved.mask.clone_from(&saved.mask);
                 self.read_cpuset(process);
             }
-            self.carried_target(key, carried);
+            self.carried_target(key, narrow, saved);
             self.applied.saw_at_birth(key);
         }
     }
 
     /// A thread had the target that it inherited until now: its own children may have that too.
-    fn carried_target(&mut self, key: ThreadKey, (narrow, saved): (CpuSet, Saved)) {
+    fn carried_target(&mut self, key: ThreadKey, narrow: CpuSet, saved: Saved) {
         let carried = AppliedSettings { mask: Some(narrow), ..AppliedSettings::default() };
         let times = [key.born, self.kernel.now_ticks()];
         self.applied.note_carried(key, carried, saved, times);

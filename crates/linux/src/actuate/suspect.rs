@@ -17,6 +17,7 @@
 //! # Properties
 //! In `tests/actuate/nudging.rs`:
 //! - A mask that was read from ours is undone once, and believed then (`a_mask_that_was_read_from_ours_is_undone`).
+//!   It is nudged by what it has then (`a_thread_that_got_its_mask_back_is_nudged`).
 //! - One whose mask was chosen before is believed (`a_thread_that_chose_a_mask_before_is_believed`).
 //! - A pin to where threads were nudged stays (`a_pin_to_where_others_were_nudged_stays`,
 //!   `a_pin_to_where_the_thread_was_nudged_stays`), also where it is not the first

@@ -6,8 +6,7 @@
 //!
 //! # Approach
 //! Between two samples, each [`LOOK`], it is read where these threads are; those that run elsewhere, and ran at
-//! the look before as well, are nudged. (One that woke just now may be reading its mask: runtimes do so before they
-//! share out work.) A look costs a read of a file of `/proc` for each thread, a nudge some five system calls, so
+//! the look before as well, are nudged. (One that woke just now may be about to read its mask.) A look costs a read of a file of `/proc` for each thread, a nudge some five system calls, so
 //! the controller asks for few threads.
 //!
 //! # Properties

@@ -144,6 +144,21 @@ fn a_pin_to_where_others_were_nudged_stays() {
 }
 
 #[test]
+fn a_thread_that_got_its_mask_back_is_nudged() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    for thread in [main, worker] {
+        rig.actuator.adopt(thread).unwrap();
+    }
+    assert_eq!(rig.pin(main, &first), Outcome::Done);
+    set_mask(worker.thread, &first);
+    assert_eq!(nudge(&rig, worker, &second), Outcome::Done);
+    assert_eq!(mask_of(worker.thread), all);
+    assert_eq!(rig.actuator.suspects().len(), 1);
+}
+
+#[test]
 fn a_pin_to_where_the_thread_was_nudged_stays() {
     let Some((_, first, second)) = two_cpus() else { return };
     let (rig, victim) = (Rig::new(), Victim::sleeper());

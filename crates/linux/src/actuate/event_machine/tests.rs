@@ -205,7 +205,8 @@ fn orders_that_were_not_undone_once_are_undone() {
                 11, 3, 0, 3, 11, 2, 0, 3, 0, 0, 2, 0, 0, 0, 172, 2,
             ],
         ),
-        // A thread that has a held mask calls exec, and the end comes before its report: the leader's own mask stays what it was.
+        // A thread that has a held mask calls exec, and the end comes before its report: the leader's own mask
+        // stays what it was.
         (
             Fixed,
             &[0, 192, 183, 0, 0, 80, 75, 0, 0, 39, 185, 75, 19, 110, 0, 16, 107, 103, 29, 0, 0, 0],
