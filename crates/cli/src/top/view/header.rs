@@ -27,7 +27,7 @@ pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
             ),
         ],
         None => vec![
-            format!("symbiont: no daemon runs, so only `run` places programs; {}", machine(now)),
+            format!("symbiont: no daemon runs; what `run` places is not shown; {}", machine(now)),
             format!("{}, only watched", programs(now)),
             "start one: `systemctl start symbiontd`, or `symbiont daemon`".to_owned(),
         ],
