@@ -107,7 +107,9 @@ fn end() {
 
 fn crash() {
     let (mut service, own) = (Service::start("random"), own());
-    let program = service.place.start(&mut service.place.run(&[], &["sh", "-c", BUSY]));
+    // What waited for a child before it became the program makes none itself.
+    let script = format!("env true; exec sh -c \"{BUSY}\"");
+    let program = service.place.start(&mut service.place.run(&[], &["sh", "-c", &script]));
     for _ in 0..5 {
         wait_until("it is noted for the next start", || {
             let noted = std::fs::read(service.place.state_dir().join("enrolments.json"));

@@ -95,8 +95,8 @@ struct Process {
     /// ancestors; 0 for those born later.
     old_session: u32,
     forked: Option<u64>,
-    /// Page faults of the children that it waited for, as seen in /proc.
-    reaped: u64,
+    /// Page faults of the children that it waited for, as seen in /proc; none: not seen since it was enrolled.
+    reaped: Option<u64>,
     cloned: Option<u64>,
     execed: Option<u64>,
     threads: BTreeMap<u32, Thread>,
@@ -381,11 +381,12 @@ impl Tree {
     }
 
     /// Notes how many page faults the children had that a process waited for.
-    /// It forked if they are more than before, also where no scan saw a child.
+    /// It forked if they are more than before, also where no scan saw a child. Of those before it was
+    /// enrolled it is not known whether this program made them: an exec keeps the number.
     pub fn note_reaped(&mut self, process: u32, faults: u64) {
         let epoch = self.epoch;
-        if let Some(known) = self.processes.get_mut(&process).filter(|p| p.reaped != faults) {
-            known.reaped = faults;
+        let Some(known) = self.processes.get_mut(&process) else { return };
+        if known.reaped.replace(faults).is_some_and(|before| before != faults) {
             known.forked = Some(epoch);
         }
     }
@@ -459,7 +460,7 @@ impl Tree {
             own_session: None,
             old_session: 0,
             forked: None,
-            reaped: 0,
+            reaped: Some(0),
             cloned: None,
             execed: None,
             threads: BTreeMap::from([(birth.process, leader)]),

@@ -191,6 +191,23 @@ fn ages_count_reads() {
     assert_eq!(ages[0].least(), 2);
 }
 
+#[test]
+fn children_of_before_the_enrolment_are_no_fork() {
+    let (mut tree, mut events) = rooted();
+    let forked = |tree: &Tree, process: u32| {
+        tree.live().any(|live| live.process == process && live.ages.forked.is_some())
+    };
+    tree.note_reaped(ROOT, 74);
+    tree.note_reaped(ROOT, 74);
+    assert!(!forked(&tree, ROOT));
+    tree.note_reaped(ROOT, 80);
+    assert!(forked(&tree, ROOT));
+    // One that was born since had none before.
+    tree.apply(fork(ROOT, 101), &mut events);
+    tree.note_reaped(101, 5);
+    assert!(forked(&tree, 101));
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         any::<usize>().prop_map(Step::Fork),

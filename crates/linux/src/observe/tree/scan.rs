@@ -17,7 +17,8 @@ impl Tree {
         seen: &[Seen],
         hook: &mut dyn BirthHook,
     ) {
-        self.add_seen(program, root, hook).old_session = root.session;
+        let process = self.add_seen(program, root, hook);
+        (process.old_session, process.reaped) = (root.session, None);
         self.descend(seen, Sessions::Old, hook);
     }
 
@@ -50,7 +51,9 @@ impl Tree {
                 if !self.processes.contains_key(&seen.process) {
                     let process = self.add_seen(program, seen, hook);
                     match sessions {
-                        Sessions::Old => process.old_session = seen.session,
+                        Sessions::Old => {
+                            (process.old_session, process.reaped) = (seen.session, None);
+                        }
                         Sessions::New => {
                             let own = [Some(seen.process), own_session];
                             let session = Some(seen.session);
