@@ -19,9 +19,10 @@
 //!   (`programs_count_the_cpus_that_they_count_unmanaged`).
 //!
 //! # What falls short
-//! CPUs take turns here, so that the manager runs at an eighth of its speed and waits for the turn of each CPU that
-//! a thread is moved from: masks should be narrow for longer than on a machine with as many CPUs. For how long was
-//! not measured. Under `random`, with libgomp, runs differ: whether by this alone is open.
+//! CPUs take turns here, so that each executes an eighth of what it would in the guest's time: a nudge takes 0.5 ms
+//! (median; on a real CPU 28 µs), eight of them 4 ms. Programs look at their masks where threads meet, so when
+//! the last one was moved: with a quantum of 20 ms most runs of both OpenMPs under `random` see a target once,
+//! and not a moment later. So quanta are eight times as long as on a real machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
