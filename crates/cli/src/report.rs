@@ -130,10 +130,16 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
 
 fn write_moves(moves: &Moves, dry_run: bool, text: &mut String) -> std::fmt::Result {
     let not_enforced = if dry_run { "would have been made" } else { "not enforced" };
+    let nudges = match moves.nudges {
+        0 => String::new(),
+        1 => " (a nudge)".to_owned(),
+        nudges => format!(" ({nudges} of them nudges)"),
+    };
+    let done = format!("done{nudges}");
     let counts = [
-        (moves.done, "done"),
+        (moves.done, done.as_str()),
         (moves.gone, "too late (thread gone)"),
-        (moves.externally_changed, "left alone (changed by another process)"),
+        (moves.externally_changed, "left alone (changed by its program or another process)"),
         (moves.refused, "refused"),
         (moves.not_enforced, not_enforced),
         (moves.withheld, "withheld"),

@@ -230,7 +230,7 @@ impl<M: Machine> Controller<M> {
         }
 
         let nudged = self.machine.insist(self.disagreement.insisted(&placement));
-        self.tally.done += nudged;
+        self.tally.add_nudges(nudged);
 
         let step = Step { sample, characterizations, measurements, placement, plan, outcomes };
         self.tally.add(&step, count_new(before.as_ref(), &step.sample));
@@ -292,7 +292,7 @@ impl<M: Machine> Controller<M> {
             self.tally.add_outcome(outcome);
         }
         self.settings.forget_nudged();
-        self.tally.done += self.machine.insist(Vec::new());
+        self.tally.add_nudges(self.machine.insist(Vec::new()));
         Ok(moves.into_iter().zip(outcomes).collect())
     }
 

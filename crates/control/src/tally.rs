@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use symbiont_machine::Outcome;
+use symbiont_machine::{Change, Outcome};
 use symbiont_planner::Why;
 
 use crate::Step;
@@ -16,6 +16,8 @@ pub struct Tally {
     pub threads: u64,
     /// Moves that were applied.
     pub done: u64,
+    /// Of these, nudges: they left the thread its mask.
+    pub nudges: u64,
     /// Moves that came after their thread's end.
     pub gone: u64,
     /// Moves not made because another process had changed the setting.
@@ -44,12 +46,20 @@ impl Tally {
     pub(crate) fn add(&mut self, step: &Step, new_threads: u64) {
         self.quanta += 1;
         self.threads += new_threads;
-        for outcome in &step.outcomes {
+        for (asked, outcome) in step.moves() {
             self.add_outcome(outcome);
+            let is_nudge = matches!(asked.change, Change::Nudge(_));
+            self.nudges += u64::from(is_nudge && *outcome == Outcome::Done);
         }
         for withheld in &step.plan.withheld {
             *self.withheld.entry(withheld.why).or_default() += 1;
         }
+    }
+
+    /// Adds nudges that were made within a quantum.
+    pub(crate) fn add_nudges(&mut self, nudges: u64) {
+        self.done += nudges;
+        self.nudges += nudges;
     }
 
     pub(crate) fn add_outcome(&mut self, outcome: &Outcome) {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use symbiont_control::{ControlError, Controller, Deciding, Tally};
+use symbiont_control::{ControlError, Controller, Deciding, Holding, Tally};
 use symbiont_machine::test_support::FakeMachine;
 use symbiont_machine::{Ability, Machine, Outcome, Signal, Signals};
 use symbiont_planner::{Bounds, Planner};
@@ -44,6 +44,18 @@ fn the_last_step_is_kept_with_its_moves() {
     assert_eq!(counted, 3);
     let last = controller.last().unwrap();
     assert!(last.moves().all(|(_, outcome)| *outcome == Outcome::Done));
+}
+
+#[test]
+fn nudges_are_counted_among_the_moves_done() {
+    let counts = |holding: Holding| {
+        let policy = Box::new(NeverTwice);
+        let mut controller = Controller::new(machine(), policy, planner()).holding(holding);
+        controller.step().unwrap();
+        (controller.tally().done, controller.tally().nudges)
+    };
+    assert_eq!(counts(Holding::AsDecided), (3, 3));
+    assert_eq!(counts(Holding::Always), (3, 0));
 }
 
 #[test]

@@ -112,13 +112,13 @@ fn reason(slots: &[CoreLoad<'_>], at: usize, candidate: &Candidate<'_>) -> Strin
     let others = slots[at].of(program) - 1;
     let mut elsewhere = slots.iter().enumerate().filter(|(core, _)| *core != at);
     let why = match others {
-        0 => return format!("no other thread of '{program}' on its core"),
+        0 => return format!("no other thread of '{program}' is dealt to its core"),
         _ if elsewhere.any(|(_, load)| load.offers(candidate) && load.of(program) < others) => {
             "cores are filled evenly before programs are parted"
         }
         _ => "every core that it may use has as many",
     };
-    format!("{others} other of '{program}' on its core: {why}")
+    format!("{others} other of '{program}' dealt to its core: {why}")
 }
 
 impl CoreLoad<'_> {
@@ -225,8 +225,8 @@ mod tests {
         let (known, applied) = (Characterizations::new(), Placement::new());
         let placement = NeverTwice.place(&View::new(&machine, &sample, &known, &applied));
         let reasons: Vec<&str> = placement.values().map(|a| a.reason.as_ref()).collect();
-        let shared = "1 other of 'p0' on its core: every core that it may use has as many";
-        let alone = |program| format!("no other thread of '{program}' on its core");
+        let shared = "1 other of 'p0' dealt to its core: every core that it may use has as many";
+        let alone = |program| format!("no other thread of '{program}' is dealt to its core");
         assert_eq!(reasons, [shared, &alone("p0"), shared, &alone("p1")]);
     }
 

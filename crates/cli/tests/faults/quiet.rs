@@ -97,7 +97,7 @@ fn explains() {
         assert!(shown["co_runners"]["thread_quanta"].as_u64() > Some(0), "{shown}");
         let reasons = shown["reasons"].as_array().expect("reasons").iter();
         let mut reasons = reasons.filter_map(|reason| reason["pattern"].as_str());
-        let wanted = format!("no other thread of '{name}' on its core");
+        let wanted = format!("no other thread of '{name}' is dealt to its core");
         assert!(reasons.any(|reason| reason == wanted), "{shown}");
         assert_eq!(shown["predicted_slowdown"], Value::Null, "{shown}");
         assert_eq!(summary["threads"][program]["program"], name, "{summary}");

@@ -60,6 +60,8 @@ pub struct ManagerReport {
 pub struct Moves {
     /// Done.
     pub done: u64,
+    /// Of these, nudges: they left the thread its mask.
+    pub nudges: u64,
     /// Too late: the thread was gone.
     pub gone: u64,
     /// Another process had changed the thread.

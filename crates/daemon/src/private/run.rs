@@ -104,6 +104,7 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     report.threads = tally.threads;
     report.moves = Moves {
         done: tally.done,
+        nudges: tally.nudges,
         gone: tally.gone,
         externally_changed: tally.externally_changed,
         refused: tally.refused,

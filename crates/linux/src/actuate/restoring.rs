@@ -121,9 +121,10 @@ fn restore_one(
     Ok(match (repairs.foreign.as_slice(), changed) {
         ([], true) => Put::Back,
         ([], false) => Put::Unchanged,
-        (what, _) => {
-            Put::LeftAlone(format!("its {} was changed by another process", what.join(" and ")))
-        }
+        (what, _) => Put::LeftAlone(format!(
+            "its {} was changed by its program or another process",
+            what.join(" and ")
+        )),
     })
 }
 
