@@ -257,6 +257,21 @@ mod tests {
         assert!(!is("") && !is("ab") && !is("abcab") && !is("abcabd") && !is("abcx"));
     }
 
+    /// Otherwise the run lasts until its limit, and that it began late is not found.
+    #[test]
+    fn a_serial_program_that_is_late_ends_the_parallel_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let done = folder.path().join("done");
+        let words = chain(Path::new("python3"), 1, 1.0, &done);
+        let output = match std::process::Command::new(&words[0]).args(&words[1..]).output() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            output => output.unwrap(),
+        };
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(super::super::LATE), "{said}");
+        assert!(done.exists());
+    }
+
     #[test]
     fn the_text_follows_from_the_seed() {
         assert_eq!(text(1).len(), TEXT_BYTES);
