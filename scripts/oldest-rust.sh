@@ -77,13 +77,15 @@ if ! is_oldest "$cargo"; then
     export RUSTC="$rust/rustc" RUSTDOC="$rust/rustdoc"
     unset APT_CONFIG
 fi
-# The same flags and profile for both, so that the second finds what the first compiled of what others wrote.
+# The same flags and profile for all, so that each finds what those before it compiled of what others wrote.
 export RUSTFLAGS="--cfg fuzzing --cap-lints allow" CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
 # Checking links nothing: libFuzzer itself need not be compiled.
 export CUSTOM_LIBFUZZER_PATH="$PWD/fuzz/Cargo.toml"
-set -- --all-targets --release --locked --target-dir target/oldest-rust
-check() { "$cargo" check "$@" || fail "this is Rust $oldest, the oldest that README.md names"; }
-check --workspace --all-features "$@"
-# What is left out where a feature is missing: as make run builds it.
-check -p symbiont-cli --no-default-features --features symbiont-cli/bench "$@"
-check --manifest-path fuzz/Cargo.toml "$@"
+check() {
+    "$cargo" check --release --locked --target-dir target/oldest-rust "$@" ||
+        fail "this is Rust $oldest, the oldest that README.md names"
+}
+check --workspace --all-features --all-targets
+# What there is only where a feature is missing: as make run builds it.
+check -p symbiont-cli --no-default-features --features symbiont-cli/bench
+check --manifest-path fuzz/Cargo.toml --all-targets
