@@ -1,5 +1,5 @@
 #!/bin/bash
-# Does README's two commands, make run and make test, on a fresh machine: a minimal Debian of its own in which
+# Runs README's two commands, make run and make test, on a fresh machine: a minimal Debian of its own in which
 # there are git, make, sudo and certificates, and nothing else of what Symbiont needs.
 #   scripts/fresh-machine.sh [--user] [--keep] SUITE [COMMIT]
 # SUITE: Debian's release: bookworm, trixie, forky, sid. COMMIT: by default the last one; what is not committed is
@@ -13,7 +13,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/.."
-usage() { sed -n '2,/^set/{/^#/p}' "$0" >&2; exit 2; }
+usage() { sed -n '2,/^set/{/^#/p}' "$0"; }
+misused() { { echo "fresh-machine: $1"; usage; } >&2; exit 2; }
 who=root home=/root keep=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -21,7 +22,8 @@ while [ $# -gt 0 ]; do
     --keep) keep=1 ;;
     # Enters a Debian that was kept.
     --inside) break ;;
-    -*) usage ;;
+    -h | --help) usage; exit ;;
+    -*) misused "unknown option $1" ;;
     *) break ;;
     esac
     shift
@@ -64,14 +66,17 @@ as() {
 }
 
 if [ "${1:-}" = --inside ]; then
-    [ $# -eq 4 ] || usage
+    [ $# -eq 4 ] || misused "--inside ROOT USER COMMANDS"
+    [ -d "$2" ] || misused "no folder $2"
     root=$2
     as "$3" "$4"
     exit
 fi
 
-[ $# -ge 1 ] && [ $# -le 2 ] || usage
+[ $# -ge 1 ] && [ $# -le 2 ] || misused "SUITE [COMMIT], not $# arguments"
 suite=$1
+# It names a folder that is removed.
+case $suite in bookworm | trixie | forky | sid) ;; *) misused "unknown suite '$suite'" ;; esac
 commit=$(git rev-parse --verify --quiet "${2:-HEAD}^{commit}") || { echo "fresh-machine: no commit $2" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "fresh-machine: apt-get install debootstrap" >&2; exit 2; }
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
