@@ -85,8 +85,11 @@ base=${XDG_CACHE_HOME:-$HOME/.cache}/symbiont-fresh/$suite
 if [ ! -e "$base/complete" ]; then
     rm -rf "$base"
     mkdir -p "$base"
+    # An older debootstrap does not know the newest suites: they are made as sid is.
+    recipes=/usr/share/debootstrap/scripts recipe=$suite
+    [ -e "$recipes/$suite" ] || recipe=sid
     debootstrap --variant=minbase --include=ca-certificates,git,make,sudo "$suite" "$base/root" "$mirror" \
-        >"$base/log" 2>&1 || { tail -n 5 "$base/log" >&2; exit 1; }
+        "$recipes/$recipe" >"$base/log" 2>&1 || { tail -n 5 "$base/log" >&2; exit 1; }
     touch "$base/complete"
 fi
 work=$(mktemp -d "$base/run.XXXXXX")
