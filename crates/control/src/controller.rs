@@ -288,8 +288,8 @@ impl<M: Machine> Controller<M> {
     pub fn release(&mut self) -> Result<Vec<(Move, Outcome)>, ControlError<M::Error>> {
         let moves = release(self.settings.applied());
         let outcomes = self.apply(&moves, &Placement::new())?;
-        for outcome in &outcomes {
-            self.tally.add_outcome(outcome);
+        for (asked, outcome) in moves.iter().zip(&outcomes) {
+            self.tally.add_move(asked, outcome);
         }
         self.settings.forget_nudged();
         self.tally.add_nudges(self.machine.insist(Vec::new()));
@@ -355,7 +355,7 @@ impl<M: Machine> Controller<M> {
         for (asked, outcome) in self.machine.lapsed() {
             self.settings.note(self.tally.quanta, &asked, &outcome, None);
             if outcome == Outcome::ExternallyChanged {
-                self.tally.add_outcome(&outcome);
+                self.tally.add_move(&asked, &outcome);
             }
         }
         let online = self.machine.topology().cpus();
@@ -364,8 +364,9 @@ impl<M: Machine> Controller<M> {
             let barred = self.settings.barred(self.tally.quanta);
             moves.retain(|asked| !barred.contains_key(&(asked.thread, Setting::of(&asked.change))));
         }
-        for outcome in self.apply(&moves, &Placement::new())? {
-            self.tally.add_outcome(&outcome);
+        let outcomes = self.apply(&moves, &Placement::new())?;
+        for (asked, outcome) in moves.iter().zip(&outcomes) {
+            self.tally.add_move(asked, outcome);
         }
         Ok(())
     }
@@ -387,8 +388,9 @@ impl<M: Machine> Controller<M> {
             let situation = Situation { sample, online, support, applied, barred: &barred };
             let plan = self.planner.plan(&situation, &wanted);
             before = Some(applied.clone());
-            for outcome in self.apply(&plan.moves, &wanted)? {
-                self.tally.add_outcome(&outcome);
+            let outcomes = self.apply(&plan.moves, &wanted)?;
+            for (asked, outcome) in plan.moves.iter().zip(&outcomes) {
+                self.tally.add_move(asked, outcome);
             }
         }
         if !takes.is_zero() {

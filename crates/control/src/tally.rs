@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use symbiont_machine::{Change, Outcome};
+use symbiont_machine::{Change, Move, Outcome};
 use symbiont_planner::Why;
 
 use crate::Step;
@@ -20,7 +20,7 @@ pub struct Tally {
     pub nudges: u64,
     /// Moves that came after their thread's end.
     pub gone: u64,
-    /// Moves not made because another process had changed the setting.
+    /// Moves not made because the program or another process had changed the setting.
     pub externally_changed: u64,
     /// Moves that the machine refused.
     pub refused: u64,
@@ -47,9 +47,7 @@ impl Tally {
         self.quanta += 1;
         self.threads += new_threads;
         for (asked, outcome) in step.moves() {
-            self.add_outcome(outcome);
-            let is_nudge = matches!(asked.change, Change::Nudge(_));
-            self.nudges += u64::from(is_nudge && *outcome == Outcome::Done);
+            self.add_move(asked, outcome);
         }
         for withheld in &step.plan.withheld {
             *self.withheld.entry(withheld.why).or_default() += 1;
@@ -62,7 +60,9 @@ impl Tally {
         self.nudges += nudges;
     }
 
-    pub(crate) fn add_outcome(&mut self, outcome: &Outcome) {
+    pub(crate) fn add_move(&mut self, asked: &Move, outcome: &Outcome) {
+        let is_nudge = matches!(asked.change, Change::Nudge(_));
+        self.nudges += u64::from(is_nudge && *outcome == Outcome::Done);
         let count = match outcome {
             Outcome::Done => &mut self.done,
             Outcome::Gone => &mut self.gone,
