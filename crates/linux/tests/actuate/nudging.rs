@@ -8,14 +8,20 @@ use symbiont_topology::CpuSet;
 
 use crate::support::*;
 
+/// A process of two threads that sleep and are adopted.
+fn adopted() -> (Rig, Sleepers) {
+    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    for thread in &sleepers.threads {
+        rig.actuator.adopt(thread).unwrap();
+    }
+    (rig, sleepers)
+}
+
 #[test]
 fn a_mask_that_was_read_from_ours_is_undone() {
     let Some((all, first, _)) = two_cpus() else { return };
-    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (rig, sleepers) = adopted();
     let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
-    for thread in [main, worker] {
-        rig.actuator.adopt(thread).unwrap();
-    }
     assert_eq!(rig.pin(main, &first), Outcome::Done);
     // As libomp's workers do with what libomp read when it began.
     set_mask(worker.thread, &first);
@@ -36,11 +42,8 @@ fn a_mask_that_was_read_from_ours_is_undone() {
 #[test]
 fn a_suspect_mask_is_undone_at_the_end() {
     let Some((all, first, _)) = two_cpus() else { return };
-    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (rig, sleepers) = adopted();
     let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
-    for thread in [main, worker] {
-        rig.actuator.adopt(thread).unwrap();
-    }
     assert_eq!(rig.pin(main, &first), Outcome::Done);
     set_mask(worker.thread, &first);
     rig.actuator.restore_all();
@@ -146,11 +149,8 @@ fn a_pin_to_where_others_were_nudged_stays() {
 #[test]
 fn a_thread_that_got_its_mask_back_is_nudged() {
     let Some((all, first, second)) = two_cpus() else { return };
-    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
+    let (rig, sleepers) = adopted();
     let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
-    for thread in [main, worker] {
-        rig.actuator.adopt(thread).unwrap();
-    }
     assert_eq!(rig.pin(main, &first), Outcome::Done);
     set_mask(worker.thread, &first);
     assert_eq!(nudge(&rig, worker, &second), Outcome::Done);
