@@ -20,6 +20,7 @@ scripts/setup.sh build
 echo
 "$made/symbiont" doctor
 echo
-# Measured anew each time: a finished campaign would only be told again. One that was stopped goes on.
-[ ! -e report/phases-quick/index.html ] || rm -rf report/phases-quick
+# Measured anew each time: a finished campaign would only be told again. One of this build that was stopped goes on.
+kept=report/phases-quick
+if [ -e "$kept/index.html" ] || [ "$made/symbiont" -nt "$kept/machine.json" ]; then rm -rf "$kept"; fi
 "$made/symbiont" bench phases --quick
