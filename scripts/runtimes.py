@@ -56,7 +56,7 @@ def main():
     place.add_argument("--beside", action="store_true", help="only next to a serial program")
     options.add_argument("--serial", type=float, default=3, help="seconds")
     options.add_argument("--parallel", type=float, default=1, help="seconds")
-    options.add_argument("--quantum", help="or `own`: the policy's; by default 20ms, in a guest 160ms, since its 8 CPUs take turns")
+    options.add_argument("--quantum", default="20ms", help="or `own`: the policy's")
     options.add_argument("--narrow", help="passed on to `symbiont run`")
     options.add_argument("--at-once", type=int, default=1, help="runs at a time")
     options.add_argument("--minutes", type=float, help="no run starts later")
@@ -64,7 +64,6 @@ def main():
     options = options.parse_args()
     there_are = IN_GUEST if options.guest else RUNTIMES
     options.runtimes = options.runtimes or there_are
-    options.quantum = options.quantum or ("160ms" if options.guest else "20ms")
     if unknown := set(options.runtimes.split(",")) - set(there_are.split(",")):
         sys.exit(f"unknown runtimes: {', '.join(sorted(unknown))}; there are {there_are}")
     options.build = options.build.resolve()

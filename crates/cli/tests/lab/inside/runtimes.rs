@@ -21,8 +21,8 @@
 //! # What falls short
 //! CPUs take turns here, so that each executes an eighth of what it would in the guest's time: a nudge takes 0.5 ms
 //! (median; on a real CPU 28 µs), eight of them 4 ms. Programs look at their masks where threads meet, so when
-//! the last one was moved: with a quantum of 20 ms most runs of both OpenMPs under `random` see a target once,
-//! and not a moment later. So quanta are eight times as long as on a real machine.
+//! those that slept wake elsewhere and are looked at each 10 ms: under `random` both OpenMPs see a target once in
+//! half of their runs or more, and not a moment later, with a quantum of 160 ms as with one of 20 ms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
