@@ -67,6 +67,7 @@ mod restore;
 mod restoring;
 mod scheduler;
 mod settings;
+mod standing;
 mod state_dir;
 mod suspect;
 mod trust;

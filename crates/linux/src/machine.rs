@@ -65,7 +65,7 @@ pub use cost::Cost;
 pub use counter::CountOptions;
 use counter::Counter;
 pub(crate) use hook::Hook;
-use insisting::{Insisting, runs_on};
+use insisting::{Insisting, runs_on, sleeps};
 pub use observer::Observer;
 use quantum_timer::{Early, QuantumTimer, Woken};
 use release::Releases;
@@ -386,7 +386,7 @@ impl<W: Wait> LinuxMachine<W> {
 
     /// Looks at the threads that are insisted on.
     fn look(&mut self) {
-        let away = self.insisting.away(runs_on);
+        let away = self.insisting.away(runs_on, sleeps);
         if !away.is_empty() {
             self.watcher.hurry(Haste::AtOnce);
             self.insisting.count(&self.actuator.apply_all(&away));

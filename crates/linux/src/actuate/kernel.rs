@@ -24,6 +24,7 @@ use super::groups::{GroupKey, Grouping};
 use super::journal_state::Present;
 use super::mounts::Mounts;
 use super::scheduler::loaded_scheduler;
+use super::standing::Standing;
 use crate::online::Online;
 
 /// A thread as the kernel knows it: numbers and birth. Unlike a [`ThreadId`]
@@ -163,6 +164,10 @@ pub(super) trait Kernel: fmt::Debug + Send {
     fn look_again(&mut self) -> Option<usize> {
         None
     }
+    /// The calling thread, for it to go to the CPUs of threads that it nudges.
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
     /// CPUs that no thread may use any more although they are listed as online and in cpusets: they
     /// are going offline just now.
     fn leaving(&self) -> CpuSet {
@@ -270,6 +275,10 @@ impl Kernel for Host {
         let count = online.len();
         self.cgroups.look_again(online, self.mounts.have_changed());
         Some(count)
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        Standing::begin(&self.cpuset(std::process::id()))
     }
 
     fn leaving(&self) -> CpuSet {

@@ -10,14 +10,14 @@
 //!
 //! ```text
 //! check all (as before any act), announce all in the journal
-//! in the order of super::order, for each:
+//! in the order of super::order, for each that runs elsewhere, from its CPU (super::standing):
 //!     narrow it to its target       from ──┐ births in between may have inherited a target:
 //!     widen it to what it had       to   ──┘ they get their maker's mask when they are reported
 //! announce that all of it is over
 //! ```
 //!
-//! A thread that set a mask of its own meanwhile keeps it. A thread that sleeps is not moved. The caller should
-//! run at real-time priority: one that is preempted between the two calls leaves threads narrowed for
+//! A thread that set a mask of its own meanwhile keeps it. One that sleeps is not moved by it, and left alone. The
+//! caller should run at real-time priority: one that is preempted between the two calls leaves threads narrowed for
 //! milliseconds.
 //!
 //! The proc connector says when a thread was born, and where its maker ran, so that a child that pinned itself to a
@@ -27,6 +27,8 @@
 //! # Properties
 //! - A nudged thread has the mask that it had (`a_nudged_thread_has_the_mask_that_it_had`), is moved
 //!   (`a_nudge_moves_a_running_thread`), and keeps a mask of its own (`a_nudge_keeps_within_a_mask_of_the_users`).
+//! - It is moved from where it runs (`a_nudge_is_made_from_where_the_thread_runs`); one that sleeps is never narrow
+//!   (`a_sleeping_thread_is_not_narrowed`).
 //! - After a crash in between nothing stays narrow, whatever else happens
 //!   (`all_is_undone_whatever_happens`, in [`super::event_machine`]).
 
@@ -44,6 +46,7 @@ use super::order::{Act, Mover, order};
 use super::parents::{NOT_PLACED, is_denied};
 use super::restoring::check_after;
 use super::settings::{AppliedSettings, Saved, comes_from};
+use super::standing::Standing;
 use crate::observe::Moment;
 
 /// Nudges that are remembered for births reported late.
@@ -106,11 +109,16 @@ struct Ready {
 }
 
 /// How it went.
-struct Nudged {
-    /// None: its mask is no longer what was read, and was left alone.
-    done: Option<Result<(), ThreadError>>,
-    from_ns: u64,
-    to_ns: u64,
+#[derive(Debug)]
+enum Went {
+    /// It sleeps, or runs where it shall: nothing was done.
+    Needless,
+    /// Its mask is no longer what was read, and was left alone.
+    Changed,
+    /// It was narrow from and to these moments.
+    Nudged { from_ns: u64, to_ns: u64 },
+    /// The same, or it was to be, and it ended so.
+    Failed { from_ns: u64, to_ns: u64, error: ThreadError },
 }
 
 impl Actuator {
@@ -160,17 +168,25 @@ impl State {
             return outcomes;
         }
         let mut over = Vec::with_capacity(ready.len());
-        for (nudge, Nudged { done, from_ns, to_ns }) in ready.iter().zip(self.in_order(&ready)) {
+        for (nudge, went) in ready.iter().zip(self.in_order(&ready)) {
             let Some(entry) = self.applied.get(&nudge.key) else { continue };
-            let Some(done) = done else {
-                over.push(Line::Is(nudge.key, nudge.applied.clone()));
-                outcomes[nudge.at] = Outcome::ExternallyChanged;
-                continue;
+            let (from_ns, to_ns, error) = match went {
+                Went::Needless => {
+                    over.push(Line::Is(nudge.key, nudge.applied.clone()));
+                    continue;
+                }
+                Went::Changed => {
+                    over.push(Line::Is(nudge.key, nudge.applied.clone()));
+                    outcomes[nudge.at] = Outcome::ExternallyChanged;
+                    continue;
+                }
+                Went::Nudged { from_ns, to_ns } => (from_ns, to_ns, None),
+                Went::Failed { from_ns, to_ns, error } => (from_ns, to_ns, Some(error)),
             };
             let (process, narrow) = (nudge.key.process, nudge.narrow.clone());
             let saved = entry.saved.clone();
             self.nudges.remember(Past { process, narrow, saved, from_ns, to_ns });
-            let Err(error) = done else {
+            let Some(error) = error else {
                 over.push(Line::Is(nudge.key, nudge.applied.clone()));
                 continue;
             };
@@ -192,39 +208,65 @@ impl State {
     }
 
     /// Narrows and widens each; in the order that they were given in.
-    fn in_order(&self, ready: &[Ready]) -> Vec<Nudged> {
+    fn in_order(&self, ready: &[Ready]) -> Vec<Went> {
         let mover = |nudge: &Ready| Mover { from: nudge.on, to: nudge.narrow.clone() };
         let movers: Vec<Mover> = ready.iter().map(mover).collect();
-        let nudged = |_: &Ready| Nudged { done: None, from_ns: 0, to_ns: 0 };
-        let mut all: Vec<Nudged> = ready.iter().map(nudged).collect();
-        for act in order(&movers) {
-            let (Act::Narrow(at) | Act::Widen(at)) = act;
-            let (nudge, nudged) = (&ready[at], &mut all[at]);
-            match act {
-                Act::Narrow(_) => {
-                    nudged.from_ns = self.kernel.now_ns();
-                    nudged.done = self.narrow(nudge).transpose();
-                }
-                Act::Widen(_) => {
-                    if let Some(Ok(())) = nudged.done {
-                        nudged.done = Some(self.widen(nudge));
+        let mut all: Vec<Went> = ready.iter().map(|_| Went::Needless).collect();
+        let mut standing = self.kernel.standing();
+        let acts = order(&movers);
+        let stays_narrow = |act: usize, at| acts.get(act + 1) != Some(&Act::Widen(at));
+        for (number, act) in acts.iter().enumerate() {
+            match *act {
+                Act::Narrow(at) => {
+                    all[at] = self.narrow(&ready[at], standing.as_mut());
+                    // Where it has arrived it is kept from running.
+                    let there = ready[at].narrow.first().filter(|_| stays_narrow(number, at));
+                    if let (Some(standing), Some(there)) = (&mut standing, there) {
+                        standing.on(there);
                     }
-                    nudged.to_ns = self.kernel.now_ns();
+                }
+                Act::Widen(at) => {
+                    if let Went::Nudged { from_ns, .. } = all[at] {
+                        let widened = self.widen(&ready[at]);
+                        all[at] = self.ended(from_ns, widened);
+                    }
                 }
             }
         }
         all
     }
 
-    /// Lets a thread run on its target only, if it has the mask that it had; none: it has another one.
-    fn narrow(&self, nudge: &Ready) -> Result<Option<()>, ThreadError> {
-        if self.kernel.mask(nudge.key)? != nudge.now {
-            return Ok(None);
+    /// Lets a thread run on its target only, if it runs elsewhere and has the mask that it had.
+    fn narrow(&self, nudge: &Ready, standing: Option<&mut Standing>) -> Went {
+        let begun = self.kernel.now_ns();
+        let on = match self.kernel.facts_of(nudge.key) {
+            Ok(facts) => facts.on,
+            Err(error) => return self.ended(begun, Err(error)),
+        };
+        let Some(cpu) = on.filter(|cpu| !nudge.narrow.contains(*cpu)) else {
+            return Went::Needless;
+        };
+        if let Some(standing) = standing {
+            standing.on(cpu);
         }
-        self.kernel.set_mask(nudge.key, Some(&nudge.narrow)).map(Some)
+        let from_ns = self.kernel.now_ns();
+        match self.kernel.mask(nudge.key) {
+            Ok(now) if now != nudge.now => Went::Changed,
+            Ok(_) => self.ended(from_ns, self.kernel.set_mask(nudge.key, Some(&nudge.narrow))),
+            Err(error) => self.ended(from_ns, Err(error)),
+        }
     }
 
-    /// Checks as before any act; none if the thread may run on its target only.
+    /// What was begun at a moment ended just now.
+    fn ended(&self, from_ns: u64, how: Result<(), ThreadError>) -> Went {
+        let to_ns = self.kernel.now_ns();
+        match how {
+            Ok(()) => Went::Nudged { from_ns, to_ns },
+            Err(error) => Went::Failed { from_ns, to_ns, error },
+        }
+    }
+
+    /// Checks as before any act; none if the thread runs or may run on its target only, or sleeps.
     fn prepare(&mut self, asked: &Move, cpus: &CpuSet) -> Result<Option<Ready>, Ended> {
         let key = ThreadKey::from(&asked.thread);
         let entry = self.entry(key)?;
@@ -253,6 +295,9 @@ impl State {
         }
         if narrow.is_empty() {
             return Err(refused(format!("the thread may run on {mask} only, not on {cpus}")));
+        }
+        if now.on.is_none_or(|cpu| narrow.contains(cpu)) {
+            return Ok(None);
         }
         let applied = entry.applied().clone();
         let wide = match &applied.mask {

@@ -1,32 +1,34 @@
 //! In which order threads are nudged, and for how long each is narrow.
 //!
 //! # Problem
-//! A thread that arrives where another one has still to leave is pushed off again, by a CPU that became idle
-//! meanwhile, unless it is narrow until the other one has left. But what is narrow may be read, and moving a
+//! A thread that arrives where another one has still to leave is pulled off again, by the CPU that it left idle,
+//! unless it is narrow until the other one has left. But what is narrow may be read, and moving a
 //! running thread takes some twenty microseconds: were all narrow until the last has moved, the first of a hundred
 //! would be so for two milliseconds.
 //!
 //! # Approach
 //! Threads go one by one to where no other one has still to leave, and are widened at once; each leaves room
-//! for the next. Where there is no such thread, the rest are in cycles: one is narrowed and stays so until the one
-//! that it waits for has left.
+//! for the next. So do those that leave another one behind where they ran. Where there is no such thread, the rest
+//! are in cycles: one is narrowed and stays so until the one that it waits for has left.
 //!
 //! ```text
 //! while a thread is left:
-//!     if the target of one is free: narrow it, widen it
+//!     if the target of one is free, or one shares its CPU: narrow it, widen it
 //!     else: narrow any, to be widened once its target is free
 //!     where it ran is free
 //! ```
 //!
 //! # Terms
-//! *Free*: of a target's CPUs there is one on which none of the threads runs that have still to leave.
+//! *Free*: of a target's CPUs there is one on which none of the threads runs that have still to leave. *Shares its
+//! CPU*: another one has still to leave that CPU, or has gone there.
 //!
 //! # Properties
 //! - Each is narrowed once, and widened once after that (`each_is_narrowed_and_then_widened`), when its
-//!   target is free (`none_is_widened_where_another_has_still_to_leave`).
-//! - Of threads in a cycle one is narrow meanwhile, of others none (`only_one_thread_of_a_cycle_stays_narrow`).
+//!   target is free or its CPU was not left idle (`none_is_widened_while_an_idle_cpu_could_pull_it`).
+//! - Of threads in a cycle one is narrow meanwhile, of others none (`only_one_thread_of_a_cycle_stays_narrow`), nor
+//!   where each CPU has several (`threads_that_share_their_cpus_go_one_by_one`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_topology::{CpuSet, PuId};
 
@@ -58,6 +60,9 @@ pub(super) fn order(movers: &[Mover]) -> Vec<Act> {
     let mut order = Order::new(movers);
     for next in 0..movers.len() {
         order.settle();
+        while order.free_one_of_several() {
+            order.settle();
+        }
         if order.state[next] == State::Waits {
             order.narrow(next);
         }
@@ -78,6 +83,8 @@ struct Order<'a> {
     state: Vec<State>,
     /// How many have still to leave a CPU.
     still_on: BTreeMap<PuId, usize>,
+    /// Where some have gone.
+    gone_to: BTreeSet<PuId>,
     /// Whose target holds a CPU that some have still to leave.
     wait_for: BTreeMap<PuId, Vec<usize>>,
     /// Those whose target is free.
@@ -103,7 +110,8 @@ impl<'a> Order<'a> {
         // They are taken from the end.
         free.reverse();
         let state = vec![State::Waits; movers.len()];
-        Self { movers, state, still_on, wait_for, free, acts: Vec::new() }
+        let (gone_to, acts) = Default::default();
+        Self { movers, state, still_on, gone_to, wait_for, free, acts }
     }
 
     /// Moves and widens what can be, until nothing can.
@@ -119,11 +127,24 @@ impl<'a> Order<'a> {
         }
     }
 
+    /// Lets one go that leaves another one behind, if there is such a one.
+    fn free_one_of_several(&mut self) -> bool {
+        let is_shared = |cpu| self.still_on.get(&cpu) > Some(&1) || self.gone_to.contains(&cpu);
+        let shares = |mover: &Mover| mover.leaves().is_some_and(is_shared);
+        let mut waits = self.movers.iter().zip(&self.state);
+        let next = waits.position(|(mover, state)| *state == State::Waits && shares(mover));
+        self.free.extend(next);
+        next.is_some()
+    }
+
     /// It leaves its CPU.
     fn narrow(&mut self, at: usize) {
         self.state[at] = State::Narrow;
         self.acts.push(Act::Narrow(at));
         let Some(cpu) = self.movers[at].leaves() else { return };
+        if self.movers[at].to.len() == 1 {
+            self.gone_to.extend(self.movers[at].to.first());
+        }
         if let Some(count) = self.still_on.get_mut(&cpu) {
             *count -= 1;
             if *count == 0 {
@@ -175,14 +196,21 @@ mod tests {
         }
 
         #[test]
-        fn none_is_widened_where_another_has_still_to_leave(movers in movers()) {
+        fn none_is_widened_while_an_idle_cpu_could_pull_it(movers in movers()) {
             let mut left: Vec<Option<PuId>> = movers.iter().map(Mover::leaves).collect();
+            let mut gone_to = Vec::new();
             for act in order(&movers) {
                 match act {
-                    Act::Narrow(at) => left[at] = None,
+                    Act::Narrow(at) => {
+                        if left[at].take().is_some() {
+                            gone_to.push(movers[at].to.clone());
+                        }
+                    }
                     Act::Widen(at) => {
                         let is_free = |cpu| !left.contains(&Some(cpu));
-                        prop_assert!(movers[at].to.iter().any(is_free), "{at}: {left:?}");
+                        let from = movers[at].leaves();
+                        let is_used = left.contains(&from) || from.is_some_and(|cpu| gone_to.contains(&cpu.into()));
+                        prop_assert!(is_used || movers[at].to.iter().any(is_free), "{at}: {left:?}");
                     }
                 }
             }
@@ -198,6 +226,16 @@ mod tests {
             // Others go to free CPUs: there is no cycle.
             let gone: Vec<Mover> = to.iter().map(|to| mover(Some(to + 12), &[*to])).collect();
             prop_assert_eq!(most_narrow(&gone), 1);
+        }
+    }
+
+    #[test]
+    fn threads_that_share_their_cpus_go_one_by_one() {
+        // Two CPUs of two or three threads each are swapped.
+        for on_second in [2, 3] {
+            let first = vec![mover(Some(0), &[1]); 2];
+            let all = [first, vec![mover(Some(1), &[0]); on_second]].concat();
+            assert_eq!(most_narrow(&all), 1);
         }
     }
 

@@ -5,9 +5,10 @@
 //! milliseconds, and stays away until the next quantum finds it there.
 //!
 //! # Approach
-//! Between two samples, each [`LOOK`], it is read where these threads are; those that run elsewhere, and ran at
-//! the look before as well, are nudged. (One that woke just now may be about to read its mask.) A look costs a read of a file of `/proc` for each thread, a nudge some five system calls, so
-//! the controller asks for few threads.
+//! Between two samples, each [`LOOK`], it is read where these threads are; those that run elsewhere, and did at the
+//! look before without having slept since, are nudged. (Threads that meet sleep and wake elsewhere, and read their
+//! masks just then: a team is counted.) A look costs a read of a file of `/proc` for each thread, of another one for
+//! each that is away, and a nudge some ten system calls, so the controller asks for few threads.
 //!
 //! # Properties
 //! - A thread that was moved away within a quantum is brought back in it
@@ -33,8 +34,8 @@ const LONGEST: usize = 1024;
 struct Insisted {
     thread: ThreadId,
     cpus: CpuSet,
-    /// Did it run at the last look?
-    ran: bool,
+    /// How often it had gone to sleep until the last look, if it ran elsewhere at that.
+    away: Option<u64>,
 }
 
 /// The threads.
@@ -48,8 +49,8 @@ impl Insisting {
     /// With other threads from now on; gives the number of nudges so far, which begins anew.
     pub fn begin(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {
         let before = std::mem::take(&mut self.on);
-        let ran = |id: &ThreadId| before.iter().any(|known| known.thread == *id && known.ran);
-        let insisted = |(thread, cpus)| Insisted { ran: ran(&thread), thread, cpus };
+        let away = |id: &ThreadId| before.iter().find(|known| known.thread == *id)?.away;
+        let insisted = |(thread, cpus)| Insisted { away: away(&thread), thread, cpus };
         self.on = on.into_iter().map(insisted).collect();
         std::mem::take(&mut self.nudges)
     }
@@ -59,13 +60,19 @@ impl Insisting {
         (!self.on.is_empty()).then_some(LOOK)
     }
 
-    /// The nudges that bring back those that run elsewhere. `runs_on`: where a thread runs.
-    pub fn away(&mut self, runs_on: impl Fn(&ThreadId) -> Option<PuId>) -> Vec<Move> {
+    /// The nudges that bring back those that run elsewhere. `runs_on`: where a thread runs. `sleeps`: how often it
+    /// has gone to sleep.
+    pub fn away(
+        &mut self,
+        runs_on: impl Fn(&ThreadId) -> Option<PuId>,
+        sleeps: impl Fn(&ThreadId) -> Option<u64>,
+    ) -> Vec<Move> {
         let mut moves = Vec::new();
-        for Insisted { thread, cpus, ran } in &mut self.on {
-            let cpu = runs_on(thread);
-            let ran_before = std::mem::replace(ran, cpu.is_some());
-            if ran_before && cpu.is_some_and(|cpu| !cpus.contains(cpu)) {
+        for Insisted { thread, cpus, away } in &mut self.on {
+            let is_away = runs_on(thread).is_some_and(|cpu| !cpus.contains(cpu));
+            let now = if is_away { sleeps(thread) } else { None };
+            let before = std::mem::replace(away, now);
+            if now.is_some() && now == before {
                 moves.push(Move { thread: *thread, change: Change::Nudge(cpus.clone()) });
             }
         }
@@ -89,6 +96,15 @@ pub(super) fn runs_on(id: &ThreadId) -> Option<PuId> {
     stat.cpu.filter(|_| runs).map(PuId)
 }
 
+/// How often a thread has gone to sleep; none of one that is gone.
+pub(super) fn sleeps(id: &ThreadId) -> Option<u64> {
+    let path = format!("/proc/{}/task/{}/status", id.process, id.thread);
+    let status = std::fs::read_to_string(path).ok()?;
+    let count = |line: &str| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok();
+    // What a kernel does not count counts as one sleep.
+    Some(status.lines().find_map(count).unwrap_or(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,13 +116,25 @@ mod tests {
         let mut insisting = Insisting::default();
         let begin = |insisting: &mut Insisting| insisting.begin(vec![(thread, target.clone())]);
         begin(&mut insisting);
-        let mut look = |cpu: Option<u32>| insisting.away(|_| cpu.map(PuId)).len();
+        let mut look =
+            |cpu: Option<u32>, sleeps| insisting.away(|_| cpu.map(PuId), |_| Some(sleeps)).len();
         // Sleeping, just awake, awake.
-        assert_eq!([look(None), look(Some(1)), look(Some(1))], [0, 0, 1]);
-        assert_eq!([look(Some(0)), look(Some(1))], [0, 1]);
-        assert_eq!([look(None), look(Some(1))], [0, 0]);
+        assert_eq!([look(None, 1), look(Some(1), 1), look(Some(1), 1)], [0, 0, 1]);
+        // There, then away.
+        assert_eq!([look(Some(0), 1), look(Some(1), 1), look(Some(2), 1)], [0, 0, 1]);
+        // Awake at each look, and asleep in between.
+        assert_eq!([look(Some(1), 2), look(Some(1), 3), look(Some(1), 3)], [0, 0, 1]);
         // Another quantum: what was seen last is still known.
         begin(&mut insisting);
-        assert_eq!(insisting.away(|_| Some(PuId(1))).len(), 1);
+        assert_eq!(insisting.away(|_| Some(PuId(1)), |_| Some(3)).len(), 1);
+    }
+
+    #[test]
+    fn sleeps_are_counted() {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let id = ThreadId { process: std::process::id(), thread, born: 0, generation: 0 };
+        let before = sleeps(&id).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(sleeps(&id).unwrap() > before);
     }
 }

@@ -4,23 +4,23 @@ use std::time::{Duration, Instant};
 
 use symbiont_linux::observe::Moment;
 use symbiont_machine::{Change, Move, Outcome, ThreadId};
-use symbiont_topology::CpuSet;
+use symbiont_topology::{CpuSet, PuId};
 
 use crate::support::*;
 
-/// A process of two threads that sleep and are adopted.
-fn adopted() -> (Rig, Sleepers) {
-    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
-    for thread in &sleepers.threads {
+/// Threads that are adopted.
+fn adopted(threads: Threads) -> (Rig, Threads) {
+    let rig = Rig::new();
+    for thread in &threads.threads {
         rig.actuator.adopt(thread).unwrap();
     }
-    (rig, sleepers)
+    (rig, threads)
 }
 
 #[test]
 fn a_mask_that_was_read_from_ours_is_undone() {
     let Some((all, first, _)) = two_cpus() else { return };
-    let (rig, sleepers) = adopted();
+    let (rig, sleepers) = adopted(Threads::sleeping(2));
     let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
     assert_eq!(rig.pin(main, &first), Outcome::Done);
     // As libomp's workers do with what libomp read when it began.
@@ -42,7 +42,7 @@ fn a_mask_that_was_read_from_ours_is_undone() {
 #[test]
 fn a_suspect_mask_is_undone_at_the_end() {
     let Some((all, first, _)) = two_cpus() else { return };
-    let (rig, sleepers) = adopted();
+    let (rig, sleepers) = adopted(Threads::sleeping(2));
     let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
     assert_eq!(rig.pin(main, &first), Outcome::Done);
     set_mask(worker.thread, &first);
@@ -73,7 +73,7 @@ fn nudge(rig: &Rig, thread: &ThreadId, to: &CpuSet) -> Outcome {
 #[test]
 fn a_nudged_thread_has_the_mask_that_it_had() {
     let Some((all, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (rig, victim) = (Rig::new(), Victim::busy());
     let (id, thread) = (victim.id(), victim.thread());
     rig.actuator.adopt(&thread).unwrap();
     assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
@@ -108,9 +108,27 @@ fn a_nudge_moves_a_running_thread() {
 }
 
 #[test]
+fn a_nudge_is_made_from_where_the_thread_runs() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::busy());
+    let thread = victim.thread();
+    rig.actuator.adopt(&thread).unwrap();
+    let own = mask_of(gettid());
+    let mut there = 0;
+    for to in [&first, &second].into_iter().cycle().take(40) {
+        assert_eq!(nudge(&rig, &thread, to), Outcome::Done);
+        let from = PuId(u32::try_from(rustix::thread::sched_getcpu()).unwrap());
+        there += u32::from(!to.contains(from));
+        assert_eq!(mask_of(gettid()), own);
+    }
+    // The kernel may balance either away in between, but seldom; of two CPUs, half would be chance.
+    assert!(there > 32, "{there} of 40");
+}
+
+#[test]
 fn a_nudge_keeps_within_a_mask_of_the_users() {
     let Some((_, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (rig, victim) = (Rig::new(), Victim::busy());
     let (id, thread) = (victim.id(), victim.thread());
     set_mask(id, &first);
     rig.actuator.adopt(&thread).unwrap();
@@ -127,8 +145,8 @@ fn a_nudge_keeps_within_a_mask_of_the_users() {
 #[test]
 fn a_pin_to_where_others_were_nudged_stays() {
     let Some((all, first, second)) = two_cpus() else { return };
-    let (rig, sleepers) = (Rig::new(), Sleepers::new(2));
-    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    let (rig, both) = (Rig::new(), Threads::busy(2));
+    let (main, worker) = (&both.threads[0], &both.threads[1]);
     for thread in [main, worker] {
         rig.actuator.adopt(thread).unwrap();
         assert_eq!(nudge(&rig, thread, &first), Outcome::Done);
@@ -149,8 +167,8 @@ fn a_pin_to_where_others_were_nudged_stays() {
 #[test]
 fn a_thread_that_got_its_mask_back_is_nudged() {
     let Some((all, first, second)) = two_cpus() else { return };
-    let (rig, sleepers) = adopted();
-    let (main, worker) = (&sleepers.threads[0], &sleepers.threads[1]);
+    let (rig, both) = adopted(Threads::busy(2));
+    let (main, worker) = (&both.threads[0], &both.threads[1]);
     assert_eq!(rig.pin(main, &first), Outcome::Done);
     set_mask(worker.thread, &first);
     assert_eq!(nudge(&rig, worker, &second), Outcome::Done);
@@ -161,7 +179,7 @@ fn a_thread_that_got_its_mask_back_is_nudged() {
 #[test]
 fn a_pin_to_where_the_thread_was_nudged_stays() {
     let Some((_, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (rig, victim) = (Rig::new(), Victim::busy());
     let (id, thread) = (victim.id(), victim.thread());
     rig.actuator.adopt(&thread).unwrap();
     assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
@@ -183,7 +201,7 @@ fn in_time<T>(play: impl Fn() -> T) -> T {
 #[test]
 fn the_last_of_several_masks_stays() {
     let Some((_, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (rig, victim) = (Rig::new(), Victim::busy());
     let (id, thread) = (victim.id(), victim.thread());
     rig.actuator.adopt(&thread).unwrap();
     assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
@@ -202,7 +220,7 @@ fn the_last_of_several_masks_stays() {
 #[test]
 fn a_thread_whose_mask_changed_is_not_nudged() {
     let Some((all, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::sleeper());
+    let (rig, victim) = (Rig::new(), Victim::busy());
     let (id, thread) = (victim.id(), victim.thread());
     rig.actuator.adopt(&thread).unwrap();
     let outcomes = in_time(|| {
@@ -223,27 +241,57 @@ fn now_ns() -> u64 {
     u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).unwrap()
 }
 
+/// Nudges a thread to where it does not run; gives that, the other one, and when it was over.
+fn nudge_elsewhere(rig: &Rig, victim: &Victim) -> (CpuSet, CpuSet, u64) {
+    const SHORT: u64 = 200_000;
+    let (_, first, second) = two_cpus().unwrap();
+    wait_for("a nudge that nothing delays", || {
+        let is_first = cpu_of(victim.id()) == first.first();
+        let (to, other) = if is_first { (&second, &first) } else { (&first, &second) };
+        let before = now_ns();
+        assert_eq!(nudge(rig, &victim.thread(), to), Outcome::Done);
+        let after = now_ns();
+        (after - before < SHORT).then(|| (to.clone(), other.clone(), after))
+    })
+}
+
 #[test]
 fn a_child_that_is_born_after_a_nudge_keeps_its_pin() {
-    const SHORT: u64 = 200_000;
-    let Some((all, first, second)) = two_cpus() else { return };
-    let (rig, mut victim) = (Rig::new(), Victim::shell("sleep 1000; true"));
+    let Some((all, ..)) = two_cpus() else { return };
+    let rig = Rig::new();
+    let go = rig.dir.path().join("go");
+    let busy = format!("while [ ! -e {} ]; do :; done; sleep 1000; true", go.display());
+    let mut victim = Victim::shell(&busy);
+    victim.go_on();
     let id = victim.id();
     rig.actuator.adopt(&victim.thread()).unwrap();
-    let after = wait_for("a nudge that nothing delays", || {
-        let before = now_ns();
-        assert_eq!(nudge(&rig, &victim.thread(), &first), Outcome::Done);
-        Some(now_ns()).filter(|after| after - before < SHORT)
-    });
-    victim.go_on();
+    let (to, other, after) = nudge_elsewhere(&rig, &victim);
+    std::fs::write(go, "").unwrap();
     let child = wait_for("a child", || children_of(id).first().copied());
-    set_mask(child, &first);
-    let (cpu, other) = (first.first().unwrap(), second.first().unwrap());
+    set_mask(child, &to);
+    let (cpu, other) = (to.first().unwrap(), other.first().unwrap());
     for (ns, cpu) in [(after + 1_000_000, cpu), (after + 1_000, other)] {
         rig.actuator.born_at(id, child, child, Moment { ns, cpu });
-        assert_eq!(mask_of(child), first, "it pinned itself");
+        assert_eq!(mask_of(child), to, "it pinned itself");
     }
     // As one that was born meanwhile.
     rig.actuator.born_at(id, child, child, Moment { ns: after, cpu });
     assert_eq!(mask_of(child), all, "it inherited its maker's target");
+}
+
+#[test]
+fn a_sleeping_thread_is_not_narrowed() {
+    if two_cpus().is_none() {
+        return;
+    }
+    let (rig, mut victim) = (Rig::new(), Victim::shell("sleep 1000; true"));
+    let id = victim.id();
+    rig.actuator.adopt(&victim.thread()).unwrap();
+    let (to, _, after) = nudge_elsewhere(&rig, &victim);
+    victim.go_on();
+    let child = wait_for("a child", || children_of(id).first().copied());
+    set_mask(child, &to);
+    // Born within the nudge, it has not inherited what it has.
+    rig.actuator.born_at(id, child, child, Moment { ns: after, cpu: to.first().unwrap() });
+    assert_eq!(mask_of(child), to);
 }

@@ -180,21 +180,31 @@ impl Drop for Victim {
     }
 }
 
-/// Threads of this process that sleep until they are dropped.
-pub struct Sleepers {
+/// Threads of this process, until they are dropped.
+pub struct Threads {
     pub threads: Vec<ThreadId>,
     _ends: Vec<mpsc::Sender<()>>,
 }
 
-impl Sleepers {
-    pub fn new(count: usize) -> Self {
+impl Threads {
+    pub fn sleeping(count: usize) -> Self {
+        Self::new(count, |ended| {
+            let _ = ended.recv();
+        })
+    }
+
+    pub fn busy(count: usize) -> Self {
+        Self::new(count, |ended| while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {})
+    }
+
+    fn new(count: usize, work: fn(&mpsc::Receiver<()>)) -> Self {
         let (mut threads, mut ends) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let (numbers, number) = mpsc::channel();
             let (end, ended) = mpsc::channel::<()>();
             std::thread::spawn(move || {
                 numbers.send(gettid()).unwrap();
-                let _ = ended.recv();
+                work(&ended);
             });
             threads.push(thread_id(std::process::id(), number.recv().unwrap()));
             ends.push(end);

@@ -31,11 +31,12 @@ pub fn restored(_: &Given) {
     let place = Place::new();
     let program = placed(&place);
     place.kill_manager();
-    let left = changed(program.id(), &own()).len();
-    assert!(left > 0, "what is applied outlives the manager");
+    let left = changed(program.id(), &own());
+    assert!(!left.is_empty(), "what is applied outlives the manager");
+    let said: Vec<_> = place.journals().into_iter().map(std::fs::read_to_string).collect();
     let restored = place.restore();
     assert_eq!(restored.code, Some(0), "{}", restored.stderr);
-    assert_eq!(restored.report["report"]["restored"], left, "{restored:?}");
+    assert_eq!(restored.report["report"]["restored"], left.len(), "{left:?} {said:?}");
     assert!(changed(program.id(), &own()).is_empty(), "{:?}", changed(program.id(), &own()));
     assert!(place.journals().is_empty(), "{:?}", place.journals());
 }
