@@ -13,6 +13,7 @@
 //! in the order of super::order, for each that runs elsewhere, from its CPU (super::standing):
 //!     narrow it to its target       from ──┐ births in between may have inherited a target:
 //!     widen it to what it had       to   ──┘ they get their maker's mask when they are reported
+//! the same again for those that went early and were pulled back
 //! announce that all of it is over
 //! ```
 //!
@@ -42,7 +43,7 @@ use super::actuator::{Actuator, State};
 use super::applied_state::UNKNOWN;
 use super::journal::Line;
 use super::kernel::{ThreadError, ThreadKey};
-use super::order::{Act, Mover, order};
+use super::order::{Mover, order};
 use super::parents::{NOT_PLACED, is_denied};
 use super::restoring::check_after;
 use super::settings::{AppliedSettings, Saved, comes_from};
@@ -207,37 +208,31 @@ impl State {
         outcomes
     }
 
-    /// Narrows and widens each; in the order that they were given in.
+    /// Nudges each; in the order that they were given in.
     fn in_order(&self, ready: &[Ready]) -> Vec<Went> {
         let mover = |nudge: &Ready| Mover { from: nudge.on, to: nudge.narrow.clone() };
         let movers: Vec<Mover> = ready.iter().map(mover).collect();
         let mut all: Vec<Went> = ready.iter().map(|_| Went::Needless).collect();
         let mut standing = self.kernel.standing();
-        let acts = order(&movers);
-        let stays_narrow = |act: usize, at| acts.get(act + 1) != Some(&Act::Widen(at));
-        for (number, act) in acts.iter().enumerate() {
-            match *act {
-                Act::Narrow(at) => {
-                    all[at] = self.narrow(&ready[at], standing.as_mut());
-                    // Where it has arrived it is kept from running.
-                    let there = ready[at].narrow.first().filter(|_| stays_narrow(number, at));
-                    if let (Some(standing), Some(there)) = (&mut standing, there) {
-                        standing.on(there);
-                    }
-                }
-                Act::Widen(at) => {
-                    if let Went::Nudged { from_ns, .. } = all[at] {
-                        let widened = self.widen(&ready[at]);
-                        all[at] = self.ended(from_ns, widened);
-                    }
+        let turns = order(&movers);
+        for turn in &turns {
+            all[turn.at] = self.go(&ready[turn.at], standing.as_mut());
+        }
+        // Those may have been pulled back.
+        for turn in turns.iter().filter(|turn| turn.early) {
+            if let Went::Nudged { from_ns, .. } = all[turn.at] {
+                match self.go(&ready[turn.at], standing.as_mut()) {
+                    Went::Needless => {}
+                    Went::Nudged { to_ns, .. } => all[turn.at] = Went::Nudged { from_ns, to_ns },
+                    other => all[turn.at] = other,
                 }
             }
         }
         all
     }
 
-    /// Lets a thread run on its target only, if it runs elsewhere and has the mask that it had.
-    fn narrow(&self, nudge: &Ready, standing: Option<&mut Standing>) -> Went {
+    /// Nudges a thread, if it runs elsewhere and has the mask that it had.
+    fn go(&self, nudge: &Ready, standing: Option<&mut Standing>) -> Went {
         let begun = self.kernel.now_ns();
         let on = match self.kernel.facts_of(nudge.key) {
             Ok(facts) => facts.on,
@@ -250,11 +245,12 @@ impl State {
             standing.on(cpu);
         }
         let from_ns = self.kernel.now_ns();
-        match self.kernel.mask(nudge.key) {
-            Ok(now) if now != nudge.now => Went::Changed,
-            Ok(_) => self.ended(from_ns, self.kernel.set_mask(nudge.key, Some(&nudge.narrow))),
-            Err(error) => self.ended(from_ns, Err(error)),
-        }
+        let narrowed = match self.kernel.mask(nudge.key) {
+            Ok(now) if now != nudge.now => return Went::Changed,
+            Ok(_) => self.kernel.set_mask(nudge.key, Some(&nudge.narrow)),
+            Err(error) => Err(error),
+        };
+        self.ended(from_ns, narrowed.and_then(|()| self.widen(nudge)))
     }
 
     /// What was begun at a moment ended just now.

@@ -1,13 +1,13 @@
 //! Where the caller of a nudge runs meanwhile.
 //!
-//! A thread that runs is narrow until another CPU has been told to let it go, which takes some twenty microseconds,
+//! A thread that runs is narrow until its CPU was interrupted to let it go, which takes some twenty microseconds,
 //! more on a busy machine; one that is only queued is moved within the call. So the caller goes to the thread's CPU
-//! first, which displaces it, and narrows and widens it from there. Of some 2,700 nudges of two to five threads that
-//! read their masks all the time on two CPUs, 3 were seen; without it, one in seven (kernel 6.18).
+//! first, which displaces it, and narrows and widens it from there. Of 2,500 nudges of two to five threads that read
+//! their masks all the time on two CPUs, 18 were seen; without it, one in seven (kernel 6.18).
 //!
 //! It goes only where it may run anyway, so that it stays off cores that it keeps off
 //! ([`super::super::launch::OwnCpus`]), and has its own mask again at the end
-//! (`the_caller_stands_where_it_is_told_and_has_its_mask_again`).
+//! (`the_caller_runs_where_it_was_sent_and_has_its_mask_again`).
 
 use symbiont_topology::{CpuSet, PuId};
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caller_stands_where_it_is_told_and_has_its_mask_again() {
+    fn the_caller_runs_where_it_was_sent_and_has_its_mask_again() {
         let all = affinity::get(None).unwrap();
         let last = all.iter().last().unwrap();
         // A mask of its own, and all.
