@@ -406,6 +406,15 @@ fn scheduler(key: ThreadKey) -> Result<(Class, bool), ThreadError> {
     }
 }
 
+/// Does the calling thread run before all usual ones?
+pub(super) fn is_at_realtime_priority() -> bool {
+    // SAFETY: sched_getscheduler takes a thread number by value, 0 for the caller, and touches no memory of ours.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    let realtime = [libc::SCHED_FIFO, libc::SCHED_RR];
+    i32::try_from(policy)
+        .is_ok_and(|policy| realtime.contains(&(policy & !libc::SCHED_RESET_ON_FORK)))
+}
+
 /// Nice value and time slice stay, which `sched_setattr` would write anew.
 fn set_class(key: ThreadKey, class: Class, reset: bool) -> Result<(), ThreadError> {
     let thread = pid(key)?.as_raw_nonzero().get();

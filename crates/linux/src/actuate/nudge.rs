@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! check all (as before any act), announce all in the journal
-//! in the order of super::order, for each that runs elsewhere, from its CPU (super::standing):
+//! in the order of super::order, for each that runs elsewhere, kept from running (super::standing):
 //!     narrow it to its target       from ──┐ births in between may have inherited a target:
 //!     widen it to what it had       to   ──┘ they get their maker's mask when they are reported
 //! the same again for those that went early and were pulled back
@@ -59,6 +59,9 @@ const CHOOSES: u64 = 100;
 /// where that one loses the CPU in between. Of a thread that pins itself at birth so soon after a nudge to that target
 /// it is not known that it did, and it loses the pin: so this is short.
 const REPORT_LATER_NS: u64 = 300_000;
+
+/// How often a thread is displaced for one nudge.
+const TRIES: u32 = 3;
 
 /// A target that a thread had for a moment.
 #[derive(Debug)]
@@ -216,12 +219,12 @@ impl State {
         let mut standing = self.kernel.standing();
         let turns = order(&movers);
         for turn in &turns {
-            all[turn.at] = self.go(&ready[turn.at], standing.as_mut());
+            all[turn.at] = self.go(&ready[turn.at], &mut standing);
         }
         // Those may have been pulled back.
         for turn in turns.iter().filter(|turn| turn.early) {
             if let Went::Nudged { from_ns, .. } = all[turn.at] {
-                match self.go(&ready[turn.at], standing.as_mut()) {
+                match self.go(&ready[turn.at], &mut standing) {
                     Went::Needless => {}
                     Went::Nudged { to_ns, .. } => all[turn.at] = Went::Nudged { from_ns, to_ns },
                     other => all[turn.at] = other,
@@ -232,18 +235,40 @@ impl State {
     }
 
     /// Nudges a thread, if it runs elsewhere and has the mask that it had.
-    fn go(&self, nudge: &Ready, standing: Option<&mut Standing>) -> Went {
+    fn go(&self, nudge: &Ready, standing: &mut Option<Standing>) -> Went {
         let begun = self.kernel.now_ns();
-        let on = match self.kernel.facts_of(nudge.key) {
-            Ok(facts) => facts.on,
-            Err(error) => return self.ended(begun, Err(error)),
+        let went = match self.displace(nudge, standing.as_mut()) {
+            Ok(true) => self.narrow_and_widen(nudge),
+            Ok(false) => Went::Needless,
+            Err(error) => self.ended(begun, Err(error)),
         };
-        let Some(cpu) = on.filter(|cpu| !nudge.narrow.contains(*cpu)) else {
-            return Went::Needless;
-        };
-        if let Some(standing) = standing {
-            standing.on(cpu);
+        standing.iter().for_each(Standing::let_go);
+        went
+    }
+
+    /// Keeps a thread from running until it is nudged; does it have to be?
+    fn displace(
+        &self,
+        nudge: &Ready,
+        mut standing: Option<&mut Standing>,
+    ) -> Result<bool, ThreadError> {
+        let mut displaced = None;
+        for _ in 0..TRIES {
+            let on = self.kernel.facts_of(nudge.key)?.on;
+            let Some(cpu) = on.filter(|cpu| !nudge.narrow.contains(*cpu)) else { return Ok(false) };
+            if displaced == Some(cpu) {
+                break;
+            }
+            if let Some(standing) = &mut standing {
+                standing.displace(cpu, nudge.narrow.first());
+            }
+            // An idle CPU may pull it just then.
+            displaced = Some(cpu);
         }
+        Ok(true)
+    }
+
+    fn narrow_and_widen(&self, nudge: &Ready) -> Went {
         let from_ns = self.kernel.now_ns();
         let narrowed = match self.kernel.mask(nudge.key) {
             Ok(now) if now != nudge.now => return Went::Changed,

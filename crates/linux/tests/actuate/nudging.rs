@@ -286,6 +286,7 @@ fn a_sleeping_thread_is_not_narrowed() {
     }
     let (rig, mut victim) = (Rig::new(), Victim::shell("sleep 1000; true"));
     let id = victim.id();
+    wait_for("a shell that reads", || is_asleep(id).then_some(()));
     rig.actuator.adopt(&victim.thread()).unwrap();
     let (to, _, after) = nudge_elsewhere(&rig, &victim);
     victim.go_on();

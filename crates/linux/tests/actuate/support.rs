@@ -218,6 +218,11 @@ pub fn cpu_of(process: u32) -> Option<PuId> {
     stat(process, process)?.processor.and_then(|cpu| u32::try_from(cpu).ok()).map(PuId)
 }
 
+/// Does a process wait, as in a read?
+pub fn is_asleep(process: u32) -> bool {
+    stat(process, process).is_some_and(|stat| stat.state == 'S')
+}
+
 /// An actuator with a state directory of its own.
 pub struct Rig {
     pub actuator: Actuator,
