@@ -69,8 +69,24 @@ struct Past {
     process: u32,
     narrow: CpuSet,
     saved: Saved,
+    when: When,
+}
+
+/// When a thread was narrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct When {
     from_ns: u64,
     to_ns: u64,
+    /// Until when a birth in it may be reported.
+    late_ns: u64,
+}
+
+impl When {
+    /// One that was kept from running had no children.
+    fn new(from_ns: u64, to_ns: u64, is_kept: bool) -> Self {
+        let late_ns = to_ns.saturating_add(if is_kept { 0 } else { REPORT_LATER_NS });
+        Self { from_ns, to_ns, late_ns }
+    }
 }
 
 /// The last nudges.
@@ -88,10 +104,10 @@ impl Nudges {
     /// Those in which a child of this process may have got its mask.
     fn during(&self, process: u32, born: Moment) -> impl Iterator<Item = &Past> {
         let is_in = move |past: &&Past| {
-            let late = past.to_ns.saturating_add(REPORT_LATER_NS);
-            let was_nudged = past.narrow.contains(born.cpu) && born.ns <= late;
-            let is_after = past.from_ns <= born.ns;
-            past.process == process && is_after && (born.ns <= past.to_ns || was_nudged)
+            let When { from_ns, to_ns, late_ns } = past.when;
+            let was_nudged = past.narrow.contains(born.cpu) && born.ns <= late_ns;
+            let is_after = from_ns <= born.ns;
+            past.process == process && is_after && (born.ns <= to_ns || was_nudged)
         };
         self.0.iter().rev().filter(is_in)
     }
@@ -119,10 +135,10 @@ enum Went {
     Needless,
     /// Its mask is no longer what was read, and was left alone.
     Changed,
-    /// It was narrow from and to these moments.
-    Nudged { from_ns: u64, to_ns: u64 },
+    /// It was narrow.
+    Nudged(When),
     /// The same, or it was to be, and it ended so.
-    Failed { from_ns: u64, to_ns: u64, error: ThreadError },
+    Failed(When, ThreadError),
 }
 
 impl Actuator {
@@ -174,7 +190,7 @@ impl State {
         let mut over = Vec::with_capacity(ready.len());
         for (nudge, went) in ready.iter().zip(self.in_order(&ready)) {
             let Some(entry) = self.applied.get(&nudge.key) else { continue };
-            let (from_ns, to_ns, error) = match went {
+            let (when, error) = match went {
                 Went::Needless => {
                     over.push(Line::Is(nudge.key, nudge.applied.clone()));
                     continue;
@@ -184,12 +200,12 @@ impl State {
                     outcomes[nudge.at] = Outcome::ExternallyChanged;
                     continue;
                 }
-                Went::Nudged { from_ns, to_ns } => (from_ns, to_ns, None),
-                Went::Failed { from_ns, to_ns, error } => (from_ns, to_ns, Some(error)),
+                Went::Nudged(when) => (when, None),
+                Went::Failed(when, error) => (when, Some(error)),
             };
             let (process, narrow) = (nudge.key.process, nudge.narrow.clone());
             let saved = entry.saved.clone();
-            self.nudges.remember(Past { process, narrow, saved, from_ns, to_ns });
+            self.nudges.remember(Past { process, narrow, saved, when });
             let Some(error) = error else {
                 over.push(Line::Is(nudge.key, nudge.applied.clone()));
                 continue;
@@ -223,10 +239,10 @@ impl State {
         }
         // Those may have been pulled back.
         for turn in turns.iter().filter(|turn| turn.early) {
-            if let Went::Nudged { from_ns, .. } = all[turn.at] {
+            if let Went::Nudged(When { from_ns, .. }) = all[turn.at] {
                 match self.go(&ready[turn.at], &mut standing) {
                     Went::Needless => {}
-                    Went::Nudged { to_ns, .. } => all[turn.at] = Went::Nudged { from_ns, to_ns },
+                    Went::Nudged(when) => all[turn.at] = Went::Nudged(When { from_ns, ..when }),
                     other => all[turn.at] = other,
                 }
             }
@@ -238,52 +254,53 @@ impl State {
     fn go(&self, nudge: &Ready, standing: &mut Option<Standing>) -> Went {
         let begun = self.kernel.now_ns();
         let went = match self.displace(nudge, standing.as_mut()) {
-            Ok(true) => self.narrow_and_widen(nudge),
-            Ok(false) => Went::Needless,
-            Err(error) => self.ended(begun, Err(error)),
+            Ok(Some(is_kept)) => self.narrow_and_widen(nudge, is_kept),
+            Ok(None) => Went::Needless,
+            Err(error) => self.ended(begun, false, Err(error)),
         };
         standing.iter().for_each(Standing::let_go);
         went
     }
 
-    /// Keeps a thread from running until it is nudged; does it have to be?
+    /// Keeps a thread from running until it is nudged, and says whether it is kept; none: it need not be nudged.
     fn displace(
         &self,
         nudge: &Ready,
         mut standing: Option<&mut Standing>,
-    ) -> Result<bool, ThreadError> {
+    ) -> Result<Option<bool>, ThreadError> {
         let mut displaced = None;
+        let mut is_kept = false;
         for _ in 0..TRIES {
             let on = self.kernel.facts_of(nudge.key)?.on;
-            let Some(cpu) = on.filter(|cpu| !nudge.narrow.contains(*cpu)) else { return Ok(false) };
+            let Some(cpu) = on.filter(|cpu| !nudge.narrow.contains(*cpu)) else { return Ok(None) };
             if displaced == Some(cpu) {
-                break;
+                return Ok(Some(is_kept));
             }
             if let Some(standing) = &mut standing {
-                standing.displace(cpu, nudge.narrow.first());
+                is_kept = standing.displace(cpu, nudge.narrow.first());
             }
             // An idle CPU may pull it just then.
             displaced = Some(cpu);
         }
-        Ok(true)
+        Ok(Some(false))
     }
 
-    fn narrow_and_widen(&self, nudge: &Ready) -> Went {
+    fn narrow_and_widen(&self, nudge: &Ready, is_kept: bool) -> Went {
         let from_ns = self.kernel.now_ns();
         let narrowed = match self.kernel.mask(nudge.key) {
             Ok(now) if now != nudge.now => return Went::Changed,
             Ok(_) => self.kernel.set_mask(nudge.key, Some(&nudge.narrow)),
             Err(error) => Err(error),
         };
-        self.ended(from_ns, narrowed.and_then(|()| self.widen(nudge)))
+        self.ended(from_ns, is_kept, narrowed.and_then(|()| self.widen(nudge)))
     }
 
     /// What was begun at a moment ended just now.
-    fn ended(&self, from_ns: u64, how: Result<(), ThreadError>) -> Went {
-        let to_ns = self.kernel.now_ns();
+    fn ended(&self, from_ns: u64, is_kept: bool, how: Result<(), ThreadError>) -> Went {
+        let when = When::new(from_ns, self.kernel.now_ns(), is_kept);
         match how {
-            Ok(()) => Went::Nudged { from_ns, to_ns },
-            Err(error) => Went::Failed { from_ns, to_ns, error },
+            Ok(()) => Went::Nudged(when),
+            Err(error) => Went::Failed(when, error),
         }
     }
 
@@ -387,5 +404,26 @@ impl State {
         let carried = AppliedSettings { mask: Some(narrow), ..AppliedSettings::default() };
         let times = [key.born, self.kernel.now_ticks()];
         self.applied.note_carried(key, carried, saved, times);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::Class;
+    use super::super::settings::Mask;
+    use super::*;
+
+    #[test]
+    fn a_birth_soon_after_is_of_a_nudge_only_where_the_thread_could_run() {
+        let saved = Saved { mask: Mask::All, nice: 0, class: Class::Other, reset_on_fork: false };
+        let narrow: CpuSet = "1".parse().unwrap();
+        for (is_kept, soon_after) in [(true, 0), (false, 1)] {
+            let mut nudges = Nudges::default();
+            let (narrow, saved) = (narrow.clone(), saved.clone());
+            nudges.remember(Past { process: 1, narrow, saved, when: When::new(10, 20, is_kept) });
+            let of = |ns, cpu| nudges.during(1, Moment { ns, cpu: PuId(cpu) }).count();
+            assert_eq!([of(9, 1), of(10, 1), of(20, 0)], [0, 1, 1]);
+            assert_eq!([of(21, 1), of(21, 0)], [soon_after, 0]);
+        }
     }
 }

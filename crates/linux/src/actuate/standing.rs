@@ -56,8 +56,8 @@ impl Standing {
     }
 
     /// Keeps a thread that is on a CPU from running there, and on the one that it will be sent to, until
-    /// [`Self::let_go`]. What cannot be kept is left out: the nudge may be seen then.
-    pub fn displace(&mut self, from: PuId, to: Option<PuId>) {
+    /// [`Self::let_go`]; is it kept from both? The nudge may be seen otherwise.
+    pub fn displace(&mut self, from: PuId, to: Option<PuId>) -> bool {
         let is_allowed = |cpu: &PuId| self.own.contains(*cpu);
         match (to.filter(is_allowed), &self.blocker) {
             (Some(to), Some(_)) if is_allowed(&from) => {
@@ -66,8 +66,12 @@ impl Standing {
                 if !is_kept {
                     self.blocker = None;
                 }
+                is_kept && self.at == Some(to)
             }
-            _ => self.go(from),
+            _ => {
+                self.go(from);
+                false
+            }
         }
     }
 
