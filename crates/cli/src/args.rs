@@ -28,7 +28,7 @@ use std::time::Duration;
 
 pub use advise::Advise;
 use anyhow::Context;
-pub use batch::{Batch, Order};
+pub use batch::{Batch, KeepJob, Order};
 #[cfg(feature = "bench")]
 pub use bench::{
     Bench, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPhases, BenchSeniority,
@@ -94,6 +94,8 @@ pub enum Command {
     Research(Research),
     #[command(hide = true)]
     SlowCpu(SlowCpuArgs),
+    #[command(hide = true)]
+    KeepJob(KeepJob),
 }
 
 /// Run programs managed

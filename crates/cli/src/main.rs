@@ -135,6 +135,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         #[cfg(feature = "research")]
         Command::Research(command) => research(command),
         Command::SlowCpu(args) => slow_cpu(&args),
+        Command::KeepJob(args) => batch::keep(&args),
     }
 }
 

@@ -4,15 +4,13 @@
 //! process with the same number is not taken for one of them.
 
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, mem};
 
-use procfs::process::Process;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
+use symbiont_linux::ProcessBirth;
 use symbiont_machine::{Class, Sample};
 
 use crate::programs::Programs;
@@ -39,28 +37,7 @@ pub struct Enrolment {
     #[serde(default)]
     pub job: Option<u64>,
     /// Its processes.
-    pub processes: Vec<Birth>,
-}
-
-/// A process and when it was born, in clock ticks since boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Birth {
-    /// Its number.
-    pub process: u32,
-    /// When.
-    pub born: u64,
-}
-
-impl Birth {
-    /// Takes hold of the process, if it still lives.
-    pub fn hold(&self) -> Option<OwnedFd> {
-        let pid = Pid::from_raw(i32::try_from(self.process).ok()?)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        // Read after the descriptor was opened: what is read is that process's, or it has ended.
-        let stat =
-            Process::new(pid.as_raw_nonzero().get()).and_then(|process| process.stat()).ok()?;
-        (stat.starttime == self.born).then_some(pidfd)
-    }
+    pub processes: Vec<ProcessBirth>,
 }
 
 /// The file in a state directory.
@@ -101,9 +78,9 @@ impl File {
             .iter()
             .map(|(id, program)| {
                 let leaders = sample.threads.iter().filter(|t| t.id.thread == t.id.process);
-                let births = leaders
-                    .filter(|thread| thread.program == id)
-                    .map(|thread| Birth { process: thread.id.process, born: thread.id.born });
+                let births = leaders.filter(|thread| thread.program == id).map(|thread| {
+                    ProcessBirth { process: thread.id.process, born: thread.id.born }
+                });
                 let (name, uid) = (program.name.clone(), program.enrolled_by);
                 let (class, job) = (program.class, program.job);
                 Enrolment { name, uid, class, job, processes: births.collect() }
@@ -144,7 +121,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = File::new(dir.path());
         assert_eq!(file.read().unwrap(), []);
-        let processes = vec![Birth { process: 7, born: 99 }];
+        let processes = vec![ProcessBirth { process: 7, born: 99 }];
         let one = Enrolment {
             name: "make".to_owned(),
             uid: 1000,
@@ -164,14 +141,5 @@ mod tests {
         fs::write(dir.path().join(NAME), "[{").unwrap();
         let error = File::new(dir.path()).read().unwrap_err();
         assert!(error.contains(NAME), "{error}");
-    }
-
-    #[test]
-    fn another_process_with_the_same_number_is_not_taken() {
-        let me = std::process::id();
-        let born = Process::myself().unwrap().stat().unwrap().starttime;
-        assert!(Birth { process: me, born }.hold().is_some());
-        assert!(Birth { process: me, born: born + 1 }.hold().is_none());
-        assert!(Birth { process: u32::MAX, born }.hold().is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! The real machine: threads, run states, affinity, priority, restore.
 
 pub mod actuate;
+mod birth;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod inheriting;
@@ -17,6 +18,7 @@ pub mod slow;
 pub mod switches;
 mod usage;
 
+pub use birth::{ProcessBirth, boot_id, has_ended};
 pub use nops::nops;
 pub use peer::{PeerCredentials, peer_credentials};
 pub use usage::{EndedChild, reap, user_time_of_children};

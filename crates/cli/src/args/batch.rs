@@ -1,6 +1,8 @@
 //! The arguments of `symbiont batch`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use symbiont_machine::Class;
@@ -15,6 +17,9 @@ use super::State;
 ///
 /// Each job is a process group of its own; its standard input is empty. Where a daemon runs, it manages
 /// the jobs. ^C and SIGTERM are passed on to the jobs, and no more start; a second one kills them.
+///
+/// A job goes on if the batch is killed. --resume waits for such jobs, and runs what has not ended with 0: a job is
+/// known by its command and folder, whatever its line. While a batch uses a progress file, a second one is refused.
 ///
 /// Exit status: 0 if all jobs ended with 0, else 1; 128 and the signal's number when interrupted.
 #[derive(Debug, Args)]
@@ -38,13 +43,13 @@ pub struct Batch {
     /// In which order the jobs start
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Partners)]
     pub order: Order,
-    /// Skip the jobs that ended with 0 in an earlier run of JOBFILE
+    /// Go on from an earlier run: skip the jobs that ended with 0, wait for those that still run
     #[arg(long)]
     pub resume: bool,
     /// Show what would start when, and why; runs nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Where it is noted which jobs have ended [default: JOBFILE.progress]
+    /// Where it is recorded which jobs run and have ended [default: JOBFILE.progress]
     #[arg(long, value_name = "FILE")]
     pub progress: Option<PathBuf>,
     /// Write the output of each job to a file in DIR, named by its line: 7.out, 7.err
@@ -62,6 +67,22 @@ pub struct Batch {
     pub json: bool,
     #[command(flatten)]
     pub state: State,
+}
+
+/// Keep a job of a batch: run it, and record its end in the progress file, which is standard input
+///
+/// For `symbiont batch`, which starts it for each job.
+#[derive(Debug, Args)]
+pub struct KeepJob {
+    /// Where in the file the job's block begins
+    #[arg(long, value_name = "BYTES")]
+    pub at: u64,
+    /// Ask the job to end after so long, and kill it some time later
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub timeout: Option<Duration>,
+    /// The job
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
 }
 
 /// In which order jobs start.

@@ -1,24 +1,25 @@
-//! Jobs as processes: starts them, waits for their ends, passes signals on.
+//! Jobs as processes: starts a keeper for each, waits for their ends, passes signals on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process_group};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 use symbiont_daemon::Client;
-use symbiont_linux::reap;
+use symbiont_linux::{has_ended, reap};
 
+use super::bells::Bells;
 use super::job_file::Line;
+use super::progress::Progress;
+use super::record::{Ended, JobRecord};
+use super::resume::{Process, Survivor, process_of};
 use crate::args::Batch;
 use crate::client::sockets;
 
@@ -30,11 +31,13 @@ pub struct Surroundings {
     /// Options of `symbiont run` where one does.
     options: Vec<String>,
     output: Option<PathBuf>,
+    /// Names of output files that are kept as they are.
+    names: BTreeSet<String>,
 }
 
 impl Surroundings {
     /// As the command line asks.
-    pub fn new(args: &Batch) -> anyhow::Result<Self> {
+    pub fn new(args: &Batch, names: BTreeSet<String>) -> anyhow::Result<Self> {
         let mut options = Vec::new();
         if let Some(class) = args.class {
             options.extend(["--class".to_owned(), class.to_string()]);
@@ -46,7 +49,7 @@ impl Surroundings {
             std::fs::create_dir_all(dir)
                 .with_context(|| format!("cannot create the folder {}", dir.display()))?;
         }
-        Ok(Self { sockets: sockets(&args.state)?, options, output: args.output.clone() })
+        Ok(Self { sockets: sockets(&args.state)?, options, output: args.output.clone(), names })
     }
 
     /// A daemon that has gone is not waited for: the job runs as it would without.
@@ -54,73 +57,97 @@ impl Surroundings {
         self.sockets.iter().any(|socket| Client::connect(socket).is_ok())
     }
 
-    fn command(&self, line: &Line) -> io::Result<Command> {
-        let mut command = match self.is_managed() {
-            true => {
-                let mut command = Command::new(std::env::current_exe()?);
-                command.arg("run").args(&self.options).args(["--", "sh"]);
-                command
-            }
-            false => Command::new("sh"),
-        };
-        command.args(["-c", &line.command]).stdin(Stdio::null()).process_group(0);
-        if let Some(dir) = &self.output {
-            let file = |kind: &str| File::create(dir.join(format!("{}.{kind}", line.number)));
-            command.stdout(file("out")?).stderr(file("err")?);
+    /// What the output files of a job are called: by its line, where no job of an earlier batch has left such.
+    pub fn name(&self, line: usize) -> String {
+        let names = (2..).map(|copy| format!("{line}.{copy}"));
+        let mut names = std::iter::once(line.to_string()).chain(names);
+        names.find(|name| !self.names.contains(name)).unwrap_or_default()
+    }
+
+    /// The files for what a job writes, where it is kept: standard output and standard error.
+    pub fn output(&self, line: &Line) -> io::Result<Option<[File; 2]>> {
+        let Some(dir) = &self.output else { return Ok(None) };
+        let name = self.name(line.number);
+        let file = |kind: &str| File::create(dir.join(format!("{name}.{kind}")));
+        Ok(Some([file("out")?, file("err")?]))
+    }
+
+    /// The command of the keeper of a job whose block is there.
+    pub fn keeper(&self, line: &Line, output: Option<[File; 2]>, at: u64) -> io::Result<Command> {
+        let symbiont = std::env::current_exe()?;
+        let mut keeper = Command::new("/proc/self/exe");
+        keeper.arg0("symbiont").process_group(0).args(["keep-job", "--at", &at.to_string()]);
+        if let Some([out, err]) = output {
+            keeper.stdout(out).stderr(err);
         }
-        Ok(command)
+        keeper.arg("--");
+        if self.is_managed() {
+            keeper.arg(symbiont).arg("run").args(&self.options).arg("--");
+        }
+        keeper.args(["sh", "-c", &line.command]);
+        Ok(keeper)
     }
 }
 
-/// A job ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Ended {
-    /// The number of its line.
-    pub number: usize,
-    /// How.
-    pub status: ExitStatus,
-    /// CPU time of all its processes, seconds.
-    pub cpu_s: f64,
+/// What ends when a job ends.
+#[derive(Debug)]
+enum Holder {
+    /// A child: the job's keeper.
+    Child(u32),
+    /// No child: the keeper of a batch that was killed, or a job without a keeper.
+    Other(Process),
+}
+
+#[derive(Debug)]
+struct Running {
+    holder: Holder,
+    /// Where the job's block is.
+    at: u64,
+}
+
+/// Why waiting is over.
+#[derive(Debug, PartialEq)]
+pub enum Event {
+    /// The job with this number ended.
+    Ended(usize, Ended),
+    /// A signal was passed on, or the time is over.
+    Nothing,
 }
 
 /// The jobs that run.
 #[derive(Debug)]
 pub struct Runner {
-    surroundings: Surroundings,
-    jobs: BTreeMap<u32, usize>,
-    /// Rings when a child ends.
-    ends: UnixStream,
-    /// Rings when the end is asked for.
-    asks: UnixStream,
-    /// The last signal that asked.
-    asked: Arc<AtomicUsize>,
+    jobs: BTreeMap<usize, Running>,
+    bells: Bells,
+    /// Jobs whose holders have ended.
+    over: VecDeque<usize>,
     /// How often the end was asked for.
     times: usize,
 }
 
-const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
-
 impl Runner {
-    /// Runs nothing yet. From now on signals are passed on.
-    pub fn new(surroundings: Surroundings) -> io::Result<Self> {
-        let ((ends, ended), (asks, ask)) = (UnixStream::pair()?, UnixStream::pair()?);
-        let asked = Arc::new(AtomicUsize::new(0));
-        for signal in ENDS {
-            let number = usize::try_from(signal).unwrap_or_default();
-            signal_hook::flag::register_usize(signal, Arc::clone(&asked), number)?;
-            signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;
-        }
-        signal_hook::low_level::pipe::register(SIGCHLD, ended)?;
-        ends.set_nonblocking(true)?;
-        asks.set_nonblocking(true)?;
-        Ok(Self { surroundings, jobs: BTreeMap::new(), ends, asks, asked, times: 0 })
+    /// Runs nothing yet.
+    pub fn new(bells: Bells) -> Self {
+        Self { jobs: BTreeMap::new(), bells, over: VecDeque::new(), times: 0 }
     }
 
-    /// Starts a job.
-    pub fn start(&mut self, line: &Line) -> io::Result<()> {
-        let child = self.surroundings.command(line)?.spawn()?;
-        self.jobs.insert(child.id(), line.number);
+    /// Starts the keeper of a job whose block is there.
+    pub fn start(
+        &mut self,
+        number: usize,
+        mut keeper: Command,
+        progress: &Progress,
+        at: u64,
+    ) -> io::Result<()> {
+        let child = keeper.stdin(Stdio::from(progress.share()?)).spawn()?;
+        self.jobs.insert(number, Running { holder: Holder::Child(child.id()), at });
         Ok(())
+    }
+
+    /// Waits also for a job that an earlier batch has started.
+    pub fn join(&mut self, number: usize, survivor: Survivor) {
+        let Survivor { at, process, .. } = survivor;
+        self.jobs.insert(number, Running { holder: Holder::Other(process), at });
     }
 
     /// Does nothing run?
@@ -130,52 +157,130 @@ impl Runner {
 
     /// The signal that asked for the end, if one did.
     pub fn interrupted(&self) -> Option<i32> {
-        let signal = self.asked.load(Ordering::Relaxed);
-        i32::try_from(signal).ok().filter(|signal| *signal != 0)
+        self.bells.asked()
     }
 
-    /// Waits until a job ends or the end is asked for.
-    pub fn wait(&mut self) -> io::Result<Option<Ended>> {
+    /// Waits until a job ends, the end is asked for, or the time is over.
+    pub fn wait(&mut self, progress: &Progress, timeout: Option<Duration>) -> io::Result<Event> {
         loop {
-            while let Some(child) = self.reaped()? {
-                if let Some(number) = self.jobs.remove(&child.pid) {
-                    let (status, cpu_s) = (child.status, child.cpu_time.as_secs_f64());
-                    return Ok(Some(Ended { number, status, cpu_s }));
+            let ended = self.ended()?;
+            self.over.extend(ended);
+            while let Some(number) = self.over.pop_front() {
+                if let Some(ended) = self.what_became(number, progress) {
+                    self.jobs.remove(&number);
+                    return Ok(Event::Ended(number, ended));
                 }
             }
-            if self.jobs.is_empty() {
-                return Ok(None);
-            }
-            let mut bells = [&self.ends, &self.asks].map(|bell| PollFd::new(bell, PollFlags::IN));
-            match poll(&mut bells, None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let has_rung = |mut bell: &UnixStream| bell.read(&mut [0; 64]).is_ok_and(|got| got > 0);
-            has_rung(&self.ends);
-            if has_rung(&self.asks) {
+            let holders = self.jobs.values().filter_map(|job| match &job.holder {
+                Holder::Other(process) => Some(process.pidfd.as_fd()),
+                Holder::Child(_) => None,
+            });
+            let holders: Vec<_> = holders.collect();
+            let is_asked = self.bells.wait(&holders, timeout)?;
+            if is_asked {
+                self.times += 1;
                 self.pass_on();
-                return Ok(None);
+            }
+            if is_asked || timeout.is_some() {
+                // Ends are found at the next call.
+                return Ok(Event::Nothing);
             }
         }
     }
 
-    fn reaped(&self) -> io::Result<Option<symbiont_linux::EndedChild>> {
-        match reap() {
-            Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => Ok(None),
-            other => other,
+    /// The jobs whose holders have ended.
+    fn ended(&self) -> io::Result<Vec<usize>> {
+        let mut ended = Vec::new();
+        while let Some(child) = reaped()? {
+            let is_it = |job: &Running| matches!(job.holder, Holder::Child(pid) if pid == child);
+            ended.extend(self.jobs.iter().find(|(_, job)| is_it(job)).map(|(number, _)| *number));
         }
+        for (number, job) in &self.jobs {
+            if let Holder::Other(process) = &job.holder {
+                if has_ended(&process.pidfd) {
+                    ended.push(*number);
+                }
+            }
+        }
+        Ok(ended)
     }
 
-    /// The second time it is no longer a question.
-    fn pass_on(&mut self) {
-        self.times += 1;
-        let named = self.interrupted().and_then(Signal::from_named_raw);
-        let signal = if self.times > 1 { Signal::KILL } else { named.unwrap_or(Signal::TERM) };
-        for process in self.jobs.keys() {
-            let group = i32::try_from(*process).ok().and_then(Pid::from_raw);
-            // One that has just ended needs none.
-            let _ = group.map(|group| kill_process_group(group, signal));
+    /// The end of a job whose holder has ended; none: the job runs on without a keeper.
+    fn what_became(&mut self, number: usize, progress: &Progress) -> Option<Ended> {
+        let job = self.jobs.get_mut(&number)?;
+        let record = progress.read(job.at).unwrap_or_else(|error| {
+            note!("symbiont: cannot read the progress in {}: {error}", progress.name());
+            None
+        });
+        let held = match record {
+            Some(JobRecord { ended: Some(ended), .. }) => return Some(ended),
+            record => record.and_then(|record| record.held),
+        };
+        let ended = match held {
+            Some(held) => match process_of(&held) {
+                Some(process) => {
+                    job.holder = Holder::Other(process);
+                    return None;
+                }
+                None => Ended::unknown(),
+            },
+            None => Ended::at_once(126),
+        };
+        if let Err(error) = progress.end(job.at, &ended) {
+            note!("symbiont: cannot note progress in {}: {error}", progress.name());
         }
+        Some(ended)
+    }
+
+    /// To the keepers, which pass it on to the jobs and kill them the second time.
+    fn pass_on(&self) {
+        let named = self.interrupted().and_then(Signal::from_named_raw).unwrap_or(Signal::TERM);
+        for job in self.jobs.values() {
+            let kills = self.times > 1 && job.holder.is_job();
+            for signal in [if kills { Signal::KILL } else { named }, Signal::CONT] {
+                // One that has just ended needs none.
+                let _ = job.holder.signal(signal);
+            }
+        }
+    }
+}
+
+impl Holder {
+    /// Is it a job without a keeper?
+    fn is_job(&self) -> bool {
+        matches!(self, Self::Other(Process { is_keeper: false, .. }))
+    }
+
+    fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
+        match self {
+            Self::Other(process) => pidfd_send_signal(&process.pidfd, signal),
+            // Its number is its own until it is waited for.
+            Self::Child(child) => match i32::try_from(*child).ok().and_then(Pid::from_raw) {
+                Some(child) => kill_process(child, signal),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// A child that has ended.
+fn reaped() -> io::Result<Option<u32>> {
+    match reap() {
+        Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => Ok(None),
+        other => Ok(other?.map(|child| child.pid)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_files_of_earlier_jobs_are_kept() {
+        let names = ["7".to_owned(), "7.2".to_owned()].into();
+        let surroundings =
+            Surroundings { sockets: Vec::new(), options: Vec::new(), output: None, names };
+        assert_eq!(surroundings.name(7), "7.3");
+        assert_eq!(surroundings.name(8), "8");
     }
 }

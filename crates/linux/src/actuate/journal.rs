@@ -24,6 +24,7 @@ use super::kernel::{ThreadKey, facts};
 use super::namespace::{self, number_space};
 use super::settings::{AppliedSettings, Saved};
 use super::state_dir::{StateDir, StateDirError};
+use crate::birth::boot_id;
 
 const FORMAT: &str = "symbiont-journal";
 const VERSION: u32 = 3;
@@ -88,10 +89,6 @@ impl Header {
     pub fn is_of_a_dead_container(&self) -> bool {
         namespace::is_dead(&self.numbers)
     }
-}
-
-fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// Any line but the first.

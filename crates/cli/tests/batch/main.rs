@@ -1,6 +1,9 @@
 //! `symbiont batch`: real commands through the real binary.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
+mod faults;
+mod kills;
+
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -20,6 +23,15 @@ fn symbiont(folder: &Path, options: &[&str]) -> Command {
 fn batch(folder: &Path, jobs: &str, options: &[&str]) -> Output {
     fs::write(folder.join("jobs.txt"), jobs).unwrap();
     symbiont(folder, options).output().unwrap()
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "not so in time: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn stderr(output: &Output) -> String {
@@ -81,17 +93,12 @@ fn a_signal_ends_the_jobs_and_starts_no_more() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let begin = Instant::now();
-    // Both have started when the progress file is there and the children exist.
+    // Their keepers are children of the batch.
     let children = format!("/proc/{0}/task/{0}/children", child.id());
-    let started = || {
+    until("both have started", || {
         let children = fs::read_to_string(&children).unwrap_or_default();
         children.split_whitespace().count() == 2
-    };
-    while !started() {
-        assert!(begin.elapsed() < Duration::from_secs(120), "they did not start");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    });
     std::thread::sleep(Duration::from_millis(100));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let status = child.wait().unwrap();

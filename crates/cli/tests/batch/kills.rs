@@ -1,0 +1,122 @@
+//! A batch that is killed at random moments and resumed, with second instances and a disk that fills up.
+//!
+//! Each job logs its begin and its end. Whatever is killed: no two runs of one job overlap, none is lost, and none
+//! that ended well runs again.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::symbiont;
+
+/// Pseudo-random numbers (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// Takes a while; every fifth fails the first time.
+fn job(number: u32, random: &mut Random) -> String {
+    let fails = if number % 5 == 0 { "test -e failed.$n || { >failed.$n; exit 3; }; " } else { "" };
+    let time_ms = 20 + random.below(400);
+    format!(
+        "n={number}; mkdir run.$n || echo overlap $n >>log; echo begin $n >>log; sleep 0.{time_ms:03}; \
+         echo end $n >>log; rmdir run.$n; {fails}echo well $n >>log\n"
+    )
+}
+
+/// In a file system of its own, so that it can be filled.
+fn resumed(folder: &Path) -> Child {
+    let options = ["--resume", "-n", "4", "--progress", "disk/progress"];
+    symbiont(folder, &options).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// A small file system, where that is possible.
+struct Disk<'a>(&'a Path);
+
+impl<'a> Disk<'a> {
+    fn mount(folder: &'a Path) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1M", "tmpfs"]).arg(folder);
+        let is_mounted = mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        is_mounted.then_some(Self(folder))
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
+    }
+}
+
+fn campaign(kills: u32) {
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let count = 4 * kills;
+    let mut jobs: Vec<String> = (1..=count).map(|number| job(number, &mut random)).collect();
+    fs::create_dir(path.join("disk")).unwrap();
+    let disk = path.join("disk");
+    let disk = Disk::mount(&disk);
+    let (mut refused, mut fills) = (0, 0);
+    for kill in 0..kills {
+        // Comments and order change from run to run.
+        let at = usize::try_from(random.below(u64::from(count))).unwrap();
+        jobs.rotate_left(at);
+        fs::write(path.join("jobs.txt"), format!("# run {kill}\n{}", jobs.concat())).unwrap();
+        let mut batch = resumed(path);
+        let until = Instant::now() + Duration::from_millis(random.below(600));
+        if disk.is_some() && kill % 4 == 3 {
+            // Whatever fits.
+            let _ = fs::write(path.join("disk/fill"), vec![0; 2 << 20]);
+            fills += 1;
+        }
+        if kill % 7 == 2 && !until.saturating_duration_since(Instant::now()).is_zero() {
+            std::thread::sleep(Duration::from_millis(100));
+            let mut second = resumed(path);
+            // It either is refused, or the first one was killed before.
+            let code = second.wait().unwrap().code();
+            refused += u32::from(code == Some(1));
+        }
+        std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        batch.kill().unwrap();
+        batch.wait().unwrap();
+        let _ = fs::remove_file(path.join("disk/fill"));
+    }
+    // The first fails where a job fails for the first time.
+    let last = (0..3).find(|_| resumed(path).wait().unwrap().success());
+    assert!(last.is_some(), "the last runs did not end well");
+    drop(disk);
+    let log = fs::read_to_string(path.join("log")).unwrap();
+    println!("{kills} kills, {refused} second instances refused, {fills} full disks, {count} jobs");
+    assert!(!log.contains("overlap"), "two runs of a job overlapped: {log}");
+    let times = |what: &str, number: u32| {
+        let line = format!("{what} {number}");
+        log.lines().filter(|one| *one == line).count()
+    };
+    for number in 1..=count {
+        let runs = if number % 5 == 0 { 2 } else { 1 };
+        let seen = ["begin", "end", "well"].map(|what| times(what, number));
+        assert_eq!(seen, [runs, runs, 1], "begins, ends and good ends of job {number}");
+    }
+}
+
+#[test]
+fn ten_kills_neither_lose_a_job_nor_run_it_twice() {
+    campaign(10);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn two_hundred_kills_neither_lose_a_job_nor_run_it_twice() {
+    campaign(200);
+}
