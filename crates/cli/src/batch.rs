@@ -1,9 +1,12 @@
 //! `symbiont batch`: many commands on this machine, a few at a time, the best partners together.
 
+mod bar;
 mod bells;
 mod dry_run;
 mod execution;
+mod halt;
 mod job_file;
+mod job_log;
 mod keeper;
 mod progress;
 mod record;
@@ -12,32 +15,39 @@ mod room;
 mod runner;
 mod schedule;
 mod summary;
+mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+pub use halt::Halt;
 pub use keeper::keep;
 use symbiont_jobs::{Store, digest_of_text, work};
 
+use self::bar::Screen;
 use self::bells::Bells;
-use self::execution::Execution;
+use self::execution::{Execution, Rules, State};
 use self::job_file::Line;
+use self::job_log::JobLog;
 use self::progress::Progress;
 use self::resume::{Assignment, Earlier, assign};
 use self::runner::{Runner, Surroundings};
 use self::schedule::{Schedule, Waiting};
+use self::template::Template;
 use crate::args::Batch;
 use crate::identity::{Identities, Identity};
 
 /// Runs the jobs of a file.
 pub fn batch(args: &Batch) -> anyhow::Result<()> {
-    let lines = job_file::read(&args.jobs)?;
-    let noted = args.progress.clone().unwrap_or_else(|| {
-        let mut name = args.jobs.clone().into_os_string();
-        name.push(".progress");
-        PathBuf::from(name)
-    });
+    let template =
+        (!args.template.is_empty()).then(|| Template::new(&args.template)).transpose()?;
+    let lines = job_file::read(args.file.as_deref(), template.as_ref())?;
+    let noted = args.progress.clone().or_else(|| default_progress(args.file.as_deref()?));
+    anyhow::ensure!(
+        !args.resume || noted.is_some(),
+        "--resume takes --progress FILE where the jobs are not those of a file"
+    );
     let store = args.store.clone().map_or_else(crate::identity::default_store, Ok)?;
     let store = Store::new(&store);
     let known = store.read().unwrap_or_else(|error| {
@@ -45,20 +55,24 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
         Default::default()
     });
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let slots = args.at_once.map_or(cpus, usize::from);
+    let slots = args.jobs.slots(cpus);
     let schedule = Schedule::new(args.order, slots, cpus as f64, known);
     let jobs = jobs(lines, &std::env::current_dir().unwrap_or_default());
     let name = |job: &Job| (job.identity.key.clone(), job.identity.name.clone());
     let schedule = schedule.named(jobs.values().map(name).collect());
     let digests = || jobs.values().map(|job| (job.line.number, job.digest.as_str()));
     if args.dry_run {
-        let records = if args.resume { progress::records(&noted)? } else { Vec::new() };
+        let noted = noted.filter(|_| args.resume);
+        let records = noted.as_deref().map_or_else(|| Ok(Vec::new()), progress::records)?;
         let done = assign(digests(), &resume::well(&records), &[]).done;
         say_all!("{}", dry_run::text(&schedule, &jobs, waiting(&jobs, &done)));
         return Ok(());
     }
     let bells = Bells::new().context("cannot take over signals")?;
-    let mut progress = Progress::open(&noted)?;
+    let mut progress = match &noted {
+        Some(path) => Progress::open(path)?,
+        None => Progress::in_memory().context("cannot note progress")?,
+    };
     let earlier = earlier(&mut progress, args.resume)?;
     let running: Vec<&str> = earlier.running.iter().map(|one| one.begun.job.as_str()).collect();
     let assignment = assign(digests(), &earlier.well, &running);
@@ -66,10 +80,11 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let mut left = assignment.done.clone();
     left.extend(assignment.running.iter().map(|(number, _)| *number));
     let waiting = waiting(&jobs, &left);
-    let skipped = assignment.done.len();
-    let runner = Runner::new(bells);
-    let mut execution =
-        Execution::new(jobs, store, schedule, surroundings, runner, progress, skipped);
+    let log = args.joblog.as_deref().map(|path| JobLog::open(path, args.resume)).transpose()?;
+    let rules = Rules { slots, retries: args.retries, halt: args.halt };
+    let state = State { store, schedule, surroundings, runner: Runner::new(bells), progress };
+    let screen = Screen::new(args.bar);
+    let mut execution = Execution::new(rules, jobs, state, log, screen, assignment.done.len());
     join(&mut execution, assignment, earlier.running);
     let summary = execution.run(waiting)?;
     note!("symbiont: {}", summary.text());
@@ -77,6 +92,12 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
         say!("{}", serde_json::to_string_pretty(&summary)?);
     }
     std::process::exit(summary.exit_code());
+}
+
+fn default_progress(file: &Path) -> Option<PathBuf> {
+    let mut name = (file != Path::new("-")).then(|| file.as_os_str().to_owned())?;
+    name.push(".progress");
+    Some(PathBuf::from(name))
 }
 
 /// The commands as jobs that run in this folder.

@@ -1,8 +1,11 @@
-//! The jobs of a file, one command to a line.
+//! The jobs: commands, one to a line, or a template and its arguments.
 
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use anyhow::Context;
+
+use super::template::Template;
 
 /// Commands in a file at most.
 const MOST_JOBS: usize = 100_000;
@@ -16,11 +19,37 @@ pub struct Line {
     pub command: String,
 }
 
-/// Reads the commands.
-pub fn read(path: &Path) -> anyhow::Result<Vec<Line>> {
-    let text = symbiont_input::read_to_string(path)
-        .with_context(|| format!("cannot read the job file {}", path.display()))?;
-    parse(&text).with_context(|| format!("in the job file {}", path.display()))
+/// Reads the commands, or the arguments of a template; from standard input where no file is named.
+pub fn read(file: Option<&Path>, template: Option<&Template>) -> anyhow::Result<Vec<Line>> {
+    let arguments = template.and_then(|template| template.arguments.as_deref());
+    if let (Some(template), Some(arguments)) = (template, arguments) {
+        anyhow::ensure!(file.is_none(), "arguments are given twice: in a file and after :::");
+        return checked(template.lines(arguments.iter().map(String::as_str)));
+    }
+    let (text, whence) = match file.filter(|file| *file != Path::new("-")) {
+        Some(path) => (
+            symbiont_input::read_to_string(path)
+                .with_context(|| format!("cannot read the job file {}", path.display()))?,
+            format!("in the job file {}", path.display()),
+        ),
+        None => (standard_input()?, "on standard input".to_owned()),
+    };
+    match template {
+        Some(template) => checked(template.lines(text.lines())),
+        None => parse(&text),
+    }
+    .context(whence)
+}
+
+fn standard_input() -> anyhow::Result<String> {
+    let mut stdin = std::io::stdin();
+    anyhow::ensure!(
+        !stdin.is_terminal(),
+        "name a job file, or write commands to standard input: see symbiont batch --help"
+    );
+    let mut text = String::new();
+    stdin.read_to_string(&mut text).context("cannot read standard input")?;
+    Ok(text)
 }
 
 fn parse(text: &str) -> anyhow::Result<Vec<Line>> {
@@ -30,8 +59,14 @@ fn parse(text: &str) -> anyhow::Result<Vec<Line>> {
         if command.is_empty() || command.starts_with('#') {
             continue;
         }
-        anyhow::ensure!(!command.contains('\0'), "line {number} holds a zero byte");
         lines.push(Line { number, command: command.to_owned() });
+    }
+    checked(lines)
+}
+
+fn checked(lines: Vec<Line>) -> anyhow::Result<Vec<Line>> {
+    for Line { number, command } in &lines {
+        anyhow::ensure!(!command.contains('\0'), "line {number} holds a zero byte");
     }
     anyhow::ensure!(!lines.is_empty(), "there is no command");
     anyhow::ensure!(lines.len() <= MOST_JOBS, "there are more than {MOST_JOBS} commands");

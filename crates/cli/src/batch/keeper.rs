@@ -82,7 +82,7 @@ fn wait(child: &Child, bells: &Bells, timeout: Option<Duration>) -> io::Result<E
         if let Some(EndedChild { status, cpu_time, .. }) = reaped(child)? {
             let elapsed_s = begin.elapsed().as_secs_f64();
             let (exit_code, cpu_s) = (Some(exit_code(status)), cpu_time.as_secs_f64());
-            return Ok(Ended { exit_code, timed_out, elapsed_s, cpu_s });
+            return Ok(Ended { exit_code, signal: status.signal(), timed_out, elapsed_s, cpu_s });
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if bells.wait(&[], left)? {

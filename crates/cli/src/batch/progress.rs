@@ -31,9 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::fs::{FlockOperation, flock};
-#[cfg(test)]
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +91,6 @@ impl Progress {
         Ok(progress)
     }
 
-    #[cfg(test)]
     /// In memory, where nothing is to be resumed.
     pub fn in_memory() -> io::Result<Self> {
         let file = File::from(memfd_create("symbiont-batch", MemfdFlags::CLOEXEC)?);

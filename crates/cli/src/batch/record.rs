@@ -62,6 +62,9 @@ impl Held {
 pub struct Ended {
     /// As a shell reports it; none: it is not known.
     pub exit_code: Option<i32>,
+    /// The signal that killed it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
     /// Was it ended because it took too long?
     #[serde(default)]
     pub timed_out: bool,
@@ -74,12 +77,12 @@ pub struct Ended {
 impl Ended {
     /// Ended so without having run.
     pub fn at_once(exit_code: i32) -> Self {
-        Self { exit_code: Some(exit_code), timed_out: false, elapsed_s: 0.0, cpu_s: 0.0 }
+        Self { exit_code: Some(exit_code), ..Self::unknown() }
     }
 
     /// Nothing is known but that it runs no more.
     pub fn unknown() -> Self {
-        Self { exit_code: None, timed_out: false, elapsed_s: 0.0, cpu_s: 0.0 }
+        Self { exit_code: None, signal: None, timed_out: false, elapsed_s: 0.0, cpu_s: 0.0 }
     }
 
     /// Has it done what it was to do?
@@ -175,7 +178,7 @@ mod tests {
             let boot = "01234567-89ab-cdef-0123-456789abcdef".to_owned();
             let held = Held { boot, keeper: birth, job: Some(birth) };
             let elapsed_s = f64::from(elapsed_ms) / 1e3;
-            let ended = Ended { exit_code: code, timed_out: true, elapsed_s, cpu_s: elapsed_s };
+            let ended = Ended { exit_code: code, signal: code, timed_out: true, elapsed_s, cpu_s: elapsed_s };
             let block = written(&begun, &held, &ended);
             prop_assert_eq!(block.len(), BLOCK);
             prop_assert_eq!(

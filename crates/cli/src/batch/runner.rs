@@ -31,6 +31,7 @@ pub struct Surroundings {
     /// Options of `symbiont run` where one does.
     options: Vec<String>,
     output: Option<PathBuf>,
+    timeout: Option<Duration>,
     /// Names of output files that are kept as they are.
     names: BTreeSet<String>,
 }
@@ -49,7 +50,8 @@ impl Surroundings {
             std::fs::create_dir_all(dir)
                 .with_context(|| format!("cannot create the folder {}", dir.display()))?;
         }
-        Ok(Self { sockets: sockets(&args.state)?, options, output: args.output.clone(), names })
+        let (sockets, output) = (sockets(&args.state)?, args.output.clone());
+        Ok(Self { sockets, options, output, timeout: args.timeout, names })
     }
 
     /// A daemon that has gone is not waited for: the job runs as it would without.
@@ -79,6 +81,9 @@ impl Surroundings {
         keeper.arg0("symbiont").process_group(0).args(["keep-job", "--at", &at.to_string()]);
         if let Some([out, err]) = output {
             keeper.stdout(out).stderr(err);
+        }
+        if let Some(timeout) = self.timeout {
+            keeper.args(["--timeout", &humantime::format_duration(timeout).to_string()]);
         }
         keeper.arg("--");
         if self.is_managed() {
@@ -178,8 +183,7 @@ impl Runner {
             let holders: Vec<_> = holders.collect();
             let is_asked = self.bells.wait(&holders, timeout)?;
             if is_asked {
-                self.times += 1;
-                self.pass_on();
+                self.end_all();
             }
             if is_asked || timeout.is_some() {
                 // Ends are found at the next call.
@@ -232,6 +236,12 @@ impl Runner {
         Some(ended)
     }
 
+    /// Asks all jobs to end; the second time they are killed.
+    pub fn end_all(&mut self) {
+        self.times += 1;
+        self.pass_on();
+    }
+
     /// To the keepers, which pass it on to the jobs and kill them the second time.
     fn pass_on(&self) {
         let named = self.interrupted().and_then(Signal::from_named_raw).unwrap_or(Signal::TERM);
@@ -279,7 +289,7 @@ mod tests {
     fn output_files_of_earlier_jobs_are_kept() {
         let names = ["7".to_owned(), "7.2".to_owned()].into();
         let surroundings =
-            Surroundings { sockets: Vec::new(), options: Vec::new(), output: None, names };
+            Surroundings { sockets: vec![], options: vec![], output: None, timeout: None, names };
         assert_eq!(surroundings.name(7), "7.3");
         assert_eq!(surroundings.name(8), "8");
     }

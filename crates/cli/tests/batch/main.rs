@@ -3,6 +3,7 @@
 
 mod faults;
 mod kills;
+mod parallel;
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
