@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn lines_are_those_of_gnu_parallel() {
         let line = |exit_code, signal, timed_out| {
-            line(3, 1_795_842_568.9341, &ended(exit_code, signal, timed_out), "sleep 5")
+            line(3, 1_795_842_568.934, &ended(exit_code, signal, timed_out), "sleep 5")
         };
         let start = "3\t:\t1795842568.934\t     1.089\t0\t0\t";
         assert_eq!(line(Some(3), None, false), format!("{start}3\t0\tsleep 5\n"));

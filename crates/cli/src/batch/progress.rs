@@ -17,16 +17,18 @@
 //! ```
 //!
 //! Since a keeper holds the lock until it has written that it runs, the next batch that has the lock reads of
-//! all jobs that run; what is not said to run never will.
+//! all jobs that run; what is not said to run never will. A file of another user is refused: signals are sent to
+//! the processes that it names.
 //!
 //! # Properties
 //! - A second batch on a file is refused (`a_second_batch_is_refused_until_the_first_ends`).
 //! - A file that is none of ours stays as it is (`a_file_that_is_not_ours_is_refused_and_kept`).
+//! - A file of another user is refused (`a_file_of_another_user_is_refused`).
 //! - A begin that cannot be written leaves no trace (`a_begin_that_cannot_be_written_leaves_no_trace`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,10 +69,12 @@ impl Progress {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let what = || format!("cannot note progress in {}", path.display());
         let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).read(true);
+        options.create(true).truncate(false).write(true).read(true).mode(0o600);
         let mut file = options.open(path).with_context(|| format!("{}; {OTHER}", what()))?;
-        let is_file = file.metadata().is_ok_and(|data| data.is_file());
-        anyhow::ensure!(is_file, "{}: not a file; {OTHER}", what());
+        let data = file.metadata().with_context(what)?;
+        anyhow::ensure!(data.is_file(), "{}: not a file; {OTHER}", what());
+        let is_ours = data.uid() == rustix::process::geteuid().as_raw();
+        anyhow::ensure!(is_ours, "{}: it belongs to another user; {OTHER}", what());
         lock(&mut file).with_context(what)?;
         let length = file.metadata().with_context(what)?.len();
         if length > 0 {
@@ -281,6 +285,20 @@ mod tests {
             assert!(refused.contains("holds something else"), "{refused}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            note!("skipped: only root can give files to others");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.progress");
+        drop(Progress::open(&path).unwrap());
+        std::os::unix::fs::chown(&path, Some(1), None).unwrap();
+        let refused = Progress::open(&path).unwrap_err().to_string();
+        assert!(refused.contains("belongs to another user"), "{refused}");
     }
 
     #[test]

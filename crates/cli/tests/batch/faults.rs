@@ -151,11 +151,15 @@ fn a_signal_ends_a_batch_whose_job_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     for signal in [Signal::TERM, Signal::INT] {
         let _ = fs::remove_file(folder.path().join("log"));
-        let job = "echo $$ >>log; sleep 1000; true\n";
+        let job = "echo $PPID >>log; echo $$ >>log; sleep 1000; true\n";
         let mut running = started(folder.path(), job, &["-n", "1"]);
-        until("the job runs", || log(folder.path()).contains('\n'));
-        let job = Pid::from_raw(log(folder.path()).trim().parse().unwrap()).unwrap();
+        until("the job runs", || log(folder.path()).lines().count() == 2);
+        let log = log(folder.path());
+        let mut processes = log.lines().map(|line| Pid::from_raw(line.parse().unwrap()).unwrap());
+        let (keeper, job) = (processes.next().unwrap(), processes.next().unwrap());
         kill_process_group(job, Signal::STOP).unwrap();
+        // Its keeper, too.
+        kill_process(keeper, Signal::STOP).unwrap();
         kill_process(Pid::from_child(&running), signal).unwrap();
         assert_eq!(running.wait().unwrap().code(), Some(128 + signal.as_raw()));
         assert!(!Path::new(&format!("/proc/{}", job.as_raw_pid())).exists(), "the job has ended");

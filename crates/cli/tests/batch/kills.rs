@@ -56,6 +56,12 @@ impl Drop for Disk<'_> {
     }
 }
 
+/// How many jobs run.
+fn running(folder: &Path) -> usize {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().starts_with("run.")).count()
+}
+
 fn campaign(kills: u32) {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     println!("seed {seed}");
@@ -67,7 +73,7 @@ fn campaign(kills: u32) {
     fs::create_dir(path.join("disk")).unwrap();
     let disk = path.join("disk");
     let disk = Disk::mount(&disk);
-    let (mut refused, mut fills) = (0, 0);
+    let (mut refused, mut fills, mut hits) = (0, 0, 0);
     for kill in 0..kills {
         // Comments and order change from run to run.
         let at = usize::try_from(random.below(u64::from(count))).unwrap();
@@ -90,6 +96,7 @@ fn campaign(kills: u32) {
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         batch.kill().unwrap();
         batch.wait().unwrap();
+        hits += u32::from(running(path) > 0);
         let _ = fs::remove_file(path.join("disk/fill"));
     }
     // The first fails where a job fails for the first time.
@@ -97,7 +104,10 @@ fn campaign(kills: u32) {
     assert!(last.is_some(), "the last runs did not end well");
     drop(disk);
     let log = fs::read_to_string(path.join("log")).unwrap();
-    println!("{kills} kills, {refused} second instances refused, {fills} full disks, {count} jobs");
+    println!(
+        "{kills} kills, {hits} of them while jobs ran, {refused} second instances refused, {fills} full disks, {count} jobs"
+    );
+    assert!(hits > 0, "no job ran at any kill");
     assert!(!log.contains("overlap"), "two runs of a job overlapped: {log}");
     let times = |what: &str, number: u32| {
         let line = format!("{what} {number}");
