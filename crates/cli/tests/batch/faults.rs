@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
 
 use super::{batch, stderr, symbiont, until};
 
@@ -199,11 +199,73 @@ fn a_batch_that_cannot_record_starts_no_more_and_ends_with_a_summary() {
 }
 
 #[test]
-fn a_batch_on_a_full_disk_goes_on_once_there_is_room() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can mount a small file system");
-        return;
+fn an_end_that_cannot_be_recorded_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = "echo $PPID >>log; until test -e go; do sleep 0.02; done; echo end >>log\n";
+    fs::write(folder.path().join("jobs.txt"), job).unwrap();
+    let mut batch = symbiont(folder.path(), &[]);
+    let batch = batch.stderr(Stdio::piped()).spawn().unwrap();
+    until("the job runs", || log(folder.path()).contains('\n'));
+    let keeper = Pid::from_raw(log(folder.path()).trim().parse().unwrap()).unwrap();
+    let allow = |bytes| {
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(keeper), Resource::Fsize, limit).unwrap();
+    };
+    // From here on its writes fail.
+    allow(Some(0));
+    fs::write(folder.path().join("go"), "").unwrap();
+    until("the job has ended", || log(folder.path()).contains("end"));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    allow(None);
+    let output = batch.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("cannot be noted, which is tried again").count(), 1, "{said}");
+}
+
+#[test]
+fn jobs_get_signals_as_without_a_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = batch(folder.path(), "kill -s XFSZ $$\nkill -s PIPE $$\n", &["--json"]);
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let codes = summary["jobs"].as_array().unwrap().iter().map(|job| job["exit_code"].as_i64());
+    assert_eq!(codes.collect::<Vec<_>>(), [Some(153), Some(141)]);
+}
+
+/// A batch whose folder `disk` is a file system of its own; none: this user cannot mount one.
+fn on_small_disk(folder: &Path, size: &str, options: &[&str]) -> Option<Output> {
+    fs::create_dir(folder.join("disk")).unwrap();
+    let inside = |then: &str| {
+        let script = format!("mount -t tmpfs -o {size} tmpfs disk && {then}");
+        let mut inside = Command::new("unshare");
+        inside.current_dir(folder).args(["-m", "sh", "-c", &script, "sh"]);
+        inside
+    };
+    let can_mount = inside("true").stderr(Stdio::null()).status();
+    if !can_mount.is_ok_and(|status| status.success()) {
+        println!("skipped: a small file system cannot be mounted");
+        return None;
     }
+    let command = symbiont(folder, options);
+    let mut inside = inside("exec \"$@\"");
+    Some(inside.arg(command.get_program()).args(command.get_args()).output().unwrap())
+}
+
+#[test]
+fn a_batch_waits_for_room_for_what_its_jobs_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = "echo a\nsleep 1.2; rm disk/1.out disk/1.err\necho c\n";
+    fs::write(folder.path().join("jobs.txt"), jobs).unwrap();
+    // The folder and five files.
+    let options = [&IN_ORDER[..], &["-n", "2", "--output", "disk"]].concat();
+    let Some(output) = on_small_disk(folder.path(), "nr_inodes=6", &options) else { return };
+    let said = stderr(&output);
+    assert!(output.status.success() && said.contains("3 of 3 jobs ended well"), "{said}");
+    assert_eq!(said.matches("no job starts until").count(), 1, "{said}");
+}
+
+#[test]
+fn a_batch_on_a_full_disk_goes_on_once_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
     // A page of the file system has room for the header and seven jobs. The first fills the disk, the second
     // makes room again, long after the others have been kept waiting.
@@ -211,13 +273,8 @@ fn a_batch_on_a_full_disk_goes_on_once_there_is_room() {
     jobs += "until test $(grep -c . log) -ge 6; do sleep 0.05; done; sleep 1.5; rm disk/fill; echo 2 >>log\n";
     (3..=20).for_each(|job| jobs += &format!("echo {job} >>log\n"));
     fs::write(folder.path().join("jobs.txt"), &jobs).unwrap();
-    fs::create_dir(folder.path().join("disk")).unwrap();
     let options = [&IN_ORDER[..], &["-n", "2", "--progress", "disk/progress"]].concat();
-    let command = symbiont(folder.path(), &options);
-    let mut inside = Command::new("unshare");
-    let script = "mount -t tmpfs -o size=32k tmpfs disk && \"$@\"";
-    inside.current_dir(folder.path()).args(["-m", "sh", "-c", script, "sh"]);
-    let output = inside.arg(command.get_program()).args(command.get_args()).output().unwrap();
+    let Some(output) = on_small_disk(folder.path(), "size=32k", &options) else { return };
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("20 of 20 jobs ended well"), "{said}");
