@@ -86,7 +86,7 @@ fn campaign(kills: u32, kills_keepers: bool) {
     let mut random = Random(seed);
     let folder = tempfile::tempdir().unwrap();
     let path = &folder.path().canonicalize().unwrap();
-    let count = 4 * kills;
+    let count = 6 * kills;
     let mut jobs: Vec<String> = (1..=count).map(|number| job(number, &mut random)).collect();
     fs::create_dir(path.join("disk")).unwrap();
     let disk = path.join("disk");
@@ -112,6 +112,9 @@ fn campaign(kills: u32, kills_keepers: bool) {
             refused += u32::from(code == Some(1));
         }
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        if kill == 0 {
+            super::until("a job runs", || running(path) > 0);
+        }
         if kills_keepers && kill % 2 == 0 {
             kill_a_keeper(path, &mut random);
         }
