@@ -1,26 +1,32 @@
 //! Queue and nodes as Slurm's commands write them.
 //!
 //! # Approach
-//! squeue and sinfo are asked for stated fields ([`JOB_FORMAT`], [`NODE_FORMAT`]), each with a width and
-//! followed by `|`, times in seconds since 1970 (`SLURM_TIME_FORMAT=%s`). The job's name comes last, since a
-//! user may write `|` in it. `scontrol show job --oneliner` gives the end of a job. A line that is not
-//! understood is reported, and the others count.
+//! A user writes the name of a job, its comment and much else, with newlines and `|` as they like. So the queue is
+//! read as JSON ([`parse_jobs`]), where a text cannot become a field or another job, and everything else is asked
+//! for in fields that no user writes, each with a width and followed by `|`, times in seconds since 1970
+//! (`SLURM_TIME_FORMAT=%s`): nodes ([`NODE_FORMAT`]), the end of a job ([`END_FORMAT`]), and, by the number of one
+//! job, whether it waits for Symbiont ([`CONFIRM_FORMAT`]), before anything is done to it. A job or a line that is
+//! not understood is reported, and the others count.
 //!
 //! # Properties
 //! - Whatever the text, it is read or refused (`any_text_is_read_or_refused`).
+//! - What users write changes nothing but the name (`what_users_write_changes_nothing_but_the_name`).
 
 mod hosts;
+mod queue;
 #[cfg(test)]
 mod tests;
 
 pub use hosts::{MOST_HOSTS, hosts};
+pub use queue::{JobsError, parse_jobs};
 
-/// What squeue is asked for (`-O`).
-pub const JOB_FORMAT: &str = "JobID:20|,StateCompact:8|,Reason:64|,PriorityLong:20|,Partition:128|,\
-    QOS:128|,UserID:20|,NumCPUs:16|,NumNodes:16|,SubmitTime:24|,StartTime:24|,EndTime:24|,TimeLimit:24|,NodeList:4096|,\
-    ReqNodes:4096|,admin_comment:256|,Name:64";
 /// What sinfo is asked for (`-N -O`).
 pub const NODE_FORMAT: &str = "NodeList:256|,CPUsState:64|,StateCompact:32|,NodeAddr:256";
+/// What squeue is asked for of one job before something is done to it (`-O`): no field that a user writes.
+pub const CONFIRM_FORMAT: &str =
+    "JobID:20|,UserID:20|,SubmitTime:24|,StateCompact:8|,admin_comment:128|";
+/// What squeue is asked for of a job that has ended (`-O`): no field that a user writes.
+pub const END_FORMAT: &str = "JobID:20|,StateCompact:8|,StartTime:24|,EndTime:24|";
 /// The mark of jobs whose start is left to Symbiont, in their AdminComment.
 pub const MARK: &str = "symbiont:waits";
 
@@ -82,6 +88,8 @@ pub struct QueuedJob {
     pub asks_for_nodes: bool,
     /// Is its start left to Symbiont?
     pub is_marked: bool,
+    /// Has it a script?
+    pub is_batch: bool,
     /// Its name.
     pub name: String,
 }
@@ -121,12 +129,6 @@ pub struct EndedJob {
     pub elapsed_s: f64,
 }
 
-/// Reads what squeue wrote in [`JOB_FORMAT`].
-#[must_use]
-pub fn parse_jobs(text: &str) -> (Vec<QueuedJob>, Vec<LineError>) {
-    parse(text, "squeue", job)
-}
-
 /// Reads what sinfo wrote in [`NODE_FORMAT`]; a node that is in several partitions counts once.
 #[must_use]
 pub fn parse_nodes(text: &str) -> (Vec<NodeState>, Vec<LineError>) {
@@ -148,31 +150,65 @@ pub fn parse_qos(text: &str) -> Vec<String> {
     names
 }
 
-/// Reads what `scontrol show job --oneliner` wrote of one job; none while it has not ended.
+/// Is a job, by its own number, still the one that was read, does it wait, and is it marked? `text` is what squeue
+/// wrote of it in [`CONFIRM_FORMAT`].
 ///
 /// # Errors
-/// When a field is missing or no number.
-pub fn parse_ended(text: &str) -> Result<Option<EndedJob>, String> {
-    let field = |name: &str| {
-        let mut words = text.split_whitespace();
-        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
-    };
-    let need = |name: &str| field(name).ok_or_else(|| format!("no field {name}"));
-    match need("JobState")? {
-        "PENDING" | "RUNNING" | "COMPLETING" | "CONFIGURING" | "SUSPENDED" | "REQUEUED" => {
-            return Ok(None);
-        }
-        _ => {}
+/// Why not.
+pub fn confirm(text: &str, job: &QueuedJob) -> Result<(), String> {
+    let [user, submitted, state, comment] = line_of(text, job.id)?;
+    if user.parse() != Ok(job.user) || time(submitted) != Some(job.submitted_s) {
+        return Err("it is another job by now".to_owned());
     }
-    let time = |name| time(need(name)?).ok_or_else(|| format!("{name} is no time"));
-    let ended_well = need("JobState")? == "COMPLETED" && need("ExitCode")? == "0:0";
-    let elapsed_s = match (time("StartTime"), time("EndTime")) {
-        (Ok(start), Ok(end)) => (end - start).max(0.0),
+    if state != "PD" {
+        return Err("it does not wait any more".to_owned());
+    }
+    if !has_mark(comment) {
+        return Err("its start is not left to Symbiont".to_owned());
+    }
+    Ok(())
+}
+
+/// Reads what squeue wrote in [`END_FORMAT`]; none while the job has not ended.
+///
+/// # Errors
+/// When it is no line of this job, or a field is no time.
+pub fn parse_ended(text: &str, job: u64) -> Result<Option<EndedJob>, String> {
+    let [state, start, end] = line_of(text, job)?;
+    if matches!(state, "PD" | "R" | "CG" | "CF" | "S" | "RQ" | "SO" | "ST" | "RD" | "RH" | "RF") {
+        return Ok(None);
+    }
+    let ended_well = state == "CD";
+    let elapsed_s = match (time(start), time(end)) {
+        (Some(start), Some(end)) => (end - start).max(0.0),
         // It never started.
-        (Err(_), _) if !ended_well => 0.0,
-        (Err(why), _) | (_, Err(why)) => return Err(why),
+        (None, _) if !ended_well => 0.0,
+        _ => return Err("its start or end is no time".to_owned()),
     };
     Ok(Some(EndedJob { ended_well, elapsed_s }))
+}
+
+/// The fields of the line of a job, each followed by `|`, without its number, which comes first. A job of several
+/// parts has a line for each, with a number of its own.
+fn line_of<const FIELDS: usize>(text: &str, job: u64) -> Result<[&str; FIELDS], String> {
+    let mut of_job = text.lines().filter_map(|line| match line.split_once('|') {
+        Some((id, fields)) if id.trim().parse() == Ok(job) => Some(fields),
+        _ => None,
+    });
+    let (Some(fields), None) = (of_job.next(), of_job.next()) else {
+        return Err("squeue does not show it on one line".to_owned());
+    };
+    let mut fields: Vec<&str> = fields.split('|').map(str::trim).collect();
+    // Nothing follows the last.
+    if fields.pop() != Some("") {
+        return Err("its line does not end as it should".to_owned());
+    }
+    let count = fields.len();
+    fields.try_into().map_err(|_| format!("{count} fields, {FIELDS} expected"))
+}
+
+fn has_mark(comment: &str) -> bool {
+    comment.split_whitespace().any(|word| word == MARK)
 }
 
 fn parse<T>(
@@ -188,65 +224,6 @@ fn parse<T>(
         }
     }
     (all, errors)
-}
-
-fn job(line: &str) -> Result<QueuedJob, String> {
-    const FIELDS: usize = 17;
-    let fields: Vec<&str> = line.splitn(FIELDS, '|').map(str::trim).collect();
-    let [
-        id,
-        state,
-        reason,
-        priority,
-        partition,
-        qos,
-        user,
-        cpus,
-        nodes,
-        submitted,
-        start,
-        ends,
-        limit,
-        runs_on,
-        asked,
-        comment,
-        name,
-    ] = fields[..]
-    else {
-        return Err(format!("{} fields, {FIELDS} expected", fields.len()));
-    };
-    let number = |what: &str, text: &str| {
-        text.parse::<u64>().map_err(|_| format!("{what} '{}' is no number", text.escape_debug()))
-    };
-    // A range of nodes (1-2) asks for its first number.
-    let count = |what: &str, text: &str| {
-        let first = text.split('-').next().unwrap_or_default();
-        number(what, first).and_then(|n| size(n).ok_or_else(|| format!("{n} {what} are too many")))
-    };
-    let present = |text: &str| !matches!(text, "" | "N/A" | "(null)" | "None");
-    Ok(QueuedJob {
-        id: number("job", id)?,
-        state: match state {
-            "PD" => State::Pending,
-            "R" | "CG" | "CF" | "S" => State::Running,
-            _ => State::Other,
-        },
-        reason: reason.to_owned(),
-        priority: number("priority", priority)?,
-        partition: partition.to_owned(),
-        qos: if present(qos) { qos.to_owned() } else { String::new() },
-        user: u32::try_from(number("user", user)?).map_err(|error| error.to_string())?,
-        cpus: count("CPUs", cpus)?.max(1),
-        nodes: count("nodes", nodes)?.max(1),
-        submitted_s: time(submitted).ok_or_else(|| format!("'{submitted}' is no time"))?,
-        start_s: time(start),
-        ends_s: time(ends),
-        limit_s: span(limit),
-        runs_on: if present(runs_on) { hosts(runs_on)? } else { Vec::new() },
-        asks_for_nodes: present(asked),
-        is_marked: comment.split_whitespace().any(|word| word == MARK),
-        name: name.to_owned(),
-    })
 }
 
 fn node(line: &str) -> Result<NodeState, String> {
@@ -278,14 +255,4 @@ fn size(count: u64) -> Option<usize> {
 /// Seconds since 1970; none: not known.
 fn time(text: &str) -> Option<f64> {
     text.parse::<u64>().ok().map(|seconds| seconds as f64)
-}
-
-/// Seconds of `days-hours:minutes:seconds`, with the greater of them left out where they are 0; none: `UNLIMITED`,
-/// `NOT_SET` and the like.
-fn span(text: &str) -> Option<f64> {
-    let (days, rest) = text.split_once('-').unwrap_or(("0", text));
-    let units: Option<Vec<u32>> = rest.split(':').map(|unit| unit.parse().ok()).collect();
-    let (days, units) = (f64::from(days.parse::<u32>().ok()?), units?);
-    let seconds = units.iter().fold(0.0, |sum, unit| sum * 60.0 + f64::from(*unit));
-    (2..=3).contains(&units.len()).then_some(days * 86_400.0 + seconds)
 }

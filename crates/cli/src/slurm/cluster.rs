@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use symbiont_jobs::slurm::{
-    EndedJob, JOB_FORMAT, LineError, NODE_FORMAT, NodeState, QueuedJob, parse_ended, parse_jobs,
-    parse_nodes, parse_qos,
+    CONFIRM_FORMAT, END_FORMAT, EndedJob, NODE_FORMAT, NodeState, QueuedJob, confirm, parse_ended,
+    parse_jobs, parse_nodes, parse_qos,
 };
 
 /// Why Slurm was not asked, or did not do it.
@@ -46,12 +46,12 @@ pub trait Cluster {
     fn script(&mut self, job: u64) -> Result<String, SlurmError>;
     /// How a job ended; none while it has not, or is forgotten.
     fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError>;
-    /// Lets a job start, on this node.
-    fn release(&mut self, job: u64, node: &str) -> Result<(), SlurmError>;
-    /// Lets a released job start on any node.
-    fn give_back(&mut self, job: u64) -> Result<(), SlurmError>;
-    /// Lines that were not understood since the last call.
-    fn take_line_errors(&mut self) -> Vec<LineError>;
+    /// Lets a job start, on this node, if Slurm confirms by its number that it waits for Symbiont.
+    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError>;
+    /// Lets a released job start on any node, if Slurm confirms by its number that it waited for Symbiont.
+    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError>;
+    /// What was not understood since the last call.
+    fn take_line_errors(&mut self) -> Vec<String>;
 }
 
 /// How long a command may take: it asks several times itself.
@@ -60,7 +60,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The cluster that Slurm's commands reach from here.
 #[derive(Debug, Default)]
 pub struct Commands {
-    errors: Vec<LineError>,
+    errors: Vec<String>,
 }
 
 impl Commands {
@@ -78,21 +78,28 @@ impl Commands {
         run("scontrol", &["show", "assoc_mgr", "flags=qos"]).map(|text| parse_qos(&text))
     }
 
-    fn parsed<T>(&mut self, (all, errors): (Vec<T>, Vec<LineError>)) -> Vec<T> {
-        self.errors.extend(errors);
-        all
+    /// Asks for a job by its number: is it still this one, does it wait, and is it marked? What the queue says of
+    /// it is not enough to act.
+    fn confirm(job: &QueuedJob) -> Result<(), SlurmError> {
+        let text = of_job(job.id, CONFIRM_FORMAT)?;
+        confirm(&text, job).map_err(refused("squeue"))
     }
 }
 
 impl Cluster for Commands {
     fn jobs(&mut self) -> Result<Vec<QueuedJob>, SlurmError> {
-        let text = run("squeue", &["--noheader", "--all", "-O", JOB_FORMAT])?;
-        Ok(self.parsed(parse_jobs(&text)))
+        let text = run("squeue", &["--all", "--json"])?;
+        let (jobs, errors) =
+            parse_jobs(&text).map_err(|error| refused("squeue")(error.to_string()))?;
+        self.errors.extend(errors);
+        Ok(jobs)
     }
 
     fn nodes(&mut self, partition: &str) -> Result<Vec<NodeState>, SlurmError> {
         let text = run("sinfo", &["--noheader", "-N", "-p", partition, "-O", NODE_FORMAT])?;
-        Ok(self.parsed(parse_nodes(&text)))
+        let (nodes, errors) = parse_nodes(&text);
+        self.errors.extend(errors.iter().map(ToString::to_string));
+        Ok(nodes)
     }
 
     fn script(&mut self, job: u64) -> Result<String, SlurmError> {
@@ -100,23 +107,42 @@ impl Cluster for Commands {
     }
 
     fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError> {
-        let command = ["--oneliner", "show", "job", &job.to_string()];
-        let refused = |why| SlurmError::Refused { command: "scontrol show job".to_owned(), why };
-        parse_ended(&run("scontrol", &command)?).map_err(refused)
+        parse_ended(&of_job(job, END_FORMAT)?, job).map_err(refused("squeue"))
     }
 
-    fn release(&mut self, job: u64, node: &str) -> Result<(), SlurmError> {
-        let (job, node) = (format!("JobId={job}"), format!("ReqNodeList={node}"));
+    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError> {
+        Self::confirm(job)?;
+        let (job, node) = (format!("JobId={}", job.id), format!("ReqNodeList={node}"));
         run("scontrol", &["update", &job, &node, "StartTime=now"]).map(drop)
     }
 
-    fn give_back(&mut self, job: u64) -> Result<(), SlurmError> {
-        run("scontrol", &["update", &format!("JobId={job}"), "ReqNodeList="]).map(drop)
+    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError> {
+        Self::confirm(job)?;
+        run("scontrol", &["update", &format!("JobId={}", job.id), "ReqNodeList="]).map(drop)
     }
 
-    fn take_line_errors(&mut self) -> Vec<LineError> {
+    fn take_line_errors(&mut self) -> Vec<String> {
         std::mem::take(&mut self.errors)
     }
+}
+
+/// What squeue writes of one job, by its number, in whatever state.
+fn of_job(job: u64, format: &str) -> Result<String, SlurmError> {
+    let job = job.to_string();
+    run("squeue", &["--noheader", "--all", "--states=all", "--jobs", &job, "-O", format])
+}
+
+fn refused(command: &str) -> impl Fn(String) -> SlurmError {
+    let command = command.to_owned();
+    move |why| SlurmError::Refused { command: command.clone(), why }
+}
+
+/// May a variable of the environment reach Slurm's commands? Those with which users set their own defaults change
+/// what the commands write (`SQUEUE_STATES`, `SINFO_ALL`, `SLURM_BITSTR_LEN`); these say where Slurm is.
+fn is_passed_on(name: &str) -> bool {
+    let of_slurm = ["SQUEUE_", "SINFO_", "SCONTROL_", "SLURM_"];
+    matches!(name, "SLURM_CONF" | "SLURM_CONF_SERVER" | "SLURM_JWT")
+        || !of_slurm.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// What a command writes to its standard output.
@@ -128,7 +154,13 @@ fn run(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
             _ => error.to_string(),
         },
     };
-    let mut child = Command::new(command)
+    let mut asked = Command::new(command);
+    for (name, _) in std::env::vars_os() {
+        if !is_passed_on(&name.to_string_lossy()) {
+            asked.env_remove(name);
+        }
+    }
+    let mut child = asked
         .args(arguments)
         .env("SLURM_TIME_FORMAT", "%s")
         .stdin(Stdio::null())
@@ -198,6 +230,17 @@ mod tests {
         let named = run("sh", &["-c", "echo sh: fatal: no >&2; exit 1"]).unwrap_err();
         assert_eq!(named.to_string(), "sh: fatal: no");
         assert_eq!(run("sh", &["-c", "echo $SLURM_TIME_FORMAT"]).unwrap(), "%s\n");
+    }
+
+    #[test]
+    fn users_defaults_of_slurms_commands_are_not_passed_on() {
+        let passed = |names: &[&str]| names.iter().filter(|name| is_passed_on(name)).count();
+        assert_eq!(passed(&["SLURM_CONF", "SLURM_JWT", "PATH", "HOME", "SLURMD_X"]), 5);
+        assert_eq!(
+            passed(&["SQUEUE_FORMAT2", "SQUEUE_USERS", "SINFO_PARTITION", "SCONTROL_ALL"]),
+            0
+        );
+        assert_eq!(passed(&["SLURM_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN"]), 0);
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl<C: Cluster> Releaser<C> {
     pub fn step(&mut self, now_s: f64) -> Result<Vec<Decision>, SlurmError> {
         let jobs = self.cluster.jobs()?;
         let errors = self.cluster.take_line_errors();
-        self.troubles.extend(errors.iter().map(ToString::to_string));
+        self.troubles.extend(errors);
         self.name_programs(&jobs, now_s);
         self.follow(&jobs, now_s);
         let lines = self.hear(now_s);
@@ -139,7 +139,7 @@ impl<C: Cluster> Releaser<C> {
             decisions.extend(self.release(&jobs, &partition, &nodes, now_s));
         }
         let errors = self.cluster.take_line_errors();
-        self.troubles.extend(errors.iter().map(ToString::to_string));
+        self.troubles.extend(errors);
         self.metrics.errors += self.troubles.len() as u64;
         // A node that does not answer is no error of Slurm.
         self.troubles.extend(lines);
@@ -181,22 +181,30 @@ impl<C: Cluster> Releaser<C> {
         self.cpu_s.retain(|id, _| programs.contains_key(id));
         let new = jobs.iter().filter(|job| job.waits_for_us() || job.state == State::Running);
         let new = new.filter(|job| !self.programs.contains_key(&job.id)).take(MOST_SCRIPTS);
-        let found: Vec<_> = new
-            .map(|job| {
-                // Interactive jobs have none.
-                let script = self.cluster.script(job.id).unwrap_or_default();
-                let identity = match script.trim().is_empty() {
-                    true => {
-                        let digest = digest_of_text(&format!("name {}", job.name));
-                        let key = symbiont_jobs::ProgramKey { user: job.user, digest };
-                        Identity { key, name: job.name.clone() }
-                    }
-                    false => self.identities.of_script(job.user, &script),
-                };
-                (job.id, (identity, work(&script)))
-            })
-            .collect();
-        self.programs.extend(found);
+        let new: Vec<&QueuedJob> = new.collect();
+        for job in new {
+            if let Some(found) = self.program(job) {
+                self.programs.insert(job.id, found);
+            }
+        }
+    }
+
+    /// The name of the program of a job that it knows.
+    #[cfg(test)]
+    pub fn program_name(&self, job: u64) -> Option<&str> {
+        self.programs.get(&job).map(|(one, _)| one.name.as_str())
+    }
+
+    /// The program of a job and its work; none where its script cannot be read now.
+    fn program(&mut self, job: &QueuedJob) -> Option<(Identity, u64)> {
+        // Interactive jobs have none.
+        let script = if job.is_batch { self.cluster.script(job.id).ok()? } else { String::new() };
+        if !script.trim().is_empty() {
+            return Some((self.identities.of_script(job.user, &script), work(&script)));
+        }
+        let digest = digest_of_text(&format!("name {}", job.name));
+        let key = symbiont_jobs::ProgramKey { user: job.user, digest };
+        Some((Identity { key, name: job.name.clone() }, work(&script)))
     }
 
     /// Notes what runs next to what, and learns from what has ended.
@@ -323,7 +331,8 @@ impl<C: Cluster> Releaser<C> {
         let mut decisions = Vec::new();
         for (id, Released { node, .. }) in late {
             if !self.options.dry_run {
-                if let Err(error) = self.cluster.give_back(id) {
+                let Some(job) = waiting.get(&id) else { continue };
+                if let Err(error) = self.cluster.give_back(job) {
                     self.troubles.push(error.to_string());
                     continue;
                 }
@@ -383,13 +392,13 @@ impl<C: Cluster> Releaser<C> {
             true => choose(&queue, &nodes, now_s, rules, &Flat),
             false => choose(&queue, &nodes, now_s, rules, combined),
         };
-        let submitted: BTreeMap<u64, f64> =
-            queue.iter().map(|job| (job.id, job.submitted_s)).collect();
+        let by_id: BTreeMap<u64, &QueuedJob> = jobs.iter().map(|job| (job.id, job)).collect();
         let mut decisions = Vec::new();
         let before = self.troubles.len();
         for release in releases {
+            let Some(job) = by_id.get(&release.job) else { continue };
             if !self.options.dry_run {
-                if let Err(error) = self.cluster.release(release.job, &release.node) {
+                if let Err(error) = self.cluster.release(job, &release.node) {
                     self.troubles.push(format!("job {} is not released: {error}", release.job));
                     if self.troubles.len() - before >= MOST_ERRORS {
                         break;
@@ -397,7 +406,7 @@ impl<C: Cluster> Releaser<C> {
                     continue;
                 }
             }
-            let waited_s = now_s - submitted.get(&release.job).copied().unwrap_or(now_s);
+            let waited_s = now_s - job.submitted_s;
             decisions.push(self.decision(&release, waited_s, now_s, &predicting));
             let released = Released { node: release.node, since_s: now_s };
             self.released.insert(release.job, released);

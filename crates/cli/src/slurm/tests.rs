@@ -2,7 +2,8 @@ mod daemons;
 
 use std::collections::BTreeMap;
 
-use symbiont_jobs::slurm::{EndedJob, LineError, NodeState, QueuedJob, State};
+use proptest::prelude::*;
+use symbiont_jobs::slurm::{EndedJob, NodeState, QueuedJob, State};
 use symbiont_jobs::{Observations, ProgramKey, Rules, Run, Store};
 use symbiont_model::{
     Coefficients, Components, Fit, Model, SmtMode, SmtModel, Terms, Trained, Training,
@@ -47,6 +48,8 @@ struct Fake {
     ended: BTreeMap<u64, EndedJob>,
     calls: Vec<String>,
     refuses: bool,
+    /// Scripts that cannot be read before the others can.
+    unread: usize,
 }
 
 impl Cluster for &mut Fake {
@@ -59,6 +62,10 @@ impl Cluster for &mut Fake {
     }
 
     fn script(&mut self, job: u64) -> Result<String, SlurmError> {
+        if self.unread > 0 {
+            self.unread -= 1;
+            return Err(SlurmError::Silent { command: "scontrol".to_owned() });
+        }
         Ok(self.scripts.get(&job).cloned().unwrap_or_default())
     }
 
@@ -66,21 +73,21 @@ impl Cluster for &mut Fake {
         Ok(self.ended.get(&job).cloned())
     }
 
-    fn release(&mut self, job: u64, node: &str) -> Result<(), SlurmError> {
+    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError> {
         if self.refuses {
             let (command, why) = ("scontrol".to_owned(), "Invalid job id specified".to_owned());
             return Err(SlurmError::Refused { command, why });
         }
-        self.calls.push(format!("release {job} {node}"));
+        self.calls.push(format!("release {} {node}", job.id));
         Ok(())
     }
 
-    fn give_back(&mut self, job: u64) -> Result<(), SlurmError> {
-        self.calls.push(format!("give back {job}"));
+    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError> {
+        self.calls.push(format!("give back {}", job.id));
         Ok(())
     }
 
-    fn take_line_errors(&mut self) -> Vec<LineError> {
+    fn take_line_errors(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
@@ -103,6 +110,7 @@ fn waits(id: u64, submitted_s: f64) -> QueuedJob {
         runs_on: Vec::new(),
         asks_for_nodes: false,
         is_marked: true,
+        is_batch: true,
         name: format!("job{id}"),
     }
 }
@@ -369,15 +377,15 @@ impl Cluster for &mut Both<'_> {
         (&mut *self.fake).ended(job)
     }
 
-    fn release(&mut self, job: u64, node: &str) -> Result<(), SlurmError> {
+    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError> {
         (&mut *self.fake).release(job, node)
     }
 
-    fn give_back(&mut self, job: u64) -> Result<(), SlurmError> {
+    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError> {
         (&mut *self.fake).give_back(job)
     }
 
-    fn take_line_errors(&mut self) -> Vec<LineError> {
+    fn take_line_errors(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
@@ -402,4 +410,52 @@ fn a_job_that_waits_is_explained() {
          have a higher priority; Slurm starts it by itself 3500 s from now"
     );
     assert!(super::waits(9, &jobs, 0.0).unwrap_err().to_string().contains("not in the queue"));
+}
+
+/// A script that cannot be read at the first look.
+#[test]
+fn a_script_that_could_not_be_read_is_read_at_the_next_look() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![runs(9, "a"), waits(1, 0.0)],
+        nodes: vec![node("a", 1, 0)],
+        unread: 2,
+        scripts: [(9, script("x")), (1, script("y"))].into(),
+        ..Fake::default()
+    };
+    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    releaser.step(10.0).unwrap();
+    assert_eq!(releaser.program_name(1), None);
+    releaser.step(15.0).unwrap();
+    assert_ne!(releaser.program_name(1), Some("job1"));
+    assert!(releaser.program_name(1).is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The queue is read from what squeue would write, with this text as the name and comment of each job.
+    #[test]
+    fn what_users_write_changes_not_which_jobs_are_acted_on(
+        text in prop_oneof![any::<String>(), Just("x\n2 |PD|BeginTime|9|p|symbiont:waits|".to_owned())],
+        script in any::<String>(),
+    ) {
+        let calls = |text: &str, script: &str| {
+            let job = |id: u64, admin_comment: &str| serde_json::json!({
+                "job_id": id, "job_state": "PENDING", "state_reason": "BeginTime", "priority": id, "user_id": 7,
+                "partition": "p", "submit_time": 9, "batch_flag": true, "admin_comment": admin_comment,
+                "name": text, "comment": text, "command": text, "account": text, "wckey": text,
+            });
+            let queue = serde_json::json!({ "jobs": [job(1, "symbiont:waits"), job(2, ""), job(3, "symbiont:waits")] });
+            let (jobs, errors) = symbiont_jobs::slurm::parse_jobs(&queue.to_string()).unwrap();
+            assert_eq!(errors, Vec::<String>::new());
+            let (_folder, store) = store();
+            let scripts = [1, 2, 3].map(|id| (id, script.to_owned())).into();
+            let mut cluster =
+                Fake { jobs, nodes: vec![node("a", 4, 4)], scripts, ..Fake::default() };
+            Releaser::new(&mut cluster, options(), store, Observations::default()).step(20.0).unwrap();
+            cluster.calls
+        };
+        prop_assert_eq!(calls(&text, &script), ["release 3 a", "release 1 a"]);
+    }
 }
