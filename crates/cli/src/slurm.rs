@@ -6,28 +6,36 @@ mod decisions;
 mod metrics;
 mod nodes;
 mod predicting;
+mod released;
 mod releaser;
 mod stacks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use symbiont_jobs::{Rules, Store};
 use symbiont_model::{Model, ModelError, Problem};
 
 use self::cluster::{Cluster, Commands};
 use self::daemons::Daemons;
-use self::decisions::Decisions;
+use self::decisions::{Decision, Decisions};
+use self::metrics::Metrics;
 use self::nodes::Poller;
+use self::released::Journal;
 use self::releaser::{ReleaseOptions, Releaser};
 use crate::args::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use crate::identity::default_store;
 
+/// How often one that looks once looks whether jobs have started.
+const SETTLES_EVERY: Duration = Duration::from_secs(1);
 /// How often the daemons of nodes are asked.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
 
@@ -36,7 +44,7 @@ pub fn slurm(args: &Slurm) -> anyhow::Result<()> {
     let (store, decisions) = files(&args.files)?;
     match &args.command {
         Some(SlurmCommand::Why(args)) => why(args, &Decisions::new(&decisions)),
-        None => release(args, Store::new(&store), &Decisions::new(&decisions)),
+        None => release(args, &store, &Decisions::new(&decisions)),
     }
 }
 
@@ -47,8 +55,12 @@ fn files(args: &SlurmFiles) -> anyhow::Result<(PathBuf, PathBuf)> {
     Ok((store, decisions))
 }
 
-fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<()> {
-    let mut commands = Commands::default();
+fn release(args: &Slurm, store_path: &Path, decisions: &Decisions) -> anyhow::Result<()> {
+    let ends = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&ends))?;
+    }
+    let mut commands = Commands::until(Arc::clone(&ends));
     if let Some(wanted) = &args.partition {
         let there = commands.partitions()?;
         anyhow::ensure!(
@@ -75,55 +87,111 @@ fn release(args: &Slurm, store: Store, decisions: &Decisions) -> anyhow::Result<
         first_come: args.first_come,
         dry_run: args.dry_run,
     };
-    let known = store.read()?;
-    let mut releaser = Releaser::new(commands, options, store, known);
+    // Two that learn from one run would count it twice, and undo what the other has just done.
+    let _alone = if args.dry_run { None } else { Some(lock(store_path)?) };
+    let (store, journal) = (Store::new(store_path), Journal::next_to(store_path));
+    let (known, released) = (store.read()?, journal.read()?);
+    let mut releaser = Releaser::new(commands, options, store, known, (journal, released));
     if let Some(path) = &args.model {
         let poller = Poller::start(args.node_port, ASKED_EVERY)?;
         releaser = releaser.with_daemons(Daemons::new(read_model(path)?, poller));
     }
-    let ends = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&ends))?;
-    }
     let is_once = args.once || args.dry_run;
-    let mut said: Option<String> = None;
+    let mut said = Said::default();
     while !ends.load(Ordering::Relaxed) {
         let begin = Instant::now();
         let result = releaser.step(now_s());
         releaser.metrics.took_s = begin.elapsed().as_secs_f64();
         match result {
             Ok(made) => {
-                if said.take().is_some() {
-                    note!("symbiont: Slurm answers again");
-                }
-                for decision in made {
-                    say!("{}", decision.text());
-                    if !args.dry_run {
-                        decisions.note(&decision)?;
-                    }
-                }
+                said.ended("Slurm", "Slurm answers again");
+                said.decisions(&made, decisions, args.dry_run);
             }
-            Err(error) if is_once => return Err(error.into()),
+            Err(_) if ends.load(Ordering::Relaxed) => break,
+            Err(error) if is_once => {
+                releaser.finish();
+                return Err(error.into());
+            }
             Err(error) => {
                 releaser.metrics.errors += 1;
-                let line = error.to_string();
-                // While Slurm is gone it is said once.
-                if said.as_ref() != Some(&line) {
-                    note!("symbiont: {line}; asks again every {} s", args.interval.as_secs_f64());
-                }
-                said = Some(line);
+                let again = format!("{error}; asks again every {} s", args.interval.as_secs_f64());
+                said.trouble("Slurm", again);
             }
         }
         releaser.troubles.drain(..).for_each(|trouble| note!("symbiont: {trouble}"));
-        if let Some(path) = &args.metrics {
-            releaser.metrics.write(path)?;
-        }
+        said.metrics(args.metrics.as_deref(), &releaser.metrics);
         if is_once {
             break;
         }
         pause(args.interval, &ends);
     }
+    // One that looks once sees to it that what it released starts, or is undone.
+    while args.once && !args.dry_run && !releaser.on_their_way().is_empty() {
+        pause(SETTLES_EVERY, &ends);
+        match releaser.settle(now_s()) {
+            Ok(made) => said.decisions(&made, decisions, false),
+            Err(_) => break,
+        }
+    }
+    releaser.finish();
+    releaser.troubles.drain(..).for_each(|trouble| note!("symbiont: {trouble}"));
     Ok(())
+}
+
+/// What went wrong, each once until it is over: neither a full disk nor a Slurm that is gone ends the releaser.
+#[derive(Debug, Default)]
+struct Said(BTreeMap<&'static str, String>);
+
+impl Said {
+    fn trouble(&mut self, of: &'static str, line: String) {
+        if self.0.get(of) != Some(&line) {
+            note!("symbiont: {line}");
+        }
+        self.0.insert(of, line);
+    }
+
+    fn ended(&mut self, of: &'static str, line: &str) {
+        if self.0.remove(of).is_some() {
+            note!("symbiont: {line}");
+        }
+    }
+
+    fn decisions(&mut self, made: &[Decision], file: &Decisions, dry_run: bool) {
+        for decision in made {
+            say!("{}", decision.text());
+            match if dry_run { Ok(()) } else { file.note(decision) } {
+                Ok(()) => self.ended("decisions", "decisions are noted again"),
+                Err(error) => self.trouble("decisions", format!("{error:#}")),
+            }
+        }
+    }
+
+    fn metrics(&mut self, path: Option<&Path>, metrics: &Metrics) {
+        let Some(path) = path else { return };
+        match metrics.write(path) {
+            Ok(()) => self.ended("metrics", "metrics are written again"),
+            Err(error) => self.trouble("metrics", format!("{error:#}")),
+        }
+    }
+}
+
+/// Keeps other releasers off a store, until it is dropped.
+fn lock(store: &Path) -> anyhow::Result<File> {
+    let path = store.with_extension("releaser");
+    let trouble = || format!("cannot lock {}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(trouble)?;
+    }
+    let file = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = file.with_context(trouble)?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => anyhow::bail!(
+            "another symbiont slurm uses the store {}; with --store it takes one of its own",
+            store.display()
+        ),
+        Err(error) => Err(error).with_context(trouble),
+    }
 }
 
 /// Refuses a QOS that Slurm does not know; a line where it cannot say.

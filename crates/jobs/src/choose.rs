@@ -30,6 +30,8 @@
 //!   (`a_kept_node_is_filled_by_jobs_that_end_in_time_or_fit_next_to_it`).
 //! - Ten times the jobs and nodes take at most ten times the predictions
 //!   (`predictions_grow_no_faster_than_the_queue`).
+//! - No job starts on a node that does not take it, and none is kept for it
+//!   (`no_job_starts_where_it_is_not_taken`).
 //! - The order of the input does not matter (`the_order_of_the_input_does_not_matter`).
 //! - A flat prediction is first come, first served (`a_flat_prediction_is_first_come_first_served`).
 
@@ -44,7 +46,7 @@ use window::Window;
 
 use crate::{Choice, Job, Node, Predict, Reason, Rules};
 
-/// Chooses which jobs start now, and where: see the module.
+/// Chooses which jobs start now, and where, of nodes that take every job: see the module.
 #[must_use]
 pub fn choose(
     queue: &[Job],
@@ -53,7 +55,23 @@ pub fn choose(
     rules: &Rules,
     predict: &impl Predict,
 ) -> Choice {
-    let mut placing = Placing::new(nodes, now_s, predict);
+    choose_among(queue, nodes, now_s, rules, predict, None)
+}
+
+/// Does the node of this name take the job, as far as it has slots?
+pub type Admits<'a> = dyn Fn(&Job, &str) -> bool + 'a;
+
+/// Chooses which jobs start now, and where, of the nodes that take them: see the module.
+#[must_use]
+pub fn choose_among(
+    queue: &[Job],
+    nodes: &[Node],
+    now_s: f64,
+    rules: &Rules,
+    predict: &impl Predict,
+    admits: Option<&Admits<'_>>,
+) -> Choice {
+    let mut placing = Placing::new(nodes, now_s, predict, admits);
     let is_overdue = |job: &&Job| job.waited_s(now_s) >= rules.most_wait_s;
     let (mut overdue, mut rest): (Vec<&Job>, Vec<&Job>) = queue.iter().partition(is_overdue);
     overdue.sort_by(|a, b| a.age_order(b));

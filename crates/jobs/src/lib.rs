@@ -43,7 +43,7 @@ pub mod swf;
 
 pub use account::{Account, Ran};
 pub use batch::{BatchJob, choose_of_batch};
-pub use choose::choose;
+pub use choose::{Admits, choose, choose_among};
 pub use combined::{Basis, Combined};
 pub use digest::{digest, digest_of_text, work};
 pub use learned::{CoRun, Demand, Learned};

@@ -3,30 +3,34 @@
 //! # Approach
 //! A user writes the name of a job, its comment and much else, with newlines and `|` as they like. So the queue is
 //! read as JSON ([`parse_jobs`]), where a text cannot become a field or another job, and everything else is asked
-//! for in fields that no user writes, each with a width and followed by `|`, times in seconds since 1970
-//! (`SLURM_TIME_FORMAT=%s`): nodes ([`NODE_FORMAT`]), the end of a job ([`END_FORMAT`]), and, by the number of one
-//! job, whether it waits for Symbiont ([`CONFIRM_FORMAT`]), before anything is done to it. A job or a line that is
-//! not understood is reported, and the others count.
+//! for in fields that no user writes, times in seconds since 1970 (`SLURM_TIME_FORMAT=%s`): the end of a job
+//! ([`END_FORMAT`]), and, by the number of one job, whether it waits for Symbiont ([`CONFIRM_FORMAT`]), before
+//! anything is done to it; nodes, partitions and reservations as `scontrol show --oneliner` writes them ([`Layout`]).
+//! A job or a line that is not understood is reported, and the others count.
 //!
 //! # Properties
 //! - Whatever the text, it is read or refused (`any_text_is_read_or_refused`).
 //! - What users write changes nothing but the name (`what_users_write_changes_nothing_but_the_name`).
 
 mod hosts;
+mod layout;
+mod needs;
 mod queue;
 #[cfg(test)]
 mod tests;
 
 pub use hosts::{MOST_HOSTS, hosts};
+pub use layout::{Layout, NodeState, Partition, Reserved, Selection};
+pub use needs::{Memory, Needs};
 pub use queue::{JobsError, parse_jobs};
 
-/// What sinfo is asked for (`-N -O`).
-pub const NODE_FORMAT: &str = "NodeList:256|,CPUsState:64|,StateCompact:32|,NodeAddr:256";
 /// What squeue is asked for of one job before something is done to it (`-O`): no field that a user writes.
 pub const CONFIRM_FORMAT: &str =
     "JobID:20|,UserID:20|,SubmitTime:24|,StateCompact:8|,admin_comment:128|";
 /// What squeue is asked for of a job that has ended (`-O`): no field that a user writes.
 pub const END_FORMAT: &str = "JobID:20|,StateCompact:8|,StartTime:24|,EndTime:24|";
+/// What squeue is asked for to know the priority of a job (`-O`).
+pub const PRIORITY_FORMAT: &str = "JobID:20|,PriorityLong:20|";
 /// The mark of jobs whose start is left to Symbiont, in their AdminComment.
 pub const MARK: &str = "symbiont:waits";
 
@@ -84,8 +88,10 @@ pub struct QueuedJob {
     pub limit_s: Option<f64>,
     /// The nodes where it runs.
     pub runs_on: Vec<String>,
-    /// Does it ask for nodes by name?
-    pub asks_for_nodes: bool,
+    /// The nodes that it asks for by name; empty where it does not.
+    pub asked: String,
+    /// What it needs of a node.
+    pub needs: Needs,
     /// Is its start left to Symbiont?
     pub is_marked: bool,
     /// Has it a script?
@@ -101,23 +107,8 @@ impl QueuedJob {
         self.state == State::Pending
             && self.is_marked
             && self.reason == "BeginTime"
-            && !self.asks_for_nodes
+            && self.asked.is_empty()
     }
-}
-
-/// A node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeState {
-    /// Its name.
-    pub name: String,
-    /// Where it is reached, by name or number.
-    pub address: String,
-    /// CPUs in all.
-    pub cpus: usize,
-    /// CPUs that no job has; none where no job may start.
-    pub idle: usize,
-    /// May jobs start there?
-    pub takes_jobs: bool,
 }
 
 /// How a job ended.
@@ -127,15 +118,6 @@ pub struct EndedJob {
     pub ended_well: bool,
     /// How long it ran, seconds.
     pub elapsed_s: f64,
-}
-
-/// Reads what sinfo wrote in [`NODE_FORMAT`]; a node that is in several partitions counts once.
-#[must_use]
-pub fn parse_nodes(text: &str) -> (Vec<NodeState>, Vec<LineError>) {
-    let (mut nodes, errors) = parse(text, "sinfo", node);
-    nodes.sort_by(|a, b| a.name.cmp(&b.name));
-    nodes.dedup_by(|a, b| a.name == b.name);
-    (nodes, errors)
 }
 
 /// The names that `scontrol show assoc_mgr flags=qos` wrote; none: Slurm has no accounting database.
@@ -188,6 +170,15 @@ pub fn parse_ended(text: &str, job: u64) -> Result<Option<EndedJob>, String> {
     Ok(Some(EndedJob { ended_well, elapsed_s }))
 }
 
+/// Reads what squeue wrote in [`PRIORITY_FORMAT`].
+///
+/// # Errors
+/// When it is no line of this job, or no number.
+pub fn parse_priority(text: &str, job: u64) -> Result<u64, String> {
+    let [priority] = line_of(text, job)?;
+    priority.parse().map_err(|_| format!("'{}' is no priority", priority.escape_debug()))
+}
+
 /// The fields of the line of a job, each followed by `|`, without its number, which comes first. A job of several
 /// parts has a line for each, with a number of its own.
 fn line_of<const FIELDS: usize>(text: &str, job: u64) -> Result<[&str; FIELDS], String> {
@@ -224,27 +215,6 @@ fn parse<T>(
         }
     }
     (all, errors)
-}
-
-fn node(line: &str) -> Result<NodeState, String> {
-    let fields: Vec<&str> = line.split('|').map(str::trim).collect();
-    let [name, cpus, state, address] = fields[..] else {
-        return Err(format!("{} fields, 4 expected", fields.len()));
-    };
-    if name.is_empty() {
-        return Err("a node without a name".to_owned());
-    }
-    let counts: Option<Vec<usize>> =
-        cpus.split('/').map(|count| size(count.parse().ok()?)).collect();
-    let Some([_, idle, _, all]) = counts.as_deref() else {
-        return Err(format!("CPUs '{}' are no four counts", cpus.escape_debug()));
-    };
-    // A suffix says more: `*` does not respond, `~` powered down, `$` reserved, ...
-    let takes_jobs = matches!(state, "idle" | "mix" | "alloc");
-    let idle = if takes_jobs { (*idle).min(*all) } else { 0 };
-    let address = if address.is_empty() { name } else { address };
-    let (name, address) = (name.to_owned(), address.to_owned());
-    Ok(NodeState { name, address, cpus: *all, idle, takes_jobs })
 }
 
 /// Slurm counts CPUs and nodes in 32 bits, so that sums of them fit here.

@@ -85,6 +85,12 @@ impl Store {
         Self { path: path.to_owned() }
     }
 
+    /// The file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What is kept; nothing if there is no file.
     ///
     /// # Errors

@@ -2,11 +2,14 @@
 
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use symbiont_jobs::slurm::{
-    CONFIRM_FORMAT, END_FORMAT, EndedJob, NODE_FORMAT, NodeState, QueuedJob, confirm, parse_ended,
-    parse_jobs, parse_nodes, parse_qos,
+    CONFIRM_FORMAT, END_FORMAT, EndedJob, Layout, LineError, PRIORITY_FORMAT, QueuedJob, Selection,
+    confirm, parse_ended, parse_jobs, parse_priority, parse_qos,
 };
 
 /// Why Slurm was not asked, or did not do it.
@@ -26,6 +29,12 @@ pub enum SlurmError {
         /// Which.
         command: String,
     },
+    /// It was to end before it did.
+    #[error("{command} was not waited for, since symbiont ends")]
+    Ended {
+        /// Which.
+        command: String,
+    },
     /// It says why not.
     #[error("{command}: {why}")]
     Refused {
@@ -36,20 +45,34 @@ pub enum SlurmError {
     },
 }
 
+impl SlurmError {
+    /// Is it Slurm as a whole that does not answer, and not this job that is refused?
+    pub fn is_of_all(&self) -> bool {
+        match self {
+            Self::NotRun { .. } | Self::Silent { .. } | Self::Ended { .. } => true,
+            Self::Refused { why, .. } => why.to_ascii_lowercase().contains("contact"),
+        }
+    }
+}
+
 /// What is asked of a cluster.
 pub trait Cluster {
     /// All jobs of the queue.
     fn jobs(&mut self) -> Result<Vec<QueuedJob>, SlurmError>;
-    /// The nodes of a partition.
-    fn nodes(&mut self, partition: &str) -> Result<Vec<NodeState>, SlurmError>;
+    /// Nodes, partitions and reservations.
+    fn layout(&mut self) -> Result<Layout, SlurmError>;
     /// The script of a batch job.
     fn script(&mut self, job: u64) -> Result<String, SlurmError>;
     /// How a job ended; none while it has not, or is forgotten.
     fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError>;
-    /// Lets a job start, on this node, if Slurm confirms by its number that it waits for Symbiont.
-    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError>;
-    /// Lets a released job start on any node, if Slurm confirms by its number that it waited for Symbiont.
-    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError>;
+    /// Lets a job start, on this node or where Slurm wants, if Slurm confirms by its number that it waits for
+    /// Symbiont.
+    fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError>;
+    /// Lets a released job start on any node, with this priority or a higher one, if Slurm confirms by its number
+    /// that it waited for Symbiont.
+    fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError>;
+    /// Gives back jobs that this one has released, without waiting long: it ends. True: it is done.
+    fn give_back_all(&mut self, jobs: &[u64]) -> bool;
     /// What was not understood since the last call.
     fn take_line_errors(&mut self) -> Vec<String>;
 }
@@ -57,16 +80,44 @@ pub trait Cluster {
 /// How long a command may take: it asks several times itself.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long the last command may take before it is left to itself.
+const LAST: Duration = Duration::from_millis(700);
+/// How long a command that has ended may have its output held open by another process.
+const HELD: Duration = Duration::from_millis(500);
+
 /// The cluster that Slurm's commands reach from here.
 #[derive(Debug, Default)]
 pub struct Commands {
     errors: Vec<String>,
+    /// Set: no command is waited for any more.
+    ends: Arc<AtomicBool>,
 }
 
 impl Commands {
+    /// Waits for commands only until this is set.
+    pub fn until(ends: Arc<AtomicBool>) -> Self {
+        Self { errors: Vec::new(), ends }
+    }
+
+    fn run(&self, command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
+        run(command, arguments, &self.ends)
+    }
+
+    /// What squeue writes of one job, by its number, in whatever state.
+    fn of_job(&self, job: u64, format: &str) -> Result<String, SlurmError> {
+        let job = job.to_string();
+        let command = ["--noheader", "--all", "--states=all", "--jobs", &job, "-O", format];
+        self.run("squeue", &command)
+    }
+
+    fn parsed<T>(&mut self, (all, errors): (Vec<T>, Vec<LineError>)) -> Vec<T> {
+        self.errors.extend(errors.iter().map(ToString::to_string));
+        all
+    }
+
     /// The partitions that there are.
     pub fn partitions(&mut self) -> Result<Vec<String>, SlurmError> {
-        let text = run("sinfo", &["--noheader", "--format=%R"])?;
+        let text = self.run("sinfo", &["--noheader", "--format=%R"])?;
         let mut names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
         names.sort();
         names.dedup();
@@ -75,50 +126,82 @@ impl Commands {
 
     /// The QOS that there are; none: Slurm has no accounting database, and cannot say.
     pub fn qos(&mut self) -> Result<Vec<String>, SlurmError> {
-        run("scontrol", &["show", "assoc_mgr", "flags=qos"]).map(|text| parse_qos(&text))
+        self.run("scontrol", &["show", "assoc_mgr", "flags=qos"]).map(|text| parse_qos(&text))
     }
 
     /// Asks for a job by its number: is it still this one, does it wait, and is it marked? What the queue says of
     /// it is not enough to act.
-    fn confirm(job: &QueuedJob) -> Result<(), SlurmError> {
-        let text = of_job(job.id, CONFIRM_FORMAT)?;
+    fn confirm(&self, job: &QueuedJob) -> Result<(), SlurmError> {
+        let text = self.of_job(job.id, CONFIRM_FORMAT)?;
         confirm(&text, job).map_err(refused("squeue"))
     }
 }
 
 impl Cluster for Commands {
     fn jobs(&mut self) -> Result<Vec<QueuedJob>, SlurmError> {
-        let text = run("squeue", &["--all", "--json"])?;
+        let text = self.run("squeue", &["--all", "--json"])?;
         let (jobs, errors) =
             parse_jobs(&text).map_err(|error| refused("squeue")(error.to_string()))?;
         self.errors.extend(errors);
         Ok(jobs)
     }
 
-    fn nodes(&mut self, partition: &str) -> Result<Vec<NodeState>, SlurmError> {
-        let text = run("sinfo", &["--noheader", "-N", "-p", partition, "-O", NODE_FORMAT])?;
-        let (nodes, errors) = parse_nodes(&text);
-        self.errors.extend(errors.iter().map(ToString::to_string));
-        Ok(nodes)
+    fn layout(&mut self) -> Result<Layout, SlurmError> {
+        let show = |what: &str| self.run("scontrol", &["--all", "--oneliner", "show", what]);
+        let (nodes, partitions) = (show("node")?, show("partition")?);
+        let (reserved, config) = (show("reservation")?, show("config")?);
+        Ok(Layout {
+            selection: Selection::parse(&config),
+            partitions: self.parsed(Layout::parse_partitions(&partitions)),
+            nodes: self.parsed(Layout::parse_nodes(&nodes)),
+            reserved: self.parsed(Layout::parse_reserved(&reserved)),
+        })
     }
 
     fn script(&mut self, job: u64) -> Result<String, SlurmError> {
-        run("scontrol", &["write", "batch_script", &job.to_string(), "-"])
+        self.run("scontrol", &["write", "batch_script", &job.to_string(), "-"])
     }
 
     fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError> {
-        parse_ended(&of_job(job, END_FORMAT)?, job).map_err(refused("squeue"))
+        parse_ended(&self.of_job(job, END_FORMAT)?, job).map_err(refused("squeue"))
     }
 
-    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError> {
-        Self::confirm(job)?;
-        let (job, node) = (format!("JobId={}", job.id), format!("ReqNodeList={node}"));
-        run("scontrol", &["update", &job, &node, "StartTime=now"]).map(drop)
+    fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError> {
+        self.confirm(job)?;
+        let (job, node) = (job_id(job), node.map(|node| format!("ReqNodeList={node}")));
+        let mut command = vec!["update", job.as_str(), "StartTime=now"];
+        command.extend(node.as_deref());
+        self.run("scontrol", &command).map(drop)
     }
 
-    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError> {
-        Self::confirm(job)?;
-        run("scontrol", &["update", &format!("JobId={}", job.id), "ReqNodeList="]).map(drop)
+    fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError> {
+        self.confirm(job)?;
+        let id = job_id(job);
+        self.run("scontrol", &["update", &id, "ReqNodeList="])?;
+        // Slurm gives a job that it had given up a new priority, the lowest of all with priority/basic.
+        let now = self.of_job(job.id, PRIORITY_FORMAT)?;
+        if parse_priority(&now, job.id).is_ok_and(|now| now < least_priority) {
+            self.run("scontrol", &["update", &id, &format!("Priority={least_priority}")])?;
+        }
+        Ok(())
+    }
+
+    fn give_back_all(&mut self, jobs: &[u64]) -> bool {
+        let ids: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+        let command = ["update", &format!("JobId={}", ids.join(",")), "ReqNodeList="];
+        let Ok(mut child) = asked("scontrol", &command).stdout(Stdio::null()).spawn() else {
+            return false;
+        };
+        // One that takes longer goes on by itself.
+        let begin = Instant::now();
+        while begin.elapsed() < LAST {
+            match child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                Ok(Some(status)) => return status.success(),
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     fn take_line_errors(&mut self) -> Vec<String> {
@@ -126,10 +209,8 @@ impl Cluster for Commands {
     }
 }
 
-/// What squeue writes of one job, by its number, in whatever state.
-fn of_job(job: u64, format: &str) -> Result<String, SlurmError> {
-    let job = job.to_string();
-    run("squeue", &["--noheader", "--all", "--states=all", "--jobs", &job, "-O", format])
+fn job_id(job: &QueuedJob) -> String {
+    format!("JobId={}", job.id)
 }
 
 fn refused(command: &str) -> impl Fn(String) -> SlurmError {
@@ -145,8 +226,21 @@ fn is_passed_on(name: &str) -> bool {
         || !of_slurm.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// A command of Slurm with an empty input.
+fn asked(command: &str, arguments: &[&str]) -> Command {
+    let mut asked = Command::new(command);
+    for (name, _) in std::env::vars_os() {
+        if !is_passed_on(&name.to_string_lossy()) {
+            asked.env_remove(name);
+        }
+    }
+    asked.args(arguments).env("SLURM_TIME_FORMAT", "%s");
+    asked.stdin(Stdio::null()).stderr(Stdio::null());
+    asked
+}
+
 /// What a command writes to its standard output.
-fn run(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
+fn run(command: &str, arguments: &[&str], ends: &AtomicBool) -> Result<String, SlurmError> {
     let not_run = |error: std::io::Error| SlurmError::NotRun {
         command: command.to_owned(),
         why: match error.kind() {
@@ -154,29 +248,21 @@ fn run(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
             _ => error.to_string(),
         },
     };
-    let mut asked = Command::new(command);
-    for (name, _) in std::env::vars_os() {
-        if !is_passed_on(&name.to_string_lossy()) {
-            asked.env_remove(name);
-        }
+    let name = command.to_owned();
+    if ends.load(Ordering::Relaxed) {
+        return Err(SlurmError::Ended { command: name });
     }
-    let mut child = asked
-        .args(arguments)
-        .env("SLURM_TIME_FORMAT", "%s")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(not_run)?;
-    let out = child.stdout.take().map(read_all);
-    let err = child.stderr.take().map(read_all);
-    let joined = |reader: Option<std::thread::JoinHandle<String>>| {
-        reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
+    let mut asked = asked(command, arguments);
+    let mut child = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
+    let (out, err) = (child.stdout.take().map(Pipe::of), child.stderr.take().map(Pipe::of));
+    let Some(status) = within(&mut child, TIMEOUT, ends).map_err(not_run)? else {
+        return Err(match ends.load(Ordering::Relaxed) {
+            true => SlurmError::Ended { command: name },
+            false => SlurmError::Silent { command: name },
+        });
     };
-    let Some(status) = within(&mut child, TIMEOUT).map_err(not_run)? else {
-        return Err(SlurmError::Silent { command: command.to_owned() });
-    };
-    let (out, err) = (joined(out), joined(err));
+    let text = |pipe: Option<Pipe>| pipe.map_or_else(String::new, |pipe| pipe.text(HELD));
+    let (out, err) = (text(out), text(err));
     if status.success() {
         return Ok(out);
     }
@@ -188,14 +274,18 @@ fn run(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
 }
 
 /// How a child ends in a given time; none: it was killed.
-fn within(child: &mut Child, time: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+fn within(
+    child: &mut Child,
+    time: Duration,
+    ends: &AtomicBool,
+) -> std::io::Result<Option<std::process::ExitStatus>> {
     let begin = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if begin.elapsed() > time {
+        if begin.elapsed() > time || ends.load(Ordering::Relaxed) {
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -205,31 +295,62 @@ fn within(child: &mut Child, time: Duration) -> std::io::Result<Option<std::proc
     }
 }
 
-fn read_all(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What was read before an error is what there is.
-        let _ = pipe.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+/// What a process writes, as it comes.
+struct Pipe(Receiver<Vec<u8>>);
+
+impl Pipe {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let (writer, reader) = channel();
+        // It ends with the last process that holds the other end.
+        std::thread::spawn(move || {
+            let mut bytes = vec![0; 1 << 16];
+            loop {
+                match pipe.read(&mut bytes) {
+                    Ok(0) => return,
+                    Ok(count) => {
+                        if writer.send(bytes.get(..count).unwrap_or_default().to_vec()).is_err() {
+                            return;
+                        }
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // What was read before an error is what there is.
+                    Err(_) => return,
+                }
+            }
+        });
+        Self(reader)
+    }
+
+    /// All that a process that has ended wrote: another one that holds its output is waited for no longer than this.
+    fn text(self, held: Duration) -> String {
+        let mut all = Vec::new();
+        while let Ok(bytes) = self.0.recv_timeout(held) {
+            all.extend(bytes);
+        }
+        String::from_utf8_lossy(&all).into_owned()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn ask(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
+        run(command, arguments, &AtomicBool::new(false))
+    }
+
     #[test]
     fn a_command_that_is_not_there_or_refuses_is_one_clear_line() {
-        let missing = run("no-such-slurm", &[]).unwrap_err().to_string();
+        let missing = ask("no-such-slurm", &[]).unwrap_err().to_string();
         assert_eq!(
             missing,
             "cannot run no-such-slurm: it is not there; Slurm's commands have to be in PATH"
         );
-        let refused = run("sh", &["-c", "echo first >&2; echo why not >&2; exit 1"]).unwrap_err();
+        let refused = ask("sh", &["-c", "echo first >&2; echo why not >&2; exit 1"]).unwrap_err();
         assert_eq!(refused.to_string(), "sh: why not");
-        let named = run("sh", &["-c", "echo sh: fatal: no >&2; exit 1"]).unwrap_err();
+        let named = ask("sh", &["-c", "echo sh: fatal: no >&2; exit 1"]).unwrap_err();
         assert_eq!(named.to_string(), "sh: fatal: no");
-        assert_eq!(run("sh", &["-c", "echo $SLURM_TIME_FORMAT"]).unwrap(), "%s\n");
+        assert_eq!(ask("sh", &["-c", "echo $SLURM_TIME_FORMAT"]).unwrap(), "%s\n");
     }
 
     #[test]
@@ -246,6 +367,26 @@ mod tests {
     #[test]
     fn a_command_that_hangs_is_ended() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        assert_eq!(within(&mut child, Duration::from_millis(30)).unwrap(), None);
+        let never = AtomicBool::new(false);
+        assert_eq!(within(&mut child, Duration::from_millis(30), &never).unwrap(), None);
+    }
+
+    #[test]
+    fn a_command_is_not_waited_for_once_symbiont_ends() {
+        let ends = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&ends);
+        let waits = std::thread::spawn(move || run("sleep", &["60"], &flag));
+        std::thread::sleep(Duration::from_millis(50));
+        ends.store(true, Ordering::Relaxed);
+        let ended = waits.join().unwrap().unwrap_err();
+        assert_eq!(ended, SlurmError::Ended { command: "sleep".to_owned() });
+        assert!(run("sleep", &["60"], &ends).is_err());
+    }
+
+    #[test]
+    fn a_command_whose_child_holds_the_pipe_has_what_it_wrote() {
+        // The child would be waited for until it ends.
+        let text = ask("sh", &["-c", "echo all; exec 2>&-; sleep 60 & echo of it"]).unwrap();
+        assert_eq!(text, "all\nof it\n");
     }
 }

@@ -1,7 +1,7 @@
 //! What was released, and why: a line for each, so that `symbiont slurm why` can say it later.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -24,6 +24,9 @@ pub struct Decision {
     /// The node is kept for it, and it starts there once it has room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_kept: bool,
+    /// It may start, and Slurm chooses where.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_left: bool,
     /// For how long it had waited, seconds.
     pub waited_s: f64,
     /// Programs that it was to run next to.
@@ -62,8 +65,16 @@ impl Decisions {
         }
         let mut line = serde_json::to_vec(decision)?;
         line.push(b'\n');
-        let open = OpenOptions::new().create(true).append(true).open(&self.path);
-        open.and_then(|mut file: File| file.write_all(&line)).with_context(trouble)
+        let mut append = || -> std::io::Result<()> {
+            let mut file =
+                OpenOptions::new().create(true).append(true).read(true).open(&self.path)?;
+            // Behind a line that a crash left half written a new one begins.
+            if !ends_a_line(&mut file)? {
+                line.insert(0, b'\n');
+            }
+            file.write_all(&line)
+        };
+        append().with_context(trouble)
     }
 
     fn before(&self) -> PathBuf {
@@ -88,11 +99,43 @@ impl Decisions {
     }
 }
 
+/// Does a file end with a line, if it has any?
+fn ends_a_line(file: &mut File) -> std::io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
 impl Decision {
+    /// On a job of which nothing else is known: it is Slurm's.
+    pub fn of(job: u64, program: String, at_s: f64, reason: String) -> Self {
+        Self {
+            at_s,
+            job,
+            program,
+            node: None,
+            is_kept: false,
+            is_left: false,
+            waited_s: 0.0,
+            co_runners: Vec::new(),
+            slowdown: 1.0,
+            predicted_from: None,
+            known_runs: 0,
+            reason,
+        }
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let Self { job, program, waited_s, reason, .. } = self;
         let Some(node) = &self.node else {
+            if self.is_left {
+                return format!("job {job} ({program}) may start where Slurm wants: {reason}");
+            }
             return format!("job {job} ({program}) was given back to Slurm: {reason}");
         };
         if self.is_kept {
@@ -130,6 +173,7 @@ mod tests {
             program: "xz".to_owned(),
             node: node.map(str::to_owned),
             is_kept: false,
+            is_left: false,
             waited_s: 60.0,
             co_runners: vec!["gzip".to_owned()],
             slowdown: 1.125,
@@ -146,7 +190,7 @@ mod tests {
         let decisions = Decisions::new(&path);
         assert_eq!(decisions.of(3).unwrap(), []);
         decisions.note(&decision(3, Some("n1"))).unwrap();
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at\n").unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at").unwrap();
         decisions.note(&decision(4, Some("n1"))).unwrap();
         decisions.note(&decision(3, None)).unwrap();
         assert_eq!(decisions.of(3).unwrap(), [decision(3, Some("n1")), decision(3, None)]);

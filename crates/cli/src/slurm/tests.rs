@@ -3,7 +3,9 @@ mod daemons;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use symbiont_jobs::slurm::{EndedJob, NodeState, QueuedJob, State};
+use symbiont_jobs::slurm::{
+    EndedJob, Layout, Memory, Needs, NodeState, Partition, QueuedJob, Reserved, Selection, State,
+};
 use symbiont_jobs::{Observations, ProgramKey, Rules, Run, Store};
 use symbiont_model::{
     Coefficients, Components, Fit, Model, SmtMode, SmtModel, Terms, Trained, Training,
@@ -11,6 +13,7 @@ use symbiont_model::{
 
 use super::cluster::{Cluster, SlurmError};
 use super::decisions::Decision;
+use super::released::Journal;
 use super::releaser::{ReleaseOptions, Releaser};
 
 /// What waits for memory disturbs what waits for memory.
@@ -47,7 +50,9 @@ struct Fake {
     scripts: BTreeMap<u64, String>,
     ended: BTreeMap<u64, EndedJob>,
     calls: Vec<String>,
-    refuses: bool,
+    refuses: Vec<u64>,
+    selection: Selection,
+    reserved: Vec<Reserved>,
     /// Scripts that cannot be read before the others can.
     unread: usize,
 }
@@ -57,8 +62,14 @@ impl Cluster for &mut Fake {
         Ok(self.jobs.clone())
     }
 
-    fn nodes(&mut self, _: &str) -> Result<Vec<NodeState>, SlurmError> {
-        Ok(self.nodes.clone())
+    fn layout(&mut self) -> Result<Layout, SlurmError> {
+        let partition = |name: &str| Partition { name: name.to_owned(), ..Partition::default() };
+        Ok(Layout {
+            selection: self.selection.clone(),
+            partitions: ["p", "q"].map(partition).into(),
+            nodes: self.nodes.clone(),
+            reserved: self.reserved.clone(),
+        })
     }
 
     fn script(&mut self, job: u64) -> Result<String, SlurmError> {
@@ -73,18 +84,29 @@ impl Cluster for &mut Fake {
         Ok(self.ended.get(&job).cloned())
     }
 
-    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError> {
-        if self.refuses {
+    fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError> {
+        self.calls.push(format!("release {} {}", job.id, node.unwrap_or("anywhere")));
+        if self.refuses.contains(&job.id) {
             let (command, why) = ("scontrol".to_owned(), "Invalid job id specified".to_owned());
             return Err(SlurmError::Refused { command, why });
         }
-        self.calls.push(format!("release {} {node}", job.id));
+        let mut jobs = self.jobs.iter_mut().filter(|one| one.id == job.id);
+        if let Some(job) = jobs.next() {
+            job.reason = "None".to_owned();
+            job.asked = node.unwrap_or_default().to_owned();
+        }
         Ok(())
     }
 
-    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError> {
-        self.calls.push(format!("give back {}", job.id));
+    fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError> {
+        self.calls.push(format!("give back {} {least_priority}", job.id));
+        self.jobs.iter_mut().filter(|one| one.id == job.id).for_each(|job| job.asked.clear());
         Ok(())
+    }
+
+    fn give_back_all(&mut self, jobs: &[u64]) -> bool {
+        self.calls.push(format!("give back all of {jobs:?}"));
+        true
     }
 
     fn take_line_errors(&mut self) -> Vec<String> {
@@ -108,7 +130,8 @@ fn waits(id: u64, submitted_s: f64) -> QueuedJob {
         ends_s: None,
         limit_s: None,
         runs_on: Vec::new(),
-        asks_for_nodes: false,
+        asked: String::new(),
+        needs: Needs { tasks: 1, ..Needs::default() },
         is_marked: true,
         is_batch: true,
         name: format!("job{id}"),
@@ -122,7 +145,15 @@ fn runs(id: u64, node: &str) -> QueuedJob {
 
 fn node(name: &str, cpus: usize, idle: usize) -> NodeState {
     let address = "127.0.0.1".to_owned();
-    NodeState { name: name.to_owned(), address, cpus, idle, takes_jobs: true }
+    NodeState {
+        name: name.to_owned(),
+        address,
+        cpus,
+        idle,
+        takes_jobs: true,
+        partitions: vec!["p".to_owned()],
+        ..NodeState::default()
+    }
 }
 
 fn options() -> ReleaseOptions {
@@ -135,6 +166,18 @@ fn options() -> ReleaseOptions {
         first_come: false,
         dry_run: false,
     }
+}
+
+/// One that finds what an earlier one has noted next to the store.
+fn releaser<C: Cluster>(
+    cluster: C,
+    options: ReleaseOptions,
+    store: Store,
+    known: Observations,
+) -> Releaser<C> {
+    let journal = Journal::next_to(store.path());
+    let released = journal.read().unwrap();
+    Releaser::new(cluster, options, store, known, (journal, released))
 }
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -160,7 +203,7 @@ fn jobs_are_released_to_free_cpus_once_and_never_more() {
         nodes: vec![node("a", 2, 1), node("b", 2, 1)],
         ..Fake::default()
     };
-    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
     assert_eq!(releaser.step(10.0).unwrap().len(), 2);
     // They have not started yet, so their CPUs are idle still.
     assert_eq!(releaser.step(15.0).unwrap().len(), 0);
@@ -179,7 +222,7 @@ fn jobs_are_released_ahead_of_free_cpus_where_that_is_asked_for() {
         ..Fake::default()
     };
     let options = ReleaseOptions { ahead: 1, ..options() };
-    let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
+    let mut releaser = releaser(&mut cluster, options, store, Observations::default());
     assert_eq!(releaser.step(10.0).unwrap().len(), 1);
     assert_eq!(releaser.step(15.0).unwrap().len(), 0);
     drop(releaser);
@@ -207,7 +250,7 @@ fn a_node_is_kept_for_a_job_of_several_cpus_and_why_says_so() {
         nodes: vec![node("a", 2, 1), node("b", 2, 1), drained],
         ..Fake::default()
     };
-    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
     let decisions = releaser.step(40.0).unwrap();
     let words: Vec<_> = decisions.iter().map(Decision::text).collect();
     assert_eq!(decisions.len(), 3, "{words:?}");
@@ -243,7 +286,7 @@ fn what_earlier_jobs_have_shown_decides_and_is_given_as_the_reason() {
         scripts: [(9, script("x")), (1, script("x")), (2, script("y")), (3, script("y"))].into(),
         ..Fake::default()
     };
-    let mut releaser = Releaser::new(&mut cluster, options(), store, known);
+    let mut releaser = releaser(&mut cluster, options(), store, known);
     let decisions = releaser.step(10.0).unwrap();
     assert_eq!(decisions[0].job, 2, "{decisions:?}");
     let text = decisions[0].text();
@@ -259,7 +302,7 @@ fn a_job_that_has_waited_for_the_maximum_is_released_first() {
         nodes: vec![node("a", 1, 1)],
         ..Fake::default()
     };
-    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
     let decisions = releaser.step(5001.0).unwrap();
     assert_eq!((decisions.len(), decisions[0].job), (1, 2));
     assert!(decisions[0].reason.contains("of 1800 s at most"), "{}", decisions[0].reason);
@@ -270,20 +313,18 @@ fn a_job_that_cannot_start_where_it_was_sent_is_given_back() {
     let (_folder, store) = store();
     let mut cluster =
         Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
-    let mut releaser =
-        Releaser::new(&mut cluster, options(), store.clone(), Observations::default());
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
     assert_eq!(releaser.step(10.0).unwrap().len(), 1);
     drop(releaser);
-    // Slurm has taken it; another releaser, which knows nothing of it, finds it stuck.
-    let job = QueuedJob { reason: "Resources".to_owned(), asks_for_nodes: true, ..waits(1, 0.0) };
-    cluster.jobs = vec![job];
-    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    // Slurm has taken it; another releaser, which knows it from the journal alone, finds it stuck.
+    let mut releaser =
+        super::tests::releaser(&mut cluster, options(), store, Observations::default());
     assert_eq!(releaser.step(20.0).unwrap(), []);
-    assert_eq!(releaser.step(79.0).unwrap(), []);
-    let decisions = releaser.step(81.0).unwrap();
+    assert_eq!(releaser.step(69.0).unwrap(), []);
+    let decisions = releaser.step(71.0).unwrap();
     assert_eq!((decisions.len(), decisions[0].node.clone()), (1, None));
     drop(releaser);
-    assert_eq!(cluster.calls, ["release 1 a", "give back 1"]);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 999"]);
 }
 
 #[test]
@@ -295,7 +336,7 @@ fn jobs_of_other_partitions_and_of_users_who_hold_them_are_left_alone() {
     let mut cluster =
         Fake { jobs: vec![held, unmarked, other], nodes: vec![node("a", 4, 4)], ..Fake::default() };
     let options = ReleaseOptions { partition: Some("p".to_owned()), ..options() };
-    let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
+    let mut releaser = releaser(&mut cluster, options, store, Observations::default());
     assert_eq!(releaser.step(10.0).unwrap(), []);
     drop(releaser);
     assert!(cluster.calls.is_empty());
@@ -307,25 +348,232 @@ fn a_dry_run_changes_nothing() {
     let mut cluster =
         Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
     let options = ReleaseOptions { dry_run: true, ..options() };
-    let mut releaser = Releaser::new(&mut cluster, options, store, Observations::default());
+    let mut releaser = releaser(&mut cluster, options, store, Observations::default());
     assert_eq!(releaser.step(10.0).unwrap().len(), 1);
     drop(releaser);
     assert!(cluster.calls.is_empty());
 }
 
 #[test]
-fn a_job_that_is_not_released_is_a_line_and_stays_in_the_queue() {
+fn a_job_that_slurm_refuses_is_a_line_and_stops_no_other() {
     let (_folder, store) = store();
     let mut cluster = Fake {
-        jobs: vec![waits(1, 0.0)],
-        nodes: vec![node("a", 1, 1)],
-        refuses: true,
+        jobs: (1..=5).map(|id| waits(id, 0.0)).collect(),
+        nodes: vec![node("a", 8, 8)],
+        refuses: vec![1, 2, 3, 4],
         ..Fake::default()
     };
-    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
-    assert_eq!(releaser.step(10.0).unwrap(), []);
-    assert_eq!(releaser.troubles, ["job 1 is not released: scontrol: Invalid job id specified"]);
-    assert_eq!(releaser.metrics.waiting, 1);
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 1);
+    let troubles = std::mem::take(&mut releaser.troubles);
+    assert_eq!(troubles.len(), 4);
+    assert_eq!(troubles[0], "job 1 is not released: scontrol: Invalid job id specified");
+    assert_eq!(releaser.metrics.waiting, 4);
+    // Once more, without a node; then it is left alone.
+    for _ in 0..3 {
+        releaser.step(20.0).unwrap();
+    }
+    assert_eq!(releaser.troubles.len(), 4);
+    drop(releaser);
+    assert_eq!(cluster.calls.len(), 9);
+    assert_eq!(cluster.calls[5..], [1, 2, 3, 4].map(|id| format!("release {id} anywhere")));
+}
+
+#[test]
+fn a_job_whose_needs_are_not_understood_starts_where_slurm_wants() {
+    let (_folder, store) = store();
+    let other = Needs { other: Some("licences".to_owned()), ..Needs::default() };
+    let mut cluster = Fake {
+        jobs: vec![
+            QueuedJob { needs: other, ..waits(1, 0.0) },
+            QueuedJob { nodes: 2, ..waits(2, 0.0) },
+            QueuedJob { partition: "p,q".to_owned(), ..waits(3, 0.0) },
+            QueuedJob { cpus: 3, ..waits(4, 0.0) },
+        ],
+        nodes: vec![node("a", 2, 2)],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    let decisions = releaser.step(10.0).unwrap();
+    let words: Vec<_> = decisions.iter().map(Decision::text).collect();
+    assert_eq!(words[0], "job 1 (job1) may start where Slurm wants: it asks for licences");
+    assert!(words[1].contains("it asks for 2 nodes"), "{words:?}");
+    assert!(words[2].contains("it asks for several partitions"), "{words:?}");
+    assert!(words[3].contains("no node of its partition has what it asks for"), "{words:?}");
+    drop(releaser);
+    assert_eq!(cluster.calls, [1, 2, 3, 4].map(|id| format!("release {id} anywhere")));
+}
+
+#[test]
+fn a_job_is_assigned_only_nodes_that_have_what_it_asks_for() {
+    let (_folder, store) = store();
+    let fast = |node: NodeState| NodeState {
+        features: vec!["fast".to_owned()],
+        memory_mb: 1000,
+        memory_free_mb: 1000,
+        ..node
+    };
+    let large = |node: NodeState| NodeState { memory_mb: 4000, memory_free_mb: 4000, ..node };
+    let needs = |needs: Needs, id| QueuedJob { needs, ..waits(id, 0.0) };
+    let of_node = |mb| Needs { memory: Memory::OfNode(mb), ..Needs::default() };
+    let mut cluster = Fake {
+        jobs: vec![
+            needs(Needs { features: vec!["fast".to_owned()], ..Needs::default() }, 1),
+            needs(of_node(2500), 2),
+            // No room in the memory next to job 2.
+            needs(of_node(2000), 3),
+            needs(Needs { excluded: vec!["b".to_owned()], ..Needs::default() }, 4),
+            QueuedJob { partition: "q".to_owned(), ..waits(5, 0.0) },
+        ],
+        nodes: vec![large(node("b", 8, 8)), fast(node("a", 8, 8))],
+        selection: Selection { with_memory: true, ..Selection::default() },
+        ..Fake::default()
+    };
+    // Without memory of its own a job would get all of the node's.
+    for at in [0, 3, 4] {
+        cluster.jobs[at].needs.memory = Memory::OfNode(100);
+    }
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    releaser.step(10.0).unwrap();
+    drop(releaser);
+    cluster.calls.sort();
+    assert_eq!(cluster.calls, ["release 1 a", "release 2 b", "release 4 a", "release 5 anywhere"]);
+}
+
+#[test]
+fn jobs_take_whole_cores_where_slurm_gives_them() {
+    let (_folder, store) = store();
+    let two_threads = NodeState { cpus_of_core: 2, ..node("a", 8, 8) };
+    let mut cluster = Fake {
+        jobs: (1..=8).map(|id| waits(id, 0.0)).collect(),
+        nodes: vec![two_threads],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 4);
+    assert!(releaser.troubles[0].starts_with("Slurm gives jobs 2 CPUs at least"));
+    assert_eq!(releaser.step(15.0).unwrap().len(), 0);
+}
+
+#[test]
+fn no_job_is_assigned_a_node_that_is_reserved_before_it_ends() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![
+            QueuedJob { limit_s: Some(600.0), ..waits(1, 0.0) },
+            QueuedJob { limit_s: Some(60.0), ..waits(2, 0.0) },
+        ],
+        nodes: vec![node("a", 8, 8)],
+        reserved: vec![Reserved { nodes: vec!["a".to_owned()], from_s: 100.0 }],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    releaser.step(10.0).unwrap();
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 2 a"]);
+}
+
+#[test]
+fn a_node_that_is_kept_for_a_job_of_one_partition_is_not_filled_by_another_partition() {
+    let (_folder, store) = store();
+    let both = |node: NodeState| NodeState { partitions: vec!["p".into(), "q".into()], ..node };
+    let mut cluster = Fake {
+        jobs: vec![
+            runs(9, "a"),
+            QueuedJob { cpus: 2, priority: 2000, ..waits(1, 0.0) },
+            QueuedJob { partition: "q".to_owned(), ..waits(2, 0.0) },
+        ],
+        nodes: vec![both(node("a", 2, 1))],
+        ..Fake::default()
+    };
+    cluster.jobs[0].ends_s = Some(500.0);
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    let decisions = releaser.step(10.0).unwrap();
+    assert!(decisions[0].is_kept, "{decisions:?}");
+    drop(releaser);
+    assert_eq!(cluster.calls, Vec::<String>::new());
+}
+
+#[test]
+fn a_job_that_slurm_can_never_start_where_it_was_sent_is_given_back_at_once() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser_.step(10.0).unwrap();
+    drop(releaser_);
+    cluster.jobs[0].reason = "BadConstraints".to_owned();
+    cluster.jobs[0].priority = 0;
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(11.0).unwrap().len(), 1);
+    drop(releaser);
+    // With the priority that it had.
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 999"]);
+}
+
+#[test]
+fn a_job_that_is_requeued_does_not_wait_for_its_node_again() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser_.step(10.0).unwrap();
+    drop(releaser_);
+    cluster.jobs[0].state = State::Running;
+    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser_.step(15.0).unwrap();
+    assert_eq!(releaser_.on_their_way(), Vec::<u64>::new());
+    drop(releaser_);
+    cluster.jobs[0].state = State::Pending;
+    cluster.jobs[0].reason = "BeginTime".to_owned();
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(20.0).unwrap().len(), 1);
+    assert_eq!(releaser.step(25.0).unwrap()[0].node.as_deref(), Some("a"));
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 999", "release 1 a"]);
+}
+
+#[test]
+fn nodes_that_a_user_asks_for_later_are_left_to_the_user() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser.step(10.0).unwrap();
+    drop(releaser);
+    cluster.jobs[0].asked = "b".to_owned();
+    let mut releaser =
+        super::tests::releaser(&mut cluster, options(), store, Observations::default());
+    releaser.step(100.0).unwrap();
+    assert_eq!(releaser.on_their_way(), Vec::<u64>::new());
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a"]);
+}
+
+#[test]
+fn what_has_not_started_is_given_back_at_the_end() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![waits(1, 0.0), waits(2, 0.0)],
+        nodes: vec![node("a", 2, 2)],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser.step(10.0).unwrap();
+    releaser.finish();
+    drop(releaser);
+    assert_eq!(cluster.calls.last().unwrap(), "give back all of [1, 2]");
+    assert!(Journal::next_to(store.path()).read().unwrap().is_empty());
+}
+
+#[test]
+fn a_second_releaser_of_one_store_is_refused() {
+    let (_folder, store) = store();
+    let first = super::lock(store.path()).unwrap();
+    let why = super::lock(store.path()).unwrap_err().to_string();
+    assert!(why.starts_with("another symbiont slurm uses the store "), "{why}");
+    drop(first);
+    super::lock(store.path()).unwrap();
 }
 
 #[test]
@@ -342,8 +590,7 @@ fn jobs_that_ended_well_are_learnt_with_what_ran_next_to_them() {
     let gone = std::mem::take(&mut cluster.jobs);
     let known = {
         let mut both = Both { fake: &mut cluster, first: Some(gone) };
-        let mut releaser =
-            Releaser::new(&mut both, options(), store.clone(), Observations::default());
+        let mut releaser = releaser(&mut both, options(), store.clone(), Observations::default());
         releaser.step(10.0).unwrap();
         releaser.step(20.0).unwrap();
         assert_eq!(releaser.metrics.learnt, 1);
@@ -365,8 +612,8 @@ impl Cluster for &mut Both<'_> {
         Ok(self.first.take().unwrap_or_else(|| self.fake.jobs.clone()))
     }
 
-    fn nodes(&mut self, partition: &str) -> Result<Vec<NodeState>, SlurmError> {
-        (&mut *self.fake).nodes(partition)
+    fn layout(&mut self) -> Result<Layout, SlurmError> {
+        (&mut *self.fake).layout()
     }
 
     fn script(&mut self, job: u64) -> Result<String, SlurmError> {
@@ -377,12 +624,16 @@ impl Cluster for &mut Both<'_> {
         (&mut *self.fake).ended(job)
     }
 
-    fn release(&mut self, job: &QueuedJob, node: &str) -> Result<(), SlurmError> {
+    fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError> {
         (&mut *self.fake).release(job, node)
     }
 
-    fn give_back(&mut self, job: &QueuedJob) -> Result<(), SlurmError> {
-        (&mut *self.fake).give_back(job)
+    fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError> {
+        (&mut *self.fake).give_back(job, least_priority)
+    }
+
+    fn give_back_all(&mut self, jobs: &[u64]) -> bool {
+        (&mut *self.fake).give_back_all(jobs)
     }
 
     fn take_line_errors(&mut self) -> Vec<String> {
@@ -423,7 +674,7 @@ fn a_script_that_could_not_be_read_is_read_at_the_next_look() {
         scripts: [(9, script("x")), (1, script("y"))].into(),
         ..Fake::default()
     };
-    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default());
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
     releaser.step(10.0).unwrap();
     assert_eq!(releaser.program_name(1), None);
     releaser.step(15.0).unwrap();
@@ -453,7 +704,7 @@ proptest! {
             let scripts = [1, 2, 3].map(|id| (id, script.to_owned())).into();
             let mut cluster =
                 Fake { jobs, nodes: vec![node("a", 4, 4)], scripts, ..Fake::default() };
-            Releaser::new(&mut cluster, options(), store, Observations::default()).step(20.0).unwrap();
+            releaser(&mut cluster, options(), store, Observations::default()).step(20.0).unwrap();
             cluster.calls
         };
         prop_assert_eq!(calls(&text, &script), ["release 3 a", "release 1 a"]);

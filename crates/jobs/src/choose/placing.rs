@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::Admits;
 use super::filling::Filling;
 use crate::predict::finite;
 use crate::{Choice, Job, Node, Predict, Program, Reason, Release};
@@ -12,6 +13,7 @@ pub(super) struct Placing<'a, P> {
     nodes: Vec<Filling<'a>>,
     now_s: f64,
     predict: &'a P,
+    admits: Option<&'a Admits<'a>>,
     /// Sets of running programs, numbered.
     sets: HashMap<Vec<Program>, usize>,
     /// By set and program.
@@ -22,7 +24,12 @@ pub(super) struct Placing<'a, P> {
 }
 
 impl<'a, P: Predict> Placing<'a, P> {
-    pub(super) fn new(nodes: &'a [Node], now_s: f64, predict: &'a P) -> Self {
+    pub(super) fn new(
+        nodes: &'a [Node],
+        now_s: f64,
+        predict: &'a P,
+        admits: Option<&'a Admits<'a>>,
+    ) -> Self {
         let mut sets = HashMap::new();
         let filling = |node: &'a Node| {
             let mut filling = Filling::new(node);
@@ -35,7 +42,7 @@ impl<'a, P: Predict> Placing<'a, P> {
         });
         let (costs, averages) = (HashMap::new(), HashMap::new());
         let (composition, choice) = (Vec::new(), Choice::default());
-        Self { nodes, now_s, predict, sets, costs, composition, averages, choice }
+        Self { nodes, now_s, predict, admits, sets, costs, composition, averages, choice }
     }
 
     /// Free slots of nodes that are kept for no job.
@@ -50,7 +57,13 @@ impl<'a, P: Predict> Placing<'a, P> {
 
     /// Does a job fit on a node?
     pub(super) fn takes(&self, node: usize, job: &Job) -> bool {
-        self.nodes.get(node).is_some_and(|node| node.takes(job, self.now_s))
+        self.nodes
+            .get(node)
+            .is_some_and(|node| self.admits(job, node.name) && node.takes(job, self.now_s))
+    }
+
+    fn admits(&self, job: &Job, node: &str) -> bool {
+        self.admits.is_none_or(|admits| admits(job, node))
     }
 
     /// Nodes with free slots, the emptiest first.
@@ -63,7 +76,7 @@ impl<'a, P: Predict> Placing<'a, P> {
 
     /// The node where a job fits and costs least.
     pub(super) fn cheapest(&mut self, job: &Job) -> Option<usize> {
-        let fits = self.nodes.iter().enumerate().filter(|(_, node)| node.takes(job, self.now_s));
+        let fits = self.nodes.iter().enumerate().filter(|(at, _)| self.takes(*at, job));
         let fits: Vec<_> = fits.map(|(at, node)| (node.running.len(), at)).collect();
         let cost = |(jobs, at): (usize, usize)| (self.cost(job.program, at), jobs, at);
         let costs: Vec<_> = fits.into_iter().map(cost).collect();
@@ -78,14 +91,27 @@ impl<'a, P: Predict> Placing<'a, P> {
             self.nodes.iter().partition(|node| node.kept_for().is_some());
         let most = open.into_iter().map(|node| node.free).max().unwrap_or(0);
         let now_s = self.now_s;
-        move |job| job.slots.max(1) <= most || kept.iter().any(|node| node.takes(job, now_s))
+        let mut open_ones: Vec<&Filling<'_>> = Vec::new();
+        if self.admits.is_some() {
+            open_ones.extend(self.nodes.iter().filter(|node| node.kept_for().is_none()));
+        }
+        move |job| {
+            let takes = |node: &&Filling<'_>| self.admits(job, node.name) && node.takes(job, now_s);
+            match self.admits {
+                None if job.slots.max(1) <= most => true,
+                _ => kept.iter().chain(&open_ones).any(takes),
+            }
+        }
     }
 
     /// Keeps the node for a job where it will have room first: until then no other starts there that would delay
     /// it. Is there a node that is large enough?
     pub(super) fn keep_a_node_for(&mut self, job: &Job) -> bool {
-        let (slots, now_s) = (job.slots, self.now_s);
-        let is_open = |node: &&mut Filling<'_>| node.slots >= slots && node.kept_for().is_none();
+        let (slots, now_s, admits) = (job.slots, self.now_s, self.admits);
+        let is_open = |node: &&mut Filling<'_>| {
+            let admits = admits.is_none_or(|admits| admits(job, node.name));
+            admits && node.slots >= slots && node.kept_for().is_none()
+        };
         let open =
             self.nodes.iter_mut().filter(is_open).map(|node| (node.room(slots, now_s).0, node));
         // Of equals the one with most free slots, then the first by name.

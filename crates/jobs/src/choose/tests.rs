@@ -374,3 +374,23 @@ proptest! {
         prop_assert!(releases.iter().all(|release| release.reason == Reason::First));
     }
 }
+
+proptest! {
+    #[test]
+    fn no_job_starts_where_it_is_not_taken(
+        jobs in 1..12_u64,
+        taken in prop::collection::vec(prop::collection::vec(any::<bool>(), 3), 12),
+    ) {
+        let queue: Vec<Job> =
+            (0..jobs).map(|id| Job { slots: 1 + id as usize % 2, ..job(id, id as u32 % 2) }).collect();
+        let nodes = [node("0", 2, &[0]), node("1", 2, &[]), node("2", 3, &[1])];
+        let takes = |id: u64, node: &str| taken[id as usize][node.parse::<usize>().unwrap()];
+        let admits = |job: &Job, node: &str| takes(job.id, node);
+        for now_s in [10.0, 1e6] {
+            let Choice { releases, kept } =
+                choose_among(&queue, &nodes, now_s, &RULES, &two_kinds(), Some(&admits));
+            prop_assert!(releases.iter().all(|one| takes(one.job, &one.node)));
+            prop_assert!(kept.iter().all(|(id, node)| takes(*id, node)));
+        }
+    }
+}

@@ -1,11 +1,11 @@
 //! The queue as `squeue --json` writes it.
 //!
 //! Releases of Slurm differ: a number is one, or an object that says whether it is set; a word is one, or the first of
-//! a list. What a field lacks is taken for not set; without number, user and state there is no job.
+//! a list. A field that is not there is taken for not set; without number, user and state there is no job.
 
 use serde_json::Value;
 
-use super::{QueuedJob, State, has_mark, hosts, size};
+use super::{Needs, QueuedJob, State, has_mark, hosts, size};
 
 /// Why there is no queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,8 @@ fn job(one: &Value) -> Result<QueuedJob, String> {
         // Minutes.
         limit_s: number(one, "time_limit").map(|minutes| minutes as f64 * 60.0),
         runs_on: if nodes.is_empty() { Vec::new() } else { hosts(nodes)? },
-        asks_for_nodes: !word(one, "required_nodes").is_empty(),
+        asked: word(one, "required_nodes").to_owned(),
+        needs: Needs::of(one),
         is_marked: has_mark(word(one, "admin_comment")),
         is_batch: one.get("batch_flag").is_some_and(|flag| flag == &Value::Bool(true)),
         name: word(one, "name").to_owned(),
@@ -91,7 +92,7 @@ fn state(one: &Value) -> Result<State, String> {
 }
 
 /// A number that is set and finite.
-fn number(one: &Value, name: &str) -> Option<u64> {
+pub(super) fn number(one: &Value, name: &str) -> Option<u64> {
     let value = one.get(name)?;
     let Some(fields) = value.as_object() else { return value.as_u64() };
     let is = |name: &str| fields.get(name).and_then(Value::as_bool);
@@ -101,7 +102,7 @@ fn number(one: &Value, name: &str) -> Option<u64> {
 }
 
 /// A word, or the first of several; empty where there is none.
-fn word<'a>(one: &'a Value, name: &str) -> &'a str {
+pub(super) fn word<'a>(one: &'a Value, name: &str) -> &'a str {
     let value = one.get(name);
     let first = value.and_then(Value::as_array).map_or(value, |words| words.first());
     first.and_then(Value::as_str).unwrap_or_default()

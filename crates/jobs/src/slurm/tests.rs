@@ -39,7 +39,7 @@ fn a_queue_is_read_as_slurm_writes_it() {
     assert_eq!((waits.submitted_s, waits.start_s), (1_795_721_569.0, Some(1_795_725_169.0)));
     assert_eq!((runs.ends_s, waits.ends_s), (Some(1_795_725_170.0), None));
     assert_eq!([runs, waits].map(|job| job.limit_s), [Some(3600.0), None]);
-    assert!(asks.asks_for_nodes && !asks.waits_for_us());
+    assert!(asks.asked == "n2" && !asks.waits_for_us());
 }
 
 #[test]
@@ -71,7 +71,6 @@ fn a_job_that_is_not_understood_is_reported_and_the_others_count() {
     let none = parse_jobs("JOBID PARTITION").unwrap_err().to_string();
     assert!(none.contains("it takes Slurm 21.08 or newer"), "{none}");
     assert_eq!(parse_jobs("{}").unwrap_err(), JobsError::NoJobs);
-    assert!(parse_nodes("n1|0/1/0/4294967296|idle|").0.is_empty());
 }
 
 #[test]
@@ -94,18 +93,139 @@ fn only_a_job_that_slurm_shows_as_marked_by_its_number_is_confirmed() {
     assert!(confirm("3|1000|1795721569|PD|x|symbiont:waits|\n").is_err());
 }
 
+/// As Slurm 22.05 and 24.11 write them, with fewer fields.
+const NODES: &str = "\
+NodeName=n2 CoresPerSocket=2  CPUAlloc=2 CPUEfctv=6 CPUTot=8 ActiveFeatures=fast,big Gres=(null) NodeAddr=10.0.0.2 \
+OS=Linux 6.1 #1 SMP RealMemory=4000 AllocMem=1000 Sockets=2 MemSpecLimit=200 State=MIXED+PLANNED ThreadsPerCore=2 \
+TmpDisk=70 Partitions=p,q  Reason=State=DOWN Partitions=x
+NodeName=n1 CoresPerSocket=1  CPUAlloc=0 CPUTot=2 ActiveFeatures=(null) NodeAddr=n1 RealMemory=1000 AllocMem=0 \
+Sockets=2 State=IDLE+CLOUD+POWERED_DOWN TmpDisk=0 Partitions=p
+NodeName=n3 CPUAlloc=0 CPUTot=2 State=IDLE+DRAIN Partitions=p
+NodeName=n4 CPUAlloc=0 CPUTot=2 State=IDLE*
+NodeName=n5 CPUAlloc=0 CPUTot=2 State=IDLE+MAINTENANCE+RESERVED
+NodeName=n5 CPUAlloc=0 CPUTot=4294967296 State=IDLE
+";
+
 #[test]
-fn nodes_count_once_and_those_that_take_no_job_have_no_idle_cpu() {
-    let text = "n2 |1/3/0/4|mix|10.0.0.2\nn1|0/2/0/2|idle |\nn2|1/3/0/4|mix|10.0.0.2\nn3|0/2/0/2|drain|\n\
-         n4|0/2/0/2|idle*|n4.example\n";
-    let (nodes, errors) = parse_nodes(text);
-    assert_eq!(errors, []);
+fn nodes_are_read_with_what_jobs_can_have_of_them() {
+    let (nodes, errors) = Layout::parse_nodes(NODES);
+    let words: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["line 6 of scontrol show node is not understood: CPUTot is too large"]);
     let idle: Vec<_> =
-        nodes.iter().map(|node| (node.name.as_str(), node.idle, node.cpus)).collect();
-    assert_eq!(idle, [("n1", 2, 2), ("n2", 3, 4), ("n3", 0, 2), ("n4", 0, 2)]);
-    let reached: Vec<_> = nodes.iter().map(|node| node.address.as_str()).collect();
-    assert_eq!(reached, ["n1", "10.0.0.2", "n3", "n4.example"]);
-    assert_eq!(parse_nodes("n1|1/2/3|idle|n1").1.len(), 1);
+        nodes.iter().map(|node| (node.name.as_str(), node.idle, node.takes_jobs)).collect();
+    // One that is planned and one that is powered down take jobs; those that drain, are gone or reserved do not.
+    assert_eq!(
+        idle,
+        [("n1", 2, true), ("n2", 4, true), ("n3", 0, false), ("n4", 0, false), ("n5", 0, false)]
+    );
+    let node = &nodes[1];
+    // Two CPUs are for the system alone.
+    assert_eq!((node.cpus, node.cpus_of_core, node.cpus_of_socket), (6, 2, 4));
+    assert_eq!((node.memory_mb, node.memory_free_mb, node.disk_mb), (3800, 2800, 70));
+    assert_eq!(
+        (node.features.join(" "), node.partitions.join(" ")),
+        ("fast big".into(), "p q".into())
+    );
+    assert_eq!(node.address, "10.0.0.2");
+}
+
+#[test]
+fn partitions_whose_cpus_are_not_one_jobs_alone_are_left_to_slurm() {
+    let trouble = |words: &str| {
+        let (all, errors) = Layout::parse_partitions(&format!("PartitionName=p {words}"));
+        assert_eq!(errors, []);
+        all[0].trouble.clone()
+    };
+    let usual =
+        "ExclusiveUser=NO MaxCPUsPerNode=UNLIMITED OverSubscribe=NO SelectTypeParameters=NONE";
+    assert_eq!(trouble(usual), None);
+    assert_eq!(trouble("OverSubscribe=YES:4"), None);
+    for odd in [
+        "OverSubscribe=EXCLUSIVE",
+        "OverSubscribe=FORCE:2",
+        "MaxCPUsPerNode=1",
+        "ExclusiveUser=YES",
+        "SelectTypeParameters=CR_SOCKET",
+    ] {
+        assert_eq!(trouble(odd).unwrap(), format!("its partition has {odd}"));
+    }
+    let memory = |words: &str| Layout::parse_partitions(words).0[0].default_memory;
+    assert_eq!(memory("PartitionName=p DefMemPerNode=UNLIMITED"), Memory::Default);
+    assert_eq!(memory("PartitionName=p DefMemPerCPU=100"), Memory::OfCpu(100));
+}
+
+#[test]
+fn how_slurm_gives_cpus_and_memory_is_read() {
+    let of = |kind: &str, parameters: &str| {
+        Selection::parse(&format!("SelectType = {kind}\nSelectTypeParameters    = {parameters}\n"))
+    };
+    assert_eq!(of("select/cons_tres", "CR_CPU"), Selection::default());
+    assert!(of("select/cons_tres", "CR_CORE_MEMORY,CR_PACK_NODES").with_memory);
+    assert!(of("select/cons_res", "CR_SOCKET").whole_sockets);
+    assert!(of("select/cons_tres", "CR_CORE,CR_ONE_TASK_PER_CORE").trouble.is_some());
+    assert!(of("select/linear", "NONE").trouble.is_some());
+}
+
+#[test]
+fn reservations_are_read() {
+    let text = "ReservationName=r StartTime=50 EndTime=60 Nodes=n[1-2] NodeCnt=2\n\
+                ReservationName=l StartTime=70 EndTime=80 Nodes=(null) Licenses=x\n";
+    let (all, errors) = Layout::parse_reserved(text);
+    assert_eq!(errors, []);
+    assert_eq!(all[0], Reserved { nodes: vec!["n1".into(), "n2".into()], from_s: 50.0 });
+    assert!(all[1].nodes.is_empty());
+    assert_eq!(Layout::parse_reserved("No reservations in the system\n"), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn what_a_job_needs_is_read_or_said_not_to_be_understood() {
+    let needs = |fields: &str| {
+        let job: serde_json::Value = serde_json::from_str(&format!("{{{fields}}}")).unwrap();
+        Needs::of(&job)
+    };
+    // As Slurm 22.05 and 24.11 write a job that asks for nothing special.
+    let plain = r#""tasks": 1, "cpus_per_task": null, "core_spec": null, "thread_spec": null, "shared": null,
+        "tres_per_node": "", "features": "", "het_job_id": 0, "array_job_id": 0, "contiguous": false"#;
+    assert_eq!(needs(plain), Needs { tasks: 1, ..Needs::default() });
+    let newer = r#""tasks": {"set": true, "infinite": false, "number": 1}, "core_spec": 0, "thread_spec": 32766,
+        "shared": [], "tasks_per_core": {"set": false, "infinite": true, "number": 0}, "tres_per_task": "cpu=2",
+        "deadline": {"set": true, "infinite": false, "number": 0}"#;
+    assert_eq!(needs(newer), Needs { tasks: 1, ..Needs::default() });
+    let some = needs(
+        r#""features": "fast&big", "excluded_nodes": "n[1-2]", "memory_per_cpu": 5, "minimum_tmp_disk_per_node": 7"#,
+    );
+    assert_eq!(
+        (some.features.join(" "), some.excluded.join(" ")),
+        ("fast big".into(), "n1 n2".into())
+    );
+    assert_eq!((some.memory, some.disk_mb, some.other), (Memory::OfCpu(5), 7, None));
+    for odd in [
+        r#""features": "fast|big""#,
+        r#""features": "[a*2&b]""#,
+        r#""tres_per_node": "gres:gpu:1""#,
+        r#""tres_per_task": "cpu=1,gres/gpu=1""#,
+        r#""licenses": "x""#,
+        r#""resv_name": "r""#,
+        r#""shared": "none""#,
+        r#""shared": ["none"]"#,
+        r#""thread_spec": 1"#,
+        r#""threads_per_core": 1"#,
+        r#""contiguous": true"#,
+        r#""deadline": 9"#,
+        r#""het_job_id": 4"#,
+        r#""array_job_id": {"set": true, "infinite": false, "number": 4}"#,
+        r#""excluded_nodes": "n[""#,
+    ] {
+        assert!(needs(odd).other.is_some(), "{odd}");
+    }
+}
+
+#[test]
+fn cpus_are_counted_in_the_units_that_slurm_gives() {
+    let needs = |tasks, cpus_of_task| Needs { tasks, cpus_of_task, ..Needs::default() };
+    assert_eq!([1, 2, 3].map(|cpus| needs(1, 0).units(cpus, 2)), [1, 1, 2]);
+    assert_eq!(needs(2, 3).units(6, 2), 4, "each task has cores of its own");
+    assert_eq!(needs(4, 1).units(4, 1), 4);
 }
 
 #[test]
@@ -161,7 +281,7 @@ fn written_by_users(text: &str) -> String {
             "end_time": 0, "time_limit": 60, "nodes": "", "required_nodes": "", "batch_flag": true,
             "admin_comment": admin_comment, "name": text, "comment": text, "command": text,
             "current_working_directory": text, "standard_output": text, "wckey": text, "account": text,
-            "dependency": text, "licenses": text, "tres_freq": text, "system_comment": text,
+            "dependency": text, "tres_freq": text, "system_comment": text,
         })
     };
     serde_json::json!({ "jobs": [job(1, MARK), job(2, "")] }).to_string()
@@ -171,8 +291,9 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "[ -~\\n|]{0,200}") {
         let _ = parse_jobs(&text);
-        let (nodes, errors) = parse_nodes(&text);
+        let (nodes, errors) = Layout::parse_nodes(&text);
         prop_assert!(nodes.len() + errors.len() <= text.lines().count());
+        let _ = (Layout::parse_partitions(&text), Layout::parse_reserved(&text), Selection::parse(&text));
         let _ = parse_ended(&text, 3);
         if let Ok(all) = hosts(&text) {
             prop_assert!(all.len() <= MOST_HOSTS);

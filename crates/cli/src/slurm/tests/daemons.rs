@@ -165,9 +165,8 @@ fn released(first: f64, second: f64) -> (u64, String) {
         scripts: programs.map(|(job, name)| (job, script(name))).into(),
         ..Fake::default()
     };
-    let mut releaser =
-        Releaser::new(&mut cluster, options(), store.clone(), Observations::default())
-            .with_daemons(daemons(port));
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default())
+        .with_daemons(daemons(port));
     step_until(&mut releaser, |releaser| releaser.metrics.nodes.is_some_and(|of| of.programs == 3));
     assert_eq!(releaser.metrics.nodes.map(|of| of.answering), Some(2));
     assert_eq!(releaser.troubles, Vec::<String>::new());
@@ -181,7 +180,7 @@ fn released(first: f64, second: f64) -> (u64, String) {
     // A CPU becomes free, and what was learnt outlives the one that learnt it.
     cluster.nodes[0].idle = 1;
     let mut releaser =
-        Releaser::new(&mut cluster, options(), store, known).with_daemons(daemons(port));
+        super::releaser(&mut cluster, options(), store, known).with_daemons(daemons(port));
     let decisions = releaser.step(20.0).unwrap();
     (decisions[0].job, decisions[0].text())
 }
@@ -218,7 +217,7 @@ fn cpu_times_of_jobs_that_ended_are_kept_with_their_runs() {
     };
     let first = Some(vec![runs(1, "a"), waits(2, 0.0)]);
     let mut both = Both { fake: &mut cluster, first };
-    let mut releaser = Releaser::new(&mut both, options(), store.clone(), Observations::default())
+    let mut releaser = releaser(&mut both, options(), store.clone(), Observations::default())
         .with_daemons(daemons(port));
     let cpus = || Some(store.read().unwrap().records().get(&key("x"))?.cpus());
     step_until(&mut releaser, |_| cpus() == Some(Some(1.5)));
@@ -230,7 +229,7 @@ fn a_node_of_another_version_is_a_line_and_jobs_are_released_all_the_same() {
     let (_folder, store) = store();
     let mut cluster =
         Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
-    let mut releaser = Releaser::new(&mut cluster, options(), store, Observations::default())
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default())
         .with_daemons(daemons(port));
     let decisions = releaser.step(10.0).unwrap();
     let [alone] = &decisions[..] else { panic!("{decisions:?}") };

@@ -1,0 +1,113 @@
+//! What jobs were assigned, and is undone.
+//!
+//! A job that asks for a node by name, as it was assigned, is given back, so that Slurm starts it where it wants:
+//! - at once when Slurm holds it for good (`BadConstraints`: the node has changed since), with the priority that it had;
+//! - at once after a requeue: the node may have failed;
+//! - when it did not start within [`START_TIMEOUT_S`];
+//! - when the releaser ends.
+//!
+//! Only what was noted is undone, and only while the job asks for that node: a user may ask for others.
+
+use std::collections::BTreeMap;
+
+use symbiont_jobs::slurm::{QueuedJob, State};
+
+use super::Releaser;
+use crate::slurm::cluster::{Cluster, SlurmError};
+use crate::slurm::decisions::Decision;
+
+/// How long a released job may wait for its node, seconds.
+const START_TIMEOUT_S: f64 = 60.0;
+
+impl<C: Cluster> Releaser<C> {
+    /// Gives back the jobs that do not start where they were sent to, and forgets those that are gone.
+    pub(super) fn undo(
+        &mut self,
+        jobs: &[QueuedJob],
+        now_s: f64,
+    ) -> Result<Vec<Decision>, SlurmError> {
+        let by_id: BTreeMap<u64, &QueuedJob> = jobs.iter().map(|job| (job.id, job)).collect();
+        let before = self.released.clone();
+        self.released.retain(|id, one| {
+            let Some(job) = by_id.get(id) else { return false };
+            one.has_started |= job.state == State::Running;
+            match job.state {
+                State::Pending => job.is_marked && job.asked == one.node,
+                State::Running => true,
+                State::Other => false,
+            }
+        });
+        let mut decisions = Vec::new();
+        let released = self.released.clone();
+        for (id, one) in &released {
+            let Some(job) = by_id.get(id).filter(|job| job.state == State::Pending) else {
+                continue;
+            };
+            let node = &one.node;
+            let why = if job.reason == "BadConstraints" {
+                format!("Slurm can never start it on {node}")
+            } else if one.has_started {
+                format!("it is to run again, and on {node} no more than elsewhere")
+            } else if now_s - one.since_s > START_TIMEOUT_S {
+                format!("{node} had no room for it within {START_TIMEOUT_S} s")
+            } else {
+                continue;
+            };
+            if !self.options.dry_run {
+                match self.cluster.give_back(job, one.priority) {
+                    Ok(()) => {}
+                    Err(error) if error.is_of_all() => return Err(error),
+                    Err(error) => {
+                        self.troubles.push(format!("job {id} is not given back: {error}"));
+                        continue;
+                    }
+                }
+            }
+            self.released.remove(id);
+            self.metrics.given_back += 1;
+            let waited_s = now_s - job.submitted_s;
+            decisions
+                .push(Decision { waited_s, ..Decision::of(*id, self.program_of(*id), now_s, why) });
+        }
+        if self.released != before {
+            self.note_released();
+        }
+        Ok(decisions)
+    }
+
+    /// Looks whether released jobs have started, and gives back those that do not; releases none.
+    pub fn settle(&mut self, now_s: f64) -> Result<Vec<Decision>, SlurmError> {
+        let jobs = self.cluster.jobs()?;
+        self.undo(&jobs, now_s)
+    }
+
+    /// Jobs that were assigned their node, and do not run yet.
+    pub fn on_their_way(&self) -> Vec<u64> {
+        let all = self.released.iter().filter(|(_, one)| !one.has_started);
+        all.map(|(id, _)| *id).collect()
+    }
+
+    /// Gives back all jobs that have not started, since no releaser looks after them any more.
+    pub fn finish(&mut self) {
+        let jobs = self.on_their_way();
+        if jobs.is_empty() || self.options.dry_run || !self.cluster.give_back_all(&jobs) {
+            return;
+        }
+        jobs.iter().for_each(|id| drop(self.released.remove(id)));
+        self.note_released();
+    }
+
+    fn note_released(&mut self) {
+        if self.options.dry_run {
+            return;
+        }
+        if let Err(error) = self.journal.write(&self.released) {
+            self.troubles.push(format!("{error:#}"));
+        }
+    }
+
+    /// The program of a job, as people call it.
+    pub(super) fn program_of(&self, job: u64) -> String {
+        self.programs.get(&job).map(|(one, _)| one.name.clone()).unwrap_or_default()
+    }
+}
