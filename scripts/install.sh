@@ -89,7 +89,7 @@ install_all() {
     done
     put packaging/grafana-dashboard.json "$share/symbiont/grafana-dashboard.json"
     # The plugin is built for the Slurm that is there: docs/queues.md.
-    for file in symbiont_spank.c Makefile job_submit.lua; do
+    for file in symbiont_spank.c Makefile job_submit.lua symbiont-slurm.service; do
         put "slurm/$file" "$share/symbiont/slurm/$file"
     done
     install -D -m 755 slurm/deb.sh "$share/symbiont/slurm/deb.sh"

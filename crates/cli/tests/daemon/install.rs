@@ -130,6 +130,7 @@ fn files() {
             "usr/share/symbiont/slurm/copyright",
             "usr/share/symbiont/slurm/deb.sh",
             "usr/share/symbiont/slurm/job_submit.lua",
+            "usr/share/symbiont/slurm/symbiont-slurm.service",
             "usr/share/symbiont/slurm/symbiont_spank.c",
             "usr/share/zsh/vendor-completions/_symbiont",
         ]

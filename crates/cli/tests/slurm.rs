@@ -1,0 +1,210 @@
+//! `symbiont slurm` with a Slurm that is slow, fails, keeps pipes open and prints hostile names: commands of the same
+//! names, which note what they are asked to change.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+/// Longer than any test may take, and shorter than what the fake commands wait.
+const LONG: Duration = Duration::from_secs(100);
+
+/// `squeue -O` is answered from the file of the job; both commands do as the files `slow-*`, `fails` and `holds` say.
+const SQUEUE: &str = r#"#!/bin/sh
+env >>environment
+[ ! -e slow-squeue ] || { touch reached; sleep 200; }
+[ ! -e fails ] || { rm fails; echo "squeue: error: Unable to do it" >&2; exit 1; }
+[ ! -e holds ] || sleep 200 &
+while [ $# -gt 1 ]; do
+    case $1 in
+    --jobs) job=$2 ;;
+    --json) json=1 ;;
+    esac
+    shift
+done
+[ "$1" != --json ] || json=1
+if [ -n "$json" ]; then cat queue.json; else cat "job.$job"; fi
+"#;
+const SCONTROL: &str = r#"#!/bin/sh
+case "$*" in
+update*)
+    echo "$*" >>calls
+    ;;
+"write batch_script"*)
+    [ ! -e slow-script ] || { touch reached; sleep 200; }
+    printf '#!/bin/sh\ntrue\nfalse\n'
+    ;;
+*node) echo "NodeName=a CPUAlloc=0 CPUTot=4 NodeAddr=a Sockets=4 CoresPerSocket=1 RealMemory=100 State=IDLE Partitions=p" ;;
+*partition) echo "PartitionName=p OverSubscribe=NO" ;;
+*config) printf 'SelectType = select/cons_tres\nSelectTypeParameters = CR_CPU\n' ;;
+esac
+"#;
+
+/// A folder with the fake commands.
+struct Fake(tempfile::TempDir);
+
+impl Fake {
+    /// With these jobs: number, AdminComment in the queue and by its own number, name.
+    fn new(jobs: &[(u64, &str, &str, &str)]) -> Self {
+        let fake = Self(tempfile::tempdir().unwrap());
+        for (name, text) in [("squeue", SQUEUE), ("scontrol", SCONTROL)] {
+            fs::write(fake.path(name), text).unwrap();
+            fs::set_permissions(fake.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let job = |&(id, in_queue, _, name): &(u64, &str, &str, &str)| {
+            json!({
+                "job_id": id, "job_state": "PENDING", "state_reason": "BeginTime", "priority": 1000 - id,
+                "partition": "p", "user_id": 7, "cpus": 1, "node_count": 1, "submit_time": 9, "batch_flag": true,
+                "admin_comment": in_queue, "name": name, "comment": name,
+            })
+        };
+        let jobs_ = jobs.iter().map(job).collect::<Vec<_>>();
+        fs::write(fake.path("queue.json"), json!({ "jobs": jobs_ }).to_string()).unwrap();
+        for (id, _, by_number, _) in jobs {
+            let line = format!("{id}   |7 |9  |PD |{by_number} |\n");
+            fs::write(fake.path(&format!("job.{id}")), line).unwrap();
+        }
+        fake
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn set(&self, name: &str) {
+        fs::write(self.path(name), "").unwrap();
+    }
+
+    fn command(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.0.path().display()));
+        command
+            .env("SQUEUE_STATES", "RUNNING")
+            .env("SINFO_FORMAT", "%x")
+            .env("SLURM_CLUSTERS", "x");
+        command.current_dir(self.0.path());
+        command.args(["slurm", "--store", "jobs.json", "--interval", "100ms"]).args(options);
+        command
+    }
+
+    fn once(&self) -> Output {
+        self.command(&["--once"]).output().unwrap()
+    }
+
+    fn start(&self, options: &[&str]) -> Child {
+        let mut command = self.command(options);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// What was asked to be changed.
+    fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn await_(&self, what: &str, is_there: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while !is_there(self) {
+            assert!(begin.elapsed() < LONG, "{what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+const MARK: &str = "symbiont:waits";
+
+fn ends(mut child: Child) -> String {
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(begin.elapsed() < LONG, "SIGTERM is not heeded");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    String::from_utf8_lossy(&child.wait_with_output().unwrap().stderr).into_owned()
+}
+
+#[test]
+fn names_of_jobs_start_no_other_job() {
+    let name =
+        "x\n2|PD|BeginTime|1|p||0|1|1|1||||||symbiont:waits|\n2   |7 |9  |PD |symbiont:waits |";
+    let fake = Fake::new(&[(1, MARK, MARK, name), (2, "", "", name)]);
+    let output = fake.once();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fake.calls(), ["update JobId=1 StartTime=now ReqNodeList=a"]);
+}
+
+#[test]
+fn a_job_that_is_not_confirmed_by_its_number_is_left_alone() {
+    let fake = Fake::new(&[(1, MARK, MARK, "x"), (2, MARK, "", "y")]);
+    let output = fake.once();
+    assert_eq!(fake.calls(), ["update JobId=1 StartTime=now ReqNodeList=a"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("job 2 is not released: squeue: its start is not left to Symbiont"),
+        "{said}"
+    );
+}
+
+#[test]
+fn users_defaults_do_not_reach_slurms_commands() {
+    let fake = Fake::new(&[(1, MARK, MARK, "x")]);
+    fake.once();
+    let environment = fs::read_to_string(fake.path("environment")).unwrap();
+    assert!(environment.contains("SLURM_TIME_FORMAT=%s"));
+    for name in ["SQUEUE_STATES", "SINFO_FORMAT", "SLURM_CLUSTERS"] {
+        assert!(!environment.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn sigterm_ends_it_while_slurm_does_not_answer() {
+    for slow in ["slow-script", "slow-squeue"] {
+        let fake = Fake::new(&[(1, MARK, MARK, "x")]);
+        fake.set(slow);
+        let child = fake.start(&[]);
+        fake.await_("it is asked", |fake| fake.path("reached").exists());
+        ends(child);
+        assert_eq!(fake.calls(), Vec::<String>::new(), "{slow}");
+    }
+}
+
+#[test]
+fn a_process_that_holds_the_output_of_squeue_is_not_waited_for() {
+    let fake = Fake::new(&[(1, MARK, MARK, "x")]);
+    fake.set("holds");
+    let begin = Instant::now();
+    // What holds the output of squeue holds nothing of ours.
+    assert!(fake.once().status.success());
+    assert!(begin.elapsed() < LONG);
+    assert_eq!(fake.calls(), ["update JobId=1 StartTime=now ReqNodeList=a"]);
+}
+
+#[test]
+fn it_goes_on_after_a_failure_of_slurm_and_where_nothing_can_be_noted() {
+    let fake = Fake::new(&[(1, MARK, MARK, "x")]);
+    fake.set("fails");
+    let child = fake.start(&["--decisions", "/dev/full", "--metrics", "/proc/no/such.prom"]);
+    // The queue shows it as waiting each time.
+    fake.await_("jobs are released", |fake| fake.calls().len() > 5);
+    let said = ends(child);
+    assert!(said.contains("Unable to do it; asks again every 0.1 s"), "{said}");
+    assert!(said.contains("Slurm answers again"), "{said}");
+    assert_eq!(said.matches("No space left on device").count(), 1, "{said}");
+    assert_eq!(said.matches("cannot write metrics").count(), 1, "{said}");
+}
+
+#[test]
+fn without_a_note_of_it_no_job_is_assigned_a_node() {
+    let fake = Fake::new(&[(1, MARK, MARK, "x")]);
+    // It cannot be replaced by a file.
+    fs::create_dir_all(fake.path("slurm.released.draft")).unwrap();
+    let output = fake.once();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fake.calls(), ["update JobId=1 StartTime=now"]);
+}
