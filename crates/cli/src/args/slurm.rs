@@ -14,8 +14,9 @@ use super::{parse_duration, parse_limit};
 /// before others only within a window of the queue. Programs that are not known are taken for average, and
 /// learnt. Where this command does not run, Slurm starts each job when its time has come.
 ///
-/// Speaks to Slurm by its commands (squeue, sinfo, scontrol), so it needs the rights of an operator. It
-/// ends at ^C or SIGTERM, and at once with --once.
+/// Speaks to Slurm by its commands (squeue, sinfo, scontrol), so it needs the rights of an operator. A job is sent
+/// to a node only where all that it asks for is understood; any other starts where Slurm wants. It ends at ^C or
+/// SIGTERM, and gives back to Slurm what has not started then.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -38,7 +39,7 @@ pub struct Slurm {
     /// Show what would be released, and why; releases nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Look once, and end
+    /// Look once, and end when what was released has started or is given back
     #[arg(long)]
     pub once: bool,
     /// How often the queue is looked at

@@ -68,7 +68,7 @@ pub trait Cluster {
     /// Lets a job start, on this node or where Slurm wants, if Slurm confirms by its number that it waits for
     /// Symbiont.
     fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError>;
-    /// Lets a released job start on any node, with this priority or a higher one, if Slurm confirms by its number
+    /// Lets a released job start on any node, with this priority or a higher one (0: as Slurm has it), if Slurm confirms by its number
     /// that it waited for Symbiont.
     fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError>;
     /// Gives back jobs that this one has released, without waiting long: it ends. True: it is done.
@@ -178,6 +178,9 @@ impl Cluster for Commands {
         self.confirm(job)?;
         let id = job_id(job);
         self.run("scontrol", &["update", &id, "ReqNodeList="])?;
+        if least_priority == 0 {
+            return Ok(());
+        }
         // Slurm gives a job that it had given up a new priority, the lowest of all with priority/basic.
         let now = self.of_job(job.id, PRIORITY_FORMAT)?;
         if parse_priority(&now, job.id).is_ok_and(|now| now < least_priority) {

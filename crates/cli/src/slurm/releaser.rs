@@ -8,6 +8,7 @@ mod releasing;
 mod undoing;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use symbiont_jobs::slurm::{NodeState, QueuedJob, State};
 use symbiont_jobs::{Account, Observations, Rules, Run, Store, digest_of_text, work};
@@ -25,6 +26,8 @@ use crate::identity::{Identities, Identity};
 const TIME_ERROR_S: f64 = 1.0;
 /// Scripts that are read at each look; programs of further jobs are taken for average meanwhile.
 const MOST_SCRIPTS: usize = 500;
+/// How long scripts are read at each look, at least one: a slow controller holds up no release.
+const SCRIPTS: Duration = Duration::from_secs(2);
 /// How long the program of a job that is gone is remembered where nodes are asked, seconds: they report jobs for
 /// ten minutes after their end.
 const REMEMBERED_S: f64 = 900.0;
@@ -179,7 +182,11 @@ impl<C: Cluster> Releaser<C> {
         let new = jobs.iter().filter(|job| job.waits_for_us() || job.state == State::Running);
         let new = new.filter(|job| !self.programs.contains_key(&job.id)).take(MOST_SCRIPTS);
         let new: Vec<&QueuedJob> = new.collect();
+        let begin = Instant::now();
         for job in new {
+            if begin.elapsed() > SCRIPTS {
+                return;
+            }
             if let Some(found) = self.program(job) {
                 self.programs.insert(job.id, found);
             }

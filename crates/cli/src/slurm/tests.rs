@@ -324,7 +324,7 @@ fn a_job_that_cannot_start_where_it_was_sent_is_given_back() {
     let decisions = releaser.step(71.0).unwrap();
     assert_eq!((decisions.len(), decisions[0].node.clone()), (1, None));
     drop(releaser);
-    assert_eq!(cluster.calls, ["release 1 a", "give back 1 999"]);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 0"]);
 }
 
 #[test]
@@ -530,7 +530,7 @@ fn a_job_that_is_requeued_does_not_wait_for_its_node_again() {
     assert_eq!(releaser.step(20.0).unwrap().len(), 1);
     assert_eq!(releaser.step(25.0).unwrap()[0].node.as_deref(), Some("a"));
     drop(releaser);
-    assert_eq!(cluster.calls, ["release 1 a", "give back 1 999", "release 1 a"]);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 0", "release 1 a"]);
 }
 
 #[test]

@@ -54,7 +54,9 @@ impl<C: Cluster> Releaser<C> {
                 continue;
             };
             if !self.options.dry_run {
-                match self.cluster.give_back(job, one.priority) {
+                // Only one that Slurm has given up gets another priority from it.
+                let least_priority = if job.priority == 0 { one.priority } else { 0 };
+                match self.cluster.give_back(job, least_priority) {
                     Ok(()) => {}
                     Err(error) if error.is_of_all() => return Err(error),
                     Err(error) => {
