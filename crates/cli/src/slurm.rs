@@ -3,6 +3,7 @@
 mod cluster;
 mod daemons;
 mod decisions;
+mod guard;
 mod metrics;
 mod nodes;
 mod predicting;
@@ -27,6 +28,7 @@ use symbiont_model::{Model, ModelError, Problem};
 use self::cluster::{Cluster, Commands};
 use self::daemons::Daemons;
 use self::decisions::{Decision, Decisions};
+use self::guard::Guard;
 use self::metrics::Metrics;
 use self::nodes::Poller;
 use self::released::Journal;
@@ -36,6 +38,8 @@ use crate::identity::default_store;
 
 /// How often one that looks once looks whether jobs have started.
 const SETTLES_EVERY: Duration = Duration::from_secs(1);
+/// How long a store may be in use by a guard.
+const TAKES_TURNS: Duration = Duration::from_secs(2);
 /// How often the daemons of nodes are asked.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
 
@@ -44,6 +48,7 @@ pub fn slurm(args: &Slurm) -> anyhow::Result<()> {
     let (store, decisions) = files(&args.files)?;
     match &args.command {
         Some(SlurmCommand::Why(args)) => why(args, &Decisions::new(&decisions)),
+        None if args.guard => guard::guard(&store),
         None => release(args, &store, &Decisions::new(&decisions)),
     }
 }
@@ -88,7 +93,8 @@ fn release(args: &Slurm, store_path: &Path, decisions: &Decisions) -> anyhow::Re
         dry_run: args.dry_run,
     };
     // Two that learn from one run would count it twice, and undo what the other has just done.
-    let _alone = if args.dry_run { None } else { Some(lock(store_path)?) };
+    let _alone = if args.dry_run { None } else { Some(lock(store_path, TAKES_TURNS)?) };
+    let _guard = if args.dry_run { None } else { Some(Guard::of(store_path)?) };
     let (store, journal) = (Store::new(store_path), Journal::next_to(store_path));
     let (known, released) = (store.read()?, journal.read()?);
     let mut releaser = Releaser::new(commands, options, store, known, (journal, released));
@@ -175,8 +181,8 @@ impl Said {
     }
 }
 
-/// Keeps other releasers off a store, until it is dropped.
-fn lock(store: &Path) -> anyhow::Result<File> {
+/// Keeps other releasers off a store, until it is dropped; waits so long for one that ends.
+fn lock(store: &Path, wait: Duration) -> anyhow::Result<File> {
     let path = store.with_extension("releaser");
     let trouble = || format!("cannot lock {}", path.display());
     if let Some(folder) = path.parent() {
@@ -184,13 +190,19 @@ fn lock(store: &Path) -> anyhow::Result<File> {
     }
     let file = File::options().write(true).create(true).truncate(false).open(&path);
     let file = file.with_context(trouble)?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => anyhow::bail!(
-            "another symbiont slurm uses the store {}; with --store it takes one of its own",
-            store.display()
-        ),
-        Err(error) => Err(error).with_context(trouble),
+    let begin = Instant::now();
+    loop {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if begin.elapsed() < wait => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => anyhow::bail!(
+                "another symbiont slurm uses the store {}; with --store it takes one of its own",
+                store.display()
+            ),
+            Err(error) => return Err(error).with_context(trouble),
+        }
     }
 }
 

@@ -56,20 +56,19 @@ impl Fake {
             fs::write(fake.path(name), text).unwrap();
             fs::set_permissions(fake.path(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let job = |&(id, in_queue, _, name): &(u64, &str, &str, &str)| {
-            json!({
-                "job_id": id, "job_state": "PENDING", "state_reason": "BeginTime", "priority": 1000 - id,
-                "partition": "p", "user_id": 7, "cpus": 1, "node_count": 1, "submit_time": 9, "batch_flag": true,
-                "admin_comment": in_queue, "name": name, "comment": name,
-            })
-        };
-        let jobs_ = jobs.iter().map(job).collect::<Vec<_>>();
-        fs::write(fake.path("queue.json"), json!({ "jobs": jobs_ }).to_string()).unwrap();
+        let shown = jobs.iter().map(|&(id, in_queue, _, name)| job(id, in_queue, name)).collect();
+        fake.show(shown);
         for (id, _, by_number, _) in jobs {
             let line = format!("{id}   |7 |9  |PD |{by_number} |\n");
             fs::write(fake.path(&format!("job.{id}")), line).unwrap();
         }
         fake
+    }
+
+    fn show(&self, jobs: Vec<serde_json::Value>) {
+        // As a whole, since it may be read meanwhile.
+        fs::write(self.path("queue.draft"), json!({ "jobs": jobs }).to_string()).unwrap();
+        fs::rename(self.path("queue.draft"), self.path("queue.json")).unwrap();
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -89,7 +88,10 @@ impl Fake {
             .env("SINFO_FORMAT", "%x")
             .env("SLURM_CLUSTERS", "x");
         command.current_dir(self.0.path());
-        command.args(["slurm", "--store", "jobs.json", "--interval", "100ms"]).args(options);
+        command.args(["slurm", "--store", "jobs.json"]).args(options);
+        if !options.contains(&"--interval") {
+            command.args(["--interval", "100ms"]);
+        }
         command
     }
 
@@ -118,6 +120,14 @@ impl Fake {
 }
 
 const MARK: &str = "symbiont:waits";
+
+fn job(id: u64, admin_comment: &str, name: &str) -> serde_json::Value {
+    json!({
+        "job_id": id, "job_state": "PENDING", "state_reason": "BeginTime", "priority": 1000 - id,
+        "partition": "p", "user_id": 7, "cpus": 1, "node_count": 1, "submit_time": 9, "batch_flag": true,
+        "admin_comment": admin_comment, "name": name, "comment": name,
+    })
+}
 
 fn ends(mut child: Child) -> String {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
@@ -207,4 +217,27 @@ fn without_a_note_of_it_no_job_is_assigned_a_node() {
     let output = fake.once();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fake.calls(), ["update JobId=1 StartTime=now"]);
+}
+
+#[test]
+fn what_a_killed_releaser_has_assigned_is_undone() {
+    let fake = Fake::new(&[(1, MARK, MARK, "x")]);
+    let sent = |reason: &str, priority: u64| {
+        let mut job = job(1, MARK, "x");
+        job["required_nodes"] = json!("a");
+        job["state_reason"] = json!(reason);
+        job["priority"] = json!(priority);
+        fake.show(vec![job]);
+    };
+    let mut child = fake.start(&["--interval", "10s"]);
+    fake.await_("a job is released", |fake| !fake.calls().is_empty());
+    sent("Resources", 999);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Its node has changed: Slurm gives the job up.
+    sent("BadConstraints", 0);
+    fake.await_("it is given back", |fake| fake.calls().len() > 1);
+    assert_eq!(fake.calls()[1], "update JobId=1 ReqNodeList=");
+    // The guard has nothing more to do.
+    fake.show(Vec::new());
 }

@@ -42,6 +42,9 @@ pub struct Slurm {
     /// Look once, and end when what was released has started or is given back
     #[arg(long)]
     pub once: bool,
+    /// Wait for the end of standard input, then undo what a releaser that was killed has assigned
+    #[arg(long, hide = true)]
+    pub guard: bool,
     /// How often the queue is looked at
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
     pub interval: Duration,

@@ -1,6 +1,7 @@
 mod daemons;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use symbiont_jobs::slurm::{
@@ -569,11 +570,11 @@ fn what_has_not_started_is_given_back_at_the_end() {
 #[test]
 fn a_second_releaser_of_one_store_is_refused() {
     let (_folder, store) = store();
-    let first = super::lock(store.path()).unwrap();
-    let why = super::lock(store.path()).unwrap_err().to_string();
+    let first = super::lock(store.path(), Duration::ZERO).unwrap();
+    let why = super::lock(store.path(), Duration::ZERO).unwrap_err().to_string();
     assert!(why.starts_with("another symbiont slurm uses the store "), "{why}");
     drop(first);
-    super::lock(store.path()).unwrap();
+    super::lock(store.path(), Duration::ZERO).unwrap();
 }
 
 #[test]
