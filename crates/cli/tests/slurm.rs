@@ -56,8 +56,9 @@ impl Fake {
             fs::write(fake.path(name), text).unwrap();
             fs::set_permissions(fake.path(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let shown = jobs.iter().map(|&(id, in_queue, _, name)| job(id, in_queue, name)).collect();
-        fake.show(shown);
+        let shown =
+            jobs.iter().map(|&(id, in_queue, _, name)| job(id, in_queue, name)).collect::<Vec<_>>();
+        fake.show(&shown);
         for (id, _, by_number, _) in jobs {
             let line = format!("{id}   |7 |9  |PD |{by_number} |\n");
             fs::write(fake.path(&format!("job.{id}")), line).unwrap();
@@ -65,7 +66,7 @@ impl Fake {
         fake
     }
 
-    fn show(&self, jobs: Vec<serde_json::Value>) {
+    fn show(&self, jobs: &[serde_json::Value]) {
         // As a whole, since it may be read meanwhile.
         fs::write(self.path("queue.draft"), json!({ "jobs": jobs }).to_string()).unwrap();
         fs::rename(self.path("queue.draft"), self.path("queue.json")).unwrap();
@@ -227,7 +228,7 @@ fn what_a_killed_releaser_has_assigned_is_undone() {
         job["required_nodes"] = json!("a");
         job["state_reason"] = json!(reason);
         job["priority"] = json!(priority);
-        fake.show(vec![job]);
+        fake.show(&[job]);
     };
     let mut child = fake.start(&["--interval", "10s"]);
     fake.await_("a job is released", |fake| !fake.calls().is_empty());
@@ -239,5 +240,5 @@ fn what_a_killed_releaser_has_assigned_is_undone() {
     fake.await_("it is given back", |fake| fake.calls().len() > 1);
     assert_eq!(fake.calls()[1], "update JobId=1 ReqNodeList=");
     // The guard has nothing more to do.
-    fake.show(Vec::new());
+    fake.show(&[]);
 }
