@@ -26,7 +26,8 @@ trap 'rm -rf "$work"' EXIT
 cp -a "$base/root" "$work/root"
 root=$work/root
 mkdir -p "$root"/{sys,etc/slurm,var/spool/s,run/s,tmp/harm}
-cp "$symbiont" scripts/slurm-harm.py "$root/root"
+cp "$symbiont" "$root/root/symbiont"
+cp scripts/slurm-harm.py "$root/root"
 echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"
 sed -e "s/^local MOST_WAIT = .*/local MOST_WAIT = $most_wait/" \
     -e "s/^local PARTITIONS = .*/local PARTITIONS = { symbiont = true, wide = true, whole = true }/" \

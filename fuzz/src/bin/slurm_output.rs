@@ -2,7 +2,9 @@
 #![no_main]
 
 use symbiont_fuzz::fuzz_target;
-use symbiont_jobs::slurm::{Layout, MOST_HOSTS, Selection, confirm, hosts, parse_ended, parse_jobs, parse_qos};
+use symbiont_jobs::slurm::{
+    Layout, MOST_HOSTS, Selection, confirm, hosts, parse_ended, parse_jobs, parse_qos,
+};
 
 fuzz_target!(|text: &str| {
     let lines = text.lines().count();

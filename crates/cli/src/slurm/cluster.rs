@@ -53,6 +53,11 @@ impl SlurmError {
             Self::Refused { why, .. } => why.to_ascii_lowercase().contains("contact"),
         }
     }
+
+    /// May it be different at the next look, as while backfilling considers the job?
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Refused { why, .. } if why.contains("temporarily unavailable"))
+    }
 }
 
 /// What is asked of a cluster.
@@ -340,6 +345,16 @@ mod tests {
 
     fn ask(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
         run(command, arguments, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn a_passing_refusal_is_none_of_the_job() {
+        let refused = |why: &str| refused("scontrol")(why.to_owned());
+        let passing = refused("Resource temporarily unavailable for job 400");
+        assert!(passing.is_passing() && !passing.is_of_all());
+        let of_job = refused("Job resizing not supported for job arrays");
+        assert!(!of_job.is_passing() && !of_job.is_of_all());
+        assert!(refused("Unable to contact slurm controller (connect failure)").is_of_all());
     }
 
     #[test]

@@ -131,7 +131,12 @@ impl Decision {
 
     /// For people.
     pub fn text(&self) -> String {
-        let Self { job, program, waited_s, reason, .. } = self;
+        let Self { job, waited_s, reason, .. } = self;
+        let program = match self.program.as_str() {
+            // A releaser that has just begun does not know it yet.
+            "" => "program not known",
+            name => name,
+        };
         let Some(node) = &self.node else {
             if self.is_left {
                 return format!("job {job} ({program}) may start where Slurm wants: {reason}");

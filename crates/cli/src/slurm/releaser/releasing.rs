@@ -83,7 +83,9 @@ impl<C: Cluster> Releaser<C> {
             Ok(()) => Ok(true),
             Err(error) if error.is_of_all() => Err(error),
             Err(error) => {
-                *self.refusals.entry(job.id).or_default() += 1;
+                if !error.is_passing() {
+                    *self.refusals.entry(job.id).or_default() += 1;
+                }
                 self.troubles.push(format!("job {} is not released: {error}", job.id));
                 Ok(false)
             }
