@@ -5,6 +5,11 @@
 //!
 //! Slurm gives whole units of CPUs: cores where nodes are described by cores and threads, sockets with `CR_Socket`.
 //! What a node has free is counted in these.
+//!
+//! # Properties
+//! - What jobs can have of a node is read (`nodes_are_read_with_what_jobs_can_have_of_them`).
+//! - Partitions that share or bound CPUs are left to Slurm
+//!   (`partitions_whose_cpus_are_not_one_jobs_alone_are_left_to_slurm`).
 
 use super::{LineError, Memory, QueuedJob, hosts, parse, size, time};
 

@@ -3,6 +3,10 @@
 //! Slurm lets a job ask for much; what is understood here is CPUs, memory, disk, features that all have to be there,
 //! and nodes to leave out. A job that asks for anything else is named ([`Needs::other`]): its node is for Slurm to
 //! choose.
+//!
+//! # Properties
+//! - It is read, or said not to be understood (`what_a_job_needs_is_read_or_said_not_to_be_understood`).
+//! - CPUs are counted in Slurm's units (`cpus_are_counted_in_the_units_that_slurm_gives`).
 
 use serde_json::Value;
 

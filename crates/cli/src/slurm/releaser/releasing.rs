@@ -3,6 +3,14 @@
 //! Partitions that share nodes are looked at together, so that a node that is kept for a job of one is not filled by the
 //! other's; nodes whose units of CPUs differ in size (cores of one or two threads) one kind after the other. What is
 //! chosen is counted in these units, and in memory, as Slurm gives them.
+//!
+//! # Properties
+//! - A job goes only to nodes that have what it asks for (`a_job_is_assigned_only_nodes_that_have_what_it_asks_for`,
+//!   `no_job_is_assigned_a_node_that_is_reserved_before_it_ends`); where that is not understood, Slurm chooses
+//!   (`a_job_whose_needs_are_not_understood_starts_where_slurm_wants`).
+//! - Whole cores are counted as such (`jobs_take_whole_cores_where_slurm_gives_them`).
+//! - What is refused of one job stops no other (`a_job_that_slurm_refuses_is_a_line_and_stops_no_other`).
+//! - What users write decides on no job (`what_users_write_changes_not_which_jobs_are_acted_on`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

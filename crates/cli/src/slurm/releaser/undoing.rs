@@ -7,6 +7,14 @@
 //! - when the releaser ends.
 //!
 //! Only what was noted is undone, and only while the job asks for that node: a user may ask for others.
+//!
+//! # Properties
+//! - `a_job_that_slurm_can_never_start_where_it_was_sent_is_given_back_at_once`, with its priority.
+//! - `a_job_that_is_requeued_does_not_wait_for_its_node_again`.
+//! - `a_job_that_cannot_start_where_it_was_sent_is_given_back`, also by a releaser that has just begun.
+//! - `what_has_not_started_is_given_back_at_the_end`; after a kill by the guard
+//!   (`what_a_killed_releaser_has_assigned_is_undone`).
+//! - `nodes_that_a_user_asks_for_later_are_left_to_the_user`.
 
 use std::collections::BTreeMap;
 
