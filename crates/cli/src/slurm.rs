@@ -1,6 +1,7 @@
 //! `symbiont slurm`: which jobs of a cluster start together.
 
 mod cluster;
+mod command;
 mod daemons;
 mod decisions;
 mod guard;

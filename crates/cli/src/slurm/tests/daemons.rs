@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use symbiont_control::Controller;
 use symbiont_counters::catalogue::Catalogue;

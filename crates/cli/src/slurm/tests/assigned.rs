@@ -1,0 +1,244 @@
+//! Which nodes jobs are assigned, and what is undone of it.
+
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn a_job_that_cannot_start_where_it_was_sent_is_given_back() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 1);
+    drop(releaser);
+    // Slurm has taken it; another releaser, which knows it from the journal alone, finds it stuck.
+    let mut releaser = super::releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(20.0).unwrap(), []);
+    assert_eq!(releaser.step(69.0).unwrap(), []);
+    let decisions = releaser.step(71.0).unwrap();
+    assert_eq!((decisions.len(), decisions[0].node.clone()), (1, None));
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 0"]);
+}
+
+#[test]
+fn a_job_that_slurm_refuses_is_a_line_and_stops_no_other() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: (1..=5).map(|id| waits(id, 0.0)).collect(),
+        nodes: vec![node("a", 8, 8)],
+        refuses: vec![1, 2, 3, 4],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 1);
+    let troubles = std::mem::take(&mut releaser.troubles);
+    assert_eq!(troubles.len(), 4);
+    assert_eq!(troubles[0], "job 1 is not released: scontrol: Invalid job id specified");
+    assert_eq!(releaser.metrics.waiting, 4);
+    // Once more, without a node; then it is left alone.
+    for _ in 0..3 {
+        releaser.step(20.0).unwrap();
+    }
+    assert_eq!(releaser.troubles.len(), 4);
+    drop(releaser);
+    assert_eq!(cluster.calls.len(), 9);
+    assert_eq!(cluster.calls[5..], [1, 2, 3, 4].map(|id| format!("release {id} anywhere")));
+}
+
+#[test]
+fn a_job_whose_needs_are_not_understood_starts_where_slurm_wants() {
+    let (_folder, store) = store();
+    let other = Needs { other: Some("licences".to_owned()), ..Needs::default() };
+    let mut cluster = Fake {
+        jobs: vec![
+            QueuedJob { needs: other, ..waits(1, 0.0) },
+            QueuedJob { nodes: 2, ..waits(2, 0.0) },
+            QueuedJob { partition: "p,q".to_owned(), ..waits(3, 0.0) },
+            QueuedJob { cpus: 3, ..waits(4, 0.0) },
+        ],
+        nodes: vec![node("a", 2, 2)],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    let decisions = releaser.step(10.0).unwrap();
+    let words: Vec<_> = decisions.iter().map(Decision::text).collect();
+    assert_eq!(words[0], "job 1 (job1) may start where Slurm wants: it asks for licences");
+    assert!(words[1].contains("it asks for 2 nodes"), "{words:?}");
+    assert!(words[2].contains("it asks for several partitions"), "{words:?}");
+    assert!(words[3].contains("no node of its partition has what it asks for"), "{words:?}");
+    drop(releaser);
+    assert_eq!(cluster.calls, [1, 2, 3, 4].map(|id| format!("release {id} anywhere")));
+}
+
+#[test]
+fn a_job_is_assigned_only_nodes_that_have_what_it_asks_for() {
+    let (_folder, store) = store();
+    let fast = |node: NodeState| NodeState {
+        features: vec!["fast".to_owned()],
+        memory_mb: 1000,
+        memory_free_mb: 1000,
+        ..node
+    };
+    let large = |node: NodeState| NodeState { memory_mb: 4000, memory_free_mb: 4000, ..node };
+    let needs = |needs: Needs, id| QueuedJob { needs, ..waits(id, 0.0) };
+    let of_node = |mb| Needs { memory: Memory::OfNode(mb), ..Needs::default() };
+    let mut cluster = Fake {
+        jobs: vec![
+            needs(Needs { features: vec!["fast".to_owned()], ..Needs::default() }, 1),
+            needs(of_node(2500), 2),
+            // No room in the memory next to job 2.
+            needs(of_node(2000), 3),
+            needs(Needs { excluded: vec!["b".to_owned()], ..Needs::default() }, 4),
+            QueuedJob { partition: "q".to_owned(), ..waits(5, 0.0) },
+        ],
+        nodes: vec![large(node("b", 8, 8)), fast(node("a", 8, 8))],
+        selection: Selection { with_memory: true, ..Selection::default() },
+        ..Fake::default()
+    };
+    // Without memory of its own a job would get all of the node's.
+    for at in [0, 3, 4] {
+        cluster.jobs[at].needs.memory = Memory::OfNode(100);
+    }
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    releaser.step(10.0).unwrap();
+    drop(releaser);
+    cluster.calls.sort();
+    assert_eq!(cluster.calls, ["release 1 a", "release 2 b", "release 4 a", "release 5 anywhere"]);
+}
+
+#[test]
+fn jobs_take_whole_cores_where_slurm_gives_them() {
+    let (_folder, store) = store();
+    let two_threads = NodeState { cpus_of_core: 2, ..node("a", 8, 8) };
+    let mut cluster = Fake {
+        jobs: (1..=8).map(|id| waits(id, 0.0)).collect(),
+        nodes: vec![two_threads],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(10.0).unwrap().len(), 4);
+    assert!(releaser.troubles[0].starts_with("Slurm gives jobs 2 CPUs at least"));
+    assert_eq!(releaser.step(15.0).unwrap().len(), 0);
+}
+
+#[test]
+fn no_job_is_assigned_a_node_that_is_reserved_before_it_ends() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![
+            QueuedJob { limit_s: Some(600.0), ..waits(1, 0.0) },
+            QueuedJob { limit_s: Some(60.0), ..waits(2, 0.0) },
+        ],
+        nodes: vec![node("a", 8, 8)],
+        reserved: vec![Reserved { nodes: vec!["a".to_owned()], from_s: 100.0 }],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    releaser.step(10.0).unwrap();
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 2 a"]);
+}
+
+#[test]
+fn a_node_that_is_kept_for_a_job_of_one_partition_is_not_filled_by_another_partition() {
+    let (_folder, store) = store();
+    let both = |node: NodeState| NodeState { partitions: vec!["p".into(), "q".into()], ..node };
+    let mut cluster = Fake {
+        jobs: vec![
+            runs(9, "a"),
+            QueuedJob { cpus: 2, priority: 2000, ..waits(1, 0.0) },
+            QueuedJob { partition: "q".to_owned(), ..waits(2, 0.0) },
+        ],
+        nodes: vec![both(node("a", 2, 1))],
+        ..Fake::default()
+    };
+    cluster.jobs[0].ends_s = Some(500.0);
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    let decisions = releaser.step(10.0).unwrap();
+    assert!(decisions[0].is_kept, "{decisions:?}");
+    drop(releaser);
+    assert_eq!(cluster.calls, Vec::<String>::new());
+}
+
+#[test]
+fn a_job_that_slurm_can_never_start_where_it_was_sent_is_given_back_at_once() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser_.step(10.0).unwrap();
+    drop(releaser_);
+    cluster.jobs[0].reason = "BadConstraints".to_owned();
+    cluster.jobs[0].priority = 0;
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(11.0).unwrap().len(), 1);
+    drop(releaser);
+    // With the priority that it had.
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 999"]);
+}
+
+#[test]
+fn a_job_that_is_requeued_does_not_wait_for_its_node_again() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser_.step(10.0).unwrap();
+    drop(releaser_);
+    cluster.jobs[0].state = State::Running;
+    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser_.step(15.0).unwrap();
+    assert_eq!(releaser_.on_their_way(), Vec::<u64>::new());
+    drop(releaser_);
+    cluster.jobs[0].state = State::Pending;
+    cluster.jobs[0].reason = "BeginTime".to_owned();
+    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
+    assert_eq!(releaser.step(20.0).unwrap().len(), 1);
+    assert_eq!(releaser.step(25.0).unwrap()[0].node.as_deref(), Some("a"));
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 0", "release 1 a"]);
+}
+
+#[test]
+fn nodes_that_a_user_asks_for_later_are_left_to_the_user() {
+    let (_folder, store) = store();
+    let mut cluster =
+        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser.step(10.0).unwrap();
+    drop(releaser);
+    cluster.jobs[0].asked = "b".to_owned();
+    let mut releaser = super::releaser(&mut cluster, options(), store, Observations::default());
+    releaser.step(100.0).unwrap();
+    assert_eq!(releaser.on_their_way(), Vec::<u64>::new());
+    drop(releaser);
+    assert_eq!(cluster.calls, ["release 1 a"]);
+}
+
+#[test]
+fn what_has_not_started_is_given_back_at_the_end() {
+    let (_folder, store) = store();
+    let mut cluster = Fake {
+        jobs: vec![waits(1, 0.0), waits(2, 0.0)],
+        nodes: vec![node("a", 2, 2)],
+        ..Fake::default()
+    };
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
+    releaser.step(10.0).unwrap();
+    releaser.finish();
+    drop(releaser);
+    assert_eq!(cluster.calls.last().unwrap(), "give back all of [1, 2]");
+    assert!(Journal::next_to(store.path()).read().unwrap().is_empty());
+}
+
+#[test]
+fn a_second_releaser_of_one_store_is_refused() {
+    let (_folder, store) = store();
+    let first = crate::slurm::lock(store.path(), Duration::ZERO).unwrap();
+    let why = crate::slurm::lock(store.path(), Duration::ZERO).unwrap_err().to_string();
+    assert!(why.starts_with("another symbiont slurm uses the store "), "{why}");
+    drop(first);
+    crate::slurm::lock(store.path(), Duration::ZERO).unwrap();
+}
