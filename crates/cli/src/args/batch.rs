@@ -142,10 +142,12 @@ impl FromStr for AtOnce {
             Some(number) => (number, true),
             None => (text, false),
         };
-        match (number.parse(), is_share) {
-            (Ok(0), false) => Ok(Self::Jobs(MOST_AT_ONCE)),
-            (Ok(jobs @ 1..=MOST_AT_ONCE), false) => Ok(Self::Jobs(jobs)),
-            (Ok(percent @ 1..=10_000), true) => Ok(Self::Percent(percent)),
+        // Of +1 users of GNU parallel expect one more than there are CPUs.
+        let number = number.parse().ok().filter(|_| !number.starts_with('+'));
+        match (number, is_share) {
+            (Some(0), false) => Ok(Self::Jobs(MOST_AT_ONCE)),
+            (Some(jobs @ 1..=MOST_AT_ONCE), false) => Ok(Self::Jobs(jobs)),
+            (Some(percent @ 1..=10_000), true) => Ok(Self::Percent(percent)),
             _ => Err(format!("a number up to {MOST_AT_ONCE}, or a share of the CPUs as 50%")),
         }
     }
@@ -198,6 +200,7 @@ mod tests {
     fn jobs_at_a_time_are_a_number_or_a_share_of_the_cpus() {
         let slots = |text: &str| text.parse::<AtOnce>().map(|at_once| at_once.slots(8));
         assert_eq!((slots("3"), slots("50%"), slots("1%")), (Ok(3), Ok(4), Ok(1)));
+        assert!(["+1", "+50%", "-1"].iter().all(|text| slots(text).is_err()));
         assert_eq!((slots("0"), slots("200%")), (Ok(MOST_AT_ONCE), Ok(16)));
         for wrong in ["", "-1", "x", "5000", "0%", "%"] {
             assert!(slots(wrong).is_err(), "{wrong}");

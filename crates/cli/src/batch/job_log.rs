@@ -3,7 +3,7 @@
 //! What cannot be written yet is kept, and written with the next line or at the end.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -24,13 +24,24 @@ pub struct JobLog<W = File> {
 }
 
 impl JobLog {
-    /// Opens the file; empties it, unless lines are to be added.
+    /// Opens the file; empties it, unless lines are to be added. One with anything else in it is refused.
     pub fn open(path: &Path, is_added: bool) -> anyhow::Result<Self> {
         let what = || format!("cannot write the job log {}", path.display());
         let mut options = OpenOptions::new();
-        options.create(true).append(is_added).write(true).truncate(!is_added);
-        let file = options.open(path).with_context(what)?;
-        let is_empty = file.metadata().with_context(what)?.len() == 0;
+        let mut file =
+            options.create(true).append(true).read(true).open(path).with_context(what)?;
+        let metadata = file.metadata().with_context(what)?;
+        let mut is_empty = metadata.len() == 0;
+        // What is no file keeps nothing.
+        if metadata.is_file() && !is_empty {
+            let mut begin = vec![0; HEADER.len()];
+            let is_log = file.read_exact(&mut begin).is_ok() && begin == HEADER.as_bytes();
+            anyhow::ensure!(is_log, "{}: there is a file that is no job log", path.display());
+            if !is_added {
+                file.set_len(0).with_context(what)?;
+                is_empty = true;
+            }
+        }
         let left = if is_empty { HEADER.into() } else { Vec::new() };
         Ok(Self { path: path.to_owned(), file, left, is_said: false })
     }
@@ -116,6 +127,26 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_file_that_is_no_job_log_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (jobs, log) = (folder.path().join("jobs"), folder.path().join("log"));
+        std::fs::write(&jobs, "sleep 1\n").unwrap();
+        for is_added in [false, true] {
+            let error = JobLog::open(&jobs, is_added).unwrap_err().to_string();
+            assert!(error.contains("no job log"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&jobs).unwrap(), "sleep 1\n");
+        let written = |is_added| {
+            JobLog::open(&log, is_added).unwrap().finish().unwrap();
+            OpenOptions::new().append(true).open(&log).unwrap().write_all(b"1\n").unwrap();
+            std::fs::read_to_string(&log).unwrap()
+        };
+        assert_eq!(written(false), format!("{HEADER}1\n"));
+        assert_eq!(written(true), format!("{HEADER}1\n1\n"));
+        assert_eq!(written(false), format!("{HEADER}1\n"));
     }
 
     #[test]
