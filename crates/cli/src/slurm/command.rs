@@ -122,7 +122,8 @@ impl Pipe {
     /// All that a process that has ended wrote: another one that holds its output is waited for no longer than this.
     fn text(self, held: Duration) -> String {
         let mut all = Vec::new();
-        while let Ok(bytes) = self.0.recv_timeout(held) {
+        let end = Instant::now() + held;
+        while let Ok(bytes) = self.0.recv_timeout(end.saturating_duration_since(Instant::now())) {
             all.extend(bytes);
         }
         String::from_utf8_lossy(&all).into_owned()
@@ -188,5 +189,8 @@ mod tests {
         // The child would be waited for until it ends.
         let text = ask("sh", &["-c", "echo all; exec 2>&-; sleep 60 & echo of it"]).unwrap();
         assert_eq!(text, "all\nof it\n");
+        // Nor for one that goes on writing.
+        let writes = "exec 2>&-; (while echo more 2>/dev/null; do sleep 0.1; done) & echo all";
+        assert!(ask("sh", &["-c", writes]).unwrap().contains("all\n"));
     }
 }

@@ -34,9 +34,9 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Next to the store at this path.
+    /// Next to the store at this path, with its name: another one in the folder has its own.
     pub fn next_to(store: &Path) -> Self {
-        Self { path: store.with_file_name("slurm.released") }
+        Self { path: store.with_extension("released") }
     }
 
     /// What it holds; nothing if there is no file.
@@ -62,5 +62,22 @@ impl Journal {
         std::fs::write(&draft, serde_json::to_vec(jobs)?)
             .and_then(|()| std::fs::rename(&draft, &self.path))
             .with_context(trouble)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_store_of_a_folder_has_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] =
+            ["one.json", "other.json"].map(|name| Journal::next_to(&folder.path().join(name)));
+        let (node, since_s, priority, has_started) = ("n1".to_owned(), 1.0, 7, false);
+        let released = ReleasedJobs::from([(3, Released { node, since_s, priority, has_started })]);
+        one.write(&released).unwrap();
+        other.write(&ReleasedJobs::new()).unwrap();
+        assert_eq!(one.read().unwrap(), released);
     }
 }

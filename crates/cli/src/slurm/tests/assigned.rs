@@ -4,11 +4,22 @@ use std::time::Duration;
 
 use super::*;
 
+/// One waiting job, and one node with a CPU for it.
+fn one_of_each() -> Fake {
+    Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() }
+}
+
+/// Looks once, as a releaser that knows what others have assigned from the journal alone; gives what it decided, and
+/// which jobs are on their way.
+fn look(cluster: &mut Fake, store: &Store, now_s: f64) -> (Vec<Decision>, Vec<u64>) {
+    let mut releaser = releaser(cluster, options(), store.clone(), Observations::default());
+    (releaser.step(now_s).unwrap(), releaser.on_their_way())
+}
+
 #[test]
 fn a_job_that_cannot_start_where_it_was_sent_is_given_back() {
     let (_folder, store) = store();
-    let mut cluster =
-        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
+    let mut cluster = one_of_each();
     let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
     assert_eq!(releaser.step(10.0).unwrap().len(), 1);
     drop(releaser);
@@ -165,16 +176,11 @@ fn a_node_that_is_kept_for_a_job_of_one_partition_is_not_filled_by_another_parti
 #[test]
 fn a_job_that_slurm_can_never_start_where_it_was_sent_is_given_back_at_once() {
     let (_folder, store) = store();
-    let mut cluster =
-        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
-    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
-    releaser_.step(10.0).unwrap();
-    drop(releaser_);
+    let mut cluster = one_of_each();
+    look(&mut cluster, &store, 10.0);
     cluster.jobs[0].reason = "BadConstraints".to_owned();
     cluster.jobs[0].priority = 0;
-    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
-    assert_eq!(releaser.step(11.0).unwrap().len(), 1);
-    drop(releaser);
+    assert_eq!(look(&mut cluster, &store, 11.0).0.len(), 1);
     // With the priority that it had.
     assert_eq!(cluster.calls, ["release 1 a", "give back 1 999"]);
 }
@@ -182,38 +188,24 @@ fn a_job_that_slurm_can_never_start_where_it_was_sent_is_given_back_at_once() {
 #[test]
 fn a_job_that_is_requeued_does_not_wait_for_its_node_again() {
     let (_folder, store) = store();
-    let mut cluster =
-        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
-    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
-    releaser_.step(10.0).unwrap();
-    drop(releaser_);
+    let mut cluster = one_of_each();
+    look(&mut cluster, &store, 10.0);
     cluster.jobs[0].state = State::Running;
-    let mut releaser_ = releaser(&mut cluster, options(), store.clone(), Observations::default());
-    releaser_.step(15.0).unwrap();
-    assert_eq!(releaser_.on_their_way(), Vec::<u64>::new());
-    drop(releaser_);
+    assert_eq!(look(&mut cluster, &store, 15.0).1, Vec::<u64>::new());
     cluster.jobs[0].state = State::Pending;
     cluster.jobs[0].reason = "BeginTime".to_owned();
-    let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
-    assert_eq!(releaser.step(20.0).unwrap().len(), 1);
-    assert_eq!(releaser.step(25.0).unwrap()[0].node.as_deref(), Some("a"));
-    drop(releaser);
+    assert_eq!(look(&mut cluster, &store, 20.0).0.len(), 1);
+    assert_eq!(look(&mut cluster, &store, 25.0).0[0].node.as_deref(), Some("a"));
     assert_eq!(cluster.calls, ["release 1 a", "give back 1 0", "release 1 a"]);
 }
 
 #[test]
 fn nodes_that_a_user_asks_for_later_are_left_to_the_user() {
     let (_folder, store) = store();
-    let mut cluster =
-        Fake { jobs: vec![waits(1, 0.0)], nodes: vec![node("a", 1, 1)], ..Fake::default() };
-    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
-    releaser.step(10.0).unwrap();
-    drop(releaser);
+    let mut cluster = one_of_each();
+    look(&mut cluster, &store, 10.0);
     cluster.jobs[0].asked = "b".to_owned();
-    let mut releaser = super::releaser(&mut cluster, options(), store, Observations::default());
-    releaser.step(100.0).unwrap();
-    assert_eq!(releaser.on_their_way(), Vec::<u64>::new());
-    drop(releaser);
+    assert_eq!(look(&mut cluster, &store, 100.0).1, Vec::<u64>::new());
     assert_eq!(cluster.calls, ["release 1 a"]);
 }
 
