@@ -107,7 +107,8 @@ impl Execution {
         screen: Screen,
         skipped: usize,
     ) -> Self {
-        let summary = Summary { skipped, total: jobs.len(), ..Summary::default() };
+        let is_kept = state.progress.is_kept();
+        let summary = Summary { skipped, is_kept, total: jobs.len(), ..Summary::default() };
         Self {
             rules,
             jobs,

@@ -36,6 +36,7 @@ use anyhow::Context;
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use symbiont_linux::ProcessBirth;
 
 use super::record::{self, BLOCK, Begun, Ended, Held, JobRecord};
 
@@ -49,7 +50,7 @@ const OTHER: &str = "name another file by --progress";
 struct Header {
     symbiont_batch: u32,
     /// The batch that uses the file, or did.
-    process: u32,
+    batch: Option<ProcessBirth>,
 }
 
 /// The file, locked.
@@ -75,7 +76,7 @@ impl Progress {
         anyhow::ensure!(data.is_file(), "{}: not a file; {OTHER}", what());
         let is_ours = data.uid() == rustix::process::geteuid().as_raw();
         anyhow::ensure!(is_ours, "{}: it belongs to another user; {OTHER}", what());
-        lock(&mut file).with_context(what)?;
+        lock(&mut file, SETTLING).with_context(what)?;
         let length = file.metadata().with_context(what)?.len();
         if length > 0 {
             anyhow::ensure!(
@@ -105,8 +106,14 @@ impl Progress {
     }
 
     fn write_header(&self) -> io::Result<()> {
-        let header = Header { symbiont_batch: VERSION, process: std::process::id() };
+        let batch = ProcessBirth::of(std::process::id());
+        let header = Header { symbiont_batch: VERSION, batch };
         self.file.write_all_at(&record::line(&header, BLOCK)?, 0)
+    }
+
+    /// Can another batch go on with it?
+    pub fn is_kept(&self) -> bool {
+        self.path.is_some()
     }
 
     /// Its path, for people.
@@ -207,19 +214,23 @@ fn header(file: &mut File) -> Option<Header> {
     (header.symbiont_batch == VERSION).then_some(header)
 }
 
-fn lock(file: &mut File) -> anyhow::Result<()> {
+/// Locks the file, once the keepers of a batch that is gone have let go of it.
+fn lock(file: &mut File, settling: Duration) -> anyhow::Result<()> {
     let begin = Instant::now();
     loop {
         match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) if begin.elapsed() < SETTLING => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
             Err(Errno::WOULDBLOCK) => {
-                let process = header(file).map(|header| format!(" (process {})", header.process));
-                let process = process.unwrap_or_default();
-                anyhow::bail!("another symbiont batch{process} uses it");
+                let batch = header(file).and_then(|header| header.batch);
+                // One that lives is not waited for: what it has done would be done again.
+                let lives = batch.is_some_and(|batch| batch.hold_alive().is_some());
+                if lives || begin.elapsed() >= settling {
+                    let process = batch.map(|batch| format!(" (process {})", batch.process));
+                    let process = process.unwrap_or_default();
+                    anyhow::bail!("another symbiont batch{process} uses it");
+                }
+                std::thread::sleep(Duration::from_millis(20));
             }
             Err(error) => anyhow::bail!("it cannot be locked: {error}"),
         }
@@ -268,6 +279,8 @@ mod tests {
         let first = Progress::open(&path).unwrap();
         let keeper = first.share().unwrap();
         drop(first);
+        // One that lives is not waited for.
+        lock(&mut File::open(&path).unwrap(), Duration::MAX).unwrap_err();
         let refused = format!("{:#}", Progress::open(&path).unwrap_err());
         let part = format!("another symbiont batch (process {}) uses it", std::process::id());
         assert!(refused.contains(&part), "{refused}");
@@ -279,7 +292,7 @@ mod tests {
     fn a_file_that_is_not_ours_is_refused_and_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("jobs.progress");
-        for text in ["xz a\nxz b\n", "{\"symbiont_batch\":99,\"process\":1}\n"] {
+        for text in ["xz a\nxz b\n", "{\"symbiont_batch\":99}\n"] {
             std::fs::write(&path, text).unwrap();
             let refused = Progress::open(&path).unwrap_err().to_string();
             assert!(refused.contains("holds something else"), "{refused}");

@@ -13,6 +13,9 @@ pub struct Summary {
     pub skipped: usize,
     /// Jobs that were not started.
     pub not_started: usize,
+    /// Can another batch go on with them?
+    #[serde(skip)]
+    pub is_kept: bool,
     /// All jobs of the file.
     pub total: usize,
     /// Why those were not started that could not be recorded.
@@ -107,11 +110,13 @@ impl Summary {
             self.makespan_s,
             self.cpu_s,
         );
-        for (count, what) in [
-            (failed, "failed"),
-            (self.skipped, "done earlier"),
-            (self.not_started, "not started (--resume goes on with them)"),
-        ] {
+        let not_started = match self.is_kept {
+            true => "not started (--resume goes on with them)",
+            false => "not started",
+        };
+        for (count, what) in
+            [(failed, "failed"), (self.skipped, "done earlier"), (self.not_started, not_started)]
+        {
             if count > 0 {
                 text += &format!(", {count} {what}");
             }
@@ -164,7 +169,9 @@ mod tests {
         assert_eq!(halted(Some(Halted::Other), &[0]).exit_code(), 0);
         let lost = Some("full".to_owned());
         assert_eq!(Summary { job_log_lost: lost, ..summary(&[0], None) }.exit_code(), 1);
-        assert_eq!(Summary { not_started: 1, ..summary(&[0], None) }.exit_code(), 1);
+        let left = |is_kept| Summary { not_started: 1, is_kept, ..summary(&[0], None) };
+        assert_eq!(left(true).exit_code(), 1);
+        assert_eq!([true, false].map(|kept| left(kept).text().contains("--resume")), [true, false]);
         assert_eq!(
             (words(Some(137), false).as_str(), words(Some(3), false).as_str()),
             ("killed by signal 9", "ended with exit code 3")
