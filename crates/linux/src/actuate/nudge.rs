@@ -87,6 +87,11 @@ impl When {
         let late_ns = to_ns.saturating_add(if is_kept { 0 } else { REPORT_LATER_NS });
         Self { from_ns, to_ns, late_ns }
     }
+
+    /// From the begin of the one to the end of the other, which came after it.
+    fn and(self, other: Self) -> Self {
+        Self { from_ns: self.from_ns, late_ns: self.late_ns.max(other.late_ns), ..other }
+    }
 }
 
 /// The last nudges.
@@ -239,10 +244,10 @@ impl State {
         }
         // Those may have been pulled back.
         for turn in turns.iter().filter(|turn| turn.early) {
-            if let Went::Nudged(When { from_ns, .. }) = all[turn.at] {
+            if let Went::Nudged(first) = all[turn.at] {
                 match self.go(&ready[turn.at], &mut standing) {
                     Went::Needless => {}
-                    Went::Nudged(when) => all[turn.at] = Went::Nudged(When { from_ns, ..when }),
+                    Went::Nudged(again) => all[turn.at] = Went::Nudged(first.and(again)),
                     other => all[turn.at] = other,
                 }
             }
@@ -268,6 +273,8 @@ impl State {
         nudge: &Ready,
         mut standing: Option<&mut Standing>,
     ) -> Result<Option<bool>, ThreadError> {
+        // Of several CPUs the kernel chooses: none of them is kept.
+        let to = nudge.narrow.first().filter(|_| nudge.narrow.len() == 1);
         let mut displaced = None;
         let mut is_kept = false;
         for _ in 0..TRIES {
@@ -277,7 +284,7 @@ impl State {
                 return Ok(Some(is_kept));
             }
             if let Some(standing) = &mut standing {
-                is_kept = standing.displace(cpu, nudge.narrow.first());
+                is_kept = standing.displace(cpu, to);
             }
             // An idle CPU may pull it just then.
             displaced = Some(cpu);
@@ -425,5 +432,7 @@ mod tests {
             assert_eq!([of(9, 1), of(10, 1), of(20, 0)], [0, 1, 1]);
             assert_eq!([of(21, 1), of(21, 0)], [soon_after, 0]);
         }
+        let both = When::new(10, 20, false).and(When::new(30, 40, true));
+        assert_eq!(both, When { from_ns: 10, to_ns: 40, late_ns: 20 + REPORT_LATER_NS });
     }
 }

@@ -9,8 +9,8 @@
 //! Threads of ours are at both places, where they run at real-time priority: the caller on the target, a [`Blocker`]
 //! on the CPU that the thread leaves. So it is only queued when it is narrowed, is moved within that call, and stays
 //! queued until it is widened: of 2,750 nudges of two to five threads that read their masks all the time on two CPUs,
-//! none was seen. Without real-time priority the caller goes to the CPU that the thread leaves, which displaces it
-//! there (18 of 2,500 were seen); with the caller anywhere, one in seven was (kernel 6.18).
+//! none was seen. Without real-time priority, or to a target of several CPUs, the caller goes to the CPU that the thread
+//! leaves, which displaces it there (18 of 2,500 were seen); with the caller anywhere, one in seven was (kernel 6.18).
 //!
 //! Both go only where the caller may run anyway, so that they stay off cores that it keeps off
 //! ([`super::super::launch::OwnCpus`]).
