@@ -8,26 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::symbiont;
 
-/// Pseudo-random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 /// Takes a while; every fifth fails the first time.
-fn job(number: u32, random: &mut Random) -> String {
+fn job(number: u32, random: &mut Pcg64Mcg) -> String {
     let fails = if number % 5 == 0 { "test -e failed.$n || { >failed.$n; exit 3; }; " } else { "" };
-    let time_ms = 20 + random.below(400);
+    let time_ms = 20 + random.random_range(0..400);
     format!(
         "n={number}; mkdir run.$n || echo overlap $n >>log; echo begin $n >>log; sleep 0.{time_ms:03}; \
          echo end $n >>log; rmdir run.$n; {fails}echo well $n >>log\n"
@@ -65,7 +55,7 @@ fn running(folder: &Path) -> usize {
 }
 
 /// Kills one of the keepers.
-fn kill_a_keeper(folder: &Path, random: &mut Random) {
+fn kill_a_keeper(folder: &Path, random: &mut Pcg64Mcg) {
     let is_keeper = |process: &PathBuf| {
         let words = fs::read(process.join("cmdline")).unwrap_or_default();
         fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder)
@@ -73,7 +63,7 @@ fn kill_a_keeper(folder: &Path, random: &mut Random) {
     };
     let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
     let keepers: Vec<PathBuf> = processes.filter(is_keeper).collect();
-    let at = usize::try_from(random.below(keepers.len().max(1) as u64)).unwrap();
+    let at = random.random_range(0..keepers.len().max(1));
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse().ok();
     if let Some(keeper) = keepers.get(at).and_then(number).and_then(Pid::from_raw) {
         let _ = kill_process(keeper, Signal::KILL);
@@ -83,7 +73,7 @@ fn kill_a_keeper(folder: &Path, random: &mut Random) {
 fn campaign(kills: u32, kills_keepers: bool) {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     println!("seed {seed}");
-    let mut random = Random(seed);
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
     let folder = tempfile::tempdir().unwrap();
     let path = &folder.path().canonicalize().unwrap();
     let count = 6 * kills;
@@ -94,11 +84,11 @@ fn campaign(kills: u32, kills_keepers: bool) {
     let (mut refused, mut fills, mut hits) = (0, 0, 0);
     for kill in 0..kills {
         // Comments and order change from run to run.
-        let at = usize::try_from(random.below(u64::from(count))).unwrap();
+        let at = usize::try_from(random.random_range(0..count)).unwrap();
         jobs.rotate_left(at);
         fs::write(path.join("jobs.txt"), format!("# run {kill}\n{}", jobs.concat())).unwrap();
         let mut batch = resumed(path);
-        let until = Instant::now() + Duration::from_millis(random.below(600));
+        let until = Instant::now() + Duration::from_millis(random.random_range(0..600));
         if disk.is_some() && kill % 4 == 3 {
             // Whatever fits.
             let _ = fs::write(path.join("disk/fill"), vec![0; 2 << 20]);
