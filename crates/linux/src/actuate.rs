@@ -51,6 +51,7 @@ pub(crate) mod fuzzing;
 mod groups;
 mod journal;
 mod journal_state;
+mod keeper;
 mod kernel;
 mod lapses;
 #[cfg(test)]

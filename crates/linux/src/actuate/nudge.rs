@@ -259,47 +259,53 @@ impl State {
     fn go(&self, nudge: &Ready, standing: &mut Option<Standing>) -> Went {
         let begun = self.kernel.now_ns();
         let went = match self.displace(nudge, standing.as_mut()) {
-            Ok(Some(is_kept)) => self.narrow_and_widen(nudge, is_kept),
+            Ok(Some(from)) => match self.narrow_and_widen(nudge) {
+                Some((from_ns, how)) => {
+                    // A keeper may have given up meanwhile.
+                    let keeps = |standing: &Standing| standing.keeps(from, &nudge.narrow);
+                    self.ended(from_ns, standing.as_ref().is_some_and(keeps), how)
+                }
+                None => Went::Changed,
+            },
             Ok(None) => Went::Needless,
             Err(error) => self.ended(begun, false, Err(error)),
         };
-        standing.iter().for_each(Standing::let_go);
+        standing.iter_mut().for_each(Standing::let_go_in_time);
         went
     }
 
-    /// Keeps a thread from running until it is nudged, and says whether it is kept; none: it need not be nudged.
+    /// Keeps a thread from running until it is nudged, where it can be; from which CPU? None: it need not be nudged.
     fn displace(
         &self,
         nudge: &Ready,
         mut standing: Option<&mut Standing>,
-    ) -> Result<Option<bool>, ThreadError> {
-        // Of several CPUs the kernel chooses: none of them is kept.
-        let to = nudge.narrow.first().filter(|_| nudge.narrow.len() == 1);
+    ) -> Result<Option<PuId>, ThreadError> {
         let mut displaced = None;
-        let mut is_kept = false;
         for _ in 0..TRIES {
             let on = self.kernel.facts_of(nudge.key)?.on;
             let Some(cpu) = on.filter(|cpu| !nudge.narrow.contains(*cpu)) else { return Ok(None) };
-            if displaced == Some(cpu) {
-                return Ok(Some(is_kept));
+            let is_kept = standing.as_ref().is_some_and(|all| all.keeps(cpu, &nudge.narrow));
+            if is_kept || displaced == Some(cpu) {
+                return Ok(Some(cpu));
             }
             if let Some(standing) = &mut standing {
-                is_kept = standing.displace(cpu, to);
+                standing.displace(cpu, &nudge.narrow);
             }
             // An idle CPU may pull it just then.
             displaced = Some(cpu);
         }
-        Ok(Some(false))
+        Ok(displaced)
     }
 
-    fn narrow_and_widen(&self, nudge: &Ready, is_kept: bool) -> Went {
+    /// Since when, and how it went; none: its mask is not what it was, and stays.
+    fn narrow_and_widen(&self, nudge: &Ready) -> Option<(u64, Result<(), ThreadError>)> {
         let from_ns = self.kernel.now_ns();
         let narrowed = match self.kernel.mask(nudge.key) {
-            Ok(now) if now != nudge.now => return Went::Changed,
+            Ok(now) if now != nudge.now => return None,
             Ok(_) => self.kernel.set_mask(nudge.key, Some(&nudge.narrow)),
             Err(error) => Err(error),
         };
-        self.ended(from_ns, is_kept, narrowed.and_then(|()| self.widen(nudge)))
+        Some((from_ns, narrowed.and_then(|()| self.widen(nudge))))
     }
 
     /// What was begun at a moment ended just now.

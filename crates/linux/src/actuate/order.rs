@@ -6,12 +6,13 @@
 //!
 //! # Approach
 //! Threads go one by one to where no other one has still to leave; each leaves room for the next. Where there is no
-//! such thread, the rest are in cycles: one goes early, and is looked at again when all have gone.
+//! such thread, the rest are in cycles: the fewest that make room go early, and are looked at again when all have gone.
+//! Those that go the same way follow each other, so that what keeps them from running ([`super::standing`]) stays.
 //!
 //! ```text
 //! while a thread is left:
-//!     one whose target is free, or else any, early
-//!     where it ran is free
+//!     one whose target is free, or else one of the CPU that the fewest have still to leave, early
+//!     where the last one of a CPU ran is free
 //! ```
 //!
 //! # Terms
@@ -19,7 +20,8 @@
 //!
 //! # Properties
 //! - Each goes once (`each_goes_once`), early or when its target is free (`none_goes_where_another_has_still_to_leave`).
-//! - Of a cycle one goes early, of others none (`one_thread_of_a_cycle_goes_early`).
+//! - Of a cycle one goes early, of others none (`one_thread_of_a_cycle_goes_early`); of two crowds that change places
+//!   the smaller one (`the_smaller_crowd_goes_early`), and the ways are few (`those_that_go_the_same_way_go_together`).
 
 use std::collections::BTreeMap;
 
@@ -53,51 +55,52 @@ pub(super) struct Turn {
 /// The turns of all of them.
 pub(super) fn order(movers: &[Mover]) -> Vec<Turn> {
     let mut order = Order::new(movers);
-    for next in 0..movers.len() {
-        order.settle();
-        order.go(next, true);
-    }
     order.settle();
+    while let Some(at) = order.next_early() {
+        order.go(at, true);
+        order.settle();
+    }
     order.turns
 }
 
 struct Order<'a> {
     movers: &'a [Mover],
     gone: Vec<bool>,
-    /// How many have still to leave a CPU.
-    still_on: BTreeMap<PuId, usize>,
+    /// Who has still to leave a CPU; of those that have left it, some.
+    still_on: BTreeMap<PuId, Vec<usize>>,
+    /// How many have.
+    left: BTreeMap<PuId, usize>,
     /// Whose target holds a CPU that some have still to leave.
     wait_for: BTreeMap<PuId, Vec<usize>>,
-    /// Those whose target is free.
+    /// Those whose target is free; they are taken from the end.
     free: Vec<usize>,
     turns: Vec<Turn>,
 }
 
 impl<'a> Order<'a> {
     fn new(movers: &'a [Mover]) -> Self {
-        let mut still_on = BTreeMap::new();
-        for cpu in movers.iter().filter_map(Mover::leaves) {
-            *still_on.entry(cpu).or_default() += 1;
+        let mut by_way: Vec<usize> = (0..movers.len()).collect();
+        by_way.sort_by_key(|at| std::cmp::Reverse((movers[*at].to.first(), movers[*at].from)));
+        let mut still_on = BTreeMap::<PuId, Vec<usize>>::new();
+        for at in &by_way {
+            movers[*at]
+                .leaves()
+                .into_iter()
+                .for_each(|cpu| still_on.entry(cpu).or_default().push(*at));
         }
         let mut wait_for = BTreeMap::<PuId, Vec<usize>>::new();
         let mut free = Vec::new();
-        for (at, mover) in movers.iter().enumerate() {
-            if mover.to.iter().any(|cpu| !still_on.contains_key(&cpu)) {
+        for at in by_way {
+            let to = &movers[at].to;
+            if to.iter().any(|cpu| !still_on.contains_key(&cpu)) {
                 free.push(at);
             } else {
-                mover.to.iter().for_each(|cpu| wait_for.entry(cpu).or_default().push(at));
+                to.iter().for_each(|cpu| wait_for.entry(cpu).or_default().push(at));
             }
         }
-        // They are taken from the end.
-        free.reverse();
-        Self {
-            movers,
-            gone: vec![false; movers.len()],
-            still_on,
-            wait_for,
-            free,
-            turns: Vec::new(),
-        }
+        let left = still_on.iter().map(|(cpu, movers)| (*cpu, movers.len())).collect();
+        let gone = vec![false; movers.len()];
+        Self { movers, gone, still_on, left, wait_for, free, turns: Vec::new() }
     }
 
     /// Lets all go that can, until none can.
@@ -107,6 +110,18 @@ impl<'a> Order<'a> {
         }
     }
 
+    /// One of those that make room soonest; none: all have gone.
+    fn next_early(&mut self) -> Option<usize> {
+        let (cpu, _) = self.left.iter().min_by_key(|(_, count)| **count)?;
+        let movers = self.still_on.get_mut(cpu)?;
+        while let Some(at) = movers.pop() {
+            if !self.gone[at] {
+                return Some(at);
+            }
+        }
+        None
+    }
+
     /// It leaves its CPU, if it has not.
     fn go(&mut self, at: usize, early: bool) {
         if std::mem::replace(&mut self.gone[at], true) {
@@ -114,9 +129,10 @@ impl<'a> Order<'a> {
         }
         self.turns.push(Turn { at, early });
         let Some(cpu) = self.movers[at].leaves() else { return };
-        if let Some(count) = self.still_on.get_mut(&cpu) {
+        if let Some(count) = self.left.get_mut(&cpu) {
             *count -= 1;
             if *count == 0 {
+                self.left.remove(&cpu);
                 self.free.extend(self.wait_for.remove(&cpu).unwrap_or_default());
             }
         }
@@ -175,6 +191,25 @@ mod tests {
             let gone: Vec<Mover> = to.iter().map(|to| mover(Some(to + 12), &[*to])).collect();
             prop_assert_eq!(early(&gone), 0);
         }
+    }
+
+    #[test]
+    fn the_smaller_crowd_goes_early() {
+        let here = std::iter::repeat_n(mover(Some(0), &[1]), 5);
+        let there = std::iter::repeat_n(mover(Some(1), &[0]), 3);
+        let turns = order(&here.chain(there).collect::<Vec<_>>());
+        assert!(turns.iter().all(|turn| turn.early == (turn.at >= 5)), "{turns:?}");
+    }
+
+    #[test]
+    fn those_that_go_the_same_way_go_together() {
+        let way = |n: usize| {
+            [mover(Some(0), &[1]), mover(Some(1), &[0]), mover(Some(2), &[0])][n % 3].clone()
+        };
+        let movers: Vec<Mover> = (0..30).map(way).collect();
+        let turns = order(&movers);
+        let changes = turns.windows(2).filter(|pair| movers[pair[0].at] != movers[pair[1].at]);
+        assert_eq!(changes.count(), 2);
     }
 
     #[test]

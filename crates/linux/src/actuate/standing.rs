@@ -6,35 +6,40 @@
 //! machine, whose CPUs stop at any moment, both may last for milliseconds.
 //!
 //! # Approach
-//! Threads of ours are at both places, where they run at real-time priority: the caller on the target, a [`Blocker`]
-//! on the CPU that the thread leaves. So it is only queued when it is narrowed, is moved within that call, and stays
-//! queued until it is widened: of 2,750 nudges of two to five threads that read their masks all the time on two CPUs,
-//! none was seen. Without real-time priority, or to a target of several CPUs, the caller goes to the CPU that the thread
-//! leaves, which displaces it there (18 of 2,500 were seen); with the caller anywhere, one in seven was (kernel 6.18).
+//! Threads of ours are on all CPUs of the target and on the one that the thread leaves, where they run at real-time
+//! priority: the caller where it happens to be, and a [`Keeper`] on each other one. So the thread is only queued when
+//! it is narrowed, is moved within that call, and stays queued until it is widened: of 2,750 nudges of two to five
+//! threads that read their masks all the time on two CPUs, none was seen. Without real-time priority the caller goes to
+//! the CPU that the thread leaves, which displaces it there (18 of 2,500 were seen); with the caller anywhere, one in
+//! seven was (kernel 6.18).
 //!
-//! Both go only where the caller may run anyway, so that they stay off cores that it keeps off
+//! What is kept stays so for the next thread that goes the same way, for [`LONG`] at most.
+//!
+//! All go only where the caller may run anyway, so that they stay off cores that it keeps off
 //! ([`super::super::launch::OwnCpus`]).
 //!
 //! # Properties
 //! - The caller has its own mask again at the end (`the_caller_runs_where_it_was_sent_and_has_its_mask_again`).
 //! - A thread that is displaced does not run (`a_displaced_thread_does_not_run`).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::thread::sched_getcpu;
 use symbiont_topology::{CpuSet, PuId};
 
 use super::affinity;
+use super::keeper::Keeper;
 use super::kernel::is_at_realtime_priority;
 use super::settings::Mask;
 
-/// For how long a CPU is kept at most, should the caller be stopped meanwhile.
-const LONGEST: Duration = Duration::from_millis(20);
+/// After which time others are let run again.
+const LONG: Duration = Duration::from_micros(500);
+/// How long all of them may take to be there.
+const PATIENCE: Duration = Duration::from_millis(2);
+/// CPUs that are kept at once at most: a core of eight, and one.
+const MOST: usize = 9;
 
-/// The calling thread, while it goes from CPU to CPU; dropped, it has its own mask again.
+/// The calling thread, while it keeps others from running; dropped, it has its own mask again.
 #[derive(Debug)]
 pub(super) struct Standing {
     /// What it may use.
@@ -43,7 +48,17 @@ pub(super) struct Standing {
     saved: Mask,
     cpuset: CpuSet,
     at: Option<PuId>,
-    blocker: Option<Blocker>,
+    may_keep: bool,
+    keepers: Vec<Keeper>,
+    kept: Option<Kept>,
+}
+
+/// CPUs that are kept by the caller and the first so many of its keepers.
+#[derive(Debug)]
+struct Kept {
+    cpus: CpuSet,
+    keepers: usize,
+    until: Instant,
 }
 
 impl Standing {
@@ -51,33 +66,80 @@ impl Standing {
     pub fn begin(cpuset: &CpuSet) -> Option<Self> {
         let own = affinity::get(None).ok()?;
         let saved = Mask::classify(own.clone(), cpuset);
-        let blocker = if is_at_realtime_priority() { Blocker::start() } else { None };
-        Some(Self { own, saved, cpuset: cpuset.clone(), at: None, blocker })
+        let (may_keep, cpuset) = (is_at_realtime_priority(), cpuset.clone());
+        Some(Self { own, saved, cpuset, at: None, may_keep, keepers: Vec::new(), kept: None })
     }
 
-    /// Keeps a thread that is on a CPU from running there, and on the one that it will be sent to, until
-    /// [`Self::let_go`]; is it kept from both? The nudge may be seen otherwise.
-    pub fn displace(&mut self, from: PuId, to: Option<PuId>) -> bool {
-        let is_allowed = |cpu: &PuId| self.own.contains(*cpu);
-        match (to.filter(is_allowed), &self.blocker) {
-            (Some(to), Some(_)) if is_allowed(&from) => {
-                self.go(to);
-                let is_kept = self.blocker.as_ref().is_some_and(|blocker| blocker.keep(from));
-                if !is_kept {
-                    self.blocker = None;
-                }
-                is_kept && self.at == Some(to)
-            }
-            _ => {
-                self.go(from);
-                false
-            }
+    /// Keeps a thread that is on a CPU from running there, and on those that it will be sent to, until it is let go.
+    pub fn displace(&mut self, from: PuId, to: &CpuSet) {
+        if self.keeps(from, to) {
+            return;
+        }
+        self.let_go();
+        let cpus = to.union(&CpuSet::from(from));
+        if !self.may_keep || cpus.len() > MOST || !cpus.is_subset(&self.own) {
+            self.go(from);
+        } else if !self.keep(cpus) {
+            self.let_go();
+            self.may_keep = false;
+            self.go(from);
         }
     }
 
-    /// Lets threads run again on the CPU that was kept.
-    pub fn let_go(&self) {
-        self.blocker.iter().for_each(Blocker::let_go);
+    /// Is such a thread kept from running everywhere? The nudge may be seen otherwise.
+    pub fn keeps(&self, from: PuId, to: &CpuSet) -> bool {
+        self.kept.as_ref().is_some_and(|kept| {
+            kept.cpus.contains(from) && to.is_subset(&kept.cpus) && self.are_there(kept.keepers)
+        })
+    }
+
+    /// Lets threads run again on the CPUs that were kept, if that is due.
+    pub fn let_go_in_time(&mut self) {
+        if self.kept.as_ref().is_some_and(|kept| kept.until <= Instant::now()) {
+            self.let_go();
+        }
+    }
+
+    fn let_go(&mut self) {
+        self.keepers.iter().for_each(Keeper::let_go);
+        self.kept = None;
+    }
+
+    fn keep(&mut self, cpus: CpuSet) -> bool {
+        let Some(at) = self.stay() else { return false };
+        let others = cpus.difference(&CpuSet::from(at));
+        let mut keepers = 0;
+        for cpu in others.iter() {
+            if self.keepers.len() == keepers {
+                let Some(keeper) = Keeper::start() else { return false };
+                self.keepers.push(keeper);
+            }
+            if !self.keepers[keepers].send(cpu) {
+                return false;
+            }
+            keepers += 1;
+        }
+        let begun = Instant::now();
+        while !self.are_there(keepers) {
+            if begun.elapsed() > PATIENCE {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        self.kept = Some(Kept { cpus, keepers, until: begun + LONG });
+        true
+    }
+
+    fn are_there(&self, keepers: usize) -> bool {
+        self.keepers.iter().take(keepers).all(Keeper::is_there)
+    }
+
+    /// Where the caller is, and is now to stay.
+    fn stay(&mut self) -> Option<PuId> {
+        if self.at.is_none() {
+            self.go(PuId(u32::try_from(sched_getcpu()).ok()?));
+        }
+        self.at
     }
 
     fn go(&mut self, cpu: PuId) {
@@ -100,67 +162,9 @@ impl Drop for Standing {
     }
 }
 
-/// A thread that keeps a CPU busy at the priority of the thread that made it, until it is let go; it ends when it
-/// is dropped.
-#[derive(Debug)]
-struct Blocker {
-    asked: Option<SyncSender<PuId>>,
-    there: Receiver<bool>,
-    goes_on: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Blocker {
-    fn start() -> Option<Self> {
-        let (asked, asks) = sync_channel::<PuId>(1);
-        let (arrivals, there) = sync_channel(1);
-        let goes_on = Arc::new(AtomicBool::new(true));
-        let is_over = Arc::clone(&goes_on);
-        let work = move || {
-            for cpu in asks {
-                let arrived = affinity::set(None, Some(&CpuSet::from(cpu))).is_ok();
-                let end = Instant::now() + LONGEST;
-                if arrivals.send(arrived).is_err() {
-                    return;
-                }
-                while arrived && !is_over.load(Ordering::Acquire) && Instant::now() < end {
-                    std::hint::spin_loop();
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().name("displaces".into()).spawn(work).ok()?;
-        Some(Self { asked: Some(asked), there, goes_on, thread: Some(thread) })
-    }
-
-    /// Goes to a CPU and keeps it; is it there?
-    fn keep(&self, cpu: PuId) -> bool {
-        self.let_go();
-        let Some(asked) = &self.asked else { return false };
-        self.goes_on.store(false, Ordering::Release);
-        asked.send(cpu).is_ok() && self.there.recv() == Ok(true)
-    }
-
-    fn let_go(&self) {
-        self.goes_on.store(true, Ordering::Release);
-    }
-}
-
-impl Drop for Blocker {
-    fn drop(&mut self) {
-        self.let_go();
-        self.asked = None;
-        if let Some(thread) = self.thread.take() {
-            // It has no way to fail.
-            let _ = thread.join();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
-    use rustix::thread::sched_getcpu;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use super::*;
     use crate::observe::run_all_at_realtime_priority;
@@ -174,7 +178,7 @@ mod tests {
             affinity::set(None, Some(&own)).unwrap();
             let mut standing = Standing::begin(&all).unwrap();
             for cpu in all.iter() {
-                standing.displace(cpu, None);
+                standing.displace(cpu, &all);
                 assert!(own.contains(PuId(u32::try_from(sched_getcpu()).unwrap())));
                 assert!(!own.contains(cpu) || sched_getcpu() == cpu.0 as usize);
             }
@@ -209,12 +213,13 @@ mod tests {
                 let mut standing = Standing::begin(&all).unwrap();
                 // A busy host may stop this thread for longer than a CPU is kept.
                 let stood_still = |_: &u32| {
-                    standing.displace(from, Some(to));
+                    standing.displace(from, &CpuSet::from(to));
+                    let is_kept = standing.keeps(from, &CpuSet::from(to));
                     let before = count.load(Ordering::Relaxed);
                     std::thread::yield_now();
                     let is_same = count.load(Ordering::Relaxed) == before;
                     standing.let_go();
-                    is_same && sched_getcpu() == to.0 as usize
+                    is_same && is_kept
                 };
                 (0..100).filter(stood_still).count() > 50
             };
