@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -94,6 +94,9 @@ impl Class {
         }
     }
 }
+
+/// Bytes that are read of a line of `/proc` at most: some fifty numbers and a name.
+const LONGEST_LINE: u64 = 4096;
 
 /// Trouble with one thread.
 #[derive(Debug, thiserror::Error)]
@@ -296,7 +299,7 @@ fn numbers_in(directory: &str) -> Vec<u32> {
 /// Reads a thread's facts; `None` if there is no such thread.
 pub(super) fn facts(process: u32, thread: u32) -> Result<Option<Facts>, ThreadError> {
     let fail = |source| ThreadError::Kernel { what: "read the state", thread, source };
-    let bytes = match fs::read(format!("/proc/{process}/task/{thread}/stat")) {
+    let bytes = match read_line(&format!("/proc/{process}/task/{thread}/stat")) {
         Ok(bytes) => bytes,
         Err(error) if is_gone(&error) => return Ok(None),
         Err(error) => return Err(fail(error)),
@@ -319,6 +322,13 @@ pub(super) fn facts(process: u32, thread: u32) -> Result<Option<Facts>, ThreadEr
             .and_then(|cpu| u32::try_from(cpu).ok())
             .map(PuId),
     }))
+}
+
+/// A file of one line, in as few calls as there can be: many are read while a CPU is kept.
+fn read_line(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(1024);
+    fs::File::open(path)?.take(LONGEST_LINE).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads the facts of exactly this thread.
