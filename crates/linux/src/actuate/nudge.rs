@@ -13,7 +13,7 @@
 //! in the order of super::order, for each that runs elsewhere, kept from running (super::standing):
 //!     narrow it to its target       from ──┐ births in between may have inherited a target:
 //!     widen it to what it had       to   ──┘ they get their maker's mask when they are reported
-//! the same again for those that went early and were pulled back
+//! the same again for those that an idle CPU has pulled meanwhile
 //! announce that all of it is over
 //! ```
 //!
@@ -239,16 +239,16 @@ impl State {
         let mut all: Vec<Went> = ready.iter().map(|_| Went::Needless).collect();
         let mut standing = self.kernel.standing();
         let turns = order(&movers);
-        for turn in &turns {
-            all[turn.at] = self.go(&ready[turn.at], &mut standing);
+        for at in &turns {
+            all[*at] = self.go(&ready[*at], &mut standing);
         }
-        // Those may have been pulled back.
-        for turn in turns.iter().filter(|turn| turn.early) {
-            if let Went::Nudged(first) = all[turn.at] {
-                match self.go(&ready[turn.at], &mut standing) {
+        // A CPU that was left idle for a moment may have pulled one.
+        for at in turns {
+            if let Went::Nudged(first) = all[at] {
+                match self.go(&ready[at], &mut standing) {
                     Went::Needless => {}
-                    Went::Nudged(again) => all[turn.at] = Went::Nudged(first.and(again)),
-                    other => all[turn.at] = other,
+                    Went::Nudged(again) => all[at] = Went::Nudged(first.and(again)),
+                    other => all[at] = other,
                 }
             }
         }

@@ -6,7 +6,7 @@
 //!
 //! # Approach
 //! Threads go one by one to where no other one has still to leave; each leaves room for the next. Where there is no
-//! such thread, the rest are in cycles: the fewest that make room go early, and are looked at again when all have gone.
+//! such thread, the rest are in cycles: the fewest that make room go early.
 //! Those that go the same way follow each other, so that what keeps them from running ([`super::standing`]) stays.
 //!
 //! ```text
@@ -43,21 +43,12 @@ impl Mover {
     }
 }
 
-/// A thread's turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn {
-    /// Its place among the movers.
-    pub at: usize,
-    /// Its target is not free yet.
-    pub early: bool,
-}
-
-/// The turns of all of them.
-pub(super) fn order(movers: &[Mover]) -> Vec<Turn> {
+/// Their places among the movers, each once.
+pub(super) fn order(movers: &[Mover]) -> Vec<usize> {
     let mut order = Order::new(movers);
     order.settle();
     while let Some(at) = order.next_early() {
-        order.go(at, true);
+        order.go(at);
         order.settle();
     }
     order.turns
@@ -74,7 +65,7 @@ struct Order<'a> {
     wait_for: BTreeMap<PuId, Vec<usize>>,
     /// Those whose target is free; they are taken from the end.
     free: Vec<usize>,
-    turns: Vec<Turn>,
+    turns: Vec<usize>,
 }
 
 impl<'a> Order<'a> {
@@ -106,7 +97,7 @@ impl<'a> Order<'a> {
     /// Lets all go that can, until none can.
     fn settle(&mut self) {
         while let Some(at) = self.free.pop() {
-            self.go(at, false);
+            self.go(at);
         }
     }
 
@@ -123,11 +114,11 @@ impl<'a> Order<'a> {
     }
 
     /// It leaves its CPU, if it has not.
-    fn go(&mut self, at: usize, early: bool) {
+    fn go(&mut self, at: usize) {
         if std::mem::replace(&mut self.gone[at], true) {
             return;
         }
-        self.turns.push(Turn { at, early });
+        self.turns.push(at);
         let Some(cpu) = self.movers[at].leaves() else { return };
         if let Some(count) = self.left.get_mut(&cpu) {
             *count -= 1;
@@ -155,29 +146,39 @@ mod tests {
         prop::collection::vec(one.prop_map(|(from, to)| mover(from, &to)), 0..24)
     }
 
+    /// The turns, and whether the target was not free yet.
+    fn turns(movers: &[Mover]) -> Vec<(usize, bool)> {
+        let mut left: Vec<Option<PuId>> = movers.iter().map(Mover::leaves).collect();
+        let turn = |at: usize| {
+            // It does not wait for itself: its target is not where it runs.
+            let own = left[at].take();
+            let is_free = movers[at].to.iter().any(|cpu| !left.contains(&Some(cpu)));
+            (at, own.is_some() && !is_free)
+        };
+        order(movers).into_iter().map(turn).collect()
+    }
+
     fn early(movers: &[Mover]) -> usize {
-        order(movers).iter().filter(|turn| turn.early).count()
+        turns(movers).iter().filter(|(_, early)| *early).count()
     }
 
     proptest! {
         #[test]
         fn each_goes_once(movers in movers()) {
-            let mut turns: Vec<_> = order(&movers).iter().map(|turn| turn.at).collect();
+            let mut turns = order(&movers);
             turns.sort_unstable();
             prop_assert_eq!(turns, (0..movers.len()).collect::<Vec<_>>());
         }
 
         #[test]
         fn none_goes_where_another_has_still_to_leave(movers in movers()) {
-            let mut left: Vec<Option<PuId>> = movers.iter().map(Mover::leaves).collect();
-            for Turn { at, early } in order(&movers) {
-                let own = left[at];
-                left[at] = None;
-                let is_free = |left: &[_], at: usize| {
-                    movers[at].to.iter().any(|cpu| !left.contains(&Some(cpu)))
-                };
-                // It does not wait for itself: its target is not where it runs.
-                prop_assert!(early || own.is_none() || is_free(&left, at), "{at}: {left:?}");
+            let turns = turns(&movers);
+            for (n, (at, early)) in turns.iter().enumerate() {
+                let rest = &turns[n..];
+                // Where one whose target is free could go, none goes early.
+                let has_still_to_leave = |cpu| rest.iter().any(|(at, _)| movers[*at].leaves() == Some(cpu));
+                let is_free = |(at, _): &(usize, bool)| movers[*at].to.iter().any(|cpu| !has_still_to_leave(cpu));
+                prop_assert!(!early || !rest.iter().any(is_free), "{at}");
             }
         }
 
@@ -197,8 +198,8 @@ mod tests {
     fn the_smaller_crowd_goes_early() {
         let here = std::iter::repeat_n(mover(Some(0), &[1]), 5);
         let there = std::iter::repeat_n(mover(Some(1), &[0]), 3);
-        let turns = order(&here.chain(there).collect::<Vec<_>>());
-        assert!(turns.iter().all(|turn| turn.early == (turn.at >= 5)), "{turns:?}");
+        let turns = turns(&here.chain(there).collect::<Vec<_>>());
+        assert!(turns.iter().all(|(at, early)| *early == (*at >= 5)), "{turns:?}");
     }
 
     #[test]
@@ -208,16 +209,15 @@ mod tests {
         };
         let movers: Vec<Mover> = (0..30).map(way).collect();
         let turns = order(&movers);
-        let changes = turns.windows(2).filter(|pair| movers[pair[0].at] != movers[pair[1].at]);
+        let changes = turns.windows(2).filter(|pair| movers[pair[0]] != movers[pair[1]]);
         assert_eq!(changes.count(), 2);
     }
 
     #[test]
     fn a_chain_goes_from_its_free_end() {
         let chain = [mover(Some(0), &[1]), mover(Some(1), &[2]), mover(Some(2), &[3])];
-        let turn = |at, early| Turn { at, early };
-        assert_eq!(order(&chain), [2, 1, 0].map(|at| turn(at, false)));
+        assert_eq!(turns(&chain), [2, 1, 0].map(|at| (at, false)));
         let swap = [mover(Some(0), &[1]), mover(Some(1), &[0])];
-        assert_eq!(order(&swap), [turn(0, true), turn(1, false)]);
+        assert_eq!(turns(&swap), [(0, true), (1, false)]);
     }
 }

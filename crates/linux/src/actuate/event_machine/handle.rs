@@ -121,7 +121,9 @@ impl Kernel for Handle {
         }
         self.change(key, "change the affinity", |settings| settings.asked = cpus.cloned())?;
         if let Some(cpus) = cpus {
-            self.world().applied.insert(cpus.clone());
+            let mut world = self.world();
+            world.applied.insert(cpus.clone());
+            world.keep_within(key.thread, &cpus.intersection(&cpuset));
         }
         Ok(())
     }

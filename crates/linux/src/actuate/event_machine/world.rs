@@ -122,6 +122,8 @@ pub struct World {
     pub died: bool,
     /// Steps that happen within the manager's calls: after so many.
     pub interrupts: Vec<(u32, Step)>,
+    /// Where threads run that were moved.
+    pub moved: BTreeMap<u32, PuId>,
     /// One of them happened since this was last cleared.
     pub interrupted: bool,
     /// What a manager did that it must never do.
@@ -148,6 +150,7 @@ impl World {
             left: None,
             died: false,
             interrupts: Vec::new(),
+            moved: BTreeMap::new(),
             interrupted: false,
             violations: Vec::new(),
         };
@@ -404,9 +407,21 @@ impl World {
             nice: task.real.nice,
             class: task.real.class,
             zombie: task.zombie,
-            // Anywhere, so that some are where others shall go.
-            on: Some(PuId(thread % 4)),
+            on: Some(self.runs_on(thread)),
         })
+    }
+
+    /// Anywhere at first, so that some are where others shall go.
+    fn runs_on(&self, thread: u32) -> PuId {
+        self.moved.get(&thread).copied().unwrap_or(PuId(thread % 4))
+    }
+
+    /// A thread leaves a CPU that it may not use any more.
+    pub fn keep_within(&mut self, thread: u32, mask: &CpuSet) {
+        let on = self.runs_on(thread);
+        if let Some(to) = mask.first().filter(|_| !mask.contains(on)) {
+            self.moved.insert(thread, to);
+        }
     }
 
     /// The manager is killed: what it wrote until now is what it leaves.
