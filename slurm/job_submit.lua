@@ -16,7 +16,7 @@ To install: copy to the folder of slurm.conf, set the lists, and set JobSubmitPl
 local PARTITIONS = { symbiont = true }
 local QOS = { symbiont = true }
 local MOST_WAIT = 3600
--- `symbiont slurm` releases jobs with this word in their AdminComment.
+-- `symbiont slurm` releases jobs with this word, and the end of that time, in their AdminComment.
 local MARK = "symbiont:waits"
 
 local function is_set(number)
@@ -72,7 +72,8 @@ function slurm_job_submit(job, parts, uid)
         return slurm.SUCCESS
     end
     job.begin_time = os.time() + MOST_WAIT
-    job.admin_comment = MARK
+    -- One that gets another start time later waits for that.
+    job.admin_comment = string.format("%s=%d", MARK, job.begin_time)
     return slurm.SUCCESS
 end
 

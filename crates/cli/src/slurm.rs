@@ -116,7 +116,7 @@ fn release(args: &Slurm, store_path: &Path, decisions: &Decisions) -> anyhow::Re
             }
             Err(_) if ends.load(Ordering::Relaxed) => break,
             Err(error) if is_once => {
-                releaser.finish();
+                said.decisions(&releaser.finish(now_s()), decisions, false);
                 return Err(error.into());
             }
             Err(error) => {
@@ -140,7 +140,7 @@ fn release(args: &Slurm, store_path: &Path, decisions: &Decisions) -> anyhow::Re
             Err(_) => break,
         }
     }
-    releaser.finish();
+    said.decisions(&releaser.finish(now_s()), decisions, false);
     releaser.troubles.drain(..).for_each(|trouble| note!("symbiont: {trouble}"));
     Ok(())
 }

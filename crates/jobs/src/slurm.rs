@@ -82,6 +82,10 @@ pub struct QueuedJob {
     pub submitted_s: f64,
     /// When it started, or will at the earliest.
     pub start_s: Option<f64>,
+    /// Before when it may not start, if that was asked for.
+    pub eligible_s: Option<f64>,
+    /// How often it was requeued.
+    pub restarts: u64,
     /// When it ends by its time limit, if it runs and has one.
     pub ends_s: Option<f64>,
     /// The longest that it may run; none: no limit is known.
@@ -94,6 +98,8 @@ pub struct QueuedJob {
     pub needs: Needs,
     /// Is its start left to Symbiont?
     pub is_marked: bool,
+    /// Until when, as its mark says: with another time of its own it waits for that.
+    pub marked_until_s: Option<f64>,
     /// Has it a script?
     pub is_batch: bool,
     /// Its name.
@@ -108,6 +114,13 @@ impl QueuedJob {
             && self.is_marked
             && self.reason == "BeginTime"
             && self.asked.is_empty()
+            && self.waits_as_marked()
+    }
+
+    /// Is the time that it waits for the mark's, or Slurm's own after a requeue?
+    fn waits_as_marked(&self) -> bool {
+        let same = |(until, eligible): (f64, f64)| (until - eligible).abs() <= 1.0;
+        self.restarts > 0 || self.marked_until_s.zip(self.eligible_s).is_none_or(same)
     }
 }
 
@@ -145,7 +158,7 @@ pub fn confirm(text: &str, job: &QueuedJob) -> Result<(), String> {
     if state != "PD" {
         return Err("it does not wait any more".to_owned());
     }
-    if !has_mark(comment) {
+    if mark(comment).is_none() {
         return Err("its start is not left to Symbiont".to_owned());
     }
     Ok(())
@@ -198,8 +211,21 @@ fn line_of<const FIELDS: usize>(text: &str, job: u64) -> Result<[&str; FIELDS], 
     fields.try_into().map_err(|_| format!("{count} fields, {FIELDS} expected"))
 }
 
-fn has_mark(comment: &str) -> bool {
-    comment.split_whitespace().any(|word| word == MARK)
+/// A mark in an administrator's comment.
+struct Mark {
+    /// Until when the start is left to Symbiont, where it says so.
+    until_s: Option<f64>,
+}
+
+/// [`MARK`], or `MARK=SECONDS` since 1970.
+fn mark(comment: &str) -> Option<Mark> {
+    comment.split_whitespace().find_map(|word| match word.strip_prefix(MARK)? {
+        "" => Some(Mark { until_s: None }),
+        time => {
+            let until = time.strip_prefix('=')?.parse::<u64>().ok()?;
+            Some(Mark { until_s: Some(until as f64) })
+        }
+    })
 }
 
 fn parse<T>(

@@ -1,16 +1,15 @@
 //! Slurm, by its commands.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use symbiont_jobs::slurm::{
     CONFIRM_FORMAT, END_FORMAT, EndedJob, Layout, LineError, PRIORITY_FORMAT, QueuedJob, Selection,
     confirm, parse_ended, parse_jobs, parse_priority, parse_qos,
 };
 
-use super::command::{TIMEOUT, asked, run};
+use super::command::{Patience, TIMEOUT, run};
 
 /// Why Slurm was not asked, or did not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +49,10 @@ impl SlurmError {
     pub fn is_of_all(&self) -> bool {
         match self {
             Self::NotRun { .. } | Self::Silent { .. } | Self::Ended { .. } => true,
-            Self::Refused { why, .. } => why.to_ascii_lowercase().contains("contact"),
+            Self::Refused { why, .. } => {
+                let why = why.to_ascii_lowercase();
+                ["contact", "timed out", "zero bytes"].iter().any(|word| why.contains(word))
+            }
         }
     }
 
@@ -76,31 +78,30 @@ pub trait Cluster {
     /// Lets a released job start on any node, with this priority or a higher one (0: as Slurm has it), if Slurm confirms by its number
     /// that it waited for Symbiont.
     fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError>;
-    /// Gives back jobs that this one has released, without waiting long: it ends. True: it is done.
-    fn give_back_all(&mut self, jobs: &[u64]) -> bool;
+    /// From now on nothing is waited for long: the releaser ends.
+    fn end_soon(&mut self);
     /// What was not understood since the last call.
     fn take_line_errors(&mut self) -> Vec<String>;
 }
 
-/// How long the last command may take before it is left to itself.
+/// How long the last commands may take, all together.
 const LAST: Duration = Duration::from_millis(700);
 
 /// The cluster that Slurm's commands reach from here.
 #[derive(Debug, Default)]
 pub struct Commands {
     errors: Vec<String>,
-    /// Set: no command is waited for any more.
-    ends: Arc<AtomicBool>,
+    patience: Patience,
 }
 
 impl Commands {
     /// Waits for commands only until this is set.
     pub fn until(ends: Arc<AtomicBool>) -> Self {
-        Self { errors: Vec::new(), ends }
+        Self { errors: Vec::new(), patience: Patience::until(ends) }
     }
 
     fn run(&self, command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
-        run(command, arguments, &self.ends)
+        run(command, arguments, &self.patience)
     }
 
     /// What squeue writes of one job, by its number, in whatever state.
@@ -189,22 +190,8 @@ impl Cluster for Commands {
         Ok(())
     }
 
-    fn give_back_all(&mut self, jobs: &[u64]) -> bool {
-        let ids: Vec<String> = jobs.iter().map(ToString::to_string).collect();
-        let command = ["update", &format!("JobId={}", ids.join(",")), "ReqNodeList="];
-        let Ok(mut child) = asked("scontrol", &command).stdout(Stdio::null()).spawn() else {
-            return false;
-        };
-        // One that takes longer goes on by itself.
-        let begin = Instant::now();
-        while begin.elapsed() < LAST {
-            match child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-                Ok(Some(status)) => return status.success(),
-                Err(_) => return false,
-            }
-        }
-        false
+    fn end_soon(&mut self) {
+        self.patience.end_in(LAST);
     }
 
     fn take_line_errors(&mut self) -> Vec<String> {
@@ -232,6 +219,12 @@ mod tests {
         assert!(passing.is_passing() && !passing.is_of_all());
         let of_job = refused("Job resizing not supported for job arrays");
         assert!(!of_job.is_passing() && !of_job.is_of_all());
-        assert!(refused("Unable to contact slurm controller (connect failure)").is_of_all());
+        for why in [
+            "Unable to contact slurm controller (connect failure)",
+            "Socket timed out on send/recv operation",
+            "Zero Bytes were transmitted or received",
+        ] {
+            assert!(refused(why).is_of_all());
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -24,8 +25,34 @@ fn is_passed_on(name: &str) -> bool {
         || !of_slurm.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// For how long commands are waited for.
+#[derive(Debug, Clone, Default)]
+pub struct Patience {
+    ends: Arc<AtomicBool>,
+    last: Option<Instant>,
+}
+
+impl Patience {
+    /// Until this is set.
+    pub fn until(ends: Arc<AtomicBool>) -> Self {
+        Self { ends, last: None }
+    }
+
+    /// From now on for this long, all together.
+    pub fn end_in(&mut self, time: Duration) {
+        self.last = Some(Instant::now() + time);
+    }
+
+    fn is_over(&self) -> bool {
+        match self.last {
+            Some(last) => Instant::now() >= last,
+            None => self.ends.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// A command of Slurm with an empty input.
-pub fn asked(command: &str, arguments: &[&str]) -> Command {
+fn asked(command: &str, arguments: &[&str]) -> Command {
     let mut asked = Command::new(command);
     for (name, _) in std::env::vars_os() {
         if !is_passed_on(&name.to_string_lossy()) {
@@ -38,7 +65,7 @@ pub fn asked(command: &str, arguments: &[&str]) -> Command {
 }
 
 /// What a command writes to its standard output.
-pub fn run(command: &str, arguments: &[&str], ends: &AtomicBool) -> Result<String, SlurmError> {
+pub fn run(command: &str, arguments: &[&str], patience: &Patience) -> Result<String, SlurmError> {
     let not_run = |error: std::io::Error| SlurmError::NotRun {
         command: command.to_owned(),
         why: match error.kind() {
@@ -47,14 +74,14 @@ pub fn run(command: &str, arguments: &[&str], ends: &AtomicBool) -> Result<Strin
         },
     };
     let name = command.to_owned();
-    if ends.load(Ordering::Relaxed) {
+    if patience.is_over() {
         return Err(SlurmError::Ended { command: name });
     }
     let mut asked = asked(command, arguments);
     let mut child = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
     let (out, err) = (child.stdout.take().map(Pipe::of), child.stderr.take().map(Pipe::of));
-    let Some(status) = within(&mut child, TIMEOUT, ends).map_err(not_run)? else {
-        return Err(match ends.load(Ordering::Relaxed) {
+    let Some(status) = within(&mut child, TIMEOUT, patience).map_err(not_run)? else {
+        return Err(match patience.is_over() {
             true => SlurmError::Ended { command: name },
             false => SlurmError::Silent { command: name },
         });
@@ -75,7 +102,7 @@ pub fn run(command: &str, arguments: &[&str], ends: &AtomicBool) -> Result<Strin
 fn within(
     child: &mut Child,
     time: Duration,
-    ends: &AtomicBool,
+    patience: &Patience,
 ) -> std::io::Result<Option<std::process::ExitStatus>> {
     let begin = Instant::now();
     let mut pause = Duration::from_millis(1);
@@ -83,7 +110,7 @@ fn within(
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if begin.elapsed() > time || ends.load(Ordering::Relaxed) {
+        if begin.elapsed() > time || patience.is_over() {
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -132,12 +159,10 @@ impl Pipe {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn ask(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
-        run(command, arguments, &AtomicBool::new(false))
+        run(command, arguments, &Patience::default())
     }
 
     #[test]
@@ -168,20 +193,26 @@ mod tests {
     #[test]
     fn a_command_that_hangs_is_ended() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let never = AtomicBool::new(false);
-        assert_eq!(within(&mut child, Duration::from_millis(30), &never).unwrap(), None);
+        let time = Duration::from_millis(30);
+        assert_eq!(within(&mut child, time, &Patience::default()).unwrap(), None);
     }
 
     #[test]
     fn a_command_is_not_waited_for_once_symbiont_ends() {
         let ends = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&ends);
-        let waits = std::thread::spawn(move || run("sleep", &["60"], &flag));
+        let mut patience = Patience::until(Arc::clone(&ends));
+        let same = patience.clone();
+        let waits = std::thread::spawn(move || run("sleep", &["60"], &same));
         std::thread::sleep(Duration::from_millis(50));
         ends.store(true, Ordering::Relaxed);
         let ended = waits.join().unwrap().unwrap_err();
         assert_eq!(ended, SlurmError::Ended { command: "sleep".to_owned() });
-        assert!(run("sleep", &["60"], &ends).is_err());
+        assert!(run("sleep", &["60"], &patience).is_err());
+        // The last ones have a time of their own.
+        patience.end_in(Duration::from_secs(60));
+        assert_eq!(run("echo", &["x"], &patience).unwrap(), "x\n");
+        patience.end_in(Duration::from_millis(30));
+        assert!(run("sleep", &["60"], &patience).is_err());
     }
 
     #[test]

@@ -22,6 +22,12 @@ pub struct Released {
     /// Was it seen to run?
     #[serde(default)]
     pub has_started: bool,
+    /// How often it had been requeued before.
+    #[serde(default)]
+    pub restarts: u64,
+    /// The releaser has ended, and it is to be given back.
+    #[serde(default)]
+    pub is_over: bool,
 }
 
 /// All of them, by number.
@@ -74,8 +80,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] =
             ["one.json", "other.json"].map(|name| Journal::next_to(&folder.path().join(name)));
-        let (node, since_s, priority, has_started) = ("n1".to_owned(), 1.0, 7, false);
-        let released = ReleasedJobs::from([(3, Released { node, since_s, priority, has_started })]);
+        let released = Released {
+            node: "n1".to_owned(),
+            since_s: 1.0,
+            priority: 7,
+            has_started: false,
+            restarts: 0,
+            is_over: false,
+        };
+        let released = ReleasedJobs::from([(3, released)]);
         one.write(&released).unwrap();
         other.write(&ReleasedJobs::new()).unwrap();
         assert_eq!(one.read().unwrap(), released);

@@ -73,6 +73,8 @@ pub struct Releaser<C> {
     released: ReleasedJobs,
     /// How often Slurm refused to let a job of the queue start.
     refusals: BTreeMap<u64, u32>,
+    /// By nodes: CPUs of jobs that were left to Slurm at this look, where it may start them.
+    claimed: BTreeMap<String, usize>,
     /// Was it said that Slurm gives whole cores?
     said_whole: bool,
     /// By partitions: jobs for which a node is kept, and which.
@@ -95,7 +97,7 @@ impl<C: Cluster> Releaser<C> {
         let identities = Identities::new(&std::env::var("PATH").unwrap_or_default());
         let (programs, accounts, refusals) = Default::default();
         let (metrics, troubles, predicting) = Default::default();
-        let (gone_s, learnt, cpu_s, kept) = Default::default();
+        let (gone_s, learnt, cpu_s, kept, claimed) = Default::default();
         Self {
             cluster,
             options,
@@ -114,6 +116,7 @@ impl<C: Cluster> Releaser<C> {
             refusals,
             said_whole: false,
             kept,
+            claimed,
             metrics,
             troubles,
         }
@@ -145,8 +148,8 @@ impl<C: Cluster> Releaser<C> {
         self.metrics.errors += self.troubles.len() as u64;
         // A node that does not answer is no error of Slurm.
         self.troubles.extend(lines);
-        let left = self.waiting(&jobs).into_iter();
-        let left = left.filter(|job| !self.released.contains_key(&job.id));
+        let started = |job: &QueuedJob| releasing::decisions_on(&decisions, job.id);
+        let left = self.waiting(&jobs).into_iter().filter(|job| !started(job));
         let left: Vec<f64> = left.map(|job| now_s - job.submitted_s).collect();
         self.metrics.waiting = left.len();
         self.metrics.longest_wait_s = left.into_iter().fold(0.0, f64::max);

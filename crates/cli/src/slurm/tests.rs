@@ -52,6 +52,8 @@ struct Fake {
     ended: BTreeMap<u64, EndedJob>,
     calls: Vec<String>,
     refuses: Vec<u64>,
+    /// Does what it refuses all the same.
+    does_refused: bool,
     selection: Selection,
     reserved: Vec<Reserved>,
     /// Scripts that cannot be read before the others can.
@@ -87,14 +89,19 @@ impl Cluster for &mut Fake {
 
     fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError> {
         self.calls.push(format!("release {} {}", job.id, node.unwrap_or("anywhere")));
-        if self.refuses.contains(&job.id) {
+        if self.refuses.contains(&job.id) && !self.does_refused {
             let (command, why) = ("scontrol".to_owned(), "Invalid job id specified".to_owned());
             return Err(SlurmError::Refused { command, why });
         }
-        let mut jobs = self.jobs.iter_mut().filter(|one| one.id == job.id);
+        let id = job.id;
+        let mut jobs = self.jobs.iter_mut().filter(|one| one.id == id);
         if let Some(job) = jobs.next() {
             job.reason = "None".to_owned();
             job.asked = node.unwrap_or_default().to_owned();
+        }
+        if self.refuses.contains(&id) {
+            let (command, why) = ("scontrol".to_owned(), "An odd answer".to_owned());
+            return Err(SlurmError::Refused { command, why });
         }
         Ok(())
     }
@@ -105,9 +112,8 @@ impl Cluster for &mut Fake {
         Ok(())
     }
 
-    fn give_back_all(&mut self, jobs: &[u64]) -> bool {
-        self.calls.push(format!("give back all of {jobs:?}"));
-        true
+    fn end_soon(&mut self) {
+        self.calls.push("ends soon".to_owned());
     }
 
     fn take_line_errors(&mut self) -> Vec<String> {
@@ -128,12 +134,15 @@ fn waits(id: u64, submitted_s: f64) -> QueuedJob {
         nodes: 1,
         submitted_s,
         start_s: Some(submitted_s + 3600.0),
+        eligible_s: Some(submitted_s + 3600.0),
+        restarts: 0,
         ends_s: None,
         limit_s: None,
         runs_on: Vec::new(),
         asked: String::new(),
         needs: Needs { tasks: 1, ..Needs::default() },
         is_marked: true,
+        marked_until_s: Some(submitted_s + 3600.0),
         is_batch: true,
         name: format!("job{id}"),
     }
@@ -392,8 +401,8 @@ impl Cluster for &mut Both<'_> {
         (&mut *self.fake).give_back(job, least_priority)
     }
 
-    fn give_back_all(&mut self, jobs: &[u64]) -> bool {
-        (&mut *self.fake).give_back_all(jobs)
+    fn end_soon(&mut self) {
+        (&mut *self.fake).end_soon();
     }
 
     fn take_line_errors(&mut self) -> Vec<String> {

@@ -127,6 +127,9 @@ fn other(one: &Value) -> Option<String> {
     // Newer releases write this where none is asked for.
     const NO_THREADS: u64 = 0x7ffe;
     let threads = number(one, "thread_spec").filter(|threads| !matches!(threads, 0 | &NO_THREADS));
+    // All its CPUs are to be of one node; with fewer than that node has to have, this is more than is counted.
+    let of_node = number(one, "minimum_cpus_per_node").unwrap_or(0);
+    let is_more = of_node > number(one, "cpus").unwrap_or(1).max(1);
     let is_shared = match one.get("shared") {
         None | Some(Value::Null) => false,
         Some(Value::Array(words)) => !words.is_empty(),
@@ -136,6 +139,7 @@ fn other(one: &Value) -> Option<String> {
     let is_true = |name: &str| one.get(name) == Some(&Value::Bool(true));
     word.or(number_of)
         .or(threads.map(|_| "specialized threads"))
+        .or(is_more.then_some("more CPUs of a node than it gets"))
         .or(is_shared.then_some("nodes of its own, or shared ones"))
         .or((!of_task.split(',').all(|one| one.is_empty() || one.starts_with("cpu")))
             .then_some("generic resources"))

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Needs, QueuedJob, State, has_mark, hosts, size};
+use super::{Needs, QueuedJob, State, hosts, mark, size};
 
 /// Why there is no queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +50,7 @@ fn job(one: &Value) -> Result<QueuedJob, String> {
     // Slurm has 0 for a time that is not known.
     let time = |name: &str| number(one, name).filter(|time| *time > 0).map(|time| time as f64);
     let nodes = word(one, "nodes");
+    let mark = mark(word(one, "admin_comment"));
     Ok(QueuedJob {
         id: need("job_id")?,
         state: state(one)?,
@@ -62,13 +63,16 @@ fn job(one: &Value) -> Result<QueuedJob, String> {
         nodes: count("node_count")?,
         submitted_s: time("submit_time").ok_or("it has no submit_time")?,
         start_s: time("start_time"),
+        eligible_s: time("eligible_time"),
+        restarts: number(one, "restart_cnt").unwrap_or(0),
         ends_s: time("end_time"),
         // Minutes.
         limit_s: number(one, "time_limit").map(|minutes| minutes as f64 * 60.0),
         runs_on: if nodes.is_empty() { Vec::new() } else { hosts(nodes)? },
         asked: word(one, "required_nodes").to_owned(),
         needs: Needs::of(one),
-        is_marked: has_mark(word(one, "admin_comment")),
+        is_marked: mark.is_some(),
+        marked_until_s: mark.and_then(|mark| mark.until_s),
         is_batch: one.get("batch_flag").is_some_and(|flag| flag == &Value::Bool(true)),
         name: word(one, "name").to_owned(),
     })

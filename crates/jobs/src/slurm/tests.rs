@@ -77,7 +77,7 @@ fn a_job_that_is_not_understood_is_reported_and_the_others_count() {
 fn only_a_job_that_slurm_shows_as_marked_by_its_number_is_confirmed() {
     let (jobs, _) = parse_jobs(QUEUE).unwrap();
     let confirm = |text: &str| confirm(text, &jobs[1]);
-    let good = "3   |1000|1795721569|PD|symbiont:waits  |\n";
+    let good = "3   |1000|1795721569|PD|symbiont:waits=1795725169  |\n";
     assert_eq!(confirm(good), Ok(()));
     // A job of two parts.
     assert_eq!(confirm(&format!("4|1000|1795721569|PD||\n{good}")), Ok(()));

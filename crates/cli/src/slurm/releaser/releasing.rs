@@ -49,16 +49,34 @@ impl<C: Cluster> Releaser<C> {
                 layout.trouble(job).or_else(refused)
             })
             .collect();
+        self.claimed.clear();
         for (job, why) in waiting.into_iter().zip(left) {
-            match why {
-                Some(why) => decisions.extend(self.leave(job, &why, now_s)?),
-                None => chosen.push(job),
+            let Some(why) = why else {
+                chosen.push(job);
+                continue;
+            };
+            if let Some(decision) = self.leave(job, &why, now_s)? {
+                self.claim(job, layout);
+                decisions.push(decision);
             }
         }
         for group in groups(&chosen, layout) {
             decisions.extend(self.release_of_group(jobs, &chosen, layout, &group, now_s)?);
         }
         Ok(decisions)
+    }
+
+    /// Counts the CPUs that a job of one node takes where Slurm is likely to start it.
+    fn claim(&mut self, job: &QueuedJob, layout: &Layout) {
+        let left = |node: &&NodeState| {
+            node.idle.saturating_sub(self.claimed.get(&node.name).copied().unwrap_or(0))
+        };
+        let could =
+            layout.nodes.iter().filter(|node| node.takes_jobs && layout.could_take(job, node));
+        let roomiest = could.filter(|node| left(node) >= job.cpus).max_by_key(left);
+        if let Some(node) = roomiest.filter(|_| job.nodes <= 1) {
+            *self.claimed.entry(node.name.clone()).or_default() += job.cpus;
+        }
     }
 
     /// Lets a job start where Slurm wants.
@@ -203,8 +221,8 @@ impl<C: Cluster> Releaser<C> {
                 decisions.extend(self.leave(job, why, now_s)?);
                 continue;
             }
+            // Slurm may have done what it refuses: it stays noted until the next look.
             if !self.start(job, Some(&release.node))? {
-                self.released.remove(&job.id);
                 continue;
             }
             let waited_s = now_s - job.submitted_s;
@@ -229,9 +247,15 @@ impl<C: Cluster> Releaser<C> {
         }
         let before = self.released.clone();
         for release in releases {
-            let priority = jobs.get(&release.job).map_or(0, |job| job.priority);
-            let node = release.node.clone();
-            let released = Released { node, since_s: now_s, priority, has_started: false };
+            let Some(job) = jobs.get(&release.job) else { continue };
+            let released = Released {
+                node: release.node.clone(),
+                since_s: now_s,
+                priority: job.priority,
+                has_started: false,
+                restarts: job.restarts,
+                is_over: false,
+            };
             self.released.insert(release.job, released);
         }
         if self.options.dry_run {
@@ -277,7 +301,9 @@ impl<C: Cluster> Releaser<C> {
         now_s: f64,
     ) -> Node {
         let coming: Vec<&QueuedJob> = self.coming(jobs, &state.name).collect();
-        let taken: usize = coming.iter().map(|job| job.needs.units(job.cpus, unit)).sum();
+        let claimed = self.claimed.get(&state.name).copied().unwrap_or(0).div_ceil(unit);
+        let coming_units = coming.iter().map(|job| job.needs.units(job.cpus, unit));
+        let taken = coming_units.sum::<usize>() + claimed;
         let runs =
             |job: &&QueuedJob| job.state == State::Running && job.runs_on.contains(&state.name);
         let here: Vec<&QueuedJob> = jobs.iter().filter(runs).chain(coming).collect();
@@ -376,7 +402,8 @@ struct Kind {
     nodes: Vec<NodeState>,
 }
 
-fn decisions_on(decisions: &[Decision], job: u64) -> bool {
+/// May this job start, by one of these?
+pub(super) fn decisions_on(decisions: &[Decision], job: u64) -> bool {
     decisions.iter().any(|decision| decision.job == job && !decision.is_kept)
 }
 

@@ -12,7 +12,8 @@
 //! - `a_job_that_slurm_can_never_start_where_it_was_sent_is_given_back_at_once`, with its priority.
 //! - `a_job_that_is_requeued_does_not_wait_for_its_node_again`.
 //! - `a_job_that_cannot_start_where_it_was_sent_is_given_back`, also by a releaser that has just begun.
-//! - `what_has_not_started_is_given_back_at_the_end`; after a kill by the guard
+//! - `a_job_that_slurm_assigned_but_reported_as_refused_is_given_back`.
+//! - `what_has_not_started_is_given_back_at_the_end`, with its priority; after a kill by the guard
 //!   (`what_a_killed_releaser_has_assigned_is_undone`).
 //! - `nodes_that_a_user_asks_for_later_are_left_to_the_user`.
 
@@ -38,7 +39,7 @@ impl<C: Cluster> Releaser<C> {
         let before = self.released.clone();
         self.released.retain(|id, one| {
             let Some(job) = by_id.get(id) else { return false };
-            one.has_started |= job.state == State::Running;
+            one.has_started |= job.state == State::Running || job.restarts > one.restarts;
             match job.state {
                 State::Pending => job.is_marked && job.asked == one.node,
                 State::Running => true,
@@ -56,6 +57,8 @@ impl<C: Cluster> Releaser<C> {
                 format!("Slurm can never start it on {node}")
             } else if one.has_started {
                 format!("it is to run again, and on {node} no more than elsewhere")
+            } else if one.is_over {
+                format!("the releaser ends, and does not see it start on {node}")
             } else if now_s - one.since_s > START_TIMEOUT_S {
                 format!("{node} had no room for it within {START_TIMEOUT_S} s")
             } else {
@@ -97,14 +100,16 @@ impl<C: Cluster> Releaser<C> {
         all.map(|(id, _)| *id).collect()
     }
 
-    /// Gives back all jobs that have not started, since no releaser looks after them any more.
-    pub fn finish(&mut self) {
-        let jobs = self.on_their_way();
-        if jobs.is_empty() || self.options.dry_run || !self.cluster.give_back_all(&jobs) {
-            return;
+    /// Gives back all jobs that have not started, since no releaser looks after them any more. What this does not
+    /// reach in its short time is for the guard, or the next releaser.
+    pub fn finish(&mut self, now_s: f64) -> Vec<Decision> {
+        if self.on_their_way().is_empty() || self.options.dry_run {
+            return Vec::new();
         }
-        jobs.iter().for_each(|id| drop(self.released.remove(id)));
+        self.cluster.end_soon();
+        self.released.values_mut().for_each(|one| one.is_over = !one.has_started);
         self.note_released();
+        self.settle(now_s).unwrap_or_default()
     }
 
     fn note_released(&mut self) {

@@ -219,10 +219,61 @@ fn what_has_not_started_is_given_back_at_the_end() {
     };
     let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default());
     releaser.step(10.0).unwrap();
-    releaser.finish();
     drop(releaser);
-    assert_eq!(cluster.calls.last().unwrap(), "give back all of [1, 2]");
+    // Slurm has given up the second one in the meantime.
+    (cluster.jobs[1].priority, cluster.jobs[1].reason) = (0, "BadConstraints".to_owned());
+    let mut releaser =
+        super::releaser(&mut cluster, options(), store.clone(), Observations::default());
+    assert_eq!(releaser.finish(11.0).len(), 2);
+    drop(releaser);
+    assert_eq!(cluster.calls[2..], ["ends soon", "give back 1 0", "give back 2 998"]);
     assert!(Journal::next_to(store.path()).read().unwrap().is_empty());
+}
+
+#[test]
+fn a_job_that_slurm_assigned_but_reported_as_refused_is_given_back() {
+    let (_folder, store) = store();
+    let mut cluster = one_of_each();
+    (cluster.refuses, cluster.does_refused) = (vec![1], true);
+    assert_eq!(look(&mut cluster, &store, 10.0).0.len(), 0);
+    assert_eq!(cluster.jobs[0].asked, "a");
+    look(&mut cluster, &store, 71.0);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 0"]);
+}
+
+#[test]
+fn a_requeue_that_is_seen_before_the_run_gives_back_at_once() {
+    let (_folder, store) = store();
+    let mut cluster = one_of_each();
+    look(&mut cluster, &store, 10.0);
+    cluster.jobs[0].restarts = 1;
+    assert_eq!(look(&mut cluster, &store, 11.0).0.len(), 1);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 0"]);
+}
+
+#[test]
+fn a_job_that_got_a_start_time_of_its_own_waits_for_that() {
+    let (_folder, store) = store();
+    let mut cluster = one_of_each();
+    cluster.jobs[0].eligible_s = Some(7200.0);
+    assert_eq!(look(&mut cluster, &store, 10.0).0.len(), 0);
+    // Slurm lets one that it has requeued wait for two minutes.
+    cluster.jobs[0].restarts = 1;
+    look(&mut cluster, &store, 15.0);
+    assert_eq!(cluster.calls, ["release 1 a"]);
+}
+
+#[test]
+fn jobs_that_are_left_to_slurm_take_cpus_too() {
+    let (_folder, store) = store();
+    let other = Needs { other: Some("licences".to_owned()), ..Needs::default() };
+    let mut cluster = Fake {
+        jobs: vec![QueuedJob { needs: other, ..waits(1, 0.0) }, waits(2, 0.0), waits(3, 0.0)],
+        nodes: vec![node("a", 2, 2)],
+        ..Fake::default()
+    };
+    look(&mut cluster, &store, 10.0);
+    assert_eq!(cluster.calls, ["release 1 anywhere", "release 2 a"]);
 }
 
 #[test]
