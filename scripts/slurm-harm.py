@@ -3,7 +3,8 @@
 
 Submits jobs of all kinds, kills and stops the releaser at random moments, looks once in between, and watches the queue
 each second. Ends with 1 if a job is held for good for longer than 5 s, one starts that was not Symbiont's to start, one
-does not end, one waits longer than MOST_WAIT allows, or jobs do not start where they were sent to.
+does not end, one waits longer than MOST_WAIT allows or for a node after the releaser has ended, or jobs do not start
+where they were sent to.
     slurm-harm.py SYMBIONT FOLDER MOST_WAIT JOBS SEED
 """
 
@@ -13,7 +14,8 @@ symbiont, folder, most_wait, count, seed = sys.argv[1], sys.argv[2], *map(int, s
 draw = random.Random(seed)
 store = os.path.join(folder, "jobs.json")
 log = open(os.path.join(folder, "releaser.log"), "w")
-HELD_S, SCHEDULED_S = 5, 10
+# Seconds; after its orderly end the releaser leaves no job bound to a node.
+HELD_S, SCHEDULED_S, BOUND_S = 5, 10, 4
 
 
 def out(*command):
@@ -26,6 +28,7 @@ KINDS = [
     ["-C", "fast|slow"], ["-C", "fast&big"], ["-x", "n1"], ["-x", "n[1-2]"], ["--mem=1500"], ["--mem=3000"],
     ["--mem-per-cpu=700"], ["--gres=tok:1"], ["--exclusive"], ["--array=0-1"], ["-p", "wide"], ["-p", "wide", "-c", "3"],
     ["-p", "symbiont,wide"], ["-p", "whole"], ["--hint=nomultithread"], ["--tmp=1"], ["--licenses=lic:1"],
+    ["-n", "2", "--mincpus=3"],
 ]
 
 
@@ -47,15 +50,19 @@ def start(*options):
 victims = [int(out("sbatch", "--parsable", "-o", "/dev/null", "-p", "plain", "--begin=now+1hour", "--wrap", "true"))
            for _ in range(5)]
 jobs, held, faults, acts = {}, {}, [], {"killed": 0, "stopped": 0, "once": 0, "slow to stop": 0}
-releaser, until = start(), 0.0
+releaser, until, stopped = start(), 0.0, None
 begin, end = time.time(), time.time() + 10 * most_wait
 while time.time() < end:
     for _ in range(min(draw.randrange(8), count - len(jobs))):
         if made := submit():
             jobs[made[0]] = made[1]
     now = time.time()
-    rows = [row.split("|") for row in out("squeue", "-h", "-a", "-r", "-o", "%A|%t|%r|%Q").splitlines()]
-    for job, state, reason, priority in rows:
+    rows = [row.split("|") for row in out("squeue", "-h", "-a", "-r", "-o", "%A|%t|%r|%Q|%n").splitlines()]
+    for job, state, reason, priority, asks in rows:
+        # Of its own accord no job asks for a node.
+        if stopped and now - stopped > BOUND_S and state == "PD" and asks:
+            faults.append(f"job {job} {jobs.get(int(job))} still waits for {asks} {now - stopped:.0f} s after the end")
+            stopped = None
         is_held = state == "PD" and (reason == "BadConstraints" or priority == "0")
         since = held.setdefault(job, now) if is_held else held.pop(job, now)
         if is_held and now - since > HELD_S:
@@ -68,7 +75,10 @@ while time.time() < end:
         releaser.wait(30)
         acts["slow to stop"] += act == "stopped" and time.time() - asked > 1.0
         acts[act] += 1
-    if releaser.poll() is not None:
+        stopped = time.time() if act == "stopped" else None
+        until = time.time() + draw.choice([0, 0, 8])
+    if releaser.poll() is not None and now > until:
+        stopped = None
         is_once = draw.random() < 0.3
         acts["once"] += is_once
         releaser, until = start(*["--once"] * is_once), now + draw.uniform(2, 12)

@@ -43,6 +43,10 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let template =
         (!args.template.is_empty()).then(|| Template::new(&args.template)).transpose()?;
     let lines = job_file::read(args.file.as_deref(), template.as_ref())?;
+    if lines.is_empty() {
+        note!("symbiont: nothing is on standard input, and nothing is run");
+        return Ok(());
+    }
     let noted = args.progress.clone().or_else(|| default_progress(args.file.as_deref()?));
     anyhow::ensure!(
         !args.resume || noted.is_some(),

@@ -19,7 +19,8 @@ pub struct Line {
     pub command: String,
 }
 
-/// Reads the commands, or the arguments of a template; from standard input where no file is named.
+/// Reads the commands, or the arguments of a template; from standard input where no file is named, which alone may be
+/// empty.
 pub fn read(file: Option<&Path>, template: Option<&Template>) -> anyhow::Result<Vec<Line>> {
     let arguments = template.and_then(|template| template.arguments.as_deref());
     if let (Some(template), Some(arguments)) = (template, arguments) {
@@ -34,7 +35,10 @@ pub fn read(file: Option<&Path>, template: Option<&Template>) -> anyhow::Result<
         ),
         None => (standard_input()?, "on standard input".to_owned()),
     };
+    let is_file = file.is_some_and(|file| file != Path::new("-"));
     match template {
+        // A list that is made by another command may be empty.
+        _ if !is_file && text.trim().is_empty() => Ok(Vec::new()),
         Some(template) => checked(template.lines(text.lines())),
         None => parse(&text),
     }

@@ -38,6 +38,8 @@ fn commands_and_arguments_are_taken_from_standard_input() {
     assert_eq!(written(&commands), ["a", "b"]);
     let arguments = given(folder, &["-j1", "--", "echo", "{/.}", "{#}"], "x/it's.gz\n$HOME\n");
     assert_eq!(written(&arguments), ["it's 1", "$HOME 2"]);
+    let none = given(folder, &["-j1", "--", "echo"], "\n");
+    assert_eq!(written(&none), Vec::<String>::new());
     // Nothing of it is left.
     let mut left: Vec<_> =
         fs::read_dir(folder).unwrap().map(|one| one.unwrap().file_name()).collect();
