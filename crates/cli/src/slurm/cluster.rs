@@ -9,7 +9,7 @@ use symbiont_jobs::slurm::{
     confirm, parse_ended, parse_jobs, parse_priority, parse_qos,
 };
 
-use super::command::{Patience, TIMEOUT, run};
+use super::command::{TIMEOUT, Wait, run};
 
 /// Why Slurm was not asked, or did not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,17 +91,17 @@ const LAST: Duration = Duration::from_millis(700);
 #[derive(Debug, Default)]
 pub struct Commands {
     errors: Vec<String>,
-    patience: Patience,
+    wait: Wait,
 }
 
 impl Commands {
     /// Waits for commands only until this is set.
     pub fn until(ends: Arc<AtomicBool>) -> Self {
-        Self { errors: Vec::new(), patience: Patience::until(ends) }
+        Self { errors: Vec::new(), wait: Wait::until(ends) }
     }
 
     fn run(&self, command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
-        run(command, arguments, &self.patience)
+        run(command, arguments, &self.wait)
     }
 
     /// What squeue writes of one job, by its number, in whatever state.
@@ -191,7 +191,7 @@ impl Cluster for Commands {
     }
 
     fn end_soon(&mut self) {
-        self.patience.end_in(LAST);
+        self.wait.end_in(LAST);
     }
 
     fn take_line_errors(&mut self) -> Vec<String> {

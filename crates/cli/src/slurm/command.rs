@@ -27,12 +27,12 @@ fn is_passed_on(name: &str) -> bool {
 
 /// For how long commands are waited for.
 #[derive(Debug, Clone, Default)]
-pub struct Patience {
+pub struct Wait {
     ends: Arc<AtomicBool>,
     last: Option<Instant>,
 }
 
-impl Patience {
+impl Wait {
     /// Until this is set.
     pub fn until(ends: Arc<AtomicBool>) -> Self {
         Self { ends, last: None }
@@ -65,7 +65,7 @@ fn asked(command: &str, arguments: &[&str]) -> Command {
 }
 
 /// What a command writes to its standard output.
-pub fn run(command: &str, arguments: &[&str], patience: &Patience) -> Result<String, SlurmError> {
+pub fn run(command: &str, arguments: &[&str], wait: &Wait) -> Result<String, SlurmError> {
     let not_run = |error: std::io::Error| SlurmError::NotRun {
         command: command.to_owned(),
         why: match error.kind() {
@@ -74,14 +74,14 @@ pub fn run(command: &str, arguments: &[&str], patience: &Patience) -> Result<Str
         },
     };
     let name = command.to_owned();
-    if patience.is_over() {
+    if wait.is_over() {
         return Err(SlurmError::Ended { command: name });
     }
     let mut asked = asked(command, arguments);
     let mut child = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
     let (out, err) = (child.stdout.take().map(Pipe::of), child.stderr.take().map(Pipe::of));
-    let Some(status) = within(&mut child, TIMEOUT, patience).map_err(not_run)? else {
-        return Err(match patience.is_over() {
+    let Some(status) = within(&mut child, TIMEOUT, wait).map_err(not_run)? else {
+        return Err(match wait.is_over() {
             true => SlurmError::Ended { command: name },
             false => SlurmError::Silent { command: name },
         });
@@ -102,7 +102,7 @@ pub fn run(command: &str, arguments: &[&str], patience: &Patience) -> Result<Str
 fn within(
     child: &mut Child,
     time: Duration,
-    patience: &Patience,
+    wait: &Wait,
 ) -> std::io::Result<Option<std::process::ExitStatus>> {
     let begin = Instant::now();
     let mut pause = Duration::from_millis(1);
@@ -110,7 +110,7 @@ fn within(
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if begin.elapsed() > time || patience.is_over() {
+        if begin.elapsed() > time || wait.is_over() {
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn ask(command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
-        run(command, arguments, &Patience::default())
+        run(command, arguments, &Wait::default())
     }
 
     #[test]
@@ -194,25 +194,25 @@ mod tests {
     fn a_command_that_hangs_is_ended() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let time = Duration::from_millis(30);
-        assert_eq!(within(&mut child, time, &Patience::default()).unwrap(), None);
+        assert_eq!(within(&mut child, time, &Wait::default()).unwrap(), None);
     }
 
     #[test]
     fn a_command_is_not_waited_for_once_symbiont_ends() {
         let ends = Arc::new(AtomicBool::new(false));
-        let mut patience = Patience::until(Arc::clone(&ends));
-        let same = patience.clone();
+        let mut wait = Wait::until(Arc::clone(&ends));
+        let same = wait.clone();
         let waits = std::thread::spawn(move || run("sleep", &["60"], &same));
         std::thread::sleep(Duration::from_millis(50));
         ends.store(true, Ordering::Relaxed);
         let ended = waits.join().unwrap().unwrap_err();
         assert_eq!(ended, SlurmError::Ended { command: "sleep".to_owned() });
-        assert!(run("sleep", &["60"], &patience).is_err());
+        assert!(run("sleep", &["60"], &wait).is_err());
         // The last ones have a time of their own.
-        patience.end_in(Duration::from_secs(60));
-        assert_eq!(run("echo", &["x"], &patience).unwrap(), "x\n");
-        patience.end_in(Duration::from_millis(30));
-        assert!(run("sleep", &["60"], &patience).is_err());
+        wait.end_in(Duration::from_secs(60));
+        assert_eq!(run("echo", &["x"], &wait).unwrap(), "x\n");
+        wait.end_in(Duration::from_millis(30));
+        assert!(run("sleep", &["60"], &wait).is_err());
     }
 
     #[test]

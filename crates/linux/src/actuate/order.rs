@@ -20,8 +20,8 @@
 //!
 //! # Properties
 //! - Each goes once (`each_goes_once`), early or when its target is free (`none_goes_where_another_has_still_to_leave`).
-//! - Of a cycle one goes early, of others none (`one_thread_of_a_cycle_goes_early`); of two crowds that change places
-//!   the smaller one (`the_smaller_crowd_goes_early`), and the ways are few (`those_that_go_the_same_way_go_together`).
+//! - Of a cycle one goes early, of others none (`one_thread_of_a_cycle_goes_early`); of two groups that change places
+//!   the smaller one (`the_smaller_group_goes_early`), and the ways are few (`those_that_go_the_same_way_go_together`).
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub(super) fn order(movers: &[Mover]) -> Vec<usize> {
 struct Order<'a> {
     movers: &'a [Mover],
     gone: Vec<bool>,
-    /// Who has still to leave a CPU; of those that have left it, some.
+    /// Threads that have still to leave a CPU; of those that have left it, some.
     still_on: BTreeMap<PuId, Vec<usize>>,
     /// How many have.
     left: BTreeMap<PuId, usize>,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_crowd_goes_early() {
+    fn the_smaller_group_goes_early() {
         let here = std::iter::repeat_n(mover(Some(0), &[1]), 5);
         let there = std::iter::repeat_n(mover(Some(1), &[0]), 3);
         let turns = turns(&here.chain(there).collect::<Vec<_>>());

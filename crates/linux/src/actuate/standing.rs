@@ -35,7 +35,7 @@ use super::settings::Mask;
 /// After which time others are let run again.
 const LONG: Duration = Duration::from_micros(500);
 /// How long all of them may take to be there.
-const PATIENCE: Duration = Duration::from_millis(2);
+const ARRIVE_WITHIN: Duration = Duration::from_millis(2);
 /// CPUs that are kept at once at most: a core of eight, and one.
 const MOST: usize = 9;
 
@@ -121,7 +121,7 @@ impl Standing {
         }
         let begun = Instant::now();
         while !self.are_there(keepers) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > ARRIVE_WITHIN {
                 return false;
             }
             std::hint::spin_loop();
