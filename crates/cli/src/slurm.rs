@@ -40,7 +40,7 @@ use crate::identity::default_store;
 /// How often one that looks once looks whether jobs have started.
 const SETTLES_EVERY: Duration = Duration::from_secs(1);
 /// How long a store may be in use by a guard.
-const TAKES_TURNS: Duration = Duration::from_secs(2);
+const TAKES_TURNS: Duration = Duration::from_secs(6);
 /// How often the daemons of nodes are asked.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
 

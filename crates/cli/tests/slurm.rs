@@ -60,7 +60,7 @@ impl Fake {
             jobs.iter().map(|&(id, in_queue, _, name)| job(id, in_queue, name)).collect::<Vec<_>>();
         fake.show(&shown);
         for (id, _, by_number, _) in jobs {
-            let line = format!("{id}   |7 |9  |PD |{by_number} |\n");
+            let line = format!("{id}   |7 |9  |N/A |PD |{by_number} |\n");
             fs::write(fake.path(&format!("job.{id}")), line).unwrap();
         }
         fake
@@ -142,8 +142,7 @@ fn ends(mut child: Child) -> String {
 
 #[test]
 fn names_of_jobs_start_no_other_job() {
-    let name =
-        "x\n2|PD|BeginTime|1|p||0|1|1|1||||||symbiont:waits|\n2   |7 |9  |PD |symbiont:waits |";
+    let name = "x\n2|PD|BeginTime|1|p||0|1|1|1||||||symbiont:waits|\n2   |7 |9  |N/A |PD |symbiont:waits |";
     let fake = Fake::new(&[(1, MARK, MARK, name), (2, "", "", name)]);
     let output = fake.once();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -26,13 +26,15 @@ pub use queue::{JobsError, parse_jobs};
 
 /// What squeue is asked for of one job before something is done to it (`-O`): no field that a user writes.
 pub const CONFIRM_FORMAT: &str =
-    "JobID:20|,UserID:20|,SubmitTime:24|,StateCompact:8|,admin_comment:128|";
+    "JobID:20|,UserID:20|,SubmitTime:24|,EligibleTime:24|,StateCompact:8|,admin_comment:128|";
 /// What squeue is asked for of a job that has ended (`-O`): no field that a user writes.
 pub const END_FORMAT: &str = "JobID:20|,StateCompact:8|,StartTime:24|,EndTime:24|";
 /// What squeue is asked for to know the priority of a job (`-O`).
 pub const PRIORITY_FORMAT: &str = "JobID:20|,PriorityLong:20|";
 /// The mark of jobs whose start is left to Symbiont, in their AdminComment.
 pub const MARK: &str = "symbiont:waits";
+/// For how long Slurm lets a job wait that it has requeued, at most; it counts as submitted then.
+const REQUEUE_S: f64 = 180.0;
 
 /// A line that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,8 +121,11 @@ impl QueuedJob {
 
     /// Is the time that it waits for the mark's, or Slurm's own after a requeue?
     fn waits_as_marked(&self) -> bool {
-        let same = |(until, eligible): (f64, f64)| (until - eligible).abs() <= 1.0;
-        self.restarts > 0 || self.marked_until_s.zip(self.eligible_s).is_none_or(same)
+        let same = |(until, eligible): (f64, f64)| {
+            let of_requeue = self.restarts > 0 && eligible - self.submitted_s <= REQUEUE_S;
+            of_requeue || (until - eligible).abs() <= 1.0
+        };
+        self.marked_until_s.zip(self.eligible_s).is_none_or(same)
     }
 }
 
@@ -151,7 +156,7 @@ pub fn parse_qos(text: &str) -> Vec<String> {
 /// # Errors
 /// Why not.
 pub fn confirm(text: &str, job: &QueuedJob) -> Result<(), String> {
-    let [user, submitted, state, comment] = line_of(text, job.id)?;
+    let [user, submitted, eligible, state, comment] = line_of(text, job.id)?;
     if user.parse() != Ok(job.user) || time(submitted) != Some(job.submitted_s) {
         return Err("it is another job by now".to_owned());
     }
@@ -160,6 +165,10 @@ pub fn confirm(text: &str, job: &QueuedJob) -> Result<(), String> {
     }
     if mark(comment).is_none() {
         return Err("its start is not left to Symbiont".to_owned());
+    }
+    let is_other = |(read, now): (f64, f64)| (read - now).abs() > 1.0;
+    if job.waits_for_us() && job.eligible_s.zip(time(eligible)).is_some_and(is_other) {
+        return Err("it has got another start time".to_owned());
     }
     Ok(())
 }

@@ -100,6 +100,13 @@ impl Commands {
         Self { errors: Vec::new(), wait: Wait::until(ends) }
     }
 
+    /// Waits for commands no longer than this, all together.
+    pub fn within(time: Duration) -> Self {
+        let mut wait = Wait::default();
+        wait.end_in(time);
+        Self { errors: Vec::new(), wait }
+    }
+
     fn run(&self, command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
         run(command, arguments, &self.wait)
     }

@@ -17,6 +17,9 @@ use super::released::Journal;
 use super::releaser::{ReleaseOptions, Releaser};
 use super::{SETTLES_EVERY, lock, now_s};
 
+/// How long a look may take: a releaser that begins waits for it.
+const A_LOOK: Duration = Duration::from_secs(4);
+
 /// The guard of this process; it ends once it is dropped, if there is nothing to undo.
 #[derive(Debug)]
 pub struct Guard {
@@ -59,7 +62,7 @@ pub fn guard(store_path: &Path) -> anyhow::Result<()> {
         // Another releaser looks after them.
         let Ok(alone) = lock(store_path, Duration::from_millis(500)) else { return Ok(()) };
         let released = journal.read()?;
-        let (commands, known) = (Commands::default(), Observations::default());
+        let (commands, known) = (Commands::within(A_LOOK), Observations::default());
         let mut releaser =
             Releaser::new(commands, options.clone(), store, known, (journal, released));
         if releaser.on_their_way().is_empty() {

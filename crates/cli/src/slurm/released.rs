@@ -25,6 +25,9 @@ pub struct Released {
     /// How often it had been requeued before.
     #[serde(default)]
     pub restarts: u64,
+    /// It is given back, but may not have its priority again.
+    #[serde(default)]
+    pub is_lowered: bool,
     /// The releaser has ended, and it is to be given back.
     #[serde(default)]
     pub is_over: bool,
@@ -86,6 +89,7 @@ mod tests {
             priority: 7,
             has_started: false,
             restarts: 0,
+            is_lowered: false,
             is_over: false,
         };
         let released = ReleasedJobs::from([(3, released)]);

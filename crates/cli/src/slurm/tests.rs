@@ -54,6 +54,7 @@ struct Fake {
     refuses: Vec<u64>,
     /// Does what it refuses all the same.
     does_refused: bool,
+    fails_to_give_back: bool,
     selection: Selection,
     reserved: Vec<Reserved>,
     /// Scripts that cannot be read before the others can.
@@ -109,6 +110,10 @@ impl Cluster for &mut Fake {
     fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError> {
         self.calls.push(format!("give back {} {least_priority}", job.id));
         self.jobs.iter_mut().filter(|one| one.id == job.id).for_each(|job| job.asked.clear());
+        if self.fails_to_give_back {
+            let (command, why) = ("scontrol".to_owned(), "An odd answer".to_owned());
+            return Err(SlurmError::Refused { command, why });
+        }
         Ok(())
     }
 

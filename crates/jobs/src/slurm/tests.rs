@@ -77,20 +77,21 @@ fn a_job_that_is_not_understood_is_reported_and_the_others_count() {
 fn only_a_job_that_slurm_shows_as_marked_by_its_number_is_confirmed() {
     let (jobs, _) = parse_jobs(QUEUE).unwrap();
     let confirm = |text: &str| confirm(text, &jobs[1]);
-    let good = "3   |1000|1795721569|PD|symbiont:waits=1795725169  |\n";
+    let good = "3   |1000|1795721569|1795725169|PD|symbiont:waits=1795725169  |\n";
     assert_eq!(confirm(good), Ok(()));
+    assert_eq!(super::confirm(&good.replace("|1795725169", "|N/A"), &jobs[1]), Ok(()));
     // A job of two parts.
-    assert_eq!(confirm(&format!("4|1000|1795721569|PD||\n{good}")), Ok(()));
+    assert_eq!(confirm(&format!("4|1000|1795721569|1|PD||\n{good}")), Ok(()));
     assert!(confirm(&good.replace("3 ", "4 ")).unwrap_err().contains("does not show it"));
     assert!(confirm(&good.replace("1000", "0")).unwrap_err().contains("another job"));
     assert!(confirm(&good.replace("569", "570")).unwrap_err().contains("another job"));
     assert!(confirm(&good.replace("PD", "R ")).unwrap_err().contains("not wait any more"));
     assert!(confirm(&good.replace("waits", "wait")).unwrap_err().contains("not left to Symbiont"));
-    for odd in ["", "\n", "3|1000|1795721569|PD|symbiont:waits", &good.repeat(2)] {
+    for odd in ["", "\n", "3|1000|1795721569|1|PD|symbiont:waits", &good.repeat(2)] {
         assert!(confirm(odd).is_err(), "{odd:?}");
     }
     // A `|` in a field is one field more.
-    assert!(confirm("3|1000|1795721569|PD|x|symbiont:waits|\n").is_err());
+    assert!(confirm("3|1000|1795721569|1|PD|x|symbiont:waits|\n").is_err());
 }
 
 /// As Slurm 22.05 and 24.11 write them, with fewer fields.

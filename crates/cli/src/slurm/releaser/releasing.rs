@@ -66,15 +66,15 @@ impl<C: Cluster> Releaser<C> {
         Ok(decisions)
     }
 
-    /// Counts the CPUs that a job of one node takes where Slurm is likely to start it.
+    /// Counts the CPUs that a job of one node takes where Slurm is likely to start it: on nodes that are full first.
     fn claim(&mut self, job: &QueuedJob, layout: &Layout) {
         let left = |node: &&NodeState| {
             node.idle.saturating_sub(self.claimed.get(&node.name).copied().unwrap_or(0))
         };
         let could =
             layout.nodes.iter().filter(|node| node.takes_jobs && layout.could_take(job, node));
-        let roomiest = could.filter(|node| left(node) >= job.cpus).max_by_key(left);
-        if let Some(node) = roomiest.filter(|_| job.nodes <= 1) {
+        let fullest = could.filter(|node| left(node) >= job.cpus).min_by_key(left);
+        if let Some(node) = fullest.filter(|_| job.nodes <= 1) {
             *self.claimed.entry(node.name.clone()).or_default() += job.cpus;
         }
     }
@@ -254,6 +254,7 @@ impl<C: Cluster> Releaser<C> {
                 priority: job.priority,
                 has_started: false,
                 restarts: job.restarts,
+                is_lowered: false,
                 is_over: false,
             };
             self.released.insert(release.job, released);

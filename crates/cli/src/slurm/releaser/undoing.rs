@@ -12,7 +12,8 @@
 //! - `a_job_that_slurm_can_never_start_where_it_was_sent_is_given_back_at_once`, with its priority.
 //! - `a_job_that_is_requeued_does_not_wait_for_its_node_again`.
 //! - `a_job_that_cannot_start_where_it_was_sent_is_given_back`, also by a releaser that has just begun.
-//! - `a_job_that_slurm_assigned_but_reported_as_refused_is_given_back`.
+//! - `a_job_that_slurm_assigned_but_reported_as_refused_is_given_back`; what was done in part is done again
+//!   (`a_job_that_was_given_back_in_part_gets_its_priority_at_the_next_look`).
 //! - `what_has_not_started_is_given_back_at_the_end`, with its priority; after a kill by the guard
 //!   (`what_a_killed_releaser_has_assigned_is_undone`).
 //! - `nodes_that_a_user_asks_for_later_are_left_to_the_user`.
@@ -41,7 +42,10 @@ impl<C: Cluster> Releaser<C> {
             let Some(job) = by_id.get(id) else { return false };
             one.has_started |= job.state == State::Running || job.restarts > one.restarts;
             match job.state {
-                State::Pending => job.is_marked && job.asked == one.node,
+                State::Pending => {
+                    let is_assigned = job.asked == one.node;
+                    job.is_marked && (is_assigned || one.is_lowered && job.asked.is_empty())
+                }
                 State::Running => true,
                 State::Other => false,
             }
@@ -53,7 +57,7 @@ impl<C: Cluster> Releaser<C> {
                 continue;
             };
             let node = &one.node;
-            let why = if job.reason == "BadConstraints" {
+            let why = if job.reason == "BadConstraints" || one.is_lowered {
                 format!("Slurm can never start it on {node}")
             } else if one.has_started {
                 format!("it is to run again, and on {node} no more than elsewhere")
@@ -66,7 +70,13 @@ impl<C: Cluster> Releaser<C> {
             };
             if !self.options.dry_run {
                 // Only one that Slurm has given up gets another priority from it.
-                let least_priority = if job.priority == 0 { one.priority } else { 0 };
+                let is_lowered = job.priority == 0 || one.is_lowered;
+                let least_priority = if is_lowered { one.priority } else { 0 };
+                if is_lowered && !one.is_lowered {
+                    // Giving back is several commands, of which the last may not come to pass.
+                    self.released.entry(*id).and_modify(|one| one.is_lowered = true);
+                    self.note_released();
+                }
                 match self.cluster.give_back(job, least_priority) {
                     Ok(()) => {}
                     Err(error) if error.is_of_all() => return Err(error),

@@ -242,6 +242,23 @@ fn a_job_that_slurm_assigned_but_reported_as_refused_is_given_back() {
 }
 
 #[test]
+fn a_job_that_was_given_back_in_part_gets_its_priority_at_the_next_look() {
+    let (_folder, store) = store();
+    let mut cluster = one_of_each();
+    look(&mut cluster, &store, 10.0);
+    (cluster.jobs[0].priority, cluster.jobs[0].reason) = (0, "BadConstraints".to_owned());
+    cluster.fails_to_give_back = true;
+    look(&mut cluster, &store, 11.0);
+    // Slurm has started over with it.
+    (cluster.jobs[0].priority, cluster.jobs[0].reason) = (1, "Priority".to_owned());
+    cluster.fails_to_give_back = false;
+    for now_s in [12.0, 13.0] {
+        look(&mut cluster, &store, now_s);
+    }
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 999", "give back 1 999"]);
+}
+
+#[test]
 fn a_requeue_that_is_seen_before_the_run_gives_back_at_once() {
     let (_folder, store) = store();
     let mut cluster = one_of_each();
@@ -255,10 +272,13 @@ fn a_requeue_that_is_seen_before_the_run_gives_back_at_once() {
 fn a_job_that_got_a_start_time_of_its_own_waits_for_that() {
     let (_folder, store) = store();
     let mut cluster = one_of_each();
-    cluster.jobs[0].eligible_s = Some(7200.0);
-    assert_eq!(look(&mut cluster, &store, 10.0).0.len(), 0);
+    for restarts in [0, 1] {
+        cluster.jobs[0].eligible_s = Some(7200.0);
+        cluster.jobs[0].restarts = restarts;
+        assert_eq!(look(&mut cluster, &store, 10.0).0.len(), 0);
+    }
     // Slurm lets one that it has requeued wait for two minutes.
-    cluster.jobs[0].restarts = 1;
+    cluster.jobs[0].eligible_s = Some(cluster.jobs[0].submitted_s + 121.0);
     look(&mut cluster, &store, 15.0);
     assert_eq!(cluster.calls, ["release 1 a"]);
 }
