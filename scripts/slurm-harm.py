@@ -120,8 +120,9 @@ for line in open(os.path.join(folder, "slurm.jsonl")):
         if not is_there:
             late_s = int(starts) - one["at_s"] if starts.isdigit() else starts
             print(f"   job {one['job']} {jobs.get(one['job'])} was sent to {one['node']}, is on {field.get('NodeList')}, {late_s} s later")
+by_clock = sum(wait >= most_wait for wait in waits.values())
 print(f"{len(jobs)} jobs in {time.time() - begin:.0f} s: {sent} sent to a node, {started} of them started there within "
-      f"{SCHEDULED_S} s, {left} left to Slurm; longest wait {max(waits.values(), default=0)} s of {most_wait}; releaser {acts}")
+      f"{SCHEDULED_S} s, {left} left to Slurm; longest wait {max(waits.values(), default=0)} s of {most_wait}, {by_clock} by Slurm's own clock; releaser {acts}")
 if started < 0.95 * sent:
     faults.append(f"{started} of {sent} released jobs start where they were sent to")
 if acts["slow to stop"]:
