@@ -42,6 +42,7 @@ mod actuator;
 pub(crate) mod affinity;
 mod announcing;
 mod applied_state;
+mod blocker;
 mod cgroup;
 #[cfg(any(test, fuzzing))]
 pub mod event_machine;
@@ -51,7 +52,6 @@ pub(crate) mod fuzzing;
 mod groups;
 mod journal;
 mod journal_state;
-mod keeper;
 mod kernel;
 mod lapses;
 #[cfg(test)]

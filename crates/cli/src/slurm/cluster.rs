@@ -75,8 +75,8 @@ pub trait Cluster {
     /// Lets a job start, on this node or where Slurm wants, if Slurm confirms by its number that it waits for
     /// Symbiont.
     fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError>;
-    /// Lets a released job start on any node, with this priority or a higher one (0: as Slurm has it), if Slurm confirms by its number
-    /// that it waited for Symbiont.
+    /// Lets a released job start on any node, with this priority or a higher one (0: as Slurm has it), if Slurm confirms
+    /// by its number that it waited for Symbiont.
     fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError>;
     /// From now on nothing is waited for long: the releaser ends.
     fn end_soon(&mut self);

@@ -261,7 +261,7 @@ impl State {
         let went = match self.displace(nudge, standing.as_mut()) {
             Ok(Some(from)) => match self.narrow_and_widen(nudge) {
                 Some((from_ns, how)) => {
-                    // A keeper may have given up meanwhile.
+                    // A blocker may have given up meanwhile.
                     let keeps = |standing: &Standing| standing.keeps(from, &nudge.narrow);
                     self.ended(from_ns, standing.as_ref().is_some_and(keeps), how)
                 }

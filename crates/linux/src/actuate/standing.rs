@@ -7,7 +7,7 @@
 //!
 //! # Approach
 //! Threads of ours are on all CPUs of the target and on the one that the thread leaves, where they run at real-time
-//! priority: the caller where it happens to be, and a [`Keeper`] on each other one. So the thread is only queued when
+//! priority: the caller where it happens to be, and a [`Blocker`] on each other one. So the thread is only queued when
 //! it is narrowed, is moved within that call, and stays queued until it is widened: of 2,750 nudges of two to five
 //! threads that read their masks all the time on two CPUs, none was seen. Without real-time priority the caller goes to
 //! the CPU that the thread leaves, which displaces it there (18 of 2,500 were seen); with the caller anywhere, one in
@@ -28,7 +28,7 @@ use rustix::thread::sched_getcpu;
 use symbiont_topology::{CpuSet, PuId};
 
 use super::affinity;
-use super::keeper::Keeper;
+use super::blocker::Blocker;
 use super::kernel::is_at_realtime_priority;
 use super::settings::Mask;
 
@@ -49,15 +49,15 @@ pub(super) struct Standing {
     cpuset: CpuSet,
     at: Option<PuId>,
     may_keep: bool,
-    keepers: Vec<Keeper>,
+    blockers: Vec<Blocker>,
     kept: Option<Kept>,
 }
 
-/// CPUs that are kept by the caller and the first so many of its keepers.
+/// CPUs that are kept by the caller and the first so many of its blockers.
 #[derive(Debug)]
 struct Kept {
     cpus: CpuSet,
-    keepers: usize,
+    blockers: usize,
     until: Instant,
 }
 
@@ -67,7 +67,7 @@ impl Standing {
         let own = affinity::get(None).ok()?;
         let saved = Mask::classify(own.clone(), cpuset);
         let (may_keep, cpuset) = (is_at_realtime_priority(), cpuset.clone());
-        Some(Self { own, saved, cpuset, at: None, may_keep, keepers: Vec::new(), kept: None })
+        Some(Self { own, saved, cpuset, at: None, may_keep, blockers: Vec::new(), kept: None })
     }
 
     /// Keeps a thread that is on a CPU from running there, and on those that it will be sent to, until it is let go.
@@ -89,7 +89,7 @@ impl Standing {
     /// Is such a thread kept from running everywhere? The nudge may be seen otherwise.
     pub fn keeps(&self, from: PuId, to: &CpuSet) -> bool {
         self.kept.as_ref().is_some_and(|kept| {
-            kept.cpus.contains(from) && to.is_subset(&kept.cpus) && self.are_there(kept.keepers)
+            kept.cpus.contains(from) && to.is_subset(&kept.cpus) && self.are_there(kept.blockers)
         })
     }
 
@@ -101,37 +101,37 @@ impl Standing {
     }
 
     fn let_go(&mut self) {
-        self.keepers.iter().for_each(Keeper::let_go);
+        self.blockers.iter().for_each(Blocker::let_go);
         self.kept = None;
     }
 
     fn keep(&mut self, cpus: CpuSet) -> bool {
         let Some(at) = self.stay() else { return false };
         let others = cpus.difference(&CpuSet::from(at));
-        let mut keepers = 0;
+        let mut blockers = 0;
         for cpu in others.iter() {
-            if self.keepers.len() == keepers {
-                let Some(keeper) = Keeper::start() else { return false };
-                self.keepers.push(keeper);
+            if self.blockers.len() == blockers {
+                let Some(blocker) = Blocker::start() else { return false };
+                self.blockers.push(blocker);
             }
-            if !self.keepers[keepers].send(cpu) {
+            if !self.blockers[blockers].send(cpu) {
                 return false;
             }
-            keepers += 1;
+            blockers += 1;
         }
         let begun = Instant::now();
-        while !self.are_there(keepers) {
+        while !self.are_there(blockers) {
             if begun.elapsed() > ARRIVE_WITHIN {
                 return false;
             }
             std::hint::spin_loop();
         }
-        self.kept = Some(Kept { cpus, keepers, until: begun + LONG });
+        self.kept = Some(Kept { cpus, blockers, until: begun + LONG });
         true
     }
 
-    fn are_there(&self, keepers: usize) -> bool {
-        self.keepers.iter().take(keepers).all(Keeper::is_there)
+    fn are_there(&self, blockers: usize) -> bool {
+        self.blockers.iter().take(blockers).all(Blocker::is_there)
     }
 
     /// Where the caller is, and is now to stay.

@@ -69,8 +69,9 @@ impl<C: Cluster> Releaser<C> {
                 continue;
             };
             if !self.options.dry_run {
-                // Only one that Slurm has given up gets another priority from it.
-                let is_lowered = job.priority == 0 || one.is_lowered;
+                // Only one that Slurm has given up gets another priority from it; a held one has none.
+                let is_held = job.reason.starts_with("JobHeld");
+                let is_lowered = !is_held && (job.priority == 0 || one.is_lowered);
                 let least_priority = if is_lowered { one.priority } else { 0 };
                 if is_lowered && !one.is_lowered {
                     // Giving back is several commands, of which the last may not come to pass.

@@ -259,6 +259,17 @@ fn a_job_that_was_given_back_in_part_gets_its_priority_at_the_next_look() {
 }
 
 #[test]
+fn the_priority_of_a_job_that_is_held_is_left_alone() {
+    let (_folder, store) = store();
+    let mut cluster = one_of_each();
+    look(&mut cluster, &store, 10.0);
+    (cluster.jobs[0].priority, cluster.jobs[0].reason) = (0, "JobHeldUser".to_owned());
+    look(&mut cluster, &store, 71.0);
+    look(&mut cluster, &store, 72.0);
+    assert_eq!(cluster.calls, ["release 1 a", "give back 1 0"]);
+}
+
+#[test]
 fn a_requeue_that_is_seen_before_the_run_gives_back_at_once() {
     let (_folder, store) = store();
     let mut cluster = one_of_each();

@@ -1,4 +1,4 @@
-//! A thread that keeps a CPU.
+//! A thread of ours that occupies a CPU.
 //!
 //! # Problem
 //! A thread that is not to run on a CPU for some microseconds is kept from it by another one that runs there at a higher
@@ -9,16 +9,16 @@
 //! caller waits for it without sleeping.
 //!
 //! ```text
-//! caller                      keeper
-//! mask of the keeper: the CPU (sleeps)
+//! caller                      blocker
+//! mask of the blocker: the CPU (sleeps)
 //! ASKED, wakes it             wakes up on the CPU: THERE, and stays
 //! works                       until IDLE, or too long
 //! IDLE                        sleeps
 //! ```
 //!
 //! # Properties
-//! - It is on the CPU that it was sent to, until it is let go (`a_keeper_is_there_until_it_is_let_go`), and not for
-//!   ever (`a_keeper_that_is_forgotten_goes`).
+//! - It is on the CPU that it was sent to, until it is let go (`a_blocker_is_there_until_it_is_let_go`), and not for
+//!   ever (`a_blocker_that_is_forgotten_goes`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,13 +45,13 @@ const OVER: u32 = 3;
 
 /// It runs at the priority of the thread that made it, and ends when it is dropped.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct Blocker {
     number: Pid,
     state: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl Blocker {
     /// One that sleeps; none where no thread can be made.
     pub fn start() -> Option<Self> {
         let state = Arc::new(AtomicU32::new(IDLE));
@@ -94,7 +94,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Blocker {
     fn drop(&mut self) {
         self.become_and_wake(OVER);
         if let Some(thread) = self.thread.take() {
@@ -129,42 +129,40 @@ mod tests {
         affinity::get(None).unwrap()
     }
 
-    fn runs_on(keeper: &Keeper) -> PuId {
-        let number = keeper.number.as_raw_nonzero().get().unsigned_abs();
+    fn runs_on(blocker: &Blocker) -> PuId {
+        let number = blocker.number.as_raw_nonzero().get().unsigned_abs();
         let facts = super::super::kernel::facts(std::process::id(), number).unwrap().unwrap();
         facts.on.unwrap()
     }
 
+    fn arrives(blocker: &Blocker, cpu: PuId) -> bool {
+        assert!(blocker.send(cpu));
+        let begun = Instant::now();
+        while !blocker.is_there() && begun.elapsed() < LONGEST {
+            std::thread::yield_now();
+        }
+        blocker.is_there()
+    }
+
     #[test]
-    fn a_keeper_is_there_until_it_is_let_go() {
-        let keeper = Keeper::start().unwrap();
-        assert!(!keeper.is_there());
+    fn a_blocker_is_there_until_it_is_let_go() {
+        let blocker = Blocker::start().unwrap();
+        assert!(!blocker.is_there());
         for cpu in cpus().iter() {
             // On a busy machine it may have given up before this thread runs again.
-            let is_seen = (0..100).any(|_| {
-                assert!(keeper.send(cpu));
-                let begun = Instant::now();
-                while !keeper.is_there() && begun.elapsed() < LONGEST {
-                    std::thread::yield_now();
-                }
-                keeper.is_there() && runs_on(&keeper) == cpu && keeper.is_there()
-            });
+            let is_seen = (0..100)
+                .any(|_| arrives(&blocker, cpu) && runs_on(&blocker) == cpu && blocker.is_there());
             assert!(is_seen);
-            keeper.let_go();
-            assert!(!keeper.is_there());
+            blocker.let_go();
+            assert!(!blocker.is_there());
         }
     }
 
     #[test]
-    fn a_keeper_that_is_forgotten_goes() {
-        let keeper = Keeper::start().unwrap();
-        assert!(keeper.send(cpus().first().unwrap()));
-        // It may have been there and gone before this thread runs again.
-        let begun = Instant::now();
-        while !keeper.is_there() && begun.elapsed() < LONGEST {
-            std::thread::yield_now();
-        }
-        while keeper.is_there() {
+    fn a_blocker_that_is_forgotten_goes() {
+        let blocker = Blocker::start().unwrap();
+        assert!((0..100).any(|_| arrives(&blocker, cpus().first().unwrap())));
+        while blocker.is_there() {
             std::thread::yield_now();
         }
     }
