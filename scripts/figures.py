@@ -23,7 +23,7 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 # Figure, what and where, as in its table; the simulated machine.
 POWER8, BULLDOZER, POWER7 = "power8-s812l", "opteron-6282se", "power7-755"
-XSIM, PENTIUM4 = "xsim", "pentium4-ht"
+XSIM = "xsim"
 SYMMETRIC, ASYMMETRIC, XEON = "morad-8-symmetric", "morad-8-asymmetric", "xeon-e5-2620v4"
 ROWS = [
     ("feliu-fig5", "mean error, delta", "SMT2", POWER8),
@@ -49,13 +49,13 @@ ROWS = [
     ("settle-tab4", "kick-outs avoided, L2", "mean", XSIM),
     ("settle-tab4", "IPC", "mean", XSIM),
     ("settle-controls", "activity vectors", "over activity vectors, super-sets elsewhere", XSIM),
-    ("settle-fig8", "bad", "mean", PENTIUM4),
 ]
 # README shows the first at its head, the others below the table.
 PICTURES = ["symbiont-batch", "feliu-sec63", "peternier-fig12a", "navarro-fig2"]
 IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES))
 FACTS = ["Effort", "Seed", "Version"]
-VERDICTS = ["Agree", "Contradict", "Undecided"]
+FIGURES = ["agrees", "mixed", "contradicts", "undecided"]
+VALUES = ["Agree", "Contradict", "Undecided", "Control gains"]
 
 
 def take(folders):
@@ -71,6 +71,8 @@ def take(folders):
         with open(folder / "figures.csv", newline="") as file:
             for row in csv.DictReader(file):
                 figures[row["Figure"]], place_of[row["Figure"]] = row, folder
+    if not facts.get("Effort", "").startswith("full"):
+        sys.exit("figures: a quick report gives no verdicts; README shows the full form")
     missing = [figure for figure in IDS if figure not in figures]
     if missing:
         sys.exit(f"figures: the reports have no {', '.join(missing)}: see --ids, or mend ROWS")
@@ -97,6 +99,7 @@ def take(folders):
             "published": number(f"Published ({unit})" if unit else "Published"),
             "ours": number(f"Ours ({unit})" if unit else "Ours"),
             "interval": [number("Ours low"), number("Ours high")],
+            "controls": value["Negative controls"],
             "verdict": value["Verdict"],
         })
     for old in KEPT.glob("*.svg"):
@@ -105,12 +108,26 @@ def take(folders):
         shutil.copyfile(place_of[name] / f"{name}.svg", KEPT / f"{name}.svg")
     kept = {
         "facts": facts,
-        "all": {name: sum(int(figures[figure][name]) for figure in IDS) for name in VERDICTS},
+        "papers": papers([figures[figure] for figure in IDS]),
         "rows": rows,
         "pictures": {name: {"title": figures[name]["What it shows"], "sha256": digest(name)}
                      for name in PICTURES},
     }
     DATA.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def papers(figures):
+    """Figures and values of each paper by verdict."""
+    papers = {}
+    for row in figures:
+        if row["Verdict"] not in FIGURES:
+            continue
+        of = papers.setdefault(row["Published in"].split(",")[0], {
+            "figures": dict.fromkeys(FIGURES, 0), "values": dict.fromkeys(VALUES, 0)})
+        of["figures"][row["Verdict"]] += 1
+        for name in VALUES:
+            of["values"][name] += int(row[name])
+    return papers
 
 
 def digest(picture):
@@ -120,6 +137,16 @@ def digest(picture):
 
 def shown(number):
     return "–" if number is None else f"{number:.1f}".replace("-", "−")
+
+
+def part(row):
+    """Ours in parts of what was published."""
+    if row["published"] is None:
+        return "–"
+    parts = [None if end is None else end / row["published"] for end in [row["ours"], *row["interval"]]]
+    value, low, high = parts[0], *(parts[1:] if row["published"] > 0 else reversed(parts[1:]))
+    show = lambda number: f"{number:.2f}".replace("-", "−")
+    return show(value) + ("" if low is None else f" [{show(low)}, {show(high)}]")
 
 
 def line(row):
@@ -134,13 +161,21 @@ def line(row):
         f"| {place} (`{row['figure']}`) | {title}: {what}{row['where']}"
         f" | {shown(row['published'])}{unit if row['published'] is not None else ''}"
         f" | {shown(row['ours'])}{interval}{unit}"
-        f" | {row['verdict'] or '–'} | `{row['machine']}` |"
+        f" | {part(row)} | {row['verdict'] or '–'} | `{row['machine']}` |"
     )
+
+
+def counted(paper):
+    """A sentence on a paper."""
+    name, of = paper
+    figures = ", ".join(f"{count} {verdict}" for verdict, count in of["figures"].items() if count)
+    values = ", ".join(f"{count} {verdict.lower()}" for verdict, count in of["values"].items() if count)
+    return f"{name.capitalize()}: figures {figures}; values {values}."
 
 
 def block(kept):
     """README's block, from what is kept."""
-    facts, tally = kept["facts"], kept["all"]
+    facts = kept["facts"]
     form, _, why = facts["Effort"].partition(": ")
     return "\n".join([
         BEGIN,
@@ -150,18 +185,17 @@ def block(kept):
         "a machine. Brackets hold 95 % intervals.",
         "",
         "A direction *agrees* if the published value and the whole interval of ours lie on the same side",
-        "of no change, *contradicts* if they lie on different sides, and is *undecided* if the interval",
-        "includes no change; the size of a change does not count. Of all published changes in these",
-        f"figures, {tally['Agree']} agree, {tally['Contradict']} contradict and"
-        f" {tally['Undecided']} are undecided.",
+        "of no change and a negative control gains nothing, *contradicts* if they lie on different sides, and",
+        "is *undecided* otherwise. *Of it* is ours in parts of what was published: 1 is as much, 0 nothing.",
+        *map(counted, kept["papers"].items()),
         "",
         "STP is throughput; of ANTT, the mean slowdown, less is better. *Delta* is the model's form",
         "in the paper; *symbiotic-online* and *phases-online* are ours. *Suboptimal* is the placement that keeps",
         "programs of one kind together. A row without a published value is a negative control: *super-sets",
         "elsewhere* are the same scores with the regions of each job's caches in a drawn order.",
         "",
-        "| Figure | What | Published | Ours | Direction | Simulated machine |",
-        "|---|---|---:|---:|---|---|",
+        "| Figure | What | Published | Ours | Of it | Direction | Simulated machine |",
+        "|---|---|---:|---:|---:|---|---|",
         *map(line, kept["rows"]),
         "",
         *(f"![{picture['title']}](docs/figures/{name}.svg)\n"

@@ -34,6 +34,8 @@ pub enum Metric {
     Antt,
     /// Least ratio of two programs' speedups.
     Fairness,
+    /// Least speedup: of programs that take equally long alone, the time until all have ended is its inverse.
+    Slowest,
 }
 
 impl Metric {
@@ -44,20 +46,22 @@ impl Metric {
             Self::Stp => metrics::stp(speedups),
             Self::Antt => metrics::antt(speedups),
             Self::Fairness => metrics::fairness(speedups),
+            Self::Slowest => speedups.iter().copied().reduce(f64::min),
         }
     }
 
-    /// With programs counting as often as their weights say; of fairness, those with any weight count.
+    /// With programs counting as often as their weights say; of fairness and of the slowest, those with any
+    /// weight count.
     fn weighted(self, speedups: &[f64], weights: &[f64]) -> Option<f64> {
         let sum: f64 = weights.iter().sum();
         let each = || speedups.iter().zip(weights);
+        let drawn = || -> Vec<f64> {
+            each().filter(|(_, weight)| **weight > 0.0).map(|(speedup, _)| *speedup).collect()
+        };
         let figure = match self {
             Self::Stp => each().map(|(s, w)| s * w).sum::<f64>() * speedups.len() as f64 / sum,
             Self::Antt => each().map(|(s, w)| w / s).sum::<f64>() / sum,
-            Self::Fairness => {
-                let drawn = each().filter(|(_, weight)| **weight > 0.0);
-                metrics::fairness(&drawn.map(|(speedup, _)| *speedup).collect::<Vec<_>>())?
-            }
+            Self::Fairness | Self::Slowest => self.of(&drawn())?,
         };
         figure.is_finite().then_some(figure)
     }

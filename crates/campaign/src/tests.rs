@@ -233,6 +233,15 @@ fn gains_are_paired_by_repeat() {
 }
 
 #[test]
+fn the_time_until_all_have_ended_is_that_of_the_slowest() {
+    let rows = Rows(vec![row("w", "own", 0, [0.5, 0.4]), row("w", "os", 0, [0.8, 0.2])]);
+    let of = |metric| rows.gains("w", "own", "os", metric);
+    assert_eq!(of(Metric::Slowest), [1.0], "ended in half the time");
+    assert!(of(Metric::Stp)[0] < 0.0, "with less throughput");
+    assert_eq!(Metric::Slowest.of(&[]), None);
+}
+
+#[test]
 fn gains_headroom_and_losers_over_workloads() {
     let mut rows = Vec::new();
     for (at, workload) in ["u", "v", "w"].into_iter().enumerate() {

@@ -161,9 +161,10 @@ fn list(json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The index, and each figure's values in short.
+/// The index, and what comes of each paper.
 fn print(outcome: &Outcome) {
-    say!("{}", text(&summary(outcome)));
+    let tables: Vec<String> = summary(outcome).iter().map(text).collect();
+    say!("{}", tables.join("\n"));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `l1-bandwidth`: balances the accesses to the first-level data caches.
 //!
 //! The baseline that symbiotic schedulers are compared with (Feliu et al.,
-//! section 6.1; Navarro et al., section 6.1): threads of one core share its L1
+//! section 6.2; Navarro et al., section 6.1): threads of one core share its L1
 //! data cache, so the sums of their accesses per cycle shall be equal from core
 //! to core.
 //!
@@ -32,7 +32,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "l1-bandwidth",
     summary: "balances the accesses to the L1 data caches from core to core",
     paper: Some(
-        "Feliu et al., symbiotic scheduling on POWER8, section 6.1: the L1-bandwidth aware baseline",
+        "Feliu et al., symbiotic scheduling on POWER8, section 6.2: the L1-bandwidth aware baseline",
     ),
     quantum: Duration::from_millis(100),
     boosts: false,

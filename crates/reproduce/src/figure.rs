@@ -38,7 +38,7 @@ impl Paper {
     pub fn citation(self) -> &'static str {
         match self {
             Self::Feliu => {
-                "Feliu et al., Thread isolation and symbiotic scheduling on the IBM POWER8"
+                "Feliu et al., Improving IBM POWER8 performance through symbiotic job scheduling"
             }
             Self::Peternier => symbiont_report::published::workover::CITATION,
             Self::Morad => symbiont_report::published::phases::CITATION,
@@ -106,6 +106,16 @@ pub struct Figure {
     pub deviations: &'static [&'static str],
 }
 
+/// What the same comparison gives where nothing may come of it: without the signal, or without what
+/// programs contend for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// What was taken away.
+    pub without: String,
+    /// What came out, in the unit of its point.
+    pub ours: Estimate,
+}
+
 /// A value of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
@@ -119,6 +129,8 @@ pub struct Point {
     pub ours: Option<Estimate>,
     /// What was published; none where nothing was.
     pub published: Option<f64>,
+    /// Its negative controls.
+    pub controls: Vec<Control>,
 }
 
 impl Point {
@@ -126,13 +138,20 @@ impl Point {
     #[must_use]
     pub fn new(series: impl Into<String>, at: impl Into<String>, ours: Estimate) -> Self {
         let (series, at) = (series.into(), at.into());
-        Self { series, at, x: None, ours: Some(ours), published: None }
+        Self { series, at, x: None, ours: Some(ours), published: None, controls: Vec::new() }
     }
 
     /// The same, with what was published.
     #[must_use]
     pub fn published(self, published: Option<f64>) -> Self {
         Self { published, ..self }
+    }
+
+    /// The same, with a negative control; none: it was not run.
+    #[must_use]
+    pub fn control(mut self, without: &str, ours: Option<Estimate>) -> Self {
+        self.controls.extend(ours.map(|ours| Control { without: without.to_owned(), ours }));
+        self
     }
 
     /// The same, at this place of the horizontal axis.

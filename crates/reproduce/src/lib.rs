@@ -12,15 +12,20 @@
 //! results of the papers is in one of the two. What no paper has is listed as ours ([`Paper::Symbiont`]).
 //!
 //! A point *agrees* when its published value and the whole interval of ours lie on the same side of the
-//! figure's neutral value (a gain of 0, a ratio of 1), *contradicts* when they lie on different sides, and
-//! is *undecided* when the interval holds the neutral value.
+//! figure's neutral value (a gain of 0, a ratio of 1) and its negative controls gain nothing, *contradicts*
+//! when they lie on different sides, and is *undecided* otherwise. Without an interval there is no verdict,
+//! and a quick report, which is a smaller experiment, gives none. How far ours goes is another question: the
+//! *magnitude* is its effect in parts of the published one. A figure is *mixed* where points of it agree and
+//! others contradict.
 //!
 //! # Terms and units
 //! Points carry the unit of their figure. Intervals are 95 %.
 //!
 //! # Properties
 //! - Ids are unique, and name paper, kind and number (`ids_are_unique_and_name_their_paper`).
-//! - A verdict follows from the side of the neutral value (`points_agree_by_side`).
+//! - A verdict follows from the side of the neutral value (`points_agree_by_side`), and a gain that a control
+//!   has too agrees with nothing (`a_gain_that_its_control_has_too_does_not_agree`).
+//! - The magnitude is 1 where ours is the published value (`the_magnitude_is_in_parts_of_what_was_published`).
 //! - A page shows every figure, with the published values next to them (`the_page_shows_every_figure`).
 
 mod absent;
@@ -53,19 +58,20 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 
 pub use absent::{ABSENT, Absent};
-pub use figure::{Drawn, Figure, Paper, Point};
+pub use figure::{Control, Drawn, Figure, Paper, Point};
 pub use page::{page, summary};
-pub use verdict::{Tally, Verdict};
+pub use verdict::{Overall, Score, Tally, Verdict, magnitude, scores};
 
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_simulated::{Kind, Library};
 
 /// How much is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// Fewer cells and repeats: all of it in some minutes, with wide intervals.
+    /// A smaller experiment, all of it in some minutes; it decides nothing.
     Quick,
     /// As in the paper where that is affordable.
+    #[default]
     Full,
 }
 
@@ -235,7 +241,8 @@ pub fn reproduce(
     if let (true, Some((_, what))) = (all.is_empty(), lacking.first()) {
         return Err(Error::Evaluation(what.clone()));
     }
-    let outcome = Outcome { figures: judged(&all, is_wanted), facts: facts(&all), lacking };
+    let figures = judged(&all, is_wanted);
+    let outcome = Outcome { effort: context.effort, figures, facts: facts(&all), lacking };
     page(&outcome, context).write(output)?;
     Ok(outcome)
 }
@@ -243,6 +250,8 @@ pub fn reproduce(
 /// What came out.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
+    /// How much was run.
+    pub effort: Effort,
     /// The figures with their points.
     pub figures: Vec<(&'static Figure, Vec<Point>)>,
     /// What they rest on.

@@ -180,9 +180,16 @@ fn points(finished: &[Finished<Run, HyschedRecord>], seed: u64) -> Reproduced {
         _ => None,
     };
     let policies = || Contender::FIGURE_2.into_iter().skip(1);
+    let private = rows.only(|row| row.workload.ends_with(", private"));
     let means = policies().filter_map(|contender| {
         let point =
             Point::new("mean over the mixes", contender.to_string(), gain(&mixes, contender)?);
+        let shuffled = match contender {
+            Contender::Hysched(variant) => gain(&mixes, Contender::Shuffled(variant)),
+            _ => None,
+        };
+        let point = point.control("measurements shuffled", shuffled);
+        let point = point.control("units and caches private", gain(&private, contender));
         Some(point.published(printed(contender)))
     });
     put("navarro-fig2", means.collect());
@@ -208,6 +215,7 @@ fn points(finished: &[Finished<Run, HyschedRecord>], seed: u64) -> Reproduced {
         x: None,
         ours: None,
         published: Some(*percent),
+        controls: Vec::new(),
     });
     put("navarro-tab2", made.chain(printed).collect());
 
@@ -219,7 +227,6 @@ fn points(finished: &[Finished<Run, HyschedRecord>], seed: u64) -> Reproduced {
     });
     put("navarro-changes", changes.collect());
 
-    let private = rows.only(|row| row.workload.ends_with(", private"));
     let controls = [
         ("as it is", gain(&mixes, best)),
         ("measurements shuffled", gain(&mixes, Contender::Shuffled(BEST))),

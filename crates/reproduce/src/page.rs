@@ -1,8 +1,9 @@
 //! From figures to a report.
 
-use super::figure::{Drawn, Figure, Point};
-use super::verdict::{Tally, Verdict};
+use super::figure::{Control, Drawn, Figure, Point};
+use super::verdict::{Overall, Tally, Verdict, magnitude, scores};
 use super::{ABSENT, Context, Effort, Outcome};
+use symbiont_report::number;
 use symbiont_report::stats::Estimate;
 use symbiont_report::{
     Axis, Block, Cell, Chart, Column, Dots, Highlight, Line, Lines, Mark, Matrix, Plot, Report,
@@ -14,16 +15,18 @@ use symbiont_report::{
 pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
     let mut report = Report::new(
         "Published figures next to ours",
-        "Each with its interval, and whether both point the same way",
+        "Each with its interval, whether both point the same way, and how far ours goes",
     );
-    report.push(summary(outcome));
+    for table in summary(outcome) {
+        report.push(table);
+    }
     for (figure, points) in &outcome.figures {
         report.push(Block::Heading(format!("{}: {}", figure.id, figure.title)));
         report.push(Block::Prose(about(figure)));
         if let Some(plot) = plot(figure, points) {
             report.push(plot);
         }
-        report.push(table(figure, points));
+        report.push(table(figure, points, outcome.effort));
     }
     report.push(absent(&outcome.lacking));
     for (name, value) in &outcome.facts {
@@ -32,7 +35,7 @@ pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
     report.fact(
         "Effort",
         match context.effort {
-            Effort::Quick => "quick: fewer cells and repeats, so that intervals are wide",
+            Effort::Quick => QUICK,
             Effort::Full => "full",
         },
     );
@@ -50,45 +53,92 @@ fn about(figure: &Figure) -> String {
     text
 }
 
-/// The index: a row for each figure.
+/// What is said of a quick report.
+const QUICK: &str = "quick: a smaller experiment, with other programs, mixes and times than the full one; it gives no verdicts";
+
+/// The index: a row for each figure; then, of a full report, a row for each paper.
 #[must_use]
-pub fn summary(outcome: &Outcome) -> Table {
-    let columns = vec![
-        Column::text("Figure"),
-        Column::text("Published in"),
-        Column::text("What it shows"),
-        Column::text("Verdict"),
-        Column::number("Agree"),
-        Column::number("Contradict"),
-        Column::number("Undecided"),
-    ];
-    let caption = "All figures; points are counted by the side of the neutral value";
+pub fn summary(outcome: &Outcome) -> Vec<Table> {
+    match outcome.effort {
+        Effort::Quick => vec![index(outcome)],
+        Effort::Full => vec![index(outcome), papers(outcome)],
+    }
+}
+
+fn index(outcome: &Outcome) -> Table {
+    let mut columns =
+        vec![Column::text("Figure"), Column::text("Published in"), Column::text("What it shows")];
+    let caption = match outcome.effort {
+        Effort::Quick => "All figures; a quick report gives no verdicts",
+        Effort::Full => {
+            "All figures; values are counted by the side of the neutral value that they lie on"
+        }
+    };
+    if outcome.effort == Effort::Full {
+        columns.push(Column::text("Verdict"));
+        columns.extend(TALLY.map(Column::number));
+    }
     let mut table = Table::new("figures", caption, columns);
     for (figure, points) in &outcome.figures {
-        let tally = Tally::of(figure, points);
-        table.row(vec![
+        let mut row = vec![
             figure.id.into(),
             format!("{}, {}", figure.paper.prefix(), figure.place).into(),
             figure.title.into(),
-            verdict(tally.verdict()),
-            (tally.agree as u64).into(),
-            (tally.contradict as u64).into(),
-            (tally.undecided as u64).into(),
-        ]);
+        ];
+        if outcome.effort == Effort::Full {
+            let tally = Tally::of(figure, points);
+            row.push(overall(tally.verdict()));
+            row.extend(counts(tally));
+        }
+        table.row(row);
     }
     table
 }
 
-fn verdict(verdict: Option<Verdict>) -> Cell {
-    let highlight = match verdict {
-        Some(Verdict::Agrees) => Highlight::Better,
-        Some(Verdict::Contradicts) => Highlight::Worse,
-        Some(Verdict::Undecided) | None => Highlight::Muted,
-    };
-    Cell::from(verdict.map_or("nothing to compare", Verdict::name)).highlight(highlight)
+const TALLY: [&str; 4] = ["Agree", "Contradict", "Undecided", "Control gains"];
+
+fn counts(tally: Tally) -> [Cell; 4] {
+    [tally.agree, tally.contradict, tally.undecided, tally.control_gains]
+        .map(|count| (count as u64).into())
 }
 
-fn table(figure: &Figure, points: &[Point]) -> Table {
+/// Figures and values of each paper by verdict.
+fn papers(outcome: &Outcome) -> Table {
+    let mut columns = vec![Column::text("Paper")];
+    columns.extend(Overall::ALL.map(|verdict| {
+        let name = verdict.name();
+        Column::number(format!("Figures: {name}"))
+    }));
+    columns.extend(TALLY.map(|name| Column::number(format!("Values: {}", name.to_lowercase()))));
+    let mut table = Table::new("papers", "Figures and published values by paper", columns);
+    for (paper, score) in scores(&outcome.figures) {
+        let of = |verdict| score.figures.get(&verdict).map_or(0, |count| *count as u64);
+        let figures = Overall::ALL.map(|verdict| Cell::from(of(verdict)));
+        let row = std::iter::once(paper.prefix().into()).chain(figures).chain(counts(score.values));
+        table.row(row.collect());
+    }
+    table
+}
+
+fn overall(verdict: Option<Overall>) -> Cell {
+    let highlight = match verdict {
+        Some(Overall::Agrees) => Highlight::Better,
+        Some(Overall::Contradicts) => Highlight::Worse,
+        Some(Overall::Mixed | Overall::Undecided) | None => Highlight::Muted,
+    };
+    Cell::from(verdict.map_or("nothing to compare", Overall::name)).highlight(highlight)
+}
+
+fn verdict(verdict: Verdict) -> Cell {
+    let highlight = match verdict {
+        Verdict::Agrees => Highlight::Better,
+        Verdict::Contradicts => Highlight::Worse,
+        Verdict::Undecided | Verdict::ControlGains => Highlight::Muted,
+    };
+    Cell::from(verdict.name()).highlight(highlight)
+}
+
+fn table(figure: &Figure, points: &[Point], effort: Effort) -> Table {
     let unit = |column: Column| match figure.unit {
         Some(unit) => column.unit(unit),
         None => column,
@@ -98,21 +148,30 @@ fn table(figure: &Figure, points: &[Point]) -> Table {
         Column::text(column_name(figure)),
         unit(Column::number("Published")),
         unit(Column::number("Ours")),
+        Column::number("Ours over published"),
+        Column::text("Negative controls"),
         Column::text("Verdict"),
     ];
     let mut table = Table::new(format!("{}-values", figure.id), figure.title, columns);
     for point in points {
-        let said =
-            Verdict::of(point, figure.neutral).map_or_else(|| "".into(), |it| verdict(Some(it)));
+        let said = Verdict::of(point, figure.neutral).filter(|_| effort == Effort::Full);
         table.row(vec![
             point.series.as_str().into(),
             point.at.as_str().into(),
             point.published.into(),
             point.ours.into(),
-            said,
+            magnitude(point, figure.neutral).into(),
+            controls(point).into(),
+            said.map_or_else(|| "".into(), verdict),
         ]);
     }
     table
+}
+
+fn controls(point: &Point) -> String {
+    let said =
+        |control: &Control| format!("{}: {}", control.without, number::estimate(&control.ours));
+    point.controls.iter().map(said).collect::<Vec<_>>().join("; ")
 }
 
 fn row_name(figure: &Figure) -> &'static str {

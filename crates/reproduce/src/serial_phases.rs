@@ -31,8 +31,10 @@ const DRAWN: &str = "Phases are drawn by the length of a cycle, as our benchmark
                      not print its lengths.";
 const LONE: &str = "The simulated OS gives a lone thread the large core, where the paper's model takes any \
                     core as likely.";
-const NO_NUMBERS: &str = "The paper's figure has no numbers; \"published\" is its equation (Table 1 or 3) for \
-                          the mean.";
+const NO_NUMBERS: &str = "The paper's figure has no numbers; its equations (Table 1 or 3) for the mean stand \
+                          next to ours.";
+const ALL_PARALLEL: &str = "Negative control: two programs without serial phases (∞:1), of which no phase is \
+                            told from another.";
 
 const fn figure(id: &'static str, place: &'static str, title: &'static str) -> Figure {
     Figure {
@@ -44,7 +46,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         unit: Some("%"),
         neutral: Some(0.0),
         drawn: Drawn::Matrix { row: "program", column: "co-running with" },
-        deviations: &[DRAWN, LONE],
+        deviations: &[DRAWN, LONE, ALL_PARALLEL],
     }
 }
 
@@ -164,15 +166,21 @@ impl Source for SerialPhases {
 
 /// Fig. 6 (the OS) or 7.
 fn by_cores(runs: &Runs<'_>, size: &Size, machine: usize, at: usize) -> Result<Vec<Point>, Error> {
-    let scheduler = [Scheduler::Baseline, Scheduler::Proposed][at];
-    let point = |cores: &u32| {
+    let (scheduler, table) = [(Scheduler::Baseline, 1), (Scheduler::Proposed, 3)][at];
+    let mut points = Vec::new();
+    for cores in &size.cores {
         let ours = runs.serial_speedup(machine, *cores, CONTENDERS[at])?;
         let model = runs.model(machine, *cores);
-        let said = model.map(|model| speedups(scheduler, model, JointState::SP).avg);
-        let point = Point::new(CONTENDERS[at], cores.to_string(), ours);
-        Ok(point.x(f64::from(*cores)).published(said))
-    };
-    size.cores.iter().map(point).collect()
+        let equation = model.map(|model| speedups(scheduler, model, JointState::SP).avg);
+        let equation = equation.map(|value| {
+            let series = format!("equations of Table {table}");
+            Point::new(series, cores.to_string(), Estimate::exact(value))
+        });
+        let ours = Point::new(CONTENDERS[at], cores.to_string(), ours);
+        points
+            .extend([Some(ours), equation].into_iter().flatten().map(|it| it.x(f64::from(*cores))));
+    }
+    Ok(points)
 }
 
 /// As in the paper's tables.
@@ -180,20 +188,41 @@ fn label(ratio: Ratio) -> String {
     ratio.to_string().replace("inf", "∞")
 }
 
+/// Pairs of which no program has serial phases.
+fn all_parallel(pairs: &[Pair]) -> Vec<Pair> {
+    pairs.iter().filter(|pair| pair.ratios == [Ratio::PARALLEL; 2]).cloned().collect()
+}
+
+/// Mean gain in throughput over the OS, %.
+fn throughput(runs: &Runs<'_>, pairs: &[Pair], own: &str) -> Result<Estimate, Error> {
+    let [os, ..] = CONTENDERS;
+    let gain = |pair: &Pair, drawn: &[usize]| {
+        pair.throughput(own, drawn) / pair.throughput(os, drawn) - 1.0
+    };
+    Ok(runs.over(pairs, gain)?.percent())
+}
+
 /// Table 4 or Fig. 8.
 fn gains(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
-    let [os, own, _] = CONTENDERS;
+    let [_, own, _] = CONTENDERS;
+    let control = match all_parallel(pairs).as_slice() {
+        [] => None,
+        pairs => Some(throughput(runs, pairs, own)?),
+    };
     let point = |pair: &Pair| {
-        let gain = runs.over(std::slice::from_ref(pair), |pair, drawn| {
-            pair.throughput(own, drawn) / pair.throughput(os, drawn) - 1.0
-        })?;
+        let gain = throughput(runs, std::slice::from_ref(pair), own)?;
         let [one, other] = pair.ratios.map(label);
         let printed =
             published::TABLE_4.percent(&one, &other).filter(|_| MACHINES[machine].1 > 1.0);
-        Ok(Point::new(other, one, gain.percent()).published(printed))
+        let point = Point::new(other, one, gain).published(printed);
+        let is_control = pair.ratios == [Ratio::PARALLEL; 2];
+        Ok(if is_control { point } else { point.control("serial phases", control) })
     };
     pairs.iter().map(point).collect()
 }
+
+/// A figure of pairs under a contender, %.
+type Of<'r> = dyn Fn(&[Pair], &str) -> Result<Estimate, Error> + 'r;
 
 /// Table 5, and what section 7 says of throughput and idle time.
 fn means_of(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
@@ -206,26 +235,27 @@ fn means_of(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point
     let gain = published::headline(&format!("mean gain in throughput, synthetic, {kind}"));
     let rows: [(&str, OfPair, Option<f64>); 4] = [
         ("fairness of single runs", Pair::fairness_of_runs, Some(printed.fairness)),
-        ("fairness of mean speedups", Pair::fairness, Some(printed.fairness)),
+        // Of the same printed value another reading: it is judged once.
+        ("fairness of mean speedups", Pair::fairness, None),
         ("jitter", Pair::jitter, Some(-printed.jitter)),
         ("idle time", Pair::idle, idle),
     ];
     let mut points = Vec::new();
-    let mut add =
-        |what: &str, printed: Option<f64>, ours: &dyn Fn(&str) -> Result<Estimate, Error>| {
-            points.push(Point::new(what, kind, ours(own)?.percent()).published(printed));
-            let series = format!("{what}, without seniority");
-            points.push(Point::new(series, kind, ours(no_seniority)?.percent()));
-            Ok::<(), Error>(())
+    let mut add = |what: &str, printed: Option<f64>, of: &Of<'_>| {
+        let without = match all_parallel(pairs).as_slice() {
+            [] => None,
+            pairs => Some(of(pairs, own)?),
         };
+        let point = Point::new(what, kind, of(pairs, own)?).published(printed);
+        points.push(point.control("serial phases", without));
+        let series = format!("{what}, without seniority");
+        points.push(Point::new(series, kind, of(pairs, no_seniority)?));
+        Ok::<(), Error>(())
+    };
     // The mean of the pairs' gains (Table 4); of all else the change of the mean (Table 5).
-    add("throughput", gain, &|to| {
-        runs.over(pairs, |pair, drawn| {
-            pair.throughput(to, drawn) / pair.throughput(os, drawn) - 1.0
-        })
-    })?;
+    add("throughput", gain, &|pairs, to| throughput(runs, pairs, to))?;
     for (what, of, printed) in rows {
-        add(what, printed, &|to| runs.change(pairs, of, (os, to)))?;
+        add(what, printed, &|pairs, to| Ok(runs.change(pairs, of, (os, to))?.percent()))?;
     }
     Ok(points)
 }

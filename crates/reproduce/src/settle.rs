@@ -109,7 +109,7 @@ const VECTORS_FILE: &str = "Vectors are made from each program alone on the simu
                             of 50 million instructions. Settings are those chosen for the mixes of four; a time slice is \
                             0.5 (quick: 0.2) million cycles.";
 const THIRDS: &str = "The paper does not say what is good, moderate and bad: here the lowest, middle and highest third \
-                      between the fewest and the most overlapping bits in the pool, so that every bad decision has a better job in its pool.";
+                      of all counts of overlapping bits that jobs of the workload had in a pool.";
 
 const fn figure(id: &'static str, place: &'static str, title: &'static str) -> Figure {
     Figure {

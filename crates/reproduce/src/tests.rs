@@ -81,10 +81,14 @@ fn the_readme_shows_figures_and_published_values_of_this_build() {
         let printed = printed(id, what, at).expect("add it to `printed`");
         assert!((published - printed).abs() < 1e-9, "{id}, {what}, {at}: run `make figures`");
         let [low, high] = [0, 1].map(|end| row["interval"][end].as_f64());
-        let verdict = low.zip(high).and_then(|(low, high)| {
-            Verdict::of(&point(low, high, published), figure.neutral).map(Verdict::name)
-        });
-        assert_eq!(row["verdict"], verdict.unwrap_or_default(), "{id}, {what}, {at}");
+        let verdict = low
+            .zip(high)
+            .and_then(|(low, high)| Verdict::of(&point(low, high, published), figure.neutral));
+        // Controls are kept in words.
+        let by_control =
+            verdict == Some(Verdict::Agrees) && row["verdict"] == Verdict::ControlGains.name();
+        let verdict = if by_control { Some(Verdict::ControlGains) } else { verdict };
+        assert_eq!(row["verdict"], verdict.map_or("", Verdict::name), "{id}, {what}, {at}");
     }
     for (id, picture) in kept["pictures"].as_object().unwrap() {
         let (_, figure) = figures().find(|(_, figure)| figure.id == id).expect(id);
@@ -109,36 +113,107 @@ fn points_agree_by_side() {
     assert_eq!(of(1.0, 2.0, 0.0), None, "no direction was published");
     assert_eq!(Verdict::of(&Point::new("a", "b", Estimate::exact(1.0)), Some(0.0)), None);
     let exact = Point::new("a", "b", Estimate::exact(1.0)).published(Some(1.0));
-    assert_eq!(Verdict::of(&exact, Some(0.0)), Some(Verdict::Undecided), "without an interval");
+    assert_eq!(Verdict::of(&exact, Some(0.0)), None, "without an interval");
     assert_eq!(Verdict::of(&point(1.0, 2.0, 5.0), None), None, "without a direction");
 }
 
 #[test]
-fn a_figure_has_the_verdict_of_most_of_its_points() {
-    let figure = figures().next().unwrap().1;
-    let figure = &Figure { neutral: Some(0.0), ..*figure };
-    let of = |points: &[Point]| Tally::of(figure, points).verdict();
+fn a_gain_that_its_control_has_too_does_not_agree() {
+    let interval = |low, high| Estimate {
+        interval: Some(Interval { low, high }),
+        ..Estimate::exact(f64::midpoint(low, high))
+    };
+    let of = |published: f64, control: Estimate| {
+        let sign = published.signum();
+        let ours = point((2.0 * sign).min(4.0 * sign), (2.0 * sign).max(4.0 * sign), published);
+        Verdict::of(&ours.control("signal", Some(control)), Some(0.0)).unwrap()
+    };
+    for (control, wanted) in [
+        (interval(-1.0, 1.0), Verdict::Agrees),
+        (interval(-3.0, -2.0), Verdict::Agrees),
+        (interval(0.1, 0.2), Verdict::Agrees),
+        (interval(0.1, 0.4), Verdict::ControlGains),
+        (interval(1.0, 3.0), Verdict::ControlGains),
+        (Estimate::exact(0.0), Verdict::ControlGains),
+    ] {
+        assert_eq!(of(5.0, control), wanted, "{control:?}");
+        let (low, high) = (-control.high().unwrap_or(0.0), -control.low().unwrap_or(0.0));
+        let other_way = control.interval.map_or(control, |_| interval(low, high));
+        assert_eq!(of(-5.0, other_way), wanted, "{other_way:?}");
+    }
+    // What points the other way is no gain that a control could explain.
+    let wrong = point(-4.0, -2.0, 5.0).control("signal", Some(interval(-3.0, -2.0)));
+    assert_eq!(Verdict::of(&wrong, Some(0.0)), Some(Verdict::Contradicts));
+}
+
+#[test]
+fn the_magnitude_is_in_parts_of_what_was_published() {
+    let of = |low, high, published, neutral| {
+        let part = magnitude(&point(low, high, published), neutral).unwrap();
+        (part.value, part.low().unwrap(), part.high().unwrap())
+    };
+    assert_eq!(of(5.0, 15.0, 10.0, Some(0.0)), (1.0, 0.5, 1.5));
+    assert_eq!(of(-15.0, -5.0, -10.0, Some(0.0)), (1.0, 0.5, 1.5));
+    assert_eq!(of(-4.0, -2.0, 10.0, Some(0.0)), (-0.3, -0.4, -0.2));
+    assert_eq!(of(1.5, 2.5, 3.0, Some(1.0)), (0.5, 0.25, 0.75), "of a ratio");
+    assert_eq!(of(40.0, 60.0, 100.0, None), (0.5, 0.4, 0.6), "without a direction");
+    assert_eq!(magnitude(&point(1.0, 2.0, 1.0), Some(1.0)), None, "no effect was published");
+}
+
+/// A figure in which values point up or down.
+fn with_directions() -> &'static Figure {
+    figures().map(|(_, figure)| figure).find(|figure| figure.neutral == Some(0.0)).unwrap()
+}
+
+#[test]
+fn a_figure_is_mixed_where_points_agree_and_contradict() {
+    let of = |points: &[Point]| Tally::of(with_directions(), points).verdict();
     assert_eq!(of(&[]), None);
     let (right, wrong, open) = (point(1.0, 2.0, 1.0), point(1.0, 2.0, -1.0), point(-1.0, 1.0, 1.0));
-    assert_eq!(of(&[right.clone(), open.clone()]), Some(Verdict::Agrees));
-    assert_eq!(of(&[right.clone(), wrong.clone(), wrong]), Some(Verdict::Contradicts));
-    assert_eq!(of(&[open]), Some(Verdict::Undecided));
+    assert_eq!(of(&[right.clone(), open.clone()]), Some(Overall::Agrees));
+    assert_eq!(of(&[wrong.clone(), open.clone()]), Some(Overall::Contradicts));
+    let mixed = [right.clone(), right.clone(), right.clone(), wrong];
+    assert_eq!(of(&mixed), Some(Overall::Mixed));
+    let control = right.clone().control("signal", right.ours);
+    assert_eq!(of(&[open, control.clone()]), Some(Overall::Undecided));
+    let scores = scores(&[(with_directions(), mixed.to_vec()), (with_directions(), vec![control])]);
+    let score = &scores[&with_directions().paper];
+    assert_eq!(score.figures, [(Overall::Mixed, 1), (Overall::Undecided, 1)].into());
+    let values = Tally { agree: 3, contradict: 1, undecided: 0, control_gains: 1 };
+    assert_eq!(score.values, values);
+}
+
+#[test]
+fn a_quick_report_gives_no_verdict() {
+    let figures = vec![(with_directions(), vec![point(1.0, 2.0, 1.0)])];
+    let said = |effort| {
+        let outcome = Outcome { effort, figures: figures.clone(), ..Outcome::default() };
+        let context = context(effort);
+        let report = page(&outcome, &context);
+        format!("{:?}{:?}", summary(&outcome), report.blocks).contains("\"agrees\"")
+    };
+    assert!(said(Effort::Full));
+    assert!(!said(Effort::Quick));
+}
+
+/// Of which nothing is run.
+fn context(effort: Effort) -> Context<'static> {
+    static LIBRARY: std::sync::LazyLock<Library> = std::sync::LazyLock::new(Library::default);
+    Context {
+        traces: PathBuf::new(),
+        records: PathBuf::new(),
+        effort,
+        seed: 1,
+        workers: 2,
+        library: &LIBRARY,
+        workload: None,
+        prepare: &|_, _, _| Ok(()),
+    }
 }
 
 #[test]
 fn the_page_shows_every_figure() {
     let folder = tempfile::tempdir().unwrap();
-    let library = Library::default();
-    let context = Context {
-        traces: Default::default(),
-        records: folder.path().join("records"),
-        effort: Effort::Quick,
-        seed: 1,
-        workers: 2,
-        library: &library,
-        workload: None,
-        prepare: &|_, _, _| Ok(()),
-    };
     let points = |figure: &Figure| {
         let point = point(1.0, 2.0, 1.5);
         match figure.drawn {
@@ -149,11 +224,12 @@ fn the_page_shows_every_figure() {
         }
     };
     let outcome = Outcome {
+        effort: Effort::Full,
         figures: figures().map(|(_, figure)| (figure, points(figure))).collect(),
         facts: Vec::new(),
         lacking: Vec::new(),
     };
-    let report = page(&outcome, &context);
+    let report = page(&outcome, &context(Effort::Full));
     report.write(folder.path()).unwrap();
     for (_, figure) in figures() {
         let is_own = |block: &&Block| match block {

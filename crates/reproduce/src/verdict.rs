@@ -1,36 +1,49 @@
-//! Do ours and the published values point the same way?
+//! Do ours and the published values point the same way, and how far does ours go?
 
-use super::figure::{Figure, Point};
+use std::collections::BTreeMap;
+
+use symbiont_report::stats::{Estimate, Interval};
+
+use super::figure::{Control, Figure, Paper, Point};
+
+/// A negative control whose whole interval is below this part of what it is the control of gains nothing.
+const NOTHING: f64 = 0.1;
 
 /// How a point of ours stands to the published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both lie on the same side of the neutral value.
+    /// Both lie on the same side of the neutral value, and the negative controls gain nothing.
     Agrees,
     /// They lie on different sides.
     Contradicts,
-    /// The interval of ours holds the neutral value, or there is none.
+    /// The interval of ours holds the neutral value.
     Undecided,
+    /// Both lie on the same side, but so does a negative control: what is gained there is not due to what
+    /// the paper says.
+    ControlGains,
 }
 
 impl Verdict {
-    /// None where nothing was published, where the published value is the neutral one, and where values
-    /// have no direction.
+    /// None where nothing was published, where the published value is the neutral one, where values
+    /// have no direction, and where ours has no interval.
     #[must_use]
     pub fn of(point: &Point, neutral: Option<f64>) -> Option<Self> {
         let neutral = neutral?;
         let published = point.published.filter(|published| *published != neutral)?;
-        let interval = point.ours.and_then(|ours| ours.interval);
+        let ours = point.ours?;
+        let interval = ours.interval?;
         let above = published > neutral;
-        Some(match interval {
-            Some(it) if it.low > neutral => Self::side(above),
-            Some(it) if it.high < neutral => Self::side(!above),
-            _ => Self::Undecided,
+        let same = match interval {
+            it if it.low > neutral => above,
+            it if it.high < neutral => !above,
+            _ => return Some(Self::Undecided),
+        };
+        let gains = |control: &Control| gains(control, (ours.value - neutral, neutral));
+        Some(match same {
+            false => Self::Contradicts,
+            true if point.controls.iter().any(gains) => Self::ControlGains,
+            true => Self::Agrees,
         })
-    }
-
-    fn side(same: bool) -> Self {
-        if same { Self::Agrees } else { Self::Contradicts }
     }
 
     /// For people.
@@ -40,11 +53,64 @@ impl Verdict {
             Self::Agrees => "agrees",
             Self::Contradicts => "contradicts",
             Self::Undecided => "undecided",
+            Self::ControlGains => "undecided: its control gains, too",
         }
     }
 }
 
-/// How many points of a figure agree, contradict and are undecided.
+/// Does a control gain, too, where what it is the control of has this effect? Without an interval it is not
+/// known that it does not.
+fn gains(control: &Control, (effect, neutral): (f64, f64)) -> bool {
+    let Some(Interval { low, high }) = control.ours.interval else { return true };
+    let [low, high] = [low, high].map(|end| (end - neutral) * effect.signum());
+    low.min(high) > 0.0 && low.max(high) > NOTHING * effect.abs()
+}
+
+/// The effect of ours in parts of the published one, with its interval: 1 is as much, 0 none, below 0 the
+/// other way. An effect is what differs from the neutral value, or from 0.
+#[must_use]
+pub fn magnitude(point: &Point, neutral: Option<f64>) -> Option<Estimate> {
+    let neutral = neutral.unwrap_or(0.0);
+    let published = point.published.filter(|published| *published != neutral)? - neutral;
+    let part = |value: f64| (value - neutral) / published;
+    let ours = point.ours?;
+    let interval = ours.interval.map(|it| {
+        let [one, other] = [it.low, it.high].map(part);
+        Interval { low: one.min(other), high: one.max(other) }
+    });
+    Some(Estimate { value: part(ours.value), interval, ..ours })
+}
+
+/// How a figure stands to the published one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Overall {
+    /// Points agree, and none contradicts.
+    Agrees,
+    /// Some agree, some contradict.
+    Mixed,
+    /// Points contradict, and none agrees.
+    Contradicts,
+    /// None does either.
+    Undecided,
+}
+
+impl Overall {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Agrees, Self::Mixed, Self::Contradicts, Self::Undecided];
+
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Mixed => "mixed",
+            Self::Contradicts => "contradicts",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// How many points agree, contradict and are undecided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// On the same side.
@@ -53,6 +119,8 @@ pub struct Tally {
     pub contradict: usize,
     /// The interval holds the neutral value.
     pub undecided: usize,
+    /// Those of which a control gains, too.
+    pub control_gains: usize,
 }
 
 impl Tally {
@@ -61,24 +129,56 @@ impl Tally {
     pub fn of(figure: &Figure, points: &[Point]) -> Self {
         let mut tally = Self::default();
         for verdict in points.iter().filter_map(|point| Verdict::of(point, figure.neutral)) {
-            match verdict {
-                Verdict::Agrees => tally.agree += 1,
-                Verdict::Contradicts => tally.contradict += 1,
-                Verdict::Undecided => tally.undecided += 1,
-            }
+            *match verdict {
+                Verdict::Agrees => &mut tally.agree,
+                Verdict::Contradicts => &mut tally.contradict,
+                Verdict::Undecided => &mut tally.undecided,
+                Verdict::ControlGains => &mut tally.control_gains,
+            } += 1;
         }
         tally
     }
 
-    /// The figure's verdict: that of most points that are decided; none where no published value is a
-    /// number.
+    /// The figure's verdict; none where nothing is judged.
     #[must_use]
-    pub fn verdict(self) -> Option<Verdict> {
-        match (self.agree, self.contradict, self.undecided) {
+    pub fn verdict(self) -> Option<Overall> {
+        match (self.agree, self.contradict, self.undecided + self.control_gains) {
             (0, 0, 0) => None,
-            (agree, contradict, _) if agree > contradict => Some(Verdict::Agrees),
-            (agree, contradict, _) if agree < contradict => Some(Verdict::Contradicts),
-            _ => Some(Verdict::Undecided),
+            (0, 0, _) => Some(Overall::Undecided),
+            (_, 0, _) => Some(Overall::Agrees),
+            (0, _, _) => Some(Overall::Contradicts),
+            _ => Some(Overall::Mixed),
         }
     }
+
+    fn add(&mut self, other: Self) {
+        self.agree += other.agree;
+        self.contradict += other.contradict;
+        self.undecided += other.undecided;
+        self.control_gains += other.control_gains;
+    }
+}
+
+/// How a paper's figures stand to ours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Figures by verdict.
+    pub figures: BTreeMap<Overall, usize>,
+    /// Values of all of them.
+    pub values: Tally,
+}
+
+/// By paper; those of which nothing is judged are left out.
+#[must_use]
+pub fn scores(figures: &[(&'static Figure, Vec<Point>)]) -> BTreeMap<Paper, Score> {
+    let mut scores = BTreeMap::<Paper, Score>::new();
+    for (figure, points) in figures {
+        let tally = Tally::of(figure, points);
+        if let Some(verdict) = tally.verdict() {
+            let score = scores.entry(figure.paper).or_default();
+            *score.figures.entry(verdict).or_default() += 1;
+            score.values.add(tally);
+        }
+    }
+    scores
 }

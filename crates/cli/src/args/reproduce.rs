@@ -36,7 +36,7 @@ pub struct Reproduce {
     /// List all figures, also those that are not reproduced and why, and end
     #[arg(long)]
     pub list: bool,
-    /// Run fewer cells and repeats: minutes, with wide intervals
+    /// Run a smaller experiment, in minutes; it gives no verdicts
     #[arg(long)]
     pub quick: bool,
     /// Folder of the report and of the finished runs

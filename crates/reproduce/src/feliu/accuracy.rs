@@ -7,9 +7,6 @@ use super::Point;
 use symbiont_report::stats::Estimate;
 use symbiont_simulated::training::Evaluated;
 
-/// Forms that contenders use, and what knows nothing of the programs.
-const SHOWN: [&str; 4] = ["linear", "delta", "kernel", "constant"];
-
 /// Published mean absolute errors and shares within 5 % of the forward model (section 6.1), %.
 pub const FORWARD: [(SmtMode, &str, f64, f64); 2] =
     [(SmtMode::Smt2, "SMT2", 7.6, 45.0), (SmtMode::Smt4, "SMT4", 11.5, 29.0)];
@@ -22,7 +19,7 @@ pub fn forward(trained: &Evaluated) -> Vec<Point> {
         let is_shown = |score: &&Score| {
             score.predicts == "slowdown"
                 && score.holdout == Holdout::Programs
-                && SHOWN.contains(&score.of.as_str())
+                && Form::ALL.iter().any(|form| form.name() == score.of)
         };
         for score in scores.unwrap_or_default().iter().filter(is_shown) {
             let of = |what: &str| format!("{what}, {}", score.of);

@@ -8,15 +8,18 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use symbiont_profile::{Profile, Span};
 
-use super::pairs::{CONTROLS, OS, OWN, contenders, gain};
+use super::pairs::{CONTROLS, NO_SIGNAL, NOT_SHARED, OS, OWN, contenders, controls, gain, spread};
 use super::{BULLDOZER, POWER7, counterpart};
 use crate::compared::{Comparison, Ready};
 use crate::figure::Point;
 use crate::{Context, Reproduced, described};
-use symbiont_campaign::Repeats;
 use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Metric, Repeats};
 use symbiont_report::published::workover::{FIGURE_13, FIGURE_14A, FIGURE_14B, Gain};
 use symbiont_simulated::mixes::Mix;
+
+/// How threads' speeds are summed up: the paper adds the kernels' scores.
+const SCORE: Metric = Metric::Stp;
 
 /// The kernels, by the paper's names.
 const KERNELS: [&str; 5] = ["FFT", "SOR", "MC", "MM", "LU"];
@@ -35,12 +38,23 @@ struct Case {
     /// Threads of a core.
     width: usize,
     rows: &'static [Gain],
+    /// Standard deviations that the paper stays below (sections 5.6 and 5.7), of the OS and of WorkOver, %.
+    spreads: [f64; 2],
+}
+
+const fn case(
+    id: &'static str,
+    (machine, width): (&'static str, usize),
+    rows: &'static [Gain],
+    spreads: [f64; 2],
+) -> Case {
+    Case { id, machine, width, rows, spreads }
 }
 
 const CASES: [Case; 3] = [
-    Case { id: "peternier-fig13", machine: BULLDOZER, width: 2, rows: &FIGURE_13 },
-    Case { id: "peternier-fig14a", machine: POWER7, width: 2, rows: &FIGURE_14A },
-    Case { id: "peternier-fig14b", machine: POWER7, width: 4, rows: &FIGURE_14B },
+    case("peternier-fig13", (BULLDOZER, 2), &FIGURE_13, [2.0, 2.0]),
+    case("peternier-fig14a", (POWER7, 2), &FIGURE_14A, [5.0, 2.0]),
+    case("peternier-fig14b", (POWER7, 4), &FIGURE_14B, [5.0, 2.0]),
 ];
 
 /// The kernels of a row: of the whole suite, or of the two that it names.
@@ -144,8 +158,10 @@ pub(super) fn add(
         };
         let compared = ready.carry_out(comparison, context, progress)?;
         let points = case.rows.iter().filter_map(|row| {
-            let gain = gain(&compared, row, OWN, OS, context.seed)?;
-            Some(Point::new("over the OS", row.programs, gain).published(row.over_os))
+            let gain = gain((&compared, SCORE), row, OWN, OS, context.seed)?;
+            let point = Point::new("over the OS", row.programs, gain).published(row.over_os);
+            let [shuffled, private] = controls((&compared, SCORE), row, context.seed);
+            Some(point.control(NO_SIGNAL, shuffled).control(NOT_SHARED, private))
         });
         reproduced.points.insert(case.id, points.collect());
         let place = case.id.trim_start_matches("peternier-");
@@ -153,11 +169,21 @@ pub(super) fn add(
         for row in case.rows {
             for (own, other) in [(OWN, OS)].iter().chain(&CONTROLS) {
                 let at = format!("{place}, {}", row.programs);
-                let gain = gain(&compared, row, own, other, context.seed);
+                let gain = gain((&compared, SCORE), row, own, other, context.seed);
                 controls.extend(gain.map(|gain| Point::new(*own, at, gain)));
             }
         }
         reproduced.points.entry("peternier-controls").or_default().extend(controls);
+        let spreads = case.rows.iter().flat_map(|row| {
+            let at = format!("{place}, {}", row.programs);
+            let point = |(of, published)| {
+                let ours = spread((&compared, SCORE), row, of)?;
+                Some(Point::new(of, at.clone(), ours).published(Some(published)))
+            };
+            [(OS, case.spreads[0]), (OWN, case.spreads[1])].map(point)
+        });
+        let spreads: Vec<Point> = spreads.flatten().collect();
+        reproduced.points.entry("peternier-stability").or_default().extend(spreads);
     }
     Ok(())
 }

@@ -294,17 +294,23 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// Good, moderate, bad: in the lowest, middle and highest third of the range of overlaps in the pool; where all
-    /// are equal, the decision is good.
+    /// Good, moderate, bad: in the lowest, middle and highest third of all overlaps that there were in a pool,
+    /// equal ones by the middle of their ranks. So a bad decision need not have a better job in its pool.
     pub fn of(decisions: &[Decision]) -> Self {
+        let mut overlaps: Vec<f64> =
+            decisions.iter().flat_map(|decision| decision.overlaps.iter().copied()).collect();
+        overlaps.sort_by(f64::total_cmp);
+        let third = |own: f64| {
+            let below = overlaps.partition_point(|overlap| *overlap < own);
+            let up_to = overlaps.partition_point(|overlap| *overlap <= own);
+            let place = (below + up_to) as f64 / (2 * overlaps.len()).max(1) as f64;
+            ((3.0 * place) as usize).min(2)
+        };
         let (mut classes, mut better, mut some_better) = ([0.0; 3], [0.0; 2], 0.0);
         for decision in decisions {
             let all = &decision.overlaps;
             let own = all.first().copied().unwrap_or(0.0);
-            let low = all.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let place = if high > low { (own - low) / (high - low) } else { 0.0 };
-            let class = (place * 3.0).floor().clamp(0.0, 2.0) as usize;
+            let class = third(own);
             classes[class] += 1.0;
             let lower = all.iter().filter(|overlap| **overlap < own).count();
             some_better += f64::from(u8::from(lower > 0));
@@ -345,6 +351,19 @@ fn finished(record: &PlayRecord, jobs: usize) -> Vec<f64> {
     times
 }
 
+/// Changes of the times of completion that are shown: the least, the middle one, the most.
+const ENDS: [&str; 3] = ["early", "median", "late"];
+
+/// These of one run over another, %.
+fn changes(own: &PlayRecord, base: &PlayRecord, jobs: usize) -> Option<[f64; 3]> {
+    let (now, before) = (finished(own, jobs), finished(base, jobs));
+    let mut relative: Vec<f64> =
+        now.iter().zip(&before).map(|(now, before)| 100.0 * (now / before - 1.0)).collect();
+    relative.retain(|change| change.is_finite());
+    relative.sort_by(f64::total_cmp);
+    Some([*relative.first()?, median(&relative)?, *relative.last()?])
+}
+
 type Points = (Vec<Point>, Vec<Point>, Vec<Point>);
 
 fn compared<'r>(
@@ -352,36 +371,36 @@ fn compared<'r>(
     find: &dyn Fn(&[String], &str) -> Option<&'r PlayRecord>,
 ) -> Result<Points, StatsError> {
     let (mut gains, mut finish, mut controls) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut fewer, mut late) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
-    let names = ["early", "median", "late"];
+    let fewer = |jobs: &[String]| {
+        let (own, base) = (find(jobs, ACTIVITY.called)?, find(jobs, LINUX.called)?);
+        Some(100.0 * (1.0 - misses(own) / misses(base).max(1.0)))
+    };
+    let later = |jobs: &[String], called: &str| {
+        changes(find(jobs, called)?, find(jobs, LINUX.called)?, jobs.len())
+    };
     for (name, jobs) in workloads {
-        let (Some(base), Some(own)) = (find(jobs, LINUX.called), find(jobs, ACTIVITY.called))
-        else {
-            continue;
+        let mut add = |what: &str, ours: Option<f64>| {
+            let point = |ours| Point::new(what, name.as_str(), Estimate::exact(ours));
+            gains.extend(ours.map(point));
         };
-        let less = 100.0 * (1.0 - misses(own) / misses(base).max(1.0));
-        fewer.push(less);
-        gains.push(Point::new("misses of the L2 avoided", name.as_str(), Estimate::exact(less)));
-        if let Some(gain) = super::mixes::gain(own, base, jobs.len()) {
-            gains.push(Point::new("IPC", name.as_str(), Estimate::exact(100.0 * gain)));
-        }
-        let (before, now) = (finished(base, jobs.len()), finished(own, jobs.len()));
-        let mut relative: Vec<f64> =
-            now.iter().zip(&before).map(|(now, before)| 100.0 * (now / before - 1.0)).collect();
-        relative.retain(|change| change.is_finite());
-        relative.sort_by(f64::total_cmp);
-        let of = [relative.first().copied(), median(&relative), relative.last().copied()];
-        for ((what, value), all) in names.iter().zip(of).zip(&mut late) {
-            if let Some(value) = value {
-                all.push(value);
-                finish.push(Point::new(*what, name.as_str(), Estimate::exact(value)));
-            }
+        let (own, base) = (find(jobs, ACTIVITY.called), find(jobs, LINUX.called));
+        let ipc = |(own, base)| super::mixes::gain(own, base, jobs.len());
+        add("misses of the L2 avoided", fewer(jobs));
+        add("IPC", own.zip(base).and_then(ipc).map(|gain| 100.0 * gain));
+        for (what, value) in ENDS.iter().zip(later(jobs, ACTIVITY.called).into_iter().flatten()) {
+            finish.push(Point::new(*what, name.as_str(), Estimate::exact(value)));
         }
     }
-    gains.push(Point::new("misses of the L2 avoided", "mean", mean_estimate(&fewer)?));
-    for (what, values) in names.iter().zip(&late) {
+    let all: Vec<f64> = workloads.iter().filter_map(|(_, jobs)| fewer(jobs)).collect();
+    gains.push(Point::new("misses of the L2 avoided", "mean", mean_estimate(&all)?));
+    for (at, what) in ENDS.iter().enumerate() {
+        let mean = |called: &str| {
+            let own = workloads.iter().filter_map(|(_, jobs)| Some(later(jobs, called)?[at]));
+            mean_estimate(&own.collect::<Vec<_>>())
+        };
         let printed = (*what == "late").then_some(LATE);
-        finish.push(Point::new(*what, "mean", mean_estimate(values)?).published(printed));
+        let point = Point::new(*what, "mean", mean(ACTIVITY.called)?).published(printed);
+        finish.push(point.control("super-sets elsewhere", Some(mean(ELSEWHERE.called)?)));
     }
     for (number, [own, base]) in CONTROLS.into_iter().enumerate() {
         let gain = |(_, jobs): &(String, Vec<String>)| {
@@ -402,18 +421,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decisions_are_judged_by_the_range_of_their_pool() {
+    fn decisions_are_judged_by_all_overlaps() {
         let decision = |overlaps: &[f64]| Decision { overlaps: overlaps.to_vec(), chosen: 0 };
+        // 1 2 3 | 4 5 6 | 8 8 9
         let judged = Judged::of(&[
-            decision(&[9.0, 0.0, 3.0]),
-            decision(&[9.0, 9.0, 0.0]),
-            decision(&[5.0, 0.0, 10.0]),
+            decision(&[9.0, 1.0, 2.0]),
+            decision(&[8.0, 8.0]),
+            decision(&[5.0, 6.0]),
+            decision(&[3.0]),
             decision(&[4.0]),
         ]);
         let values = |all: &[Estimate]| all.iter().map(|it| it.value).collect::<Vec<_>>();
-        assert_eq!(values(&judged.classes), [25.0, 25.0, 50.0]);
-        assert_eq!(values(&[judged.opportunity]), [75.0]);
-        assert_eq!(values(&judged.better), [100.0, 50.0]);
+        assert_eq!(values(&judged.classes), [20.0, 40.0, 40.0]);
+        assert_eq!(values(&[judged.opportunity]), [20.0]);
+        // Of two bad ones one had no better job.
+        assert_eq!(values(&judged.better), [50.0, 50.0]);
     }
 
     #[test]

@@ -139,6 +139,51 @@ pub fn gain(own: &PlayRecord, base: &PlayRecord, jobs: usize) -> Option<f64> {
     Some(base.makespan(jobs)? / own.makespan(jobs)? - 1.0)
 }
 
+/// What a mix gains by a schedule over round robin, %.
+type Of<'r> = dyn Fn(&Mix, &str) -> Option<f64> + 'r;
+
+/// Table 4: each mix, and the means with what the same scores gain with super-sets elsewhere.
+fn table<'r>(
+    mixes: &[Mix],
+    find: &dyn Fn(&[String], &str) -> Option<&'r PlayRecord>,
+) -> Result<Vec<Point>, Error> {
+    let avoided = |number: usize| {
+        move |mix: &Mix, called: &str| {
+            let [before, now] =
+                [ROUND_ROBIN, called].map(|called| find(&mix.jobs, called).map(kicked_out));
+            Some(100.0 * (1.0 - now?[number] / before?[number].max(1.0)))
+        }
+    };
+    let ipc = |mix: &Mix, called: &str| {
+        let (own, base) = (find(&mix.jobs, called)?, find(&mix.jobs, ROUND_ROBIN)?);
+        Some(100.0 * gain(own, base, mix.jobs.len())?)
+    };
+    let (l2, all) = (avoided(0), avoided(1));
+    let rows: [(&str, &Of<'_>, Printed, Option<f64>); 3] = [
+        ("kick-outs avoided, L2", &l2, |mix| Some(mix.published.0), Some(MEAN.0)),
+        ("kick-outs avoided, all caches", &all, |_| None, None),
+        ("IPC", &ipc, |mix| Some(mix.published.1), Some(MEAN.1)),
+    ];
+    let mut table = Vec::new();
+    for (what, of, printed, mean) in rows {
+        for mix in mixes {
+            let point = |ours| Point::new(what, mix.name.as_str(), Estimate::exact(ours));
+            let point = of(mix, ACTIVITY).map(point);
+            table.extend(point.map(|point| point.published(printed(mix))));
+        }
+        let over = |called: &str| {
+            let values: Vec<f64> = mixes.iter().filter_map(|mix| of(mix, called)).collect();
+            mean_estimate(&values).map_err(|error| Error::Evaluation(error.to_string()))
+        };
+        let point = Point::new(what, "mean", over(ACTIVITY)?).published(mean);
+        table.push(point.control("super-sets elsewhere", Some(over(ELSEWHERE)?)));
+    }
+    Ok(table)
+}
+
+/// What is published of a mix.
+type Printed = fn(&Mix) -> Option<f64>;
+
 /// Table 4 and the controls.
 pub fn points(
     mixes: &[Mix],
@@ -148,34 +193,7 @@ pub fn points(
         let is = |run: &Run| run.jobs == jobs && run.called == called;
         done.iter().find(|done| is(&done.run)).map(|done| &done.record)
     };
-    let mut table = Vec::new();
-    let (mut kicked, mut ipc) = ([Vec::new(), Vec::new()], Vec::new());
-    for Mix { name: at, jobs, published: (reduction, gained), .. } in mixes {
-        let (Some(base), Some(own)) = (find(jobs, ROUND_ROBIN), find(jobs, ACTIVITY)) else {
-            continue;
-        };
-        let (before, now) = (kicked_out(base), kicked_out(own));
-        for (number, what) in
-            ["kick-outs avoided, L2", "kick-outs avoided, all caches"].iter().enumerate()
-        {
-            let avoided = 100.0 * (1.0 - now[number] / before[number].max(1.0));
-            kicked[number].push(avoided);
-            let printed = (number == 0).then_some(*reduction);
-            table.push(Point::new(*what, at.as_str(), Estimate::exact(avoided)).published(printed));
-        }
-        let Some(gain) = gain(own, base, jobs.len()) else { continue };
-        ipc.push(100.0 * gain);
-        let ours = Estimate::exact(100.0 * gain);
-        table.push(Point::new("IPC", at.as_str(), ours).published(Some(*gained)));
-    }
-    let mut mean = |what: &str, values: &[f64], published: Option<f64>| {
-        let ours = mean_estimate(values).map_err(|error| Error::Evaluation(error.to_string()))?;
-        table.push(Point::new(what, "mean", ours).published(published));
-        Ok::<(), Error>(())
-    };
-    mean("kick-outs avoided, L2", &kicked[0], Some(MEAN.0))?;
-    mean("kick-outs avoided, all caches", &kicked[1], None)?;
-    mean("IPC", &ipc, Some(MEAN.1))?;
+    let table = table(mixes, &find)?;
     let mut controls = Vec::new();
     for (own, base) in [
         (ACTIVITY, ROUND_ROBIN),

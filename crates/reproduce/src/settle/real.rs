@@ -27,7 +27,7 @@ use programs::{Capture, PROGRAMS};
 use symbiont_campaign::harness::{Error, Programs, Progress};
 use symbiont_campaign::{Measured, Repeats, Site, carry_out};
 use symbiont_report::published::vectors::{BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY};
-use symbiont_report::stats::{StatsError, mean, mean_estimate, median};
+use symbiont_report::stats::{Estimate, StatsError, mean, mean_estimate, median};
 
 /// Activity vectors on this machine.
 #[derive(Debug)]
@@ -193,20 +193,26 @@ fn evaluate(done: &[Measured<Contest>], rounds: u32) -> Result<Points, StatsErro
         }
     }
     let mut finish = Vec::new();
-    for (cell, published) in [(Cell::Activity, Some(LATE)), (Cell::OthersVectors, None)] {
-        let changes = |round| -> Option<[f64; 3]> {
+    for cell in [Cell::Activity, Cell::OthersVectors] {
+        let changes = |round, cell| -> Option<[f64; 3]> {
             let (own, base) = (find(round, cell)?, find(round, Cell::Stay)?);
             let pairs = own.seconds.iter().zip(&base.seconds);
             let mut all: Vec<f64> = pairs.map(|(own, base)| own / base - 1.0).collect();
             all.sort_by(f64::total_cmp);
             Some([*all.first()?, median(&all)?, *all.last()?])
         };
-        let all: Vec<[f64; 3]> = (0..rounds).filter_map(changes).collect();
         for (at, what) in ["early", "median", "late"].into_iter().enumerate() {
-            let values: Vec<f64> = all.iter().map(|changes| changes[at]).collect();
-            let printed = published.filter(|_| what == "late");
-            let change = mean_estimate(&values)?.percent();
-            finish.push(Point::new(what, cell.to_string(), change).published(printed));
+            let mean = |cell| {
+                let values = (0..rounds).filter_map(|round| Some(changes(round, cell)?[at]));
+                mean_estimate(&values.collect::<Vec<_>>()).map(Estimate::percent)
+            };
+            let mut point = Point::new(what, cell.to_string(), mean(cell)?);
+            if cell == Cell::Activity {
+                let printed = (what == "late").then_some(LATE);
+                let control = Some(mean(Cell::OthersVectors)?);
+                point = point.published(printed).control("vectors of other programs", control);
+            }
+            finish.push(point);
         }
     }
     let judged: Vec<Judged> = (0..rounds)

@@ -1,7 +1,6 @@
 //! Carries out one run.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -120,7 +119,7 @@ impl<'a, 'p> Player<'a, 'p> {
         for name in &run.scene.programs {
             programs.push(self.program(name)?);
         }
-        let seed = self.seed_of(run);
+        let seed = seed_of(self.seed, run);
         let policy = policy(run, seed)?;
         let variant = run.contender.variant().map(|(variant, _)| variant);
         let (mut pairs, mut sums) = (Pairs::new(), watch::Sums::default());
@@ -160,13 +159,6 @@ impl<'a, 'p> Player<'a, 'p> {
             seed: self.seed,
             ..Setup::default()
         }
-    }
-
-    /// The same for all contenders on one start.
-    fn seed_of(&self, run: &Run) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.seed, &run.scene, run.start, run.repeat).hash(&mut hasher);
-        hasher.finish()
     }
 
     fn program(&self, name: &str) -> Result<Program<'p>, SimulateError> {
@@ -224,4 +216,41 @@ fn categories() -> Signals {
 /// simulated millisecond.
 pub(super) fn cost(run: &Run, size: &Size) -> Duration {
     size.alone.mul_f64(run.scene.programs.len() as f64 * 0.01)
+}
+
+/// The same for all contenders on one start, whatever compiles it.
+fn seed_of(seed: u64, run: &Run) -> u64 {
+    let Run { scene, start, repeat, .. } = run;
+    let at_once = if *start == Start::AtOnce { "at once" } else { "apart" };
+    let (text, repeat) = (seed.to_string(), repeat.to_string());
+    let mut parts = vec![text.as_str(), at_once, &repeat, &scene.name];
+    parts.extend(scene.programs.iter().map(String::as_str));
+    let digits = symbiont_campaign::digest(&parts);
+    digits.get(..16).and_then(|it| u64::from_str_radix(it, 16).ok()).unwrap_or(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hysched::plan::Scene;
+
+    #[test]
+    fn a_seed_does_not_depend_on_the_toolchain() {
+        let scene = Scene {
+            part: Part::Mix,
+            name: "wk1".to_owned(),
+            programs: vec!["lbm".to_owned(), "xz".to_owned()],
+        };
+        let run = |repeat, contender| Run {
+            scene: scene.clone(),
+            contender,
+            start: Start::Apart,
+            private: false,
+            repeat,
+            pairs: Vec::new(),
+        };
+        assert_eq!(seed_of(1, &run(0, Contender::Os)), 13_562_674_209_483_828_947);
+        assert_eq!(seed_of(1, &run(0, Contender::Pinned)), seed_of(1, &run(0, Contender::Os)));
+        assert_ne!(seed_of(1, &run(1, Contender::Os)), seed_of(1, &run(0, Contender::Os)));
+    }
 }
