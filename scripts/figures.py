@@ -55,7 +55,7 @@ PICTURES = ["symbiont-batch", "feliu-sec63", "peternier-fig12a", "navarro-fig2"]
 IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES))
 FACTS = ["Effort", "Seed", "Version"]
 FIGURES = ["agrees", "mixed", "contradicts", "undecided"]
-VALUES = ["Agree", "Contradict", "Undecided", "Control gains"]
+VALUES = ["Agree", "Contradict", "No effect", "Undecided", "Control gains"]
 
 
 def take(folders):
@@ -185,8 +185,9 @@ def block(kept):
         "a machine. Brackets hold 95 % intervals.",
         "",
         "A direction *agrees* if the published value and the whole interval of ours lie on the same side",
-        "of no change and a negative control gains nothing, *contradicts* if they lie on different sides, and",
-        "is *undecided* otherwise. *Of it* is ours in parts of what was published: 1 is as much, 0 nothing.",
+        "of no change and a negative control gains nothing, and *contradicts* if they lie on different sides;",
+        "there is *no effect* if all of the interval is less than a twentieth of what was published; else it is",
+        "*undecided*. *Of it* is ours in parts of what was published: 1 is as much, 0 nothing.",
         *map(counted, kept["papers"].items()),
         "",
         "STP is throughput; of ANTT, the mean slowdown, less is better. *Delta* is the model's form",

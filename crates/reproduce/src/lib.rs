@@ -13,8 +13,9 @@
 //!
 //! A point *agrees* when its published value and the whole interval of ours lie on the same side of the
 //! figure's neutral value (a gain of 0, a ratio of 1) and its negative controls gain nothing, *contradicts*
-//! when they lie on different sides, and is *undecided* otherwise. Without an interval there is no verdict,
-//! and a quick report, which is a smaller experiment, gives none. How far ours goes is another question: the
+//! when they lie on different sides, has *no effect* when the whole interval is next to the neutral value,
+//! and is *undecided* otherwise. Without an interval there is no verdict, and a quick report, which is
+//! a smaller experiment, gives none. How far ours goes is another question: the
 //! *magnitude* is its effect in parts of the published one. A figure is *mixed* where points of it agree and
 //! others contradict.
 //!

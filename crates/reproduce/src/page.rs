@@ -95,11 +95,11 @@ fn index(outcome: &Outcome) -> Table {
     table
 }
 
-const TALLY: [&str; 4] = ["Agree", "Contradict", "Undecided", "Control gains"];
+const TALLY: [&str; 5] = ["Agree", "Contradict", "No effect", "Undecided", "Control gains"];
 
-fn counts(tally: Tally) -> [Cell; 4] {
-    [tally.agree, tally.contradict, tally.undecided, tally.control_gains]
-        .map(|count| (count as u64).into())
+fn counts(tally: Tally) -> [Cell; 5] {
+    let Tally { agree, contradict, undecided, no_effect, control_gains } = tally;
+    [agree, contradict, no_effect, undecided, control_gains].map(|count| (count as u64).into())
 }
 
 /// Figures and values of each paper by verdict.
@@ -133,7 +133,7 @@ fn verdict(verdict: Verdict) -> Cell {
     let highlight = match verdict {
         Verdict::Agrees => Highlight::Better,
         Verdict::Contradicts => Highlight::Worse,
-        Verdict::Undecided | Verdict::ControlGains => Highlight::Muted,
+        Verdict::Undecided | Verdict::NoEffect | Verdict::ControlGains => Highlight::Muted,
     };
     Cell::from(verdict.name()).highlight(highlight)
 }

@@ -111,6 +111,10 @@ fn points_agree_by_side() {
     assert_eq!(of(1.0, 2.0, -5.0), Some(Verdict::Contradicts));
     assert_eq!(of(-1.0, 2.0, 5.0), Some(Verdict::Undecided));
     assert_eq!(of(1.0, 2.0, 0.0), None, "no direction was published");
+    assert_eq!(of(1e-12, 2e-12, 5.0), Some(Verdict::NoEffect));
+    assert_eq!(of(-0.2, 0.2, 5.0), Some(Verdict::NoEffect));
+    assert_eq!(of(-0.2, -0.1, 5.0), Some(Verdict::NoEffect), "not a loss");
+    assert_eq!(of(0.1, 0.3, 5.0), Some(Verdict::Agrees), "it may be a part of it");
     assert_eq!(Verdict::of(&Point::new("a", "b", Estimate::exact(1.0)), Some(0.0)), None);
     let exact = Point::new("a", "b", Estimate::exact(1.0)).published(Some(1.0));
     assert_eq!(Verdict::of(&exact, Some(0.0)), None, "without an interval");
@@ -131,8 +135,8 @@ fn a_gain_that_its_control_has_too_does_not_agree() {
     for (control, wanted) in [
         (interval(-1.0, 1.0), Verdict::Agrees),
         (interval(-3.0, -2.0), Verdict::Agrees),
-        (interval(0.1, 0.2), Verdict::Agrees),
-        (interval(0.1, 0.4), Verdict::ControlGains),
+        (interval(0.05, 0.1), Verdict::Agrees),
+        (interval(0.1, 0.2), Verdict::ControlGains),
         (interval(1.0, 3.0), Verdict::ControlGains),
         (Estimate::exact(0.0), Verdict::ControlGains),
     ] {
@@ -179,7 +183,7 @@ fn a_figure_is_mixed_where_points_agree_and_contradict() {
     let scores = scores(&[(with_directions(), mixed.to_vec()), (with_directions(), vec![control])]);
     let score = &scores[&with_directions().paper];
     assert_eq!(score.figures, [(Overall::Mixed, 1), (Overall::Undecided, 1)].into());
-    let values = Tally { agree: 3, contradict: 1, undecided: 0, control_gains: 1 };
+    let values = Tally { agree: 3, contradict: 1, control_gains: 1, ..Tally::default() };
     assert_eq!(score.values, values);
 }
 

@@ -6,8 +6,9 @@ use symbiont_report::stats::{Estimate, Interval};
 
 use super::figure::{Control, Figure, Paper, Point};
 
-/// A negative control whose whole interval is below this part of what it is the control of gains nothing.
-const NOTHING: f64 = 0.1;
+/// An effect whose whole interval is below this part of another one is none next to it: simulated runs are
+/// so much alike that intervals of effects of a millionth do not hold 0.
+const NOTHING: f64 = 0.05;
 
 /// How a point of ours stands to the published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub enum Verdict {
     Contradicts,
     /// The interval of ours holds the neutral value.
     Undecided,
+    /// The whole interval of ours is next to the neutral value: less than a twentieth of the published
+    /// effect, either way.
+    NoEffect,
     /// Both lie on the same side, but so does a negative control: what is gained there is not due to what
     /// the paper says.
     ControlGains,
@@ -33,6 +37,10 @@ impl Verdict {
         let ours = point.ours?;
         let interval = ours.interval?;
         let above = published > neutral;
+        let least = NOTHING * (published - neutral).abs();
+        if [interval.low, interval.high].iter().all(|end| (end - neutral).abs() < least) {
+            return Some(Self::NoEffect);
+        }
         let same = match interval {
             it if it.low > neutral => above,
             it if it.high < neutral => !above,
@@ -53,6 +61,7 @@ impl Verdict {
             Self::Agrees => "agrees",
             Self::Contradicts => "contradicts",
             Self::Undecided => "undecided",
+            Self::NoEffect => "no effect",
             Self::ControlGains => "undecided: its control gains, too",
         }
     }
@@ -119,6 +128,8 @@ pub struct Tally {
     pub contradict: usize,
     /// The interval holds the neutral value.
     pub undecided: usize,
+    /// Next to nothing is gained or lost.
+    pub no_effect: usize,
     /// Those of which a control gains, too.
     pub control_gains: usize,
 }
@@ -133,6 +144,7 @@ impl Tally {
                 Verdict::Agrees => &mut tally.agree,
                 Verdict::Contradicts => &mut tally.contradict,
                 Verdict::Undecided => &mut tally.undecided,
+                Verdict::NoEffect => &mut tally.no_effect,
                 Verdict::ControlGains => &mut tally.control_gains,
             } += 1;
         }
@@ -142,7 +154,8 @@ impl Tally {
     /// The figure's verdict; none where nothing is judged.
     #[must_use]
     pub fn verdict(self) -> Option<Overall> {
-        match (self.agree, self.contradict, self.undecided + self.control_gains) {
+        let open = self.undecided + self.no_effect + self.control_gains;
+        match (self.agree, self.contradict, open) {
             (0, 0, 0) => None,
             (0, 0, _) => Some(Overall::Undecided),
             (_, 0, _) => Some(Overall::Agrees),
@@ -155,6 +168,7 @@ impl Tally {
         self.agree += other.agree;
         self.contradict += other.contradict;
         self.undecided += other.undecided;
+        self.no_effect += other.no_effect;
         self.control_gains += other.control_gains;
     }
 }
