@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use symbiont_profile::Profile;
 use symbiont_report::number;
-use symbiont_sim::description::{Description, Source};
+use symbiont_sim::description::{Description, Given, Source};
 use symbiont_simulated::membench::{self, Memory};
 use symbiont_simulated::multithreading::{self, Gains, Spread};
 use symbiont_simulated::sanity::{self, Sanity};
@@ -43,7 +43,7 @@ impl From<&Description> for Machine {
             catalogues: machine.core_types.iter().map(|core| core.catalogue.clone()).collect(),
             checked: machine.checked.clone().unwrap_or_else(|| "unchecked".to_owned()),
             held: held(machine).to_owned(),
-            values: machine.sources.len(),
+            values: machine.values.len(),
             assumed: machine.assumed().count(),
         }
     }
@@ -52,8 +52,27 @@ impl From<&Description> for Machine {
 #[derive(Debug, Serialize)]
 struct Value<'a> {
     key: &'a str,
+    /// A number, or a text such as `64K`.
+    value: serde_json::Value,
     source: &'a str,
     assumed: bool,
+}
+
+impl<'a> Value<'a> {
+    fn of((key, given): (&'a String, &'a Given)) -> Self {
+        let (source, assumed) = match &given.source {
+            Source::Published(place) => (place, false),
+            Source::Assumed(why) => (why, true),
+        };
+        let value = serde_json::from_str(&given.value);
+        let value = value.unwrap_or_else(|_| given.value.as_str().into());
+        Self { key, value, source, assumed }
+    }
+
+    /// The value as it is written.
+    fn written(&self) -> String {
+        self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -98,11 +117,6 @@ fn list(json: bool) -> anyhow::Result<()> {
 }
 
 fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
-    let value = |(key, source): (&'_ String, &'_ Source)| match source {
-        Source::Published(where_) => (key.clone(), where_.clone(), false),
-        Source::Assumed(why) => (key.clone(), why.clone(), true),
-    };
-    let values: Vec<(String, String, bool)> = description.sources.iter().map(value).collect();
     let memory = args.memory.then(|| membench::measure(description, &SIZES)).transpose()?;
     let profiles = (args.programs || args.multithreading)
         .then(|| load(&args.profiles))
@@ -110,10 +124,7 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
         .unwrap_or_default();
     let shown = Shown {
         machine: Machine::from(description),
-        values: values
-            .iter()
-            .map(|(key, source, assumed)| Value { key, source, assumed: *assumed })
-            .collect(),
+        values: description.values.iter().map(Value::of).collect(),
         memory,
         programs: args.programs.then(|| sanity::look(description, &profiles)).transpose()?,
         multithreading: args
@@ -129,10 +140,14 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
     say!("{} ({}), {} cores × SMT{}", machine.name, machine.title, machine.cores, machine.smt);
     say!("{}\n\n{}", machine.note, description.topology.summary());
     say!("\n{}; {}", machine.checked, machine.held);
-    say!("{} of {} values are assumed:", machine.assumed, machine.values);
+    say!(
+        "{} of {} values are assumed; a size is in bytes, K or M:",
+        machine.assumed,
+        machine.values
+    );
     for value in &shown.values {
         let kind = if value.assumed { "assumed: " } else { "" };
-        say!("{:<42} {kind}{}", value.key, value.source);
+        say!("{:<42} {:>8}  {kind}{}", value.key, value.written(), value.source);
     }
     if let Some(memory) = &shown.memory {
         print(memory);

@@ -89,6 +89,8 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     }
     if args.json {
         say!("{}", serde_json::to_string_pretty(&outcome)?);
+    } else if args.csv {
+        say!("{}", outcome.by_program().csv().trim_end());
     } else {
         print(&outcome);
     }

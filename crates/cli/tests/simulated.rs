@@ -67,6 +67,24 @@ fn a_report_says_what_it_rests_on() {
 }
 
 #[test]
+fn a_row_for_each_program_is_written_as_csv() {
+    let text = stdout(&small(&["--csv", "--seed", "7"]));
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let at = |name: &str| head.iter().position(|head| *head == name).unwrap();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 4);
+    let json: Value = serde_json::from_str(&stdout(&small(&["--json", "--seed", "7"]))).unwrap();
+    let sum: f64 = rows.iter().map(|row| row[at("speedup")].parse::<f64>().unwrap()).sum();
+    assert!((sum - json["stp"]["value"].as_f64().unwrap()).abs() < 1e-9);
+    let row = &rows[3];
+    assert!(text.contains("\"synthetic-streaming"), "the workload's commas are in quotes: {text}");
+    let said =
+        ["machine", "policy", "seed", "place", "program", "speedup n"].map(|name| row[at(name)]);
+    assert_eq!(said, ["power8-s812l", "stay", "7", "3", "synthetic-float", "2"]);
+}
+
+#[test]
 fn equal_seeds_print_equal_bytes() {
     let run = |seed| stdout(&small(&["--json", "--policy", "random", "--seed", seed]));
     assert_eq!(run("1"), run("1"));
@@ -155,6 +173,12 @@ fn machines_are_listed_with_their_sources() {
     let values = json["values"].as_array().unwrap();
     assert!(values.len() > 50);
     assert!(values.iter().all(|value| !value["source"].as_str().unwrap().is_empty()));
+    let of = |key: &str| &values.iter().find(|value| value["key"] == key).unwrap()["value"];
+    assert_eq!(of("core.performance.l1d.bytes"), "32K");
+    assert_eq!(of("core.performance.l1d.ways"), 8);
+    let text = stdout(&["machines", "zen4"]);
+    let line = text.lines().find(|line| line.starts_with("core.performance.l1d.bytes ")).unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("32K"), "{line}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "l1-bandwidth",
     summary: "balances the accesses to the L1 data caches from core to core",
     paper: Some(
-        "Feliu et al., symbiotic scheduling on POWER8, section 6.2: the L1-bandwidth aware baseline",
+        "Feliu et al., Improving IBM POWER8 performance through symbiotic job scheduling, section 6.2: the L1-bandwidth aware baseline",
     ),
     quantum: Duration::from_millis(100),
     boosts: false,

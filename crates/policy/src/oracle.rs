@@ -21,7 +21,9 @@ use crate::{Entry, MissingInput, Policy, Requirements, View};
 pub(crate) const ENTRY: Entry = Entry {
     name: "oracle",
     summary: "pairs threads by slowdowns that were measured of each pair beforehand",
-    paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 6.2"),
+    paper: Some(
+        "Feliu et al., Improving IBM POWER8 performance through symbiotic job scheduling, section 6.2",
+    ),
     quantum: Duration::from_millis(100),
     boosts: false,
     parameters: &[],

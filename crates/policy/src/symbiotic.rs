@@ -65,7 +65,9 @@ use foresee::Foreseen;
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic",
     summary: "groups threads that an interference model predicts to slow each other down least, as published",
-    paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 4"),
+    paper: Some(
+        "Feliu et al., Improving IBM POWER8 performance through symbiotic job scheduling, section 4",
+    ),
     quantum: Duration::from_millis(100),
     boosts: false,
     parameters: PARAMETERS,

@@ -21,7 +21,9 @@ use crate::{Entry, Foresight, Policy, Requirements, Symbiotic, View, symbiotic};
 pub(crate) const ENTRY: Entry = Entry {
     name: "symbiotic-numa",
     summary: "as symbiotic, and the groups that use memory most run near it",
-    paper: Some("Feliu et al., symbiotic scheduling on POWER8, section 6.2"),
+    paper: Some(
+        "Feliu et al., Improving IBM POWER8 performance through symbiotic job scheduling, section 6.2",
+    ),
     quantum: Duration::from_millis(100),
     boosts: false,
     parameters: symbiotic::PARAMETERS,

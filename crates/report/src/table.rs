@@ -179,6 +179,12 @@ impl Table {
         Self { id, caption, columns, rows: Vec::new(), notes: Vec::new() }
     }
 
+    /// Its data as CSV (RFC 4180); a column with intervals becomes four: value, low, high and n.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        crate::csv::csv(self)
+    }
+
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);

@@ -9,7 +9,7 @@
 //! One TOML text per machine (`machines/*.toml`; `machines/README.md` describes
 //! the form). A value is covered by the `source` of its section or brings its
 //! own; `assumed: why` marks unpublished values. Values are plain here, and
-//! [`Description::sources`] lists where each comes from.
+//! [`Description::values`] lists where each comes from.
 //!
 //! # Terms and units
 //! Widths are micro-ops per cycle, latencies cycles of the core unless the name
@@ -68,8 +68,17 @@ pub struct Description {
     pub memory: Memory,
     /// What changing over costs.
     pub costs: Costs,
-    /// Where each value comes from, by its key in the file.
-    pub sources: BTreeMap<String, Source>,
+    /// Each value with where it comes from, by its key in the file.
+    pub values: BTreeMap<String, Given>,
+}
+
+/// A value of a description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// As it is written.
+    pub value: String,
+    /// Where it comes from.
+    pub source: Source,
 }
 
 /// Memory, the same for each node that has any.
@@ -162,7 +171,7 @@ impl Description {
 
     /// Keys of unpublished values.
     pub fn assumed(&self) -> impl Iterator<Item = &str> {
-        let assumed = |source: &Source| matches!(source, Source::Assumed(_));
-        self.sources.iter().filter(move |(_, s)| assumed(s)).map(|(key, _)| key.as_str())
+        let assumed = |given: &Given| matches!(given.source, Source::Assumed(_));
+        self.values.iter().filter(move |(_, given)| assumed(given)).map(|(key, _)| key.as_str())
     }
 }

@@ -117,7 +117,7 @@ pub fn measure(description: &Description, sizes: &[u64]) -> Result<Memory, SimEr
 
 /// What the description took from elsewhere of its memory.
 fn inputs(description: &Description) -> Vec<(String, String)> {
-    let published = description.sources.iter().filter_map(|(key, source)| match source {
+    let published = description.values.iter().filter_map(|(key, given)| match &given.source {
         Source::Published(place) => Some((key.clone(), place.clone())),
         Source::Assumed(_) => None,
     });

@@ -7,6 +7,7 @@ use symbiont_sim::machine::{Errors, Fidelity};
 
 use super::{App, Setup};
 use symbiont_report::stats::Estimate;
+use symbiont_report::{Column, Table};
 
 /// What a figure of the simulated machine rests on. Goes with every report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -59,7 +60,7 @@ impl Provenance {
             note: description.note.clone(),
             hardware_threads: description.topology.cpus().len(),
             cores: description.topology.cores().len(),
-            values: description.sources.len(),
+            values: description.values.len(),
             assumed: description.assumed().count(),
             made_private: made_private(setup.switches),
             counter_errors: setup.errors,
@@ -141,4 +142,41 @@ pub struct Outcome {
     pub apps: Vec<AppOutcome>,
     /// Share of quanta in which two programs were on one core, by their places in the workload.
     pub together: Vec<Vec<f64>>,
+}
+
+impl Outcome {
+    /// A row for each program, with what distinguishes runs; speedups and turnaround times with their
+    /// intervals. The sum of a run's speedups is its STP.
+    #[must_use]
+    pub fn by_program(&self) -> Table {
+        let columns = vec![
+            Column::text("machine"),
+            Column::text("policy"),
+            Column::number("seed"),
+            Column::number("place"),
+            Column::text("program"),
+            Column::number("instructions"),
+            Column::number("alone_per_ns"),
+            Column::number("speedup"),
+            Column::number("turnaround"),
+            Column::text("workload"),
+        ];
+        let caption = format!("Programs on {}, simulated", self.provenance.machine);
+        let mut table = Table::new("programs", caption, columns);
+        for (place, app) in self.apps.iter().enumerate() {
+            table.row(vec![
+                self.provenance.machine.as_str().into(),
+                self.policy.as_str().into(),
+                self.seed.into(),
+                (place as u64).into(),
+                app.app.to_string().into(),
+                app.target.into(),
+                app.alone_speed.into(),
+                app.speedup.into(),
+                app.turnaround.into(),
+                self.workload.as_str().into(),
+            ]);
+        }
+        table
+    }
 }

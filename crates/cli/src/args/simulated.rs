@@ -115,6 +115,9 @@ pub struct Simulate {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
+    /// Write a row for each program (CSV)
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
     /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
     #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,

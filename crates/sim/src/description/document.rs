@@ -7,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 
 use toml::de::{DeTable, DeValue};
 
-use super::{DescriptionError, Source};
+use super::{DescriptionError, Given, Source};
 
 type Read<T> = Result<T, DescriptionError>;
 
@@ -17,7 +17,7 @@ pub(super) struct Text<'a> {
     pub(super) text: &'a str,
     /// Short name → full citation.
     pub(super) works: BTreeMap<String, String>,
-    pub(super) sources: RefCell<BTreeMap<String, Source>>,
+    pub(super) values: RefCell<BTreeMap<String, Given>>,
 }
 
 impl Text<'_> {
@@ -128,25 +128,31 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Notes where the value of a key comes from.
-    fn note(&self, key: &str) -> Read<()> {
-        let Some(source) = &self.source else {
+    /// Notes the value of a key as it is written, and where it comes from.
+    fn note(&self, key: &str, value: Option<Range<usize>>) -> Read<()> {
+        let Some(source) = self.source.clone() else {
             return Err(self.error(key, "has no source; give one for it or for its section"));
         };
-        self.text.sources.borrow_mut().insert(self.key_path(key), source.clone());
+        let value = value.and_then(|span| self.text.text.get(span)).unwrap_or_default();
+        let value = value.trim_matches('"').to_owned();
+        self.text.values.borrow_mut().insert(self.key_path(key), Given { value, source });
         Ok(())
+    }
+
+    fn span(&self, key: &str) -> Option<Range<usize>> {
+        self.table.get(key).map(toml::Spanned::span)
     }
 
     /// The section and key under which a value stands: `key = 3` or
     /// `key = { value = 3, source = "…" }`.
     fn place(&self, key: &'a str) -> Read<(Self, &'a str)> {
         if self.get(key)?.as_table().is_none() {
-            self.note(key)?;
+            self.note(key, self.span(key))?;
             return Ok((self.clone(), key));
         }
         let inner = self.section(key)?;
         inner.only(&["value", "source"])?;
-        Self { source: inner.source.clone(), ..self.clone() }.note(key)?;
+        Self { source: inner.source.clone(), ..self.clone() }.note(key, inner.span("value"))?;
         Ok((inner, "value"))
     }
 

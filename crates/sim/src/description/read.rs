@@ -36,8 +36,7 @@ const PORT_CLASSES: [(&str, OpClass); 11] = [
 ];
 
 pub(super) fn description(file: &str, written: &str) -> Read<Description> {
-    let mut text =
-        Text { file, text: written, works: BTreeMap::new(), sources: RefCell::default() };
+    let mut text = Text { file, text: written, works: BTreeMap::new(), values: RefCell::default() };
     let table = DeTable::parse(written).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         text.error(at, "document", format!("no TOML: {}", error.message()))
@@ -63,7 +62,7 @@ pub(super) fn description(file: &str, written: &str) -> Read<Description> {
     let (name, title, note) = (root.words("name")?, root.words("title")?, root.words("note")?);
     let checked = root.has("checked").then(|| root.words("checked")).transpose()?;
     let held = root.has("held").then(|| root.words("held")).transpose()?;
-    let sources = text.sources.take();
+    let values = text.values.take();
     Ok(Description {
         name,
         title,
@@ -74,7 +73,7 @@ pub(super) fn description(file: &str, written: &str) -> Read<Description> {
         core_types,
         memory,
         costs,
-        sources,
+        values,
     })
 }
 

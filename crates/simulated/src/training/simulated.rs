@@ -108,7 +108,7 @@ impl Site for Simulated<'_, '_> {
             fact("Held against hardware", held(description).to_owned()),
             fact(
                 "Description",
-                format!("{assumed} of {} values assumed", description.sources.len()),
+                format!("{assumed} of {} values assumed", description.values.len()),
             ),
             fact("Note", description.note.clone()),
         ])
