@@ -7,15 +7,15 @@
 //! # Approach
 //! Sections 4.2 and 4.3, once a period: the *active* threads are those that consumed the most
 //! cycles; of them the *top* ones use the FPUs most (`fpu_usage` of the catalogue: equation 1 on
-//! Bulldozer, equation 2 on POWER7). Each top thread is bound to a hardware thread: the first ones to
-//! different cores, the next ones to the second hardware threads of the cores, and so on
-//! ([`slots`]). The OS places all other threads; a thread that leaves the top is released.
+//! Bulldozer, equation 2 on POWER7). Each top thread is bound to a hardware thread. By rank they form
+//! tiers of as many threads as there are cores (section 5.3): the first ones are on the first
+//! hardware threads of the cores, the next ones on the second hardware threads, and so on ([`slots`]).
+//! The OS places all other threads; a thread that leaves the top is released.
 //! A core of the topology is a set of FPUs: a Bulldozer module, a POWER7 core in any SMT mode, an
-//! SMT core of today. The number of top threads on each differs by one at most, so that no core
-//! holds FPU-hungry threads only where another one has none.
+//! SMT core of today. Since a tier has a thread on each core, no core holds only the hungriest threads.
 //! The history counts the periods of each thread on each hardware thread, for as long as it lives.
-//! A thread that stays in the top stays where it was; one that enters it prefers, of equally good
-//! hardware threads, those of its history.
+//! A thread that stays in its tier stays where it was; one that enters it stays on its core if
+//! that is free in the tier, and else prefers those of its history.
 //!
 //! Where the paper is silent, or leaves the number open:
 //! - Active are those that consumed at least a tenth of the cycles of the most active one: more of
@@ -30,11 +30,15 @@
 //!
 //! # Properties
 //! - Fig. 1b and 2b: each FPU-hungry thread has a core of its own (`the_papers_optimal_allocations`).
+//! - Threads of a tier are on different cores, whatever the ranks were before, and one that stays in its
+//!   tier does not move (`each_tier_is_spread_whatever_the_ranks_were`).
 //! - Numbers of top threads on two cores differ by one at most (`top_threads_are_spread_evenly`).
-//! - Equal periods move no thread (`a_thread_that_stays_in_the_top_stays_where_it_was`).
+//! - A hardware thread has two only where none of its core is free (`no_hardware_thread_has_two_without_need`).
+//! - Equal periods move no thread (`a_thread_that_stays_in_its_tier_stays_where_it_was`).
 //! - A thread that leaves the top is released (`a_thread_that_leaves_the_top_is_released`).
 //! - Shuffled usage spreads no better than chance (`shuffled_usage_spreads_by_chance`).
 
+mod matching;
 mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +49,7 @@ use symbiont_topology::PuId;
 
 use crate::parameter::Parameters;
 use crate::{Entry, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
-use slots::{Request, assign};
+use slots::{Place, Request, assign};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fpu",
@@ -76,8 +80,8 @@ type History = BTreeMap<PuId, u64>;
 pub struct Fpu {
     active: Option<usize>,
     top: Option<usize>,
-    /// The top of the last period, with its hardware threads.
-    before: BTreeMap<ThreadId, PuId>,
+    /// The top of the last period, with its tiers and hardware threads.
+    before: BTreeMap<ThreadId, Place>,
     history: BTreeMap<ThreadId, History>,
 }
 
@@ -211,9 +215,10 @@ impl Policy for Fpu {
                  holds {}",
                 candidate.usage, slot.on_core
             );
-            placement.insert(id, Assignment::on(slot.cpu.into(), reason));
-            *self.history.entry(id).or_default().entry(slot.cpu).or_default() += 1;
-            self.before.insert(id, slot.cpu);
+            let cpu = slot.place.cpu;
+            placement.insert(id, Assignment::on(cpu.into(), reason));
+            *self.history.entry(id).or_default().entry(cpu).or_default() += 1;
+            self.before.insert(id, slot.place);
         }
         placement
     }

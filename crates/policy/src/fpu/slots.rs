@@ -1,94 +1,158 @@
 //! Which hardware thread each top thread gets.
 //!
 //! # Approach
-//! With *n* threads on *c* cores each core gets ⌊n/c⌋ of them, and n mod c cores get one more.
-//! First the threads that were in the top before keep their hardware threads, the hungriest first,
-//! as long as their core is not full by that. Then each other thread goes to the allowed core with the
-//! fewest top threads, there to the hardware thread with the fewest; ties go to the hardware thread
-//! with the longest history, then to the one with the lowest number.
+//! Section 5.3: the hungriest threads, as many as there are cores, are on the first hardware threads of the
+//! cores, each on another core; the next ones on the second hardware threads; and so on. Threads that get
+//! hardware threads of one rank are a *tier*. Tier after tier:
+//! 1. Its threads are the hungriest of those that are left that can all have cores of their own
+//!    ([`matching`](super::matching)). Where threads may not run everywhere, others come in a later tier.
+//! 2. Those that were in the same tier in the last period keep their cores. Each other one goes to a core that
+//!    is free in this tier: to its present one, else to the one with its longest history, else to the first.
+//!    A thread makes room for another that would have no core else.
+//! 3. A thread keeps its hardware thread in its tier, else it gets the one of the tier's rank, where it is
+//!    allowed there and that is free, else another one of the core.
+//!
+//! Threads for whose cores no hardware thread is left share them, by further tiers: none is sent to a core that has one
+//! of its tier to leave its own core to them.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
-use symbiont_topology::{CoreId, CpuSet, PuId, Topology};
+use symbiont_topology::{CpuSet, PuId, Topology};
 
 use super::History;
+use super::matching::Matching;
 
 /// What a top thread may have and would like.
 pub(super) struct Request<'a> {
     pub allowed: CpuSet,
-    /// Its hardware thread of the last period, if it was in the top.
-    pub before: Option<PuId>,
+    /// What it had in the last period, if it was in the top.
+    pub before: Option<Place>,
     pub history: &'a History,
 }
 
-/// What it gets.
+/// A hardware thread, and the tier in which it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub tier: usize,
+    pub cpu: PuId,
+}
+
+/// What a top thread gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
-    pub cpu: PuId,
+    pub place: Place,
     /// Top threads of its core, itself among them.
     pub on_core: usize,
 }
 
-/// The slot of each request, in order; none where nothing is allowed.
+/// The slot of each request, the hungriest thread's first; none where nothing is allowed.
 pub(super) fn assign(topology: &Topology, requests: &[Request<'_>]) -> Vec<Option<Slot>> {
-    let mut loads = Loads::default();
-    let allowed = requests.iter().fold(CpuSet::new(), |all, request| all.union(&request.allowed));
-    let offers = |core: &&symbiont_topology::Core| !core.cpus.is_disjoint(&allowed);
-    let cores = topology.cores().iter().filter(offers).count().max(1);
-    let (share, mut with_more) = (requests.len() / cores, requests.len() % cores);
-    let on_each = requests.len().div_ceil(allowed.len().max(1));
-    let mut given = vec![None; requests.len()];
-    for (request, given) in requests.iter().zip(&mut given) {
-        let kept =
-            request.before.filter(|cpu| request.allowed.contains(*cpu) && loads.on(*cpu) < on_each);
-        let Some((cpu, core)) = kept.and_then(|cpu| Some((cpu, topology.core_of(cpu)?.id))) else {
-            continue;
-        };
-        let load = loads.of(core);
-        if load > share || (load == share && with_more == 0) {
-            continue;
+    let offered = requests.iter().fold(CpuSet::new(), |all, request| all.union(&request.allowed));
+    let cores = topology.cores().iter().map(|core| core.cpus.intersection(&offered));
+    let cores: Vec<CpuSet> = cores.filter(|cpus| !cpus.is_empty()).collect();
+    let mut places = vec![None; requests.len()];
+    let mut left: Vec<usize> = (0..requests.len()).collect();
+    let mut first = 0;
+    while !left.is_empty() {
+        let mut table = Table::new(&cores, requests, first);
+        while table.deal(&mut left) {}
+        if table.tier == first {
+            break;
         }
-        with_more -= usize::from(load == share);
-        loads.add(cpu, core);
-        *given = Some(cpu);
-    }
-    for (request, given) in requests.iter().zip(&mut given).filter(|(_, given)| given.is_none()) {
-        let offered =
-            request.allowed.iter().filter_map(|cpu| Some((cpu, topology.core_of(cpu)?.id)));
-        let history = |cpu| Reverse(request.history.get(&cpu).copied().unwrap_or(0));
-        let best =
-            offered.min_by_key(|&(cpu, core)| (loads.of(core), loads.on(cpu), history(cpu), cpu));
-        if let Some((cpu, core)) = best {
-            loads.add(cpu, core);
-            *given = Some(cpu);
+        for (cpu, at) in table.given.iter().flat_map(Matching::iter) {
+            places[at] = Some(Place { tier: table.tiers[at], cpu });
         }
+        first = table.tier;
     }
-    let slot = |cpu: PuId| {
-        let on_core = topology.core_of(cpu).map_or(1, |core| loads.of(core.id));
-        Slot { cpu, on_core }
+    let on_core = |cpu: PuId| {
+        let core = cores.iter().find(|cpus| cpus.contains(cpu));
+        let there = |place: &&Place| core.is_some_and(|cpus| cpus.contains(place.cpu));
+        places.iter().flatten().filter(there).count()
     };
-    given.into_iter().map(|given| given.map(slot)).collect()
+    let slot =
+        |place: &Option<Place>| place.map(|place| Slot { place, on_core: on_core(place.cpu) });
+    places.iter().map(slot).collect()
 }
 
-/// Top threads by core and by hardware thread.
-#[derive(Debug, Default)]
-struct Loads {
-    cores: BTreeMap<CoreId, usize>,
-    cpus: BTreeMap<PuId, usize>,
+/// What is dealt as long as no hardware thread is given twice.
+struct Table<'a> {
+    /// The hardware threads of each core that are offered.
+    cores: &'a [CpuSet],
+    /// By core, whose they are.
+    given: Vec<Matching<PuId>>,
+    requests: &'a [Request<'a>],
+    /// The tier of each request that has a hardware thread.
+    tiers: Vec<usize>,
+    /// The tier that gets the first hardware threads, and the next one to be dealt.
+    first: usize,
+    tier: usize,
 }
 
-impl Loads {
-    fn of(&self, core: CoreId) -> usize {
-        self.cores.get(&core).copied().unwrap_or(0)
+impl<'a> Table<'a> {
+    fn new(cores: &'a [CpuSet], requests: &'a [Request<'a>], first: usize) -> Self {
+        let given = vec![Matching::default(); cores.len()];
+        let tiers = vec![first; requests.len()];
+        Self { cores, given, requests, tiers, first, tier: first }
     }
 
-    fn on(&self, cpu: PuId) -> usize {
-        self.cpus.get(&cpu).copied().unwrap_or(0)
+    /// Gives the threads of a tier their hardware threads; false: nothing is left for any. `left`: those that
+    /// have none yet, the hungriest first.
+    fn deal(&mut self, left: &mut Vec<usize>) -> bool {
+        let tier = self.tier;
+        left.iter().for_each(|at| self.tiers[*at] = tier);
+        let accepted = |at: usize| self.cores_for(at);
+        let mut members = Matching::default();
+        let fits = left.iter().copied().filter(|at| members.seat(*at, &accepted));
+        let mut own: Vec<usize> = fits.take(self.cores.len()).collect();
+        // Those that stay choose first, then those that have a core that they may stay on.
+        own.sort_by_key(|at| (self.kept(*at).is_none(), self.requests[*at].before.is_none()));
+        let mut on_cores = Matching::default();
+        for at in &own {
+            on_cores.seat(*at, &accepted);
+        }
+        for (core, at) in on_cores.iter() {
+            let mut given = std::mem::take(&mut self.given[core]);
+            given.seat(at, &|at| self.cpus_for(core, at));
+            self.given[core] = given;
+        }
+        left.retain(|at| !own.contains(at));
+        self.tier += 1;
+        !own.is_empty()
     }
 
-    fn add(&mut self, cpu: PuId, core: CoreId) {
-        *self.cores.entry(core).or_default() += 1;
-        *self.cpus.entry(cpu).or_default() += 1;
+    /// Where a thread was, if it was in its tier.
+    fn kept(&self, at: usize) -> Option<PuId> {
+        let before = self.requests[at].before.filter(|before| before.tier == self.tiers[at]);
+        before.map(|before| before.cpu)
+    }
+
+    /// The cores that have room for a thread, the best one first.
+    fn cores_for(&self, at: usize) -> Vec<usize> {
+        let request = &self.requests[at];
+        let mut cores: Vec<usize> =
+            (0..self.cores.len()).filter(|core| self.has_room(*core, at)).collect();
+        cores.sort_by_cached_key(|core| {
+            let cpus = &self.cores[*core];
+            let present = request.before.is_some_and(|before| cpus.contains(before.cpu));
+            let periods = request.history.iter().filter(|(cpu, _)| cpus.contains(**cpu));
+            (!present, Reverse(periods.map(|(_, periods)| periods).sum::<u64>()))
+        });
+        cores
+    }
+
+    fn has_room(&self, core: usize, at: usize) -> bool {
+        let allowed = self.cores[core].intersection(&self.requests[at].allowed);
+        let given = &self.given[core];
+        allowed.iter().any(|cpu| given.is_free(cpu))
+            || given.clone().seat(at, &|at| self.cpus_for(core, at))
+    }
+
+    /// The hardware threads of a core that a thread may use, the best one first.
+    fn cpus_for(&self, core: usize, at: usize) -> Vec<PuId> {
+        let (kept, of_tier) = (self.kept(at), self.tiers[at] - self.first);
+        let mut ranked: Vec<(usize, PuId)> = self.cores[core].iter().enumerate().collect();
+        ranked.retain(|(_, cpu)| self.requests[at].allowed.contains(*cpu));
+        ranked.sort_by_key(|(rank, cpu)| (Some(*cpu) != kept, *rank != of_tier));
+        ranked.into_iter().map(|(_, cpu)| cpu).collect()
     }
 }

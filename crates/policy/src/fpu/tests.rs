@@ -21,6 +21,11 @@ fn hungry(usage: f64) -> Load {
     Load { running: 1.0, usage }
 }
 
+/// With so many top threads.
+fn all_threads(count: usize) -> Fpu {
+    Fpu::new(&Settings::default().with(&Fpu::TOP, &Some(count)).unwrap())
+}
+
 /// Periods of a policy on a machine.
 struct Bench {
     machine: Topology,
@@ -134,14 +139,79 @@ fn threads_without_floating_point_are_left_to_the_os() {
 }
 
 #[test]
-fn a_thread_that_stays_in_the_top_stays_where_it_was() {
+fn a_thread_that_stays_in_its_tier_stays_where_it_was() {
     let mut bench = Bench::new("core:4 smt:2", Fpu::default());
     let first = bench.period(&[0.9, 0.8, 0.7, 0.6].map(hungry));
     assert_eq!(bench.period(&[0.6, 0.7, 0.8, 0.9].map(hungry)), first);
-    // Another one enters: the four stay, and it takes what is free.
+    // The hungriest one enters: the least hungry one leaves the first hardware thread of its core to it.
     let five = bench.period(&[0.6, 0.7, 0.8, 0.9, 0.95].map(hungry));
-    assert_eq!(five[..4], first);
-    assert_eq!(bench.on_cores(&five).iter().max(), Some(&2));
+    assert_eq!((&five[1..4], five[4]), (&first[1..], first[0]));
+    assert_eq!(five[0], bench.machine.cores()[0].cpus.iter().nth(1));
+}
+
+#[test]
+fn each_tier_is_spread_whatever_the_ranks_were() {
+    // Threads on all hardware threads of a machine, with other usages in each period.
+    let mut random = Pcg64Mcg::seed_from_u64(5);
+    for (machine, cores, threads) in
+        [("core:4 smt:2", 4, 8), ("core:3 smt:4", 3, 12), ("core:8", 8, 8)]
+    {
+        let mut bench = Bench::new(machine, all_threads(threads));
+        let (mut before, mut moves) = (Vec::<(usize, PuId)>::new(), 0);
+        for _ in 0..50 {
+            let mut ranks: Vec<usize> = (0..threads).collect();
+            ranks.shuffle(&mut random);
+            let usage = |rank: &usize| hungry(1.0 - *rank as f64 / threads as f64 / 2.0);
+            let cpus = bench.period(&ranks.iter().map(usage).collect::<Vec<_>>());
+            let now: Vec<(usize, PuId)> =
+                ranks.iter().zip(&cpus).map(|(rank, cpu)| (rank / cores, cpu.unwrap())).collect();
+            // On each core the thread of tier n has hardware thread n.
+            for (number, core) in bench.machine.cores().iter().enumerate() {
+                for (tier, cpu) in core.cpus.iter().enumerate() {
+                    let there = now.iter().filter(|place| **place == (tier, cpu)).count();
+                    assert_eq!(there, 1, "{machine}, core {number}, tier {tier}: {now:?}");
+                }
+            }
+            for (was, is) in before.iter().zip(&now) {
+                assert!(was.0 != is.0 || was == is, "{machine}: {was:?} became {is:?}");
+                moves += usize::from(was.1 != is.1);
+            }
+            before = now;
+        }
+        assert_eq!(moves > 0, machine.contains("smt"), "{machine}");
+    }
+}
+
+#[test]
+fn a_thread_makes_room_for_one_that_may_run_on_few_cpus() {
+    let machine = Topology::synthetic("core:2 smt:2").unwrap();
+    let core = |n: usize| machine.cores()[n].cpus.clone();
+    let allowed = |number: u32| match number {
+        0 => machine.cpus(),
+        1 => core(0),
+        // The first hardware thread of the second core, where the hungriest thread would be.
+        _ => CpuSet::from(core(1).first().unwrap()),
+    };
+    let mut bench = Bench::new("core:2 smt:2", all_threads(3));
+    let cpus = bench.period_within(&[0.9, 0.8, 0.7].map(hungry), allowed);
+    let expected = [core(1).iter().nth(1), core(0).first(), core(1).first()];
+    assert_eq!(cpus, expected);
+    assert_eq!(bench.period_within(&[0.9, 0.8, 0.7].map(hungry), allowed), expected);
+}
+
+#[test]
+fn cores_have_as_many_tiers_as_hardware_threads() {
+    // The first core has two hardware threads, the others have one.
+    let mut bench = Bench::new("core:3 smt:2", all_threads(5));
+    let cores: Vec<CpuSet> = bench.machine.cores().iter().map(|core| core.cpus.clone()).collect();
+    let some = |cpus: &CpuSet| CpuSet::from(cpus.first().unwrap());
+    let allowed = cores[0].union(&some(&cores[1])).union(&some(&cores[2]));
+    let loads = [0.9, 0.8, 0.7, 0.6, 0.5].map(hungry);
+    let cpus = bench.period_within(&loads, |_| allowed.clone());
+    let first = |n: usize| cores[n].first();
+    // The fifth one shares a hardware thread.
+    assert_eq!(cpus, [first(0), first(1), first(2), cores[0].iter().nth(1), first(0)]);
+    assert_eq!(bench.period_within(&loads, |_| allowed.clone()), cpus);
 }
 
 #[test]
@@ -213,6 +283,36 @@ proptest! {
             let bound: Vec<PuId> = cpus.into_iter().flatten().collect();
             let distinct: BTreeSet<PuId> = bound.iter().copied().collect();
             prop_assert_eq!(distinct.len(), bound.len());
+        }
+    }
+
+    #[test]
+    fn no_hardware_thread_has_two_without_need(
+        machine in prop::sample::select(&["core:2 smt:2", "core:3 smt:2", "core:2 smt:4"][..]),
+        periods in prop::collection::vec(prop::collection::vec((0.1..1.0f64, any::<u8>()), 0..8), 1..4),
+    ) {
+        let mut bench = Bench::new(machine, all_threads(8));
+        let everywhere = bench.machine.cpus();
+        for threads in periods {
+            let allowed = |number: u32| {
+                let mask = threads[number as usize].1;
+                let cpus = everywhere.iter().enumerate().filter(|(n, _)| mask >> n & 1 == 1);
+                Some(cpus.map(|(_, cpu)| cpu).collect()).filter(|cpus: &CpuSet| !cpus.is_empty())
+            };
+            let allowed = |number: u32| allowed(number).unwrap_or_else(|| everywhere.clone());
+            let loads: Vec<Load> = threads.iter().map(|(usage, _)| hungry(*usage)).collect();
+            let cpus = bench.period_within(&loads, allowed);
+            for (number, cpu) in (0..).zip(&cpus) {
+                // Each one is somewhere, and where it shares, its core has nothing free for it.
+                let cpu = cpu.unwrap();
+                prop_assert!(allowed(number).contains(cpu));
+                let shared = cpus.iter().flatten().filter(|other| **other == cpu).count() > 1;
+                let core = &bench.machine.core_of(cpu).unwrap().cpus;
+                let own = core.intersection(&allowed(number));
+                let free = own.iter().any(|other| !cpus.contains(&Some(other)));
+                prop_assert!(!shared || !free, "{cpus:?}");
+            }
+            prop_assert_eq!(bench.period_within(&loads, allowed), cpus);
         }
     }
 }
