@@ -142,6 +142,8 @@ pub struct SimOptions {
     /// each once. Empty: each program has a slot of its own, in which it is
     /// launched again and again.
     pub orders: Vec<Vec<usize>>,
+    /// Are slots launched in their order? Otherwise in a random one.
+    pub in_order: bool,
 }
 
 /// A run that ended.

@@ -49,6 +49,8 @@ pub struct Setup {
     /// Longest part, in targets, with which a program starts and that does not
     /// count.
     pub lead: f64,
+    /// Does the OS read programs in the order of the workload? Otherwise in a random one.
+    pub in_order: bool,
     /// Seed of everything that is random.
     pub seed: u64,
     /// Which resources each thread has for itself.
@@ -94,6 +96,7 @@ impl Default for Setup {
             until: Duration::from_secs(1200),
             repeats: 15,
             lead: 0.5,
+            in_order: false,
             seed: 1,
             switches: Switches::default(),
             errors: Errors::default(),

@@ -20,7 +20,7 @@ use crate::program::{Course, Shape};
 pub(super) const NONE_LEFT: f64 = 0.5;
 
 impl<'p, C: Contention<'p>> SimMachine<'p, C> {
-    /// Launches all programs, in random order.
+    /// Launches all programs, in random order unless they have one.
     pub(super) fn launch_all(&mut self, leads: &[u64]) {
         let empty = |order: &Vec<usize>| Run {
             number: 0,
@@ -35,7 +35,9 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         };
         self.runs = self.orders.iter().map(empty).collect();
         let mut slots: Vec<usize> = (0..self.orders.len()).collect();
-        slots.shuffle(&mut self.random);
+        if !self.options.in_order {
+            slots.shuffle(&mut self.random);
+        }
         for slot in slots {
             match leads.get(slot).copied().unwrap_or(0) {
                 0 => self.launch(slot, 0, 0, None),

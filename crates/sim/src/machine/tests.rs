@@ -494,6 +494,18 @@ proptest! {
 }
 
 #[test]
+fn programs_are_launched_in_their_order_where_that_is_asked() {
+    let profile = two_phases();
+    let slots = |in_order, seed| -> Vec<usize> {
+        let programs = (0..4).map(|_| program(&profile, Shape::Single, None)).collect();
+        let options = SimOptions { in_order, ..limited("0-3", seed) };
+        start("power8-s812l", programs, options).threads.iter().map(|one| one.slot).collect()
+    };
+    assert!((0..20).all(|seed| slots(true, seed) == [0, 1, 2, 3]));
+    assert!((0..20).any(|seed| slots(false, seed) != [0, 1, 2, 3]));
+}
+
+#[test]
 fn a_slot_runs_its_programs_in_turn() {
     let (slow, fast) = (profile(&[4], &[(0, MS)]), profile(&[1], &[(0, MS)]));
     let programs = vec![

@@ -29,6 +29,8 @@ pub struct Size {
     pub repeats: u32,
     /// Repeats of each pair.
     pub pair_repeats: u32,
+    /// Repeats of each mix of Table 1.
+    pub pinned_repeats: u32,
     /// Mixes of eight programs.
     pub mixes: usize,
     /// The programs.
@@ -47,6 +49,7 @@ impl Size {
             quantum: Duration::from_millis(500),
             repeats: 5,
             pair_repeats: 2,
+            pinned_repeats: 20,
             mixes: MIXES,
             programs,
             counterparts: ["network", "calculix", "fft", "hmmer", "imagemagick"].map(String::from),
@@ -61,6 +64,7 @@ impl Size {
             alone: Duration::from_secs(2),
             repeats: 3,
             pair_repeats: 1,
+            pinned_repeats: 3,
             mixes: 4,
             counterparts: counterparts.map(String::from),
             ..Self::full(programs)
@@ -77,6 +81,7 @@ impl Size {
             quantum: Duration::from_millis(100),
             repeats: 3,
             pair_repeats: 1,
+            pinned_repeats: 3,
             mixes: 2,
             programs: names.to_vec(),
             counterparts: names,
@@ -216,6 +221,19 @@ pub enum Start {
     Apart,
     /// All at once; only the order differs in which the OS reads them.
     AtOnce,
+    /// The same, read in the order of the scene.
+    InOrder,
+}
+
+impl Start {
+    /// What it adds to the name of a workload.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Apart => "",
+            Self::AtOnce => ", at once",
+            Self::InOrder => ", in order",
+        }
+    }
 }
 
 /// One run.
@@ -240,9 +258,8 @@ impl Run {
     #[must_use]
     pub fn workload(&self) -> String {
         let Self { scene, start, private, .. } = self;
-        let start = if *start == Start::AtOnce { ", at once" } else { "" };
         let private = if *private { ", private" } else { "" };
-        format!("{}{start}{private}", scene.name)
+        format!("{}{}{private}", scene.name, start.suffix())
     }
 }
 
@@ -281,8 +298,9 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     for mix in TABLE_1 {
         let Some(scene) = pinned(size, mix) else { continue };
         for contender in [Contender::Pinned, Contender::Os] {
-            add(&scene, contender, Start::Apart, false, 0..size.repeats);
+            add(&scene, contender, Start::Apart, false, 0..size.pinned_repeats);
         }
+        add(&scene, Contender::Os, Start::InOrder, false, 0..size.pinned_repeats);
     }
     let mixes = mixes(size, seed);
     for repeat in 0..size.repeats {

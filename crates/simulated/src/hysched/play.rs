@@ -154,6 +154,7 @@ impl<'a, 'p> Player<'a, 'p> {
             alone: self.size.alone,
             until: self.size.alone * 30,
             lead: if run.start == Start::Apart { 0.5 } else { 0.0 },
+            in_order: run.start == Start::InOrder,
             switches: if run.private { private } else { Switches::default() },
             allowed: Some(allowed),
             seed: self.seed,
@@ -221,9 +222,13 @@ pub(super) fn cost(run: &Run, size: &Size) -> Duration {
 /// The same for all contenders on one start, whatever compiles it.
 fn seed_of(seed: u64, run: &Run) -> u64 {
     let Run { scene, start, repeat, .. } = run;
-    let at_once = if *start == Start::AtOnce { "at once" } else { "apart" };
+    let start = match start {
+        Start::Apart => "apart",
+        Start::AtOnce => "at once",
+        Start::InOrder => "in order",
+    };
     let (text, repeat) = (seed.to_string(), repeat.to_string());
-    let mut parts = vec![text.as_str(), at_once, &repeat, &scene.name];
+    let mut parts = vec![text.as_str(), start, &repeat, &scene.name];
     parts.extend(scene.programs.iter().map(String::as_str));
     let digits = symbiont_campaign::digest(&parts);
     digits.get(..16).and_then(|it| u64::from_str_radix(it, 16).ok()).unwrap_or(seed)

@@ -21,6 +21,7 @@ fn tiny() -> Size {
         quantum: Duration::from_millis(100),
         repeats: 2,
         pair_repeats: 1,
+        pinned_repeats: 2,
         mixes: 1,
         ..Size::synthetic()
     }
@@ -69,7 +70,7 @@ fn plans_name_each_run_once_and_compare_alike() {
     let mixes: Vec<&Run> = all.iter().filter(|run| run.scene.part == Part::Mix).collect();
     assert!(mixes.iter().all(|run| run.scene.programs.len() == 8 && run.scene.cores() == 4));
     let pinned = all.iter().filter(|run| run.scene.part == Part::Pinned);
-    assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 2 * 3);
+    assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 3 * 3);
 }
 
 #[test]
