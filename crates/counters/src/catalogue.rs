@@ -72,6 +72,7 @@ pub struct Catalogue {
     caveats: String,
     smt: Smt,
     slots: Option<u32>,
+    units: Option<Units>,
     rules: Vec<CpuRule>,
     pmu: Pmu,
     oracles: Oracles,
@@ -90,6 +91,15 @@ pub struct Smt {
     /// What counts mean while several threads share the core, and how the
     /// formulas correct for it.
     pub correction: String,
+}
+
+/// Execution units of a core, which its hardware threads share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Units {
+    /// Pipes that execute floating-point operations; at least one.
+    pub floating_point: u32,
+    /// Where the number comes from.
+    pub source: String,
 }
 
 /// The counters of a hardware thread.
@@ -272,6 +282,12 @@ impl Catalogue {
     #[must_use]
     pub fn slots(&self) -> Option<u32> {
         self.slots
+    }
+
+    /// Execution units of a core, where their numbers are known.
+    #[must_use]
+    pub fn units(&self) -> Option<&Units> {
+        self.units.as_ref()
     }
 
     /// The processors that it is for; none: chosen by name only.

@@ -60,6 +60,8 @@ pub struct Outputs {
     pub stack: Vec<Arc<str>>,
     /// Lists of Top-Down categories that are measured, by their variant's name.
     pub categories: Vec<(Arc<str>, Vec<Arc<str>>)>,
+    /// Floating-point units of a core, where their use is measured and their number is known.
+    pub floating_point_units: Option<u32>,
 }
 
 /// What was measured of one thread.
@@ -122,6 +124,20 @@ impl Measured {
             Arc::make_mut(&mut self.outputs).categories.push((name.into(), members));
         }
         self
+    }
+
+    /// The same on cores with so many floating-point units.
+    #[must_use]
+    pub fn with_floating_point_units(mut self, number: u32) -> Self {
+        Arc::make_mut(&mut self.outputs).floating_point_units = Some(number);
+        self
+    }
+
+    /// Floating-point units of a core of the machine, where their use is measured and their number is
+    /// known.
+    #[must_use]
+    pub fn floating_point_units(&self) -> Option<u32> {
+        self.outputs.floating_point_units
     }
 
     pub(crate) fn values_mut(&mut self) -> &mut [Result<Measurement, Unmeasured>] {

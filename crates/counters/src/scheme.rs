@@ -95,6 +95,9 @@ fn outputs(catalogue: &Catalogue, counting: &Counting) -> Outputs {
         if let Some(variant) = categories_of(signal) {
             outputs.categories.push((variant.into(), names.clone()));
         }
+        if signal == Signal::FpuUsage {
+            outputs.floating_point_units = catalogue.units().map(|units| units.floating_point);
+        }
         outputs.names.extend(names.into_iter().filter(|name| seen.insert(Arc::clone(name))));
     }
     outputs

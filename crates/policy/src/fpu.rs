@@ -5,23 +5,22 @@
 //! FPU-hungry threads only has too few of them, while those of a core that holds none idle.
 //!
 //! # Approach
-//! Sections 4.2 and 4.3, once a period: the *active* threads are those that consumed the most
-//! cycles; of them the *top* ones use the FPUs most (`fpu_usage` of the catalogue: equation 1 on
-//! Bulldozer, equation 2 on POWER7). Each top thread is bound to a hardware thread. By rank they form
-//! tiers of as many threads as there are cores (section 5.3): the first ones are on the first
-//! hardware threads of the cores, the next ones on the second hardware threads, and so on ([`slots`]).
-//! The OS places all other threads; a thread that leaves the top is released.
-//! A core of the topology is a set of FPUs: a Bulldozer module, a POWER7 core in any SMT mode, an
-//! SMT core of today. Since a tier has a thread on each core, no core holds only the hungriest threads.
-//! The history counts the periods of each thread on each hardware thread, for as long as it lives.
-//! A thread that stays in its tier stays where it was; one that enters it stays on its core if
-//! that is free in the tier, and else prefers those of its history.
+//! Once a period (section 4.2): the *active* threads are those that consumed the most cycles; of them the
+//! *top* ones use the FPUs most (`fpu_usage` of the catalogue: equation 1 on Bulldozer, 2 on POWER7). Each
+//! top thread is bound to a hardware thread; the OS places all others. By rank top threads form tiers of as
+//! many as there are cores (section 5.3): the first ones are on the first hardware threads of the cores,
+//! the next ones on the second, and so on ([`slots`]). A core of the topology is a set of FPUs: a
+//! Bulldozer module, a POWER7 core, an SMT core of today. A thread that stays in its tier stays where it
+//! was; one that enters it stays on its core if that is free in the tier, else it prefers cores of its
+//! history: the periods for which it was on each hardware thread, for as long as it lives.
 //!
-//! Where the paper is silent, or leaves the number open:
+//! The number of top threads follows from "the available FPUs, cores and the way they are distributed"
+//! (section 1): one for each FPU of a core, as many as it has hardware threads at most; none that uses
+//! no FPU. Where the paper is silent:
 //! - Active are those that consumed at least a tenth of the cycles of the most active one: more of
 //!   them than there are hardware threads take turns ([`Fpu::ACTIVE`] sets their number).
-//! - Top are those that use the FPUs at least half as much as the hungriest one does, at most as many as
-//!   there are hardware threads ([`Fpu::TOP`] sets another number, without that bound).
+//! - A core of whose FPUs the catalogue says nothing has one for each hardware thread. [`Fpu::TOP`] sets
+//!   another number of top threads. [`Fpu::LEAST`], ours, leaves to the OS those that use the FPUs little.
 //! - Ties of cycles and of usage go to the thread with the smaller identity.
 //! - Cycles are replaced by CPU time where they are not measured for all threads.
 //!
@@ -30,12 +29,11 @@
 //!
 //! # Properties
 //! - Fig. 1b and 2b: each FPU-hungry thread has a core of its own (`the_papers_optimal_allocations`).
+//! - As many are bound as cores have FPUs (`one_thread_is_bound_for_each_unit_of_a_core`).
 //! - Threads of a tier are on different cores, whatever the ranks were before, and one that stays in its
 //!   tier does not move (`each_tier_is_spread_whatever_the_ranks_were`).
 //! - Numbers of top threads on two cores differ by one at most (`top_threads_are_spread_evenly`).
 //! - A hardware thread has two only where none of its core is free (`no_hardware_thread_has_two_without_need`).
-//! - Equal periods move no thread (`a_thread_that_stays_in_its_tier_stays_where_it_was`).
-//! - A thread that leaves the top is released (`a_thread_that_leaves_the_top_is_released`).
 //! - Shuffled usage spreads no better than chance (`shuffled_usage_spreads_by_chance`).
 
 mod matching;
@@ -44,8 +42,9 @@ mod slots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use symbiont_counters::Measured;
 use symbiont_machine::{Assignment, Placement, RunState, Signal, ThreadId};
-use symbiont_topology::PuId;
+use symbiont_topology::{CpuSet, PuId};
 
 use crate::parameter::Parameters;
 use crate::{Entry, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
@@ -63,14 +62,11 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |settings| Box::new(Fpu::new(settings)),
 };
 
-pub(crate) const PARAMETERS: Parameters = &[&Fpu::ACTIVE, &Fpu::TOP];
+pub(crate) const PARAMETERS: Parameters = &[&Fpu::ACTIVE, &Fpu::TOP, &Fpu::LEAST];
 
 /// A thread is active if it consumes at least so much of the cycles of the most active one, unless the
 /// number of active threads is set.
 const SHARE_OF_MOST_ACTIVE: f64 = 0.1;
-/// A thread is in the top if it uses the FPUs at least so much as the hungriest one, unless the
-/// number of top threads is set.
-const SHARE_OF_HUNGRIEST: f64 = 0.5;
 
 /// Periods of a thread on each hardware thread.
 type History = BTreeMap<PuId, u64>;
@@ -80,6 +76,7 @@ type History = BTreeMap<PuId, u64>;
 pub struct Fpu {
     active: Option<usize>,
     top: Option<usize>,
+    least: f64,
     /// The top of the last period, with its tiers and hardware threads.
     before: BTreeMap<ThreadId, Place>,
     history: BTreeMap<ThreadId, History>,
@@ -108,8 +105,16 @@ impl Fpu {
     pub const TOP: Parameter<Option<usize>> = Parameter::optional(
         "top",
         THREADS,
-        "those that use the FPUs at least half as much as the first one",
+        "one for each floating-point unit of a core, as many as it has hardware threads at most",
         "Threads to spread over the cores, those that use the FPUs most",
+    );
+
+    /// How much a thread must use the FPUs to be bound.
+    pub const LEAST: Parameter<f64> = Parameter::new(
+        "least-usage",
+        Kind::Share,
+        0.0,
+        "Least use of the FPUs of a thread to spread, over that of the first one",
     );
 
     /// With the numbers of active and of top threads of the settings.
@@ -118,13 +123,13 @@ impl Fpu {
         Self {
             active: settings.get(&Self::ACTIVE),
             top: settings.get(&Self::TOP),
+            least: settings.get(&Self::LEAST),
             ..Self::default()
         }
     }
 
     /// The top threads, the hungriest first.
     fn top<'a>(&self, view: &View<'_>, mut candidates: Vec<Candidate<'a>>) -> Vec<Candidate<'a>> {
-        let places = view.online.len();
         let by_cycles = candidates.iter().all(|candidate| candidate.cycles.is_some());
         let activity = |candidate: &Candidate<'_>| match candidate.cycles {
             Some(cycles) if by_cycles => cycles,
@@ -140,12 +145,9 @@ impl Fpu {
             (active, _) => candidates.truncate(active.unwrap_or(0)),
         }
         candidates.sort_by(|a, b| b.usage.total_cmp(&a.usage).then(a.thread.id.cmp(&b.thread.id)));
-        let least = match (self.top, candidates.first()) {
-            (None, Some(hungriest)) => SHARE_OF_HUNGRIEST * hungriest.usage,
-            _ => 0.0,
-        };
+        let least = self.least * candidates.first().map_or(0.0, |hungriest| hungriest.usage);
         candidates.retain(|candidate| candidate.usage > 0.0 && candidate.usage >= least);
-        candidates.truncate(self.top.unwrap_or(places));
+        candidates.truncate(self.top.unwrap_or_else(|| units(view, &candidates)));
         candidates
     }
 
@@ -155,6 +157,18 @@ impl Fpu {
         self.history.retain(|id, _| there.contains(id));
         self.before.retain(|id, _| there.contains(id));
     }
+}
+
+/// FPUs of the cores that some threads may use, of each core as many as it has hardware threads for them at
+/// most.
+fn units(view: &View<'_>, candidates: &[Candidate<'_>]) -> usize {
+    let measured = candidates.iter().filter_map(|candidate| candidate.thread.measured);
+    let of_a_core = measured.filter_map(Measured::floating_point_units).next();
+    let most = of_a_core.map_or(usize::MAX, |units| units as usize);
+    let cpus = candidates.iter().map(|candidate| view.allowed(candidate.thread));
+    let cpus = cpus.fold(CpuSet::new(), |all, own| all.union(&own));
+    let cores = view.topology.cores().iter();
+    cores.map(|core| core.cpus.intersection(&cpus).len().min(most)).sum()
 }
 
 /// Why a thread is no candidate, or what is known of it.

@@ -76,9 +76,9 @@ const CONTROLS: &str = "Negative controls: with measurements shuffled between pr
 const SCIMARK: &str = "Kernels in C, written anew, without a Java machine and its other threads. A thread runs each for \
                        about two seconds, all in an order of its own.";
 const MODULE: &str = "On Bulldozer hardware CYCLES_FPU_EMPTY sees both threads of a module, so that an integer \
-                      thread that co-runs with a floating-point thread reads as FPU-intensive, and is bound, too. \
-                      Threads of programs that start anew account for the moves: without those, no thread moves \
-                      after some periods under either counter.";
+                      thread that co-runs with a floating-point thread reads as FPU-intensive. Ranks change with the \
+                      co-runners then, so that threads go on moving from tier to tier; by counters of their own, \
+                      floating-point threads stay on their modules once all have been measured.";
 
 const fn figure(id: &'static str, place: &'static str, title: &'static str) -> Figure {
     Figure {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::balance::{Bench, LASTS, Program, QUANTUM, STAND_IN, TIMEOUT, mask_of};
 
-/// The two hungry processes have a hardware thread each, of different cores, and the others may use
+/// Where those are left to the OS that use the units little: the two hungry processes have a hardware thread each, of different cores, and the others may use
 /// both, several times in a row.
 pub fn spread() {
     let Some(Bench { cpus, state, record }) = Bench::set() else { return };
@@ -17,7 +17,8 @@ pub fn spread() {
     assert!(text.contains(before), "{text}");
     let catalogue = state.path().join("fpu.toml");
     std::fs::write(&catalogue, text.replace(before, after)).unwrap();
-    let args = ["--policy", "fpu", "--catalogue", catalogue.to_str().unwrap()];
+    let args = ["--policy", "fpu", "--set", "least-usage=0.5", "--catalogue"];
+    let args = [&args[..], &[catalogue.to_str().unwrap()]].concat();
     let program = Program::start(&state, &args, &record, cpus);
     let own = cpus.into_iter().collect();
     let (begin, mut right) = (Instant::now(), 0);

@@ -9,7 +9,7 @@ use super::expression::{is_name, parse};
 use super::formula::Context;
 use super::{
     Catalogue, CatalogueError, Categories, Counters, CpuRule, Encoding, Event, EventOracle,
-    Formula, Group, Oracles, Pmu, PmuType, Smt, Sum, Unit,
+    Formula, Group, Oracles, Pmu, PmuType, Smt, Sum, Unit, Units,
 };
 
 /// More than any PMU can count at once.
@@ -28,6 +28,7 @@ pub(super) fn catalogue(file: &str, text: &str) -> Result<Catalogue, CatalogueEr
         "caveats",
         "slots",
         "smt",
+        "units",
         "detect",
         "pmu",
         "oracle",
@@ -50,6 +51,7 @@ pub(super) fn catalogue(file: &str, text: &str) -> Result<Catalogue, CatalogueEr
         caveats: root.text("caveats")?,
         smt: smt(&root.section("smt")?)?,
         slots: slots.map_err(|_| root.error_in("slots", "does not fit 32 bits"))?,
+        units: root.section_if_any("units")?.map(|section| units(&section)).transpose()?,
         rules: root.sections("detect")?.iter().map(CpuRule::read).collect::<Result<_, _>>()?,
         oracles: oracles(&root)?,
         sums: sums(&root, &formulas)?,
@@ -66,6 +68,15 @@ fn smt(section: &Section<'_>) -> Result<Smt, CatalogueError> {
     let threads = u32::try_from(section.number("threads")?)
         .map_err(|_| section.error_in("threads", "does not fit 32 bits"))?;
     Ok(Smt { threads, correction: section.text("correction")? })
+}
+
+fn units(section: &Section<'_>) -> Result<Units, CatalogueError> {
+    section.only(&["floating_point", "source"])?;
+    let number = u32::try_from(section.number("floating_point")?).ok().filter(|number| *number > 0);
+    let floating_point = number.ok_or_else(|| {
+        section.error_in("floating_point", "expected a number from 1 to 2^32 - 1")
+    })?;
+    Ok(Units { floating_point, source: section.text("source")? })
 }
 
 fn pmu(section: &Section<'_>) -> Result<(Pmu, Vec<Field>), CatalogueError> {

@@ -271,6 +271,16 @@ fn a_machine_that_does_not_count_gives_nothing() {
 }
 
 #[test]
+fn the_units_of_a_core_come_with_their_use() {
+    let bulldozer = Catalogue::named("bulldozer").unwrap().unwrap();
+    let units = |signal: Signal| {
+        let counting = Arc::new(bulldozer.counting(&[signal].into()));
+        fold(&[sample(&counting, 10, vec![])]).floating_point_units()
+    };
+    assert_eq!([units(Signal::FpuUsage), units(Signal::Ipc)], [Some(2), None]);
+}
+
+#[test]
 fn only_what_is_wanted_is_counted() {
     let ipc = counting(&[Signal::Ipc]);
     assert_eq!(ipc.groups.iter().map(|g| &*g.name).collect::<Vec<_>>(), ["stack"]);

@@ -3,10 +3,10 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use symbiont_counters::catalogue::{Unit, Value};
-use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
+use symbiont_counters::{Characterization, Characterizations, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{Sample, Target};
-use symbiont_topology::{CpuSet, Topology};
+use symbiont_topology::Topology;
 
 use super::*;
 
@@ -31,12 +31,14 @@ struct Bench {
     machine: Topology,
     policy: Fpu,
     placement: Placement,
+    /// Floating-point units of a core, where they are known.
+    units: Option<u32>,
 }
 
 impl Bench {
     fn new(machine: &str, policy: Fpu) -> Self {
         let machine = Topology::synthetic(machine).unwrap();
-        Self { machine, policy, placement: Placement::new() }
+        Self { machine, policy, placement: Placement::new(), units: None }
     }
 
     /// The hardware thread of each thread, by number; none: left to the OS.
@@ -63,7 +65,13 @@ impl Bench {
             );
             let value = |value, unit| Value { value, unit };
             let measured = [("fpu_usage", value(load.usage, Unit::Fraction))];
-            known.insert(t.id, Measured::of(measured));
+            let measured = Measured::of(measured);
+            let units = self.units;
+            let with = |measured: Measured| match units {
+                Some(units) => measured.with_floating_point_units(units),
+                None => measured,
+            };
+            known.insert(t.id, with(measured));
             threads.push(t);
         }
         let sample = Sample { threads, ..Sample::default() };
@@ -92,9 +100,15 @@ fn the_papers_optimal_allocations() {
     let mut bulldozer = Bench::new("core:4 smt:2", Fpu::default());
     let loads = [0.01, 0.9, 0.02, 0.8, 0.85, 0.0, 0.01, 0.95].map(hungry);
     let cpus = bulldozer.period(&loads);
-    assert_eq!(bulldozer.on_cores(&cpus), [1, 1, 1, 1]);
-    let bound: Vec<bool> = cpus.iter().map(Option::is_some).collect();
-    assert_eq!(bound, [false, true, false, true, true, false, false, true]);
+    let hungry_ones = [1, 3, 4, 7].map(|number| cpus[number]);
+    assert_eq!(bulldozer.on_cores(&hungry_ones), [1, 1, 1, 1]);
+    // Section 5.3: they have the first hardware threads of the modules, the following ones the second.
+    let first: BTreeSet<_> = bulldozer.machine.cores().iter().map(|it| it.cpus.first()).collect();
+    assert_eq!(BTreeSet::from(hungry_ones), first);
+    assert!(
+        [0, 2, 6].iter().all(|number| cpus[*number].is_some_and(|cpu| !first.contains(&Some(cpu))))
+    );
+    assert_eq!(cpus[5], None);
     // Fig. 2b: four on a POWER7 of SMT4, each on a core of its own.
     let mut power7 = Bench::new("core:8 smt:4", Fpu::default());
     let cpus = power7.period(&[0.07, 0.07, 0.06, 0.065].map(hungry));
@@ -113,6 +127,29 @@ fn the_next_top_threads_go_to_the_second_hardware_threads() {
 }
 
 #[test]
+fn one_thread_is_bound_for_each_unit_of_a_core() {
+    let bound = |machine: &str, units: Option<u32>, usage: &[f64]| {
+        let mut bench = Bench { units, ..Bench::new(machine, Fpu::default()) };
+        let loads: Vec<Load> = usage.iter().copied().map(hungry).collect();
+        let cpus = bench.period(&loads);
+        (cpus.iter().flatten().count(), bench.on_cores(&cpus))
+    };
+    // SciMark on POWER7 (Table 2): four units in a core of SMT4, so none of its kernels is left to the OS.
+    let scimark = [0.43, 0.18, 0.09, 0.11, 0.61];
+    assert_eq!(bound("core:2 smt:4", Some(4), &scimark), (5, vec![3, 2]));
+    // Two units in a module of Bulldozer; of a core of eight hardware threads, with the units and without.
+    assert_eq!(bound("core:4 smt:2", Some(2), &[0.9; 12]), (8, vec![2; 4]));
+    assert_eq!(bound("core:2 smt:8", Some(4), &[0.9; 20]), (8, vec![4, 4]));
+    assert_eq!(bound("core:2 smt:8", None, &[0.9; 20]), (16, vec![8, 8]));
+    assert_eq!(bound("core:2", Some(4), &[0.9; 20]), (2, vec![1, 1]));
+    // Cores that the threads may not use count for nothing.
+    let mut bench = Bench { units: Some(2), ..Bench::new("core:2 smt:4", Fpu::default()) };
+    let first = bench.machine.cores()[0].cpus.clone();
+    let cpus = bench.period_within(&[hungry(0.9); 6], |_| first.clone());
+    assert_eq!(bench.on_cores(&cpus), [2, 0]);
+}
+
+#[test]
 fn only_active_threads_are_ranked_and_both_numbers_can_be_set() {
     let rare = Load { running: 0.01, usage: 1.0 };
     let loads = [rare, hungry(0.5), hungry(0.4), hungry(0.3), hungry(0.2)];
@@ -125,8 +162,9 @@ fn only_active_threads_are_ranked_and_both_numbers_can_be_set() {
     let top = |settings: &Settings| {
         Bench::new("core:2 smt:2", Fpu::new(settings)).period(&loads).iter().flatten().count()
     };
+    assert_eq!(top(&Settings::default()), 4);
     // 0.5, 0.4 and 0.3 are at least half of 0.5.
-    assert_eq!(top(&Settings::default()), 3);
+    assert_eq!(top(&Settings::default().with(&Fpu::LEAST, &0.5).unwrap()), 3);
     assert_eq!(top(&set(&Fpu::TOP, 2)), 2);
     assert_eq!(top(&set(&Fpu::TOP, 4)), 4);
     assert_eq!(top(&set(&Fpu::ACTIVE, 1)), 1);
@@ -219,7 +257,7 @@ fn a_thread_that_leaves_the_top_is_released() {
     let mut bench = Bench::new("core:2 smt:2", Fpu::default());
     let cpus = bench.period(&[0.9, 0.8].map(hungry));
     assert!(cpus.iter().all(Option::is_some));
-    assert_eq!(bench.period(&[0.9, 0.1].map(hungry)), [cpus[0], None]);
+    assert_eq!(bench.period(&[0.9, 0.0].map(hungry)), [cpus[0], None]);
 }
 
 #[test]
@@ -233,7 +271,7 @@ fn a_thread_that_comes_again_prefers_its_history() {
 
 #[test]
 fn limits_are_kept() {
-    let mut bench = Bench::new("core:2 smt:2", Fpu::default());
+    let mut bench = Bench::new("core:2 smt:2", all_threads(3));
     let first = bench.machine.cores()[0].cpus.clone();
     let cpus = bench.period_within(&[0.9, 0.8, 0.7].map(hungry), |_| first.clone());
     assert_eq!(bench.on_cores(&cpus), [3, 0]);
@@ -243,27 +281,27 @@ fn limits_are_kept() {
 fn shuffled_usage_spreads_by_chance() {
     // Eight hungry and eight integer threads on eight cores of SMT2.
     let usage: Vec<f64> = (0..16).map(|n| if n % 2 == 0 { 0.9 } else { 0.01 }).collect();
-    let alone = |bench: &mut Bench, seen: &[f64]| {
+    let served = |bench: &mut Bench, seen: &[f64]| {
         let loads: Vec<Load> = seen.iter().map(|usage| hungry(*usage)).collect();
         let cpus = bench.period(&loads);
-        // Those that really are hungry, of those that were bound.
+        // Cores of those that really are hungry.
         let hungry = cpus.iter().zip(&usage).filter(|(_, usage)| **usage > 0.5);
-        let bound: Vec<Option<PuId>> = hungry.map(|(cpu, _)| *cpu).collect();
-        bound.iter().flatten().count()
+        let cpus: Vec<Option<PuId>> = hungry.map(|(cpu, _)| *cpu).collect();
+        bench.on_cores(&cpus).iter().filter(|count| **count > 0).count()
     };
     let mut bench = Bench::new("core:8 smt:2", Fpu::default());
-    assert_eq!(alone(&mut bench, &usage), 8);
+    assert_eq!(served(&mut bench, &usage), 8);
     let mut random = Pcg64Mcg::seed_from_u64(3);
     let (mut shuffled, rounds) = (usage.clone(), 400);
     let right: usize = (0..rounds)
         .map(|_| {
             shuffled.shuffle(&mut random);
-            alone(&mut bench, &shuffled)
+            served(&mut bench, &shuffled)
         })
         .sum();
-    // By chance half of the bound threads are hungry.
+    // By chance both threads of a core are integer ones with a probability of 8/16 * 7/15.
     let mean = right as f64 / f64::from(rounds);
-    assert!((mean - 4.0).abs() < 0.3, "{mean}");
+    assert!((mean - 8.0 * (1.0 - 7.0 / 30.0)).abs() < 0.3, "{mean}");
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! Tests on simulated machines with synthetic programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -74,51 +74,71 @@ fn a_counter_of_the_module_takes_an_integer_thread_for_fpu_intensive() {
     assert!(module[0] > 0.5 && (module[1] - module[0]).abs() < 0.05, "{module:?}");
 }
 
+/// Where the policy bound threads of a program, by thread; of all programs if none is named.
+fn bound(step: &Step, program: Option<&str>) -> BTreeMap<ThreadId, PuId> {
+    let is = |id: &ThreadId| {
+        let thread = step.sample.threads.iter().find(|thread| thread.id == *id);
+        let of = step.sample.programs.iter().find(|it| thread.is_some_and(|t| t.program == it.id));
+        program.is_none_or(|name| of.is_some_and(|of| of.name == name))
+    };
+    let own = step.placement.iter().filter(|(id, _)| is(id));
+    let own = own.filter_map(|(id, assignment)| match &assignment.target {
+        Target::Cpus(cpus) => Some((*id, cpus.first()?)),
+        Target::Os => None,
+    });
+    own.collect()
+}
+
 #[test]
-fn a_counter_of_the_module_binds_more_threads_and_settles_too() {
-    let bound = |fpu_of_core: bool| {
+fn a_counter_of_the_module_mixes_the_ranks() {
+    // In each of the later periods: modules with a floating-point thread, and how many of these threads have moved.
+    let played = |fpu_of_core: bool| {
         let errors = Errors { fpu_of_core, ..Errors::default() };
         let programs = [INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, FLOAT, FLOAT, FLOAT];
         let mut periods = Vec::new();
-        run((BULLDOZER, 4, 2), &programs, "fpu", errors, 12, &mut |step, _| {
-            let is_bound = |target: &Target| matches!(target, Target::Cpus(_));
-            let bound = step.placement.values().filter(|it| is_bound(&it.target)).count();
-            periods.push((bound, step.plan.moves.len()));
+        let mut before = BTreeMap::new();
+        run((BULLDOZER, 4, 2), &programs, "fpu", errors, 12, &mut |step, topology| {
+            let now = bound(step, Some(FLOAT));
+            let modules = now.values().filter_map(|pu| topology.core_of(*pu)).map(|core| core.id);
+            let moved = now.iter().filter(|(id, pu)| before.get(*id) != Some(*pu)).count();
+            periods.push((modules.collect::<BTreeSet<CoreId>>().len(), moved));
+            before = now;
         });
-        periods
+        periods.split_off(6)
     };
-    let (own, module) = (bound(false), bound(true));
-    assert!(own[6..].iter().all(|period| *period == (4, 0)), "{own:?}");
-    assert!(module[6..].iter().all(|(bound, moves)| *bound > 4 && *moves == 0), "{module:?}");
+    let (own, module) = (played(false), played(true));
+    assert!(own.iter().all(|period| *period == (4, 0)), "{own:?}");
+    // Integer threads come before floating-point ones, by their co-runners' use.
+    assert!(module.iter().any(|(modules, _)| *modules < 4), "{module:?}");
+    assert!(module.iter().any(|(_, moved)| *moved > 0), "{module:?}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
-    fn top_consumers_are_spread_and_stay(
+    fn each_tier_of_consumers_is_spread_and_stays(
         hungry in proptest::collection::vec(any::<bool>(), 1..=8), power in any::<bool>(),
     ) {
         let machine = if power { (POWER7, 4, 2) } else { (BULLDOZER, 4, 2) };
         let programs: Vec<&str> =
             hungry.iter().map(|hungry| if *hungry { FLOAT } else { INTEGER }).collect();
-        let mut before: BTreeMap<ThreadId, PuId> = BTreeMap::new();
+        let mut before: BTreeMap<ThreadId, (usize, PuId)> = BTreeMap::new();
         run(machine, &programs, "fpu", Errors::default(), 6, &mut |step, topology| {
-            let bound = step.placement.iter().filter_map(|(id, assignment)| match &assignment.target {
-                Target::Cpus(cpus) => Some((*id, cpus.first()?)),
-                Target::Os => None,
-            });
-            let bound: BTreeMap<ThreadId, PuId> = bound.collect();
-            let mut cores: BTreeMap<CoreId, usize> =
-                topology.cores().iter().map(|core| (core.id, 0)).collect();
-            for core in bound.values().filter_map(|pu| topology.core_of(*pu)) {
-                *cores.entry(core.id).or_default() += 1;
+            let usage = |id: &ThreadId| step.measurements[id].value("fpu_usage").unwrap();
+            let mut ranked: Vec<(ThreadId, PuId)> = bound(step, None).into_iter().collect();
+            ranked.sort_by(|(a, _), (b, _)| usage(b).total_cmp(&usage(a)).then(a.cmp(b)));
+            let mut now = BTreeMap::new();
+            for (tier, threads) in ranked.chunks(topology.cores().len()).enumerate() {
+                let core = |pu: PuId| topology.core_of(pu).unwrap().id;
+                let cores: BTreeSet<CoreId> = threads.iter().map(|(_, pu)| core(*pu)).collect();
+                assert_eq!(cores.len(), threads.len(), "tier {tier}: {threads:?}");
+                now.extend(threads.iter().map(|(id, pu)| (*id, (tier, *pu))));
             }
-            let (least, most) = (cores.values().min().unwrap(), cores.values().max().unwrap());
-            assert!(most - least <= 1, "{cores:?}");
-            for (id, pu) in &bound {
-                assert!(before.get(id).is_none_or(|was| was == pu), "{id:?} moved");
+            for (id, (tier, pu)) in &now {
+                let was = before.get(id).filter(|(before, _)| before == tier);
+                assert!(was.is_none_or(|(_, was)| was == pu), "{id:?} moved");
             }
-            before = bound;
+            before = now;
         });
     }
 }

@@ -147,7 +147,8 @@ pub fn grouped(given: &Given) {
     let place = Place::new();
     let domains = given.domains();
     let hungry = domains.iter().map(|domain| given.cores_in(domain).len()).min().unwrap();
-    let options = [&QUANTUM[..], &["--catalogue", EVEN.0, "--report", "json"]].concat();
+    let few = ["--set", "least-usage=0.5"];
+    let options = [&QUANTUM[..], &few, &["--catalogue", EVEN.0, "--report", "json"]].concat();
     let words = [&["group", "all", "1", "modest"], &vec!["hungry"; hungry][..]].concat();
     let report = report_of(&place, &options, &words, |program| {
         let mut right = 0;

@@ -59,6 +59,21 @@ fn refusals_name_file_line_key_and_reason() {
             "toy.toml:57: formula.running.expr: at character 13: expected ')', found the end",
         ),
         (
+            "[[detect]]",
+            "[units]\nfloating_point = 0\nsource = \"made up\"\n[[detect]]",
+            "toy.toml:11: units.floating_point: expected a number from 1 to 2^32 - 1",
+        ),
+        (
+            "[[detect]]",
+            "[units]\nfloating_point = 2\n[[detect]]",
+            "toy.toml:10: units.source: missing",
+        ),
+        (
+            "[[detect]]",
+            "[units]\ninteger = 2\n[[detect]]",
+            "toy.toml:11: units.integer: unknown key; known here: floating_point, source",
+        ),
+        (
             "unit = \"accesses/cycles\"",
             "unit = \"parsecs\"",
             "toy.toml:63: formula.l1d_bandwidth.unit: unknown unit 'parsecs'; expected fraction,",

@@ -37,6 +37,13 @@ fn every_machine_answers_what_policies_ask() {
     }
 }
 
+/// Peternier et al., sections 3.1 and 3.2.
+#[test]
+fn the_papers_cores_have_their_floating_point_units() {
+    let units = |name: &str| shipped(name).units().map(|units| units.floating_point);
+    assert_eq!([units("bulldozer"), units("power7"), units("generic")], [Some(2), Some(4), None]);
+}
+
 /// So that any count can be related to them without leaving its group.
 #[test]
 fn every_group_counts_cycles_and_instructions() {
