@@ -20,7 +20,10 @@
 //! - Active are those that consumed at least a tenth of the cycles of the most active one: more of
 //!   them than there are hardware threads take turns ([`Fpu::ACTIVE`] sets their number).
 //! - A core of whose FPUs the catalogue says nothing has one for each hardware thread. [`Fpu::TOP`] sets
-//!   another number of top threads. [`Fpu::LEAST`], ours, leaves to the OS those that use the FPUs little.
+//!   another number of top threads.
+//!
+//! Ours: [`Fpu::LEAST`] leaves to the OS those that use the FPUs little, [`Fpu::MARGIN`] keeps ranks that differ by
+//! noise; `auto` sets both.
 //! - Ties of cycles and of usage go to the thread with the smaller identity.
 //! - Cycles are replaced by CPU time where they are not measured for all threads.
 //!
@@ -62,7 +65,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |settings| Box::new(Fpu::new(settings)),
 };
 
-pub(crate) const PARAMETERS: Parameters = &[&Fpu::ACTIVE, &Fpu::TOP, &Fpu::LEAST];
+pub(crate) const PARAMETERS: Parameters = &[&Fpu::ACTIVE, &Fpu::TOP, &Fpu::LEAST, &Fpu::MARGIN];
 
 /// A thread is active if it consumes at least so much of the cycles of the most active one, unless the
 /// number of active threads is set.
@@ -77,6 +80,7 @@ pub struct Fpu {
     active: Option<usize>,
     top: Option<usize>,
     least: f64,
+    margin: f64,
     /// The top of the last period, with its tiers and hardware threads.
     before: BTreeMap<ThreadId, Place>,
     history: BTreeMap<ThreadId, History>,
@@ -117,6 +121,14 @@ impl Fpu {
         "Least use of the FPUs of a thread to spread, over that of the first one",
     );
 
+    /// How much more a thread must use the FPUs than one of a higher tier to come before it.
+    pub const MARGIN: Parameter<f64> = Parameter::new(
+        "margin",
+        Kind::Share,
+        0.0,
+        "Share by which a thread must use the FPUs more than one that was ranked higher to take its rank",
+    );
+
     /// With the numbers of active and of top threads of the settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
@@ -124,6 +136,7 @@ impl Fpu {
             active: settings.get(&Self::ACTIVE),
             top: settings.get(&Self::TOP),
             least: settings.get(&Self::LEAST),
+            margin: settings.get(&Self::MARGIN),
             ..Self::default()
         }
     }
@@ -144,8 +157,15 @@ impl Fpu {
             }
             (active, _) => candidates.truncate(active.unwrap_or(0)),
         }
-        candidates.sort_by(|a, b| b.usage.total_cmp(&a.usage).then(a.thread.id.cmp(&b.thread.id)));
-        let least = self.least * candidates.first().map_or(0.0, |hungriest| hungriest.usage);
+        // A thread of the last tier, or of none, counts for less by the margin for each tier above.
+        let none = self.before.values().map(|place| place.tier + 1).max().unwrap_or(0);
+        let ranked = |candidate: &Candidate<'_>| {
+            let tier = self.before.get(&candidate.thread.id).map_or(none, |place| place.tier);
+            candidate.usage / (1.0 + self.margin).powi(tier as i32)
+        };
+        candidates
+            .sort_by(|a, b| ranked(b).total_cmp(&ranked(a)).then(a.thread.id.cmp(&b.thread.id)));
+        let least = self.least * candidates.iter().map(|one| one.usage).fold(0.0, f64::max);
         candidates.retain(|candidate| candidate.usage > 0.0 && candidate.usage >= least);
         candidates.truncate(self.top.unwrap_or_else(|| units(view, &candidates)));
         candidates

@@ -112,6 +112,22 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// With a parameter set to a value where it was not set.
+    ///
+    /// # Errors
+    /// When its declaration does not allow the value.
+    pub fn unless_set<T: Typed>(self, parameter: &Parameter<T>, value: &T) -> Result<Self, SetError>
+    where
+        Parameter<T>: Declared,
+    {
+        if self.values.0.contains_key(parameter.name()) {
+            return Ok(self);
+        }
+        self.with(parameter, value)
+    }
+}
+
 impl Values {
     /// Is none set?
     #[must_use]

@@ -8,11 +8,17 @@
 use symbiont_machine::{Signal, Signals, Support};
 use symbiont_topology::Topology;
 
-use crate::{Entry, Policy, Settings, fpu, hysched, never_twice, symbiotic_online};
+use crate::fpu::{self, Fpu};
+use crate::{Entry, Policy, Settings, hysched, never_twice, symbiotic_online};
 
 /// The candidates, the best first.
 const CANDIDATES: [Entry; 4] =
     [symbiotic_online::ENTRY, hysched::ENTRY, fpu::ENTRY, never_twice::ENTRY];
+
+/// Threads that use the FPUs less than the hungriest one by this share are left to the OS.
+const LEAST_USAGE: f64 = 0.5;
+/// Share by which a thread must use them more to take a rank from another: measurements err by less.
+const MARGIN: f64 = 0.1;
 
 /// What was chosen.
 pub(super) struct Choice {
@@ -39,6 +45,7 @@ impl Choice {
             return Self { groups: None, why };
         }
         let mut passed_over = Vec::new();
+        let settings = &calm(settings);
         for entry in CANDIDATES {
             let mut made = (entry.make)(settings);
             made.offer(offered, topology);
@@ -75,6 +82,12 @@ impl Choice {
     pub fn required(&self) -> Signals {
         self.groups.as_ref().map(|(_, policy)| policy.requirements().required).unwrap_or_default()
     }
+}
+
+/// With what keeps threads where they are unless there is something to gain, where nothing else was set.
+fn calm(settings: &Settings) -> Settings {
+    let calm = settings.clone().unless_set(&Fpu::LEAST, &LEAST_USAGE);
+    calm.and_then(|it| it.unless_set(&Fpu::MARGIN, &MARGIN)).unwrap_or_else(|_| settings.clone())
 }
 
 /// All that a candidate could use.

@@ -221,6 +221,39 @@ fn each_tier_is_spread_whatever_the_ranks_were() {
 }
 
 #[test]
+fn a_margin_keeps_ranks_that_differ_by_noise() {
+    use rand::Rng;
+    let moves = |margin: f64| {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let policy = Fpu::new(&Settings::default().with(&Fpu::MARGIN, &margin).unwrap());
+        let mut bench = Bench::new("core:4 smt:2", policy);
+        let mut period = |usages: [f64; 8]| {
+            let noisy = usages.map(|usage| hungry(usage * random.random_range(0.97..1.03)));
+            bench.period(&noisy)
+        };
+        let (mut before, mut moves) = (period([0.8; 8]), 0);
+        for _ in 0..30 {
+            let now = period([0.8; 8]);
+            moves += now.iter().zip(&before).filter(|(now, was)| now != was).count();
+            before = now;
+        }
+        // What is more than noise is seen at once.
+        let rank = |n: usize| if n.is_multiple_of(2) { 0.8 } else { 0.4 };
+        let now = period(std::array::from_fn(rank));
+        let firsts: Vec<PuId> = now.iter().step_by(2).flatten().copied().collect();
+        let firsts = bench
+            .machine
+            .cores()
+            .iter()
+            .map(|core| firsts.iter().filter(|cpu| core.cpus.contains(**cpu)).count());
+        assert!(firsts.collect::<Vec<_>>().iter().all(|count| *count == 1), "{now:?}");
+        moves
+    };
+    assert!(moves(0.0) > 30, "{}", moves(0.0));
+    assert_eq!(moves(0.1), 0);
+}
+
+#[test]
 fn a_thread_makes_room_for_one_that_may_run_on_few_cpus() {
     let machine = Topology::synthetic("core:2 smt:2").unwrap();
     let core = |n: usize| machine.cores()[n].cpus.clone();
