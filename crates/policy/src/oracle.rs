@@ -2,9 +2,10 @@
 //! (Feliu et al., section 6.2).
 //!
 //! It matches pairs on the slowdowns that were measured of each pair of programs
-//! beforehand, over whole runs. So it knows no phases, and pairs only: it is not
-//! the best that can be, but has no error of a model and of counters. The
-//! published one is used for SMT2 alone, as is this.
+//! beforehand, over whole runs, by the objective of `symbiotic`: what the two differ
+//! by is what the model and the counters err. It knows no phases, where the
+//! published one follows a profile over time, and pairs only: it is not the best
+//! that can be. The published one is used for SMT2 alone, as is this.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use symbiont_matching::{Request, group};
 use symbiont_model::{Interference, Objective};
 
 use crate::core_slots::{CoreSlots, Group, Pool, pools};
-use crate::{Entry, MissingInput, Policy, Requirements, View};
+use crate::{Entry, MissingInput, Policy, Requirements, Symbiotic, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "oracle",
@@ -26,8 +27,11 @@ pub(crate) const ENTRY: Entry = Entry {
     ),
     quantum: Duration::from_millis(100),
     boosts: false,
-    parameters: &[],
-    make: |settings| Box::new(Oracle::new(settings.slowdowns.clone())),
+    parameters: &[&Symbiotic::OBJECTIVE],
+    make: |settings| {
+        let oracle = Oracle::new(settings.slowdowns.clone());
+        Box::new(oracle.judging_by(settings.get(&Symbiotic::OBJECTIVE)))
+    },
 };
 
 const SLOWDOWNS: MissingInput =
@@ -138,13 +142,20 @@ impl PairSlowdowns {
 #[derive(Debug, Clone)]
 pub struct Oracle {
     slowdowns: Option<Arc<PairSlowdowns>>,
+    objective: Objective,
 }
 
 impl Oracle {
-    /// Knows this; without it, everything is left to the OS.
+    /// Knows this; without it, everything is left to the OS. Schedules are judged as by `symbiotic`.
     #[must_use]
     pub fn new(slowdowns: Option<Arc<PairSlowdowns>>) -> Self {
-        Self { slowdowns }
+        Self { slowdowns, objective: Objective::Slowdown }
+    }
+
+    /// Judges schedules by this.
+    #[must_use]
+    pub fn judging_by(self, objective: Objective) -> Self {
+        Self { objective, ..self }
     }
 }
 
@@ -169,7 +180,8 @@ impl Policy for Oracle {
             pools(view, |_, thread| asleep(thread).then(|| "asleep".into()));
         let mut slots = CoreSlots::new(view.topology);
         for pool in &pools {
-            match pairs(slowdowns, view, pool, (slots.cores(pool), slots.width(pool))) {
+            let by = (slowdowns.as_ref(), self.objective);
+            match pairs(by, view, pool, (slots.cores(pool), slots.width(pool))) {
                 Ok((groups, known)) => {
                     slots.assign(view, pool, &groups, &mut placement);
                     for (index, slowdown) in known {
@@ -195,7 +207,7 @@ type Pairs = (Vec<Group>, Vec<(usize, f64)>);
 
 /// The pairs of least cost with their known slowdowns, or why there are none.
 fn pairs(
-    slowdowns: &PairSlowdowns,
+    (slowdowns, objective): (&PairSlowdowns, Objective),
     view: &View<'_>,
     pool: &Pool,
     (cores, places): (usize, usize),
@@ -209,7 +221,7 @@ fn pairs(
     let programs: Vec<&str> = pool.threads.iter().map(name).collect();
     let table = slowdowns.among(&programs)?;
     let request = Request::new(programs.len(), cores, places.clamp(1, WIDTH));
-    let grouping = group(&request, |members| table.cost(Objective::Stp, members))
+    let grouping = group(&request, |members| table.cost(objective, members))
         .map_err(|why| format!("the oracle knows pairs only: {why}"))?;
     let mut known = Vec::with_capacity(programs.len());
     let reported = |members: Vec<usize>| {

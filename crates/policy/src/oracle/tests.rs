@@ -35,6 +35,30 @@ fn pairs_are_matched_on_known_slowdowns() {
 }
 
 #[test]
+fn schedules_are_judged_by_the_objective_of_symbiotic() {
+    // One pair that loses most and one that loses nothing, or two that lose less each.
+    let slow = |a: usize, b: usize| {
+        if a / 2 != b / 2 {
+            1.6
+        } else if a < 2 {
+            2.4
+        } else {
+            1.0
+        }
+    };
+    let with = |objective| oracle(4, slow).judging_by(objective);
+    let together = vec![vec![0, 1], vec![2, 3]];
+    let apart = groups(&mut oracle(4, slow), "core:2 smt:2", 4);
+    assert_ne!(apart, together, "the least sum of slowdowns");
+    assert_eq!(groups(&mut with(Objective::Slowdown), "core:2 smt:2", 4), apart);
+    assert_eq!(
+        groups(&mut with(Objective::Stp), "core:2 smt:2", 4),
+        together,
+        "the most throughput"
+    );
+}
+
+#[test]
 fn what_is_not_known_is_left_to_the_os_with_the_reason() {
     let reason = |oracle: &mut Oracle, machine: &str, count: usize| {
         let mut bench = Bench::new(machine, &vec![LIKE; count]);

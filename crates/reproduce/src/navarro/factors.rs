@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use symbiont_model::Objective;
+use symbiont_policy::Symbiotic;
 use symbiont_profile::Profile;
 use symbiont_topology::CpuSet;
 
@@ -88,7 +90,7 @@ pub(super) fn add(
                 allowed: allowed.clone(),
             })
             .collect(),
-        contenders: contenders(&known),
+        contenders: contenders(&known)?,
         repeats: Repeats::exactly(repeats),
         alone: Duration::from_secs(seconds),
         models: &[],
@@ -104,7 +106,10 @@ fn own(quantum_ms: u64) -> String {
     format!("hysched {quantum_ms} ms")
 }
 
-fn contenders(known: &Knowledge) -> Vec<Contender> {
+fn contenders(known: &Knowledge) -> Result<Vec<Contender>, Error> {
+    // What is shown is throughput.
+    let settings = known.settings.clone().with(&Symbiotic::OBJECTIVE, &Objective::Stp);
+    let settings = settings.map_err(|error| Error::Evaluation(error.to_string()))?;
     let at_once = |name: &str, policy| Contender { at_once: true, ..Contender::new(name, policy) };
     let mut all = vec![Contender::new(OS, "stay"), at_once(OS_AT_ONCE, "stay")];
     all.extend(QUANTA_MS.map(|ms| Contender {
@@ -113,12 +118,12 @@ fn contenders(known: &Knowledge) -> Vec<Contender> {
     }));
     all.push(at_once(OWN_AT_ONCE, "hysched"));
     all.extend(OTHERS.map(|policy| Contender {
-        settings: known.settings.clone(),
-        key: known.key.clone(),
+        settings: settings.clone(),
+        key: format!("{} by throughput", known.key),
         quantum: Some(Duration::from_millis(500)),
         ..Contender::new(policy, policy)
     }));
-    all
+    Ok(all)
 }
 
 /// How a mix with so many programs that are bound by the back end is called.
