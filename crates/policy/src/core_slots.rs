@@ -9,12 +9,15 @@
 //! Threads with equal limits form a [`Pool`]; groups are made within a pool.
 //! [`CoreSlots`] first gives each group the core where most of its members are
 //! already, then the free groups the emptiest of the other cores, the fastest
-//! first. Inside a core a thread keeps its hardware thread if it can. Pools
-//! with fewer places are assigned first, and the others see what they took.
+//! first. Or, as published schedulers do, it fills cores in increasing order,
+//! wherever threads are ([`Filling`]). Inside a core a thread keeps its hardware
+//! thread if it can. Pools with fewer places are assigned first, and the others
+//! see what they took.
 //!
 //! # Properties
 //! - Groups are spread evenly over equal cores (`groups_are_spread_evenly`).
-//! - Groups that stay the same stay where they are (`what_need_not_move_stays`).
+//! - Groups that stay the same stay where they are (`what_need_not_move_stays`), unless cores are filled
+//!   in increasing order (`cores_are_filled_in_increasing_order`).
 //! - Each member gets a hardware thread of its own while there are enough
 //!   (`members_do_not_stack_up`).
 
@@ -25,8 +28,9 @@ use std::collections::BTreeSet;
 use symbiont_machine::{Assignment, Placement, Target, ThreadId};
 use symbiont_topology::{CpuSet, PuId, Topology};
 
+use crate::parameter::{Typed, Value};
 use crate::view::refused;
-use crate::{ThreadView, View};
+use crate::{Kind, Parameter, ThreadView, View};
 
 /// Threads that may run on the same hardware threads, by their index in the
 /// view.
@@ -73,10 +77,51 @@ pub(crate) struct Group {
     pub reason: Cow<'static, str>,
 }
 
+/// Which cores groups get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filling {
+    /// The first ones in increasing order, group after group (Feliu et al., section 6.2; Navarro et al.,
+    /// section 5, third step).
+    Increasing,
+    /// Those where most of their threads are: ours, since each thread that moves loses its caches.
+    Keep,
+}
+
+impl Filling {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Increasing => "increasing",
+            Self::Keep => "keep",
+        }
+    }
+
+    /// As a parameter, by default as published.
+    pub const PUBLISHED: Parameter<Self> = Parameter::new(
+        "cores",
+        Kind::Choice(&[Self::Increasing.name(), Self::Keep.name()]),
+        Self::Increasing,
+        "Which cores groups get: the first ones in increasing order, or those where their threads are",
+    );
+}
+
+impl Typed for Filling {
+    fn of(value: &Value) -> Option<Self> {
+        let text = String::of(value)?;
+        [Self::Increasing, Self::Keep]
+            .into_iter()
+            .find(|one| one.name().eq_ignore_ascii_case(&text))
+    }
+
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.name().to_owned()))
+    }
+}
+
 /// The cores of a machine and the threads on them.
 #[derive(Debug, Clone)]
 pub(crate) struct CoreSlots {
     cores: Vec<Core>,
+    filling: Filling,
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +146,12 @@ impl CoreSlots {
             groups: 0,
             loads: core.cpus.iter().map(|pu| (pu, 0)).collect(),
         };
-        Self { cores: topology.cores().iter().map(core).collect() }
+        Self { cores: topology.cores().iter().map(core).collect(), filling: Filling::Keep }
+    }
+
+    /// Groups get cores in this way.
+    pub fn filling(self, filling: Filling) -> Self {
+        Self { filling, ..self }
     }
 
     /// How many cores a pool can use.
@@ -130,13 +180,21 @@ impl CoreSlots {
         let quota = (taken + groups.len()).div_ceil(offered.len().max(1));
         let mut assigned = vec![false; groups.len()];
         let mut slots = Vec::with_capacity(pool.threads.len());
-        for (group, core) in self.preferences(view, pool, groups) {
+        let preferences = match self.filling {
+            Filling::Increasing => Vec::new(),
+            Filling::Keep => self.preferences(view, pool, groups),
+        };
+        for (group, core) in preferences {
             if !assigned[group] && self.cores[core].groups < quota {
                 assigned[group] = true;
                 self.put_on(view, pool, &groups[group], core, &mut slots);
             }
         }
-        let room = |core: &Core, at| (core.groups, Reverse(core.capacity), at);
+        let filling = self.filling;
+        let room = |core: &Core, at| {
+            let capacity = if filling == Filling::Keep { core.capacity } else { 0 };
+            (core.groups, Reverse(capacity), at)
+        };
         let mut rooms: BTreeSet<_> =
             offered.into_iter().map(|at| room(&self.cores[at], at)).collect();
         for (group, _) in groups.iter().zip(&assigned).filter(|(_, assigned)| !**assigned) {

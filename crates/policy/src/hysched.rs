@@ -48,7 +48,7 @@ use std::time::Duration;
 use symbiont_machine::{Ability, Placement, RunState, Signal, Support, ThreadId};
 use symbiont_topology::Topology;
 
-use crate::core_slots::{CoreSlots, Group, pools};
+use crate::core_slots::{CoreSlots, Filling, Group, pools};
 use crate::parameter::Parameters;
 use crate::{
     Entry, Finding, Kind, Parameter, Policy, Requirements, ThreadView, Typed, Value, View,
@@ -66,11 +66,13 @@ pub(crate) const ENTRY: Entry = Entry {
     parameters: PARAMETERS,
     make: |settings| {
         let policy = Hysched::new(settings.get(&Hysched::VARIANT));
-        Box::new(policy.with_hysteresis(settings.get(&Hysched::HYSTERESIS)))
+        let policy = policy.with_hysteresis(settings.get(&Hysched::HYSTERESIS));
+        Box::new(policy.filling(settings.get(&Filling::PUBLISHED)))
     },
 };
 
-pub(crate) const PARAMETERS: Parameters = &[&Hysched::VARIANT, &Hysched::HYSTERESIS];
+pub(crate) const PARAMETERS: Parameters =
+    &[&Hysched::VARIANT, &Hysched::HYSTERESIS, &Filling::PUBLISHED];
 
 /// Which categories are looked at (section 5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,6 +145,7 @@ impl Typed for Variant {
 pub struct Hysched {
     variant: Variant,
     hysteresis: f64,
+    filling: Filling,
     /// The category of each thread in the last quantum, in order of the threads.
     last: Vec<(ThreadId, usize)>,
     tally: Tally,
@@ -183,7 +186,14 @@ impl Hysched {
     /// Looks at the categories of a variant.
     #[must_use]
     pub fn new(variant: Variant) -> Self {
-        Self { variant, hysteresis: 0.0, last: Vec::new(), tally: Tally::default() }
+        let (filling, last) = (Filling::Increasing, Vec::new());
+        Self { variant, hysteresis: 0.0, filling, last, tally: Tally::default() }
+    }
+
+    /// Pairs get cores in this way.
+    #[must_use]
+    pub fn filling(self, filling: Filling) -> Self {
+        Self { filling, ..self }
     }
 
     /// A thread changes its category only if the new one's share of the issue
@@ -386,7 +396,7 @@ impl Policy for Hysched {
         self.last = now.collect();
         self.last.sort_unstable();
         let signal = self.variant.signal();
-        let mut slots = CoreSlots::new(view.topology);
+        let mut slots = CoreSlots::new(view.topology).filling(self.filling);
         for pool in &pools {
             let members =
                 pool.threads.iter().filter_map(|&thread| parties.get_mut(thread)?.take()).collect();

@@ -63,6 +63,7 @@ use symbiont_topology::Topology;
 pub use activity::{Activity, ActivityInterval, KnownActivity, KnownActivityError};
 pub use auto::Auto;
 pub use classes::{Classes, NoCore, room_for_one};
+pub use core_slots::Filling;
 pub use fixed::{Fixed, NoGroups, Together};
 pub use foresight::{Change, Foresight, NoRunnerUp, RunnerUp, Score, runner_up};
 pub use fpu::Fpu;

@@ -54,7 +54,7 @@ use symbiont_machine::{Placement, Signal, ThreadId};
 use symbiont_model::{Form, Model, Objective};
 use symbiont_topology::{CoreId, CoreKind};
 
-use crate::core_slots::{CoreSlots, Group, Pool, pools};
+use crate::core_slots::{CoreSlots, Filling, Group, Pool, pools};
 use crate::parameter::{Kind, Parameter, Parameters, Typed, Value};
 use crate::{Entry, Foresight, MissingInput, Policy, Requirements, Settings, ThreadView, View};
 use choose::{Chosen, choose};
@@ -74,7 +74,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |settings| Box::new(Symbiotic::published(settings)),
 };
 
-pub(crate) const PARAMETERS: Parameters = &[&Symbiotic::OBJECTIVE];
+pub(crate) const PARAMETERS: Parameters = &[&Symbiotic::OBJECTIVE, &Filling::PUBLISHED];
 
 /// The model that symbiotic policies cannot do without.
 pub(crate) const MODEL: MissingInput = MissingInput::trained("an interference model", "--model");
@@ -138,6 +138,7 @@ pub(crate) const OBJECTIVES: Kind = Kind::Choice(&["slowdown", "stp", "antt"]);
 #[derive(Debug, Clone)]
 pub struct Symbiotic {
     symbiosis: Option<Arc<Symbiosis>>,
+    filling: Filling,
     estimates: Estimates,
 }
 
@@ -156,17 +157,19 @@ impl Symbiotic {
     pub fn published(settings: &Settings) -> Self {
         let objective = settings.get(&Self::OBJECTIVE);
         let models = settings.models.clone();
-        Self::new(models.map(|models| Symbiosis {
+        let symbiosis = models.map(|models| Symbiosis {
             models,
             form: Form::Delta,
             objective,
             feedback: false,
-        }))
+        });
+        Self { filling: settings.get(&Filling::PUBLISHED), ..Self::new(symbiosis) }
     }
 
-    /// Predicts by this; without it, everything is left to the OS.
+    /// Predicts by this and keeps groups on their cores; without it, everything is left to the OS.
     pub(crate) fn new(symbiosis: Option<Symbiosis>) -> Self {
-        Self { symbiosis: symbiosis.map(Arc::new), estimates: Estimates::default() }
+        let (symbiosis, estimates) = (symbiosis.map(Arc::new), Estimates::default());
+        Self { symbiosis, filling: Filling::Keep, estimates }
     }
 
     /// Decides; `load` puts the groups of a pool on cores.
@@ -184,7 +187,7 @@ impl Symbiotic {
             let why = if none { "no thread was measured yet" } else { "asleep" };
             (none || !ran(thread)).then(|| why.into())
         });
-        let mut slots = CoreSlots::new(view.topology);
+        let mut slots = CoreSlots::new(view.topology).filling(self.filling);
         for Part { core_type, pool } in pools.into_iter().flat_map(|pool| parts(view, pool)) {
             let pool = &by_core(view, pool);
             let stacks = self.estimates.of(&symbiosis, view, &pool.threads);

@@ -8,6 +8,7 @@
 use symbiont_machine::{Signal, Signals, Support};
 use symbiont_topology::Topology;
 
+use crate::core_slots::Filling;
 use crate::fpu::{self, Fpu};
 use crate::{Entry, Policy, Settings, hysched, never_twice, symbiotic_online};
 
@@ -87,7 +88,9 @@ impl Choice {
 /// With what keeps threads where they are unless there is something to gain, where nothing else was set.
 fn calm(settings: &Settings) -> Settings {
     let calm = settings.clone().unless_set(&Fpu::LEAST, &LEAST_USAGE);
-    calm.and_then(|it| it.unless_set(&Fpu::MARGIN, &MARGIN)).unwrap_or_else(|_| settings.clone())
+    calm.and_then(|it| it.unless_set(&Fpu::MARGIN, &MARGIN))
+        .and_then(|it| it.unless_set(&Filling::PUBLISHED, &Filling::Keep))
+        .unwrap_or_else(|_| settings.clone())
 }
 
 /// All that a candidate could use.
