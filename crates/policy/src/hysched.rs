@@ -8,8 +8,8 @@
 //! The three steps of section 5, once a quantum: each thread's dominant
 //! category is the one with the largest share of its issue slots, ties to the
 //! first of the catalogue's list; threads are sorted by category and IPC; and
-//! Algorithm 1 ([`pairing`]) makes pairs. The [`Variant`] says which
-//! categories are looked at.
+//! Algorithm 1 ([`pairing`]) makes pairs, which go to the cores from the first one
+//! on, or stay where they are ([`Filling`]). [`Variant`]: which categories.
 //!
 //! Where the paper is silent:
 //! - Threads that do not outnumber the cores get a core each. While they fill

@@ -7,7 +7,8 @@
 //! # Approach
 //! The six steps of section 4.2, once a quantum: stacks of the last quantum, with co-runners, and the inverse
 //! model (`estimate`); slowdowns of all pairs, cheapest matching, pairs of pairs, and groups rearranged where
-//! that pays (`choose`); the best schedule runs (`crate::core_slots`), a group on the core where most of it is.
+//! that pays (`choose`); the best schedule runs, its groups on the cores in increasing order (section 6.2), or where
+//! most of each is already (`crate::core_slots`).
 //! A thread may be alone on its core: costs of different SMT modes are compared by estimated ratios of throttled
 //! to isolated speed (`symbiont_model::Throttling`). Each core type has a model of its own, and threads stay on
 //! theirs (`core_types`; section 7).

@@ -13,6 +13,16 @@ fn place(
     groups: &[Vec<usize>],
     applied: &Placement,
 ) -> Placement {
+    place_filling(Filling::Keep, machine, threads, groups, applied)
+}
+
+fn place_filling(
+    filling: Filling,
+    machine: &Topology,
+    threads: &[ThreadSample],
+    groups: &[Vec<usize>],
+    applied: &Placement,
+) -> Placement {
     let sample = Sample { threads: threads.to_vec(), ..Sample::default() };
     let known = Characterizations::new();
     let view = View::new(machine, &sample, &known, applied);
@@ -22,7 +32,7 @@ fn place(
         .iter()
         .map(|members| Group { members: members.clone(), reason: "test".into() })
         .collect();
-    CoreSlots::new(machine).assign(&view, pool, &groups, &mut placement);
+    CoreSlots::new(machine).filling(filling).assign(&view, pool, &groups, &mut placement);
     placement
 }
 
@@ -54,6 +64,30 @@ proptest! {
         }
         let most = loads.values().max().copied().unwrap_or(0);
         prop_assert_eq!(most, groups.len().div_ceil(cores));
+    }
+
+    #[test]
+    fn cores_are_filled_in_increasing_order(
+        cores in 1usize..6, smt in 1usize..5, groups in 1usize..6, shift in 0usize..6,
+    ) {
+        let machine = Topology::synthetic(&format!("core:{cores} smt:{smt}")).unwrap();
+        let count = groups.min(cores) * smt;
+        let threads = threads_of(&machine, u32::try_from(count).unwrap());
+        let mut groups: Vec<Vec<usize>> =
+            (0..count).collect::<Vec<_>>().chunks(smt).map(<[_]>::to_vec).collect();
+        let mut before = Placement::new();
+        // Wherever threads were.
+        for _ in 0..2 {
+            before = place_filling(Filling::Increasing, &machine, &threads, &groups, &before);
+            for (number, group) in groups.iter().enumerate() {
+                let core = |n: &usize| {
+                    machine.core_of(seat_of(&before, threads[*n].id)).map(|core| core.id.0 as usize)
+                };
+                prop_assert!(group.iter().all(|n| core(n) == Some(number)), "{before:?}");
+            }
+            let by = shift % groups.len();
+            groups.rotate_left(by);
+        }
     }
 
     #[test]
