@@ -1,16 +1,16 @@
-//! A seat for each party, where parties accept some seats only.
+//! A place for each party, where parties accept some places only.
 //!
 //! # Approach
-//! A party takes the free seat that it likes most. Where none is free to it, others change their seats, each for
+//! A party takes the free place that it likes most. Where none is free to it, others change their places, each for
 //! one that it accepts too, along the first such chain that is found (an augmenting path). So a party is
-//! refused only if no change of seats makes room for it, and none that has a seat is left without one.
+//! refused only if no change of places makes room for it, and none that has a place is left without one.
 //!
 //! # Properties
-//! - One is refused only where no seats are left for all (`as_many_are_seated_as_can_be`).
+//! - One is refused only where no places are left for all (`as_many_are_placed_as_can_be`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The party on each seat that is taken.
+/// The party on each place that is taken.
 #[derive(Debug, Clone)]
 pub(super) struct Matching<S>(BTreeMap<S, usize>);
 
@@ -21,18 +21,18 @@ impl<S> Default for Matching<S> {
 }
 
 impl<S: Copy + Ord> Matching<S> {
-    pub(super) fn is_free(&self, seat: S) -> bool {
-        !self.0.contains_key(&seat)
+    pub(super) fn is_free(&self, place: S) -> bool {
+        !self.0.contains_key(&place)
     }
 
-    /// Each seat that is taken, with its party.
+    /// Each place that is taken, with its party.
     pub(super) fn iter(&self) -> impl Iterator<Item = (S, usize)> + '_ {
-        self.0.iter().map(|(seat, party)| (*seat, *party))
+        self.0.iter().map(|(place, party)| (*place, *party))
     }
 
-    /// Gives a party a seat; false: there is none for it. `accepted`: what a party accepts, the seat that
+    /// Gives a party a place; false: there is none for it. `accepted`: what a party accepts, the place that
     /// it likes most first.
-    pub(super) fn seat(&mut self, party: usize, accepted: &dyn Fn(usize) -> Vec<S>) -> bool {
+    pub(super) fn place(&mut self, party: usize, accepted: &dyn Fn(usize) -> Vec<S>) -> bool {
         self.find(party, accepted, &mut BTreeSet::new())
     }
 
@@ -42,17 +42,17 @@ impl<S: Copy + Ord> Matching<S> {
         accepted: &dyn Fn(usize) -> Vec<S>,
         asked: &mut BTreeSet<S>,
     ) -> bool {
-        let seats = accepted(party);
-        if let Some(free) = seats.iter().find(|seat| self.is_free(**seat)) {
+        let places = accepted(party);
+        if let Some(free) = places.iter().find(|place| self.is_free(**place)) {
             self.0.insert(*free, party);
             return true;
         }
-        for seat in seats {
-            let Some(other) = self.0.get(&seat).copied().filter(|_| asked.insert(seat)) else {
+        for place in places {
+            let Some(other) = self.0.get(&place).copied().filter(|_| asked.insert(place)) else {
                 continue;
             };
             if self.find(other, accepted, asked) {
-                self.0.insert(seat, party);
+                self.0.insert(place, party);
                 return true;
             }
         }
@@ -66,27 +66,27 @@ mod tests {
 
     use super::*;
 
-    /// The most parties that can sit, by trying all.
+    /// The most parties that can have places, by trying all.
     fn most(parties: &[Vec<u8>], taken: u8) -> usize {
         let Some((first, rest)) = parties.split_first() else { return 0 };
-        let free = first.iter().filter(|seat| taken & (1 << **seat) == 0);
-        let seated = free.map(|seat| 1 + most(rest, taken | 1 << seat));
-        seated.chain([most(rest, taken)]).max().unwrap_or(0)
+        let free = first.iter().filter(|place| taken & (1 << **place) == 0);
+        let placed = free.map(|place| 1 + most(rest, taken | 1 << place));
+        placed.chain([most(rest, taken)]).max().unwrap_or(0)
     }
 
     proptest! {
         #[test]
-        fn as_many_are_seated_as_can_be(
+        fn as_many_are_placed_as_can_be(
             parties in prop::collection::vec(prop::collection::vec(0_u8..6, 0..4), 0..7),
         ) {
             let mut matching = Matching::default();
             let accepted = |party: usize| parties[party].clone();
             let mut before = BTreeSet::new();
             for party in 0..parties.len() {
-                let seated = matching.seat(party, &accepted);
-                prop_assert!(matching.iter().all(|(seat, party)| parties[party].contains(&seat)));
+                let placed = matching.place(party, &accepted);
+                prop_assert!(matching.iter().all(|(place, party)| parties[party].contains(&place)));
                 let now: BTreeSet<usize> = matching.iter().map(|(_, party)| party).collect();
-                prop_assert!(now.is_superset(&before) && now.contains(&party) == seated);
+                prop_assert!(now.is_superset(&before) && now.contains(&party) == placed);
                 prop_assert_eq!(now.len(), most(&parties[..=party], 0));
                 before = now;
             }

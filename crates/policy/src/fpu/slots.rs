@@ -102,17 +102,17 @@ impl<'a> Table<'a> {
         left.iter().for_each(|at| self.tiers[*at] = tier);
         let accepted = |at: usize| self.cores_for(at);
         let mut members = Matching::default();
-        let fits = left.iter().copied().filter(|at| members.seat(*at, &accepted));
+        let fits = left.iter().copied().filter(|at| members.place(*at, &accepted));
         let mut own: Vec<usize> = fits.take(self.cores.len()).collect();
         // Those that stay choose first, then those that have a core that they may stay on.
         own.sort_by_key(|at| (self.kept(*at).is_none(), self.requests[*at].before.is_none()));
         let mut on_cores = Matching::default();
         for at in &own {
-            on_cores.seat(*at, &accepted);
+            on_cores.place(*at, &accepted);
         }
         for (core, at) in on_cores.iter() {
             let mut given = std::mem::take(&mut self.given[core]);
-            given.seat(at, &|at| self.cpus_for(core, at));
+            given.place(at, &|at| self.cpus_for(core, at));
             self.given[core] = given;
         }
         left.retain(|at| !own.contains(at));
@@ -144,7 +144,7 @@ impl<'a> Table<'a> {
         let allowed = self.cores[core].intersection(&self.requests[at].allowed);
         let given = &self.given[core];
         allowed.iter().any(|cpu| given.is_free(cpu))
-            || given.clone().seat(at, &|at| self.cpus_for(core, at))
+            || given.clone().place(at, &|at| self.cpus_for(core, at))
     }
 
     /// The hardware threads of a core that a thread may use, the best one first.
