@@ -16,6 +16,12 @@
 //! See [`vector`](Vector) and the scores: `overlap_and_agreement_are_those_of_single_bits`,
 //! `the_papers_example`, `no_job_starves`.
 
+/// Vectors of a job: one of uses and one of misses of each cache: L1 data, L1 instruction, L2.
+pub const VECTORS: usize = 6;
+/// What a super-set that is active in both of two jobs weighs, by vector, unless other weights are set: in the
+/// L2, by uses and by misses.
+pub const OVERLAP: [f64; VECTORS] = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
+
 mod known;
 mod policy;
 mod score;

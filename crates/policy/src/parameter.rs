@@ -122,7 +122,8 @@ impl<T> Parameter<T> {
     }
 
     /// What holds where it is not set.
-    pub(crate) fn default(&self) -> &T {
+    #[must_use]
+    pub const fn default(&self) -> &T {
         &self.default
     }
 }

@@ -17,12 +17,15 @@
 //! vectors of the one that executed most.
 //!
 //! # Terms and units
-//! *Quantum*: the paper's sample. *Overlap*: super-sets that are active in both, over all vectors. Weights are 1 for
-//! an overlapping super-set and [`Activity::RESIDENCE`] for a quantum of residence; a program without vectors overlaps
-//! with none.
+//! *Quantum*: the paper's sample. *Overlap*: super-sets that are active in both, each times the weight of its vector,
+//! over all vectors; a program without vectors overlaps with none. The paper leaves the weights open and names the
+//! intersection of L2 vectors as an example (Fig. 5). The default is ours: the L2's count alone, as where our
+//! experiments set out ([`OVERLAP`](super::OVERLAP)); [`Activity::OVERLAP`] sets others. A quantum of residence
+//! weighs [`Activity::RESIDENCE`].
 //!
 //! # Properties
-//! - Threads that use the same super-sets do not share a core (`threads_that_overlap_are_parted`).
+//! - Threads that use the same super-sets do not share a core (`threads_that_overlap_are_parted`): of the L2, unless
+//!   weights are set (`vectors_count_by_their_weights`).
 //! - Each of many jobs runs within [`longest_wait`](super::longest_wait) quanta (`each_job_runs_within_the_bound`),
 //!   also when others arrive all the time (`arriving_jobs_starve_no_other`).
 //! - Two jobs of one program are each where they are (`two_jobs_of_one_program_have_places_of_their_own`).
@@ -42,7 +45,7 @@ use symbiont_machine::{
 use symbiont_topology::{PuId, Topology};
 
 use super::known::Course;
-use super::{Job, KnownActivity, Vector, Weights, score};
+use super::{Job, KnownActivity, OVERLAP, VECTORS, Vector, Weights, score};
 use crate::core_slots::{CoreSlots, Pool, pools};
 use crate::{
     Entry, Kind, MissingInput, Parameter, Policy, Requirements, Settings, ThreadView, View,
@@ -59,13 +62,19 @@ pub(crate) const ENTRY: Entry = Entry {
     parameters: &[
         &Activity::SUPER_SETS,
         &Activity::THRESHOLD,
+        &Activity::OVERLAP[0],
+        &Activity::OVERLAP[1],
+        &Activity::OVERLAP[2],
+        &Activity::OVERLAP[3],
+        &Activity::OVERLAP[4],
+        &Activity::OVERLAP[5],
         &Activity::RESIDENCE,
         &Activity::RATE,
     ],
     make: |settings| Box::new(Activity::new(settings)),
 };
 
-const VECTORS: MissingInput = MissingInput {
+const INPUT: MissingInput = MissingInput {
     what: "activity vectors of its programs",
     option: "--vectors",
     made_by: "symbiont profile --vectors",
@@ -112,7 +121,33 @@ struct Turn {
     runs_on: Option<PuId>,
 }
 
+/// The weight of a vector.
+const fn weight(vector: usize, name: &'static str, help: &'static str) -> Parameter<f64> {
+    Parameter::new(name, Kind::Share, OVERLAP[vector], help)
+}
+
 impl Activity {
+    /// What an overlapping super-set weighs, by vector.
+    pub const OVERLAP: [Parameter<f64>; VECTORS] = [
+        weight(0, "l1d-use", "Weight of a region of the L1 data cache that both of two jobs use"),
+        weight(
+            1,
+            "l1d-miss",
+            "Weight of a region of the L1 data cache that both of two jobs miss in",
+        ),
+        weight(
+            2,
+            "l1i-use",
+            "Weight of a region of the L1 instruction cache that both of two jobs use",
+        ),
+        weight(
+            3,
+            "l1i-miss",
+            "Weight of a region of the L1 instruction cache that both of two jobs miss in",
+        ),
+        weight(4, "l2-use", "Weight of a region of the L2 that both of two jobs use"),
+        weight(5, "l2-miss", "Weight of a region of the L2 that both of two jobs miss in"),
+    ];
     /// Super-sets of each cache.
     pub const SUPER_SETS: Parameter<usize> = Parameter::new(
         "super-sets",
@@ -149,10 +184,9 @@ impl Activity {
             (settings.get(&Self::SUPER_SETS), settings.get(&Self::THRESHOLD));
         let courses = |known: &Arc<KnownActivity>| known.vectors(super_sets, threshold);
         let courses = settings.activity.as_ref().map(courses);
-        let vectors = courses.iter().flat_map(BTreeMap::values).filter_map(|course| course.at(0));
         Self {
             weights: Weights {
-                overlap: vec![1.0; vectors.map(<[Vector]>::len).max().unwrap_or(0)],
+                overlap: Self::OVERLAP.iter().map(|weight| settings.get(weight)).collect(),
                 misses: 0.0,
                 resident: settings.get(&Self::RESIDENCE),
             },
@@ -225,7 +259,7 @@ impl Activity {
         }
     }
 
-    /// Super-sets in which a job overlaps with its co-runners.
+    /// Super-sets in which a job overlaps with its co-runners, by weight.
     fn overlap(&self, job: &Job, co_runners: &[&Job]) -> f64 {
         score(job, co_runners, &Weights { resident: 0.0, ..self.weights.clone() })
     }
@@ -296,7 +330,7 @@ impl Policy for Activity {
     fn requirements(&self) -> Requirements {
         Requirements {
             optional: [Signal::Ipc].into(),
-            missing_input: self.courses.is_none().then_some(VECTORS),
+            missing_input: self.courses.is_none().then_some(INPUT),
             ..Requirements::of([Signal::RunStates])
         }
     }
@@ -312,7 +346,7 @@ impl Policy for Activity {
 
     fn place(&mut self, view: &View<'_>) -> Placement {
         if self.courses.is_none() {
-            return pools(view, |_, _| Some(VECTORS.to_string().into())).1;
+            return pools(view, |_, _| Some(INPUT.to_string().into())).1;
         }
         self.follow(view);
         let asleep = |thread: &ThreadView<'_>| thread.state != RunState::Runnable;

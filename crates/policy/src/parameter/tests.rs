@@ -17,7 +17,7 @@ fn declarations_are_sound() {
         assert_eq!(names.len(), count, "{}: each name once", entry.name);
         for parameter in entry.parameters {
             let Declaration { name, default, help, example, .. } = parameter.declaration();
-            let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
+            let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(!name.is_empty() && name.chars().all(is_plain), "{}: {name}", entry.name);
             assert!(!help.is_empty() && !help.contains('\n'), "{}: {name}", entry.name);
             assert!(!default.is_empty(), "{}: {name}", entry.name);

@@ -8,6 +8,8 @@
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use symbiont_policy::Activity;
+use symbiont_policy::activity::OVERLAP;
 
 use super::alone::Alone;
 use super::mixes::{gain, run};
@@ -21,7 +23,7 @@ use symbiont_report::stats::mean_estimate;
 
 /// Which vectors count.
 const VECTORS_THAT_COUNT: [(&str, [f64; VECTORS]); 4] = [
-    ("L2 use and miss", [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]),
+    ("L2 use and miss", OVERLAP),
     ("L2 miss", [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]),
     ("L1 data use and miss", [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]),
     ("all", [1.0; VECTORS]),
@@ -51,11 +53,12 @@ struct Open {
     longer: f64,
 }
 
+/// As the policy `activity` has it unless set otherwise.
 const MIDDLE: Open = Open {
-    super_sets: 32,
-    threshold: 1.0,
-    overlap: VECTORS_THAT_COUNT[0].1,
-    resident: 4.0,
+    super_sets: *Activity::SUPER_SETS.default(),
+    threshold: *Activity::THRESHOLD.default(),
+    overlap: OVERLAP,
+    resident: *Activity::RESIDENCE.default(),
     longer: 1.0,
 };
 

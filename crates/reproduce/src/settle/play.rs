@@ -12,6 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_cycle::levels::Kind;
 use symbiont_cycle::{Captured, Context as HardwareThread, CycleOptions, Jobs, Stream};
+pub use symbiont_policy::activity::VECTORS;
 use symbiont_policy::activity::{Job, Vector, Weights, choose, rotate};
 use symbiont_profile::Phase;
 use symbiont_profile::trace::TraceFile;
@@ -24,9 +25,7 @@ use symbiont_campaign::{Done, Experiment, digest};
 use symbiont_simulated::code::{self, CODE, CYCLE_CODE};
 
 /// Caches, in the order of the vectors: each has one of uses and one of misses.
-pub const CACHES: [Kind; 3] = [Kind::L1d, Kind::L1i, Kind::L2];
-/// Vectors of a job.
-pub const VECTORS: usize = 2 * CACHES.len();
+pub const CACHES: [Kind; VECTORS / 2] = [Kind::L1d, Kind::L1i, Kind::L2];
 /// Super-sets that records have: numbers that divide it can be made from them.
 pub const FINEST: usize = 128;
 /// Cycles that are simulated per second and CPU, about, for the remaining time.

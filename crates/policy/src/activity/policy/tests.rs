@@ -12,10 +12,16 @@ use super::*;
 
 const SUPER_SETS: usize = 16;
 
-/// Active in the super-sets of a bit mask, for so many instructions.
+/// Uses the super-sets of the L2 in a bit mask, for so many instructions.
 fn interval(instructions: u64, active: u16) -> ActivityInterval {
-    let counts = (0..SUPER_SETS).map(|set| u32::from(active >> set & 1) * 100).collect();
-    ActivityInterval { instructions, counts: vec![counts] }
+    with_active(instructions, 4, active)
+}
+
+/// Active in the super-sets of a bit mask by this vector.
+fn with_active(instructions: u64, vector: usize, active: u16) -> ActivityInterval {
+    let count = |at: usize, set: usize| u32::from(at == vector && active >> set & 1 == 1) * 100;
+    let counts = |at: usize| (0..SUPER_SETS).map(|set| count(at, set)).collect();
+    ActivityInterval { instructions, counts: (0..VECTORS).map(counts).collect() }
 }
 
 /// Programs `p0`, `p1`, … with these intervals.
@@ -133,6 +139,36 @@ fn threads_that_overlap_are_parted() {
     // Nothing changed: all stay.
     bench.step(&mut policy);
     assert_eq!(bench.groups(), groups);
+}
+
+#[test]
+fn vectors_count_by_their_weights() {
+    let names = Activity::OVERLAP.map(|weight| crate::Declared::name(&weight));
+    assert_eq!(names, ["l1d-use", "l1d-miss", "l1i-use", "l1i-miss", "l2-use", "l2-miss"]);
+    let overlap = |vector: usize, set: &[(usize, f64)]| {
+        let programs = [0x0ff0, 0x003f].map(|mask| vec![with_active(1_000, vector, mask)]);
+        let mut settings =
+            Settings { activity: Some(Arc::new(known(&programs))), ..Settings::default() };
+        for (vector, weight) in set {
+            settings = settings.with(&Activity::OVERLAP[*vector], weight).unwrap();
+        }
+        let settings = settings.with(&Activity::SUPER_SETS, &SUPER_SETS).unwrap();
+        let mut policy = Activity::new(&settings);
+        let mut bench = Bench::new("core:1 smt:2", &[0, 1]);
+        bench.step(&mut policy);
+        let (_, words) = bench.reason(0).split_once("p0: overlaps with p1 in ").unwrap();
+        words.split(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    // Two super-sets overlap. By default those of the L2 count alone.
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5].map(|vector| overlap(vector, &[])),
+        [0.0, 0.0, 0.0, 0.0, 2.0, 2.0]
+    );
+    for vector in 0..VECTORS {
+        assert_eq!(overlap(vector, &[(vector, 0.75)]), 1.5);
+        assert_eq!(overlap(vector, &[(vector, 0.0)]), 0.0);
+    }
+    assert_eq!(overlap(0, &[(0, 1.0), (4, 0.0), (5, 0.0)]), 2.0);
 }
 
 #[test]

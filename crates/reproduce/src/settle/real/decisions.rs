@@ -2,15 +2,16 @@
 //!
 //! # Approach
 //! At each switch to a job while another job ran on another hardware thread, the pool is all jobs that were ready and
-//! did not run. Where a job is in its vectors follows from its CPU time and from its instructions in a second alone.
+//! did not run. Overlaps are weighted as the policy `activity` weights them. Where a job is in its vectors follows from its CPU time and from its instructions in a second alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_linux::switches::{Event, Kind, ReadyThreads};
 use symbiont_machine::Timestamp;
-use symbiont_policy::activity::{Course, Vector};
+use symbiont_policy::activity::{Course, OVERLAP, Vector};
 
 use crate::settle::linux::Decision;
+use crate::settle::play::weighted;
 
 /// A job, by the number of its thread.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +84,7 @@ impl<'a> Follower<'a> {
 
     fn overlap(&self, one: u32, other: u32) -> Option<f64> {
         let (one, other) = (self.vectors(one)?, self.vectors(other)?);
-        Some(one.iter().zip(other).map(|(one, other)| f64::from(one.overlap(other))).sum())
+        Some(weighted(one, other, &OVERLAP))
     }
 }
 
@@ -101,7 +102,10 @@ mod tests {
     fn decisions_are_of_jobs_that_were_ready_while_one_that_runs() {
         let interval = |active: u32| ActivityInterval {
             instructions: 100,
-            counts: vec![(0..4).map(|set| active >> set & 1).collect()],
+            // Uses of the L2.
+            counts: (0..6_u32)
+                .map(|vector| (0..4).map(|set| u32::from(vector == 4) & active >> set).collect())
+                .collect(),
         };
         let programs = [
             ("a", vec![interval(0b0001), interval(0b1000)]),
