@@ -13,12 +13,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_profile::{FEWEST_TRACES, Profile};
 use symbiont_report::number;
 use symbiont_sim::fast::TableBuilder;
-use symbiont_sim::ready::{Made, TableCache};
+use symbiont_sim::ready::{CoreUse, Made, TableCache};
 use symbiont_simulated::Cache;
 
 use crate::args::Kept;
 
-/// Makes the tables of some programs' phases, for cores with so many threads. Reports which of the
+/// Makes the tables of some programs' phases, for cores used so. Reports which of the
 /// programs have phases of few micro-traces.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ use crate::args::Kept;
 pub fn prepare<'p>(
     builder: &TableBuilder<'p>,
     profiles: impl IntoIterator<Item = &'p Profile>,
-    modes: &[u32],
+    uses: &[CoreUse],
     kept: &Kept,
     progress: &Bar,
 ) -> anyhow::Result<()> {
@@ -51,7 +51,7 @@ pub fn prepare<'p>(
         progress.step("tables made", made.done, made.of)
     };
     let tables = cache.as_ref().map(|(cache, _)| cache as &dyn TableCache);
-    let flow = builder.make_ready(&phases, modes, workers, tables, &report)?;
+    let flow = builder.make_ready(&phases, uses, workers, tables, &report)?;
     if let Some((cache, folder)) = &cache {
         let trouble = cache.trouble();
         if let Some(first) = trouble.damaged.first() {

@@ -12,6 +12,7 @@ use symbiont_reproduce::{
     ABSENT, Context, Effort, Figure, GivenWorkload, Outcome, Paper, UnknownFigure, figures, page,
     reproduce, summary, takes_workload,
 };
+use symbiont_sim::ready::any_cores;
 use symbiont_simulated::Library;
 
 use crate::args::Reproduce;
@@ -42,7 +43,8 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
         workload,
         prepare: &|builder, profiles, modes| {
             let bar = Bar::new().map_err(|error| Error::Evaluation(error.to_string()))?;
-            let prepared = prepare(builder, profiles.iter().copied(), modes, &args.kept, &bar);
+            let uses: Vec<_> = any_cores(modes).collect();
+            let prepared = prepare(builder, profiles.iter().copied(), &uses, &args.kept, &bar);
             bar.end();
             prepared.map_err(|error| Error::Evaluation(error.to_string()))
         },

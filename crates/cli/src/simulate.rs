@@ -13,6 +13,7 @@ use symbiont_report::stats::Estimate;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::{Errors, Fidelity, Switches};
+use symbiont_sim::ready::{any_cores, full_cores};
 use symbiont_simulated::{
     Decision, Kind, Library, Outcome, Provenance, RepeatsDone, Setup, Workload, check, fill,
     simulate,
@@ -63,7 +64,11 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
             let builder = TableBuilder::new(description);
             let threads = job.check(&builder)?;
             let modes = modes(builder.description(), threads);
-            prepare(&builder, profiles.values(), &modes, &args.kept, &progress)
+            let uses: Vec<_> = match job.setup.switches.private_units {
+                true => any_cores(&modes).collect(),
+                false => full_cores(&modes).collect(),
+            };
+            prepare(&builder, profiles.values(), &uses, &args.kept, &progress)
                 .and_then(|()| job.carry_out(&builder, &source, &progress, file_of))
         }
         args::Fidelity::Cycle => {

@@ -10,6 +10,7 @@ use symbiont_report::stats::Estimate;
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
+use symbiont_sim::ready::any_cores;
 use symbiont_simulated::training::real::{Real, Trainee};
 use symbiont_simulated::training::simulated::{NOPS, Simulated, nops};
 use symbiont_simulated::training::{self, Captured, Evaluation, Site, Size, TrainingOptions};
@@ -74,7 +75,8 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
     profiles.insert(NOPS.to_owned(), nops());
     let bar = Bar::new()?;
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= widest as u32).collect();
-    let prepared = prepare(&builder, profiles.values(), &modes, &args.kept, &bar);
+    let uses: Vec<_> = any_cores(&modes).collect();
+    let prepared = prepare(&builder, profiles.values(), &uses, &args.kept, &bar);
     bar.end();
     prepared?;
     let errors = if args.exact_counters { Errors::NONE } else { Errors::default() };

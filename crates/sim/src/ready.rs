@@ -12,6 +12,7 @@
 //! soon as it is made, so that stopping loses at most one for each worker.
 //!
 //! # Properties
+//! - A core that is full needs a table for co-runners alone (`full_cores_need_fewer_tables`).
 //! - Tables do not depend on the number of workers, nor on the cache
 //!   (`workers_and_shelves_change_no_table`).
 //! - A stop keeps what was made (`what_was_made_before_a_stop_is_kept`).
@@ -53,6 +54,20 @@ pub trait TableCache: Sync {
     fn put(&self, name: &TableName, table: &ResponseTable);
 }
 
+/// Which cores a thread is to run on: set up for so many threads, and alone there or not.
+pub type CoreUse = (u32, CoreSharing);
+
+/// Cores in these modes, each with all of the threads that it is set up for.
+pub fn full_cores(modes: &[u32]) -> impl Iterator<Item = CoreUse> + '_ {
+    modes.iter().map(|mode| (*mode, CoreSharing::of(*mode as usize)))
+}
+
+/// Cores in these modes, with one thread or with others: what throttled ST needs, and threads that
+/// have their units for themselves.
+pub fn any_cores(modes: &[u32]) -> impl Iterator<Item = CoreUse> + '_ {
+    modes.iter().copied().flat_map(sharings)
+}
+
 /// How many tables are made, of those that were not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
@@ -72,7 +87,7 @@ struct Missing {
 }
 
 impl<'p> TableBuilder<'p> {
-    /// Makes tables of some phases ahead of time, for these SMT modes of each core type, by
+    /// Makes tables of some phases ahead of time, for these uses of each core type, by
     /// several workers. Tables that are on the `cache` are taken from there. `report` gets how far
     /// it is, before the first table and after each, and says whether to go on; it hears
     /// nothing if no table has to be made. What is not made ahead is made when it is first needed.
@@ -82,13 +97,13 @@ impl<'p> TableBuilder<'p> {
     pub fn make_ready(
         &self,
         phases: &[&'p Phase],
-        modes: &[u32],
+        uses: &[CoreUse],
         workers: usize,
         cache: Option<&dyn TableCache>,
         report: &(dyn Fn(Made) -> ControlFlow<()> + Sync),
     ) -> Result<ControlFlow<()>, PrepareError> {
         let look =
-            |phase: &&'p Phase| (self.missing(phase, modes, cache), ControlFlow::Continue(()));
+            |phase: &&'p Phase| (self.missing(phase, uses, cache), ControlFlow::Continue(()));
         let (found, _) = in_parallel(phases, workers, look);
         let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
         let missing: Vec<Missing> = found.into_iter().flatten().collect();
@@ -125,7 +140,7 @@ impl<'p> TableBuilder<'p> {
     fn missing(
         &self,
         phase: &'p Phase,
-        modes: &[u32],
+        uses: &[CoreUse],
         cache: Option<&dyn TableCache>,
     ) -> Result<Vec<Missing>, PrepareError> {
         let prepared = self.prepared(phase)?;
@@ -133,8 +148,7 @@ impl<'p> TableBuilder<'p> {
         let mut missing = Vec::new();
         for core_type in 0..prepared.cores.len() {
             let widest = self.widest(core_type);
-            let modes = modes.iter().copied().filter(|mode| *mode <= widest);
-            for (mode, sharing) in modes.flat_map(sharings) {
+            for (mode, sharing) in uses.iter().copied().filter(|(mode, _)| *mode <= widest) {
                 let basis = self.physics().table_basis(core_type, mode, sharing);
                 let core = self.description().core_types.get(core_type);
                 let machine = core.zip(basis).map(|(core, basis)| format!("{core:?} {basis}"));
@@ -151,7 +165,7 @@ impl<'p> TableBuilder<'p> {
 }
 
 /// A mode with the sharing that is possible in it: with one thread, none.
-fn sharings(mode: u32) -> impl Iterator<Item = (u32, CoreSharing)> {
+fn sharings(mode: u32) -> impl Iterator<Item = CoreUse> {
     let of = move |threads| (mode, CoreSharing::of(threads));
     [1, mode as usize].into_iter().take(mode.min(2) as usize).map(of)
 }
@@ -245,11 +259,12 @@ mod tests {
         let phases = phases();
         let phases: Vec<&Phase> = phases.iter().collect();
         let cache = Kept::default();
+        let uses: Vec<CoreUse> = any_cores(&[1, 2]).collect();
         let tables = |workers,
                       cache: Option<&dyn TableCache>,
                       report: &(dyn Fn(Made) -> ControlFlow<()> + Sync)| {
             let builder = TableBuilder::new(Description::named("xsim").unwrap());
-            let flow = builder.make_ready(&phases, &[1, 2], workers, cache, report).unwrap();
+            let flow = builder.make_ready(&phases, &uses, workers, cache, report).unwrap();
             assert!(flow.is_continue());
             phases
                 .iter()
@@ -270,15 +285,24 @@ mod tests {
     }
 
     #[test]
+    fn full_cores_need_fewer_tables() {
+        let (alone, others) = (CoreSharing::Alone, CoreSharing::Others);
+        assert_eq!(full_cores(&[1, 4]).collect::<Vec<_>>(), [(1, alone), (4, others)]);
+        let any: Vec<_> = any_cores(&[1, 4]).collect();
+        assert_eq!(any, [(1, alone), (4, alone), (4, others)]);
+    }
+
+    #[test]
     fn what_was_made_before_a_stop_is_kept() {
         let phases = phases();
         let phases: Vec<&Phase> = phases.iter().collect();
         let cache = Kept::default();
+        let uses: Vec<CoreUse> = any_cores(&[1, 2]).collect();
         let stop = |made: Made| match made.done {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
-        let flow = builder().make_ready(&phases, &[1, 2], 1, Some(&cache), &stop).unwrap();
+        let flow = builder().make_ready(&phases, &uses, 1, Some(&cache), &stop).unwrap();
         assert!(flow.is_break());
         assert_eq!(cache.0.lock().unwrap().len(), 1);
         let rest = Mutex::new(Vec::new());
@@ -287,7 +311,7 @@ mod tests {
             ControlFlow::Continue(())
         };
         assert!(
-            builder().make_ready(&phases, &[1, 2], 2, Some(&cache), &note).unwrap().is_continue()
+            builder().make_ready(&phases, &uses, 2, Some(&cache), &note).unwrap().is_continue()
         );
         assert_eq!(rest.into_inner().unwrap(), [5; 6]);
     }

@@ -182,7 +182,10 @@ mod tests {
             *of.lock().unwrap() = made.of;
             ControlFlow::Continue(())
         };
-        assert!(builder.make_ready(&[phase], &[1], 1, Some(cache), &report).unwrap().is_continue());
+        let uses: Vec<_> = symbiont_sim::ready::full_cores(&[1]).collect();
+        assert!(
+            builder.make_ready(&[phase], &uses, 1, Some(cache), &report).unwrap().is_continue()
+        );
         of.into_inner().unwrap()
     }
 

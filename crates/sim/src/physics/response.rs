@@ -24,6 +24,8 @@
 //! - No environment gives a thread more speed than the best one
 //!   (`no_answer_is_faster_than_the_best_environment`).
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use symbiont_profile::PREDICTORS;
 
@@ -38,9 +40,8 @@ use super::pipeline::{
 use super::table::build::Tolerance;
 use super::table::function::Effort;
 use super::table::{Places, Range, Table, build};
-use super::trace::Trace;
 use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
-use super::window::{Outcome, Window};
+use super::window::{Course, Outcome, Window};
 
 /// What each round asks for: CPI, what is held, how long ports and the front end are taken; in fours.
 const OFTEN: usize = (1 + STRUCTURES + GROUPS + 1).next_multiple_of(4);
@@ -226,14 +227,14 @@ impl Range {
 /// A phase on a core, to be asked.
 struct Trial<'a> {
     pipeline: &'a Pipeline,
-    trace: &'a Trace,
+    whole: Course<'a>,
     /// Is the L2 the last level?
     tied: bool,
     window: Window,
     /// Of each run of the whole trace, the cycles of each of its pieces.
     runs: Vec<Vec<f64>>,
     /// What stands for the whole.
-    part: Option<Trace>,
+    part: Option<Course<'a>>,
 }
 
 impl Trial<'_> {
@@ -243,23 +244,28 @@ impl Trial<'_> {
             environment.reach[CacheLevel::L2 as usize] =
                 environment.reach[CacheLevel::Last as usize];
         }
-        match effort {
-            Effort::Quick if self.trace.pieces.len() > PART => {
-                let part = self.part.get_or_insert_with(|| {
-                    let instructions = self.trace.pieces.iter().map(|piece| piece.instructions);
-                    let instructions: Vec<f64> = instructions.collect();
-                    self.trace.part(&part::choose(&instructions, &self.runs, PART))
-                });
-                self.window.run(self.pipeline, part, &environment)
+        let trace = self.whole.trace();
+        let course = if effort == Effort::Quick && trace.pieces.len() > PART {
+            self.part.get_or_insert_with(|| {
+                let instructions: Vec<f64> =
+                    trace.pieces.iter().map(|piece| piece.instructions).collect();
+                let part = trace.part(&part::choose(&instructions, &self.runs, PART));
+                Course::new(self.pipeline, Cow::Owned(part))
+            })
+        } else {
+            &self.whole
+        };
+        let outcome = match effort {
+            Effort::Full => self.window.follow(course, &environment),
+            Effort::Quick | Effort::First => {
+                let cpi = self.window.cpi(course, &environment);
+                Outcome { cpi, ..Outcome::default() }
             }
-            Effort::Full | Effort::Quick => {
-                let outcome = self.window.run(self.pipeline, self.trace, &environment);
-                if self.part.is_none() {
-                    self.runs.push(self.window.cycles_of_pieces().collect());
-                }
-                outcome
-            }
+        };
+        if self.part.is_none() {
+            self.runs.push(self.window.cycles_of_pieces().collect());
         }
+        outcome
     }
 }
 
@@ -295,7 +301,7 @@ impl ResponseTable {
         let ranges = ranges(phase, written, pipeline, core_type, memory);
         let mut trial = Trial {
             pipeline,
-            trace: &phase.trace,
+            whole: Course::new(pipeline, Cow::Borrowed(&phase.trace)),
             tied: tied(core_type),
             window: Window::default(),
             runs: Vec::new(),

@@ -36,7 +36,8 @@
 //! Known answers: `independent_work_runs_at_the_width`,
 //! `a_chain_takes_its_latencies`, `a_divider_bounds_divisions`,
 //! `miss_registers_bound_independent_misses`, `the_window_bounds_overlap`.
-//! Both stacks sum to the cycles (`stacks_sum_to_the_cycles`).
+//! Both stacks sum to the cycles (`stacks_sum_to_the_cycles`). Asked for the CPI alone, it says the same
+//! (`the_cpi_alone_is_that_of_a_run`).
 
 pub mod account;
 mod busy;
@@ -48,6 +49,8 @@ mod ports;
 mod queue;
 #[cfg(test)]
 mod tests;
+
+use std::borrow::Cow;
 
 use account::{Account, DispatchWait, Ticks, Wait, Wrong, begin, cycle, ticks};
 use far::Far;
@@ -63,6 +66,30 @@ use super::trace::{Op, Trace};
 use symbiont_profile::OpClass;
 
 pub use account::Outcome;
+
+/// A trace on a core, and what follows from these two alone.
+#[derive(Debug, Clone)]
+pub struct Course<'a> {
+    pipeline: &'a Pipeline,
+    trace: Cow<'a, Trace>,
+    /// How full groups are.
+    fill: f64,
+}
+
+impl<'a> Course<'a> {
+    /// Of a trace on a core.
+    #[must_use]
+    pub fn new(pipeline: &'a Pipeline, trace: Cow<'a, Trace>) -> Self {
+        let fill = Groups::fill(pipeline, &trace);
+        Self { pipeline, trace, fill }
+    }
+
+    /// The trace.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+}
 
 /// Operations of which times are kept; no structure is larger, and a source
 /// further back has long been retired.
@@ -233,11 +260,28 @@ impl Window {
         trace: &Trace,
         environment: &Environment,
     ) -> Outcome {
+        self.follow(&Course::new(pipeline, Cow::Borrowed(trace)), environment)
+    }
+
+    /// The same, of a trace that is run more than once.
+    #[must_use]
+    pub fn follow(&mut self, course: &Course<'_>, environment: &Environment) -> Outcome {
+        self.pass::<true>(course, environment)
+    }
+
+    /// The CPI alone, which is that of [`Window::follow`] and takes less time.
+    #[must_use]
+    pub fn cpi(&mut self, course: &Course<'_>, environment: &Environment) -> f64 {
+        self.pass::<false>(course, environment).cpi
+    }
+
+    /// One pass; only with `ALL` what more than the CPI is known of it.
+    fn pass<const ALL: bool>(&mut self, course: &Course<'_>, environment: &Environment) -> Outcome {
+        let &Course { pipeline, ref trace, fill } = course;
         let entries = |queue: Queue| {
             (environment.entries[queue as usize].round().max(1.0) as usize).min(HISTORY - 1)
         };
         // A completion table of groups has as many entries as it would have with full ones.
-        let fill = Groups::fill(pipeline, trace);
         let rob = environment.entries[Queue::Rob as usize] * fill;
         let rob = (rob.round().max(1.0) as usize).min(HISTORY - 1);
         let (lq, sq) = (entries(Queue::Lq), entries(Queue::Sq));
@@ -346,7 +390,7 @@ impl Window {
             // Retire.
             let retire = (retired + retire_step).max(begin(done));
             let mut oldest = wait;
-            if matches!(front_wait, DispatchWait::Back | DispatchWait::Redirect) {
+            if ALL && matches!(front_wait, DispatchWait::Back | DispatchWait::Redirect) {
                 // What the oldest operation waits for when the stall begins.
                 while head < index && self.times[head % HISTORY].retire <= in_turn {
                     head += 1;
@@ -355,22 +399,27 @@ impl Window {
                     oldest = self.waits[head % HISTORY];
                 }
             }
-            account.dispatched(dispatch, dispatch - in_turn, front_wait, oldest);
-            if let Some(resolved) = resolved.filter(|_| front_wait == DispatchWait::Redirect) {
+            if ALL {
+                account.dispatched(dispatch, dispatch - in_turn, front_wait, oldest);
+                account.retired(retire, dispatch, done, front_wait, wait);
+            }
+            let misled = resolved.filter(|_| ALL && front_wait == DispatchWait::Redirect);
+            if let Some(resolved) = misled {
                 let room = rob.saturating_sub(index - head) as f64;
                 let begun = groups.begun() / (index + 1) as f64;
                 let rate = cycles_per_op.max(cycles_per_turn * begun);
                 let path = Wrong { resolved, room, rate };
                 wrong += account.misled(in_turn, dispatch, path, oldest);
             }
-            account.retired(retire, dispatch, done, front_wait, wait);
             match op.class {
                 OpClass::Load => {
                     if even.is_some() && matches!(wait, Wait::L3 | Wait::Memory) {
                         self.far.add(issue, done);
                     }
                     self.loads[loads % HISTORY] = retire;
-                    account.held(Queue::Lq, retire - dispatch);
+                    if ALL {
+                        account.held(Queue::Lq, retire - dispatch);
+                    }
                     loads += 1;
                 }
                 OpClass::Store => {
@@ -381,17 +430,22 @@ impl Window {
                     self.stores[stores % HISTORY] = drained;
                     let data = self.data(op, index).max(free);
                     self.stored[index % HISTORY] = Stored { data, issue, drained };
-                    account.held(Queue::Sq, drained - dispatch);
+                    if ALL {
+                        account.held(Queue::Sq, drained - dispatch);
+                    }
                     stores += 1;
                 }
                 _ => {}
             }
-            if kind.vector {
-                account.issued(dispatch, issue);
+            if ALL {
+                if kind.vector {
+                    account.issued(dispatch, issue);
+                }
+                let queue = if kind.queue { Queue::FpIq } else { Queue::Iq };
+                account.held(queue, begin(issue).saturating_sub(dispatch));
+                account.held(Queue::Rob, retire - dispatch);
+                self.waits[index % HISTORY] = wait;
             }
-            let queue = if kind.queue { Queue::FpIq } else { Queue::Iq };
-            account.held(queue, begin(issue).saturating_sub(dispatch));
-            account.held(Queue::Rob, retire - dispatch);
             let flagged = op.mispredicted >> predictor & 1;
             erred += u32::from(flagged);
             if flagged == 1 && u64::from(spread(erred)) < kept {
@@ -403,12 +457,16 @@ impl Window {
                 done = store.data.max(free);
             }
             self.times[index % HISTORY] = Times { retire, done, issue };
-            self.waits[index % HISTORY] = wait;
             self.dispatched[index % HISTORY] = dispatch;
             (dispatched, retired) = (dispatch, retire);
             if trace.pieces.get(self.ends.len()).is_some_and(|piece| index + 1 == piece.end) {
                 self.ends.push(cycle(retire) + 1);
             }
+        }
+        if !ALL {
+            let all = if trace.ops.is_empty() { 0 } else { cycle(retired) + 1 };
+            let per = 1.0 / trace.instructions.max(1.0);
+            return Outcome { cpi: f64::from(all) * per, ..Outcome::default() };
         }
         let ops = trace.ops.len().max(1) as f64;
         let cycles = f64::max(groups.begun(), ops / pipeline.width);

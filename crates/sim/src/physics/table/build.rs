@@ -51,7 +51,7 @@ struct KnownPoints<'f, const H: usize, const C: usize> {
     anchor: Vec<f64>,
     axes: Vec<Axis>,
     /// By effort.
-    values: [HashMap<Key, Values<H, C>>; 2],
+    values: [HashMap<Key, Values<H, C>>; 3],
 }
 
 fn plus<const N: usize>(a: &mut [f32; N], b: &[f32; N], share: f32) {
@@ -69,7 +69,9 @@ fn add<const H: usize, const C: usize>(to: &mut Values<H, C>, value: &Values<H, 
 impl<const H: usize, const C: usize> KnownPoints<'_, H, C> {
     /// The value at a point.
     fn at(&mut self, key: &Key, effort: Effort) -> Values<H, C> {
-        if let Some(known) = self.values[effort as usize].get(key) {
+        let known = |effort: Effort| self.values[effort as usize].get(key);
+        let full = || known(Effort::Full).filter(|_| effort == Effort::First);
+        if let Some(known) = known(effort).or_else(full) {
             return *known;
         }
         let mut inputs = self.anchor.clone();
@@ -167,14 +169,14 @@ fn active<const H: usize, const C: usize>(
         };
         let ends: Vec<(f64, f64)> = ranges.iter().enumerate().map(ends).collect();
         let inputs: Vec<f64> = ends.iter().map(|ends| ends.0).collect();
-        let here = f64::from(function(&inputs, Effort::Full).0[0]);
+        let here = f64::from(function(&inputs, Effort::First).0[0]);
         for (input, range) in ranges.iter().enumerate() {
             if !range.is_wide() || effects[input] > least {
                 continue;
             }
             let mut moved = inputs.clone();
             moved[input] = ends[input].1;
-            let there = f64::from(function(&moved, Effort::Full).0[0]);
+            let there = f64::from(function(&moved, Effort::First).0[0]);
             effects[input] = effects[input].max((there - here).abs());
         }
     }
@@ -302,14 +304,16 @@ fn add_term<const H: usize, const C: usize>(
     if most(&term_values(known, axes, stride, Effort::Quick)) <= SEEN * tolerance {
         return false;
     }
-    let mut values = term_values(known, axes, stride, Effort::Full);
+    // Of what three do only the first value is kept.
+    let effort = if axes.len() > 2 { Effort::First } else { Effort::Full };
+    let mut values = term_values(known, axes, stride, effort);
     let mut doubt = most(&values);
     if doubt <= tolerance {
         return false;
     }
     // Finer grids cost much: they must promise something.
     while stride > finest && doubt > DOUBT * tolerance {
-        let finer = term_values(known, axes, stride / 2, Effort::Full);
+        let finer = term_values(known, axes, stride / 2, effort);
         doubt = misfit(&values, &finer, nodes_at(stride), axes.len());
         (values, stride) = (finer, stride / 2);
     }

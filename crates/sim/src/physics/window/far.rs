@@ -8,34 +8,53 @@
 //! `a_load_waits_from_its_issue_to_its_data`; what it does to a thread:
 //! `a_thread_with_co_runners_keeps_to_its_part_while_loads_are_far_away`.
 
-/// Issued when, with data when.
+/// Of the loads that were issued by the last call only the latest data matter.
 #[derive(Debug, Clone, Default)]
 pub struct Far {
-    waits: Vec<(u32, u32)>,
+    /// When the last of them has its data.
+    latest: u32,
+    /// Loads that are issued later: when, with data when.
+    later: Vec<(u32, u32)>,
+    /// When the first of these is issued.
+    next: u32,
 }
 
 impl Far {
     /// Nothing waits.
     pub fn clear(&mut self) {
-        self.waits.clear();
+        self.later.clear();
+        (self.latest, self.next) = (0, u32::MAX);
     }
 
     /// A load issued at `issue` that has its data at `done`.
     #[inline]
     pub fn add(&mut self, issue: u32, done: u32) {
-        self.waits.push((issue, done));
+        self.later.push((issue, done));
+        self.next = self.next.min(issue);
     }
 
     /// Until when any waits that was issued by `cycle`; none if none does. Calls must come in the order
     /// of time.
     #[inline]
     pub fn until(&mut self, cycle: u32) -> Option<u32> {
-        if self.waits.is_empty() {
-            return None;
+        if self.next <= cycle {
+            self.pass(cycle);
         }
-        self.waits.retain(|(_, done)| *done > cycle);
-        let issued = self.waits.iter().filter(|(issue, _)| *issue <= cycle);
-        issued.map(|(_, done)| *done).max()
+        (self.latest > cycle).then_some(self.latest)
+    }
+
+    fn pass(&mut self, cycle: u32) {
+        let (mut latest, mut next) = (self.latest, u32::MAX);
+        self.later.retain(|&(issue, done)| {
+            let issued = issue <= cycle;
+            if issued {
+                latest = latest.max(done);
+            } else {
+                next = next.min(issue);
+            }
+            !issued
+        });
+        (self.latest, self.next) = (latest, next);
     }
 }
 

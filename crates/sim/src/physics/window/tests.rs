@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use proptest::prelude::*;
 use symbiont_profile::OpClass;
 
@@ -6,7 +8,7 @@ use crate::description::Forwarding;
 use super::super::pipeline::{CacheLevel, CoreSharing, Environment, Group, Pipeline, Queue, Room};
 use super::super::streams::NO_TRIGGER;
 use super::super::trace::{Op, Trace};
-use super::{Outcome, Window};
+use super::{Course, Outcome, Window};
 
 /// Four wide; ports 0 to 3 integer, 4 and 5 floating point, 6 and 7 loads, 8 stores.
 pub(super) fn pipeline() -> Pipeline {
@@ -395,6 +397,18 @@ proptest! {
             let held = outcome.held[queue as usize] / outcome.cpi;
             prop_assert!(held <= environment.entries[queue as usize] + 1.0, "{queue:?} {held}");
         }
+    }
+
+    #[test]
+    fn the_cpi_alone_is_that_of_a_run(trace in any_trace(), loss in any_loss(), shares in any::<bool>()) {
+        let sharing = if shares { CoreSharing::Others } else { CoreSharing::Alone };
+        let pipeline = Pipeline { sharing, ..pipeline() };
+        let mut environment = environment(&pipeline);
+        loss(&mut environment);
+        let mut window = Window::default();
+        let whole = window.run(&pipeline, &trace, &environment).cpi;
+        let course = Course::new(&pipeline, Cow::Borrowed(&trace));
+        prop_assert_eq!(window.cpi(&course, &environment), whole);
     }
 
     #[test]
