@@ -59,10 +59,9 @@ bench: build
 	target/release/symbiont bench phases
 
 # README's table of published results beside ours and its pictures, from its figures made anew
-# (an hour; EFFORT=--quick: minutes).
-EFFORT ?=
+# (an hour).
 figures: build
-	target/release/symbiont reproduce `scripts/figures.py --ids` $(EFFORT) --output target/reproduce
+	target/release/symbiont reproduce `scripts/figures.py --ids` --output target/reproduce
 	scripts/figures.py target/reproduce
 
 man: build
