@@ -189,6 +189,7 @@ def block(kept):
         "there is *no effect* if all of the interval is less than a twentieth of what was published; else it is",
         "*undecided*. *Of it* is ours in parts of what was published: 1 is as much, 0 nothing.",
         *map(counted, kept["papers"].items()),
+        *kept.get("note", []),
         "",
         "STP is throughput; of ANTT, the mean slowdown, less is better. *Delta* is the model's form",
         "in the paper; *symbiotic-online* and *phases-online* are ours. *Suboptimal* is the placement that keeps",

@@ -100,7 +100,8 @@ impl Filling {
         "cores",
         Kind::Choice(&[Self::Increasing.name(), Self::Keep.name()]),
         Self::Increasing,
-        "Which cores groups get: the first ones in increasing order, or those where their threads are",
+        "Which cores groups get: the first ones in increasing order, or those where their threads are; auto: \
+         keep unless set",
     );
 }
 

@@ -118,7 +118,7 @@ impl Fpu {
         "least-usage",
         Kind::Share,
         0.0,
-        "Least use of the FPUs of a thread to spread, over that of the first one",
+        "Least use of the FPUs of a thread to spread, over that of the first one; auto: 0.5 unless set",
     );
 
     /// How much more a thread must use the FPUs than one of a higher tier to come before it.
@@ -126,7 +126,8 @@ impl Fpu {
         "margin",
         Kind::Share,
         0.0,
-        "Share by which a thread must use the FPUs more than one that was ranked higher to take its rank",
+        "Share by which a thread must use the FPUs more than one that was ranked higher to take its rank; \
+         auto: 0.1 unless set",
     );
 
     /// With the numbers of active and of top threads of the settings.

@@ -1,4 +1,4 @@
-//! RunKind seniority does to fairness, by its timeout and by the length of phases, on a simulated machine of
+//! What seniority does to fairness, by its timeout and by the length of phases, on a simulated machine of
 //! eight cores that are all alike.
 
 use std::collections::BTreeMap;
