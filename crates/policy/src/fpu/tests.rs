@@ -238,7 +238,7 @@ fn a_margin_keeps_ranks_that_differ_by_noise() {
             before = now;
         }
         // What is more than noise is seen at once.
-        let rank = |n: usize| if n.is_multiple_of(2) { 0.8 } else { 0.4 };
+        let rank = |n: usize| if n % 2 == 0 { 0.8 } else { 0.4 };
         let now = period(std::array::from_fn(rank));
         let firsts: Vec<PuId> = now.iter().step_by(2).flatten().copied().collect();
         let firsts = bench
