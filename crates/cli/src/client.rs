@@ -51,7 +51,8 @@ pub fn connect(state: &State) -> anyhow::Result<Client> {
     }
     Err(refused.context("there is no place where a daemon could listen")?).context(
         "no daemon manages this machine: start it with `systemctl start symbiontd`, or in the \
-         foreground with `symbiont daemon`",
+         foreground with `symbiont daemon`; what a single run did, `symbiont run --report text` \
+         says at its end",
     )
 }
 

@@ -19,6 +19,9 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
     if args.json {
         say!("{}", serde_json::to_string_pretty(&restored)?);
     } else {
+        if let Some(dir) = args.state.given()?.filter(|_| restored.directories.is_empty()) {
+            say!("There is no directory {}.", dir.display());
+        }
         say!("{}", text(&restored));
     }
     anyhow::ensure!(

@@ -12,7 +12,7 @@
 //! threshold (two; 1.1 where there are only one or two hardware threads). *Serial*: not above it, with a busy
 //! thread (ready for at least half of the quantum). *Idle*: without one.
 //!
-//! - Each busy thread of a serial program gets a core of its own and ten priority levels more: the fastest that
+//! - Each busy thread of a serial program gets a core of its own and more priority (`levels`): the fastest that
 //!   is free, else the core that it had last, or the one that others kept least busy; the one that became serial
 //!   first chooses first. Where it has none it is boosted only, as is one whose program starts, and a single one
 //!   with no thread to keep away where all cores are alike.
@@ -24,7 +24,7 @@
 //!
 //! Unlike the paper, a program is all processes of a command, and the count is a mean over a quantum; the half
 //! quantum of a busy thread, the order of serial ones, the timeout and a third program's seniority are ours.
-//! `phases-online` adds turns (`turns`) and learned speeds (`speeds`).
+//! `phases-online` adds turns (`turns`) and learned speeds (`speeds`), and raises priority less (`levels`).
 //!
 //! # Properties
 //! - Two threads never get the same core, and no parallel thread is sent to a core that was given away unless
@@ -35,6 +35,7 @@
 //! - At most one parallel program is boosted (`at_most_one_parallel_program_is_boosted`), and none starves
 //!   (`each_of_many_parallel_programs_gets_its_turn`, `others_progress_with_an_endless_serial_program`).
 
+mod levels;
 mod seniority;
 mod serial;
 mod speeds;
@@ -51,6 +52,7 @@ use symbiont_topology::{Core, CpuSet, Topology};
 
 use crate::parameter::Parameters;
 use crate::{Entry, Finding, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
+use levels::Levels;
 use seniority::Seniority;
 use serial::SerialThreads;
 use speeds::Speeds;
@@ -58,7 +60,7 @@ use speeds::Speeds;
 pub use seniority::Turns;
 pub use states::{JointState, JointStates};
 
-/// What a serial thread or a senior program gains.
+/// What a senior program gains.
 const BOOST: Priority = Priority::Boosted(Phases::LEVELS);
 /// Share of a quantum from which a ready thread counts as busy.
 const BUSY: f64 = 0.5;
@@ -76,13 +78,14 @@ pub(crate) const ENTRY: Entry = Entry {
 
 pub(crate) const ONLINE: Entry = Entry {
     name: "phases-online",
-    summary: "as phases, and serial threads take turns on the fastest cores, by what each gains there",
+    summary: "as phases, and serial threads take turns on the fastest cores, with no more priority than it takes",
     paper: None,
     make: |settings| Box::new(Phases::online(settings)),
     ..ENTRY
 };
 
-pub(crate) const PARAMETERS: Parameters = &[&Phases::THRESHOLD, &Phases::SENIORITY];
+pub(crate) const PARAMETERS: Parameters =
+    &[&Phases::THRESHOLD, &Phases::SENIORITY, &Phases::GAINED];
 
 /// What a program is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,6 +118,7 @@ pub struct Phases {
     /// Has the machine cores of several speeds?
     cores_differ: bool,
     serial: SerialThreads,
+    levels: Levels,
     seniority: Seniority,
     states: JointStates,
     speeds: Speeds,
@@ -123,7 +127,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Priority levels that a serial thread or a senior program gains.
+    /// Priority levels that a senior program gains and, in the paper, a serial thread.
     pub const LEVELS: u8 = 10;
     /// How long the boost stays with one of several parallel programs at most, unless
     /// [`Phases::SENIORITY`] is set.
@@ -144,6 +148,13 @@ impl Phases {
         "Time for which one of several parallel programs stays boosted until it is the next one's turn; \
          0s: none is boosted",
     );
+    /// Priority levels that a serial thread gains.
+    pub const GAINED: Parameter<Option<usize>> = Parameter::optional(
+        "levels",
+        Kind::Count { least: 1, most: 20 },
+        "10 for phases; for others as many as make it weigh what the others have on each hardware thread, 3 to 10",
+        "Priority levels (of nice) that a serial thread gains, where priorities may be raised",
+    );
 
     /// `threshold`: ready threads above which a program is parallel; none for
     /// two, or 1.1 on machines of one or two hardware threads.
@@ -155,13 +166,22 @@ impl Phases {
     /// As published, with these settings.
     #[must_use]
     pub fn with(settings: &Settings) -> Self {
-        Self::of(settings.get(&Self::THRESHOLD), settings.get(&Self::SENIORITY), false)
+        Self::set(settings, false)
     }
 
-    /// With turns on the fastest cores.
+    /// With turns on the fastest cores, and no more priority than it takes.
     #[must_use]
     pub fn online(settings: &Settings) -> Self {
-        Self::of(settings.get(&Self::THRESHOLD), settings.get(&Self::SENIORITY), true)
+        Self::set(settings, true)
+    }
+
+    fn set(settings: &Settings, online: bool) -> Self {
+        let mut phases =
+            Self::of(settings.get(&Self::THRESHOLD), settings.get(&Self::SENIORITY), online);
+        if let Some(levels) = settings.get(&Self::GAINED) {
+            phases.levels = Levels::new(u8::try_from(levels).ok());
+        }
+        phases
     }
 
     fn of(threshold: Option<f64>, timeout: Duration, online: bool) -> Self {
@@ -172,6 +192,7 @@ impl Phases {
             online,
             cores_differ: false,
             serial: SerialThreads::new(online.then_some(turns)),
+            levels: Levels::new((!online).then_some(Self::LEVELS)),
             seniority: Seniority::new(timeout),
             states: JointStates::default(),
             speeds: Speeds::default(),
@@ -234,6 +255,8 @@ struct Decision<'v> {
     /// What is left of the machine.
     rest: CpuSet,
     senior: Option<ProgramId>,
+    /// Priority levels of serial threads.
+    levels: u8,
 }
 
 impl Decision<'_> {
@@ -266,7 +289,8 @@ impl Decision<'_> {
                     None if self.serial == 1 => (Target::Os, "boosted"),
                     None => (Target::Os, "no core left for it, only boosted"),
                 };
-                Assignment { target, priority: BOOST, ..Assignment::os(why("serial", then)) }
+                let priority = Priority::Boosted(self.levels);
+                Assignment { target, priority, ..Assignment::os(why("serial", then)) }
             }
             Phase::Parallel => {
                 let is_senior = self.senior == Some(thread.program);
@@ -335,9 +359,13 @@ impl Policy for Phases {
         let crowded = queue.iter().any(|t| !given.contains_key(&t.id));
         let contended =
             !crowded && programs.values().filter(is_parallel).all(|p| wants_all(p, &reach));
+        let rest = given.values().fold(view.online.clone(), |rest, c| rest.difference(&c.cpus));
+        let others = view.threads.iter().filter(|t| !given.contains_key(&t.id));
+        let ready: f64 = others.filter_map(|t| t.did).map(|did| did.ready).sum();
         let decision = Decision {
             threshold: self.threshold(&reach),
-            rest: given.values().fold(view.online.clone(), |rest, c| rest.difference(&c.cpus)),
+            levels: self.levels.against(ready / rest.intersection(&reach).len().max(1) as f64),
+            rest,
             serial: queue.len(),
             senior: self.seniority.turn(&parallel, contended, over),
             programs,

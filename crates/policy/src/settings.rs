@@ -49,8 +49,8 @@ pub enum SetError {
     },
     /// Another policy has it.
     #[error(
-        "policy '{policy}' has no parameter '{key}', which belongs to '{}'; {}",
-        of.join("' and '"),
+        "policy '{policy}' has no parameter '{key}', which belongs to {}; {}",
+        listed(of),
         list(all)
     )]
     OfAnother {
@@ -175,6 +175,15 @@ impl Entry {
     }
 }
 
+/// Names in quotes, as a sentence has them.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
 fn read(parameter: &dyn Declared, text: &str) -> Result<(&'static str, Value), SetError> {
     let key = parameter.name();
     let value = parameter.read(text).ok_or_else(|| {
@@ -210,7 +219,7 @@ mod tests {
         assert_eq!(
             refused("phases", &[("treshold", "2")]),
             "policy 'phases' has no parameter 'treshold'; did you mean 'threshold'? it has: \
-             threshold, seniority"
+             threshold, seniority, levels"
         );
         assert_eq!(
             refused("stay", &[("zeal", "2")]),
@@ -219,7 +228,12 @@ mod tests {
         assert_eq!(
             refused("phases", &[("hysteresis", "0.1")]),
             "policy 'phases' has no parameter 'hysteresis', which belongs to 'auto' and 'hysched'; \
-             it has: threshold, seniority"
+             it has: threshold, seniority, levels"
+        );
+        assert_eq!(
+            refused("stay", &[("threshold", "2")]),
+            "policy 'stay' has no parameter 'threshold', which belongs to 'auto', 'phases' and 'phases-online'; \
+             it has no parameters"
         );
         assert_eq!(
             refused("phases", &[("threshold", "-1")]),

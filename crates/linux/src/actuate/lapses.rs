@@ -11,13 +11,14 @@
 //! process is accepted, and reported once. A thread that has all that its user allows again may owe
 //! that to the kernel, if its CPUs went offline and came back unseen: nothing of ours is applied any
 //! more, and the policy may place it again. The second time it is another process's doing, which is
-//! not fought. Threads that chose a mask while they were managed, and all threads of processes on which
-//! masks were held lately ([`super::suspect`]), are read as well. Threads all of whose CPUs are gone are left
-//! to the caller, which knows what is online.
+//! not fought. A thread that has its own mask may have set another one, and policies and people should know:
+//! its mask is read as well. So are all threads of processes on which masks were held lately
+//! ([`super::suspect`]). Threads all of whose CPUs are gone are left to the caller, which knows what is online.
 //!
 //! # Properties
 //! In `tests/actuate/acting.rs` and on the simulated kernel ([`super::event_machine`]):
 //! - A change is reported once, and stays (`a_change_from_outside_is_found_without_a_move`).
+//! - A mask that a nudged thread sets is known without a move (`a_pin_of_a_nudged_thread_is_known`).
 //! - What the kernel undid is reported as undone, once (`a_mask_that_was_widened_is_set_again_once`).
 
 use symbiont_machine::{Change, Move, Outcome, Target, ThreadId};
@@ -37,7 +38,7 @@ impl Actuator {
         let placed: Vec<ThreadKey> = {
             let mut state = self.state();
             state.undo_suspects();
-            state.read_chosen();
+            state.read_own();
             let entries = state.applied.iter();
             entries.filter(|(_, entry)| entry.applied().mask.is_some()).map(|(k, _)| *k).collect()
         };
@@ -55,12 +56,11 @@ impl Actuator {
 }
 
 impl State {
-    /// Reads the masks that threads chose themselves again: they may have widened them.
-    fn read_chosen(&mut self) {
-        let chosen = self.applied.iter().filter(|(_, entry)| entry.chosen.is_some());
-        let chosen: Vec<ThreadKey> =
-            chosen.filter(|(_, entry)| entry.applied().mask.is_none()).map(|(k, _)| *k).collect();
-        for key in chosen {
+    /// Reads the masks of threads that have their own: they may have set another one.
+    fn read_own(&mut self) {
+        let own = self.applied.iter().filter(|(_, entry)| entry.applied().mask.is_none());
+        let own: Vec<ThreadKey> = own.map(|(k, _)| *k).collect();
+        for key in own {
             let Ok(now) = self.kernel.mask(key) else { continue };
             let cpuset = self.known_cpuset(key.process);
             if self.applied.get(&key).is_none_or(|entry| mask_is_ours(entry, &now, &cpuset)) {

@@ -1,5 +1,6 @@
 //! Nudges, and masks that programs took over from us.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use symbiont_linux::observe::Moment;
@@ -223,6 +224,24 @@ fn the_last_of_several_masks_stays() {
 }
 
 #[test]
+fn a_pin_of_a_nudged_thread_is_known() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let (rig, victim) = (Rig::new(), Victim::busy());
+    let (id, thread) = (victim.id(), victim.thread());
+    rig.actuator.adopt(&thread).unwrap();
+    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
+    // To where it was nudged, elsewhere, and to all again.
+    for mask in [&first, &second, &all] {
+        set_mask(id, mask);
+        assert_eq!(rig.actuator.lapsed(), []);
+        assert_eq!(rig.actuator.allowed(&thread).as_deref(), Some(mask));
+        assert_eq!(mask_of(id), *mask);
+    }
+    rig.actuator.restore_all();
+    assert_eq!(mask_of(id), all);
+}
+
+#[test]
 fn a_thread_whose_mask_changed_is_not_nudged() {
     let Some((all, first, second)) = two_cpus() else { return };
     let (rig, victim) = (Rig::new(), Victim::busy());
@@ -246,11 +265,14 @@ fn now_ns() -> u64 {
     u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).unwrap()
 }
 
-/// Nudges a thread to where it does not run; gives that, the other one, and when it was over.
-fn nudge_elsewhere(rig: &Rig, victim: &Victim) -> (CpuSet, CpuSet, u64) {
-    const SHORT: u64 = 280_000;
+/// Less than a moment counts to a nudge after its end, in ns.
+const STEP: usize = 50_000;
+
+/// Nudges a thread to where it does not run; gives that, the other one, and when it was nudged at the earliest and at
+/// the latest.
+fn nudge_elsewhere(rig: &Rig, victim: &Victim) -> (CpuSet, CpuSet, RangeInclusive<u64>) {
     let (_, first, second) = two_cpus().unwrap();
-    wait_for("a nudge that nothing delays", || {
+    wait_for("a nudge", || {
         let is_first = cpu_of(victim.id()) == first.first();
         let (to, other) = if is_first { (&second, &first) } else { (&first, &second) };
         let said = journal_of(rig).len();
@@ -258,7 +280,7 @@ fn nudge_elsewhere(rig: &Rig, victim: &Victim) -> (CpuSet, CpuSet, u64) {
         assert_eq!(nudge(rig, &victim.thread(), to), Outcome::Done);
         let after = now_ns();
         let is_needed = journal_of(rig).len() > said || is_asleep(victim.id());
-        (is_needed && after - before < SHORT).then(|| (to.clone(), other.clone(), after))
+        is_needed.then(|| (to.clone(), other.clone(), before..=after))
     })
 }
 
@@ -272,15 +294,18 @@ fn a_child_that_is_born_after_a_nudge_keeps_its_pin() {
     rig.actuator.adopt(&victim.thread()).unwrap();
     // The kernel may have moved it there just before.
     wait_for("a nudge that is needed", || {
-        let (to, other, after) = nudge_elsewhere(&rig, &victim);
+        let (to, other, when) = nudge_elsewhere(&rig, &victim);
         set_mask(child, &to);
         let (cpu, other) = (to.first().unwrap(), other.first().unwrap());
+        let after = *when.end();
         for (ns, cpu) in [(after + 1_000_000, cpu), (after + 1_000, other)] {
             rig.actuator.born_at(id, child, child, Moment { ns, cpu });
             assert_eq!(mask_of(child), to, "it pinned itself");
         }
         // As one that was born meanwhile, and inherited its maker's target.
-        rig.actuator.born_at(id, child, child, Moment { ns: after, cpu });
+        for ns in when.step_by(STEP) {
+            rig.actuator.born_at(id, child, child, Moment { ns, cpu });
+        }
         (mask_of(child) == all).then_some(())
     });
 }
@@ -294,11 +319,13 @@ fn a_sleeping_thread_is_not_narrowed() {
     let id = victim.id();
     wait_for("a shell that reads", || is_asleep(id).then_some(()));
     rig.actuator.adopt(&victim.thread()).unwrap();
-    let (to, _, after) = nudge_elsewhere(&rig, &victim);
+    let (to, _, when) = nudge_elsewhere(&rig, &victim);
     victim.go_on();
     let child = wait_for("a child", || children_of(id).first().copied());
     set_mask(child, &to);
     // Born within the nudge, it has not inherited what it has.
-    rig.actuator.born_at(id, child, child, Moment { ns: after, cpu: to.first().unwrap() });
+    for ns in when.step_by(STEP) {
+        rig.actuator.born_at(id, child, child, Moment { ns, cpu: to.first().unwrap() });
+    }
     assert_eq!(mask_of(child), to);
 }

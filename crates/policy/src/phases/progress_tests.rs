@@ -3,7 +3,7 @@
 //!
 //! The machine is a caricature of Linux: each ready thread goes to the allowed
 //! hardware thread with the least weight on it, and each hardware thread is
-//! shared by weight, where ten priority levels are worth a factor of 9.3.
+//! shared by weight, where a priority level is worth a factor of 1.25.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,10 @@ impl Fluid {
     }
 
     fn run(&mut self, placement: &Placement) {
-        let weight = |a: &Assignment| if a.priority == BOOST { 9548.0 } else { 1024.0 };
+        let weight = |a: &Assignment| match a.priority {
+            Priority::Boosted(levels) => 1024.0 * 1.25_f64.powi(levels.into()),
+            _ => 1024.0,
+        };
         let online = self.machine.cpus();
         let mut ready: Vec<usize> =
             (0..self.threads.len()).filter(|&i| self.threads[i].1).collect();
@@ -130,7 +133,8 @@ fn longest_wait(timeout: Duration, programs: u32, quanta: u32) -> Vec<u32> {
         let placement = fluid.quantum(&mut policy);
         for program in 0..programs {
             let of_it = |id: &ThreadId| id.process == 1000 + program;
-            let boosted = placement.iter().any(|(id, a)| of_it(id) && a.priority == BOOST);
+            let boosted =
+                placement.iter().any(|(id, a)| of_it(id) && a.priority != Priority::Normal);
             let waited = &mut waiting[program as usize];
             *waited = if boosted || quantum == 0 { 0 } else { *waited + 1 };
             longest[program as usize] = longest[program as usize].max(*waited);

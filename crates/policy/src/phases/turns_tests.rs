@@ -78,7 +78,8 @@ impl Story {
         for program in 0..self.phases.len() {
             let first = thread(program as u32, 100 * program as u32, &CpuSet::new()).id;
             let assignment = &placement[&first];
-            let serial = assignment.priority == BOOST && assignment.reason.starts_with("serial");
+            let serial =
+                assignment.priority != Priority::Normal && assignment.reason.starts_with("serial");
             let fast = match &assignment.target {
                 Target::Cpus(cpus) => cpus.is_subset(&self.fast),
                 Target::Os => false,
