@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use symbiont_sim::description::Description;
+use symbiont_sim::machine::Generation;
 use symbiont_synth::Ratio;
 
 use super::figure::{Drawn, Figure, Paper, Point};
@@ -25,6 +26,7 @@ const TIMEOUTS: [f64; 5] = [0.0, 0.1, 0.3, 1.0, 3.0];
 const PHASES: [f64; 3] = [0.05, 0.2, 1.0];
 /// Cores of the machine.
 const CORES: u32 = 8;
+const OS: Generation = Generation::Today;
 
 /// The sweep.
 #[derive(Debug)]
@@ -93,12 +95,13 @@ impl Experiment for Sweep<'_> {
             for ratios in pairs() {
                 let contenders = TIMEOUTS.map(contender).into_iter().chain([BASELINE.to_owned()]);
                 runs.extend(
-                    contenders.map(|contender| run(RunKind::Together { ratios, contender })),
+                    contenders
+                        .map(|contender| run(RunKind::Together { ratios, os: OS, contender })),
                 );
             }
             let alone =
                 BTreeMap::from_iter(pairs().flatten().map(|ratio| (ratio.to_string(), ratio)));
-            runs.extend(alone.into_values().map(|ratio| run(RunKind::Alone { ratio })));
+            runs.extend(alone.into_values().map(|ratio| run(RunKind::Alone { ratio, os: OS })));
         }
         if done.is_empty() { runs } else { Vec::new() }
     }
@@ -149,8 +152,9 @@ fn points(done: &[Done<Sweep<'_>>], rounds: u32) -> Result<Vec<Point>, Error> {
         done.iter().find(|done| is(&done.run)).map(|done| &done.record.performance)
     };
     let fair = |round, phase, ratios: [Ratio; 2], contender: String| {
-        let together = find(round, phase, &RunKind::Together { ratios, contender })?;
-        let alone = |at: usize| find(round, phase, &RunKind::Alone { ratio: ratios[at] })?.first();
+        let together = find(round, phase, &RunKind::Together { ratios, os: OS, contender })?;
+        let alone =
+            |at: usize| find(round, phase, &RunKind::Alone { ratio: ratios[at], os: OS })?.first();
         fairness(&[together.first()? / alone(0)?, together.get(1)? / alone(1)?])
     };
     let mut points = Vec::new();

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use symbiont_sim::machine::Generation;
 use symbiont_synth::Ratio;
 
 use super::figure::{Drawn, Figure, Paper, Point};
@@ -14,12 +15,16 @@ use symbiont_report::published::phases as published;
 use symbiont_report::stats::Estimate;
 use symbiont_simulated::code::{self, CODE, machine};
 use symbiont_simulated::phases::{
-    CONTENDERS, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run, Runs, Size,
-    plan, stages,
+    CONTENDERS, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run, Runs,
+    SYSTEMS, Size, plan, stages,
 };
 
 /// The calculation that the programs make: as in the paper, one that fits into the cache.
 pub(super) const CALCULATION: &str = "synthetic-integer";
+/// The OS that the paper compares with.
+const PAPERS: Generation = Generation::Older;
+/// Of a series with another one.
+const TODAY: &str = ", OS of today";
 /// Simulated seconds that a second of one CPU brings, about.
 pub(super) const RATE: f64 = 60.0;
 
@@ -29,8 +34,9 @@ pub struct SerialPhases;
 
 const DRAWN: &str = "Phases are drawn by the length of a cycle, as our benchmark draws them; the paper does \
                      not print its lengths.";
-const LONE: &str = "The simulated OS gives a lone thread the large core, where the paper's model takes any \
-                    core as likely.";
+const SYSTEM: &str = "The OS is simulated as Linux 2.6.18, the paper's, balances waiting threads and takes cores for \
+                      alike; where it says so, as one of today, which has waiting threads change places and gives a \
+                      lone thread the large core.";
 const NO_NUMBERS: &str = "The paper's figure has no numbers; its equations (Table 1 or 3) for the mean stand \
                           next to ours.";
 const ALL_PARALLEL: &str = "Negative control: two programs without serial phases (∞:1), of which no phase is \
@@ -46,7 +52,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         unit: Some("%"),
         neutral: Some(0.0),
         drawn: Drawn::Matrix { row: "program", column: "co-running with" },
-        deviations: &[DRAWN, LONE, ALL_PARALLEL],
+        deviations: &[DRAWN, SYSTEM, ALL_PARALLEL],
     }
 }
 
@@ -56,7 +62,7 @@ const FIGURES: &[Figure] = &[
         unit: None,
         neutral: Some(1.0),
         drawn: Drawn::Lines { x: "Cores" },
-        deviations: &[NO_NUMBERS],
+        deviations: &[NO_NUMBERS, SYSTEM],
         ..figure(
             "morad-fig6",
             "Fig. 6",
@@ -68,7 +74,7 @@ const FIGURES: &[Figure] = &[
         unit: None,
         neutral: Some(1.0),
         drawn: Drawn::Lines { x: "Cores" },
-        deviations: &[NO_NUMBERS],
+        deviations: &[NO_NUMBERS, SYSTEM],
         ..figure(
             "morad-fig7",
             "Fig. 7",
@@ -151,9 +157,11 @@ impl Source for SerialPhases {
         }
         let mut means = Vec::new();
         for (id, machine) in [("morad-fig8", 0), ("morad-tab4", 1)] {
-            let pairs = runs.pairs(machine, &trial.size.matrix_ratios)?;
-            reproduced.points.insert(id, gains(&runs, machine, &pairs)?);
-            means.extend(means_of(&runs, machine, &pairs)?);
+            let pairs = |os| runs.pairs(machine, os, &trial.size.matrix_ratios);
+            reproduced.points.insert(id, gains(&runs, machine, &pairs(PAPERS)?)?);
+            for os in SYSTEMS {
+                means.extend(means_of(&runs, machine, os, &pairs(os)?)?);
+            }
         }
         reproduced.points.insert("morad-tab5", means);
         let machines = stages.iter().map(|runner| code::described(runner.description()));
@@ -169,7 +177,8 @@ fn by_cores(runs: &Runs<'_>, size: &Size, machine: usize, at: usize) -> Result<V
     let (scheduler, table) = [(Scheduler::Baseline, 1), (Scheduler::Proposed, 3)][at];
     let mut points = Vec::new();
     for cores in &size.cores {
-        let ours = runs.serial_speedup(machine, *cores, CONTENDERS[at])?;
+        let of = |os| runs.serial_speedup(machine, *cores, (os, CONTENDERS[at]));
+        let [ours, today] = [of(PAPERS)?, of(Generation::Today)?];
         let model = runs.model(machine, *cores);
         let equation = model.map(|model| speedups(scheduler, model, JointState::SP).avg);
         let equation = equation.map(|value| {
@@ -177,8 +186,9 @@ fn by_cores(runs: &Runs<'_>, size: &Size, machine: usize, at: usize) -> Result<V
             Point::new(series, cores.to_string(), Estimate::exact(value))
         });
         let ours = Point::new(CONTENDERS[at], cores.to_string(), ours);
-        points
-            .extend([Some(ours), equation].into_iter().flatten().map(|it| it.x(f64::from(*cores))));
+        let today = Point::new(format!("{}{TODAY}", CONTENDERS[at]), cores.to_string(), today);
+        let all = [Some(ours), equation, Some(today)];
+        points.extend(all.into_iter().flatten().map(|it| it.x(f64::from(*cores))));
     }
     Ok(points)
 }
@@ -224,8 +234,13 @@ fn gains(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, 
 /// A figure of pairs under a contender, %.
 type Of<'r> = dyn Fn(&[Pair], &str) -> Result<Estimate, Error> + 'r;
 
-/// Table 5, and what section 7 says of throughput and idle time.
-fn means_of(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
+/// Table 5, and what section 7 says of throughput and idle time; where the OS is the paper's, next to what it prints.
+fn means_of(
+    runs: &Runs<'_>,
+    machine: usize,
+    system: Generation,
+    pairs: &[Pair],
+) -> Result<Vec<Point>, Error> {
     let [os, own, no_seniority] = CONTENDERS;
     let kind = if MACHINES[machine].1 > 1.0 { published::ASYMMETRIC } else { published::SYMMETRIC };
     let outcome = |row: published::Row| if machine == 0 { row.symmetric } else { row.asymmetric };
@@ -249,9 +264,13 @@ fn means_of(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point
             }
             _ => None,
         };
-        let point = Point::new(what, kind, of(pairs, own)?).published(printed);
+        let (printed, on) = match system {
+            PAPERS => (printed, ""),
+            _ => (None, TODAY),
+        };
+        let point = Point::new(format!("{what}{on}"), kind, of(pairs, own)?).published(printed);
         points.push(point.control("serial phases", without));
-        let series = format!("{what}, without seniority");
+        let series = format!("{what}, without seniority{on}");
         points.push(Point::new(series, kind, of(pairs, no_seniority)?));
         Ok::<(), Error>(())
     };

@@ -66,6 +66,7 @@ use self::threads::{Run, Thread};
 use crate::activity::Activity;
 use crate::description::{Costs, Description};
 use crate::events::Reader;
+pub use crate::os::Generation;
 use crate::os::{LoadBalancer, Map};
 use crate::program::Program;
 
@@ -144,6 +145,8 @@ pub struct SimOptions {
     pub orders: Vec<Vec<usize>>,
     /// Are slots launched in their order? Otherwise in a random one.
     pub in_order: bool,
+    /// Which Linux the OS is like.
+    pub os: Generation,
 }
 
 /// A run that ended.
@@ -280,7 +283,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             });
             phases.push(numbers.collect::<Result<_, _>>()?);
         }
-        let map = Map::new(&topology);
+        let map = Map::new(&topology, options.os);
         let catalogue =
             description.core_types.first().map_or_else(String::new, |core| core.catalogue.clone());
         let mut machine = Self {
@@ -301,7 +304,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             measured: Signals::new(),
             now: 0,
             born: 0,
-            balancer: LoadBalancer::new(&map, options.seed ^ 0x6C6F_6F6B_7300_0001),
+            balancer: LoadBalancer::new(&map, options.os, options.seed ^ 0x6C6F_6F6B_7300_0001),
             used: vec![0.0; map.len()],
             random: Pcg64Mcg::seed_from_u64(options.seed),
             noise: Pcg64Mcg::seed_from_u64(options.seed ^ 0x6E6F_6973_6500_0001),

@@ -18,8 +18,9 @@
 //! | a thread goes to the node of its memory when a core is as free there, and the nodes stay even | numa_balancing in admin-guide/sysctl/kernel.rst, task_numa_migrate |
 //! | threads of one hardware thread take turns by weight, 1.25 for each nice level, idle class 3 of 1024 | sched-nice-design.rst; sched-design-CFS.rst |
 //!
-//! What Linux has beyond that (autogroups, cgroups, energy, swaps between nodes)
-//! is left out. Ties are broken by a seeded draw.
+//! What Linux has beyond that (autogroups, cgroups, energy, swaps between nodes) is left out. Ties are broken by a
+//! seeded draw. [`Generation::Older`] is like 2.6.18 (kernel/sched.c, `find_busiest_group`): it knows no capacities, and
+//! moves a waiting thread only where queues become more even: of three threads on two CPUs two share one for good.
 //!
 //! # Terms and units
 //! *Queue*: the ready threads of one hardware thread, the running one included.
@@ -27,14 +28,13 @@
 //!
 //! # Properties
 //! - No thread leaves its allowed set (`threads_stay_where_they_may_run`).
-//! - Idle cores fill first (`idle_cores_fill_before_siblings_share`), fast ones
-//!   before slow ones (`fast_cores_fill_before_slow_ones`), those near the memory
-//!   before others (`cores_near_the_memory_fill_first`).
+//! - Idle cores fill first (`idle_cores_fill_before_siblings_share`), fast ones before slow ones
+//!   (`fast_cores_fill_before_slow_ones`), those near the memory before others (`cores_near_the_memory_fill_first`).
 //! - Nodes are evened (`nodes_are_evened_but_for_a_few_threads`).
 //! - Moves to idle ones end, and then no thread waits next to an idle one
 //!   (`balancing_reaches_a_state_that_it_leaves_alone`).
-//! - Waiting threads go on changing places, but all queues stay about even
-//!   (`waiting_threads_end_about_even`).
+//! - Waiting threads go on changing places, but all queues stay about even (`waiting_threads_end_about_even`);
+//!   under the older one they stay (`waiting_threads_stay_under_the_older_scheduler`).
 //! - What differs from the kernel is known
 //!   (`the_report_against_linux_is_what_this_scheduler_does`).
 
@@ -51,6 +51,8 @@ mod sched_domains;
 mod tests;
 mod usage;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use balance::balance;
 pub(crate) use load_balancer::{LoadBalancer, Ready};
 pub(crate) use map::{Map, Place, Queues};
@@ -58,6 +60,17 @@ pub(crate) use place::{place, wake};
 use symbiont_machine::Priority;
 use symbiont_topology::{CpuSet, NodeId};
 pub(crate) use usage::{follow, left_after, newborn};
+
+/// Which Linux the scheduler is like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Generation {
+    /// 6.12 to 7.2.
+    #[default]
+    Today,
+    /// 2.6.18.
+    Older,
+}
 
 /// Nanoseconds between two ticks.
 pub(crate) const TICK_NS: u64 = 4_000_000;

@@ -9,7 +9,7 @@
 //! The simulated machines `morad-8-symmetric` and `morad-8-asymmetric` (a = 2) run
 //! the paper's synthetic benchmark: serial and parallel phases of a calculation
 //! that fits into the cache, under `stay` (which leaves all to the simulated OS)
-//! and under `phases`.
+//! and under `phases`, on an OS as the paper's and on one of today ([`SYSTEMS`]).
 //!
 //! | part | as in the paper | runs |
 //! |---|---|---|
@@ -41,4 +41,4 @@ mod tests;
 
 pub use carry_out::{CalibratedMachine, PhasesRecord, stages};
 pub use evaluate::{Figure, Pair, Runs};
-pub use plan::{CONTENDERS, MACHINES, Part, Run, RunKind, Size, plan};
+pub use plan::{CONTENDERS, MACHINES, Part, Run, RunKind, SYSTEMS, Size, plan};

@@ -2,7 +2,7 @@
 //! [`super::load_balancer`] names.
 
 use super::sched_domains::SchedDomains;
-use super::{Map, Queues, Ready, Shift};
+use super::{Generation, Map, Queues, Ready, Shift};
 
 /// What a hardware thread of capacity 1024 can do, and the unit of averages.
 const SCALE: u64 = 1024;
@@ -60,16 +60,18 @@ pub(super) struct Now<'a> {
     pub queues: Queues,
     loads: Vec<u64>,
     used: Vec<f64>,
+    generation: Generation,
     pub shifts: Vec<Shift>,
 }
 
 impl<'a> Now<'a> {
-    pub fn new(map: &'a Map, ready: &'a [Ready<'a>], used: &[f64]) -> Self {
+    pub fn new(map: &'a Map, ready: &'a [Ready<'a>], used: &[f64], generation: Generation) -> Self {
         let at: Vec<usize> = ready.iter().map(|ready| ready.task.at).collect();
         let queues = Queues::new(map, at.iter().copied());
         let mut loads = vec![0; map.len()];
         ready.iter().for_each(|ready| loads[ready.task.at] += ready.weight);
-        Self { map, ready, at, queues, loads, used: used.to_vec(), shifts: Vec::new() }
+        let (used, shifts) = (used.to_vec(), Vec::new());
+        Self { map, ready, at, queues, loads, used, generation, shifts }
     }
 
     fn group(&self, members: &[usize], imbalance_pct: u64) -> Group {
@@ -101,6 +103,7 @@ impl<'a> Now<'a> {
         match self.fullest(group, imbalance) {
             None => BalancePass::Even,
             Some(from) if self.queues.len(from) < 2 => BalancePass::Failed,
+            Some(from) if !self.evens(from, destination.at) => BalancePass::Even,
             Some(from) => self.take(destination, from, imbalance),
         }
     }
@@ -130,6 +133,14 @@ impl<'a> Now<'a> {
         let surplus = there.saturating_sub(mean) * fullest.capacity;
         let imbalance = surplus.min((mean - here) * own.capacity) / SCALE;
         (imbalance > 0).then_some((members, imbalance))
+    }
+
+    /// Would a move make the two queues more even? Only the older scheduler asks.
+    fn evens(&self, from: usize, to: usize) -> bool {
+        let mean = |at: usize| self.loads[at] / u64::from(self.queues.len(at)).max(1);
+        let threads = if mean(from) > mean(to) { 1 } else { 2 };
+        let more = self.loads[from].saturating_sub(self.loads[to]);
+        self.generation == Generation::Today || more >= threads * mean(from)
     }
 
     /// The fullest queue of a group that may have a thread to give.

@@ -36,7 +36,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::balance_pass::{BalancePass, DestinationCpu, Now};
 use super::sched_domains::{SchedDomains, sched_domains};
-use super::{Map, Shift, TICK_NS, Task};
+use super::{Generation, Map, Shift, TICK_NS, Task};
 
 /// A busy hardware thread balances so many times less often (`busy_factor`).
 const BUSY_FACTOR: u64 = 16;
@@ -105,10 +105,11 @@ pub(crate) struct LoadBalancer {
     /// The tick of the last call.
     ticked: u64,
     random: Pcg64Mcg,
+    generation: Generation,
 }
 
 impl LoadBalancer {
-    pub(crate) fn new(map: &Map, seed: u64) -> Self {
+    pub(crate) fn new(map: &Map, generation: Generation, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let levels = sched_domains(map);
         let mut timer = |level: &SchedDomains, at| {
@@ -120,7 +121,7 @@ impl LoadBalancer {
             .iter()
             .map(|level| (0..map.len()).map(|at| timer(level, at)).collect())
             .collect();
-        Self { levels, timers, ticked: 0, random }
+        Self { levels, timers, ticked: 0, random, generation }
     }
 
     /// What is moved at a tick, in order. `used` says of each hardware thread how much it
@@ -134,7 +135,7 @@ impl LoadBalancer {
     ) -> Vec<Shift> {
         let ticks = tick.saturating_sub(self.ticked);
         self.ticked = tick;
-        let mut now = Now::new(map, ready, used);
+        let mut now = Now::new(map, ready, used, self.generation);
         for at in 0..map.len() {
             let mut continues = true;
             for (level, timers) in self.levels.iter().zip(&mut self.timers) {

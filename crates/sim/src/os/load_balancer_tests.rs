@@ -17,7 +17,17 @@ struct Played<'a> {
 
 impl<'a> Played<'a> {
     fn new(map: &'a Map, at: Vec<usize>, allowed: &'a CpuSet, seed: u64) -> Self {
-        let (balancer, run_time) = (LoadBalancer::new(map, seed), vec![0; at.len()]);
+        Self::under(Generation::Today, map, at, allowed, seed)
+    }
+
+    fn under(
+        generation: Generation,
+        map: &'a Map,
+        at: Vec<usize>,
+        allowed: &'a CpuSet,
+        seed: u64,
+    ) -> Self {
+        let (balancer, run_time) = (LoadBalancer::new(map, generation, seed), vec![0; at.len()]);
         Self { map, allowed, balancer, at, run_time, now: 0 }
     }
 
@@ -58,7 +68,7 @@ impl<'a> Played<'a> {
 fn taken(used: f64) -> Vec<u64> {
     let map = map("core:1 smt:2");
     let allowed = all(&map);
-    let mut balancer = LoadBalancer::new(&map, 1);
+    let mut balancer = LoadBalancer::new(&map, Generation::Today, 1);
     let ready = |at, runs, turn| {
         let task = Task { at, allowed: &allowed, home: NodeId(0) };
         Ready { task, weight: 1024, used: 0.5, runs, turn }
@@ -98,7 +108,7 @@ fn a_thread_that_would_leave_its_memory_stays_for_a_while() {
     let map = map("node:2 core:1");
     let allowed = all(&map);
     let first = |home: u32| {
-        let mut balancer = LoadBalancer::new(&map, 1);
+        let mut balancer = LoadBalancer::new(&map, Generation::Today, 1);
         let ready = |at, runs, home| {
             let task = Task { at, allowed: &allowed, home: NodeId(home) };
             Ready { task, weight: 1024, used: 0.5, runs, turn: 0.0 }
@@ -130,7 +140,7 @@ proptest! {
             map.iter().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, place)| place.pu).collect()
         };
         let allowed: Vec<CpuSet> = threads.iter().map(|(at, mask)| set(mask | 1 << at)).collect();
-        let mut balancer = LoadBalancer::new(&map, seed);
+        let mut balancer = LoadBalancer::new(&map, Generation::Today, seed);
         let first = |one: usize| threads.iter().position(|(at, _)| *at == threads[one].0);
         let ready: Vec<Ready<'_>> = (0..threads.len())
             .map(|one| Ready {
@@ -182,4 +192,22 @@ proptest! {
         let off: Vec<Vec<usize>> = off.collect();
         prop_assert!(off.len() < 200, "at {} of 2000 ticks, for instance {:?}", off.len(), off.last());
     }
+}
+
+#[test]
+fn waiting_threads_stay_under_the_older_scheduler() {
+    let map = map("core:2");
+    let allowed = all(&map);
+    let ran = |generation| {
+        let mut played = Played::under(generation, &map, vec![0, 0, 1], &allowed, 1);
+        (0..2000).for_each(|_| played.tick());
+        played.run_time
+    };
+    assert_eq!(ran(Generation::Older), [1000, 1000, 2000]);
+    let today = ran(Generation::Today);
+    assert!(today.iter().all(|ticks| (1150..1600).contains(ticks)), "{today:?}");
+    // It moves what makes queues more even.
+    let mut played = Played::under(Generation::Older, &map, vec![0, 0, 0, 1], &allowed, 1);
+    (0..2000).for_each(|_| played.tick());
+    assert_eq!((played.queue(0).len(), played.queue(1).len()), (2, 2));
 }

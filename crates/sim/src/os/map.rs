@@ -2,6 +2,7 @@
 
 use symbiont_topology::{NodeId, PuId, Topology};
 
+use super::Generation;
 use super::nodes::Nodes;
 
 /// One hardware thread and what it belongs to, by index.
@@ -23,15 +24,21 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    pub(crate) fn new(topology: &Topology) -> Self {
+    /// The older scheduler takes all hardware threads for alike.
+    pub(crate) fn new(topology: &Topology, generation: Generation) -> Self {
         let mut places: Vec<Place> = Vec::new();
+        let most = topology.cores().iter().map(|core| core.capacity).max().unwrap_or(1).max(1);
         for core in topology.cores() {
+            let capacity = match generation {
+                Generation::Today => core.capacity.max(1),
+                Generation::Older => most,
+            };
             let of_core = |pu| Place {
                 pu,
                 core: core.id.0 as usize,
                 llc: core.llc.0 as usize,
                 node: core.node,
-                capacity: core.capacity.max(1),
+                capacity,
             };
             places.extend(core.cpus.iter().map(of_core));
         }

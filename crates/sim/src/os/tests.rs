@@ -6,7 +6,7 @@ use symbiont_topology::{CpuSet, NodeId, Topology};
 use super::*;
 
 pub(super) fn map(line: &str) -> Map {
-    Map::new(&Topology::synthetic(line).unwrap())
+    Map::new(&Topology::synthetic(line).unwrap(), Generation::Today)
 }
 
 /// Places `count` new threads one after the other; gives their places.

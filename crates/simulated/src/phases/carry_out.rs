@@ -175,7 +175,8 @@ impl<'p> CalibratedMachine<'p> {
         let cpus: Vec<PuId> = cores.filter_map(|core| core.cpus.first()).collect();
         let allowed = Some(cpus.iter().copied().collect());
         let (seed, errors) = (run.seed, Errors::NONE);
-        let options = SimOptions { seed, errors, allowed, ..SimOptions::default() };
+        let os = run.os();
+        let options = SimOptions { seed, errors, allowed, os, ..SimOptions::default() };
         let mut machine = self.machine(programs, options)?;
         scatter(&mut machine, &cpus, run.seed)?;
         let policy_of_run = (policy.make)(&Settings { seed, values, ..Settings::default() });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use symbiont_sim::machine::Generation;
 use symbiont_synth::Ratio;
 
 use super::carry_out::PhasesRecord;
@@ -30,7 +31,7 @@ pub struct Pair {
     pub ratios: [Ratio; 2],
     /// Mean performance of each alone.
     alone: [f64; 2],
-    /// By contender and round: performance of each, and idle share.
+    /// On the OS of these runs, by contender and round: performance of each, and idle share.
     runs: BTreeMap<String, Vec<([f64; 2], f64)>>,
 }
 
@@ -75,10 +76,10 @@ impl<'r> Runs<'r> {
         &self,
         machine: usize,
         cores: u32,
-        contender: &str,
+        (os, contender): (Generation, &str),
     ) -> Result<Estimate, Error> {
         let ratios = [Ratio::PARALLEL, Ratio::SERIAL];
-        let what = RunKind::Together { ratios, contender: contender.to_owned() };
+        let what = RunKind::Together { ratios, os, contender: contender.to_owned() };
         let alone = self
             .model(machine, cores)
             .map_or(1.0, |model| model.performance_alone(theory::Phase::Serial));
@@ -87,14 +88,19 @@ impl<'r> Runs<'r> {
         stats::mean_estimate(&speedups.collect::<Vec<_>>()).map_err(no_estimate)
     }
 
-    /// All pairs of the matrix on a machine, each program with itself too.
+    /// All pairs of the matrix on a machine with an OS, each program with itself too.
     ///
     /// # Errors
     /// When a run is missing.
-    pub fn pairs(&self, machine: usize, ratios: &[Ratio]) -> Result<Vec<Pair>, Error> {
+    pub fn pairs(
+        &self,
+        machine: usize,
+        os: Generation,
+        ratios: &[Ratio],
+    ) -> Result<Vec<Pair>, Error> {
         let place = (Part::Matrix, machine, CORES);
         let alone = |ratio: Ratio| {
-            let runs = self.of(place, &RunKind::Alone { ratio });
+            let runs = self.of(place, &RunKind::Alone { ratio, os });
             let all: Vec<f64> =
                 runs.iter().filter_map(|r| r.performance.first().copied()).collect();
             let missing = || Error::Evaluation(format!("no run of {ratio} alone has finished"));
@@ -107,7 +113,7 @@ impl<'r> Runs<'r> {
                 let mut runs = BTreeMap::new();
                 for contender in super::plan::CONTENDERS {
                     let contender = contender.to_owned();
-                    let what = RunKind::Together { ratios: pair, contender: contender.clone() };
+                    let what = RunKind::Together { ratios: pair, os, contender: contender.clone() };
                     let of = |run: &&PhasesRecord| {
                         Some((run.performance.get(..2)?.try_into().ok()?, run.idle))
                     };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
+use symbiont_sim::machine::Generation;
 use symbiont_synth::Ratio;
 
 use symbiont_experiment::phases::plan::{BASELINE, NINE, TRIED, ratios};
@@ -14,6 +15,8 @@ use symbiont_experiment::phases::plan::{BASELINE, NINE, TRIED, ratios};
 pub const MACHINES: [(&str, f64); 2] = [("morad-8-symmetric", 1.0), ("morad-8-asymmetric", 2.0)];
 /// What is compared, the baseline first: policies, with their parameters behind them.
 pub const CONTENDERS: [&str; 3] = [BASELINE, TRIED, "phases seniority=0s"];
+/// Under which schedulers of the OS: the paper's is Linux 2.6.18.
+pub const SYSTEMS: [Generation; 2] = [Generation::Older, Generation::Today];
 /// Mean length of a phase.
 const PHASE: Duration = Duration::from_millis(200);
 /// Cores of these machines.
@@ -83,11 +86,15 @@ pub enum RunKind {
     Alone {
         /// Which.
         ratio: Ratio,
+        /// Which OS.
+        os: Generation,
     },
     /// Two programs side by side.
     Together {
         /// Which.
         ratios: [Ratio; 2],
+        /// Which OS.
+        os: Generation,
         /// Under which contender.
         contender: String,
     },
@@ -119,8 +126,16 @@ impl Run {
     #[must_use]
     pub fn ratios(&self) -> Vec<Ratio> {
         match &self.what {
-            RunKind::Alone { ratio } => vec![*ratio],
+            RunKind::Alone { ratio, .. } => vec![*ratio],
             RunKind::Together { ratios, .. } => ratios.to_vec(),
+        }
+    }
+
+    /// The OS.
+    #[must_use]
+    pub fn os(&self) -> Generation {
+        match self.what {
+            RunKind::Alone { os, .. } | RunKind::Together { os, .. } => os,
         }
     }
 
@@ -134,12 +149,19 @@ impl Run {
     }
 }
 
+fn named(os: Generation) -> &'static str {
+    match os {
+        Generation::Today => "OS of today",
+        Generation::Older => "older OS",
+    }
+}
+
 impl fmt::Display for RunKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alone { ratio } => write!(f, "{ratio} alone"),
-            Self::Together { ratios: [a, b], contender } => {
-                write!(f, "{a} co-running with {b}, {contender}")
+            Self::Alone { ratio, os } => write!(f, "{ratio} alone, {}", named(*os)),
+            Self::Together { ratios: [a, b], os, contender } => {
+                write!(f, "{a} co-running with {b}, {contender}, {}", named(*os))
             }
         }
     }
@@ -174,7 +196,8 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
         for round in 0..size.matrix_rounds {
             let (ratios, time) = (&size.matrix_ratios, size.matrix_time);
             for &ratio in ratios {
-                add(Part::Matrix, machine, CORES, round, time, vec![RunKind::Alone { ratio }]);
+                let what = SYSTEMS.map(|os| RunKind::Alone { ratio, os });
+                add(Part::Matrix, machine, CORES, round, time, what.into());
             }
             for (i, a) in ratios.iter().enumerate() {
                 for b in ratios.iter().skip(i) {
@@ -186,8 +209,11 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     runs
 }
 
-/// Under each contender.
+/// Under each contender, on each OS.
 fn together(ratios: [Ratio; 2], contenders: &[&str]) -> Vec<RunKind> {
-    let what = |contender: &&str| RunKind::Together { ratios, contender: (*contender).to_owned() };
-    contenders.iter().map(what).collect()
+    let what = |os, contender: &&str| {
+        let contender = (*contender).to_owned();
+        RunKind::Together { ratios, os, contender }
+    };
+    SYSTEMS.iter().flat_map(|os| contenders.iter().map(move |it| what(*os, it))).collect()
 }

@@ -15,7 +15,8 @@ use symbiont_topology::{CoreKind, CpuSet};
 
 use super::plan::CORES;
 use super::{
-    CONTENDERS, CalibratedMachine, Pair, Part, PhasesRecord, Run, RunKind, Runs, Size, plan, stages,
+    CONTENDERS, CalibratedMachine, Pair, Part, PhasesRecord, Run, RunKind, Runs, SYSTEMS, Size,
+    plan, stages,
 };
 use crate::Library;
 use symbiont_campaign::Finished;
@@ -55,8 +56,8 @@ fn contenders_meet_the_same_runs() {
     let ids: BTreeSet<String> =
         runs.iter().map(|run| format!("{:?} {} {run}", run.part, run.round)).collect();
     assert_eq!(ids.len(), runs.len());
-    // By machine: 7 points × 20, and 5 rounds of 9 alone and 45 pairs.
-    assert_eq!(runs.len(), 2 * (7 * 20 * 2 + 5 * (9 + 3 * 45)));
+    // By machine and OS: 7 points × 20, and 5 rounds of 9 alone and 45 pairs.
+    assert_eq!(runs.len(), 2 * 2 * (7 * 20 * 2 + 5 * (9 + 3 * 45)));
     for stay in runs.iter().filter(|run| run.contender() == Some("stay")) {
         let same = |run: &&Run| run.seed == stay.seed && run.contender() == Some("phases");
         let phases = runs.iter().find(same).unwrap();
@@ -85,11 +86,12 @@ fn serial_phases_first_gain_on_eight_simulated_cores() {
     let [os, own, _] = CONTENDERS;
     for machine in 0..2 {
         // Table 3: the serial program has a core of its own, the fastest.
-        let speedup = |contender| runs.serial_speedup(machine, 4, contender).unwrap().value;
+        let speedup =
+            |contender| runs.serial_speedup(machine, 4, (SYSTEMS[1], contender)).unwrap().value;
         let said = speedups(Scheduler::Proposed, runs.model(machine, 4).unwrap(), JointState::SP);
         assert!((speedup(own) / said.avg - 1.0).abs() < 0.03, "{} {said:?}", speedup(own));
         assert!(speedup(os) < speedup(own) + 0.01, "{}", speedup(os));
-        let pairs = runs.pairs(machine, &small().matrix_ratios).unwrap();
+        let pairs = runs.pairs(machine, SYSTEMS[1], &small().matrix_ratios).unwrap();
         let mean = |of: fn(&Pair, &str, &[usize]) -> f64, contender| {
             runs.over(&pairs, |pair, drawn| of(pair, contender, drawn)).unwrap().value
         };
@@ -115,7 +117,11 @@ fn without_serial_phases_there_is_no_gain() {
             time: Duration::from_secs(2),
             phase: Duration::from_millis(200),
             seed: 3,
-            what: RunKind::Together { ratios: [Ratio::PARALLEL; 2], contender: policy.to_owned() },
+            what: RunKind::Together {
+                ratios: [Ratio::PARALLEL; 2],
+                os: SYSTEMS[1],
+                contender: policy.to_owned(),
+            },
         };
         stages[0].carry_out(&run).unwrap().performance.iter().sum()
     };
