@@ -47,7 +47,8 @@ fn options(args: &Train, machine: &str, programs: Vec<String>) -> TrainingOption
     let standard = || Path::new("training").join(machine.chars().map(plain).collect::<String>());
     let size = Size { quantum: args.quantum, quanta: args.quanta.max(1), fours: args.fours };
     let output = args.output.clone().unwrap_or_else(standard);
-    TrainingOptions { output, programs, stack: args.stack, size, seed: args.seed }
+    let weighting = args.regression.weighting();
+    TrainingOptions { output, programs, stack: args.stack, weighting, size, seed: args.seed }
 }
 
 fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {

@@ -17,9 +17,9 @@
 //!
 //! # What may go wrong
 //! - The system of a component has the eigenvalues β − γ (differences between
-//!   threads) and β + (n − 1)γ (their mean). Where one is small, noise is
-//!   blown up. So each is solved by Tikhonov regularisation towards the first
-//!   estimate, just strong enough that the gain never exceeds
+//!   threads) and β + (n − 1)γ (their mean). Where one is 0, there is no solution, and the first estimate stays.
+//! - Where one is small, noise is blown up. [`Inversion::Regularised`], ours, solves by Tikhonov regularisation
+//!   towards the first estimate, just strong enough that the gain never exceeds
 //!   1/[`LEAST_EIGENVALUE`]: x = x₀ + e (z − e x₀) / max(e², T²). Above T this
 //!   is the exact solution, at e = 0 it is the first estimate.
 //! - A component that comes out negative is set to 0.
@@ -37,6 +37,8 @@ mod tests;
 
 /// T: eigenvalues below are regularised.
 pub const LEAST_EIGENVALUE: f64 = 0.1;
+/// T as published: eigenvalues below are 0 but for rounding.
+const ZERO: f64 = 1e-9;
 
 /// How throttled stacks are estimated from SMT stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,11 +48,13 @@ pub enum Inversion {
     Normalised,
     /// As published: slowdown from the first estimate, δ = 0 (steps b to e).
     Published,
+    /// The same, with small eigenvalues regularised.
+    Regularised,
 }
 
 impl Inversion {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Normalised, Self::Published];
+    pub const ALL: [Self; 3] = [Self::Normalised, Self::Published, Self::Regularised];
 
     /// The name that files and reports use.
     #[must_use]
@@ -58,6 +62,7 @@ impl Inversion {
         match self {
             Self::Normalised => "normalised",
             Self::Published => "published",
+            Self::Regularised => "regularised",
         }
     }
 }
@@ -91,7 +96,8 @@ pub fn invert(
 ) -> Result<Inverted, StackError> {
     match (method, group.len()) {
         (Inversion::Normalised, _) | (_, 0 | 1) => normalised(linear, group),
-        (Inversion::Published, _) => one_pass(linear, group),
+        (Inversion::Published, _) => one_pass(linear, group, ZERO),
+        (Inversion::Regularised, _) => one_pass(linear, group, LEAST_EIGENVALUE),
     }
 }
 
@@ -102,15 +108,19 @@ fn normalised(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted
     Ok(Inverted { stacks, slowdowns, regularised: 0, clamped: 0, unsolved: 0 })
 }
 
-/// Steps b to e.
-fn one_pass(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted, StackError> {
+/// Steps b to e; eigenvalues below `least` are regularised.
+fn one_pass(
+    coefficients: &Coefficients,
+    group: &[&Shares],
+    least: f64,
+) -> Result<Inverted, StackError> {
     let first = normalised(coefficients, group)?;
     let mut solved = vec![Vec::with_capacity(coefficients.terms().len()); group.len()];
     let mut regularised = 0;
     for (at, terms) in coefficients.terms().iter().enumerate() {
         let prior = component(group, at);
         let adjusted: Vec<f64> = prior.iter().zip(&first.slowdowns).map(|(x, s)| x * s).collect();
-        let values = solve(terms, &adjusted, &prior, &mut regularised);
+        let values = solve(terms, (&adjusted, &prior), least, &mut regularised);
         for (thread, value) in solved.iter_mut().zip(values) {
             thread.push(value);
         }
@@ -137,24 +147,29 @@ fn component(group: &[&Shares], at: usize) -> Vec<f64> {
     group.iter().map(|shares| shares.parts().get(at).copied().unwrap_or(0.0)).collect()
 }
 
-/// 1/e, regularised; counts where it had to be.
-fn gain(eigenvalue: f64, regularised: &mut usize) -> f64 {
-    if eigenvalue.abs() < LEAST_EIGENVALUE {
+/// 1/e, regularised below a least one; counts where it had to be.
+fn gain(eigenvalue: f64, least: f64, regularised: &mut usize) -> f64 {
+    if eigenvalue.abs() < least {
         *regularised += 1;
     }
-    eigenvalue / (eigenvalue * eigenvalue).max(LEAST_EIGENVALUE * LEAST_EIGENVALUE)
+    eigenvalue / (eigenvalue * eigenvalue).max(least * least)
 }
 
 /// Solves α + β xⱼ + γ Σₖ xₖ = zⱼ for all j; `prior` is where it leans to.
 ///
 /// The matrix is (β − γ) I + γ J, J of ones; so differences from the mean and
 /// the mean itself are solved apart.
-fn solve(terms: &Terms, right: &[f64], prior: &[f64], regularised: &mut usize) -> Vec<f64> {
+fn solve(
+    terms: &Terms,
+    (right, prior): (&[f64], &[f64]),
+    least: f64,
+    regularised: &mut usize,
+) -> Vec<f64> {
     let n = right.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / n;
     let (z, x) = (mean(right), mean(prior));
     let [apart, common] = eigenvalues(terms, right.len());
-    let [from_apart, from_common] = [gain(apart, regularised), gain(common, regularised)];
+    let [from_apart, from_common] = [apart, common].map(|e| gain(e, least, regularised));
     let middle = x + from_common * (z - terms.alpha - common * x);
     (right.iter().zip(prior))
         .map(|(zj, xj)| middle + (xj - x) + from_apart * ((zj - z) - apart * (xj - x)))

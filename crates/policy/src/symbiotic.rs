@@ -20,7 +20,9 @@
 //! - Steps 3 to 5 use equations 1 to 3 with δ, for without it every schedule has the same sum of slowdowns; the
 //!   inverse goes without, as the paper says.
 //! - What is least: the sum of slowdowns against throttled speed (section 3.2); throughput or turnaround time
-//!   can be set ([`Symbiotic::OBJECTIVE`]). The stack is that of the model; the paper's is the coarse one.
+//!   can be set ([`Symbiotic::OBJECTIVE`]). The stack is that of the model; the paper's is the coarse one, with its
+//!   five components and, ours, what they leave of the cycles. Small eigenvalues may be regularised
+//!   ([`Symbiotic::INVERSE`]).
 //! - Section 4.3 lets the OS place threads while a decision is computed; here they stay.
 //!
 //! # Properties
@@ -52,7 +54,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use symbiont_machine::{Placement, Signal, ThreadId};
-use symbiont_model::{Form, Model, Objective};
+use symbiont_model::{Form, Inversion, Model, Objective};
 use symbiont_topology::{CoreId, CoreKind};
 
 use crate::core_slots::{CoreSlots, Filling, Group, Pool, pools};
@@ -75,7 +77,8 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |settings| Box::new(Symbiotic::published(settings)),
 };
 
-pub(crate) const PARAMETERS: Parameters = &[&Symbiotic::OBJECTIVE, &Filling::PUBLISHED];
+pub(crate) const PARAMETERS: Parameters =
+    &[&Symbiotic::OBJECTIVE, &Symbiotic::INVERSE, &Filling::PUBLISHED];
 
 /// The model that symbiotic policies cannot do without.
 pub(crate) const MODEL: MissingInput = MissingInput::trained("an interference model", "--model");
@@ -115,6 +118,8 @@ pub(crate) struct Symbiosis {
     pub models: Arc<Models>,
     /// Which terms of a model predict slowdowns.
     pub form: Form,
+    /// How stacks alone are estimated.
+    pub inversion: Inversion,
     /// What a schedule is judged by.
     pub objective: Objective,
     /// Does what groups did correct what is predicted of them ([`symbiont_model::Interference::corrected_by`])?
@@ -131,6 +136,20 @@ impl Typed for Objective {
         Some(Value::Text(self.name().to_owned()))
     }
 }
+
+impl Typed for Inversion {
+    fn of(value: &Value) -> Option<Self> {
+        let text = String::of(value)?;
+        Self::ALL.into_iter().find(|inversion| inversion.name().eq_ignore_ascii_case(&text))
+    }
+
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.name().to_owned()))
+    }
+}
+
+/// The words of the inversions.
+const INVERSIONS: Kind = Kind::Choice(&["published", "regularised", "normalised"]);
 
 /// The words of the objectives.
 pub(crate) const OBJECTIVES: Kind = Kind::Choice(&["slowdown", "stp", "antt"]);
@@ -153,6 +172,15 @@ impl Symbiotic {
          turnaround time",
     );
 
+    /// How stacks alone are estimated.
+    pub const INVERSE: Parameter<Inversion> = Parameter::new(
+        "inverse",
+        INVERSIONS,
+        Inversion::Published,
+        "how stacks of threads alone are estimated from those together: by the inverse model as \
+         published, with small eigenvalues regularised (ours), or not at all (normalised)",
+    );
+
     /// As published, with these settings; without models, everything is left to the OS.
     #[must_use]
     pub fn published(settings: &Settings) -> Self {
@@ -161,6 +189,7 @@ impl Symbiotic {
         let symbiosis = models.map(|models| Symbiosis {
             models,
             form: Form::Delta,
+            inversion: settings.get(&Self::INVERSE),
             objective,
             feedback: false,
         });

@@ -36,7 +36,7 @@
 use std::time::Duration;
 
 use symbiont_machine::{Ability, Placement, Signal, Support, ThreadId};
-use symbiont_model::{Form, Objective};
+use symbiont_model::{Form, Inversion, Objective};
 use symbiont_topology::Topology;
 
 use crate::parameter::{Kind, Parameter, Parameters, Typed, Value};
@@ -99,7 +99,13 @@ impl SymbioticOnline {
         let (form, feedback) = (settings.get(&Self::FORM), settings.get(&Self::FEEDBACK));
         let objective = settings.get(&Self::OBJECTIVE);
         let models = settings.models.clone();
-        let symbiosis = models.map(|models| Symbiosis { models, form, objective, feedback });
+        let symbiosis = models.map(|models| Symbiosis {
+            models,
+            form,
+            inversion: Inversion::Regularised,
+            objective,
+            feedback,
+        });
         Self { symbiotic: Symbiotic::new(symbiosis), near_memory: false }
     }
 }

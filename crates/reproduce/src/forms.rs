@@ -16,7 +16,7 @@ use symbiont_sim::description::Costs;
 use symbiont_sim::fast::Switches;
 
 use super::compared::{Comparison, Ready};
-use super::feliu::{self, POWER8, RANDOM};
+use super::feliu::{self, DECISION, POWER8, RANDOM};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::trained::{Knowledge, left_out};
 use super::{Context, Effort, Reproduced, Source};
@@ -42,9 +42,6 @@ const KNOWN: &str = "symbiotic, programs known";
 const ONLINE_KNOWN: &str = "symbiotic-online, programs known";
 const LATE: &str = "programs run on where they are";
 const RESERVED: &str = "programs run on all cores but one";
-
-/// Time of a decision where it takes some: that of one about 40 threads.
-const DECISION: Duration = Duration::from_millis(1);
 
 const LEAVING: &str = "Each mix is predicted by a model that was fitted without any of its programs, except where they are \
                        known; mixes that leave too few groups to fit on are not run. Two controls, in which \

@@ -16,6 +16,7 @@ use symbiont_campaign::harness::{Error, Progress};
 use symbiont_simulated::mixes::Contender;
 use symbiont_simulated::training::simulated::Simulated;
 use symbiont_simulated::training::{self, Evaluated, LeftOut, Size, Throughputs};
+use symbiont_training::Weighting;
 
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::Evaluation(error.to_string())
@@ -39,6 +40,7 @@ fn on_core<T>(
         output: context.records.clone(),
         programs: profiles.keys().cloned().collect(),
         stack,
+        weighting: Weighting::Plain,
         size: size.clone(),
         seed: context.seed,
     };

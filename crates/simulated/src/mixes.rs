@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::SeedableRng;
-use rand::seq::SliceRandom;
+use rand::seq::{IndexedRandom, SliceRandom};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{Signals, ThreadId};
@@ -208,6 +208,13 @@ pub fn deal(programs: &[String], count: usize, seed: u64) -> Vec<String> {
         dealt.extend(deck.iter().take(count - dealt.len()).cloned());
     }
     dealt
+}
+
+/// So many programs, each any of them by chance: a program may be drawn again.
+#[must_use]
+pub fn draw(programs: &[String], count: usize, seed: u64) -> Vec<String> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    (0..count).filter_map(|_| programs.choose(&mut random).cloned()).collect()
 }
 
 /// The policy that keeps named programs together.

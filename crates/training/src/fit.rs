@@ -6,7 +6,7 @@
 //! with it. All is fitted from sums over the training set ([`Moments`]), which can be added up per
 //! combination of programs: that makes leave-p-out cross-validation cheap.
 //!
-//! Least squares of relative errors: an observation weighs 1/slowdown².
+//! Observations weigh the same, as published; or, ours, by their slowdowns ([`Weighting::Relative`]).
 //!
 //! A component that never occurs, or features that never vary apart, leave
 //! coefficients undetermined; of all solutions the smallest is taken.
@@ -26,12 +26,14 @@ mod moments;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use symbiont_model::{Coefficients, Fit, SmtMode, SmtModel, Terms};
 
 use crate::Observation;
 
 pub(crate) use least_squares::Sums;
-pub(crate) use moments::{Moments, weight};
+pub(crate) use moments::Moments;
 
 /// Why no model can be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,12 +71,55 @@ pub enum FitError {
     Stopped,
 }
 
-/// Fits the model of one SMT mode.
+/// What an observation weighs in a fit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Weighting {
+    /// As much as any other: a plain linear regression (Feliu et al., section 3.1).
+    #[default]
+    Plain,
+    /// 1/slowdown², so that squares of relative errors are summed up, by which models are judged. The few threads that
+    /// suffer several times as much as all others do not decide alone then.
+    Relative,
+}
+
+impl fmt::Display for Weighting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plain => "plain: each observation weighs the same",
+            Self::Relative => "relative: an observation weighs 1/slowdown²",
+        })
+    }
+}
+
+impl Weighting {
+    /// The weight of an observation of a slowdown.
+    #[must_use]
+    pub fn of(self, slowdown: f64) -> f64 {
+        match self {
+            Self::Plain => 1.0,
+            Self::Relative => 1.0 / (slowdown * slowdown),
+        }
+    }
+}
+
+/// Fits the model of one SMT mode by a plain regression.
 ///
 /// # Errors
 /// When there is nothing to fit on, or observations do not belong together.
 pub fn fit(mode: SmtMode, observations: &[Observation]) -> Result<Fit, FitError> {
-    let mut moments = Moments::new(check(mode, observations)?);
+    fit_weighted(mode, observations, Weighting::Plain)
+}
+
+/// The same with weights.
+///
+/// # Errors
+/// As [`fit()`].
+pub fn fit_weighted(
+    mode: SmtMode,
+    observations: &[Observation],
+    weighting: Weighting,
+) -> Result<Fit, FitError> {
+    let mut moments = Moments::new(check(mode, observations)?, weighting);
     observations.iter().for_each(|observation| moments.add(observation));
     from_moments(&moments)
 }

@@ -37,7 +37,7 @@ mod validate;
 
 pub use align::{AlignError, Aligned, Profile, Quantum, Together, align};
 pub use errors::{BIN, BINS, Errors};
-pub use fit::{FitError, fit};
+pub use fit::{FitError, Weighting, fit, fit_weighted};
 pub use observation::{Observation, ObservationError, Observed};
 pub use throttling::fit_throttling;
 pub use validate::{Fold, PairTables, Predictor, TrainingSet, Validation, ValidationError};

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use symbiont_model::{Components, Fit, Holdout, Inversion, Score, SmtMode};
 
 use crate::baseline::{Baseline, Case};
-use crate::fit::{FitError, Moments, check, from_moments, weight};
+use crate::fit::{FitError, Moments, Weighting, check, from_moments};
 use crate::{Errors, Observation};
 
 mod fold;
@@ -65,6 +65,7 @@ pub enum ValidationError {
 #[derive(Debug)]
 pub struct TrainingSet<'a> {
     components: usize,
+    weighting: Weighting,
     stop: Option<&'a AtomicBool>,
     groups: BTreeMap<BTreeSet<Arc<str>>, Group<'a>>,
 }
@@ -88,29 +89,33 @@ pub struct Validation {
 }
 
 impl<'a> TrainingSet<'a> {
-    /// Sums observations up.
+    /// Sums observations up, each with its weight.
     ///
     /// # Errors
     /// When there are none, or they do not belong together.
-    pub fn new(mode: SmtMode, observations: &'a [Observation]) -> Result<Self, FitError> {
+    pub fn new(
+        mode: SmtMode,
+        observations: &'a [Observation],
+        weighting: Weighting,
+    ) -> Result<Self, FitError> {
         let components = check(mode, observations)?;
         let mut groups = BTreeMap::new();
         for observation in observations {
             let group = groups.entry(observation.programs()).or_insert_with(|| Group {
-                moments: Moments::new(components),
+                moments: Moments::new(components, weighting),
                 cases: BTreeMap::new(),
                 observations: Vec::new(),
             });
             group.moments.add(observation);
             for (case, thread) in observation.cases().into_iter().zip(observation.threads()) {
                 let (count, sum) = group.cases.entry(case).or_default();
-                let weight = weight(thread.slowdown());
+                let weight = weighting.of(thread.slowdown());
                 *count += weight;
                 *sum += weight * thread.slowdown();
             }
             group.observations.push(observation);
         }
-        Ok(Self { components, stop: None, groups })
+        Ok(Self { components, weighting, stop: None, groups })
     }
 
     /// The same; from when this becomes true, nothing more is fitted.
@@ -235,7 +240,7 @@ impl<'a> TrainingSet<'a> {
         if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             return Err(FitError::Stopped);
         }
-        let mut moments = Moments::new(self.components);
+        let mut moments = Moments::new(self.components, self.weighting);
         let mut cases: BTreeMap<&Case, (f64, f64)> = BTreeMap::new();
         for (_, group) in self.groups.iter().filter(|(programs, _)| keep(programs)) {
             moments.merge(&group.moments);

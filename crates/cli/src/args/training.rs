@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use symbiont_model::Depth;
+use symbiont_training::Weighting;
 
 use super::profiles::usual_profiles;
 use super::{Kept, parse_duration};
@@ -60,6 +61,10 @@ pub struct Train {
     /// by unit and memory level, and with the lines that move
     #[arg(long, value_name = "NAME", default_value = "coarse")]
     pub stack: Depth,
+    /// What observations weigh in the regression: the same, as published, or less the more slowed down they are, so that
+    /// relative errors are least
+    #[arg(long, value_name = "NAME", default_value = "plain")]
+    pub regression: Regression,
     /// Quanta of each run
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub quanta: usize,
@@ -83,6 +88,25 @@ pub struct Train {
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What observations weigh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Regression {
+    /// The same
+    Plain,
+    /// 1/slowdown²
+    Relative,
+}
+
+impl Regression {
+    /// For the fit.
+    pub fn weighting(self) -> Weighting {
+        match self {
+            Self::Plain => Weighting::Plain,
+            Self::Relative => Weighting::Relative,
+        }
+    }
 }
 
 /// A core type.

@@ -88,19 +88,33 @@ proptest! {
 #[test]
 fn where_threads_cannot_be_distinguished_the_first_estimate_decides() {
     let terms = Terms { beta: 0.6, gamma: 0.6, ..Terms::default() };
-    let mut regularised = 0;
-    let got = solve(&terms, &[0.66, 0.54], &[0.7, 0.4], &mut regularised);
-    assert_eq!(regularised, 1);
-    // The mean is what the equations say, the difference what it was.
-    assert!((got[0] + got[1] - 1.0).abs() < 1e-12);
-    assert!((got[0] - got[1] - 0.3).abs() < 1e-12);
+    for least in [ZERO, LEAST_EIGENVALUE] {
+        let mut regularised = 0;
+        let got = solve(&terms, (&[0.66, 0.54], &[0.7, 0.4]), least, &mut regularised);
+        assert_eq!(regularised, 1);
+        // The mean is what the equations say, the difference what it was.
+        assert!((got[0] + got[1] - 1.0).abs() < 1e-12);
+        assert!((got[0] - got[1] - 0.3).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn small_eigenvalues_are_regularised_or_solved_exactly() {
+    let terms = Terms { beta: 0.55, gamma: 0.5, ..Terms::default() };
+    let apart = |least| {
+        let got = solve(&terms, (&[0.66, 0.6], &[0.6, 0.5]), least, &mut 0);
+        got[0] - got[1]
+    };
+    assert!((apart(ZERO) - 0.06 / 0.05).abs() < 1e-9);
+    // x + e (z - e x) / T².
+    assert!((apart(LEAST_EIGENVALUE) - (0.1 + 5.0 * (0.06 - 0.005))).abs() < 1e-9);
 }
 
 #[test]
 fn regularisation_sets_in_without_a_jump() {
     let at = |apart: f64| {
         let terms = Terms { beta: 0.5 + apart, gamma: 0.5, ..Terms::default() };
-        solve(&terms, &[0.6, 0.5], &[0.6, 0.5], &mut 0)[0]
+        solve(&terms, (&[0.6, 0.5], &[0.6, 0.5]), LEAST_EIGENVALUE, &mut 0)[0]
     };
     assert!((at(LEAST_EIGENVALUE - 1e-9) - at(LEAST_EIGENVALUE + 1e-9)).abs() < 1e-6);
 }

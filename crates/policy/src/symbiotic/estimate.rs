@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::ThreadId;
-use symbiont_model::{CoRunObservation, CpiStack, Form, Inversion, Shares, SmtMode};
+use symbiont_model::{CoRunObservation, CpiStack, Form, Shares, SmtMode};
 use symbiont_topology::{Core, CoreId, CoreKind};
 
 use super::co_runs::CoRuns;
@@ -167,7 +167,7 @@ fn invert(
         return as_they_are();
     };
     let model = &trained.fit.model;
-    let Ok(inverted) = model.invert(Inversion::Published, together) else {
+    let Ok(inverted) = model.invert(symbiosis.inversion, together) else {
         return as_they_are();
     };
     let Ok(slowdowns) = model.slowdowns(Form::Delta, &inverted.stacks) else {

@@ -13,7 +13,8 @@ use symbiont_report::stats::Estimate;
 use symbiont_simulated::mixes::{Mix, MixRecord, Run};
 
 const OTHERS: &str = "Other programs than the paper's SPEC CPU2006, with shorter targets; the programs are known to \
-                      the model, as in the paper.";
+                      the model, as in the paper. Each decision takes 1 ms, for which the last core is left to it (the \
+                      paper's time is not printed).";
 const COUNTS: &str = "Of the counts of cores that were run: quick experiments run 4 and 7.";
 const SERIES: &str = "\"symbiotic\" and \"symbiotic-numa\" are the paper's; \"symbiotic-online\" is ours: its predictions \
                       are corrected by measured feedback.";

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use symbiont_sim::description::Description;
 use symbiont_topology::PuId;
 
@@ -15,6 +17,18 @@ fn each_program_is_dealt_as_often_as_any_other() {
     assert_eq!((dealt.len(), &dealt), (28, &deal(&programs, 28, 1)));
     assert_ne!(dealt, deal(&programs, 28, 2));
     assert!(deal(&[], 3, 1).is_empty());
+}
+
+#[test]
+fn programs_are_drawn_independently_of_each_other() {
+    let programs: Vec<String> = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+    let drawn: Vec<Vec<String>> = (0..400).map(|seed| draw(&programs, 4, seed)).collect();
+    let all_differ =
+        drawn.iter().filter(|mix| mix.iter().collect::<BTreeSet<_>>().len() == 4).count();
+    // 4! of 4^4 draws, 9.4 %; a deal gives all of them.
+    assert!((20..60).contains(&all_differ), "{all_differ}");
+    assert!(programs.iter().all(|name| drawn.iter().filter(|mix| mix[0] == *name).count() > 70));
+    assert!(draw(&[], 3, 1).is_empty());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_model::{Components, Depth, Training};
 use symbiont_topology::CoreKind;
-use symbiont_training::ValidationError;
+use symbiont_training::{ValidationError, Weighting};
 
 use super::evaluate::{Evaluated, end, evaluate, wrong};
 use super::page;
@@ -65,6 +65,8 @@ pub struct TrainingOptions {
     pub programs: Vec<String>,
     /// Which stack the model is made of.
     pub stack: Depth,
+    /// What an observation weighs.
+    pub weighting: Weighting,
     /// How large.
     pub size: Size,
     /// Seed of the groups that are drawn.
@@ -185,7 +187,7 @@ pub fn judge(
     let made = (site.machine(), site.core(), site.catalogue().name().to_owned());
     let (what, stop) = ((made, components, options.training()), AtomicBool::new(false));
     let evaluated = std::thread::scope(|scope| {
-        let evaluated = scope.spawn(|| evaluate(runs, &options.size, what, &stop));
+        let evaluated = scope.spawn(|| evaluate(runs, options, what, &stop));
         while !evaluated.is_finished() {
             stop.store(progress.cancelled(), Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(20));
@@ -233,6 +235,7 @@ fn report(
         format!("{runs}: {pairs} pairs, {fours} groups of four; {quanta} quanta of {quantum:?}"),
     );
     report.fact("Stack", format!("{}: {}", options.stack, evaluated.model.components));
+    report.fact("Regression", options.weighting.to_string());
     report.fact("Seed", options.seed.to_string());
     report.fact("Version", env!("CARGO_PKG_VERSION"));
     report

@@ -11,8 +11,9 @@ use symbiont_training::{
     Observation, Profile, Together, TrainingSet, Validation, align, fit_throttling,
 };
 
+use super::campaign::TrainingOptions;
 use super::gains::{Captured, WORKLOADS, captured};
-use super::plan::{Run, Size};
+use super::plan::Run;
 use super::watch::Ran;
 use symbiont_campaign::harness::Error;
 
@@ -57,10 +58,11 @@ pub struct Evaluation {
 /// When runs are missing, or no model can be fitted on them.
 pub fn evaluate(
     runs: &BTreeMap<Run, Ran>,
-    size: &Size,
+    options: &TrainingOptions,
     (made, components, training): ((String, CoreKind, String), Components, Training),
     stop: &AtomicBool,
 ) -> Result<Evaluated, Error> {
+    let TrainingOptions { size, weighting, .. } = options;
     let isolated = alone(runs, 1)?;
     let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
     for width in size.widths() {
@@ -75,9 +77,10 @@ pub fn evaluate(
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
         let (from_isolated, _) = observe(runs, width, &isolated)?;
         let (fit, programs, combinations, isolated, captured) = {
-            let set = TrainingSet::new(mode, &observations).map_err(wrong)?.until(stop);
+            let set = TrainingSet::new(mode, &observations, *weighting).map_err(wrong)?.until(stop);
             let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
-            let unthrottled = TrainingSet::new(mode, &from_isolated).map_err(wrong)?.until(stop);
+            let unthrottled =
+                TrainingSet::new(mode, &from_isolated, *weighting).map_err(wrong)?.until(stop);
             let pairs = width == 2;
             let workloads = if pairs { WORKLOADS } else { 0 };
             // All of them take long, and none needs another.

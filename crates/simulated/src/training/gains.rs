@@ -318,6 +318,7 @@ pub(super) fn share(rooms: &[Vec<Room>], programs: usize) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use symbiont_model::{Coefficients, SmtMode};
+    use symbiont_training::Weighting;
     use symbiont_training::synthetic::World;
 
     use super::*;
@@ -328,7 +329,7 @@ mod tests {
         let law = Coefficients::new(World::law(4, 0.8)).unwrap();
         let world = World::new(13, 1, law, 3);
         let observations = world.observe(&world.all_pairs(), 2, 4);
-        let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+        let set = TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain).unwrap();
         // Of one workload: no interval, which would take most of the time.
         let all = captured(&set, 1).unwrap();
         // Two forms from three kinds of stacks, two baselines; three objectives.
@@ -354,7 +355,7 @@ mod tests {
         let law = Coefficients::new(World::law(3, 0.5)).unwrap();
         let world = World::new(6, 1, law, 1);
         let observations = world.observe(&world.all_pairs(), 1, 1);
-        let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+        let set = TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain).unwrap();
         assert!(captured(&set, 4).unwrap().is_empty());
     }
 }

@@ -83,8 +83,8 @@ fn matrix(cells: &Cells, (kind, of): (&str, Pick), form: Form) -> Plot {
 #[cfg(test)]
 mod tests {
     use symbiont_model::{Coefficients, Holdout, SmtMode};
-    use symbiont_training::TrainingSet;
     use symbiont_training::synthetic::World;
+    use symbiont_training::{TrainingSet, Weighting};
 
     use super::*;
 
@@ -95,7 +95,7 @@ mod tests {
         let mut groups = world.all_pairs();
         groups.push(vec![2, 2]);
         let observations = world.observe(&groups, 2, 1);
-        let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+        let set = TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain).unwrap();
         let validation = set.cross_validate(Holdout::Programs).unwrap();
         let plots = matrices(&validation, Form::Delta);
         assert_eq!(plots.len(), 2);

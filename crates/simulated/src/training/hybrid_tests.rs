@@ -15,6 +15,7 @@ use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
 use symbiont_topology::CoreKind;
+use symbiont_training::Weighting;
 
 use super::simulated::{Simulated, catalogue, machine_name};
 use super::{Size, TrainingOptions, train};
@@ -56,6 +57,7 @@ fn trained(sort: CoreKind, profiles: &BTreeMap<String, Profile>) -> Model {
         output: folder.path().to_owned(),
         programs: PROGRAMS.map(str::to_owned).to_vec(),
         stack: Depth::Coarse,
+        weighting: Weighting::Plain,
         size: Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 },
         seed: 1,
     };

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use symbiont_model::{Components, Model, Shares, SmtMode, Trained};
 use symbiont_policy::PairSlowdowns;
-use symbiont_training::{Observation, TrainingSet, fit_throttling};
+use symbiont_training::{Observation, TrainingSet, Weighting, fit_throttling};
 
 use super::campaign::{Site, TrainingOptions};
 use super::evaluate::{alone, observe, ratios, slowdowns, wrong};
@@ -30,6 +30,8 @@ use symbiont_campaign::harness::Error;
 /// What a training observed.
 #[derive(Debug)]
 pub struct LeftOut {
+    /// What an observation weighs in a fit.
+    pub(super) weighting: Weighting,
     /// Of which machine and components, without coefficients.
     pub(super) model: Model,
     /// Mean slowdowns of pairs against running alone.
@@ -73,6 +75,7 @@ impl LeftOut {
             modes: BTreeMap::new(),
         };
         Ok(Self {
+            weighting: options.weighting,
             slowdowns: slowdowns(runs, &options.programs, &model.machine, &isolated)?,
             model,
             modes,
@@ -86,7 +89,8 @@ impl LeftOut {
     pub fn models(&self) -> Result<Models<'_>, Error> {
         let mut sets = Vec::new();
         for observed in &self.modes {
-            let set = TrainingSet::new(observed.mode, &observed.observations).map_err(wrong)?;
+            let set = TrainingSet::new(observed.mode, &observed.observations, self.weighting)
+                .map_err(wrong)?;
             sets.push((observed, set));
         }
         Ok(Models { left_out: self, sets, known: Mutex::default() })

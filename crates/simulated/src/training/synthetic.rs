@@ -36,6 +36,7 @@ pub fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
     };
     let slowdowns = vec![vec![1.0; programs]; programs];
     LeftOut {
+        weighting: symbiont_training::Weighting::Plain,
         slowdowns: PairSlowdowns::new("made up".to_owned(), names.clone(), slowdowns).unwrap(),
         modes: size.widths().into_iter().map(observed).collect(),
         model: Model {

@@ -7,7 +7,7 @@ use symbiont_profile::{Profile, Span};
 use symbiont_sim::description::Description;
 use symbiont_sim::fast::TableBuilder;
 use symbiont_sim::machine::Errors;
-use symbiont_training::{Observation, Observed};
+use symbiont_training::{Observation, Observed, Weighting};
 
 use super::plan::unjudged;
 use super::simulated::{Simulated, machine_name};
@@ -54,7 +54,14 @@ fn options(folder: &Path) -> TrainingOptions {
     let size = Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 };
     let programs = PROGRAMS.map(str::to_owned).to_vec();
     let output = folder.to_owned();
-    TrainingOptions { output, programs, stack: Depth::Coarse, size, seed: 1 }
+    TrainingOptions {
+        output,
+        programs,
+        stack: Depth::Coarse,
+        weighting: Weighting::Plain,
+        size,
+        seed: 1,
+    }
 }
 
 #[test]

@@ -1,13 +1,9 @@
 //! What a fit needs to know of a training set.
-//!
-//! An observation weighs 1/slowdown², so that squares of relative errors are summed up:
-//! models are judged by those. Otherwise the few threads that suffer several times as much as
-//! all others decide alone, and all others are said to suffer from them.
 
 use super::least_squares::Sums;
 use symbiont_model::{Shares, component_sums};
 
-use crate::Observation;
+use crate::{Observation, Weighting};
 
 /// Sums for the coefficients of each component.
 #[derive(Debug, Clone)]
@@ -15,17 +11,13 @@ pub(crate) struct Moments {
     /// For each component: features 1, own, others, own × others; target: the
     /// component with co-runners.
     pub(crate) components: Vec<Sums>,
+    weighting: Weighting,
     observed: u64,
 }
 
-/// What an observation of a slowdown weighs.
-pub(crate) fn weight(slowdown: f64) -> f64 {
-    1.0 / (slowdown * slowdown)
-}
-
 impl Moments {
-    pub(crate) fn new(components: usize) -> Self {
-        Self { components: vec![Sums::new(4); components], observed: 0 }
+    pub(crate) fn new(components: usize, weighting: Weighting) -> Self {
+        Self { components: vec![Sums::new(4); components], weighting, observed: 0 }
     }
 
     /// Adds every thread of an observation.
@@ -38,7 +30,7 @@ impl Moments {
             let others: Vec<f64> = all.iter().zip(own).map(|(all, own)| all - own).collect();
             let target = thread.relative();
             let slowdown: f64 = target.iter().sum();
-            let weight = weight(slowdown);
+            let weight = self.weighting.of(slowdown);
             let pairs = self.components.iter_mut().zip(own.iter().zip(&others)).zip(&target);
             for ((sums, (x, s)), target) in pairs {
                 sums.add(&[1.0, *x, *s, x * s], *target, weight);

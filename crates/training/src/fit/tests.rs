@@ -97,9 +97,9 @@ fn a_training_set_may_be_put_together_from_parts() {
     let observations = world.observe(&world.all_pairs(), 5, 4);
     let whole = fit(SmtMode::Smt2, &observations).unwrap();
     let (left, right) = observations.split_at(20);
-    let mut moments = Moments::new(4);
+    let mut moments = Moments::new(4, Weighting::Plain);
     for part in [right, left] {
-        let mut sums = Moments::new(4);
+        let mut sums = Moments::new(4, Weighting::Plain);
         part.iter().for_each(|observation| sums.add(observation));
         moments.merge(&sums);
     }
@@ -156,4 +156,28 @@ fn observations_that_do_not_belong_together_are_refused() {
     let refused = fit(SmtMode::Smt2, &[of(3, 2), of(3, 3)]);
     assert_eq!(refused, Err(FitError::Mode { index: 1, threads: 3, mode: SmtMode::Smt2 }));
     assert!(fit(SmtMode::Smt4, &[of(3, 3), of(3, 4)]).is_ok());
+}
+
+#[test]
+fn few_that_suffer_much_weigh_less_where_relative_errors_count() {
+    let law = Coefficients::new(World::law(4, 0.0)).unwrap();
+    let world = World::new(8, 2, law, 3);
+    let mut observations = world.observe(&world.all_pairs(), 4, 4);
+    // Of one observation everything is four times as slow as the law has it.
+    let threads = observations[0].threads().iter().map(|thread| {
+        let slower = thread.together.parts().iter().map(|part| 4.0 * part);
+        Observed { together: CpiStack::new(slower.collect()).unwrap(), ..thread.clone() }
+    });
+    observations[0] = Observation::new(threads.collect()).unwrap();
+    let off = |weighting| {
+        let fitted = fit_weighted(SmtMode::Smt2, &observations, weighting).unwrap().model;
+        let errors = observations[1..].iter().flat_map(|observation| {
+            let slowdowns = fitted.slowdowns(Form::Linear, &observation.alone()).unwrap();
+            let measured = observation.threads().iter().map(Observed::slowdown);
+            let errors = slowdowns.into_iter().zip(measured).map(|(got, want)| got / want - 1.0);
+            errors.collect::<Vec<_>>()
+        });
+        errors.map(f64::abs).sum::<f64>()
+    };
+    assert!(off(Weighting::Relative) < 0.5 * off(Weighting::Plain));
 }

@@ -1,9 +1,9 @@
 use symbiont_model::{Coefficients, CpiStack, Form};
 
 use super::*;
-use crate::Observed;
 use crate::synthetic::World;
 use crate::testing::close;
+use crate::{Observed, Weighting};
 
 fn world(noise: f64) -> World {
     let law = Coefficients::new(World::law(5, 0.5)).unwrap();
@@ -12,7 +12,10 @@ fn world(noise: f64) -> World {
 
 fn validate(world: &World, holdout: Holdout) -> Validation {
     let observations = world.observe(&world.all_pairs(), 6, 12);
-    TrainingSet::new(SmtMode::Smt2, &observations).unwrap().cross_validate(holdout).unwrap()
+    TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain)
+        .unwrap()
+        .cross_validate(holdout)
+        .unwrap()
 }
 
 fn error(validation: &Validation, predictor: Predictor) -> f64 {
@@ -35,7 +38,7 @@ fn leave_two_out_has_a_fold_for_each_pair_and_leave_four_out_for_each_four() {
     assert_eq!(validate(&world, Holdout::Programs).folds.len(), 28);
     let fours = vec![vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![0, 2, 4, 6]];
     let observations = world.observe(&fours, 5, 1);
-    let set = TrainingSet::new(SmtMode::Smt4, &observations).unwrap();
+    let set = TrainingSet::new(SmtMode::Smt4, &observations, Weighting::Plain).unwrap();
     let validation = set.cross_validate(Holdout::Programs).unwrap();
     // Without 0, 2, 4 and 6 no group is left to fit on.
     assert_eq!((validation.folds.len(), validation.without_training), (2, 1));
@@ -55,7 +58,7 @@ fn a_fold_knows_nothing_of_its_programs() {
     };
     let observations: Vec<Observation> =
         world.observe(&world.all_pairs(), 4, 5).iter().map(odd).collect();
-    let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+    let set = TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain).unwrap();
     let validation = set.cross_validate(Holdout::Programs).unwrap();
     for fold in validation.folds.iter().filter(|fold| fold.programs.contains("program-03")) {
         let errors = &fold.slowdown[&Predictor::Model(Form::Delta)];
@@ -96,7 +99,7 @@ fn inverted_stacks_are_nearer_than_merely_normalised_ones() {
 fn a_fold_of_a_workload_has_the_mean_slowdowns_of_its_pairs() {
     let world = World::new(7, 1, world(0.0).coefficients, 3);
     let observations = world.observe(&world.all_pairs(), 2, 4);
-    let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+    let set = TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain).unwrap();
     let workload = set.programs().into_iter().take(4).collect();
     let fold = set.leave_out(&workload).unwrap();
     let tables = fold.pairs(Predictor::Model(Form::Delta)).unwrap();
@@ -125,7 +128,7 @@ fn a_fold_of_a_workload_has_the_mean_slowdowns_of_its_pairs() {
 #[test]
 fn too_few_programs_are_refused() {
     let observations = world(0.0).observe(&[vec![0, 1], vec![1, 2]], 3, 1);
-    let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+    let set = TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain).unwrap();
     let refused = set.cross_validate(Holdout::Programs);
     assert_eq!(refused, Err(ValidationError::TooFew { programs: 3 }));
     assert_eq!(set.leave_out(&set.programs()), Err(ValidationError::TooFew { programs: 3 }));
@@ -137,7 +140,10 @@ fn too_few_programs_are_refused() {
         [&set.programs(), &last, &BTreeSet::new()].map(|p| set.groups_without(p)),
         [0, 1, 2]
     );
-    assert_eq!(TrainingSet::new(SmtMode::Smt2, &[]).unwrap_err(), FitError::Empty);
+    assert_eq!(
+        TrainingSet::new(SmtMode::Smt2, &[], Weighting::Plain).unwrap_err(),
+        FitError::Empty
+    );
 }
 
 #[test]
@@ -146,7 +152,7 @@ fn a_program_with_itself_is_left_out_alone() {
     let mut groups = world.all_pairs();
     groups.push(vec![2, 2]);
     let observations = world.observe(&groups, 4, 5);
-    let set = TrainingSet::new(SmtMode::Smt2, &observations).unwrap();
+    let set = TrainingSet::new(SmtMode::Smt2, &observations, Weighting::Plain).unwrap();
     let validation = set.cross_validate(Holdout::Programs).unwrap();
     assert_eq!(validation.folds.len(), 29);
     let fold = set.leave_out(&["program-02".into(), "program-03".into()].into()).unwrap();
