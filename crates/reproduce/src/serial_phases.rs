@@ -10,13 +10,13 @@ use super::figure::{Drawn, Figure, Paper, Point};
 use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Done, Experiment, carry_out, digest};
-use symbiont_experiment::theory::phases::{JointState, Scheduler, speedups};
+use symbiont_experiment::theory::phases::{JointState, Phase, Scheduler, speedups};
 use symbiont_report::published::phases as published;
-use symbiont_report::stats::Estimate;
+use symbiont_report::stats::{Estimate, mean};
 use symbiont_simulated::code::{self, CODE, machine};
 use symbiont_simulated::phases::{
-    CONTENDERS, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run, Runs,
-    SYSTEMS, Size, plan, stages,
+    CONTENDERS, CORES, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run,
+    Runs, SYSTEMS, Size, plan, stages,
 };
 
 /// The calculation that the programs make: as in the paper, one that fits into the cache.
@@ -39,6 +39,8 @@ const SYSTEM: &str = "The OS is simulated as Linux 2.6.18, the paper's, balances
                       lone thread the large core.";
 const NO_NUMBERS: &str = "The paper's figure has no numbers; its equations (Table 1 or 3) for the mean stand \
                           next to ours.";
+const ALONE: &str = "Of programs that never leave their phase: serial (S), parallel (P). Alone, a serial program is as \
+                     likely on any core, as the equations have it.";
 const ALL_PARALLEL: &str = "Negative control: two programs without serial phases (∞:1), of which no phase is \
                             distinguished from another.";
 
@@ -80,6 +82,14 @@ const FIGURES: &[Figure] = &[
             "Fig. 7",
             "A serial program co-running with a parallel one, serial phases first, simulated",
         )
+    },
+    Figure {
+        quantity: "Speedup against running alone",
+        unit: None,
+        neutral: Some(1.0),
+        drawn: Drawn::Table,
+        deviations: &[NO_NUMBERS, SYSTEM, ALONE],
+        ..figure("morad-tab3", "Tables 1 and 3", "Speedups in each joint state, simulated")
     },
     figure("morad-tab4", "Table 4", "Gain of each pair, asymmetric (a = 2), simulated"),
     figure("morad-fig8", "Fig. 8", "Gain of each pair, symmetric, simulated"),
@@ -155,14 +165,17 @@ impl Source for SerialPhases {
         for (id, machine, at) in [("morad-fig6", 0, 0), ("morad-fig7", 0, 1)] {
             reproduced.points.insert(id, by_cores(&runs, &trial.size, machine, at)?);
         }
-        let mut means = Vec::new();
+        let (mut means, mut states) = (Vec::new(), Vec::new());
         for (id, machine) in [("morad-fig8", 0), ("morad-tab4", 1)] {
             let pairs = |os| runs.pairs(machine, os, &trial.size.matrix_ratios);
-            reproduced.points.insert(id, gains(&runs, machine, &pairs(PAPERS)?)?);
+            let of_paper = pairs(PAPERS)?;
+            reproduced.points.insert(id, gains(&runs, machine, &of_paper)?);
+            states.extend(by_state(&runs, machine, &of_paper)?);
             for os in SYSTEMS {
                 means.extend(means_of(&runs, machine, os, &pairs(os)?)?);
             }
         }
+        reproduced.points.insert("morad-tab3", states);
         reproduced.points.insert("morad-tab5", means);
         let machines = stages.iter().map(|runner| code::described(runner.description()));
         reproduced.facts.extend(machines);
@@ -189,6 +202,48 @@ fn by_cores(runs: &Runs<'_>, size: &Size, machine: usize, at: usize) -> Result<V
         let today = Point::new(format!("{}{TODAY}", CONTENDERS[at]), cores.to_string(), today);
         let all = [Some(ours), equation, Some(today)];
         points.extend(all.into_iter().flatten().map(|it| it.x(f64::from(*cores))));
+    }
+    Ok(points)
+}
+
+/// Tables 1 (the OS) and 3: the first of two programs, in the phases that are named.
+fn by_state(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
+    let mut points = Vec::new();
+    let Some(model) = runs.model(machine, CORES) else { return Ok(points) };
+    let kind = if MACHINES[machine].1 > 1.0 { "asymmetric" } else { "symmetric" };
+    let states = [
+        (JointState::SS, "(S,S)"),
+        (JointState::SP, "(S,P)"),
+        (JointState::PS, "(P,S)"),
+        (JointState::PP, "(P,P)"),
+    ];
+    for (state, named) in states {
+        let is = |ratio: Ratio, phase: Phase| match phase {
+            Phase::Serial => ratio == Ratio::SERIAL,
+            Phase::Parallel => ratio == Ratio::PARALLEL,
+        };
+        let slots = |pair: &Pair| -> Vec<usize> {
+            let other = |slot: usize| pair.ratios[1 - slot];
+            let holds =
+                |slot: &usize| is(pair.ratios[*slot], state.own) && is(other(*slot), state.other);
+            [0, 1].into_iter().filter(holds).collect()
+        };
+        let Some(pair) = pairs.iter().find(|pair| !slots(pair).is_empty()) else { continue };
+        let alone = model.performance_alone(state.own);
+        for (scheduler, table, contender) in
+            [(Scheduler::Baseline, 1, CONTENDERS[0]), (Scheduler::Proposed, 3, CONTENDERS[1])]
+        {
+            let speedup = |pair: &Pair, drawn: &[usize]| {
+                let own =
+                    slots(pair).into_iter().map(|slot| pair.performance(slot, contender, drawn));
+                mean(&own.collect::<Vec<_>>()).unwrap_or(f64::NAN) / alone
+            };
+            let ours = runs.over(std::slice::from_ref(pair), speedup)?;
+            let equation = Estimate::exact(speedups(scheduler, model, state).avg);
+            let place = format!("{kind} {named}");
+            points.push(Point::new(contender, place.clone(), ours));
+            points.push(Point::new(format!("equations of Table {table}"), place, equation));
+        }
     }
     Ok(points)
 }

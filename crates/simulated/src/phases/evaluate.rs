@@ -178,14 +178,18 @@ impl Pair {
         mean(&sums).unwrap_or(f64::NAN)
     }
 
+    /// Mean performance of one of the two.
+    #[must_use]
+    pub fn performance(&self, slot: usize, of: &str, drawn: &[usize]) -> f64 {
+        let runs = self.drawn(of, drawn);
+        let own: Vec<f64> = runs.iter().filter_map(|(it, _)| it.get(slot).copied()).collect();
+        mean(&own).unwrap_or(f64::NAN)
+    }
+
     /// Fairness (eq. 4) of the mean speedups.
     #[must_use]
     pub fn fairness(&self, of: &str, drawn: &[usize]) -> f64 {
-        let runs = self.drawn(of, drawn);
-        let speedup = |slot: usize| {
-            let own: Vec<f64> = runs.iter().map(|(performance, _)| performance[slot]).collect();
-            mean(&own).unwrap_or(f64::NAN) / self.alone[slot]
-        };
+        let speedup = |slot: usize| self.performance(slot, of, drawn) / self.alone[slot];
         metrics::fairness(&[speedup(0), speedup(1)]).unwrap_or(f64::NAN)
     }
 

@@ -20,7 +20,7 @@ pub const SYSTEMS: [Generation; 2] = [Generation::Older, Generation::Today];
 /// Mean length of a phase.
 const PHASE: Duration = Duration::from_millis(200);
 /// Cores of these machines.
-pub(super) const CORES: u32 = 8;
+pub const CORES: u32 = 8;
 
 /// How large an experiment is. Times are simulated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
