@@ -70,7 +70,7 @@ pub use fpu::Fpu;
 pub use hysched::{Hysched, UnknownVariant, Variant, dominant, pairing};
 pub use l1_bandwidth::L1Bandwidth;
 pub use never_twice::NeverTwice;
-pub use oracle::{Oracle, PairSlowdowns, PairSlowdownsError};
+pub use oracle::{Course as PairCourse, Oracle, PairSlowdowns, PairSlowdownsError};
 pub use parameter::{Declaration, Declared, Kind, Parameter, Parameters, Typed, Value};
 pub use phases::{JointState, JointStates, Phase, Phases, ProgramPhase, Turns};
 pub use random::Random;

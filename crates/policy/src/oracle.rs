@@ -2,22 +2,23 @@
 //! (Feliu et al., section 6.2).
 //!
 //! It matches pairs on the slowdowns that were measured of each pair of programs
-//! beforehand, over whole runs, by the objective of `symbiotic`: what the two differ
-//! by is what the model and the counters err. It knows no phases, where the
-//! published one follows a profile over time, and pairs only: it is not the best
-//! that can be. The published one is used for SMT2 alone, as is this.
+//! beforehand, by the objective of `symbiotic`: what the two differ
+//! by is what the model and the counters err. It follows the pairs' course over time, where that was kept, by how long
+//! each thread has been running: one that is slower than its profile is ahead of itself there, as in the paper
+//! (`pairs_follow_the_course_of_their_programs`). It knows pairs only, and nothing of memory: it is not the best that
+//! can be. The published one is used for SMT2 alone, as is this.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use symbiont_machine::{Assignment, Placement, ProgramId, RunState, Signal};
+use symbiont_machine::{Assignment, Placement, ProgramId, RunState, Signal, ThreadId};
 use symbiont_matching::{Request, group};
 use symbiont_model::{Interference, Objective};
 
 use crate::core_slots::{CoreSlots, Group, Pool, pools};
-use crate::{Entry, MissingInput, Policy, Requirements, Symbiotic, View};
+use crate::{Entry, MissingInput, Policy, Requirements, Symbiotic, ThreadView, View};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "oracle",
@@ -40,7 +41,7 @@ const SLOWDOWNS: MissingInput =
 /// Threads of a group at most.
 const WIDTH: usize = 2;
 
-/// Mean slowdowns of co-running programs, against running alone.
+/// Slowdowns of co-running programs, against running alone: means, and their course where it is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct PairSlowdowns {
@@ -54,12 +55,34 @@ struct Written {
     machine: String,
     programs: Vec<String>,
     slowdowns: Vec<Vec<f64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    course: Option<Course>,
+}
+
+/// Slowdowns over the time since both programs began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Course {
+    /// Length of an interval, ms; above 0.
+    pub interval_ms: u32,
+    /// Victim by co-runner by interval; each with at least one.
+    pub slowdowns: Vec<Vec<Vec<f64>>>,
+}
+
+impl Course {
+    fn is_sound(&self, programs: usize) -> bool {
+        let sound =
+            |all: &Vec<f64>| !all.is_empty() && all.iter().all(|s| *s > 0.0 && s.is_finite());
+        let row = |row: &Vec<Vec<f64>>| row.len() == programs && row.iter().all(sound);
+        self.interval_ms > 0 && self.slowdowns.len() == programs && self.slowdowns.iter().all(row)
+    }
 }
 
 /// A table that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "slowdowns of pairs need one positive number for each pair of programs, each with itself included"
+    "slowdowns of pairs need one positive number for each pair of programs, each with itself included, and so does each \
+     interval of their course"
 )]
 pub struct PairSlowdownsError;
 
@@ -72,7 +95,8 @@ impl TryFrom<Written> for PairSlowdowns {
         let n = places.len();
         let sound =
             |row: &Vec<f64>| row.len() == n && row.iter().all(|s| *s > 0.0 && s.is_finite());
-        let all = written.programs.len() == n && written.slowdowns.len() == n;
+        let course = written.course.as_ref().is_none_or(|course| course.is_sound(n));
+        let all = written.programs.len() == n && written.slowdowns.len() == n && course;
         if all && written.slowdowns.iter().all(sound) {
             Ok(Self { written, places })
         } else {
@@ -98,7 +122,15 @@ impl PairSlowdowns {
         programs: Vec<String>,
         slowdowns: Vec<Vec<f64>>,
     ) -> Result<Self, PairSlowdownsError> {
-        Written { machine, programs, slowdowns }.try_into()
+        Written { machine, programs, slowdowns, course: None }.try_into()
+    }
+
+    /// With their course.
+    ///
+    /// # Errors
+    /// When it is not of these programs, or a number not positive and finite.
+    pub fn over_time(self, course: Course) -> Result<Self, PairSlowdownsError> {
+        Written { course: Some(course), ..self.written }.try_into()
     }
 
     /// The machine that they were measured on.
@@ -126,14 +158,26 @@ impl PairSlowdowns {
         row.get(*self.places.get(other)?).copied()
     }
 
-    /// The table of some programs, which may occur several times.
-    fn among(&self, names: &[&str]) -> Result<Interference, String> {
-        let unknown = names.iter().find(|name| !self.places.contains_key(**name));
-        if let Some(name) = unknown {
+    /// The same when the victim has been running for so long; the mean where the course is not known.
+    #[must_use]
+    pub fn slowdown_after(&self, victim: &str, other: &str, age: Duration) -> Option<f64> {
+        let Some(course) = &self.written.course else { return self.slowdown(victim, other) };
+        let row = course.slowdowns.get(*self.places.get(victim)?)?;
+        let pair = row.get(*self.places.get(other)?)?;
+        let interval = age.as_millis() / u128::from(course.interval_ms.max(1));
+        usize::try_from(interval).ok().and_then(|at| pair.get(at)).or(pair.last()).copied()
+    }
+
+    /// The table of some programs, which may occur several times, each with how long it has been running.
+    fn among(&self, programs: &[(&str, Duration)]) -> Result<Interference, String> {
+        let unknown = programs.iter().find(|(name, _)| !self.places.contains_key(*name));
+        if let Some((name, _)) = unknown {
             return Err(format!("nothing is known of program '{name}'"));
         }
-        let of = |victim: &&str| names.iter().filter_map(|o| self.slowdown(victim, o)).collect();
-        let rows: Vec<Vec<f64>> = names.iter().map(of).collect();
+        let of = |&(victim, age): &(&str, Duration)| {
+            programs.iter().filter_map(|(it, _)| self.slowdown_after(victim, it, age)).collect()
+        };
+        let rows: Vec<Vec<f64>> = programs.iter().map(of).collect();
         Interference::measured(&rows).ok_or_else(|| PairSlowdownsError.to_string())
     }
 }
@@ -142,6 +186,8 @@ impl PairSlowdowns {
 #[derive(Debug, Clone)]
 pub struct Oracle {
     slowdowns: Option<Arc<PairSlowdowns>>,
+    /// How long each thread has been there.
+    ages: BTreeMap<ThreadId, Duration>,
     objective: Objective,
 }
 
@@ -149,7 +195,7 @@ impl Oracle {
     /// Knows this; without it, everything is left to the OS. Schedules are judged as by `symbiotic`.
     #[must_use]
     pub fn new(slowdowns: Option<Arc<PairSlowdowns>>) -> Self {
-        Self { slowdowns, objective: Objective::Slowdown }
+        Self { slowdowns, ages: BTreeMap::new(), objective: Objective::Slowdown }
     }
 
     /// Judges schedules by this.
@@ -175,13 +221,18 @@ impl Policy for Oracle {
         let Some(slowdowns) = &self.slowdowns else {
             return pools(view, |_, _| Some(SLOWDOWNS.to_string().into())).1;
         };
-        let asleep = |thread: &crate::ThreadView<'_>| thread.state != RunState::Runnable;
+        let over = |thread: &ThreadView<'_>| thread.did.map(|did| did.over).unwrap_or_default();
+        let age = |thread: &ThreadView<'_>| {
+            (thread.id, self.ages.get(&thread.id).copied().unwrap_or_default() + over(thread))
+        };
+        self.ages = view.threads.iter().map(age).collect();
+        let asleep = |thread: &ThreadView<'_>| thread.state != RunState::Runnable;
         let (pools, mut placement) =
             pools(view, |_, thread| asleep(thread).then(|| "asleep".into()));
         let mut slots = CoreSlots::new(view.topology);
         for pool in &pools {
             let by = (slowdowns.as_ref(), self.objective);
-            match pairs(by, view, pool, (slots.cores(pool), slots.width(pool))) {
+            match pairs(by, &self.ages, view, pool, (slots.cores(pool), slots.width(pool))) {
                 Ok((groups, known)) => {
                     slots.assign(view, pool, &groups, &mut placement);
                     for (index, slowdown) in known {
@@ -208,6 +259,7 @@ type Pairs = (Vec<Group>, Vec<(usize, f64)>);
 /// The pairs of least cost with their known slowdowns, or why there are none.
 fn pairs(
     (slowdowns, objective): (&PairSlowdowns, Objective),
+    ages: &BTreeMap<ThreadId, Duration>,
     view: &View<'_>,
     pool: &Pool,
     (cores, places): (usize, usize),
@@ -218,7 +270,9 @@ fn pairs(
         let program = view.threads.get(at).map(|thread| thread.program);
         program.and_then(|program| names.get(&program).copied()).unwrap_or("")
     };
-    let programs: Vec<&str> = pool.threads.iter().map(name).collect();
+    let age = |&at: &usize| view.threads.get(at).and_then(|thread| ages.get(&thread.id)).copied();
+    let programs: Vec<(&str, Duration)> =
+        pool.threads.iter().map(|at| (name(at), age(at).unwrap_or_default())).collect();
     let table = slowdowns.among(&programs)?;
     let request = Request::new(programs.len(), cores, places.clamp(1, WIDTH));
     let grouping = group(&request, |members| table.cost(objective, members))

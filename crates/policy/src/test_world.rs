@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use symbiont_counters::catalogue::{Unit, Value};
-use symbiont_counters::{Characterizations, Measured, Measurements};
+use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{Placement, Program, ProgramId, RunState, Sample, Target, ThreadId};
 use symbiont_model::{
@@ -143,8 +143,11 @@ impl Bench {
         let programs = (0..threads.len() as u32)
             .map(|at| Program::new(ProgramId(at), format!("program-{at}")))
             .collect();
+        let over = std::time::Duration::from_millis(100);
+        let ran = Characterization { over, ready: 1.0, running: 1.0, switches: 0, migrated: None };
+        let awake = threads.iter().filter(|thread| thread.state == RunState::Runnable);
+        let did: Characterizations = awake.map(|thread| (thread.id, ran)).collect();
         let sample = Sample { threads, programs, ..Sample::default() };
-        let did = Characterizations::new();
         let view = View::new(&self.machine, &sample, &did, &self.placement);
         look(&view.measured(&measurements))
     }

@@ -79,9 +79,52 @@ fn a_program_may_be_there_several_times() {
     let names = ["a", "b"].map(str::to_owned).to_vec();
     let rows = vec![vec![3.0, 1.2], vec![1.5, 2.0]];
     let known = PairSlowdowns::new("synthetic".into(), names, rows).unwrap();
-    let table = known.among(&["a", "a", "b", "a"]).unwrap();
+    let table = known.among(&["a", "a", "b", "a"].map(|name| (name, Duration::ZERO))).unwrap();
     assert_eq!((table.slowdown(0, &[0, 1]), table.slowdown(3, &[1, 3])), (3.0, 3.0));
     assert_eq!((table.slowdown(1, &[1, 2]), table.slowdown(2, &[1, 2])), (1.2, 1.5));
+}
+
+/// Slowdowns of four programs: as `parity` has it, and from the third interval on the other way round.
+fn course(interval_ms: u32) -> Course {
+    let later = |a, b| if parity(a, b) > 1.5 { 1.2 } else { 2.0 };
+    let of = |a, b| vec![parity(a, b), parity(a, b), later(a, b)];
+    Course { interval_ms, slowdowns: (0..4).map(|a| (0..4).map(|b| of(a, b)).collect()).collect() }
+}
+
+#[test]
+fn pairs_follow_the_course_of_their_programs() {
+    let names = (0..4).map(|at| format!("program-{at}")).collect();
+    let means = vec![vec![1.6; 4]; 4];
+    let known = PairSlowdowns::new("synthetic".into(), names, means).unwrap();
+    let known = known.over_time(course(100)).unwrap();
+    let after = |ms| known.slowdown_after("program-0", "program-2", Duration::from_millis(ms));
+    assert_eq!([0, 199, 200, 9000].map(after), [Some(2.0), Some(2.0), Some(1.2), Some(1.2)]);
+    let mut oracle = Oracle::new(Some(Arc::new(known)));
+    let mut bench = Bench::new("core:2 smt:2", &[LIKE; 4]);
+    let mut like = Vec::new();
+    for _ in 0..6 {
+        bench.step(&mut oracle);
+        like.push(bench.groups().iter().all(|pair| (pair[0] + pair[1]) % 2 == 0));
+    }
+    assert!(!like[0] && like[5], "{like:?}");
+    assert!(like.is_sorted(), "{like:?}");
+}
+
+#[test]
+fn a_course_is_written_and_read_and_one_that_is_none_is_refused() {
+    let names: Vec<String> = (0..4).map(|at| format!("program-{at}")).collect();
+    let known = PairSlowdowns::new("m".into(), names, vec![vec![1.6; 4]; 4]).unwrap();
+    let with = known.clone().over_time(course(100)).unwrap();
+    let written = serde_json::to_string(&with).unwrap();
+    assert_eq!(serde_json::from_str::<PairSlowdowns>(&written).unwrap(), with);
+    assert!(!serde_json::to_string(&known).unwrap().contains("course"));
+    let mut short = course(100);
+    short.slowdowns[1][2].clear();
+    let mut negative = course(100);
+    negative.slowdowns[3][3][0] = -1.0;
+    for none in [course(0), short, negative] {
+        assert_eq!(known.clone().over_time(none), Err(PairSlowdownsError));
+    }
 }
 
 #[test]

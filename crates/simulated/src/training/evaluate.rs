@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;
+use std::time::Duration;
 
 use symbiont_model::{Components, Holdout, Model, SmtMode, Trained, Training};
-use symbiont_policy::PairSlowdowns;
+use symbiont_policy::{PairCourse, PairSlowdowns};
 use symbiont_topology::CoreKind;
 use symbiont_training::{
     Observation, Profile, Together, TrainingSet, Validation, align, fit_throttling,
@@ -120,7 +121,7 @@ pub fn evaluate(
         );
     }
     let (machine, core, catalogue) = made;
-    let slowdowns = slowdowns(runs, &training.programs, &machine, &isolated)?;
+    let slowdowns = slowdowns(runs, (&training.programs, size.quantum), &machine, &isolated)?;
     let model = Model { machine, core, catalogue, components, training, modes: fitted };
     Ok(Evaluated { model, slowdowns, modes })
 }
@@ -225,26 +226,42 @@ fn nops(
 /// Mean slowdowns of pairs against isolated runs of the same instructions.
 pub(super) fn slowdowns(
     runs: &BTreeMap<Run, Ran>,
-    programs: &[String],
+    (programs, quantum): (&[String], Duration),
     machine: &str,
     isolated: &BTreeMap<&str, Profile>,
 ) -> Result<PairSlowdowns, Error> {
     let place = |program: &String| programs.iter().position(|known| known == program);
     let mut table = vec![vec![f64::NAN; programs.len()]; programs.len()];
+    let mut courses = vec![vec![Vec::new(); programs.len()]; programs.len()];
     for (run, ran) in runs {
         let (Run::Together(pair), [a, b]) = (run, ran.programs.as_slice()) else { continue };
         let [one, other] = pair.as_slice() else { continue };
         for (victim, co_runner, quanta) in [(one, other, a), (other, one, b)] {
-            let slowdown = mean_slowdown(quanta, profile(isolated, victim)?)
+            let alone = profile(isolated, victim)?;
+            let slowdown = mean_slowdown(quanta, alone)
                 .ok_or_else(|| wrong(format!("{run}: {victim} was not measured")))?;
-            let cell = place(victim).zip(place(co_runner));
-            let cell = cell.and_then(|(row, column)| table.get_mut(row)?.get_mut(column));
-            if let Some(cell) = cell {
-                *cell = slowdown;
-            }
+            let Some((row, column)) = place(victim).zip(place(co_runner)) else { continue };
+            table[row][column] = slowdown;
+            courses[row][column] = course(quanta, alone, slowdown);
         }
     }
-    PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table).map_err(wrong)
+    let slowdowns =
+        PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table).map_err(wrong)?;
+    let interval_ms = u32::try_from(quantum.as_millis()).unwrap_or(u32::MAX).max(1);
+    slowdowns.over_time(PairCourse { interval_ms, slowdowns: courses }).map_err(wrong)
+}
+
+/// The slowdown in each quantum; the mean where a quantum was not measured.
+fn course(quanta: &[symbiont_training::Quantum], alone: &Profile, mean: f64) -> Vec<f64> {
+    let mut at = 0.0;
+    let of = |quantum: &symbiont_training::Quantum| {
+        let from = at;
+        at += quantum.instructions;
+        let alone = alone.over(from, at).ok();
+        let both = quantum.stack.as_ref().zip(alone.as_ref());
+        both.map_or(mean, |(together, alone)| together.cpi() / alone.cpi())
+    };
+    quanta.iter().map(of).collect()
 }
 
 /// Cycles with co-runners over cycles alone of the same instructions.

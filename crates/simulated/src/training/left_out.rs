@@ -76,7 +76,12 @@ impl LeftOut {
         };
         Ok(Self {
             weighting: options.weighting,
-            slowdowns: slowdowns(runs, &options.programs, &model.machine, &isolated)?,
+            slowdowns: slowdowns(
+                runs,
+                (&options.programs, options.size.quantum),
+                &model.machine,
+                &isolated,
+            )?,
             model,
             modes,
         })
