@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::harness::{Error, Progress as _};
 use symbiont_jobs::swf;
 use symbiont_reproduce::own::{OwnPrograms, ProgramUse, replaceable};
 use symbiont_reproduce::{
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn given_programs_that_no_figure_runs_are_named_and_refused_where_all_are() {
         let folder = tempfile::tempdir().unwrap();
-        let profile = symbiont_simulated::Library::default().load("synthetic-integer").unwrap();
+        let profile = Library::default().load("synthetic-integer").unwrap();
         profile.write(&folder.path().join("p.profile")).unwrap();
         let map = folder.path().join("map");
         std::fs::write(&map, "mcf = p.profile\ngamess = p.profile\n").unwrap();

@@ -70,6 +70,16 @@ fn a_map_is_refused_with_its_line() {
 }
 
 #[test]
+fn each_program_that_may_be_given_is_listed_with_its_stand_ins() {
+    let all: BTreeMap<&str, Vec<&str>> = replaceable().collect();
+    assert_eq!(all.len(), NAMED.len());
+    assert_eq!(all["429.mcf"], ["network", "bfs"], "in pools and tables, and in pairs");
+    assert_eq!(all["400.perlbench"], ["perl", "gawk"]);
+    assert_eq!(all["SciMark.LU"], ["scimark-lu"]);
+    assert!(all["433.milc"].is_empty());
+}
+
+#[test]
 fn a_given_program_takes_the_place_of_its_stand_ins() {
     let own =
         own("perlbench = integer.profile\nmilc = integer.profile\nxz_r = integer.profile").unwrap();
