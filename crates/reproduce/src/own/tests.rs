@@ -223,7 +223,7 @@ fn a_report_without_given_programs_names_the_stand_ins() {
     let uses = crate::peternier::WorkOver.uses(&context);
     assert!(uses.iter().all(|one| !one.is_own() && one.program.is_some()), "{uses:?}");
     assert_eq!(paragraph(&uses, "peternier-tab1"), None);
-    let table = table(&uses, &context.own, |name| name.to_owned()).csv();
+    let table = table(&uses, &context.own, str::to_owned).csv();
     assert!(
         !table.contains("the paper's own") && table.contains("429.mcf,bfs,stand-in"),
         "{table}"

@@ -231,5 +231,5 @@ fn each_program_of_the_paper_has_a_stand_in_that_runs() {
     assert_eq!(of("settle-tab4"), ours().collect());
     assert_eq!(of("settle-fig10"), linux::programs().into_iter().chain(ours()).collect());
     let known = |id: &&str| FIGURES.iter().any(|figure| figure.id == *id);
-    assert!(OF_EIGHT_JOBS.iter().all(|id| known(id)));
+    assert!(OF_EIGHT_JOBS.iter().all(known));
 }
