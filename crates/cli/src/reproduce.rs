@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::harness::{Error, Progress as _};
 use symbiont_jobs::swf;
+use symbiont_reproduce::own::{OwnPrograms, ProgramUse, replaceable};
 use symbiont_reproduce::{
     ABSENT, Context, Effort, Figure, GivenWorkload, Outcome, Paper, UnknownFigure, figures, page,
-    reproduce, summary, takes_workload,
+    reproduce, summary, takes_workload, uses,
 };
 use symbiont_sim::ready::any_cores;
 use symbiont_simulated::Library;
@@ -30,16 +31,18 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     }
     let wanted = wanted(args)?;
     let workload = args.workload.as_deref().map(|path| workload(path, &wanted)).transpose()?;
+    let own = args.programs.as_deref().map(OwnPrograms::read).transpose()?.unwrap_or_default();
     let library = Library::open(&args.profiles)?;
     let mut progress = Terminal::new(Figures::Simulated)?;
-    let own = || cache().unwrap_or_default().join("traces/continuous");
+    let usual = || cache().unwrap_or_default().join("traces/continuous");
     let context = Context {
-        traces: args.traces.clone().unwrap_or_else(own),
+        traces: args.traces.clone().unwrap_or_else(usual),
         records: args.output.join("records"),
         effort: if args.quick { Effort::Quick } else { Effort::Full },
         seed: args.seed,
         workers: std::thread::available_parallelism().map_or(1, Into::into),
         library: &library,
+        own,
         workload,
         prepare: &|builder, profiles, modes| {
             let bar = Bar::new().map_err(|error| Error::Evaluation(error.to_string()))?;
@@ -49,6 +52,10 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
             prepared.map_err(|error| Error::Evaluation(error.to_string()))
         },
     };
+    let idle = idle(&context.own, &uses(&wanted, &context))?;
+    if !idle.is_empty() {
+        progress.note(&format!("given, and run by none of these figures: {}", idle.join(", ")));
+    }
     let begin = Instant::now();
     let outcome = reproduce(&wanted, &context, &args.output, &mut progress)?;
     progress.end();
@@ -57,6 +64,9 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
         return Ok(());
     }
     print(&outcome);
+    if !context.own.is_empty() {
+        say!("\n{}", programs(&outcome.uses));
+    }
     say!("\n{}", time_taken(begin.elapsed()));
     let index = args.output.join("index.html");
     say!("Report: {}", index.canonicalize().unwrap_or(index).display());
@@ -83,6 +93,32 @@ fn workload(path: &Path, wanted: &[&Figure]) -> anyhow::Result<GivenWorkload> {
     ensure!(!log.jobs.is_empty(), "no job of the workload {shown} ran");
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(GivenWorkload { name, log })
+}
+
+/// Programs that were given and that no figure runs; it is an error if all of them are.
+fn idle(own: &OwnPrograms, uses: &[ProgramUse]) -> anyhow::Result<Vec<&'static str>> {
+    let runs = |name: &&'static str| uses.iter().any(|one| one.by == **name);
+    let idle: Vec<&str> = own.names().filter(|name| !runs(name)).collect();
+    ensure!(
+        own.is_empty() || idle.len() < own.names().count(),
+        "none of these figures runs a program that --programs gives ({}); \
+         docs/own-programs.md says which figures run which programs",
+        idle.join(", ")
+    );
+    Ok(idle)
+}
+
+/// Which of the papers' programs ran, and how many others stood for.
+fn programs(uses: &[ProgramUse]) -> String {
+    let own: Vec<&str> =
+        uses.iter().filter(|one| one.is_own()).map(|one| one.by.as_str()).collect();
+    let stand_ins: Vec<String> = uses
+        .iter()
+        .filter(|one| !one.is_own())
+        .filter_map(|one| Some(format!("{} for {}", one.by, one.program?)))
+        .collect();
+    let stand_ins = if stand_ins.is_empty() { "none".to_owned() } else { stand_ins.join(", ") };
+    format!("The papers' own programs: {}\nStand-ins: {stand_ins}", own.join(", "))
 }
 
 /// The figures that were asked for; all of them can be made.
@@ -160,6 +196,13 @@ fn list(json: bool) -> anyhow::Result<()> {
             say!("  {:22} {:22} {said}", listed.id, listed.place);
         }
     }
+    say!(
+        "Programs that --programs can replace by the papers' own, and what runs where it does not"
+    );
+    for (name, ours) in replaceable() {
+        let ours = if ours.is_empty() { "nothing".to_owned() } else { ours.join(", ") };
+        say!("  {name:22} {ours}");
+    }
     Ok(())
 }
 
@@ -213,6 +256,31 @@ mod tests {
         assert!(of(slowdown, b"; none\n").unwrap_err().starts_with("no job of the workload"));
         let other = of("morad-tab4", job).unwrap_err();
         assert!(other.starts_with("'morad-tab4' is not made from a workload"), "{other}");
+    }
+
+    #[test]
+    fn given_programs_that_no_figure_runs_are_named_and_refused_where_all_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = Library::default().load("synthetic-integer").unwrap();
+        profile.write(&folder.path().join("p.profile")).unwrap();
+        let map = folder.path().join("map");
+        std::fs::write(&map, "mcf = p.profile\ngamess = p.profile\n").unwrap();
+        let own = OwnPrograms::read(&map).unwrap();
+        let ran = |program, by: &str| ProgramUse {
+            program,
+            by: by.to_owned(),
+            traced: false,
+            figures: Vec::new(),
+        };
+        let uses = [ran(Some("429.mcf"), "429.mcf"), ran(Some("403.gcc"), "gcc"), ran(None, "bwa")];
+        assert_eq!(idle(&own, &uses).unwrap(), ["416.gamess"]);
+        assert_eq!(
+            programs(&uses),
+            "The papers' own programs: 429.mcf\nStand-ins: gcc for 403.gcc"
+        );
+        let refused = idle(&own, &uses[1..]).unwrap_err().to_string();
+        assert!(refused.contains("--programs gives (416.gamess, 429.mcf)"), "{refused}");
+        assert!(idle(&OwnPrograms::default(), &[]).unwrap().is_empty());
     }
 
     #[test]

@@ -17,8 +17,9 @@ use symbiont_sim::machine::{SimMachine, SimOptions};
 
 use super::compared::{Comparison, Ready};
 use super::figure::{Drawn, Figure, Paper, Point};
+use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::trained::{Knowledge, train};
-use super::{Context, Effort, PROGRAMS, Reproduced, Source};
+use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Metric, Repeats, Rows};
 use symbiont_simulated::code::described;
@@ -99,6 +100,10 @@ impl Source for Auto {
         FIGURES
     }
 
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        ProgramUse::of_pool(&context.few_programs(CPU2006_AND_2017), CPU2006_AND_2017, FIGURES)
+    }
+
     fn reproduce(
         &self,
         context: &Context<'_>,
@@ -108,7 +113,7 @@ impl Source for Auto {
             Effort::Quick => (2, 1, Repeats { least: 2, most: 2, narrow: 0.005 }),
             Effort::Full => (NUMBERS, 4, Repeats { least: 3, most: 10, narrow: 0.005 }),
         };
-        let programs = PROGRAMS.map(str::to_owned).to_vec();
+        let programs = context.few_programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
         let mut reproduced = Reproduced::default();
         for (name, smt) in MACHINES {

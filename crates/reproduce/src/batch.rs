@@ -16,6 +16,7 @@ use symbiont_simulated::cluster::PairTable;
 use symbiont_simulated::code::described;
 
 use super::figure::{Drawn, Figure, Paper, Point};
+use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::{Context, Effort, Reproduced, Source};
 
 /// Jobs of a batch, simulated.
@@ -74,6 +75,10 @@ impl Source for Batches {
         FIGURES
     }
 
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        ProgramUse::of_pool(&context.all_programs(CPU2006_AND_2017), CPU2006_AND_2017, FIGURES)
+    }
+
     fn reproduce(
         &self,
         context: &Context<'_>,
@@ -84,8 +89,7 @@ impl Source for Batches {
             Effort::Full => 300,
         };
         // All, however little is run: no two jobs of a batch are of one program.
-        let programs: Vec<String> =
-            context.library.of_kind(symbiont_simulated::Kind::Program).collect();
+        let programs = context.all_programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
         let wrong = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         progress.begin(MACHINES.len() * batches, None, Duration::ZERO);

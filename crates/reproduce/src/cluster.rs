@@ -13,6 +13,7 @@ use symbiont_simulated::cluster::{
 };
 
 use super::figure::{Drawn, Figure, Paper, Point};
+use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::{Context, Effort, GivenWorkload, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_report::stats::{Estimate, mean_estimate};
@@ -88,6 +89,10 @@ impl Source for Queue {
         FIGURES
     }
 
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        ProgramUse::of_pool(&context.programs(CPU2006_AND_2017), CPU2006_AND_2017, FIGURES)
+    }
+
     fn reproduce(
         &self,
         context: &Context<'_>,
@@ -99,7 +104,7 @@ impl Source for Queue {
             Effort::Full => Size { nodes: 1_000, jobs: 10_000, seeds: 5 },
         };
         let machine = super::described(MACHINE)?;
-        let programs = context.programs();
+        let programs = context.programs(CPU2006_AND_2017);
         let wrong = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         let table = PairTable::simulated(&machine, &context.profiles(&programs)?)
             .map_err(|error| wrong(&error))?;

@@ -21,6 +21,7 @@ pub(super) use self::figures::{ANTT, STP, Said, place};
 use self::figures::{FIGURES, points, together};
 use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};
+use super::own::{CPU2006, ProgramUse};
 use super::trained::{Knowledge, explore, train};
 use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::Repeats;
@@ -91,6 +92,10 @@ impl Source for Symbiotic {
         FIGURES
     }
 
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        ProgramUse::of_pool(&context.programs(CPU2006), CPU2006, FIGURES)
+    }
+
     fn reproduce(
         &self,
         context: &Context<'_>,
@@ -100,7 +105,7 @@ impl Source for Symbiotic {
             Effort::Quick => QUICK,
             Effort::Full => FULL,
         };
-        let programs = context.programs();
+        let programs = context.programs(CPU2006);
         let profiles = context.profiles(&programs)?;
         let description = super::described(POWER8)?;
         let core = description.clone();

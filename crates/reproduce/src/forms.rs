@@ -18,6 +18,7 @@ use symbiont_sim::fast::Switches;
 use super::compared::{Comparison, Ready};
 use super::feliu::{self, DECISION, POWER8, RANDOM};
 use super::figure::{Drawn, Figure, Paper, Point};
+use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::trained::{Knowledge, left_out};
 use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
@@ -120,6 +121,10 @@ impl Source for Forms {
         FIGURES
     }
 
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        ProgramUse::of_pool(&context.programs(CPU2006_AND_2017), CPU2006_AND_2017, FIGURES)
+    }
+
     fn reproduce(
         &self,
         context: &Context<'_>,
@@ -129,7 +134,7 @@ impl Source for Forms {
             Effort::Quick => QUICK,
             Effort::Full => FULL,
         };
-        let programs = context.programs();
+        let programs = context.programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
         let description = super::described(POWER8)?;
         let mut observed: Vec<LeftOut> = Vec::new();

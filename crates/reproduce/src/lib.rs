@@ -39,6 +39,7 @@ mod feliu;
 mod figure;
 mod forms;
 mod navarro;
+pub mod own;
 mod page;
 mod peternier;
 mod seniority;
@@ -63,6 +64,7 @@ pub use figure::{Control, Drawn, Figure, Paper, Point};
 pub use page::{page, summary};
 pub use verdict::{Overall, Score, Tally, Verdict, magnitude, scores};
 
+use own::{OwnPrograms, ProgramUse, Suite};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_simulated::{Kind, Library};
 
@@ -103,6 +105,8 @@ pub struct Context<'a> {
     pub workers: usize,
     /// The programs' profiles.
     pub library: &'a Library,
+    /// Programs of the papers that run in place of those that stand for them.
+    pub own: OwnPrograms,
     /// Folder of continuous traces of programs, which need not be there.
     pub traces: PathBuf,
     /// The workload of jobs on a cluster; none: drawn ones.
@@ -112,18 +116,35 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The programs that were profiled, but for synthetic ones; some of them where little is run.
-    fn programs(&self) -> Vec<String> {
+    /// The programs that were profiled, but for synthetic ones; some of them where little is run. Given ones of
+    /// these suites have the places of their stand-ins.
+    fn programs(&self, suites: &[Suite]) -> Vec<String> {
         match self.effort {
-            Effort::Quick => PROGRAMS.map(str::to_owned).to_vec(),
-            Effort::Full => self.library.of_kind(Kind::Program).collect(),
+            Effort::Quick => self.few_programs(suites),
+            Effort::Full => self.all_programs(suites),
         }
+    }
+
+    /// The same, however much is run: those that are soon made ready.
+    fn few_programs(&self, suites: &[Suite]) -> Vec<String> {
+        self.own.in_pool(PROGRAMS.map(str::to_owned).to_vec(), suites, false)
+    }
+
+    /// The same, however little is run: all, with the given ones that have no stand-in.
+    fn all_programs(&self, suites: &[Suite]) -> Vec<String> {
+        self.own.in_pool(self.library.of_kind(Kind::Program).collect(), suites, true)
     }
 
     /// The profiles of these programs.
     fn profiles(&self, names: &[String]) -> Result<BTreeMap<String, Profile>, Error> {
-        let profiles = self.library.load_all(names.iter().map(String::as_str));
-        profiles.map_err(|error| Error::Evaluation(error.to_string()))
+        let ours = names.iter().map(String::as_str).filter(|name| self.own.get(name).is_none());
+        let profiles = self.library.load_all(ours);
+        let mut profiles = profiles.map_err(|error| Error::Evaluation(error.to_string()))?;
+        let given = names
+            .iter()
+            .filter_map(|name| Some((name.clone(), self.own.get(name)?.profile.clone())));
+        profiles.extend(given);
+        Ok(profiles)
     }
 }
 
@@ -158,6 +179,12 @@ pub trait Source: Sync {
     fn missing(&self, context: &Context<'_>) -> Option<String> {
         let _ = context;
         None
+    }
+
+    /// The programs that it runs, and which of the papers' they are or stand for, as far as that is a choice.
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        let _ = context;
+        Vec::new()
     }
 
     /// Carries out what is not kept yet, and evaluates all.
@@ -208,6 +235,14 @@ pub fn figures() -> impl Iterator<Item = (&'static dyn Source, &'static Figure)>
 #[error("no figure is called '{0}'; `symbiont reproduce --list` names all")]
 pub struct UnknownFigure(pub String);
 
+/// The programs that these figures are made of.
+#[must_use]
+pub fn uses(wanted: &[&'static Figure], context: &Context<'_>) -> Vec<ProgramUse> {
+    let ids: Vec<&'static str> = wanted.iter().map(|figure| figure.id).collect();
+    let all = SOURCES.iter().flat_map(|source| source.uses(context));
+    ProgramUse::merged(all.collect(), &ids)
+}
+
 /// Carries out the sources of these figures, and writes the report.
 ///
 /// # Errors
@@ -243,7 +278,9 @@ pub fn reproduce(
         return Err(Error::Evaluation(what.clone()));
     }
     let figures = judged(&all, is_wanted);
-    let outcome = Outcome { effort: context.effort, figures, facts: facts(&all), lacking };
+    let made: Vec<&'static Figure> = figures.iter().map(|(figure, _)| *figure).collect();
+    let uses = uses(&made, context);
+    let outcome = Outcome { effort: context.effort, figures, uses, facts: facts(&all), lacking };
     page(&outcome, context).write(output)?;
     Ok(outcome)
 }
@@ -255,6 +292,8 @@ pub struct Outcome {
     pub effort: Effort,
     /// The figures with their points.
     pub figures: Vec<(&'static Figure, Vec<Point>)>,
+    /// The programs that they are made of.
+    pub uses: Vec<ProgramUse>,
     /// What they rest on.
     pub facts: Vec<(String, String)>,
     /// Figures that were asked for and not made, and what is missing for them.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use symbiont_sim::fast::TableBuilder;
 
 use super::figure::{Drawn, Figure, Paper, Point};
+use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Finished, Metric, Rows, carry_out, digest};
@@ -111,15 +112,22 @@ impl Source for Hysched {
         FIGURES
     }
 
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        let size = size(context);
+        let mut uses = ProgramUse::of_pool(&size.programs, CPU2006_AND_2017, FIGURES);
+        let in_table = OF_TABLE_1.iter().zip(&size.counterparts);
+        uses.extend(
+            in_table.map(|(of, by)| ProgramUse::of(of, by, &["navarro-tab1", "navarro-order"])),
+        );
+        uses
+    }
+
     fn reproduce(
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
     ) -> Result<Reproduced, Error> {
-        let size = match context.effort {
-            Effort::Quick => Size::quick(context.programs()),
-            Effort::Full => Size::full(context.programs()),
-        };
+        let size = size(context);
         let profiles = context.profiles(&size.needed())?;
         let builder = TableBuilder::new(super::described(XEON)?);
         (context.prepare)(&builder, &profiles.values().collect::<Vec<_>>(), &[1, 2])?;
@@ -143,6 +151,23 @@ impl Source for Hysched {
         reproduced.facts.push(("Runs".to_owned(), said));
         Ok(reproduced)
     }
+}
+
+/// The programs of Table 1, in the order of their counterparts.
+const OF_TABLE_1: [&str; 5] = ["mcf", "calculix", "cam4_r", "hmmer", "imagick_r"];
+
+fn size(context: &Context<'_>) -> Size {
+    let pool = context.programs(CPU2006_AND_2017);
+    let mut size = match context.effort {
+        Effort::Quick => Size::quick(pool),
+        Effort::Full => Size::full(pool),
+    };
+    for (program, by) in OF_TABLE_1.into_iter().zip(&mut size.counterparts) {
+        if let Some(own) = context.own.or(program, None) {
+            own.clone_into(by);
+        }
+    }
+    size
 }
 
 fn points(finished: &[Finished<Run, HyschedRecord>], seed: u64) -> Reproduced {

@@ -2,7 +2,7 @@
 
 use super::figure::{Control, Drawn, Figure, Point};
 use super::verdict::{Overall, Tally, Verdict, magnitude, scores};
-use super::{ABSENT, Context, Effort, Outcome};
+use super::{ABSENT, Context, Effort, Outcome, own};
 use symbiont_report::number;
 use symbiont_report::stats::Estimate;
 use symbiont_report::{
@@ -22,11 +22,15 @@ pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
     }
     for (figure, points) in &outcome.figures {
         report.push(Block::Heading(format!("{}: {}", figure.id, figure.title)));
-        report.push(Block::Prose(about(figure)));
+        report.push(Block::Prose(about(figure, outcome)));
         if let Some(plot) = plot(figure, points) {
             report.push(plot);
         }
         report.push(table(figure, points, outcome.effort));
+    }
+    if !outcome.uses.is_empty() {
+        let source = |name: &str| context.library.source(name);
+        report.push(own::table(&outcome.uses, &context.own, source));
     }
     report.push(absent(&outcome.lacking));
     for (name, value) in &outcome.facts {
@@ -44,11 +48,12 @@ pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
     report
 }
 
-fn about(figure: &Figure) -> String {
+fn about(figure: &Figure, outcome: &Outcome) -> String {
     let mut text = format!("{}, {}.", figure.paper.citation(), figure.place);
-    for deviation in figure.deviations {
+    let own = own::paragraph(&outcome.uses, figure.id);
+    for said in own.as_deref().into_iter().chain(figure.deviations.iter().copied()) {
         text.push_str("\n\n");
-        text.push_str(deviation);
+        text.push_str(said);
     }
     text
 }

@@ -8,8 +8,10 @@ mod scimark;
 mod tests;
 
 use super::figure::{Drawn, Figure, Paper};
+use super::own::ProgramUse;
 use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
+use symbiont_report::published::workover::TABLES;
 
 pub use real::Overhead;
 
@@ -55,6 +57,15 @@ const NEAREST: [(&str, &str); 4] =
 fn nearest(program: &str) -> Option<&'static str> {
     let near = NEAREST.iter().find(|(theirs, _)| *theirs == program).map(|(_, ours)| *ours);
     near.or_else(|| counterpart(program))
+}
+
+/// All of ours that stand for a program of the paper.
+pub(super) fn stand_ins(program: &str) -> Vec<&'static str> {
+    let theirs = if program == "perlbench" { "perl" } else { program };
+    let mut all: Vec<&'static str> =
+        [counterpart(theirs), nearest(theirs)].into_iter().flatten().collect();
+    all.dedup();
+    all
 }
 
 const PAIRS: &str = "In pairs gnugo, bfs, fftw, zstd and lbm stand for hmmer, mcf, sphinx3, h264ref and bwaves: of our \
@@ -175,6 +186,17 @@ const FIGURES: &[Figure] = &[
     },
 ];
 
+/// Table 1 of programs alone, in its quickest form.
+#[cfg(test)]
+pub(super) fn usage(
+    context: &Context<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Vec<super::Point>, Error> {
+    let mut reproduced = Reproduced::default();
+    alone::add(false, context, progress, &mut reproduced)?;
+    Ok(reproduced.points.remove("peternier-tab1").unwrap_or_default())
+}
+
 impl Source for WorkOver {
     fn name(&self) -> &'static str {
         "WorkOver, simulated"
@@ -182,6 +204,16 @@ impl Source for WorkOver {
 
     fn figures(&self) -> &'static [Figure] {
         FIGURES
+    }
+
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        let in_tables = ["peternier-tab1", "peternier-tab2"];
+        let alone = TABLES.iter().filter_map(|row| {
+            let by = context.own.or(row.program, counterpart(row.program))?;
+            Some(ProgramUse::of(row.program, by, &in_tables))
+        });
+        let pairs = pairs::CASES.iter().flat_map(|case| case.uses(&context.own));
+        alone.chain(pairs).chain(scimark::uses(&context.own)).collect()
     }
 
     fn reproduce(

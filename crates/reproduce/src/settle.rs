@@ -23,6 +23,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use super::figure::{Drawn, Figure, Paper};
+use super::own::ProgramUse;
 use super::{Context, Effort, Reproduced, Source, described};
 pub use real::OnThisMachine;
 use symbiont_campaign::harness::{Error, Progress};
@@ -55,6 +56,34 @@ const COUNTERPARTS: [(&str, &str); 9] = [
 fn counterpart(program: &str) -> Option<&'static str> {
     COUNTERPARTS.iter().find(|(theirs, _)| *theirs == program).map(|(_, ours)| *ours)
 }
+
+/// The paper's programs by their full names, those of COUNTERPARTS first.
+const CPU2000: [&str; 15] = [
+    "164.gzip",
+    "177.mesa",
+    "181.mcf",
+    "183.equake",
+    "188.ammp",
+    "300.twolf",
+    "197.parser",
+    "253.perlbmk",
+    "256.bzip2",
+    "175.vpr",
+    "176.gcc",
+    "179.art",
+    "186.crafty",
+    "254.gap",
+    "255.vortex",
+];
+/// Figures that all of them run in, not only the first nine.
+const OF_EIGHT_JOBS: [&str; 6] = [
+    "settle-fig7",
+    "settle-fig8",
+    "settle-fig9",
+    "settle-fig10",
+    "settle-fig11",
+    "settle-linux-controls",
+];
 
 /// Ours, in the order of the paper's nine.
 fn ours() -> impl Iterator<Item = &'static str> {
@@ -260,6 +289,20 @@ impl Source for ActivityVectors {
 
     fn figures(&self) -> &'static [Figure] {
         FIGURES
+    }
+
+    fn uses(&self, _: &Context<'_>) -> Vec<ProgramUse> {
+        let all: Vec<&'static str> = FIGURES.iter().map(|figure| figure.id).collect();
+        let one = |full: &'static str| {
+            let (_, short) = full.split_once('.')?;
+            let figures = match counterpart(short) {
+                Some(_) => all.clone(),
+                None => OF_EIGHT_JOBS.to_vec(),
+            };
+            let by = linux::counterpart(short)?.to_owned();
+            Some(ProgramUse { program: Some(full), by, traced: true, figures })
+        };
+        CPU2000.into_iter().filter_map(one).collect()
     }
 
     fn missing(&self, context: &Context<'_>) -> Option<String> {

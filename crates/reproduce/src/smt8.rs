@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::compared::{Comparison, Ready};
 use super::feliu::{self, POWER8};
 use super::figure::{Drawn, Figure, Paper, Point};
+use super::own::{CPU2006, ProgramUse};
 use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Metric, Repeats};
@@ -47,6 +48,10 @@ impl Source for Smt8 {
         FIGURES
     }
 
+    fn uses(&self, context: &Context<'_>) -> Vec<ProgramUse> {
+        ProgramUse::of_pool(&context.programs(CPU2006), CPU2006, FIGURES)
+    }
+
     fn reproduce(
         &self,
         context: &Context<'_>,
@@ -56,7 +61,7 @@ impl Source for Smt8 {
             Effort::Quick => (&[4], 3, 1),
             Effort::Full => (&[4, 10], 3, 1),
         };
-        let programs = context.programs();
+        let programs = context.programs(CPU2006);
         let profiles = context.profiles(&programs)?;
         let ready = Ready::new(super::described(POWER8)?, &profiles, &[1, 2, 4, 8], context)?;
         let counts = (cores, workloads);

@@ -210,6 +210,7 @@ fn context(effort: Effort) -> Context<'static> {
         seed: 1,
         workers: 2,
         library: &LIBRARY,
+        own: OwnPrograms::default(),
         workload: None,
         prepare: &|_, _, _| Ok(()),
     }
@@ -230,6 +231,7 @@ fn the_page_shows_every_figure() {
     let outcome = Outcome {
         effort: Effort::Full,
         figures: figures().map(|(_, figure)| (figure, points(figure))).collect(),
+        uses: Vec::new(),
         facts: Vec::new(),
         lacking: Vec::new(),
     };

@@ -19,6 +19,7 @@ Examples:
   symbiont reproduce --list
   symbiont reproduce morad-tab4
   symbiont reproduce --paper 2 --quick
+  symbiont reproduce --paper 1 --programs my-programs.map
   symbiont reproduce --all")]
 pub struct Reproduce {
     /// Figures, as `--list` names them
@@ -53,6 +54,10 @@ pub struct Reproduce {
     /// they ran and on how many processors; their programs are drawn [default: all is drawn]
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub workload: Option<PathBuf>,
+    /// Profiles of the papers' own programs, in place of those that stand for them: a file with a line
+    /// NAME = PATH for each, where NAME is one that `--list` ends with, and PATH begins at the file's folder
+    #[arg(long, value_name = "MAP", conflicts_with = "list")]
+    pub programs: Option<PathBuf>,
     /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
     #[arg(long, value_name = "FOLDER", default_value_os_t = usual_profiles(), hide_default_value = true)]
     pub profiles: PathBuf,

@@ -98,7 +98,8 @@ pub(super) fn add(
     progress: &mut dyn Progress,
     reproduced: &mut Reproduced,
 ) -> Result<(), Error> {
-    let pairs = TABLES.iter().filter_map(|row| Some((row, counterpart(row.program)?)));
+    let runs = |program| context.own.or(program, counterpart(program));
+    let pairs = TABLES.iter().filter_map(|row| Some((row, runs(row.program)?)));
     let pairs: Vec<_> = pairs.collect();
     let ours = pairs.iter().map(|(_, ours)| *ours).chain(MATRICES.map(|(_, ours)| ours));
     let programs: Vec<String> = ours.map(str::to_owned).collect();

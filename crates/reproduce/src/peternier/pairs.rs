@@ -7,6 +7,7 @@ use symbiont_sim::fast::Switches;
 use super::{BULLDOZER, POWER7, nearest};
 use crate::compared::{Compared, Comparison, Ready};
 use crate::figure::Point;
+use crate::own::{OwnPrograms, ProgramUse};
 use crate::{Context, Reproduced, described};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Metric, Repeats};
@@ -43,20 +44,37 @@ pub(super) const CASES: [Case; 3] = [
     Case { id: "peternier-fig12b", machine: POWER7, width: 4, pairs: &FIGURE_12B },
 ];
 
-/// Ours for a pair of the paper, the integer program first.
-fn ours(pair: &Gain) -> Option<[&'static str; 2]> {
+impl Case {
+    /// What runs for the programs of the pairs.
+    pub(super) fn uses(&self, own: &OwnPrograms) -> Vec<ProgramUse> {
+        let mut figures = vec![self.id, "peternier-controls", "peternier-stability"];
+        if self.machine == BULLDOZER {
+            figures.extend(["peternier-module", "peternier-moves"]);
+        }
+        let theirs = self.pairs.iter().filter_map(|pair| pair.programs.split_once(" + "));
+        let theirs = theirs.flat_map(|(one, other)| [one, other]);
+        let runs = |program| own.or(program, nearest(program));
+        theirs
+            .filter_map(|program| Some(ProgramUse::of(program, runs(program)?, &figures)))
+            .collect()
+    }
+}
+
+/// What runs for a pair of the paper, the integer program first.
+fn runs(pair: &Gain, own: &OwnPrograms) -> Option<[&'static str; 2]> {
     let (one, other) = pair.programs.split_once(" + ")?;
-    Some([nearest(one)?, nearest(other)?])
+    Some([own.or(one, nearest(one))?, own.or(other, nearest(other))?])
 }
 
 /// As many of both as fill the machine; the suboptimal scheduling keeps each kind on cores of its own.
 fn mix(
     pair: &Gain,
+    own: &OwnPrograms,
     cores: usize,
     width: usize,
     allowed: &symbiont_topology::CpuSet,
 ) -> Option<Mix> {
-    let [integer, float] = ours(pair)?.map(str::to_owned);
+    let [integer, float] = runs(pair, own)?.map(str::to_owned);
     let each = cores * width / 2;
     let fill = |name: &String, count| vec![name.clone(); count];
     Some(Mix {
@@ -96,7 +114,9 @@ pub(super) fn add(
     reproduced: &mut Reproduced,
 ) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
-    let programs = case.pairs.iter().filter_map(ours).flatten().map(str::to_owned);
+    let own = &context.own;
+    let programs = case.pairs.iter().filter_map(|pair| runs(pair, own)).flatten();
+    let programs = programs.map(str::to_owned);
     let profiles = context.profiles(&programs.collect::<Vec<_>>())?;
     let description = described(case.machine)?.restricted(None, Some(case.width));
     let description = description.map_err(|error| failed(&error))?;
@@ -105,7 +125,7 @@ pub(super) fn add(
     let ready = Ready::new(description, &profiles, &modes, context)?;
     let topology = &ready.builder.description().topology;
     let (cores, allowed) = (topology.cores().len(), topology.cpus().iter().collect());
-    let mixes = case.pairs.iter().filter_map(|pair| mix(pair, cores, case.width, &allowed));
+    let mixes = case.pairs.iter().filter_map(|pair| mix(pair, own, cores, case.width, &allowed));
     let comparison = Comparison {
         name: case.id.to_owned(),
         mixes: mixes.collect(),

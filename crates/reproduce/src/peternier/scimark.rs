@@ -12,6 +12,7 @@ use super::pairs::{CONTROLS, NO_SIGNAL, NOT_SHARED, OS, OWN, contenders, control
 use super::{BULLDOZER, POWER7, counterpart};
 use crate::compared::{Comparison, Ready};
 use crate::figure::Point;
+use crate::own::{OwnPrograms, ProgramUse};
 use crate::{Context, Reproduced, described};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Metric, Repeats};
@@ -60,9 +61,25 @@ const CASES: [Case; 3] = [
 /// The kernels of a row: of the whole suite, or of the two that it names.
 fn kernels(row: &Gain) -> Vec<&'static str> {
     match row.programs.split_once(" + ") {
-        Some((one, other)) => [one, other].into_iter().filter_map(counterpart).collect(),
-        None => KERNELS.into_iter().filter_map(counterpart).collect(),
+        Some((one, other)) => vec![one, other],
+        None => KERNELS.to_vec(),
     }
+}
+
+/// What runs for kernels.
+fn runs(kernels: &[&'static str], own: &OwnPrograms) -> Vec<&'static str> {
+    kernels.iter().filter_map(|kernel| own.or(kernel, counterpart(kernel))).collect()
+}
+
+/// What runs for the kernels of all figures.
+pub(super) fn uses(own: &OwnPrograms) -> Vec<ProgramUse> {
+    let of_case = |case: &Case| {
+        let figures = [case.id, "peternier-controls", "peternier-stability"];
+        let kernels = case.rows.iter().flat_map(kernels);
+        let by = |kernel| own.or(kernel, counterpart(kernel));
+        kernels.filter_map(|it| Some(ProgramUse::of(it, by(it)?, &figures))).collect::<Vec<_>>()
+    };
+    CASES.iter().flat_map(of_case).collect()
 }
 
 /// What one thread does: all kernels, again and again, each time in another order.
@@ -115,7 +132,7 @@ pub(super) fn add(
     reproduced: &mut Reproduced,
 ) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
-    let names = KERNELS.into_iter().filter_map(counterpart).map(str::to_owned);
+    let names = runs(&KERNELS, &context.own).into_iter().map(str::to_owned);
     let single = context.profiles(&names.collect::<Vec<_>>())?;
     for case in &CASES {
         let description = described(case.machine)?.restricted(None, Some(case.width));
@@ -124,8 +141,10 @@ pub(super) fn add(
         let mut profiles = BTreeMap::new();
         let mut mixes = Vec::new();
         for row in case.rows {
-            let kernels: Vec<&Profile> =
-                kernels(row).into_iter().filter_map(|name| single.get(name)).collect();
+            let kernels: Vec<&Profile> = runs(&kernels(row), &context.own)
+                .into_iter()
+                .filter_map(|name| single.get(name))
+                .collect();
             let orders: Vec<String> =
                 (1..=ORDERS).map(|number| format!("{}, order {number}", row.programs)).collect();
             for (seed, name) in (context.seed..).zip(&orders) {

@@ -108,7 +108,8 @@ pub fn programs() -> Vec<&'static str> {
     all
 }
 
-fn counterpart(program: &str) -> Option<&'static str> {
+/// Ours for a program of the paper, of both machines.
+pub fn counterpart(program: &str) -> Option<&'static str> {
     let more = MORE.iter().find(|(theirs, _)| *theirs == program).map(|(_, ours)| *ours);
     more.or_else(|| super::counterpart(program))
 }

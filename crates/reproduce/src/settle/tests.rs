@@ -206,3 +206,30 @@ fn linux_gains_by_vectors_that_are_known_beforehand() {
     assert_eq!(kept(base), base.decisions.len());
     assert!(kept(own) < own.decisions.len());
 }
+
+#[test]
+fn each_program_of_the_paper_has_a_stand_in_that_runs() {
+    use super::*;
+    let library = symbiont_simulated::Library::default();
+    let context = Context {
+        records: std::path::PathBuf::new(),
+        effort: Effort::Quick,
+        seed: 1,
+        workers: 1,
+        library: &library,
+        own: crate::own::OwnPrograms::default(),
+        traces: std::path::PathBuf::new(),
+        workload: None,
+        prepare: &|_, _, _| Ok(()),
+    };
+    let uses = ActivityVectors.uses(&context);
+    assert_eq!(uses.len(), CPU2000.len());
+    let of = |figure: &str| -> BTreeSet<&str> {
+        let here = uses.iter().filter(|one| one.figures.contains(&figure));
+        here.map(|one| one.by.as_str()).collect()
+    };
+    assert_eq!(of("settle-tab4"), ours().collect());
+    assert_eq!(of("settle-fig10"), linux::programs().into_iter().chain(ours()).collect());
+    let known = |id: &&str| FIGURES.iter().any(|figure| figure.id == *id);
+    assert!(OF_EIGHT_JOBS.iter().all(known));
+}
