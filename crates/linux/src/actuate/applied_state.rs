@@ -53,6 +53,8 @@ pub(super) struct Change {
     pub since: u64,
     pub applied: AppliedSettings,
     pub saved: Saved,
+    /// Did the thread get it at its birth, from its maker?
+    pub inherited: bool,
 }
 
 impl Change {
@@ -111,11 +113,15 @@ impl Entry {
     }
 
     fn set_applied(&mut self, applied: AppliedSettings, tick: u64) {
+        self.note(applied, tick, false);
+    }
+
+    fn note(&mut self, applied: AppliedSettings, tick: u64, inherited: bool) {
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }
         let saved = self.saved.clone();
-        self.history.push_back(Change { since: tick, applied: applied.clone(), saved });
+        self.history.push_back(Change { since: tick, applied: applied.clone(), saved, inherited });
         self.applied = applied;
     }
 
@@ -143,11 +149,14 @@ impl Entry {
         self.history.iter().skip(self.history.len().saturating_sub(2))
     }
 
-    /// Was such a mask applied at a tick, or later?
+    /// Was such a mask applied at a tick, or later? One that was inherited may be the target of a nudge, which no program reads;
+    /// one that was held is known of the maker.
     pub fn had_since(&self, tick: u64, is_it: impl Fn(&CpuSet) -> bool) -> bool {
         let ends = self.history.iter().skip(1).map(|change| change.since).chain([u64::MAX]);
         let mut lately = self.history.iter().zip(ends).filter(|(_, end)| *end >= tick);
-        lately.any(|(change, _)| change.applied.mask.as_ref().is_some_and(&is_it))
+        lately.any(|(change, _)| {
+            !change.inherited && change.applied.mask.as_ref().is_some_and(&is_it)
+        })
     }
 
     /// Since when something is applied, if it is.
@@ -488,7 +497,7 @@ impl AppliedState {
         [born, tick]: [u64; 2],
     ) {
         let mut entry = Entry::new(saved, Arc::default());
-        entry.set_applied(carried, born);
+        entry.note(carried, born, true);
         entry.set_applied(AppliedSettings::default(), tick);
         remember(&mut self.carried, Departed { key, entry, missed: None });
     }

@@ -124,7 +124,12 @@ impl JournalState {
         if let Some(record) = self.records.get_mut(key) {
             let before = record.now.pop().unwrap_or_default();
             record.now = vec![before, applied.clone()];
-            record.ever.push(Change { since, applied, saved: record.saved.clone() });
+            record.ever.push(Change {
+                since,
+                applied,
+                saved: record.saved.clone(),
+                inherited: false,
+            });
         }
     }
 

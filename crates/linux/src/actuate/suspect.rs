@@ -20,7 +20,8 @@
 //!   It is nudged by what it has then (`a_thread_that_got_its_mask_back_is_nudged`).
 //! - One whose mask was chosen before is believed (`a_thread_that_chose_a_mask_before_is_believed`).
 //! - A pin to where threads were nudged stays (`a_pin_to_where_others_were_nudged_stays`,
-//!   `a_pin_to_where_the_thread_was_nudged_stays`), also where it is not the first
+//!   `a_pin_to_where_the_thread_was_nudged_stays`), also after such a target was inherited
+//!   (`a_pin_of_a_child_that_inherited_a_target_stays`), and where it is not the first
 //!   (`the_last_of_several_masks_stays`).
 //! - A thread whose mask changed is left alone for a while (`a_thread_whose_mask_changed_is_not_nudged`).
 

@@ -311,6 +311,30 @@ fn a_child_that_is_born_after_a_nudge_keeps_its_pin() {
 }
 
 #[test]
+fn a_pin_of_a_child_that_inherited_a_target_stays() {
+    let Some((all, ..)) = two_cpus() else { return };
+    let (rig, mut victim) = (Rig::new(), Victim::shell("sleep 1000 & while :; do :; done"));
+    victim.go_on();
+    let id = victim.id();
+    let child = wait_for("a child", || children_of(id).first().copied());
+    rig.actuator.adopt(&victim.thread()).unwrap();
+    let target = wait_for("a child that is born narrow", || {
+        let (to, _, when) = nudge_elsewhere(&rig, &victim);
+        set_mask(child, &to);
+        for ns in when.step_by(STEP) {
+            rig.actuator.born_at(id, child, child, Moment { ns, cpu: to.first().unwrap() });
+        }
+        (mask_of(child) == all).then_some(to)
+    });
+    let thread = thread_id(child, child);
+    rig.actuator.adopt(&thread).unwrap();
+    set_mask(child, &target);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(mask_of(child), target, "nothing was held that it could have read");
+    assert_eq!(rig.actuator.suspects(), []);
+}
+
+#[test]
 fn a_sleeping_thread_is_not_narrowed() {
     if two_cpus().is_none() {
         return;

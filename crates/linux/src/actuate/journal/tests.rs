@@ -51,7 +51,7 @@ fn a_journal_of_the_first_version_has_no_ticks_and_is_read() {
     let first = text.replace("\"version\":2", "\"version\":1").replace(",120]", "]");
     assert_ne!(first.len(), text.len());
     let (_, state) = read_back(first.as_bytes()).unwrap();
-    let change = Change { since: 0, applied: pinned("0"), saved: saved() };
+    let change = Change { since: 0, applied: pinned("0"), saved: saved(), inherited: false };
     assert_eq!(state.records[&KEY].ever, [change]);
 }
 
@@ -174,7 +174,7 @@ fn a_removed_directory_is_made_again_with_all_that_the_journal_said() {
         assert!(!journal.is_in_place(), "{}", removed.display());
         journal.begin_again(&lines).unwrap();
         let (_, state) = read_back(&text_of(&journal)).unwrap();
-        let change = Change { since: 120, applied: pinned("0"), saved: saved() };
+        let change = Change { since: 120, applied: pinned("0"), saved: saved(), inherited: false };
         assert_eq!(state.records[&KEY].ever, [change]);
     }
 }
