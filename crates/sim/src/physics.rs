@@ -13,7 +13,7 @@
 //! | [`pipeline`] | a core as one of its threads sees it, and what co-runners change of that |
 //! | [`trace`], [`streams`], [`prepared`] | a profile's phase, made ready |
 //! | [`window`] | how fast micro-traces run through a core: a dataflow model |
-//! | [`table`], [`response`], [`part`] | the window model's answers, tabulated |
+//! | [`table`], [`response`], [`part`], [`alike`] | the window model's answers, tabulated |
 //! | [`footprint`], [`sharing`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
 //! | [`shares`], [`coupling`], [`memory`] | what others leave of slots, ports, queues, bandwidth |
 //! | [`domains`], [`tasks`], `groups` | the machine and the threads, laid out |
@@ -37,6 +37,7 @@
 //! - Equal inputs give equal rates (`equal_inputs_give_equal_rates`).
 //! - Tables match the window model (`tables_meet_the_direct_solve`).
 
+pub mod alike;
 mod asking;
 pub mod caches;
 mod columns;

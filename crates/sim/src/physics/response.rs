@@ -25,10 +25,12 @@
 //!   (`no_answer_is_faster_than_the_best_environment`).
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use symbiont_profile::PREDICTORS;
 
+use super::alike::{Alike, Reuses};
 use super::domains::{CoreTypePlace, MemoryPlace};
 use super::for_core::ForCore;
 use super::local::{Bound, INPUTS, Local};
@@ -235,6 +237,19 @@ struct Trial<'a> {
     runs: Vec<Vec<f64>>,
     /// What stands for the whole.
     part: Option<Course<'a>>,
+    reuses: Reuses,
+    /// Answers of the whole, and of the part; with the cycles of the pieces, as far as they were wanted.
+    known: [HashMap<Alike, Answer>; 2],
+}
+
+/// An answer that was given.
+#[derive(Debug, Clone)]
+struct Answer {
+    outcome: Outcome,
+    /// Is it more than the CPI?
+    full: bool,
+    /// Of each piece.
+    cycles: Vec<f64>,
 }
 
 impl Trial<'_> {
@@ -245,7 +260,9 @@ impl Trial<'_> {
                 environment.reach[CacheLevel::Last as usize];
         }
         let trace = self.whole.trace();
-        let course = if effort == Effort::Quick && trace.pieces.len() > PART {
+        let in_part = effort == Effort::Quick && trace.pieces.len() > PART;
+        let choosing = !in_part && self.part.is_none();
+        let course = if in_part {
             self.part.get_or_insert_with(|| {
                 let instructions: Vec<f64> =
                     trace.pieces.iter().map(|piece| piece.instructions).collect();
@@ -255,16 +272,27 @@ impl Trial<'_> {
         } else {
             &self.whole
         };
-        let outcome = match effort {
-            Effort::Full => self.window.follow(course, &environment),
-            Effort::Quick | Effort::First => {
-                let cpi = self.window.cpi(course, &environment);
-                Outcome { cpi, ..Outcome::default() }
+        let full = effort == Effort::Full;
+        let alike = self.reuses.alike(course, &environment);
+        let known = &mut self.known[usize::from(in_part)];
+        if let Some(known) = known.get(&alike).filter(|known| known.full || !full) {
+            if choosing {
+                self.runs.push(known.cycles.clone());
             }
-        };
-        if self.part.is_none() {
-            self.runs.push(self.window.cycles_of_pieces().collect());
+            return known.outcome;
         }
+        let outcome = if full {
+            self.window.follow(course, &environment)
+        } else {
+            let cpi = self.window.cpi(course, &environment);
+            Outcome { cpi, ..Outcome::default() }
+        };
+        let mut cycles = Vec::new();
+        if choosing {
+            cycles.extend(self.window.cycles_of_pieces());
+            self.runs.push(cycles.clone());
+        }
+        known.insert(alike, Answer { outcome, full, cycles });
         outcome
     }
 }
@@ -306,6 +334,8 @@ impl ResponseTable {
             window: Window::default(),
             runs: Vec::new(),
             part: None,
+            reuses: Reuses::new(&phase.trace),
+            known: Default::default(),
         };
         let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
         let fastest = trial.run(&best, Effort::Full).cpi as f32;

@@ -47,14 +47,16 @@ mod forward;
 mod memory;
 mod ports;
 mod queue;
+mod seen;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use account::{Account, DispatchWait, Ticks, Wait, Wrong, begin, cycle, ticks};
 use far::Far;
-use fetch::Groups;
+use fetch::{BEGINS, Groups, MISLEADS};
 use forward::Stored;
 use memory::Memory;
 use ports::Ports;
@@ -63,9 +65,10 @@ use queue::IssueQueue;
 use super::pipeline::{CacheLevel, CoreSharing, Environment, Pipeline, Queue};
 use super::streams::{EARLIER, NO_TRIGGER};
 use super::trace::{Op, Trace};
-use symbiont_profile::OpClass;
+use symbiont_profile::{OpClass, PREDICTORS};
 
 pub use account::Outcome;
+pub use seen::Seen;
 
 /// A trace on a core, and what follows from these two alone.
 #[derive(Debug, Clone)]
@@ -74,6 +77,8 @@ pub struct Course<'a> {
     trace: Cow<'a, Trace>,
     /// How full groups are.
     fill: f64,
+    /// What the front end makes of each operation, by size of the predictor, as far as it was asked for.
+    marks: [OnceCell<Box<[u8]>>; PREDICTORS],
 }
 
 impl<'a> Course<'a> {
@@ -81,13 +86,18 @@ impl<'a> Course<'a> {
     #[must_use]
     pub fn new(pipeline: &'a Pipeline, trace: Cow<'a, Trace>) -> Self {
         let fill = Groups::fill(pipeline, &trace);
-        Self { pipeline, trace, fill }
+        Self { pipeline, trace, fill, marks: Default::default() }
     }
 
     /// The trace.
     #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    fn marks(&self, predictor: usize) -> &[u8] {
+        let predictor = predictor.min(PREDICTORS - 1);
+        self.marks[predictor].get_or_init(|| fetch::marks(self.pipeline, &self.trace, predictor))
     }
 }
 
@@ -171,7 +181,7 @@ struct Kind {
 struct Fixed<'a> {
     pipeline: &'a Pipeline,
     kinds: [Kind; OpClass::COUNT],
-    reach: [f32; super::pipeline::REACHES],
+    seen: &'a Seen,
     memory_latency: u32,
 }
 
@@ -196,7 +206,7 @@ impl Even {
 }
 
 impl<'a> Fixed<'a> {
-    fn new(pipeline: &'a Pipeline, environment: &Environment) -> Self {
+    fn new(pipeline: &'a Pipeline, seen: &'a Seen) -> Self {
         let kinds = OpClass::ALL.map(|class| {
             let vector = is_vector(class);
             let (able, latency) =
@@ -204,21 +214,15 @@ impl<'a> Fixed<'a> {
             let busy = pipeline.divider_busy[class as usize];
             Kind { able, latency, busy, vector, queue: pipeline.split_iq && vector }
         });
-        Self {
-            pipeline,
-            kinds,
-            // Finite, so that a cold access is beyond any reach.
-            reach: environment.reach.map(|reach| reach.min(127.0).exp2() as f32),
-            memory_latency: environment.memory_latency.round().max(1.0) as u32,
-        }
+        Self { pipeline, kinds, seen, memory_latency: seen.environment.memory_latency as u32 }
     }
 
     fn served(&self, reuse: f32, first: CacheLevel) -> Served {
-        if reuse <= self.reach[first as usize] {
+        if reuse <= self.seen.reach(first) {
             Served::L1
-        } else if reuse <= self.reach[CacheLevel::L2 as usize] {
+        } else if reuse <= self.seen.reach(CacheLevel::L2) {
             Served::L2
-        } else if reuse <= self.reach[CacheLevel::Last as usize] {
+        } else if reuse <= self.seen.reach(CacheLevel::Last) {
             Served::L3
         } else {
             Served::Memory
@@ -227,9 +231,9 @@ impl<'a> Fixed<'a> {
 
     /// Cycles that translation adds.
     fn translation(&self, page: f32, first: CacheLevel) -> u32 {
-        if page <= self.reach[first as usize] {
+        if page <= self.seen.reach(first) {
             0
-        } else if page <= self.reach[CacheLevel::Tlb2 as usize] {
+        } else if page <= self.seen.reach(CacheLevel::Tlb2) {
             self.pipeline.tlb_latency[0]
         } else {
             self.pipeline.tlb_latency[1]
@@ -277,14 +281,10 @@ impl Window {
 
     /// One pass; only with `ALL` what more than the CPI is known of it.
     fn pass<const ALL: bool>(&mut self, course: &Course<'_>, environment: &Environment) -> Outcome {
-        let &Course { pipeline, ref trace, fill } = course;
-        let entries = |queue: Queue| {
-            (environment.entries[queue as usize].round().max(1.0) as usize).min(HISTORY - 1)
-        };
-        // A completion table of groups has as many entries as it would have with full ones.
-        let rob = environment.entries[Queue::Rob as usize] * fill;
-        let rob = (rob.round().max(1.0) as usize).min(HISTORY - 1);
-        let (lq, sq) = (entries(Queue::Lq), entries(Queue::Sq));
+        let &Course { pipeline, ref trace, fill, .. } = course;
+        let seen = course.seen(environment);
+        let environment = &seen.environment;
+        let [rob, lq, sq] = [Queue::Rob, Queue::Lq, Queue::Sq].map(|queue| seen.whole(queue));
         self.ports.reset(pipeline, environment);
         let registers = environment.entries[Queue::Mshr as usize];
         self.ends.clear();
@@ -292,10 +292,10 @@ impl Window {
         self.queues[0].reset(environment.entries[Queue::Iq as usize]);
         self.queues[1].reset(environment.entries[Queue::FpIq as usize]);
         self.far.clear();
-        let fixed = Fixed::new(pipeline, environment);
+        let fixed = Fixed::new(pipeline, &seen);
         let even = Even::new(pipeline, fill);
-        let predictor = environment.predictor;
-        let cycles_per_op = 1.0 / environment.dispatch.clamp(1e-2, pipeline.width);
+        let marks = course.marks(environment.predictor);
+        let cycles_per_op = 1.0 / environment.dispatch;
         let step = ticks(1.0 / pipeline.width).max(1);
         // From one cycle of the front end that is the thread's to the next.
         let cycles_per_turn = cycles_per_op * pipeline.width;
@@ -310,16 +310,15 @@ impl Window {
         let (mut fetched, mut dispatched, mut retired, mut drained) = (0, 0, 0, 0);
         let (mut loads, mut stores, mut head) = (0_usize, 0_usize, 0_usize);
         let mut redirect: Option<Ticks> = None;
-        let mut groups = Groups::new(pipeline);
-        let mut wrong = 0.0;
-        // A better predictor makes some of the mispredictions, evenly spread.
-        let mut erred = 0_u32;
-        let kept = (pipeline.mispredicts * (1_u64 << 32) as f64) as u64;
-        for (index, op) in trace.ops.iter().enumerate() {
+        let (mut begun, mut wrong) = (0_u32, 0.0);
+        let end_of = |piece: usize| trace.pieces.get(piece).map_or(usize::MAX, |piece| piece.end);
+        let mut end = end_of(0);
+        for (index, (op, mark)) in trace.ops.iter().zip(marks).enumerate() {
             let kind = fixed.kinds[op.class as usize];
             // Fetch.
-            if groups.next(op) {
+            if mark & BEGINS != 0 {
                 fetched += turn;
+                begun += 1;
             }
             let mut front = DispatchWait::Flow;
             let mut share = 0;
@@ -406,7 +405,7 @@ impl Window {
             let misled = resolved.filter(|_| ALL && front_wait == DispatchWait::Redirect);
             if let Some(resolved) = misled {
                 let room = rob.saturating_sub(index - head) as f64;
-                let begun = groups.begun() / (index + 1) as f64;
+                let begun = f64::from(begun) / (index + 1) as f64;
                 let rate = cycles_per_op.max(cycles_per_turn * begun);
                 let path = Wrong { resolved, room, rate };
                 wrong += account.misled(in_turn, dispatch, path, oldest);
@@ -446,11 +445,8 @@ impl Window {
                 account.held(Queue::Rob, retire - dispatch);
                 self.waits[index % HISTORY] = wait;
             }
-            let flagged = op.mispredicted >> predictor & 1;
-            erred += u32::from(flagged);
-            if flagged == 1 && u64::from(spread(erred)) < kept {
+            if mark & MISLEADS != 0 {
                 redirect = Some(begin(done));
-                groups.end();
             }
             if let Some(store) = from.filter(|store| store.renamed(pipeline)) {
                 // What depends on it has the stored register.
@@ -459,8 +455,9 @@ impl Window {
             self.times[index % HISTORY] = Times { retire, done, issue };
             self.dispatched[index % HISTORY] = dispatch;
             (dispatched, retired) = (dispatch, retire);
-            if trace.pieces.get(self.ends.len()).is_some_and(|piece| index + 1 == piece.end) {
+            if index + 1 == end {
                 self.ends.push(cycle(retire) + 1);
+                end = end_of(self.ends.len());
             }
         }
         if !ALL {
@@ -469,7 +466,7 @@ impl Window {
             return Outcome { cpi: f64::from(all) * per, ..Outcome::default() };
         }
         let ops = trace.ops.len().max(1) as f64;
-        let cycles = f64::max(groups.begun(), ops / pipeline.width);
+        let cycles = f64::max(f64::from(begun), ops / pipeline.width);
         let front = cycles * (1.0 + wrong / ops);
         let ports = self.ports.taken_by_group(pipeline);
         let unfilled = cycles - ops / pipeline.width;
@@ -545,7 +542,7 @@ impl Window {
         // The prefetcher brings lines into the L2.
         let hit = pipeline.cache_latency[1] + translation;
         let followed =
-            op.trigger != NO_TRIGGER && op.rested <= fixed.reach[CacheLevel::Streams as usize];
+            op.trigger != NO_TRIGGER && op.rested <= fixed.seen.reach(CacheLevel::Streams);
         let ahead = followed && served > Served::L2;
         let long = if ahead { hit } else { latency };
         let (free, register) = self.memory.register(ready, long, now);

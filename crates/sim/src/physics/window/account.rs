@@ -99,6 +99,9 @@ pub(super) enum Wait {
 }
 
 impl Wait {
+    const ALL: [Self; 7] =
+        [Self::Execute, Self::Vector, Self::L1, Self::L2, Self::L3, Self::Memory, Self::Store];
+
     fn cycle(self) -> Cycle {
         match self {
             Self::Execute => Cycle::Integer,
@@ -111,7 +114,7 @@ impl Wait {
         }
     }
 
-    fn slot(self) -> Slot {
+    const fn slot(self) -> Slot {
         match self {
             Self::Execute | Self::Vector => Slot::Core,
             Self::L1 => Slot::L1,
@@ -122,6 +125,25 @@ impl Wait {
         }
     }
 }
+
+/// Idle slots that groups leave empty.
+const FLOW: usize = SLOT_CAUSES;
+/// Of a wrong path: distinguished by [`Account::misled`].
+const MISLED: usize = FLOW + 1;
+
+/// Kinds of waits.
+const WAITS: usize = Wait::ALL.len();
+
+/// What waits of dispatch are charged to: by [`DispatchWait`], and what the oldest operation waits for.
+const CHARGED: [[u8; WAITS]; 4] = {
+    let mut back = [0; WAITS];
+    let mut wait = 0;
+    while wait < back.len() {
+        back[wait] = Wait::ALL[wait].slot() as u8;
+        wait += 1;
+    }
+    [[FLOW as u8; WAITS], [Slot::FetchLatency as u8; WAITS], [MISLED as u8; WAITS], back]
+};
 
 /// What the window model says of a trace in an environment; all per instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -192,10 +214,8 @@ pub(super) struct Account {
     operations: u64,
     /// Cycles by cause.
     cycles: [u64; CYCLE_CAUSES],
-    /// Time between dispatches by cause.
-    idle: [Ticks; SLOT_CAUSES],
-    /// The same of what groups leave empty.
-    flow: Ticks,
+    /// Time between dispatches by cause; then what groups leave empty, and turns of others; then wrong paths.
+    idle: [Ticks; MISLED + 1],
     /// Entries of each queue times the time for which they are held.
     held: [Ticks; STRUCTURES],
     vector: Ticks,
@@ -215,8 +235,7 @@ impl Account {
             crowded: step * width > 1.0 + 1e-9,
             operations: 0,
             cycles: [0; CYCLE_CAUSES],
-            idle: [0; SLOT_CAUSES],
-            flow: 0,
+            idle: [0; MISLED + 1],
             held: [0; STRUCTURES],
             vector: 0,
             vector_until: 0,
@@ -231,14 +250,8 @@ impl Account {
     pub(super) fn dispatched(&mut self, at: Ticks, late: Ticks, front: DispatchWait, oldest: Wait) {
         self.operations += 1;
         self.dispatched = at;
-        match front {
-            // Groups that are not full, and turns of others.
-            DispatchWait::Flow => self.flow += late,
-            DispatchWait::Icache => self.idle[Slot::FetchLatency as usize] += late,
-            DispatchWait::Back => self.idle[oldest.slot() as usize] += late,
-            // Distinguished by `misled`.
-            DispatchWait::Redirect => {}
-        }
+        let charged = CHARGED[front as usize][oldest as usize];
+        self.idle[usize::from(charged)] += late;
     }
 
     /// Between two dispatches, of which the next was due at `from`, a wrong path was followed;
@@ -335,7 +348,7 @@ impl Account {
             |slot: Slot, cycles: f64| slots[slot as usize] += cycles.max(0.0) * self.width;
         let operations = self.operations as f64;
         add(Slot::Retiring, operations * own);
-        let flow = cycles(self.flow);
+        let flow = cycles(self.idle[FLOW]);
         let mine = if self.crowded { unfilled.min(flow) } else { flow };
         add(Slot::OtherThread, flow - mine);
         add(Slot::FetchBandwidth, mine);

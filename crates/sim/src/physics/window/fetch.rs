@@ -3,12 +3,38 @@
 //! The front end serves one thread a cycle: what a cycle leaves unused is lost, to other threads
 //! too. A group ends when it is full, after as many taken branches as can be passed in a cycle, or
 //! after a mispredicted one. Some cores dispatch and complete operations in groups: so many
-//! branches end them, and their other places hold no branch.
+//! branches end them, and their other places hold no branch. Where groups begin follows from the operations and
+//! the predictor alone, whatever the times: it is found once ([`marks`]).
 
 use symbiont_profile::OpClass;
 
 use super::super::pipeline::Pipeline;
 use super::super::trace::{Op, Trace};
+use super::spread;
+
+/// Mark of an operation that begins a group.
+pub(super) const BEGINS: u8 = 1;
+/// Mark of a mispredicted branch.
+pub(super) const MISLEADS: u8 = 2;
+
+/// What the front end makes of each operation, with the predictor of a size.
+pub(super) fn marks(pipeline: &Pipeline, trace: &Trace, predictor: usize) -> Box<[u8]> {
+    let mut groups = Groups::new(pipeline);
+    // A better predictor makes some of the mispredictions, evenly spread.
+    let mut erred = 0_u32;
+    let kept = (pipeline.mispredicts * (1_u64 << 32) as f64) as u64;
+    let mark = |op: &Op| {
+        let begins = groups.next(op);
+        let flagged = op.mispredicted >> predictor & 1;
+        erred += u32::from(flagged);
+        let misleads = flagged == 1 && u64::from(spread(erred)) < kept;
+        if misleads {
+            groups.end();
+        }
+        u8::from(begins) * BEGINS + u8::from(misleads) * MISLEADS
+    };
+    trace.ops.iter().map(mark).collect()
+}
 
 /// Divides operations into groups.
 #[derive(Debug, Clone)]
@@ -25,7 +51,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn new(pipeline: &Pipeline) -> Self {
+    fn new(pipeline: &Pipeline) -> Self {
         let most = pipeline.fetch.max(1);
         let branches = pipeline.group_branches.map(|branches| branches.clamp(1, most));
         Self {
@@ -42,7 +68,7 @@ impl Groups {
     }
 
     /// Takes the next operation; does a group begin with it?
-    pub(super) fn next(&mut self, op: &Op) -> bool {
+    fn next(&mut self, op: &Op) -> bool {
         let branch = op.class == OpClass::Branch;
         let full =
             self.branches + self.plain >= self.most || !branch && self.plain >= self.most_plain;
@@ -63,12 +89,12 @@ impl Groups {
     }
 
     /// The group ends with the last operation.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         self.open = false;
     }
 
     /// Groups that began so far.
-    pub(super) fn begun(&self) -> f64 {
+    fn begun(&self) -> f64 {
         f64::from(self.begun)
     }
 
