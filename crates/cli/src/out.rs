@@ -24,7 +24,13 @@ macro_rules! note {
 /// Writes a line to standard error, as far as that is possible.
 pub fn note(line: Arguments<'_>) {
     // In one piece: several processes may write there.
-    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = io::stderr().write_all(shown(&format!("{line}\n")).as_bytes());
+}
+
+/// Text without what a terminal would obey, but for ends of lines and tabs: names of programs may hold it.
+fn shown(text: &str) -> String {
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    text.chars().map(|c| if obeyed(c) { '?' } else { c }).collect()
 }
 
 /// Writes to standard output. Once no process reads it there is nothing left to do: the
@@ -32,12 +38,22 @@ pub fn note(line: Arguments<'_>) {
 /// disk) are reported, and end it as a failure.
 pub fn write(text: Arguments<'_>) {
     let mut out = io::stdout().lock();
-    match out.write_fmt(text).and_then(|()| out.flush()) {
+    match out.write_all(shown(&text.to_string()).as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
             note!("symbiont: standard output: {error}");
             std::process::exit(1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_not_written() {
+        assert_eq!(shown("a\u{1b}]0;t\u{7}b\r\n\tc\u{9b}1m"), "a?]0;t?b?\n\tc?1m");
     }
 }

@@ -86,11 +86,9 @@ impl Screen {
 
     /// Writes a line above the bar.
     pub fn say(&self, line: &str) {
-        match self.has_bar {
-            // The rest of the line is cleared.
-            true => note!("\r\x1b[K{line}"),
-            false => note!("{line}"),
-        }
+        // The line of the bar is cleared.
+        self.end();
+        note!("{line}");
     }
 
     /// Writes the bar.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::top::clean::clean;
+
 /// Longest line.
 const WIDTH: usize = 100;
 /// A column that grows beyond this has its neighbour on the next line.
@@ -33,8 +35,10 @@ pub fn hanging(label: &str, text: &str, indent: usize) -> String {
 
 /// Rows in columns; the last column is broken into lines.
 pub fn table(rows: impl Iterator<Item = Vec<String>>) -> String {
-    let rows: Vec<Vec<String>> = rows.collect();
+    let mut rows: Vec<Vec<String>> = rows.collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
+    // Names of programs may have ends of lines.
+    rows.iter_mut().flat_map(|row| row.iter_mut().take(columns)).for_each(|it| *it = clean(it));
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).filter(|&count| count <= COLUMN).max().unwrap_or(0)
@@ -84,6 +88,12 @@ mod tests {
         assert!(text.lines().count() == 4 && text.lines().all(|line| line.len() <= WIDTH));
         assert!(text.lines().all(|line| line.starts_with("    word")));
         assert_eq!(wrapped("a\nb\n\nc", 1), " a b\n\n c");
+    }
+
+    #[test]
+    fn a_cell_is_one_line() {
+        let row = ["7", "na\nme\u{1b}[31m", "a\nlast one"].map(str::to_owned).to_vec();
+        assert_eq!(table([row].into_iter()), "  7  na?me?[31m  a last one\n");
     }
 
     #[test]
