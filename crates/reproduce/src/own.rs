@@ -6,14 +6,14 @@
 //! to read in the report which value rests on what.
 //!
 //! # Approach
-//! A map ([`map`]) says which profile is of which program ([`names`]). A source that needs a program of a paper asks
-//! [`OwnPrograms::or`], one that draws programs from a pool [`OwnPrograms::in_pool`]: both answer with the given
+//! A map (`map`) says which profile is of which program (`names`). A source that needs a program of a paper asks
+//! `OwnPrograms::or`, one that draws programs from a pool `OwnPrograms::in_pool`: both answer with the given
 //! program by its full name (`429.mcf`), which no profile of ours has, or else with the stand-in.
 //! What runs for which program is said before anything runs ([`ProgramUse`], [`crate::Source::uses`]). Records follow from
 //! the contents of the profiles, as all of them do.
 //!
 //! # Properties
-//! - A map is read or refused with its line (`a_map_is_refused_with_its_line`, and those of [`map`]).
+//! - A map is read or refused with its line (`a_map_is_refused_with_its_line`, and those of `map`).
 //! - A given program takes the place of all its stand-ins, one that has none is added to a full pool
 //!   (`a_given_program_takes_the_place_of_its_stand_ins`).
 //! - Numbers follow from the profile, not from its name, and runs of other profiles are others
