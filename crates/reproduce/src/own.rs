@@ -21,6 +21,8 @@
 //! - What runs for which program is in the report (`the_report_says_what_ran_for_which_program`).
 
 mod map;
+#[cfg(test)]
+mod map_tests;
 mod names;
 mod said;
 #[cfg(test)]
