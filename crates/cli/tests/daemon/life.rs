@@ -141,7 +141,10 @@ fn reload() {
         ("polcy = \"stay\"\n", "polcy"),
         ("policy = \"symbiotic\"\n", "model"),
         ("policy = \"phases\"\n[set]\nthreshold = -1\n", "threshold=-1: expected a number above 0"),
-        ("policy = \"stay\"\n[set]\nthreshold = 2\n", "belongs to 'auto' and 'phases'"),
+        (
+            "policy = \"stay\"\n[set]\nthreshold = 2\n",
+            "belongs to 'auto', 'phases' and 'phases-online'",
+        ),
     ] {
         std::fs::write(service.config(), text).unwrap();
         let refused = service.client(&["reload"]);

@@ -159,7 +159,9 @@ fn nothing_to_do() {
     // Also where there is no state directory at all.
     let output = place.symbiont("restore").output().expect("symbiont starts");
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Nothing to restore"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with(&format!("There is no directory {}", place.state_dir().display())));
+    assert!(said.contains("Nothing to restore"), "{said}");
     assert!(!place.state_dir().exists(), "nothing is made");
     let restored = place.restore();
     assert_eq!((restored.code, restored.stderr.as_str()), (Some(0), ""), "{restored:?}");

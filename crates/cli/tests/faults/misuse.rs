@@ -71,7 +71,7 @@ fn bad_options() {
         ),
         (
             &["--policy", "stay", "--set", "threshold=2"],
-            &["'stay'", "belongs to 'auto' and 'phases'"],
+            &["'stay'", "belongs to 'auto', 'phases' and 'phases-online'"],
         ),
         (&["--slower", "4000000:2"], &["--slower 4000000:2", "no CPU 4000000"]),
         (&["--report", "xml"], &["'xml'", "text", "json"]),
