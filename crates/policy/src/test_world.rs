@@ -14,8 +14,8 @@ use symbiont_model::{
     Coefficients, Components, Model, Shares, SmtMode, Throttling, Trained, Training,
 };
 use symbiont_topology::{CoreKind, CpuSet, PuId, Topology};
-use symbiont_training::fit;
 use symbiont_training::synthetic::World;
+use symbiont_training::{Weighting, fit_weighted};
 
 use crate::{Policy, View};
 
@@ -42,7 +42,8 @@ fn train() -> Model {
     let trained = |mode: SmtMode| {
         let groups = world.some_groups(mode.threads(), 120, 6);
         Trained {
-            fit: fit(mode, &world.observe(&groups, 3, 7)).unwrap(),
+            // Relative errors are what tests ask for.
+            fit: fit_weighted(mode, &world.observe(&groups, 3, 7), Weighting::Relative).unwrap(),
             throttling: Some(Throttling { weights: vec![THROTTLING; STACK.len()], error: 0.0 }),
             scores: Vec::new(),
         }

@@ -18,6 +18,14 @@ fn adopted(threads: Threads) -> (Rig, Threads) {
     (rig, threads)
 }
 
+/// A busy program whose thread was nudged.
+fn nudged_to(cpus: &CpuSet) -> (Rig, Victim) {
+    let (rig, victim) = (Rig::new(), Victim::busy());
+    rig.actuator.adopt(&victim.thread()).unwrap();
+    assert_eq!(nudge(&rig, &victim.thread(), cpus), Outcome::Done);
+    (rig, victim)
+}
+
 #[test]
 fn a_mask_that_was_read_from_ours_is_undone() {
     let Some((all, first, _)) = two_cpus() else { return };
@@ -185,10 +193,8 @@ fn a_thread_that_got_its_mask_back_is_nudged() {
 #[test]
 fn a_pin_to_where_the_thread_was_nudged_stays() {
     let Some((_, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::busy());
+    let (rig, victim) = nudged_to(&first);
     let (id, thread) = (victim.id(), victim.thread());
-    rig.actuator.adopt(&thread).unwrap();
-    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
     set_mask(id, &first);
     assert_eq!(nudge(&rig, &thread, &second), Outcome::ExternallyChanged);
     assert_eq!(mask_of(id), first);
@@ -207,10 +213,8 @@ fn in_time<T>(play: impl Fn() -> T) -> T {
 #[test]
 fn the_last_of_several_masks_stays() {
     let Some((_, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::busy());
+    let (rig, victim) = nudged_to(&first);
     let (id, thread) = (victim.id(), victim.thread());
-    rig.actuator.adopt(&thread).unwrap();
-    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
     // As a program that balances its threads itself.
     for mask in [&first, &second, &first] {
         set_mask(id, mask);
@@ -226,10 +230,8 @@ fn the_last_of_several_masks_stays() {
 #[test]
 fn a_pin_of_a_nudged_thread_is_known() {
     let Some((all, first, second)) = two_cpus() else { return };
-    let (rig, victim) = (Rig::new(), Victim::busy());
+    let (rig, victim) = nudged_to(&first);
     let (id, thread) = (victim.id(), victim.thread());
-    rig.actuator.adopt(&thread).unwrap();
-    assert_eq!(nudge(&rig, &thread, &first), Outcome::Done);
     // To where it was nudged, elsewhere, and to all again.
     for mask in [&first, &second, &all] {
         set_mask(id, mask);

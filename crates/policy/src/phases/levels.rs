@@ -20,7 +20,8 @@
 //! - A serial thread outweighs what each other hardware thread has
 //!   (`a_serial_thread_outweighs_what_the_others_have_on_each_hardware_thread`), by no more than two levels
 //!   where that is enough (`and_by_no_more_than_it_takes`).
-//! - What is set holds (`levels_that_are_set_hold`).
+//! - A change of one level is not made (`a_change_of_one_level_is_not_made`), and what is set holds
+//!   (`levels_that_are_set_hold`).
 
 use super::Phases;
 

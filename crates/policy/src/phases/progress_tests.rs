@@ -133,8 +133,7 @@ fn longest_wait(timeout: Duration, programs: u32, quanta: u32) -> Vec<u32> {
         let placement = fluid.quantum(&mut policy);
         for program in 0..programs {
             let of_it = |id: &ThreadId| id.process == 1000 + program;
-            let boosted =
-                placement.iter().any(|(id, a)| of_it(id) && a.priority != Priority::Normal);
+            let boosted = placement.iter().any(|(id, a)| of_it(id) && a.priority == BOOST);
             let waited = &mut waiting[program as usize];
             *waited = if boosted || quantum == 0 { 0 } else { *waited + 1 };
             longest[program as usize] = longest[program as usize].max(*waited);

@@ -69,7 +69,7 @@ impl Scene {
                 Target::Os => "os".to_owned(),
                 Target::Cpus(cpus) => cpus.to_string(),
             };
-            place + if a.priority == Priority::Normal { "" } else { "+" }
+            place + if a.priority == BOOST { "+" } else { "" }
         };
         self.place().iter().map(|(id, a)| (id.thread, shown(a))).collect()
     }
@@ -149,11 +149,7 @@ fn seniority_is_for_programs_that_all_want_all_of_the_machine() {
     let wide = |scene: Scene, from: u32| (from..from + 4).fold(scene, |s, n| s.thread(n, 1.0));
     let boosted = |scene: &mut Scene| -> Vec<u32> {
         let placement = scene.place();
-        placement
-            .iter()
-            .filter(|(_, a)| a.priority != Priority::Normal)
-            .map(|(id, _)| id.thread)
-            .collect()
+        placement.iter().filter(|(_, a)| a.priority == BOOST).map(|(id, _)| id.thread).collect()
     };
     let mut scene = wide(wide(Scene::on(FOUR), 10), 20);
     assert_eq!(boosted(&mut scene), [10, 11, 12, 13]);
@@ -462,7 +458,7 @@ proptest! {
             Target::Cpus(cpus) => Some(cpus.clone()),
         };
         let (serial, parallel): (Vec<_>, Vec<_>) = (placement.iter())
-            .partition(|(_, a)| a.priority != Priority::Normal && a.reason.starts_with("serial"));
+            .partition(|(_, a)| a.priority == BOOST && a.reason.starts_with("serial"));
         let mut given = CpuSet::new();
         for own in serial.iter().filter_map(|(_, a)| cpus(a)) {
             let core = scene.machine.core_of(own.first().unwrap()).unwrap();

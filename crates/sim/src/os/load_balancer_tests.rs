@@ -211,3 +211,25 @@ fn waiting_threads_stay_under_the_older_scheduler() {
     (0..2000).for_each(|_| played.tick());
     assert_eq!((played.queue(0).len(), played.queue(1).len()), (2, 2));
 }
+
+#[test]
+fn the_older_scheduler_moves_a_thread_where_weights_become_more_even() {
+    let map = map("core:2");
+    let allowed = all(&map);
+    // Two threads on each of two hardware threads.
+    let moved = |weights: [u64; 4]| {
+        let mut balancer = LoadBalancer::new(&map, Generation::Older, 1);
+        let ready = |(one, weight): (usize, &u64)| Ready {
+            task: Task { at: one / 2, allowed: &allowed, home: NodeId(0) },
+            weight: *weight,
+            used: 0.5,
+            runs: one % 2 == 0,
+            turn: one as f64,
+        };
+        let ready: Vec<Ready<'_>> = weights.iter().enumerate().map(ready).collect();
+        (1..2000).flat_map(|tick| balancer.tick(&map, &ready, &[1.0; 2], tick)).next()
+    };
+    assert_eq!(moved([1024; 4]), None);
+    assert_eq!(moved([2048, 1024, 1024, 1024]), None, "half of what a thread weighs is no reason");
+    assert_eq!(moved([9548, 9548, 1024, 1024]).map(|(_, to)| to), Some(1));
+}
