@@ -308,19 +308,25 @@ class Campaign:
             "programs": self.programs, "ways": ways, "runs": self.options.runs, "minutes": self.options.minutes,
             "files": {str(path): path.read_text() for path in [self.model, *CATALOGUES.values()]}}))
         subprocess.run([ROOT / "scripts/fetch-lab.sh", "x86_64"], check=True)
-        played = subprocess.run(
+        played = subprocess.Popen(
             [ROOT / "scripts/cargo.sh", "test", "-p", "symbiont-cli", "--no-default-features", "--profile", "guest",
              "--locked", "--test", "lab", "--", "--include-ignored", GUEST],
             cwd=ROOT, env=ENVIRONMENT | {"SYMBIONT_LAB_PROGRAMS": str(plan)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        log = re.search(rf"lab: {GUEST}: the guest's log is in (.*)", played.stdout)
+        lines = []
+        for line in played.stdout:
+            lines.append(line)
+            # As it is said in the guest, with the seconds since it began to boot.
+            if said := re.match(r"lab: (\d+ s: .*)", line):
+                print(said[1], flush=True)
+        log = re.search(rf"lab: {GUEST}: the guest's log is in (.*)", "".join(lines))
         if not log:
-            print(played.stdout)
+            print("".join(lines))
             return 2
         for line in pathlib.Path(log[1]).read_text().splitlines():
-            if said := re.search(r"@lab (?:say|end) (.*)", line):
-                print(said[1])
+            if ended := re.search(r"@lab end (.*)", line):
+                print(ended[1])
         print(f"all of it is in {log[1]}")
-        return 1 if played.returncode else 0
+        return 1 if played.wait() else 0
 
     def managed(self, folder, index, name, policy, place):
         """What a run wrote, on both outputs, and its status; none: it was ended, since it took too long."""

@@ -1,7 +1,7 @@
 //! Init: mounts what a system has, plays the scenarios, powers off.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -70,13 +70,11 @@ fn play(name: &str, longest: Duration) {
     // Not waited for by its handle: init reaps all that ends.
     #[expect(clippy::zombie_processes, reason = "reaped below")]
     let child = command.spawn().unwrap();
-    let status = reap_until(child.id(), begin + longest);
-    let printed = fs::read_to_string(OUTPUT).unwrap_or_default();
+    let mut printed = Printed::of(OUTPUT);
+    let status = reap_until(child.id(), begin + longest, &mut printed);
+    let printed = printed.all();
     let last = printed.lines().next_back().unwrap_or_default();
     let took = begin.elapsed().as_secs_f64();
-    for line in printed.lines() {
-        say(&format!("say {line}"));
-    }
     say(&format!("took {took:.1} s"));
     let code = status.and_then(WaitStatus::exit_status);
     match (status, code) {
@@ -95,9 +93,42 @@ fn first_panic(printed: &str) -> String {
     words.join(" / ")
 }
 
+/// What a scenario prints, said line by line as it comes.
+struct Printed {
+    file: fs::File,
+    bytes: Vec<u8>,
+    said: usize,
+}
+
+impl Printed {
+    fn of(path: &str) -> Self {
+        Self { file: fs::File::open(path).unwrap(), bytes: Vec::new(), said: 0 }
+    }
+
+    fn say_more(&mut self) {
+        self.file.read_to_end(&mut self.bytes).unwrap();
+        while let Some(end) = self.bytes[self.said..].iter().position(|byte| *byte == b'\n') {
+            let line = &self.bytes[self.said..self.said + end];
+            say(&format!("say {}", String::from_utf8_lossy(line)));
+            self.said += end + 1;
+        }
+    }
+
+    /// All of it, after the last line was said, too.
+    fn all(mut self) -> String {
+        self.say_more();
+        let rest = String::from_utf8_lossy(&self.bytes[self.said..]);
+        if !rest.is_empty() {
+            say(&format!("say {rest}"));
+        }
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
 /// Waits for a child, and for all other processes that end meanwhile.
-fn reap_until(child: u32, deadline: Instant) -> Option<WaitStatus> {
+fn reap_until(child: u32, deadline: Instant, printed: &mut Printed) -> Option<WaitStatus> {
     while Instant::now() < deadline {
+        printed.say_more();
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid.as_raw_nonzero().get().unsigned_abs() == child => {
                 return Some(status);

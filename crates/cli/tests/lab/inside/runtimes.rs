@@ -249,9 +249,18 @@ pub fn table(given: &Given) {
     let is_over = || last.is_some_and(|last| Instant::now() > last);
     let mut cells = Cells::new();
     let mut wrong = Vec::new();
-    for (run, way, name, place) in all_runs(&runtimes) {
+    let runs = all_runs(&runtimes);
+    for (done, (run, way, name, place)) in runs.iter().copied().enumerate() {
         if is_over() {
             break;
+        }
+        if done > 0 && done % 5 == 0 {
+            let wrong = wrong.len();
+            println!(
+                "{done} of {} runs, {wrong} differ but for controls; now {}",
+                runs.len(),
+                way.name
+            );
         }
         let (said, moves) = managed(&runtimes.programs[name], way, place == PLACES[1], run);
         let differ = match said.and_then(|said| counts(&said)) {

@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::cache::Cache;
 use super::guests::Guest;
@@ -19,6 +21,8 @@ use crate::inside::{EVEN, INIT, STAND_IN};
 const EASED: &str = "mitigations=off apparmor=0 no_timer_check";
 /// The initramfs among a boot's files.
 const IMAGE: &str = "initramfs";
+/// What a scenario prints stands behind it.
+const SAYS: &str = "@lab say ";
 /// Until init says hello; some ten seconds on an idle machine.
 const TO_BOOT: Duration = Duration::from_secs(240);
 /// Between two lines of init, beyond the deadline that each scenario has inside.
@@ -40,7 +44,8 @@ pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, 
         std::fs::write(&image, initramfs(guest, &left, cache)?).map_err(|why| why.to_string())?;
         report.boot();
         let between = guest.given.longest() + BEYOND;
-        listen(qemu(guest, cache, folder.path())?, between, &mut report)?;
+        let shows = guest.given.scope == Scope::Runtimes;
+        listen(qemu(guest, cache, folder.path())?, between, shows, &mut report)?;
         let last = report.last.as_secs_f64();
         let end = if report.complete { "done" } else { "broke off" };
         match report.hello {
@@ -78,15 +83,33 @@ fn qemu(guest: &Guest, cache: &Cache, folder: &Path) -> Result<Command, String> 
     Ok(qemu)
 }
 
-/// Runs QEMU until it ends, or until nothing is heard for too long.
-fn listen(mut qemu: Command, between: Duration, report: &mut Report) -> Result<(), String> {
+/// QEMU's two threads take turns where it counts instructions, thousands of times a second: on one CPU they are three
+/// times as fast as on two. Which one is left to the clock.
+fn stay_on_one_cpu(own: &CpuSet) {
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| own.is_set(*cpu)).collect();
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().subsec_micros() as usize;
+    if let Some(cpu) = cpus.get(now % cpus.len().max(1)) {
+        let mut one = CpuSet::new();
+        one.set(*cpu);
+        let _ = sched_setaffinity(None, &one);
+    }
+}
+
+/// Runs QEMU until it ends, or until nothing is heard for too long. Shows what a scenario of an hour says at once.
+fn listen(
+    mut qemu: Command,
+    between: Duration,
+    shows: bool,
+    report: &mut Report,
+) -> Result<(), String> {
     let begin = Instant::now();
-    let mut child = qemu
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .map_err(|why| format!("QEMU does not start: {why}"))?;
+    let own = sched_getaffinity(None).map_err(|why| why.to_string())?;
+    if qemu.get_args().any(|word| word == "-icount") {
+        stay_on_one_cpu(&own);
+    }
+    let child = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+    let _ = sched_setaffinity(None, &own);
+    let mut child = child.map_err(|why| format!("QEMU does not start: {why}"))?;
     let output = child.stdout.take().ok_or("no pipe to QEMU")?;
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -100,7 +123,12 @@ fn listen(mut qemu: Command, between: Duration, report: &mut Report) -> Result<(
     loop {
         let timeout = if report.hello.is_some() { between } else { TO_BOOT };
         match lines.recv_timeout(timeout) {
-            Ok(line) => report.hear(&line, begin.elapsed()),
+            Ok(line) => {
+                if shows && let Some((_, said)) = line.split_once(SAYS) {
+                    eprintln!("lab: {:.0} s: {said}", begin.elapsed().as_secs_f64());
+                }
+                report.hear(&line, begin.elapsed());
+            }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 report.hear("(silence)", begin.elapsed());
