@@ -57,6 +57,9 @@ struct Slot {
     load: usize,
 }
 
+/// The reason where nothing can be drawn.
+const ALLOWED: &str = "its mask allows no other";
+
 /// A thread to be dealt.
 struct Card {
     id: ThreadId,
@@ -91,7 +94,8 @@ impl Policy for Random {
             if let Some(slot) = free.min_by_key(|slot| (slot.load, core_loads[slot.core])) {
                 slot.load += 1;
                 core_loads[slot.core] += 1;
-                let drawn = Assignment::on(slot.pu.into(), "drawn by lot");
+                let reason = if card.allowed.len() == 1 { ALLOWED } else { "drawn by lot" };
+                let drawn = Assignment::on(slot.pu.into(), reason);
                 placement.insert(card.id, drawn);
             }
         }
@@ -156,6 +160,15 @@ mod tests {
             partners.extend((1..4).filter(|&n| core(&threads[n]) == core(&threads[0])));
         }
         assert_eq!(partners, BTreeSet::from([1, 2, 3]));
+    }
+
+    #[test]
+    fn a_thread_that_is_pinned_is_not_drawn() {
+        let machine = Topology::synthetic("core:2").unwrap();
+        let threads = [thread(0, 1, &PuId(1).into()), thread(0, 2, &machine.cpus())];
+        let placement = place(&mut Random::new(7), &machine, &threads);
+        assert_eq!(placement[&threads[0].id].reason, ALLOWED);
+        assert_eq!(placement[&threads[1].id].reason, "drawn by lot");
     }
 
     #[test]

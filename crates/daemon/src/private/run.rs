@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use symbiont_control::{Controller, Step, Summary};
+use symbiont_linux::actuate::Suspect;
 use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::{LinuxError, LinuxMachine, Wait};
 use symbiont_linux::observe::Method;
@@ -152,11 +153,26 @@ pub(super) fn finish<W: Wait>(
         let why = "management ended before the programs did: by a signal, or before its limit of CPU time";
         report.trouble.push(why.to_owned());
     }
+    report.trouble.extend(suspected(&machine.suspects()));
     let slipped = machine.slipped();
     let (restored, waiter) = machine.restore_all();
     report.restored = RestoreOutcome::from(restored);
     report.trouble.extend(unrestored(slipped, report.restored.failed.len()));
     (report, waiter)
+}
+
+/// What a user should know of masks that were taken for ours.
+fn suspected(suspects: &[Suspect]) -> Option<String> {
+    let first = suspects.first()?;
+    let (thread, mask) = (&first.thread, &first.mask);
+    let (threads, set) = match suspects.len() {
+        1 => (thread.to_string(), "its mask"),
+        more => (format!("{more} threads, {thread} first,"), "their masks"),
+    };
+    Some(format!(
+        "{threads} set {set} to CPU {mask}, where a thread of the process was held: taken for a mistake and set back; \
+         set again, it stays"
+    ))
 }
 
 /// What a user should know of threads that could not be restored at once, or not at all.
