@@ -83,7 +83,9 @@ const LEVELS: &str = "Held against the cycle level (`symbiont check-sim --groups
                       2.8 % in STP and ranks slowdowns alike to 0.86; the POWER7 by 5.4 % and to 0.84 in SMT2, by \
                       3.9 % and to 0.86 in SMT4.";
 const CONTROLS: &str = "Negative controls: with measurements shuffled between programs, or execution units and \
-                        caches private to each thread, nothing may be gained.";
+                        caches private to each thread, nothing may be gained. \"OS, older\" balances as Linux 2.6.18 \
+                        did (the paper has 2.6.32 and 3.0): with a thread on each hardware thread none waits, so that it can \
+                        make no difference but where threads begin.";
 const SCIMARK: &str = "Kernels in C, written anew, without a Java machine and its other threads. A thread runs each for \
                        about two seconds, all in an order of its own.";
 const MODULE: &str = "On Bulldozer hardware CYCLES_FPU_EMPTY sees both threads of a module, so that an integer \

@@ -40,7 +40,7 @@ use symbiont_policy::{Fixed, Settings, Together, find};
 use symbiont_profile::Profile;
 use symbiont_sim::description::Costs;
 use symbiont_sim::fast::{Switches, TableBuilder};
-use symbiont_sim::machine::{Contention, Errors, SimMachine};
+use symbiont_sim::machine::{Contention, Errors, Generation, SimMachine};
 use symbiont_sim::program::{Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
@@ -94,6 +94,8 @@ pub struct Contender {
     pub costs: Option<Costs>,
     /// Do counters see the floating-point unit of the whole core ([`Errors::fpu_of_core`])?
     pub fpu_of_core: bool,
+    /// Which Linux the OS is like.
+    pub os: Generation,
     /// Its period of decisions; none: the policy's own.
     pub quantum: Option<Duration>,
     /// Do all programs start at once, and only the order differ in which the OS reads them? Else each has
@@ -126,6 +128,7 @@ impl Contender {
             switches: Switches::default(),
             costs: None,
             fpu_of_core: false,
+            os: Generation::default(),
             quantum: None,
             at_once: false,
             width: None,
@@ -313,6 +316,7 @@ impl<'p> Mixes<'_, 'p> {
             costs: contender.costs.clone(),
             allowed: Some(self.allowed(mix, contender)),
             decision: contender.decision,
+            os: contender.os,
             errors: Errors { fpu_of_core: contender.fpu_of_core, ..Errors::default() },
             lead: if contender.at_once { 0.0 } else { Setup::default().lead },
             ..Setup::default()
@@ -376,10 +380,10 @@ impl Experiment for Mixes<'_, '_> {
         };
         let Contender { policy, key, shown, switches, costs, .. } = contender;
         let Contender { decision, left_out, watched, quantum, at_once, .. } = contender;
-        let Contender { width, fpu_of_core, .. } = contender;
+        let Contender { width, fpu_of_core, os, .. } = contender;
         let own = format!(
             "{policy} {key} {shown:?} {switches:?} {costs:?} {decision:?} {left_out} {watched} \
-             {quantum:?} {at_once} {width:?} {fpu_of_core}"
+             {quantum:?} {at_once} {width:?} {fpu_of_core} {os:?}"
         );
         let Mix { programs, phased, allowed, groups, .. } = mix;
         let groups = if *policy == STATIC { groups.as_slice() } else { &[] };

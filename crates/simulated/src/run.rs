@@ -12,7 +12,7 @@ use symbiont_policy::{Entry, SetError, Settings, UnknownPolicy, find};
 use symbiont_profile::Profile;
 use symbiont_sim::PrepareError;
 use symbiont_sim::description::{Costs, Description};
-use symbiont_sim::machine::{Errors, Fidelity, SimError, Switches};
+use symbiont_sim::machine::{Errors, Fidelity, Generation, SimError, Switches};
 use symbiont_sim::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
@@ -65,6 +65,8 @@ pub struct Setup {
     pub costs: Option<Costs>,
     /// What a decision costs.
     pub decision: Decision,
+    /// Which Linux the OS is like.
+    pub os: Generation,
 }
 
 /// Programs run on while a decision is taken (Feliu et al., section 4.3). What the decision takes
@@ -104,6 +106,7 @@ impl Default for Setup {
             allowed: None,
             costs: None,
             decision: Decision::default(),
+            os: Generation::default(),
         }
     }
 }

@@ -67,11 +67,11 @@ impl<'a, L> Runner<'a, L> {
     {
         let physics = self.level.begin(self.setup.switches);
         let physics = physics.ok_or(SimulateError::Shared(L::NAME))?;
-        let Setup { errors, allowed, costs, in_order, .. } = self.setup;
+        let Setup { errors, allowed, costs, in_order, os, .. } = self.setup;
         let (allowed, costs) = (allowed.clone(), costs.clone());
-        let (errors, in_order) = (*errors, *in_order);
+        let (errors, in_order, os) = (*errors, *in_order, *os);
         let options =
-            SimOptions { seed, errors, allowed, costs, in_order, ..SimOptions::default() };
+            SimOptions { seed, errors, allowed, costs, in_order, os, ..SimOptions::default() };
         let description = self.level.description();
         Ok(SimMachine::new(description, physics, programs, leads, options)?)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use symbiont_sim::fast::Switches;
+use symbiont_sim::machine::Generation;
 
 use super::{BULLDOZER, POWER7, nearest};
 use crate::compared::{Compared, Comparison, Ready};
@@ -18,6 +19,8 @@ use symbiont_simulated::code;
 use symbiont_simulated::mixes::{Contender, Mix};
 
 pub(super) const OS: &str = "OS";
+/// Linux 2.6.18's way; the paper's are of 2.6.32 and 3.0, between that and today's.
+const OLDER: &str = "OS, older";
 const SUBOPTIMAL: &str = "suboptimal";
 pub(super) const OWN: &str = "WorkOver";
 const SHUFFLED: &str = "WorkOver (measurements shuffled)";
@@ -91,6 +94,7 @@ pub(super) fn contenders(bulldozer: bool) -> Vec<Contender> {
     let private = Switches { private_units: true, private_caches: true, ..Switches::default() };
     let mut all = vec![
         Contender::new(OS, "stay"),
+        Contender { os: Generation::Older, ..Contender::new(OLDER, "stay") },
         Contender::new(SUBOPTIMAL, "static"),
         Contender::new(OWN, "fpu"),
         Contender { shown: Shown::Shuffled, ..Contender::new(SHUFFLED, "fpu") },
@@ -235,7 +239,10 @@ fn more(case: &Case, compared: &Compared, seed: u64) -> Vec<(&'static str, Vec<P
             spreads.extend(point);
         }
         controls.extend(
-            [(OWN, OS)].iter().chain(&CONTROLS).filter_map(|(own, other)| over(own, other)),
+            [(OWN, OS), (OLDER, OS)]
+                .iter()
+                .chain(&CONTROLS)
+                .filter_map(|(own, other)| over(own, other)),
         );
         if case.machine == BULLDOZER {
             module.extend([OWN, MODULE].iter().filter_map(|own| over(own, OS)));
