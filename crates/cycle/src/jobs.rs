@@ -10,7 +10,7 @@
 //! In each cache a job is one user, wherever it runs, so that what it finds displaced after its turn
 //! counts as *inter-thread*, if another job did it, and as its own if it did it itself.
 //!
-//! Counts by set are summed over *super-sets*, contiguous groups of equally many sets (section 2.2).
+//! Counts by set are summed over *super-sets*, groups of equally many sets ([`Reading`]).
 //!
 //! # What this leaves out
 //! What the OS itself executes at a switch (as the paper does, section 4.3); translation buffers are not
@@ -32,6 +32,7 @@
 #[cfg(test)]
 mod tests;
 
+use serde::{Deserialize, Serialize};
 use symbiont_sim::description::Description;
 
 use crate::cache::SetCounts;
@@ -150,7 +151,12 @@ impl<'s> Jobs<'s> {
 
     /// What a job did to each super-set of its caches of a kind, so far; empty without such a cache.
     #[must_use]
-    pub fn super_sets(&self, job: usize, kind: Kind, count: usize) -> Vec<SetCounts> {
+    pub fn super_sets(
+        &self,
+        job: usize,
+        kind: Kind,
+        (count, reading): (usize, Reading),
+    ) -> Vec<SetCounts> {
         let levels = self.chip.levels();
         let mut seen = Vec::new();
         let mut sums: Vec<SetCounts> = Vec::new();
@@ -161,7 +167,7 @@ impl<'s> Jobs<'s> {
                 continue;
             };
             seen.push(cache);
-            let own = super_sets(levels.sets(user, kind), count);
+            let own = super_sets(levels.sets(user, kind), count, reading);
             if sums.is_empty() {
                 sums = own;
             } else {
@@ -176,14 +182,39 @@ impl<'s> Jobs<'s> {
     }
 }
 
-/// Sums over so many contiguous groups of equally many sets; fewer groups if there are fewer sets.
+/// Which sets of a cache are a super-set: Settle et al. say both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading {
+    /// Neighbours (section 2.2).
+    #[default]
+    Contiguous,
+    /// Those whose numbers have the same low-order bits (section 3.1).
+    LowOrderBits,
+}
+
+impl Reading {
+    /// The group of each of so many places, for at most `most` groups of equally many; and how many groups there are.
+    pub fn groups(self, places: usize, most: usize) -> (impl Fn(usize) -> usize, usize) {
+        let each = places.div_ceil(most.max(1)).max(1);
+        let groups = places.div_ceil(each);
+        let of = move |place: usize| match self {
+            Self::Contiguous => place / each,
+            Self::LowOrderBits => place % groups.max(1),
+        };
+        (of, groups)
+    }
+}
+
+/// Sums over so many groups of equally many sets; fewer groups if there are fewer sets.
 #[must_use]
-pub fn super_sets(sets: &[SetCounts], count: usize) -> Vec<SetCounts> {
-    let each = sets.len().div_ceil(count.max(1)).max(1);
-    let sum = |group: &[SetCounts]| {
-        let mut sum = SetCounts::default();
-        group.iter().for_each(|set| sum.add(set));
-        sum
-    };
-    sets.chunks(each).map(sum).collect()
+pub fn super_sets(sets: &[SetCounts], count: usize, reading: Reading) -> Vec<SetCounts> {
+    let (of, groups) = reading.groups(sets.len(), count);
+    let mut sums = vec![SetCounts::default(); groups];
+    for (at, set) in sets.iter().enumerate() {
+        if let Some(sum) = sums.get_mut(of(at)) {
+            sum.add(set);
+        }
+    }
+    sums
 }

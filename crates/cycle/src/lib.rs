@@ -54,7 +54,7 @@ pub use crate::captured::Captured;
 pub use crate::chip::{Chip, ChipError, CoreSlot};
 pub use crate::core::Fetch;
 pub use crate::counts::Counts;
-pub use crate::jobs::{Context, Jobs};
+pub use crate::jobs::{Context, Jobs, Reading};
 pub use crate::op::{Branch, Op, Stream};
 pub use crate::predictor::{Indexing, Tables};
 pub use crate::reference::{CycleReference, Sample};

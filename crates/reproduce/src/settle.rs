@@ -116,7 +116,7 @@ struct Size {
 const QUICK: Size =
     Size { sample: 100_000, pairs: (8, 2), work: 6, linux: 4, training: 3, choice: 6 };
 const FULL: Size =
-    Size { sample: 250_000, pairs: (14, 4), work: 12, linux: 8, training: 6, choice: 8 };
+    Size { sample: 250_000, pairs: (14, 4), work: 24, linux: 8, training: 6, choice: 8 };
 
 const PROGRAMS: &str = "povray, network, cg, particles, minisat, gawk and perl stand for mesa, mcf, equake, ammp, twolf, \
                         parser and perlbmk; gzip and bzip2 for themselves, of today.";
@@ -128,7 +128,7 @@ const OPEN: &str = "The paper does not say above which count a bit is set, how m
                     are weighted and how long a sample of the scheduler is: chosen on mixes that are not shown \
                     (`settle-sensitivity`).";
 const FIT: &str = "For each pair of programs, a line through its samples: IPC of both over bits that are set in both.";
-const WORK: &str = "Each job has the work that it does alone in 12 (quick: 6) samples, and leaves when it is complete: the \
+const WORK: &str = "Each job has the work that it does alone in 24 (quick: 6) samples, and leaves when it is complete: the \
                     gain in IPC is that of the time for all. In a fixed time, a schedule that prefers fast jobs would gain \
                     IPC by that alone.";
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use symbiont_cycle::Reading;
+
 use super::linux::Intervals;
 use super::play::{FINEST, Run, Sampled, Schedule, Scoring, Turn, VECTORS, grouped, vectors};
 use super::{Players, Size};
@@ -112,7 +114,9 @@ impl Alone {
         for (at, turn) in samples.iter().filter_map(|it| it.turns.first()).enumerate() {
             let Some(l1d) = turn.caches.first() else { continue };
             let mean = l1d.uses.iter().map(|n| f64::from(*n)).sum::<f64>() / ROWS as f64;
-            for (row, count) in grouped(&l1d.uses, ROWS).enumerate() {
+            for (row, count) in
+                grouped(&l1d.uses, ROWS, Reading::Contiguous).into_iter().enumerate()
+            {
                 let value = Estimate::exact(count as f64 / mean.max(1.0));
                 points.push(Point::new(row.to_string(), at.to_string(), value));
             }

@@ -8,6 +8,7 @@
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use symbiont_cycle::Reading;
 use symbiont_policy::Activity;
 use symbiont_policy::activity::OVERLAP;
 
@@ -45,6 +46,7 @@ pub struct Chosen {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     super_sets: usize,
+    reading: Reading,
     /// Threshold over the mean count.
     threshold: f64,
     overlap: [f64; VECTORS],
@@ -56,6 +58,7 @@ struct Open {
 /// As the policy `activity` has it unless set otherwise.
 const MIDDLE: Open = Open {
     super_sets: *Activity::SUPER_SETS.default(),
+    reading: Reading::Contiguous,
     threshold: *Activity::THRESHOLD.default(),
     overlap: OVERLAP,
     resident: *Activity::RESIDENCE.default(),
@@ -63,9 +66,14 @@ const MIDDLE: Open = Open {
 };
 
 impl Open {
+    fn is_taken(&self) -> bool {
+        self.longer == 1.0 && self.reading == Reading::Contiguous
+    }
+
     fn scoring(&self, alone: &Alone) -> Scoring {
         Scoring {
             super_sets: self.super_sets,
+            reading: self.reading,
             thresholds: alone.thresholds(self.super_sets, self.threshold, self.longer),
             overlap: self.overlap,
             misses: 0.0,
@@ -93,6 +101,12 @@ fn settings() -> Vec<Setting> {
             of("super-sets", super_sets.to_string(), Open { super_sets, ..MIDDLE })
         }),
     );
+    let reading = Reading::LowOrderBits;
+    all.push(of(
+        "sets of a super-set",
+        "same low-order bits".to_owned(),
+        Open { reading, ..MIDDLE },
+    ));
     all.extend([0.25, 4.0].map(|threshold| {
         let what = "threshold over the mean count";
         of(what, threshold.to_string(), Open { threshold, ..MIDDLE })
@@ -183,8 +197,8 @@ pub fn choose(
             format!("{}: {}", setting.what, setting.to),
             gain.percent(),
         ));
-        // Another period is another experiment: it is shown and not taken.
-        if setting.open.longer == 1.0 && best.is_none_or(|(most, _)| gain.value > most) {
+        // Another period is another experiment, and heat maps are of neighbours: these are shown and not taken.
+        if setting.open.is_taken() && best.is_none_or(|(most, _)| gain.value > most) {
             best = Some((gain.value, setting));
         }
     }

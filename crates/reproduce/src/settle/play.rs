@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use symbiont_cycle::levels::Kind;
-use symbiont_cycle::{Captured, Context as HardwareThread, CycleOptions, Jobs, Stream};
+use symbiont_cycle::{Captured, Context as HardwareThread, CycleOptions, Jobs, Reading, Stream};
 pub use symbiont_policy::activity::VECTORS;
 use symbiont_policy::activity::{Job, Vector, Weights, choose, rotate};
 use symbiont_profile::Phase;
@@ -49,6 +49,8 @@ pub enum Schedule {
 pub struct Scoring {
     /// Super-sets of each cache.
     pub super_sets: usize,
+    /// Which sets are one.
+    pub reading: Reading,
     /// Count of a sample, per super-set, above which a bit is set, by vector.
     pub thresholds: [u64; VECTORS],
     /// Weights of overlapping bits, by vector.
@@ -171,14 +173,19 @@ pub fn vectors(
     super_sets: usize,
     thresholds: &[u64; VECTORS],
 ) -> Vec<Vector> {
-    ordered(caches, thresholds, &(0..super_sets).collect::<Vec<_>>())
+    ordered(caches, thresholds, &(0..super_sets).collect::<Vec<_>>(), Reading::Contiguous)
 }
 
 /// The same with the super-sets in an order.
-fn ordered(caches: &[CacheCounts], thresholds: &[u64; VECTORS], order: &[usize]) -> Vec<Vector> {
+fn ordered(
+    caches: &[CacheCounts],
+    thresholds: &[u64; VECTORS],
+    order: &[usize],
+    reading: Reading,
+) -> Vec<Vector> {
     let counts = caches.iter().flat_map(|cache| [&cache.uses, &cache.misses]);
     let above = |(counts, threshold): (&Vec<u32>, &u64)| {
-        let counts: Vec<u64> = grouped(counts, order.len()).collect();
+        let counts = grouped(counts, order.len(), reading);
         let ordered = order.iter().map(|place| counts.get(*place).copied().unwrap_or(0));
         Vector::above(ordered, *threshold)
     };
@@ -193,7 +200,7 @@ impl Scoring {
         if let Some(seed) = self.elsewhere {
             order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed.wrapping_add(job as u64)));
         }
-        ordered(caches, &self.thresholds, &order)
+        ordered(caches, &self.thresholds, &order, self.reading)
     }
 }
 
@@ -204,10 +211,16 @@ pub fn weighted(one: &[Vector], other: &[Vector], weights: &[f64; VECTORS]) -> f
     pairs.map(|((one, other), weight)| weight * f64::from(one.overlap(other))).sum()
 }
 
-/// Counts of contiguous groups, so many of them.
-pub fn grouped(counts: &[u32], groups: usize) -> impl Iterator<Item = u64> {
-    let each = counts.len().div_ceil(groups.max(1)).max(1);
-    counts.chunks(each).map(|group| group.iter().map(|count| u64::from(*count)).sum())
+/// Counts of so many groups of finer ones of the same reading; fewer if there are fewer.
+pub fn grouped(counts: &[u32], groups: usize, reading: Reading) -> Vec<u64> {
+    let (of, groups) = reading.groups(counts.len(), groups);
+    let mut sums = vec![0; groups];
+    for (at, count) in counts.iter().enumerate() {
+        if let Some(sum) = sums.get_mut(of(at)) {
+            *sum += u64::from(*count);
+        }
+    }
+    sums
 }
 
 /// Traces and a machine that jobs run on.
@@ -320,7 +333,12 @@ fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<PlayRecor
     let core = machine.topology.cores().first();
     let per_ns = core.map_or(1.0, |core| machine.hertz(core) / 1e9);
     let mut known = vec![Job::default(); run.jobs.len()];
-    let mut before: Vec<Counted> = (0..known.len()).map(|job| counted(&jobs, job)).collect();
+    let reading = match &run.schedule {
+        Schedule::Scored(scoring) | Schedule::Linux(_, scoring) => scoring.reading,
+        Schedule::Together | Schedule::RoundRobin => Reading::Contiguous,
+    };
+    let mut before: Vec<Counted> =
+        (0..known.len()).map(|job| counted(&jobs, job, reading)).collect();
     let mut samples = Vec::new();
     let mut linux = match &run.schedule {
         Schedule::Linux(by, scoring) => {
@@ -354,14 +372,14 @@ fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<PlayRecor
         jobs.run(run.samples.1 as f64 / per_ns);
         let mut turns = Vec::new();
         for job in jobs.running().iter().flatten() {
-            let now = counted(&jobs, *job);
+            let now = counted(&jobs, *job, reading);
             let last = std::mem::replace(&mut before[*job], now.clone());
             turns.push(turn(*job, &last, &now, run.targets.get(*job).copied()));
         }
         // What a job executes while it drains counts for no sample.
         for (job, before) in before.iter_mut().enumerate() {
             if !jobs.running().contains(&Some(job)) {
-                *before = counted(&jobs, job);
+                *before = counted(&jobs, job, reading);
             }
         }
         for turn in &turns {
@@ -424,9 +442,9 @@ struct Counted {
     caches: Vec<CacheCounts>,
 }
 
-fn counted(jobs: &Jobs<'_>, job: usize) -> Counted {
+fn counted(jobs: &Jobs<'_>, job: usize, reading: Reading) -> Counted {
     let of = |kind: Kind| {
-        let sets = jobs.super_sets(job, kind, FINEST);
+        let sets = jobs.super_sets(job, kind, (FINEST, reading));
         CacheCounts {
             uses: sets.iter().map(|set| set.accesses).collect(),
             misses: sets.iter().map(|set| set.misses).collect(),

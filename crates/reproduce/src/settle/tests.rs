@@ -1,5 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
+use symbiont_cycle::Reading;
 use symbiont_profile::trace::{
     About, Code, DataAccess, FLAGS, Leaves, StaticInstruction, StaticOp, WindowEncoder, write,
 };
@@ -75,6 +76,7 @@ fn synthetic() -> (TempDir, Traces) {
 fn activity() -> Scoring {
     Scoring {
         super_sets: 32,
+        reading: Reading::Contiguous,
         thresholds: [20; VECTORS],
         overlap: [0.0, 0.0, 0.0, 0.0, 1.0, 1.0],
         misses: 0.0,
