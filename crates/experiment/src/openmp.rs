@@ -41,6 +41,8 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use campaign::{OpenmpOptions, run};
+pub use campaign::{OpenmpOptions, measure, run};
+pub use evaluate::{Cell, Evaluation};
 pub use kernels::KERNELS;
 pub use plan::Size;
+pub use record::Spent;

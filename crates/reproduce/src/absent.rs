@@ -24,7 +24,6 @@ const INPUT: &str = "an input: the simulated POWER8 is described by these values
 const INPUT_OF_XSIM: &str =
     "an input: the simulated machine is described by it (`symbiont machines xsim`)";
 const DRAWING: &str = "a drawing, no result";
-const REAL: &str = "needs a real machine: `symbiont bench openmp` runs OpenMP kernels in its place";
 const EQUATION: &str =
     "equations, no measurements; morad-fig6 and morad-fig7 hold ours against them";
 
@@ -38,7 +37,6 @@ pub const ABSENT: &[Absent] = &[
     absent("feliu-tab2", Paper::Feliu, "Table 2", INPUT),
     absent("morad-fig1", Paper::Morad, "Fig. 1 to 5", DRAWING),
     absent("morad-tab1", Paper::Morad, "Tables 1 to 3", EQUATION),
-    absent("morad-tab6", Paper::Morad, "Tables 6 and 7", REAL),
     absent("peternier-fig1", Paper::Peternier, "Fig. 1 to 5", DRAWING),
     absent("settle-tab3", Paper::Settle, "Table 3", INPUT_OF_XSIM),
     absent("settle-fig4", Paper::Settle, "Fig. 4 to 6", DRAWING),

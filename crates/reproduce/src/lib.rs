@@ -39,6 +39,7 @@ mod feliu;
 mod figure;
 mod forms;
 mod navarro;
+mod openmp;
 pub mod own;
 mod page;
 mod peternier;
@@ -148,6 +149,12 @@ impl Context<'_> {
     }
 }
 
+/// Is a program of this name found as a shell finds it?
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 /// A machine of the simulator.
 fn described(name: &str) -> Result<Description, Error> {
     Description::named(name).map_err(|error| Error::Evaluation(error.to_string()))
@@ -201,6 +208,7 @@ pub trait Source: Sync {
 /// All sources. A new one is a new file and a line here.
 pub const SOURCES: &[&dyn Source] = &[
     &serial_phases::SerialPhases,
+    &openmp::Openmp,
     &seniority::Seniority,
     &navarro::Hysched,
     &peternier::WorkOver,

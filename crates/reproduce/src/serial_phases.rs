@@ -10,7 +10,9 @@ use super::figure::{Drawn, Figure, Paper, Point};
 use super::{Context, Effort, Reproduced, Source};
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{Done, Experiment, carry_out, digest};
-use symbiont_experiment::theory::phases::{JointState, Phase, Scheduler, speedups};
+use symbiont_experiment::theory::phases::{
+    JointState, Phase, Program, Scheduler, predict, speedups,
+};
 use symbiont_report::published::phases as published;
 use symbiont_report::stats::{Estimate, mean};
 use symbiont_simulated::code::{self, CODE, machine};
@@ -41,6 +43,8 @@ const NO_NUMBERS: &str = "The paper's figure has no numbers; its equations (Tabl
                           next to ours.";
 const ALONE: &str = "Of programs that never leave their phase: serial (S), parallel (P). Alone, a serial program is as \
                      likely on any core, as the equations have it.";
+const CHAIN: &str = "Equations: the long run of the joint states of Tables 1 and 3, each phase as long as it takes there. \
+                     Table 2's worst cases are of one state each.";
 const ALL_PARALLEL: &str = "Negative control: two programs without serial phases (∞:1), of which no phase is \
                             distinguished from another.";
 
@@ -97,6 +101,13 @@ const FIGURES: &[Figure] = &[
         quantity: "Change",
         drawn: Drawn::Table,
         ..figure("morad-tab5", "Table 5 and section 7", "Means over all pairs, simulated")
+    },
+    Figure {
+        quantity: "Mean fairness",
+        neutral: None,
+        drawn: Drawn::Table,
+        deviations: &[DRAWN, SYSTEM, CHAIN],
+        ..figure("morad-tab5-fairness", "Table 5", "Fairness under each scheduler, simulated")
     },
 ];
 
@@ -165,18 +176,20 @@ impl Source for SerialPhases {
         for (id, machine, at) in [("morad-fig6", 0, 0), ("morad-fig7", 0, 1)] {
             reproduced.points.insert(id, by_cores(&runs, &trial.size, machine, at)?);
         }
-        let (mut means, mut states) = (Vec::new(), Vec::new());
+        let (mut means, mut states, mut fairness) = (Vec::new(), Vec::new(), Vec::new());
         for (id, machine) in [("morad-fig8", 0), ("morad-tab4", 1)] {
             let pairs = |os| runs.pairs(machine, os, &trial.size.matrix_ratios);
             let of_paper = pairs(PAPERS)?;
             reproduced.points.insert(id, gains(&runs, machine, &of_paper)?);
             states.extend(by_state(&runs, machine, &of_paper)?);
+            fairness.extend(levels(&runs, machine, &of_paper)?);
             for os in SYSTEMS {
                 means.extend(means_of(&runs, machine, os, &pairs(os)?)?);
             }
         }
         reproduced.points.insert("morad-tab3", states);
         reproduced.points.insert("morad-tab5", means);
+        reproduced.points.insert("morad-tab5-fairness", fairness);
         let machines = stages.iter().map(|runner| code::described(runner.description()));
         reproduced.facts.extend(machines);
         reproduced.facts.push(("Calculation".to_owned(), format!("{CALCULATION} in all programs")));
@@ -284,6 +297,41 @@ fn gains(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, 
         Ok(if is_control { point } else { point.control("serial phases", control) })
     };
     pairs.iter().map(point).collect()
+}
+
+/// Fairness under each scheduler: printed, measured here, and by the paper's own equations, which say how much of a
+/// change is theirs.
+fn levels(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
+    let [os, own, no_seniority] = CONTENDERS;
+    let symmetric = MACHINES[machine].1 == 1.0;
+    let kind = if symmetric { published::SYMMETRIC } else { published::ASYMMETRIC };
+    let printed = |row: published::Row| {
+        if symmetric { row.symmetric.fairness } else { row.asymmetric.fairness }
+    };
+    let [baseline, proposed] =
+        [published::TABLE_5.baseline, published::TABLE_5.proposed].map(printed);
+    let ours = |of: &str| runs.over(pairs, |pair, drawn| 100.0 * pair.fairness_of_runs(of, drawn));
+    let mut points = vec![
+        Point::new(os, kind, ours(os)?).published(Some(baseline)),
+        Point::new(own, kind, ours(own)?).published(Some(proposed)),
+        Point::new(no_seniority, kind, ours(no_seniority)?),
+    ];
+    if let Some(model) = runs.model(machine, CORES) {
+        let chain = |ratio: Ratio| {
+            let parallel = ratio.parallel_share();
+            Program::new(parallel, 1.0 - parallel).ok()
+        };
+        for (scheduler, of) in [(Scheduler::Baseline, os), (Scheduler::Proposed, own)] {
+            let of_pair = |pair: &Pair| {
+                let [one, other] = pair.ratios.map(chain);
+                Some(100.0 * predict(scheduler, model, one?, other?).fairness())
+            };
+            let all: Vec<f64> = pairs.iter().filter_map(of_pair).collect();
+            let series = format!("{of}, equations");
+            points.extend(mean(&all).map(|mean| Point::new(series, kind, Estimate::exact(mean))));
+        }
+    }
+    Ok(points)
 }
 
 /// A figure of pairs under a contender, %.

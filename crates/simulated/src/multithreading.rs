@@ -152,6 +152,48 @@ impl SmtTrial<'_> {
         let ratios = groups.iter().flatten().filter_map(alone).zip(rates);
         ratios.map(|(alone, rates)| alone / rates.cpi).sum::<f64>() / groups.len().max(1) as f64
     }
+
+    /// By how much a part the gain differs between two ways to split four programs among the halves of a core.
+    fn splits(&self) -> Vec<f64> {
+        let mut random = Pcg64Mcg::seed_from_u64(2);
+        let mut one = || any_phase(self.steady, &mut random);
+        let difference = |_| {
+            let [a, b, c, d] = [one(), one(), one(), one()];
+            let [split, other] =
+                [vec![a, b, c, d], vec![a, c, b, d]].map(|group| self.gain(&[group]));
+            (split / other - 1.0).abs()
+        };
+        (0..SPLIT).map(difference).collect()
+    }
+}
+
+/// A phase of a random program, by its share of the program.
+fn any_phase(steady: &Steady, random: &mut Pcg64Mcg) -> Drawn {
+    let program = random.random_range(0..steady.programs.len());
+    (program, steady.programs[program].at(random.random_range(0.0..1.0)))
+}
+
+/// Are cores with four threads divided into halves?
+fn halves(description: &Description) -> bool {
+    description.core_types.iter().any(|core| core.halves_from.is_some_and(|from| from <= 4))
+}
+
+/// By how much a part the STP of four programs on one core differs between two ways to split them among its
+/// halves (ABCD and ACBD; Feliu et al., section 4.2), for each of 50 quadruples of random phases. None where
+/// cores have no halves.
+///
+/// # Errors
+/// When the machine cannot run one of the programs.
+pub fn splits(
+    description: &Description,
+    profiles: &BTreeMap<String, Profile>,
+) -> Result<Vec<f64>, PrepareError> {
+    let steady = Steady::new(description, profiles)?;
+    if steady.programs.is_empty() || !halves(description) {
+        return Ok(Vec::new());
+    }
+    let alone = steady.alone();
+    Ok(SmtTrial { steady: &steady, alone: &alone }.splits())
 }
 
 /// Looks at the gains on a machine through some programs.
@@ -172,11 +214,7 @@ pub fn look(
     let cores = description.topology.cores().iter().filter(|core| core.cpus.len() == width).count();
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut group = |threads: usize| -> Vec<Drawn> {
-        let mut draw = |_| {
-            let program = random.random_range(0..steady.programs.len());
-            (program, steady.programs[program].at(random.random_range(0.0..1.0)))
-        };
-        (0..threads).map(&mut draw).collect()
+        (0..threads).map(|_| any_phase(&steady, &mut random)).collect()
     };
     let mut modes = Vec::new();
     for threads in [2, 4, 8].into_iter().filter(|threads| *threads <= width) {
@@ -200,17 +238,8 @@ pub fn look(
             ),
         });
     }
-    let halved = |description: &Description| {
-        description.core_types.iter().any(|core| core.halves_from.is_some_and(|from| from <= 4))
-    };
-    let split = (halved(description) && width >= 4 && !steady.programs.is_empty()).then(|| {
-        let difference = |_| {
-            let [a, b, c, d] = [(); 4].map(|()| group(1)).map(|one| one[0]);
-            let [one, other] = [vec![a, b, c, d], vec![a, c, b, d]].map(|g| look.gain(&[g]));
-            (one / other - 1.0).abs()
-        };
-        Spread::of((0..SPLIT).map(difference).collect())
-    });
+    let split = halves(description) && width >= 4 && !steady.programs.is_empty();
+    let split = split.then(|| Spread::of(look.splits()));
     let known = PUBLISHED.iter().filter(|(name, _)| description.name.starts_with(name));
     Ok(Gains {
         provenance: Provenance::new(description, &Setup::default()),

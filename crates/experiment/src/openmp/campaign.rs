@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use symbiont_linux::slow::SlowCpu;
 
-use super::evaluate::evaluate;
+use super::evaluate::{Evaluation, evaluate};
 use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
 use super::plan::{AROUND, RunKind, Size};
@@ -50,9 +50,36 @@ const SEQUENCE: &str = r#""$0" "$1" "$2" "$5" && exec "$0" "$3" "$4" 0"#;
 /// runs are kept in each case.
 pub fn run(options: &OpenmpOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     let Size { rounds, time, .. } = options.size;
-    let site = Site::new(&options.output, Repeats::exactly(rounds), options.seed)?;
+    let site = site(options)?;
+    let (evaluation, runs) = evaluated(options, &site, progress)?;
+    let mut report = page(&evaluation);
+    report.fact("Rounds", format!("{rounds}, each kernel {time:?} alone on the idle machine"));
+    report.fact("Runs", runs.to_string());
+    report.fact("CPUs slowed down", slow_cpus(&options.slow));
+    site.write(&mut report)?;
+    Ok(report)
+}
+
+/// The same without a report: its figures.
+///
+/// # Errors
+/// As [`run`].
+pub fn measure(options: &OpenmpOptions, progress: &mut dyn Progress) -> Result<Evaluation, Error> {
+    Ok(evaluated(options, &site(options)?, progress)?.0)
+}
+
+fn site(options: &OpenmpOptions) -> Result<Site, Error> {
+    Site::new(&options.output, Repeats::exactly(options.size.rounds), options.seed)
+}
+
+/// The figures, and of how many runs.
+fn evaluated(
+    options: &OpenmpOptions,
+    site: &Site,
+    progress: &mut dyn Progress,
+) -> Result<(Evaluation, usize), Error> {
     let program = kernels::build(&options.compiler, &site.folder, progress)?;
-    let fit = Fit { program: &program, names: &options.size.kernels, time };
+    let fit = Fit { program: &program, names: &options.size.kernels, time: options.size.time };
     let once = Rounds { repeats: Repeats::exactly(1), seed: 0 };
     let fitted = Site { rounds: once, ..site.clone() }.carry_out(&fit, progress)?;
     let fitted: Vec<Kernel> = fitted.into_iter().map(|done| done.record).collect();
@@ -64,12 +91,7 @@ pub fn run(options: &OpenmpOptions, progress: &mut dyn Progress) -> Result<Repor
     let done = site.carry_out(&pairs, progress)?;
     drop(slow);
     let cpus = Cpus::slowed(site.machine.cpus, &options.slow);
-    let mut report = page(&evaluate(&done, &options.size, &kernels, cpus)?);
-    report.fact("Rounds", format!("{rounds}, each kernel {time:?} alone on the idle machine"));
-    report.fact("Runs", done.len().to_string());
-    report.fact("CPUs slowed down", slow_cpus(&options.slow));
-    site.write(&mut report)?;
-    Ok(report)
+    Ok((evaluate(&done, &options.size, &kernels, cpus)?, done.len()))
 }
 
 /// Kernels as they were asked for: they were fitted in random order.

@@ -20,7 +20,7 @@ use symbiont_topology::HostTopology;
 
 use super::linux::Judged;
 use crate::figure::{Drawn, Figure, Paper, Point};
-use crate::{Context, Effort, Reproduced, Source};
+use crate::{Context, Effort, Reproduced, Source, on_path};
 use contest::{Cell, Contest};
 use matrix::Matrix;
 use programs::{Capture, PROGRAMS};
@@ -121,12 +121,8 @@ impl Source for OnThisMachine {
     }
 
     fn missing(&self, _: &Context<'_>) -> Option<String> {
-        let found = |program: &str| {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-        };
         let missing =
-            ["cc", "taskset", "qemu-x86_64"].into_iter().find(|program| !found(program))?;
+            ["cc", "taskset", "qemu-x86_64"].into_iter().find(|program| !on_path(program))?;
         Some(format!("{missing} is not installed (packages gcc, util-linux, qemu-user)"))
     }
 
