@@ -18,6 +18,7 @@ use super::parents::{NOT_PLACED, is_denied};
 use super::restoring::{RestoreReport, carry_out, restore_threads};
 use super::scheduler::no_priority_under;
 use super::settings::{AppliedSettings, Mask, Saved};
+use super::standing::Contended;
 use super::state_dir::{StateDir, StateDirError};
 use super::suspect::Suspect;
 use super::trust::Trust;
@@ -58,6 +59,8 @@ pub(super) struct State {
     pub suspects: Vec<Suspect>,
     /// Made lately: children that were born meanwhile may have inherited a target.
     pub nudges: Nudges,
+    /// Where the caller waited for its turn when it nudged.
+    pub contended: Contended,
     /// How many there were, those counted that ended or were restored later.
     pub slipped: u64,
     /// Some threads, perhaps such that were never adopted, could not be restored.
@@ -93,6 +96,7 @@ impl Actuator {
             stuck: BTreeSet::new(),
             suspects: Vec::new(),
             nudges: Nudges::default(),
+            contended: Contended::default(),
             slipped: 0,
             is_incomplete: false,
             kernel,

@@ -34,6 +34,7 @@
 //!   (`all_is_undone_whatever_happens`, in [`super::event_machine`]).
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use symbiont_machine::{Change, Move, Outcome};
 use symbiont_topology::{CpuSet, PuId};
@@ -233,11 +234,12 @@ impl State {
     }
 
     /// Nudges each; in the order that they were given in.
-    fn in_order(&self, ready: &[Ready]) -> Vec<Went> {
+    fn in_order(&mut self, ready: &[Ready]) -> Vec<Went> {
         let mover = |nudge: &Ready| Mover { from: nudge.on, to: nudge.narrow.clone() };
         let movers: Vec<Mover> = ready.iter().map(mover).collect();
         let mut all: Vec<Went> = ready.iter().map(|_| Went::Needless).collect();
-        let mut standing = self.kernel.standing();
+        let known = std::mem::take(&mut self.contended);
+        let mut standing = self.kernel.standing().map(|standing| standing.knowing(known));
         let turns = order(&movers);
         for at in &turns {
             all[*at] = self.go(&ready[*at], &mut standing);
@@ -252,6 +254,7 @@ impl State {
                 }
             }
         }
+        self.contended = standing.map(Standing::knows).unwrap_or_default();
         all
     }
 
@@ -263,6 +266,8 @@ impl State {
                 Some((from_ns, how)) => {
                     // A blocker may have given up meanwhile.
                     let keeps = |standing: &Standing| standing.keeps(from, &nudge.narrow);
+                    let took = Duration::from_nanos(self.kernel.now_ns().saturating_sub(from_ns));
+                    standing.iter_mut().for_each(|standing| standing.took(took));
                     self.ended(from_ns, standing.as_ref().is_some_and(keeps), how)
                 }
                 None => Went::Changed,

@@ -13,6 +13,10 @@
 //! the CPU that the thread leaves, which displaces it there (18 of 2,500 were seen); with the caller anywhere, one in
 //! seven was (kernel 6.18).
 //!
+//! There it has no more right to run than others, and a thread that it has just narrowed would stay so for as long as it
+//! waits for its turn: seconds, next to programs that are preferred (seen). So it keeps off a CPU on which it had to
+//! wait for [`LATE`] once, for [`REMEMBERED`]; threads that leave that CPU are nudged from another one.
+//!
 //! What is kept stays so for the next thread that goes the same way, for [`LONG`] at most.
 //!
 //! All go only where the caller may run anyway, so that they stay off cores that it keeps off
@@ -21,7 +25,10 @@
 //! # Properties
 //! - The caller has its own mask again at the end (`the_caller_runs_where_it_was_sent_and_has_its_mask_again`).
 //! - A thread that is displaced does not run (`a_displaced_thread_does_not_run`).
+//! - A caller that had to wait for a CPU keeps off it, for a time (`a_cpu_that_was_waited_for_is_kept_off`,
+//!   `cpus_that_were_waited_for_are_forgotten`).
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rustix::thread::sched_getcpu;
@@ -36,8 +43,28 @@ use super::settings::Mask;
 const LONG: Duration = Duration::from_micros(500);
 /// How long all of them may take to be there.
 const ARRIVE_WITHIN: Duration = Duration::from_millis(2);
+/// After which time on its way to a CPU, or within a nudge, the caller has waited for its turn there.
+const LATE: Duration = Duration::from_millis(20);
+/// For how long it keeps off such a CPU.
+const REMEMBERED: Duration = Duration::from_secs(60);
 /// CPUs that are kept at once at most: a core of eight, and one.
 const MOST: usize = 9;
+
+/// CPUs on which the caller had to wait, and until when it keeps off them.
+#[derive(Debug, Default)]
+pub(super) struct Contended(BTreeMap<PuId, Instant>);
+
+impl Contended {
+    fn note(&mut self, cpu: PuId, now: Instant) {
+        self.0.insert(cpu, now + REMEMBERED);
+    }
+
+    /// Those that are not forgotten yet.
+    fn at(&mut self, now: Instant) -> CpuSet {
+        self.0.retain(|_, until| *until > now);
+        self.0.keys().copied().collect()
+    }
+}
 
 /// The calling thread, while it keeps others from running; dropped, it has its own mask again.
 #[derive(Debug)]
@@ -47,7 +74,11 @@ pub(super) struct Standing {
     /// The same, as it is to be restored.
     saved: Mask,
     cpuset: CpuSet,
+    /// Where it is bound to.
     at: Option<PuId>,
+    /// Is its mask another one than its own?
+    is_changed: bool,
+    contended: Contended,
     may_keep: bool,
     blockers: Vec<Blocker>,
     kept: Option<Kept>,
@@ -67,7 +98,28 @@ impl Standing {
         let own = affinity::get(None).ok()?;
         let saved = Mask::classify(own.clone(), cpuset);
         let (may_keep, cpuset) = (is_at_realtime_priority(), cpuset.clone());
-        Some(Self { own, saved, cpuset, at: None, may_keep, blockers: Vec::new(), kept: None })
+        Some(Self {
+            own,
+            saved,
+            cpuset,
+            at: None,
+            is_changed: false,
+            contended: Contended::default(),
+            may_keep,
+            blockers: Vec::new(),
+            kept: None,
+        })
+    }
+
+    /// The same, as it knows CPUs from before.
+    pub fn knowing(mut self, contended: Contended) -> Self {
+        self.contended = contended;
+        self
+    }
+
+    /// What it is to know the next time.
+    pub fn knows(mut self) -> Contended {
+        std::mem::take(&mut self.contended)
     }
 
     /// Keeps a thread that is on a CPU from running there, and on those that it will be sent to, until it is let go.
@@ -78,11 +130,21 @@ impl Standing {
         self.let_go();
         let cpus = to.union(&CpuSet::from(from));
         if !self.may_keep || cpus.len() > MOST || !cpus.is_subset(&self.own) {
-            self.go(from);
+            self.approach(from);
         } else if !self.keep(cpus) {
             self.let_go();
             self.may_keep = false;
-            self.go(from);
+            self.approach(from);
+        }
+    }
+
+    /// A nudge took so long; unless others were kept from running, the caller may have waited for its turn meanwhile.
+    pub fn took(&mut self, time: Duration) {
+        if time > LATE && self.kept.is_none() {
+            if let Some(cpu) = self.at {
+                self.contended.note(cpu, Instant::now());
+            }
+            self.keep_off();
         }
     }
 
@@ -147,7 +209,29 @@ impl Standing {
             return;
         }
         if affinity::set(None, Some(&CpuSet::from(cpu))).is_ok() {
-            self.at = Some(cpu);
+            (self.at, self.is_changed) = (Some(cpu), true);
+        }
+    }
+
+    /// Goes to a CPU where it gets its turn in time; else it is where it gets that.
+    fn approach(&mut self, cpu: PuId) {
+        let begun = Instant::now();
+        if self.contended.at(begun).contains(cpu) {
+            return self.keep_off();
+        }
+        self.go(cpu);
+        if begun.elapsed() > LATE {
+            self.contended.note(cpu, Instant::now());
+            self.keep_off();
+        }
+    }
+
+    /// Leaves CPUs on which it had to wait, as far as it may run on others.
+    fn keep_off(&mut self) {
+        let left = self.own.difference(&self.contended.at(Instant::now()));
+        let wanted = if left.is_empty() { &self.own } else { &left };
+        if affinity::set(None, Some(wanted)).is_ok() {
+            (self.at, self.is_changed) = (None, true);
         }
     }
 }
@@ -155,7 +239,7 @@ impl Standing {
 impl Drop for Standing {
     fn drop(&mut self) {
         self.let_go();
-        if self.at.is_some() {
+        if self.is_changed {
             // A caller whose CPUs have gone meanwhile has what the kernel gave it.
             let _ = affinity::set(None, self.saved.to_write(&self.cpuset));
         }
@@ -185,6 +269,46 @@ mod tests {
             drop(standing);
             assert_eq!(affinity::get(None).unwrap(), own);
         }
+    }
+
+    #[test]
+    fn cpus_that_were_waited_for_are_forgotten() {
+        let (mut contended, now) = (Contended::default(), Instant::now());
+        contended.note(PuId(3), now);
+        contended.note(PuId(4), now + LATE);
+        assert_eq!(contended.at(now), "3-4".parse().unwrap());
+        assert_eq!(contended.at(now + REMEMBERED), CpuSet::from(PuId(4)));
+        assert!(contended.at(now + REMEMBERED + LATE).is_empty());
+    }
+
+    #[test]
+    fn a_cpu_that_was_waited_for_is_kept_off() {
+        let all = affinity::get(None).unwrap();
+        let (first, last) = (all.iter().next().unwrap(), all.iter().last().unwrap());
+        let others = all.difference(&CpuSet::from(last));
+        let wanted = if others.is_empty() { &all } else { &others };
+        let own = || affinity::get(None).unwrap();
+        let without_right = |contended| {
+            let mut standing = Standing::begin(&all).unwrap().knowing(contended);
+            standing.may_keep = false;
+            standing
+        };
+        let mut standing = without_right(Contended::default());
+        standing.displace(last, &all);
+        standing.took(LATE);
+        assert_eq!(own(), CpuSet::from(last), "that is no wait yet");
+        standing.took(2 * LATE);
+        assert_eq!(own(), *wanted);
+        let contended = standing.knows();
+        assert_eq!(own(), all);
+        // It is known the next time, too.
+        let mut standing = without_right(contended);
+        standing.displace(last, &all);
+        assert_eq!(own(), *wanted);
+        standing.displace(first, &all);
+        assert!(others.is_empty() || own() == CpuSet::from(first));
+        drop(standing);
+        assert_eq!(own(), all);
     }
 
     #[test]
