@@ -48,7 +48,10 @@ fn text(restored: &Restored) -> String {
     let report = &restored.report;
     let mut lines = Vec::new();
     if restored.journals.is_empty() && report.failed.is_empty() && restored.unusable.is_empty() {
-        lines.push("Nothing to restore: no symbiont of yours crashed since the last boot.".into());
+        lines.push(match restored.live.is_empty() {
+            true => "Nothing to restore: no symbiont of yours crashed since the last boot.".into(),
+            false => "Nothing restored.".into(),
+        });
     } else {
         lines.push(format!(
             "Threads restored: {}, of these born of changed ones: {}; exited before: {}.",
@@ -59,7 +62,10 @@ fn text(restored: &Restored) -> String {
     lines.extend(report.failed.iter().map(|thread| format!("Not restored: {thread}")));
     lines.extend(restored.unusable.iter().map(|why| format!("Not used: {why}")));
     let alive = |path: &std::path::PathBuf| {
-        format!("Still at work, so left alone: the manager of {}", path.display())
+        let path = path.display();
+        format!(
+            "Still at work, so left alone: the manager of {path}. If it was killed just now, restore again when it has ended."
+        )
     };
     lines.extend(restored.live.iter().map(alive));
     let gone = |path: &std::path::PathBuf| {

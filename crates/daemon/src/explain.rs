@@ -184,10 +184,15 @@ pub fn held_to(known: &StepContext<'_>, thread: &ThreadSample) -> Option<String>
     known.applied.get(&thread.id)?.mask.cpus().map(ToString::to_string)
 }
 
-/// Threads that ran in the last quantum and share a core with this one.
+/// Threads that ran in the last quantum and share a core with this one: where they are held, else where they last ran,
+/// as a nudge may not have lasted.
 fn co_runners(known: &StepContext<'_>, thread: &ThreadSample, names: &Names<'_>) -> Vec<CoRunner> {
     let place = |thread: &ThreadSample| -> CpuSet {
-        cpus_of(known, thread).cloned().unwrap_or_else(|| thread.cpu.into_iter().collect())
+        let target = || cpus_of(known, thread).cloned().unwrap_or_default();
+        match thread.cpu {
+            Some(cpu) if held_to(known, thread).is_none() => CpuSet::from(cpu),
+            _ => target(),
+        }
     };
     let cores = |cpus: &CpuSet| -> CpuSet {
         let siblings = |cpu: PuId| known.topology.siblings(cpu).cloned().unwrap_or_default();
@@ -302,6 +307,24 @@ mod tests {
         assert!(!one.predicts && one.runner_up.is_none() && one.no_runner_up.is_none(), "{one:?}");
         let programs: Vec<_> = one.co_runners.iter().map(|c| c.program.as_str()).collect();
         assert_eq!(programs, ["xz"], "never two threads of one program on a core");
+    }
+
+    #[test]
+    fn a_nudged_thread_co_runs_where_it_last_ran() {
+        let mut controller = stepped();
+        let mut step = controller.step().unwrap().clone();
+        for thread in &mut step.sample.threads {
+            thread.cpu = Some(PuId(0));
+        }
+        let known = StepContext {
+            topology: controller.machine().topology(),
+            step: &step,
+            applied: controller.applied(),
+            policy: controller.policy(),
+        };
+        let thread = &step.sample.threads[0];
+        assert!(held_to(&known, thread).is_none() && cpus_of(&known, thread).is_some());
+        assert_eq!(co_runners(&known, thread, &both()).len(), 3, "all ran there");
     }
 
     #[test]
