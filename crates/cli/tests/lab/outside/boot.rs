@@ -124,7 +124,7 @@ fn listen(
         let timeout = if report.hello.is_some() { between } else { TO_BOOT };
         match lines.recv_timeout(timeout) {
             Ok(line) => {
-                if shows && let Some((_, said)) = line.split_once(SAYS) {
+                if let Some((_, said)) = line.split_once(SAYS).filter(|_| shows) {
                     eprintln!("lab: {:.0} s: {said}", begin.elapsed().as_secs_f64());
                 }
                 report.hear(&line, begin.elapsed());
