@@ -19,7 +19,7 @@ pub struct Guest {
     pub console: &'static str,
 }
 
-/// Time is executed instructions, four virtual nanoseconds each.
+/// Time is executed instructions, a virtual nanosecond each.
 const COUNTING: &str = "-accel tcg -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm -seed 1";
 
 /// All guests of the lab, those that take longest first.
