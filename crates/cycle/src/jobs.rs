@@ -183,13 +183,12 @@ impl<'s> Jobs<'s> {
 }
 
 /// Which sets of a cache are a super-set: Settle et al. say both.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading {
     /// Neighbours (section 2.2).
-    #[default]
     Contiguous,
-    /// Those whose numbers have the same low-order bits (section 3.1).
+    /// Those whose numbers have the same low-order bits (section 4.2).
     LowOrderBits,
 }
 
