@@ -18,7 +18,7 @@ use self::bound::search;
 pub(super) use self::figures::of_cores;
 #[cfg(test)]
 pub(super) use self::figures::{ANTT, STP, Said, place};
-use self::figures::{FIGURES, points, split, together};
+use self::figures::{FIGURES, points, together};
 use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};
 use super::own::{CPU2006, ProgramUse};
@@ -28,7 +28,6 @@ use symbiont_campaign::Repeats;
 use symbiont_campaign::harness::{Error, Progress};
 use symbiont_simulated::code::described;
 use symbiont_simulated::mixes::{Contender, Mix, draw};
-use symbiont_simulated::multithreading::splits;
 use symbiont_simulated::training::{self, Throughputs};
 use symbiont_simulated::{Decision, Shown};
 
@@ -144,9 +143,6 @@ impl Source for Symbiotic {
         }
         let mut reproduced = points(&size, &by_width, context.seed);
         reproduced.points.extend(schedules);
-        let differences = splits(ready.builder.description(), &profiles)
-            .map_err(|error| Error::Evaluation(error.to_string()))?;
-        reproduced.points.insert("feliu-sec42", split(&differences));
         reproduced.points.insert("feliu-fig5", accuracy::forward(&trained));
         reproduced.points.insert("feliu-fig6", accuracy::inverse(&trained));
         let [forward, inverse] = accuracy::histograms(&trained);

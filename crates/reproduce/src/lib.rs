@@ -38,6 +38,7 @@ mod compared;
 mod feliu;
 mod figure;
 mod forms;
+mod halves;
 mod navarro;
 mod openmp;
 pub mod own;
@@ -216,6 +217,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &settle::ActivityVectors,
     &settle::OnThisMachine,
     &feliu::Symbiotic,
+    &halves::Halves,
     &smt8::Smt8,
     &forms::Forms,
     &auto::Auto,

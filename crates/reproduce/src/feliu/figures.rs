@@ -15,7 +15,6 @@ use symbiont_simulated::mixes::{Mix, MixRecord, Run};
 const OTHERS: &str = "Other programs than the paper's SPEC CPU2006, with shorter targets; the programs are known to \
                       the model, as in the paper. Each decision takes 1 ms, for which the last core is left to it (the \
                       paper's time is not printed).";
-const OTHERS_ALONE: &str = "Other programs than the paper's SPEC CPU2006.";
 const COUNTS: &str = "Of the counts of cores that were run: quick experiments run 4 and 7.";
 const SERIES: &str = "\"symbiotic\" and \"symbiotic-numa\" are the paper's; \"symbiotic-online\" is ours: its predictions \
                       are corrected by measured feedback.";
@@ -53,17 +52,7 @@ const fn matrix(id: &'static str, place: &'static str, title: &'static str) -> F
     }
 }
 
-const STEADY: &str = "Random phases of programs instead of whole runs, as they would go on for ever; the published value \
-                      is of whole programs.";
-
 pub const FIGURES: &[Figure] = &[
-    Figure {
-        quantity: "Difference in STP between two ways to split four programs among the halves of a core",
-        neutral: None,
-        drawn: Drawn::Table,
-        deviations: &[OTHERS_ALONE, STEADY],
-        ..figure("feliu-sec42", "section 4.2", "ABCD against ACBD in SMT4, simulated")
-    },
     Figure {
         quantity: "Error of predicted slowdowns",
         neutral: None,
@@ -202,17 +191,6 @@ pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Repro
     }
     reproduced.points.insert("feliu-controls", controls);
     reproduced
-}
-
-/// Section 4.2: mean difference over 50 combinations of four programs, %.
-const SPLIT: f64 = 0.9;
-
-/// By how much it matters which of four programs share a half of a core; parts of the STP.
-pub fn split(differences: &[f64]) -> Vec<Point> {
-    let percent: Vec<f64> = differences.iter().map(|part| 100.0 * part).collect();
-    let mean = symbiont_report::stats::mean_estimate(&percent).ok();
-    let point = |mean| Point::new("ABCD against ACBD", "mean of 50", mean).published(Some(SPLIT));
-    mean.map(point).into_iter().collect()
 }
 
 /// SMT mode, from and to how many cores, which over which, percent.
