@@ -118,14 +118,24 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
     if let Some(quiet) = &managed.quiet {
         text.push_str(&hanging("", &crate::quiet::words(quiet), 2));
     }
-    for Finding { name, value, unit } in &managed.findings {
-        writeln!(text, "  {name}: {} {unit}", short(*value))?;
+    for finding in &managed.findings {
+        writeln!(text, "  {}", in_words(finding))?;
     }
     for trouble in &managed.trouble {
         writeln!(text, "  trouble: {trouble}")?;
     }
     text.push_str(&explain::text(&managed.summary));
     Ok(())
+}
+
+/// A finding with its unit; what is counted is whole.
+fn in_words(Finding { name, value, unit }: &Finding) -> String {
+    match unit.as_ref() {
+        "times" => format!("{name}: {value:.0} times"),
+        "domains" => format!("{name}: {value:.0}"),
+        "1" => format!("{name}: {}", short(*value)),
+        unit => format!("{name}: {} {unit}", short(*value)),
+    }
 }
 
 fn write_moves(moves: &Moves, dry_run: bool, text: &mut String) -> std::fmt::Result {
@@ -155,4 +165,18 @@ fn write_moves(moves: &Moves, dry_run: bool, text: &mut String) -> std::fmt::Res
         writeln!(text, "    refused {count} times: {why}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_whole() {
+        let shown = |value, unit: &'static str| in_words(&Finding::new("it", value, unit));
+        assert_eq!(shown(2.0, "times"), "it: 2 times");
+        assert_eq!(shown(1234.0, "domains"), "it: 1234");
+        assert_eq!(shown(0.25, "1"), "it: 0.250");
+        assert_eq!(shown(5.9, "s"), "it: 5.90 s");
+    }
 }

@@ -90,12 +90,17 @@ pub struct Detach {
     pub state: State,
 }
 
+/// The number of a process or a thread.
+fn number(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "not the number of a process or a thread")
+}
+
 /// Names processes.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct Processes {
     /// Number of a process; repeatable
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = number)]
     pub pids: Vec<u32>,
     /// All processes of the cgroups of this path below /sys/fs/cgroup, and of those within them; `*`
     /// stands for any characters but `/`, `**` for any folders
@@ -131,7 +136,7 @@ pub struct Status {
 #[derive(Debug, Args)]
 pub struct WhyArgs {
     /// Number of a thread or a process
-    #[arg(value_name = "TID|PID", required_unless_present = "schema")]
+    #[arg(value_name = "TID|PID", required_unless_present = "schema", value_parser = number)]
     pub id: Option<u32>,
     /// Write JSON
     #[arg(long)]
