@@ -257,6 +257,13 @@ fn notice(notices: &mut Notices, managed: &Managed) -> Vec<String> {
             suspect.thread, suspect.mask
         )
     }));
+    lines.extend(managed.machine().doubts().iter().map(|doubt| {
+        format!(
+            "{} set its mask to CPU {}, which a thread of its process had for a moment as it was moved: if it was read \
+             then, and not chosen, `taskset` gives the thread all CPUs again",
+            doubt.thread, doubt.mask
+        )
+    }));
     let Some(sample) = managed.last().map(|step| &step.sample) else { return lines };
     let program = |id| sample.programs.iter().find(|program| program.id == id);
     let programs = sample.threads.iter().filter_map(|t| Some((t.id.process, program(t.program)?)));

@@ -296,6 +296,12 @@ impl<W: Wait> LinuxMachine<W> {
         self.actuator.suspects()
     }
 
+    /// The masks since the last call that stay, though programs may have read them as they were moved.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<Suspect> {
+        self.actuator.doubts()
+    }
+
     /// What is done in a costlier way or less often since descriptors are bounded, one line for each.
     #[must_use]
     pub fn shortages(&self) -> Vec<String> {

@@ -154,6 +154,7 @@ pub(super) fn finish<W: Wait>(
         report.trouble.push(why.to_owned());
     }
     report.trouble.extend(suspected(&machine.suspects()));
+    report.trouble.extend(doubted(&machine.doubts()));
     let slipped = machine.slipped();
     let (restored, waiter) = machine.restore_all();
     report.restored = RestoreOutcome::from(restored);
@@ -163,16 +164,29 @@ pub(super) fn finish<W: Wait>(
 
 /// What a user should know of masks that were taken for ours.
 fn suspected(suspects: &[Suspect]) -> Option<String> {
+    let set = masks_set(suspects)?;
+    Some(format!(
+        "{set}, where a thread of the process was held: taken for a mistake and set back; set again, it stays"
+    ))
+}
+
+/// What a user should know of masks that may have been read in a nudge.
+fn doubted(doubts: &[Suspect]) -> Option<String> {
+    let set = masks_set(doubts)?;
+    Some(format!(
+        "{set}, which a thread of the process had for a moment as it was moved: if it was read then, and not chosen, \
+         `taskset` gives the thread all CPUs again; with CAP_SYS_NICE symbiont lets no thread run in such moments"
+    ))
+}
+
+/// Which threads set their masks to what.
+fn masks_set(suspects: &[Suspect]) -> Option<String> {
     let first = suspects.first()?;
     let (thread, mask) = (&first.thread, &first.mask);
-    let (threads, set) = match suspects.len() {
-        1 => (thread.to_string(), "its mask"),
-        more => (format!("{more} threads, {thread} first,"), "their masks"),
-    };
-    Some(format!(
-        "{threads} set {set} to CPU {mask}, where a thread of the process was held: taken for a mistake and set back; \
-         set again, it stays"
-    ))
+    Some(match suspects.len() {
+        1 => format!("{thread} set its mask to CPU {mask}"),
+        more => format!("{more} threads, {thread} first, set their masks to CPU {mask}"),
+    })
 }
 
 /// What a user should know of threads that could not be restored at once, or not at all.

@@ -143,6 +143,7 @@ impl State {
         if self.undo_suspect(key, now, &cpuset) {
             return Ok(cpuset);
         }
+        self.doubt(key, now, &cpuset);
         let tick = self.kernel.now_ticks();
         let entry = self.entry(key)?;
         entry.chosen = Some(tick);

@@ -57,6 +57,8 @@ pub(super) struct State {
     pub stuck: BTreeSet<ThreadKey>,
     /// Undone, and not asked for yet.
     pub suspects: Vec<Suspect>,
+    /// Masks that a program may have read from a nudge; they stay.
+    pub doubts: Vec<Suspect>,
     /// Made lately: children that were born meanwhile may have inherited a target.
     pub nudges: Nudges,
     /// Where the caller waited for its turn when it nudged.
@@ -95,6 +97,7 @@ impl Actuator {
             parents: BTreeMap::new(),
             stuck: BTreeSet::new(),
             suspects: Vec::new(),
+            doubts: Vec::new(),
             nudges: Nudges::default(),
             contended: Contended::default(),
             slipped: 0,

@@ -89,6 +89,11 @@ impl When {
         Self { from_ns, to_ns, late_ns }
     }
 
+    /// Could the thread run, and see it?
+    fn was_visible(self) -> bool {
+        self.late_ns > self.to_ns
+    }
+
     /// From the begin of the one to the end of the other, which came after it.
     fn and(self, other: Self) -> Self {
         Self { from_ns: self.from_ns, late_ns: self.late_ns.max(other.late_ns), ..other }
@@ -116,6 +121,13 @@ impl Nudges {
             past.process == process && is_after && (born.ns <= to_ns || was_nudged)
         };
         self.0.iter().rev().filter(is_in)
+    }
+
+    /// Could a thread of this process see such a mask of ours since then, on itself or on another one?
+    pub fn showed(&self, process: u32, since_ns: u64, is_such: impl Fn(&CpuSet) -> bool) -> bool {
+        let of_process = self.0.iter().filter(|past| past.process == process);
+        let mut seen = of_process.filter(|p| p.when.to_ns >= since_ns && p.when.was_visible());
+        seen.any(|past| is_such(&past.narrow))
     }
 }
 
@@ -443,6 +455,13 @@ mod tests {
             assert_eq!([of(9, 1), of(10, 1), of(20, 0)], [0, 1, 1]);
             assert_eq!([of(21, 1), of(21, 0)], [soon_after, 0]);
         }
+        let mut nudges = Nudges::default();
+        for (process, is_kept) in [(1, false), (2, true)] {
+            let (narrow, saved) = (narrow.clone(), saved.clone());
+            nudges.remember(Past { process, narrow, saved, when: When::new(10, 20, is_kept) });
+        }
+        let showed = |process, since| nudges.showed(process, since, |mask| *mask == narrow);
+        assert_eq!([showed(1, 20), showed(1, 21), showed(2, 0)], [true, false, false]);
         let both = When::new(10, 20, false).and(When::new(30, 40, true));
         assert_eq!(both, When { from_ns: 10, to_ns: 40, late_ns: 20 + REPORT_LATER_NS });
     }

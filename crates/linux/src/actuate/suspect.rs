@@ -11,7 +11,8 @@
 //! Once for each thread: one that sets it again means it, and so does one that set another mask before.
 //!
 //! Nudges hold nothing that could be read but for microseconds, so that a thread that pins itself to where threads
-//! were nudged is believed. A library that tries one CPU after the other and goes back reads its mask often enough
+//! were nudged is believed. Where the thread could run in those moments (without real-time priority), it may yet
+//! have read that mask, and the log says so. A library that tries one CPU after the other and goes back reads its mask often enough
 //! to find a target some time: a thread is not nudged within a second of a change.
 //!
 //! # Properties
@@ -23,6 +24,7 @@
 //!   `a_pin_to_where_the_thread_was_nudged_stays`), also after such a target was inherited
 //!   (`a_pin_of_a_child_that_inherited_a_target_stays`), and where it is not the first
 //!   (`the_last_of_several_masks_stays`).
+//! - Only a mask that could be seen in a nudge is doubted (`a_pin_to_where_a_thread_was_seen_is_doubted`).
 //! - A thread whose mask changed is left alone for a while (`a_thread_whose_mask_changed_is_not_nudged`).
 
 use symbiont_topology::CpuSet;
@@ -34,10 +36,12 @@ use super::kernel::ThreadKey;
 
 /// For how long a mask of ours is suspect when it is seen again, in clock ticks.
 const LASTS: u64 = EXEC_LASTS;
+/// For how long one that was seen in a nudge is doubted.
+const DOUBTED_NS: u64 = 10_000_000_000;
 /// Most that are remembered until they are asked for.
 const MOST: usize = 64;
 
-/// A thread that got its user's mask again.
+/// A thread that set a mask of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
     /// Which thread.
@@ -51,6 +55,12 @@ impl Actuator {
     #[must_use]
     pub fn suspects(&self) -> Vec<Suspect> {
         std::mem::take(&mut self.state().suspects)
+    }
+
+    /// The masks since the last call that stay, though their programs may have read them in a nudge.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<Suspect> {
+        std::mem::take(&mut self.state().doubts)
     }
 }
 
@@ -75,6 +85,18 @@ impl State {
             self.suspects.push(Suspect { thread: key, mask: now.clone() });
         }
         done
+    }
+
+    /// Takes note of a mask that a thread set, if a thread of its process was seen with it in a nudge.
+    pub(super) fn doubt(&mut self, key: ThreadKey, now: &CpuSet, cpuset: &CpuSet) {
+        let since = self.kernel.now_ns().saturating_sub(DOUBTED_NS);
+        let had = |mask: &CpuSet| mask == now || mask.intersection(cpuset) == *now;
+        if now != cpuset
+            && self.doubts.len() < MOST
+            && self.nudges.showed(key.process, since, had)
+        {
+            self.doubts.push(Suspect { thread: key, mask: now.clone() });
+        }
     }
 
     /// Looks at all threads of processes on which masks were held lately.

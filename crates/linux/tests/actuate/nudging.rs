@@ -201,6 +201,31 @@ fn a_pin_to_where_the_thread_was_nudged_stays() {
     assert_eq!(rig.actuator.suspects(), []);
 }
 
+#[test]
+fn a_pin_to_where_a_thread_was_seen_is_doubted() {
+    let Some((_, first, second)) = two_cpus() else { return };
+    let (doubts, thread) = wait_for("a nudge to elsewhere", || {
+        let (rig, victim) = nudged_to(&first);
+        let (id, thread) = (victim.id(), victim.thread());
+        // Unless it has been pulled there meanwhile.
+        assert_eq!(nudge(&rig, &thread, &second), Outcome::Done);
+        set_mask(id, &second);
+        assert_eq!(rig.actuator.lapsed(), []);
+        assert_eq!(mask_of(id), second, "it stays");
+        let doubts = rig.actuator.doubts();
+        assert_eq!(rig.actuator.doubts(), []);
+        (!doubts.is_empty()).then_some((doubts, thread))
+    });
+    assert_eq!(doubts.len(), 1);
+    assert_eq!((doubts[0].thread.thread, &doubts[0].mask), (thread.thread, &second));
+    // Where none was nudged to, it was chosen.
+    let (rig, victim) = (Rig::new(), Victim::busy());
+    rig.actuator.adopt(&victim.thread()).unwrap();
+    set_mask(victim.id(), &first);
+    assert_eq!(rig.actuator.lapsed(), []);
+    assert_eq!(rig.actuator.doubts(), []);
+}
+
 /// Plays something until nothing delayed it.
 fn in_time<T>(play: impl Fn() -> T) -> T {
     wait_for("a try that nothing delays", || {

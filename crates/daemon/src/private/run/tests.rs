@@ -93,4 +93,6 @@ fn masks_that_were_set_back_are_named_by_the_first_thread() {
     assert!(one.contains("set its mask to CPU 3"), "{one}");
     let two = suspected(&[suspect(8), suspect(9)]).unwrap();
     assert!(two.starts_with("2 threads, ") && two.contains("set back"), "{two}");
+    let doubt = doubted(&[suspect(8)]).unwrap();
+    assert!(doubt.contains("set its mask to CPU 3") && doubt.contains("as it was moved"), "{doubt}");
 }
